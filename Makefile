@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # Each module is built and tested as one that imports it gets it.
 export GOWORK := off
 .DEFAULT_GOAL := help
-.PHONY: help kube test lint fmt bench fuzz soak cover
+.PHONY: help kube test lint fmt bench fuzz soak cover krew
 
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
@@ -12,6 +12,9 @@ BENCH ?= .
 BENCHPACKAGES ?= ./stages/... ./placement/... ./snapshot/... ./drift/... ./backend/... ./fleet/... ./hub/...
 FUZZTIME ?= 10s
 SOAK ?= 24h
+# What make krew packs, and where.
+VERSION ?= v0.0.0
+DIST ?= dist
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -48,3 +51,6 @@ soak: ## tests that take hours, every fuzz target for five minutes, then the soa
 cover: kube ## coverage of all packages by all tests, in cover.out
 	go test -coverprofile cover.out -coverpkg ./... ./...
 	go tool cover -func cover.out | tail -n 1
+
+krew: ## archives of the kubectl plugin for all platforms with their krew manifest, in DIST=dist; VERSION=v1.2.3
+	@.ci/krew $(VERSION) $(DIST)

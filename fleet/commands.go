@@ -19,7 +19,8 @@ import (
 
 // Command asks something of a run. It returns once the command is stored; the
 // engine that drives the run carries it out, or refuses it with a
-// CommandRefused event. A command with the ID of one that was given before
+// CommandRefused event. One of a run that is stopped, or about what the run has not come to, counts later:
+// where no other event shows it, a CommandAccepted event says when. A command with the ID of one that was given before
 // changes nothing, and is an error matching backend.ErrConflict where that one
 // is still stored and asks for something else. An empty ID is replaced by a new
 // one; another one is a DNS subdomain. At is overwritten.
@@ -120,19 +121,19 @@ func idProblems(id string) field.ErrorList {
 // Answer is an answer to an approval request.
 type Answer struct {
 	// Request is the name of the request, as in example-run-canary.
-	Request string
-	Verdict approval.Verdict
+	Request string           `json:"request"`
+	Verdict approval.Verdict `json:"verdict"`
 	// By is the identity that answers, as the host authenticated it.
-	By      approval.Identity
-	Comment string
+	By      approval.Identity `json:"by,omitzero"`
+	Comment string            `json:"comment,omitempty"`
 	// Binding, where not zero, is what the answer was given for; it is refused
 	// if the request is about anything else by now. A policy may require it.
-	Binding approval.Binding
+	Binding approval.Binding `json:"binding,omitzero"`
 	// ID makes the answer idempotent; empty for a new one. It is a DNS
 	// subdomain, like that of a command. An answer whose ID was given to another
 	// one before, or to one that was carried out and does not count now, is an
 	// error matching backend.ErrConflict.
-	ID string
+	ID string `json:"id,omitempty"`
 }
 
 // Decide answers an open approval request of a run. The decision is bound to

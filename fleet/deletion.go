@@ -20,42 +20,43 @@ import (
 // DeleteOptions say how a placement is deleted.
 type DeleteOptions struct {
 	// By is the name of the caller, for the events.
-	By string
+	By string `json:"by,omitempty"`
 	// Deadline is how long a cluster that cannot be cleaned holds the deletion up
 	// before it is left as it is, from 0 to 365 days; 0 means 5 min.
-	Deadline time.Duration
+	Deadline time.Duration `json:"deadline,omitempty"`
 	// MaxConcurrency is how many clusters are cleaned at the same time, a number of
 	// at least 1 or a percentage; nil means 50.
-	MaxConcurrency *intstr.IntOrString
+	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// Orphan leaves the objects on the clusters, and takes away what makes them the
 	// placement's.
-	Orphan bool
+	Orphan bool `json:"orphan,omitempty"`
 }
 
 // Deletion is what the deletion of a placement has come to.
 type Deletion struct {
-	Placement string
+	Placement string `json:"placement"`
 	// UID distinguishes the placement from others of that name.
-	UID string
+	UID string `json:"uid"`
 	// Owner is the placement's.
-	Owner  string
-	By     string
-	Orphan bool
+	Owner  string `json:"owner,omitempty"`
+	By     string `json:"by,omitempty"`
+	Orphan bool   `json:"orphan,omitempty"`
 	// Run is the name of the run that cleans the clusters. It is a run like others:
 	// [Engine.Status] and [Engine.History] say how far it is, and a command may
 	// skip a cluster, stop it, or abort it, which leaves what is not cleaned yet. It
 	// is gone when the deletion has ended.
-	Run   string
-	Since time.Time
+	Run   string    `json:"run,omitempty"`
+	Since time.Time `json:"since"`
 	// Ended is when everything was gone; zero while anything of the placement is stored.
 	// Once it is set, [Engine.ForgetDeletion] is not refused.
-	Ended time.Time
+	Ended time.Time `json:"ended,omitzero"`
 	// Clusters is how many there were that might hold something, Done how many of
 	// them are known to hold nothing any more.
-	Clusters, Done int
+	Clusters int `json:"clusters"`
+	Done     int `json:"done"`
 	// Left are those that were given up, ascending by name: at most 500, of Skipped.
-	Left    []LeftCluster
-	Skipped int
+	Left    []LeftCluster `json:"left,omitempty"`
+	Skipped int           `json:"skipped"`
 }
 
 // LeftCluster is a cluster on which something may be left of a placement.

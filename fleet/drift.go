@@ -18,12 +18,12 @@ import (
 type DriftOptions struct {
 	// Clusters restricts the report to these; empty means all. A cluster that the placement does not pick and
 	// has not been to, or that the inventory does not have, is an error.
-	Clusters []string
+	Clusters []string `json:"clusters,omitempty"`
 	// Index compares with a snapshot instead of with what each cluster was last
 	// brought to.
-	Index *int
+	Index *int `json:"index,omitempty"`
 	// Comparison overrides that of the placement.
-	Comparison drift.Comparison
+	Comparison drift.Comparison `json:"comparison,omitempty"`
 }
 
 // Drift compares the clusters of a placement with what they should have: what

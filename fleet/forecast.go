@@ -16,54 +16,55 @@ import (
 // Assumptions are what a [Forecast] cannot know.
 type Assumptions struct {
 	// Start is when the run starts; zero means now. It is not used for a run that exists: that goes on now.
-	Start time.Time
+	Start time.Time `json:"start,omitzero"`
 	// Take is how long a cluster needs where no cluster has been updated that says it, neither by the run itself
 	// nor by an earlier one of the placement; default 1 min.
-	Take time.Duration
+	Take time.Duration `json:"take,omitempty"`
 	// Approve is how long people take to approve what they are asked, from the moment at which the request opens; 0
 	// means that they approve at once, and a negative one that they never do. What has been open for longer is
 	// approved at once.
-	Approve time.Duration
+	Approve time.Duration `json:"approve,omitempty"`
 	// Until is how far ahead the forecast computes; default 365 days.
-	Until time.Duration
+	Until time.Duration `json:"until,omitempty"`
 }
 
 // Forecast is how a run would go if nothing went wrong.
 type Forecast struct {
 	// Plan is the one that [Engine.Preview] returns, or that of the run. It is shared: it is not to be changed.
-	Plan *stages.Plan
+	Plan *stages.Plan `json:"plan"`
 	// Now is the moment that the forecast begins with: the start of a run that does not exist, and for one that
 	// does the time at which the forecast was made. The offsets in Events and End count from it; those of what
 	// happened before are negative.
-	Now time.Time
+	Now time.Time `json:"now,omitzero"`
 	// Events are what would happen from Now on, End what it would come to.
-	Events []simulate.Event
-	End    simulate.End
+	Events []simulate.Event `json:"events"`
+	End    simulate.End     `json:"end"`
 	// Ends is when the run ends, or when it did. It is zero where it does not, and then Why is the reason, such as
 	// "waits for a decision on request web-canary", "waits for run web-2", or that it goes on for longer than
 	// Assumptions.Until.
-	Ends time.Time
-	Why  string
+	Ends time.Time `json:"ends,omitzero"`
+	Why  string    `json:"why,omitempty"`
 	// Assumes is what else has to happen now, such as "it is started now" for a run that is stopped or held; empty
 	// for one that goes on by itself.
-	Assumes string
+	Assumes string `json:"assumes,omitempty"`
 	// Stages are those of the plan, in its order.
-	Stages []StageForecast
+	Stages []StageForecast `json:"stages"`
 	// Known counts the clusters of which this run or an earlier one says how long they take. Typical is what one
 	// is taken to need of which nothing is known: the median of those that this run has completed, or else of
 	// those that earlier ones did, or Assumptions.Take where there are none.
-	Known   int
-	Typical time.Duration
+	Known   int           `json:"known"`
+	Typical time.Duration `json:"typical"`
 }
 
 // StageForecast is when a stage is expected to begin and to end.
 type StageForecast struct {
-	Name string
+	Name string `json:"name"`
 	// State is what the stage comes to by the end of the forecast.
-	State stages.State
+	State stages.State `json:"state"`
 	// Starts is when its first cluster may start, Ends when it is done with its gates; zero where that does not
 	// happen. Those that are before Forecast.Now did happen.
-	Starts, Ends time.Time
+	Starts time.Time `json:"starts,omitzero"`
+	Ends   time.Time `json:"ends,omitzero"`
 }
 
 // Forecast says how the run that spec asks for would go: in which order, when

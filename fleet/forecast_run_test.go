@@ -148,6 +148,125 @@ func TestAForecastLearnsFromTheRun(t *testing.T) {
 	})
 }
 
+// A cluster that has taken longer than most is taken to need what those did that took longer still.
+func TestAForecastOfAClusterThatIsLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 4)
+		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Members: map[string]simulate.Member{
+			"c00": {Take: 9 * time.Minute}, "c01": {Take: 2 * time.Minute}, "c02": {Take: 2 * time.Minute}, "c03": {Take: time.Hour},
+		}}}
+		e := w.newEngine(fleet.Config{Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour})
+		w.declare(e, smallPlacement("p"))
+		stop := running(t, e)
+		defer stop()
+		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)})
+		began := time.Now()
+		for _, c := range []struct{ at, want time.Duration }{
+			{14 * time.Minute, 15 * time.Minute}, // most needed 2 minutes, and it began after 13
+			{16 * time.Minute, 22 * time.Minute}, // one needed 9
+			{30 * time.Minute, 30 * time.Minute}, // longer than all
+		} {
+			time.Sleep(time.Until(began.Add(c.at)))
+			f := w.forecast(e, "r", fleet.Assumptions{})
+			if got := f.Ends.Sub(began).Round(time.Second); got != c.want || f.Known != 3 || f.Typical != 2*time.Minute {
+				t.Errorf("after %s it is to end after %s, want %s; %d are known, %s is typical", c.at, got, c.want, f.Known, f.Typical)
+			}
+		}
+	})
+}
+
+// An attempt that was made again began when its backoff was over.
+func TestAForecastOfAnAttemptThatWasMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 1)
+		u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Default: simulate.Member{Take: 4 * time.Minute, Fail: 1}}}
+		e := w.newEngine(fleet.Config{Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour})
+		w.declare(e, smallPlacement("p"))
+		stop := running(t, e)
+		defer stop()
+		s := allAtOnce(1)
+		s.Attempts, s.Backoff = 2, time.Minute
+		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: s})
+		began := time.Now()
+		for _, at := range []time.Duration{4*time.Minute + 30*time.Second, 6 * time.Minute} {
+			time.Sleep(time.Until(began.Add(at)))
+			if got := w.forecast(e, "r", fleet.Assumptions{Take: 4 * time.Minute}).Ends.Sub(began).Round(time.Second); got != 9*time.Minute {
+				t.Errorf("after %s it is to end after %s, want 9m", at, got)
+			}
+		}
+		w.within(5*time.Minute, "r", stages.Completed)
+	})
+}
+
+// Of a cap a run is forecast to have what the others do not hold.
+func TestAForecastOfARunUnderACap(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := newConstantEnv(t, 6, 4*time.Minute, calendar.Rules{})
+		w.declare(e, smallPlacement("q"))
+		if err := e.SetCap(t.Context(), "shared", 3); err != nil {
+			t.Fatal(err)
+		}
+		stop := running(t, e)
+		defer stop()
+		s := allAtOnce(2)
+		s.Cap = "shared"
+		w.create(e, fleet.RunSpec{Name: "a", Placement: "p", Strategy: s})
+		time.Sleep(time.Minute)
+		began := time.Now()
+		s = allAtOnce(6)
+		s.Cap = "shared"
+		w.create(e, fleet.RunSpec{Name: "b", Placement: "q", Strategy: s})
+		time.Sleep(time.Minute)
+		a, b := w.forecast(e, "a", fleet.Assumptions{Take: 4 * time.Minute}), w.forecast(e, "b", fleet.Assumptions{Take: 4 * time.Minute})
+		if gotA, gotB := a.Ends.Sub(began).Round(time.Second), b.Ends.Sub(began).Round(time.Second); gotA != 11*time.Minute || gotB != 24*time.Minute {
+			t.Errorf("two at a time end after %s, want 11m, and one at a time after %s, want 24m", gotA, gotB)
+		}
+	})
+}
+
+// A forecaster returns a forecast again while only clusters go on, and makes a new one when the run is stopped or is
+// another one.
+func TestAForecasterMakesANewForecastWhenTheRunChanges(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := newConstantEnv(t, 6, 4*time.Minute, calendar.Rules{})
+		spec := fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)}
+		w.create(e, spec)
+		stop := running(t, e)
+		defer stop()
+		time.Sleep(time.Minute)
+		forecaster := e.Forecaster("r", fleet.Assumptions{})
+		forecast := func() fleet.Forecast {
+			t.Helper()
+			f, err := forecaster.Forecast(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			forecaster.UseFor(time.Hour)
+			time.Sleep(5 * time.Minute)
+			return f
+		}
+		first, again := forecast(), forecast()
+		if !again.Now.Equal(first.Now) {
+			t.Errorf("there is a forecast of %s although only clusters went on since %s", again.Now, first.Now)
+		}
+		if err := e.Command(t.Context(), "r", stages.Command{Verb: stages.Stop}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Minute)
+		if stopped := forecast(); stopped.Assumes == "" || !stopped.Now.After(again.Now) {
+			t.Errorf("the forecast of a stopped run is of %s and assumes %q", stopped.Now, stopped.Assumes)
+		}
+		if err := e.DeleteRun(t.Context(), "r"); err != nil {
+			t.Fatal(err)
+		}
+		spec.Hold = true
+		w.create(e, spec)
+		if f := forecast(); len(f.End.Clusters) != 6 || f.Stages[0].Starts.Before(f.Now) {
+			t.Errorf("the forecast of another run of that name begins at %s, before %s", f.Stages[0].Starts, f.Now)
+		}
+	})
+}
+
 // A forecast of a run that does not go on by itself says what it assumes, one of a run that never ends why, and
 // none of them writes anything.
 func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {

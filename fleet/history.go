@@ -17,14 +17,14 @@ import (
 type History struct {
 	// UID is that of the run or the placement. Another one than before says that
 	// it was deleted and made again: then begin with event 0.
-	UID string
+	UID string `json:"uid"`
 	// After is the number of the first event, counted from 0. It is what was asked
 	// for, unless events were forgotten.
-	After int64
+	After int64 `json:"after"`
 	// Next is the number of the event that comes next; ask for it the next time.
-	Next int64
+	Next int64 `json:"next"`
 	// Events are those from After up to Next, in the order in which they happened.
-	Events []stages.Event
+	Events []stages.Event `json:"events"`
 }
 
 // History returns the events of a run from number after on, 0 for all of them,

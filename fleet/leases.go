@@ -13,22 +13,22 @@ import (
 // Lease is the lease of a run, with the engine that holds it.
 type Lease struct {
 	// Run is the run's name.
-	Run       string
-	Placement string
-	State     stages.State
+	Run       string       `json:"run"`
+	Placement string       `json:"placement,omitempty"`
+	State     stages.State `json:"state,omitempty"`
 	// Holder is the name of the engine that drives the run, "" for none: then
 	// the run waits for an engine, or for something that is asked of it.
-	Holder string
+	Holder string `json:"holder,omitempty"`
 	// Epoch is that of the last takeover.
-	Epoch int64
+	Epoch int64 `json:"epoch"`
 	// Until is when the lease ends unless it is renewed, by the holder's clock;
 	// zero without a holder, and where the holder gave the run up.
-	Until time.Time
+	Until time.Time `json:"until,omitzero"`
 	// Overdue reports whether the lease ended longer ago than Config.Skew, by this engine's clock: the next
 	// engine that reads it takes the run over.
-	Overdue bool
+	Overdue bool `json:"overdue,omitempty"`
 	// Err is set for a record that cannot be read; then only Run is known.
-	Err error
+	Err error `json:"-"`
 }
 
 // Leases returns the leases of the runs that have not ended or whose end has not been recorded with the

@@ -14,10 +14,10 @@ import (
 type Resolution struct {
 	placement.Selection
 	// Verdicts explain the selection for each cluster of the inventory, by name.
-	Evaluations []placement.Evaluation
+	Evaluations []placement.Evaluation `json:"evaluations"`
 	// Shortfall says why a PickN policy picks fewer clusters than it wants; empty
 	// where it picks as many.
-	Shortfall string
+	Shortfall string `json:"shortfall,omitempty"`
 }
 
 // Resolve decides which clusters a placement picks now, without a run. Where that differs from the last

@@ -20,24 +20,25 @@ import (
 type RollbackOptions struct {
 	// Name is that of the run which does the rollback; empty means the first one by [Config].RollbackName
 	// that no run has.
-	Name string
+	Name string `json:"name,omitempty"`
 	// By is the identity of the caller, as the host authenticated it. By and Reason are recorded in the
 	// events.
-	By     approval.Identity
-	Reason string
+	By     approval.Identity `json:"by,omitzero"`
+	Reason string            `json:"reason,omitempty"`
 }
 
 // Rollback is the state of the rollback of a run.
 type Rollback struct {
 	// Run is the run that is rolled back. By is the name of the run that does so or will; empty where no
 	// rollback was requested, or where it was refused.
-	Run, By string
+	Run string `json:"run"`
+	By  string `json:"by,omitempty"`
 	// Pending reports whether By is not recorded yet.
-	Pending bool
+	Pending bool `json:"pending,omitempty"`
 	// Refused is the reason why a requested rollback is not done.
-	Refused string
+	Refused string `json:"refused,omitempty"`
 	// Since is when it was requested; set while it is Pending.
-	Since time.Time
+	Since time.Time `json:"since,omitzero"`
 }
 
 // Rollback rolls back what a run brought, by a run of its own whose name it

@@ -16,20 +16,21 @@ import (
 
 // Status is a run as it was last saved.
 type Status struct {
-	Run stages.Run
+	Run stages.Run `json:"run"`
 	// Plan is shared: it is not to be changed.
-	Plan *stages.Plan
+	Plan *stages.Plan `json:"plan,omitempty"`
 	// Owner and Title are what the host gave with the run, or with the one that it
 	// takes back.
-	Owner, Title string
+	Owner string `json:"owner,omitempty"`
+	Title string `json:"title,omitempty"`
 	// Selection is the index of the selection that picked the clusters, -1 where that
 	// is not known.
-	Selection int
+	Selection int `json:"selection"`
 	// Apply is the placement's strategy when the run was created, which it keeps.
-	Apply ApplyStrategy
+	Apply ApplyStrategy `json:"apply,omitzero"`
 	// Holder is the engine that drives the run, "" for none.
-	Holder string
-	Epoch  int64
+	Holder string `json:"holder,omitempty"`
+	Epoch  int64  `json:"epoch"`
 }
 
 func (s *RunSpec) request() planning.Request {

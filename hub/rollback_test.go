@@ -150,7 +150,7 @@ func TestAClusterThatFailsIsTheCauseOfARollback(t *testing.T) {
 	})
 	s.run("b", "")
 	s.available(1)
-	s.comes("csur/NAME-b", "Succeeded", "False", "1 clusters of stage s2 have failed, and 0 may")
+	s.comes("csur/NAME-b", "Succeeded", "False", "1 cluster of stage s2 has failed, and none may")
 	s.comes("csur/NAME-b-rollback", "Succeeded", "True", "")
 	s.bothHave("v1")
 	s.eventually("no Deployment", func() error {

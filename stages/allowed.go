@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
@@ -145,14 +146,22 @@ func (c commands) unskippable(cmd *Command) string {
 			return "stage " + cmd.Name + " has ended already"
 		}
 	case SkipAfterWait:
-		if i := c.p.StageIndex(cmd.Name); i < 0 || i < c.r.Stage {
-			return "there is no wait ahead after stage " + cmd.Name
+		switch i := c.p.StageIndex(cmd.Name); {
+		case i < 0:
+			return "the plan has no stage " + cmd.Name
+		case !slices.ContainsFunc(c.p.Stages[i].Gates, isAfterWait):
+			return "stage " + cmd.Name + " has no wait after it"
+		case i < c.r.Stage || slices.ContainsFunc(c.r.Stages[i].Gates, func(g Gate) bool { return isAfterWait(PlannedGate{When: g.When, Type: g.Type}) && g.State != Pending }):
+			return "the wait after stage " + cmd.Name + " has ended already"
 		}
 	default:
 		return "cannot skip a " + string(cmd.Scope)
 	}
 	return ""
 }
+
+// isAfterWait reports whether a gate is a timed wait after its stage.
+func isAfterWait(g PlannedGate) bool { return g.When == approval.After && g.Type == TimedWait }
 
 // skippable reports whether the cluster at pos has not ended, or has failed and may be retried.
 func (c commands) skippable(pos int) bool {

@@ -198,7 +198,7 @@ func TestARefusalNamesTheCommandTheStateAndTheReason(t *testing.T) {
 		"no such member":  {Command{Verb: Skip, Scope: SkipCluster, Name: "x"}, "the plan has no cluster x"},
 		"no such group":   {Command{Verb: Skip, Scope: SkipGroup, Name: "x"}, "the plan has no group x"},
 		"no such stage":   {Command{Verb: Skip, Scope: SkipStage, Name: "x"}, "the plan has no stage x"},
-		"no such wait":    {Command{Verb: Skip, Scope: SkipAfterWait, Name: "x"}, "there is no wait ahead after stage x"},
+		"no such wait":    {Command{Verb: Skip, Scope: SkipAfterWait, Name: "x"}, "the plan has no stage x"},
 		"no such gate":    {Command{Verb: CompleteGate, Name: "x"}, "the plan has no group x"},
 		"a stage's gate":  {Command{Verb: CompleteGate, Name: "two"}, "no scheduled start is open before two"},
 		"no decision":     {Command{Verb: Decide}, "the command has no decision"},

@@ -28,17 +28,17 @@ func (c control) checkBudget() {
 // checkUsedUp ends the run when a strict budget is used up, so that no remaining cluster may ever start, and
 // reports whether it did.
 func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
-	const format = "%d clusters of %s have failed, which is all that may: no other can be started, and not all have been"
+	const format = "%s, which is all that may: no other can be started, and not all have been"
 	c.passAllSkipped(st, run)
 	_, failed := run.Counts()
 	if st.Strict && failed >= st.MaxFailures && c.inFlight() == 0 && !c.clustersEnded(st, run) {
-		c.exceeded(fmt.Sprintf(format, failed, "stage "+st.Name))
+		c.exceeded(fmt.Sprintf(format, haveFailed(failed, "stage "+st.Name)))
 		return true
 	}
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]
 		if g.Strict && gr.Failed >= g.MaxFailures && !c.flying(g) && !c.membersEnded(g, gr) {
-			c.exceeded(fmt.Sprintf(format, gr.Failed, "group "+g.Name+" of stage "+st.Name))
+			c.exceeded(fmt.Sprintf(format, haveFailed(gr.Failed, "group "+g.Name+" of stage "+st.Name)))
 			return true
 		}
 	}
@@ -47,16 +47,31 @@ func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 
 // overBudget returns which budget of a stage is exceeded, or "".
 func overBudget(st *PlannedStage, run *StageRun) string {
-	const format = "%d clusters of %s have failed, and %d may"
 	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed > st.MaxFailures {
-		return fmt.Sprintf(format, failed, "stage "+st.Name, st.MaxFailures)
+		return haveFailed(failed, "stage "+st.Name) + mayFail(st.MaxFailures)
 	}
 	for i := range run.Groups {
 		if g, n := &st.Groups[i], run.Groups[i].Failed; g.MaxFailures >= 0 && n > g.MaxFailures {
-			return fmt.Sprintf(format, n, "group "+g.Name+" of stage "+st.Name, g.MaxFailures)
+			return haveFailed(n, "group "+g.Name+" of stage "+st.Name) + mayFail(g.MaxFailures)
 		}
 	}
 	return ""
+}
+
+// haveFailed says how many clusters have failed.
+func haveFailed(n int, where string) string {
+	if n == 1 {
+		return "1 cluster of " + where + " has failed"
+	}
+	return fmt.Sprintf("%d clusters of %s have failed", n, where)
+}
+
+// mayFail ends that sentence with how many may.
+func mayFail(n int) string {
+	if n == 0 {
+		return ", and none may"
+	}
+	return fmt.Sprintf(", and %d may", n)
 }
 
 // exceeded ends the run as the profile says, for a budget or a timeout that is

@@ -161,9 +161,9 @@ func (c commands) supersede(cmd Command) {
 	c.dropWaiting(reason)
 }
 
-// skip skips a cluster, a group, a stage or a wait.
+// skip skips a cluster, a group, a stage or a wait. Where no other event shows it, one says when it counts.
 func (c commands) skip(cmd Command) {
-	s := skipping{c.draft, reasonBy("skipped", cmd)}
+	s, told := skipping{c.draft, reasonBy("skipped", cmd)}, len(c.events)
 	switch cmd.Scope {
 	case SkipCluster:
 		if pos, ok := c.p.Position(cmd.Name); ok {
@@ -178,6 +178,35 @@ func (c commands) skip(cmd Command) {
 		c.r.Stages[c.p.StageIndex(cmd.Name)].SkipWait = true
 		c.changed = true
 	}
+	if len(c.events) == told {
+		c.emit(Event{Type: CommandAccepted, Command: string(cmd.Verb), By: cmd.By.Name, Message: c.skipsLater(cmd)})
+	}
+}
+
+// skipsLater says what a skip that was accepted comes to, and when.
+func (c commands) skipsLater(cmd Command) string {
+	if cmd.Scope == SkipCluster {
+		return "cluster " + cmd.Name + " is in flight: its attempt goes on, and the cluster is skipped if that fails"
+	}
+	what, stage := "the gates of stage "+cmd.Name+" are skipped", c.p.StageIndex(cmd.Name)
+	switch cmd.Scope {
+	case SkipGroup:
+		what = "what is left of group " + cmd.Name + " is skipped"
+		stage, _, _ = groupNamed(c.p, cmd.Name)
+	case SkipAfterWait:
+		what = "the wait after stage " + cmd.Name + " is skipped"
+	default:
+	}
+	switch {
+	case stage > c.r.Stage || c.r.Started == 0:
+		return what + " when the run comes to it"
+	case cmd.Scope != SkipAfterWait: // those that are open are closed at once
+	case c.r.State == Stopped || c.r.State == Failed:
+		return what + " when the run, which is " + string(c.r.State) + ", is started again"
+	case c.r.Stages[stage].Done == 0:
+		return what + " when the clusters of the stage have ended"
+	}
+	return what
 }
 
 // rollBack ends the run and requests its rollback.

@@ -17,7 +17,7 @@ func (c *checker) event(e *Event) {
 		c.stageEvent(e)
 	case WaitStarted, WaitEnded, ApprovalRequested, ApprovalGiven, ApprovalAccepted, ApprovalRejected, ApprovalExpired:
 		c.gateEvent(e)
-	case CommandRefused:
+	case CommandAccepted, CommandRefused:
 	case WindowsBypassed:
 		c.bypassed(e)
 	case RunRetried:

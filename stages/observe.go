@@ -88,7 +88,7 @@ func (ob observer) unreachable(f *InFlight, o *Observation) {
 // attemptFailed decides whether a cluster is retried.
 func (ob observer) attemptFailed(f *InFlight, o *Observation) {
 	f.Message = cut(o.Message)
-	most := attempts(&ob.p.Strategy)
+	most := ob.p.Strategy.AttemptLimit()
 	switch {
 	case f.Drain:
 		ob.leave(f, Skipped, "skipped in flight; its last attempt failed: "+f.Message)
@@ -98,29 +98,20 @@ func (ob observer) attemptFailed(f *InFlight, o *Observation) {
 		ob.ground(f)
 	default:
 		wait := backoff(&ob.p.Strategy, f.Attempt)
-		if o.Permanent {
-			wait = maxBackoff(&ob.p.Strategy)
+		if longest := maxBackoff(&ob.p.Strategy); o.Permanent && wait < longest {
+			wait = longest
+			f.Message = cutAt(o.Message, maxMessage-maxPermanent) + permanentMessage + wait.String()
 		}
 		f.Phase, f.Until = BackingOff, ob.now.Add(wait)
 		ob.emitCluster(f.Pos, Event{Type: ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.Until.Time()})
 	}
 }
 
-// attempts is the number of attempts at a cluster; 0 is unlimited.
-func attempts(s *Strategy) int {
-	switch {
-	case s.Attempts > 0:
-		return s.Attempts
-	case s.Attempts < 0:
-		return 0
-	case s.Profile == ClusterUpdate:
-		return 1
-	case s.Profile == Workflow:
-		return 11
-	default:
-		return 0
-	}
-}
+// permanentMessage says why the wait after a permanent error is long, and maxPermanent bounds it with the duration.
+const (
+	permanentMessage = "; trying again soon does not help, so that the next attempt waits for the longest backoff, "
+	maxPermanent     = 160
+)
 
 // backoff is the wait after an attempt.
 func backoff(s *Strategy, attempt int) time.Duration {

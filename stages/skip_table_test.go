@@ -216,7 +216,7 @@ func skipWaitCells() []skipCell {
 			append([]string{"resume"}, finish...), "StageCompleted one",
 		},
 		{
-			"AfterStageWait", Completed, skipDone, skip, `CommandRefused Skip by=ann "there is no wait ahead after stage one"`,
+			"AfterStageWait", Completed, skipDone, skip, `CommandRefused Skip by=ann "the wait after stage one has ended already"`,
 			[]string{"one Completed After:TimedWait=Completed"},
 			[]string{"outline"},
 			"one Completed",

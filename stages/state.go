@@ -97,6 +97,7 @@ const (
 	ClusterSkipped       = event.ClusterSkipped
 	ClusterRemoved       = event.ClusterRemoved
 	WindowsBypassed      = event.WindowsBypassed
+	CommandAccepted      = event.CommandAccepted
 	CommandRefused       = event.CommandRefused
 )
 

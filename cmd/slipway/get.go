@@ -6,276 +6,277 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/spf13/cobra"
 )
 
-// getter reads what there is of a kind: with names these, of which one that is not there is an error.
-type getter func(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error)
+// getter reads what there is of a kind.
+type getter struct {
+	*target.Target
+	placement, run string
+}
 
-type getOptions struct{ placement, run string }
-
-// kinds are the getters by kind, and the other words for it.
+// kinds are the kinds by their names, with what lists them.
 var kinds = []struct {
-	names []string
-	get   getter
+	name, names string
+	list        func(ctx context.Context, g *getter) (*cli.List, error)
 }{
-	{[]string{"placements", "placement"}, getPlacements},
-	{[]string{"runs", "run"}, getRuns},
-	{[]string{"snapshots", "snapshot"}, getSnapshots},
-	{[]string{"approvals", "approval"}, getApprovals},
-	{[]string{"caps", "cap"}, getCaps},
-	{[]string{"leases", "lease"}, getLeases},
+	{"placement", "placements", getPlacements},
+	{"run", "runs", getRuns},
+	{"cluster", "clusters", getClusters},
+	{"approval", "approvals", getApprovals},
+	{"snapshot", "snapshots", getSnapshots},
+	{"cap", "caps", getCaps},
+	{"lease", "leases", getLeases},
+}
+
+func kindNames() (out []string) {
+	for _, k := range kinds {
+		out = append(out, k.names)
+	}
+	return out
+}
+
+// list reads what there is of a kind: with names these, of which one that is not there is an error.
+func (g *getter) list(ctx context.Context, kind string, names []string) (*cli.List, error) {
+	for _, k := range kinds {
+		if kind != k.name && kind != k.names {
+			continue
+		}
+		l, err := k.list(ctx, g)
+		if err != nil || len(names) == 0 {
+			return l, err
+		}
+		var missing []error
+		for _, name := range names {
+			if !l.Has(strings.TrimPrefix(name, k.name+"/")) {
+				missing = append(missing, fmt.Errorf("%s %s: %w", k.name, name, backend.ErrNotFound))
+			}
+		}
+		l.Keep(func(name string) bool { return slices.Contains(names, name) || slices.Contains(names, k.name+"/"+name) })
+		return l, errors.Join(missing...)
+	}
+	return nil, cli.Usagef("there is no kind %q: want %s", kind, strings.Join(kindNames(), ", "))
+}
+
+func (g *getter) flags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&g.placement, "placement", "", "only what belongs to this placement")
+	cmd.Flags().StringVar(&g.run, "run", "", "only the approvals, or the clusters, of this run")
 }
 
 func newGet(o *options) *cobra.Command {
-	var g getOptions
+	var g getter
+	var watch bool
 	cmd := &cobra.Command{
-		Use:   "get KIND [NAME...]",
-		Short: "List placements, runs, snapshots, approvals, caps or leases",
-		Args:  cli.Arguments(cobra.MinimumNArgs(1)),
-	}
-	cmd.Flags().StringVar(&g.placement, "placement", "", "only what belongs to this placement")
-	cmd.Flags().StringVar(&g.run, "run", "", "only the approvals of this run")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		get, err := getterOf(args[0])
-		if err != nil {
+		Use:               "get KIND [NAME...]",
+		Short:             "List placements, runs, clusters, approvals, snapshots, caps or leases",
+		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
+		ValidArgsFunction: o.completeKinds,
+		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+			g.Target = t
+			get := func() (*cli.List, error) { return g.list(ctx, args[0], args[1:]) }
+			if watch && t.Live {
+				return o.Watch(ctx, get)
+			}
+			l, err := get()
+			if err == nil {
+				err = o.Print(l)
+			}
+			if err == nil && watch {
+				err = nothingGoesOn(t)
+			}
 			return err
+		}),
+	}
+	g.flags(cmd)
+	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show each row again as it changes")
+	return cmd
+}
+
+func getPlacements(ctx context.Context, g *getter) (*cli.List, error) {
+	all, err := g.Placements(ctx)
+	l := &cli.List{Kind: "placement", Columns: []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, Narrow: 5}
+	for _, p := range all {
+		latest, at := "", time.Time{}
+		if p.Latest != nil {
+			latest, at = p.Latest.Name(), p.Latest.TakenAt
 		}
-		return o.withEngine(func(e *fleet.Engine) error {
-			l, err := get(cmd.Context(), e, &g, args[1:])
+		l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
+	}
+	return l, err
+}
+
+func getRuns(ctx context.Context, g *getter) (*cli.List, error) {
+	all, err := g.RunSummaries(ctx, g.placement)
+	l := &cli.List{Kind: "run", Columns: []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, Narrow: 7}
+	for _, r := range all {
+		reason := r.Reason
+		if r.Problem != "" {
+			reason = r.Problem
+		}
+		l.Add(r.Name, r, r.Placement, r.State, r.Stage, fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Failed, r.Index, r.Holder, r.Created, reason)
+	}
+	return l, err
+}
+
+// clusterOfRun is what a cluster has come to in a run.
+type clusterOfRun struct {
+	Name    string       `json:"name"`
+	Stage   string       `json:"stage"`
+	Group   string       `json:"group,omitempty"`
+	State   stages.State `json:"state"`
+	Phase   string       `json:"phase,omitempty"`
+	Since   time.Time    `json:"since,omitzero"`
+	Message string       `json:"message,omitempty"`
+}
+
+// phases are those of a cluster in flight, in words.
+var phases = map[stages.ClusterPhase]string{
+	stages.Applying: "Applying", stages.Settling: "Settling", stages.Soaking: "Soaking", stages.BackingOff: "BackingOff",
+}
+
+func getClusters(ctx context.Context, g *getter) (*cli.List, error) {
+	if g.run != "" {
+		s, err := g.Status(ctx, runName(g.run))
+		if err != nil {
+			return nil, err
+		}
+		return clustersOfRun(&s), nil
+	}
+	l := &cli.List{Kind: "cluster", Columns: []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, Narrow: 6}
+	placements, err := g.Placements(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range placements {
+		if g.placement != "" && g.placement != p.Name {
+			continue
+		}
+		placed, err := g.Placed(ctx, p.Name)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range placed {
+			l.Add(c.Name, c, p.Name, c.Index, c.Run, c.State, c.Since, c.Revision)
+		}
+	}
+	if g.placement != "" && !slices.ContainsFunc(placements, func(p httpapi.PlacementSummary) bool { return p.Name == g.placement }) {
+		return nil, fmt.Errorf("placement %s: %w", g.placement, backend.ErrNotFound)
+	}
+	return l, nil
+}
+
+func clustersOfRun(s *fleet.Status) *cli.List {
+	l := &cli.List{Kind: "cluster", Columns: []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, Narrow: 5}
+	reasons := map[int]string{}
+	for _, u := range s.Run.Unsuccessful {
+		for pos := u.First; pos <= u.Last; pos++ {
+			reasons[pos] = u.Reason
+		}
+	}
+	flying := map[int]stages.InFlight{}
+	for _, f := range s.Run.InFlight {
+		if f.Attempt != 0 {
+			flying[f.Pos] = f
+		}
+	}
+	for pos, state := range stages.States(s.Plan, &s.Run) {
+		stage, group := s.Plan.StageOf(pos)
+		c := clusterOfRun{Name: s.Plan.Clusters[pos].Name, Stage: s.Plan.Stages[stage].Name, Group: s.Plan.Stages[stage].Groups[group].Name, State: state, Message: reasons[pos]}
+		if f, is := flying[pos]; is {
+			c.Phase, c.Since, c.Message = phases[f.Phase], f.Started.Time(), f.Message
+		}
+		l.Add(c.Name, c, c.Stage, c.Group, c.State, c.Phase, c.Since, c.Message)
+	}
+	return l
+}
+
+func getSnapshots(ctx context.Context, g *getter) (*cli.List, error) {
+	placements := []string{g.placement}
+	if g.placement == "" {
+		all, err := g.Placements(ctx)
+		if err != nil {
+			return nil, err
+		}
+		placements = nil
+		for _, p := range all {
+			placements = append(placements, p.Name)
+		}
+	}
+	l := &cli.List{Kind: "snapshot", Columns: []string{"Name", "Placement", "Objects", "Taken", "Digest"}, Narrow: 4}
+	for _, p := range placements {
+		taken, err := g.Snapshots(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range taken {
+			l.Add(s.Name(), s, s.Placement, s.Objects, s.TakenAt, s.Digest)
+		}
+	}
+	return l, nil
+}
+
+func getApprovals(ctx context.Context, g *getter) (*cli.List, error) {
+	var open []approval.Request
+	var err error
+	if g.run != "" {
+		open, err = g.Requests(ctx, runName(g.run))
+	} else {
+		open, err = g.AllRequests(ctx, g.placement)
+	}
+	l := &cli.List{Kind: "approval", Columns: []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, Narrow: 5}
+	for _, r := range open {
+		l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name)
+	}
+	return l, err
+}
+
+func getCaps(ctx context.Context, g *getter) (*cli.List, error) {
+	all, err := g.Caps(ctx)
+	l := &cli.List{Kind: "cap", Columns: []string{"Name", "Limit", "Held", "Runs"}, Narrow: 4}
+	for _, c := range all {
+		l.Add(c.Name, c, c.Limit, c.Held(), len(c.Shares))
+	}
+	return l, err
+}
+
+func getLeases(ctx context.Context, g *getter) (*cli.List, error) {
+	all, err := g.Leases(ctx)
+	l := &cli.List{Kind: "lease", Columns: []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, Narrow: 6}
+	for _, one := range all {
+		if g.placement != "" && one.Placement != g.placement {
+			continue
+		}
+		problem := ""
+		if one.Err != nil {
+			problem = one.Err.Error()
+		}
+		l.Add(one.Run, httpapi.LeaseRecord{Lease: one, Problem: problem}, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, problem)
+	}
+	return l, err
+}
+
+// newLeases is get leases, in a word of its own.
+func newLeases(o *options) *cobra.Command {
+	return &cobra.Command{
+		Use:   "leases",
+		Short: "Show which engine drives which run",
+		Args:  cli.Arguments(cobra.NoArgs),
+		RunE: o.reading(func(ctx context.Context, t *target.Target, _ []string) error {
+			l, err := getLeases(ctx, &getter{Target: t})
 			if err != nil {
 				return err
 			}
 			return o.Print(l)
-		}, true)
+		}),
 	}
-	return cmd
-}
-
-func getterOf(word string) (getter, error) {
-	var all []string
-	for _, k := range kinds {
-		if slices.Contains(k.names, word) {
-			return k.get, nil
-		}
-		all = append(all, k.names[0])
-	}
-	return nil, cli.UsageError{Err: fmt.Errorf("there is no kind %q: want %s", word, strings.Join(all, ", "))}
-}
-
-// pick returns those of all that are named, all without names. One that is not there is an error.
-func pick(kind string, all, names []string) ([]string, error) {
-	if len(names) == 0 {
-		return all, nil
-	}
-	var missing []error
-	for _, name := range names {
-		if !slices.Contains(all, name) {
-			missing = append(missing, fmt.Errorf("%s %s: %w", kind, name, backend.ErrNotFound))
-		}
-	}
-	return names, errors.Join(missing...)
-}
-
-func getPlacements(ctx context.Context, e *fleet.Engine, _ *getOptions, names []string) (*cli.List, error) {
-	all, err := e.Placements(ctx)
-	if err == nil {
-		all, err = pick("placement", all, names)
-	}
-	if err != nil {
-		return nil, err
-	}
-	l := &cli.List{Kind: "placement", Columns: []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, Narrow: 5}
-	for _, name := range all {
-		p, err := e.Placement(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		view, err := e.View(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		runs, err := e.Runs(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		taken := view.Snapshots()
-		latest, at := "", any("")
-		if n := len(taken); n > 0 {
-			latest, at = taken[n-1].Name(), taken[n-1].TakenAt
-		}
-		l.Add(name, p, len(taken), latest, at, len(runs), p.Owner)
-	}
-	return l, nil
-}
-
-// runInfo is a run in a list.
-type runInfo struct {
-	Run     stages.Run `json:"run"`
-	Holder  string     `json:"holder,omitempty"`
-	Index   int        `json:"index"`
-	Done    int        `json:"completed"`
-	Failed  int        `json:"failed"`
-	Skipped int        `json:"skipped"`
-	Total   int        `json:"clusters"`
-}
-
-// runsOf returns the runs of a placement, or of all.
-func runsOf(ctx context.Context, e *fleet.Engine, placement string) ([]string, error) {
-	if placement != "" {
-		return e.Runs(ctx, placement)
-	}
-	placements, err := e.Placements(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var all []string
-	for _, p := range placements {
-		runs, err := e.Runs(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, runs...)
-	}
-	return all, nil
-}
-
-func getRuns(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
-	all, err := runsOf(ctx, e, g.placement)
-	if err == nil {
-		all, err = pick("run", all, names)
-	}
-	if err != nil {
-		return nil, err
-	}
-	l := &cli.List{Kind: "run", Columns: []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, Narrow: 7}
-	for _, name := range all {
-		s, err := e.Status(ctx, name)
-		if err != nil {
-			return nil, err
-		}
-		r := &s.Run
-		info := runInfo{Run: s.Run, Holder: s.Holder, Index: s.Plan.Index, Total: s.Plan.Len()}
-		for _, state := range stages.States(s.Plan, r) {
-			switch state {
-			case stages.Completed:
-				info.Done++
-			case stages.Failed:
-				info.Failed++
-			case stages.Skipped:
-				info.Skipped++
-			}
-		}
-		stage := ""
-		if r.Stage < len(s.Plan.Stages) {
-			stage = s.Plan.Stages[r.Stage].Name
-		}
-		l.Add(name, info, r.Placement, r.State, stage, fmt.Sprintf("%d/%d", info.Done, info.Total), info.Failed,
-			info.Index, s.Holder, r.Created.Time(), r.Reason)
-	}
-	return l, nil
-}
-
-func getSnapshots(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
-	placements, err := e.Placements(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if g.placement != "" {
-		if placements, err = pick("placement", placements, []string{g.placement}); err != nil {
-			return nil, err
-		}
-	}
-	l := &cli.List{Kind: "snapshot", Columns: []string{"Name", "Placement", "Objects", "Taken", "Digest"}, Narrow: 4}
-	var there []string
-	for _, p := range placements {
-		view, err := e.View(ctx, p)
-		if err != nil {
-			return nil, err
-		}
-		for _, s := range view.Snapshots() {
-			there = append(there, s.Name())
-			if len(names) == 0 || slices.Contains(names, s.Name()) {
-				l.Add(s.Name(), s, s.Placement, s.Objects, s.TakenAt, s.Digest)
-			}
-		}
-	}
-	_, err = pick("snapshot", there, names)
-	return l, err
-}
-
-func getApprovals(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
-	runs, err := runsOf(ctx, e, g.placement)
-	if err == nil && g.run != "" {
-		runs, err = pick("run", runs, []string{g.run})
-	}
-	if err != nil {
-		return nil, err
-	}
-	l := &cli.List{Kind: "approval", Columns: []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, Narrow: 5}
-	var there []string
-	for _, run := range runs {
-		open, err := e.Requests(ctx, run)
-		if err != nil {
-			return nil, err
-		}
-		for _, r := range open {
-			there = append(there, r.Name)
-			if len(names) == 0 || slices.Contains(names, r.Name) {
-				l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name)
-			}
-		}
-	}
-	_, err = pick("approval", there, names)
-	return l, err
-}
-
-func getCaps(ctx context.Context, e *fleet.Engine, _ *getOptions, names []string) (*cli.List, error) {
-	all, err := e.Caps(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l := &cli.List{Kind: "cap", Columns: []string{"Name", "Limit", "Held", "Runs"}, Narrow: 4}
-	var there []string
-	for _, c := range all {
-		there = append(there, c.Name)
-		if len(names) == 0 || slices.Contains(names, c.Name) {
-			l.Add(c.Name, c, c.Limit, c.Held(), len(c.Shares))
-		}
-	}
-	_, err = pick("cap", there, names)
-	return l, err
-}
-
-// leaseInfo is a lease whose error is text.
-type leaseInfo struct {
-	fleet.Lease
-	Err string `json:",omitempty"`
-}
-
-func getLeases(ctx context.Context, e *fleet.Engine, g *getOptions, names []string) (*cli.List, error) {
-	all, err := e.Leases(ctx)
-	if err != nil {
-		return nil, err
-	}
-	l := &cli.List{Kind: "lease", Columns: []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, Narrow: 6}
-	var there []string
-	for _, one := range all {
-		there = append(there, one.Run)
-		if (len(names) > 0 && !slices.Contains(names, one.Run)) || (g.placement != "" && one.Placement != g.placement) {
-			continue
-		}
-		info := leaseInfo{Lease: one}
-		if one.Err != nil {
-			info.Err = one.Err.Error()
-		}
-		l.Add(one.Run, info, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, info.Err)
-	}
-	_, err = pick("lease", there, names)
-	return l, err
 }

@@ -1,42 +1,62 @@
 // Command slipway reads and directs what an engine of package fleet keeps in a
 // store. Installed under the name kubectl-slipway it is a plugin of kubectl.
 //
-//	slipway --store FILE get placements|runs|snapshots|approvals|caps|leases [NAME...]
-//	slipway --store FILE history PLACEMENT|run/NAME
-//	slipway --store FILE preview|diff PLACEMENT --strategy FILE
-//	slipway --store FILE preview-selection PLACEMENT [--policy FILE]
-//	slipway --store FILE drift PLACEMENT
-//	slipway --store FILE explain RUN [CLUSTER]
-//	slipway --store FILE create run NAME --placement PLACEMENT --strategy FILE --as NAME
-//	slipway --store FILE catch-up RUN --name NAME --as NAME
-//	slipway --store FILE approve|reject RUN REQUEST --as NAME
-//	slipway --store FILE start|stop|abort|retry|skip RUN
-//	slipway --store FILE rollback RUN [--preview]
-//	slipway --store FILE set cap NAME LIMIT
-//	slipway --store FILE delete cap|run|deletion NAME
-//	slipway version
+//	slipway get placements|runs|clusters|approvals|snapshots|caps|leases [NAME...] [--watch]
+//	slipway describe KIND NAME
+//	slipway history PLACEMENT|run/NAME [--follow]
+//	slipway explain RUN [CLUSTER]
+//	slipway wait RUN
+//	slipway leases
 //
-// The store is a file of package backend/bolt, which one process has open at a time: while an engine
-// runs on it, the command says that the file is in use and ends with 1. What is asked of a run is
-// stored, and the engine that runs on the file next carries it out. get, history, explain and previews only
-// read, and so do diff and drift.
+//	slipway preview|diff PLACEMENT --strategy FILE
+//	slipway preview-selection PLACEMENT [--policy FILE]
+//	slipway forecast PLACEMENT --strategy FILE
+//	slipway forecast RUN
+//	slipway drift PLACEMENT
+//
+//	slipway create run NAME --placement PLACEMENT --strategy FILE
+//	slipway approve|reject RUN [REQUEST]
+//	slipway start|stop|abort|retry|skip RUN
+//	slipway rollback RUN [--preview]
+//	slipway catch-up RUN --name NAME
+//	slipway set cap NAME LIMIT
+//	slipway delete cap|run|deletion NAME
+//
+//	slipway serve --store FILE
+//	slipway version
+//	slipway completion bash|zsh|fish|powershell
+//
+// # What it works on
+//
+// --store names a file of package backend/bolt, which one process has open at a time. Where a program
+// holds it that serves it, slipway serve or a host by httpapi.Serve, the command finds that through FILE.serve
+// and asks it. Where no program does, the command works on the file itself: it reads, and what is asked of runs is
+// recorded for the engine that runs on the file next. --server names a server by its URL instead.
 //
 // The clusters are the contexts of a kubeconfig, which --clusters names; a cluster has the name of its
 // context, and --source is the context that snapshots are taken from. Only preview, preview-selection,
-// diff, drift, rollback, create and catch-up need them.
+// diff, drift, rollback, create and catch-up need them, and only on a file that no program serves.
+//
+// On a file and on the socket beside it the identity that asks is --as with --as-group, or the user of the system:
+// only the owner of the file can use either, and could write anything into the file. With --server, and where the
+// file is served over TCP, it is that of the token in --token-file, and --as is refused.
 //
 // # Output
 //
 // With -o table, the default, and -o wide a list is a table; with -o json and -o yaml it is one object
-// whose items are the values of the library, and with -o name a line KIND/NAME for each. Nothing is
-// colored, and no line is folded. Times are in UTC.
+// whose items are the values of the library, and with -o name a line KIND/NAME for each. What is followed, by
+// --watch and --follow, has a row, or with -o json a line, for each change. Nothing is colored, and no line is
+// folded. Times are in UTC.
 //
 // # Exit codes
 //
-//	0  done, or nothing differs
-//	1  it failed
-//	2  the command line is wrong
-//	3  diff or drift found differences
+//	0    done, or nothing differs, or the run that was waited for completed
+//	1    it failed
+//	2    the command line is wrong
+//	3    diff or drift found differences
+//	4    the run that was waited for did not complete
+//	5    --timeout has passed
+//	130  interrupted
 package main
 
 import (
@@ -45,13 +65,14 @@ import (
 	"os/signal"
 	"syscall"
 
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, kubeconfigs)
+	code := run(ctx, os.Args[1:], genericiooptions.IOStreams{In: os.Stdin, Out: os.Stdout, ErrOut: os.Stderr}, nil)
 	stop()
 	os.Exit(code)
 }

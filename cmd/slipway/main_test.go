@@ -25,7 +25,7 @@ import (
 
 // env is a store on which an engine may run, and the clusters of it.
 type env struct {
-	t       *testing.T
+	t       testing.TB
 	file    string
 	members *memory.Fleet
 	source  *memory.Source
@@ -106,7 +106,7 @@ func (v *env) engine(do func(context.Context, *fleet.Engine)) {
 	v.must(err)
 	defer func() { v.must(store.Close()) }()
 	cfg := fleet.Config{Store: store, Name: "engine"}
-	v.must(v.connect(&cfg, nil))
+	v.must(v.connect(&cfg))
 	e, err := fleet.New(cfg)
 	v.must(err)
 	ended := make(chan struct{})
@@ -115,7 +115,7 @@ func (v *env) engine(do func(context.Context, *fleet.Engine)) {
 	do(ctx, e)
 }
 
-func (v *env) connect(c *fleet.Config, _ *options) error {
+func (v *env) connect(c *fleet.Config) error {
 	c.Inventory, c.Dialer, c.Source = v.members, v.members, v.source
 	return nil
 }
@@ -167,10 +167,10 @@ func TestGetShowsWhatTheStoreHas(t *testing.T) {
 		t.Errorf("CREATED is for -o wide only:\n%s%s", narrow, all)
 	}
 	var runs struct {
-		Items []runInfo `json:"items"`
+		Items []fleet.RunSummary `json:"items"`
 	}
 	v.must(json.Unmarshal([]byte(v.shows(cli.ExitDone, "get runs -o json")), &runs))
-	if len(runs.Items) != 2 || runs.Items[0].Run.State != stages.Completed || runs.Items[1].Done != 1 {
+	if len(runs.Items) != 2 || runs.Items[0].State != stages.Completed || runs.Items[1].Completed != 1 {
 		t.Errorf("runs as JSON: %+v", runs)
 	}
 	v.shows(cli.ExitDone, "get runs -o yaml", "items:\n")
@@ -204,8 +204,6 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"nonsense", "nonsense"},
 		{"get runs --nonsense", "--nonsense"},
 		{"get runs -o text", "want table, wide, json, yaml or name"},
-		{"approve shop-2 shop-2-canary", "--as is not set"},
-		{"rollback shop-2", "--as is not set"},
 		{"skip shop-2 --as ann", "want cluster/NAME"},
 		{"skip shop-2 --as ann --what everything/x", "want cluster/NAME"},
 		{"retry shop-2 --as ann --only some", "want failed or skipped"},
@@ -381,8 +379,9 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "diff", "drift", "explain", "get", "history", "preview",
-		"preview-selection", "reject", "retry", "rollback", "set", "simulate", "skip", "start", "stop", "store", "version",
+		"abort", "approve", "catch-up", "create", "delete", "describe", "diff", "drift", "explain", "fleet", "forecast", "gate", "get",
+		"history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve", "set", "simulate",
+		"skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("verbs %v", got)
@@ -405,7 +404,6 @@ func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
-	v.shows(cli.ExitUsage, "create run shop-3 --placement shop --strategy "+file, "--as is not set")
 	v.shows(cli.ExitDone, "abort shop-2 --as ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
 	v.shows(cli.ExitDone, "create run shop-3 --as ann --placement shop --strategy "+file, "run/shop-3: created, stages 1, clusters 3")

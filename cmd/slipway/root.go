@@ -4,37 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 
-	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/backend/bolt"
-	"github.com/slipway-dev/slipway/backend/kube/inventory"
-	"github.com/slipway-dev/slipway/backend/kube/member"
-	"github.com/slipway-dev/slipway/backend/kube/source"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/simulate"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/storefile"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-)
 
-// connector completes the configuration of an engine by how clusters are reached, and the source of
-// snapshots.
-type connector func(c *fleet.Config, o *options) error
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/azure"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubverbs"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/simulate"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/storefile"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/fleet"
+)
 
 // options are the flags that all verbs have.
 type options struct {
 	cli.Options
-	connect connector
-
-	store    string
-	clusters string
-	source   string
+	target target.Options
 }
 
 // commandName is how the command is called: kubectl calls a plugin by the name of its file.
@@ -45,8 +35,13 @@ func commandName(path string) string {
 	return "slipway"
 }
 
+// connector completes the configuration of an engine by how clusters are reached, and the source of snapshots.
+type connector func(*fleet.Config) error
+
+// newRoot returns the command. A nil connect is by the kubeconfig that the flags name.
 func newRoot(streams genericiooptions.IOStreams, connect connector, name string) *cobra.Command {
-	o := &options{Options: cli.Options{IOStreams: streams, Name: name}, connect: connect}
+	o := &options{Options: cli.Options{IOStreams: streams, Name: name}}
+	o.target = target.Options{Options: &o.Options, Connect: connect}
 	root := &cobra.Command{
 		Use:           "slipway",
 		Short:         "Read and direct rollouts across clusters",
@@ -61,80 +56,78 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	root.SetErr(streams.ErrOut)
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	flags := root.PersistentFlags()
-	flags.StringVar(&o.store, "store", "", "file of the store")
-	flags.StringVar(&o.clusters, "clusters", "", "kubeconfig whose contexts are the clusters")
-	flags.StringVar(&o.source, "source", "", "context of the kubeconfig that snapshots are taken from")
+	o.target.AddFlags(flags)
+	kube := hubtarget.NewFlags(&o.target)
+	kube.AddFlags(flags)
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
-	flags.StringVar(&o.As, "as", "", "identity that asks")
+	flags.StringVar(&o.As, "as", "", "identity that asks; the user of the system where it is not set")
 	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that asks")
-	root.AddCommand(newGet(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o),
-		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject),
-		newRollback(o), newSet(o), newDelete(o), newCreate(o), newCatchUp(o), newExplain(o), newVersion(o))
+	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
+	root.AddCommand(newGet(o), newDescribe(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newForecast(o), newDrift(o),
+		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject), newRollback(o), newSet(o), newDelete(o),
+		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o), hubverbs.New(&o.Options, kube))
 	root.AddCommand(runCommands(o)...)
+	root.AddCommand(azure.Commands(&o.Options)...)
 	root.AddCommand(simulate.New(&o.Options), storefile.New(&o.Options))
 	return root
 }
 
-// withEngine opens the store and calls do with an engine on it, which is not run: it reads, and
-// records what is asked for.
-func (o *options) withEngine(do func(*fleet.Engine) error, readOnly bool) (err error) {
+// verb is what a command does with a target.
+type verb func(ctx context.Context, t *target.Target, args []string) error
+
+// reading returns what cobra runs for a verb that only reads.
+func (o *options) reading(do verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, true) }
+}
+
+// writing is reading for a verb that asks for something.
+func (o *options) writing(do verb) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, false) }
+}
+
+// reach opens the target and calls do with it, for as long as --timeout allows.
+func (o *options) reach(cmd *cobra.Command, args []string, do verb, readOnly bool) (err error) {
 	if err := o.CheckOutput(); err != nil {
 		return err
 	}
-	if o.store == "" {
-		return cli.UsageError{Err: errors.New("--store is not set: it names the file of the store")}
+	ctx := cmd.Context()
+	if o.Timeout < 0 {
+		return cli.Usagef("--timeout %s: want a time that is not negative", o.Timeout)
 	}
-	if _, err := os.Stat(o.store); err != nil {
-		return fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, cli.ErrTimeout)
+		defer cancel()
 	}
-	store, err := bolt.Open(o.store, bolt.Options{ReadOnly: readOnly})
+	defer func() {
+		if err != nil && errors.Is(context.Cause(ctx), cli.ErrTimeout) {
+			err = cli.ErrTimeout
+		}
+	}()
+	t, err := o.target.Open(ctx, readOnly)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	cfg := fleet.Config{Store: store, Name: "slipway"}
-	if err := o.connect(&cfg, o); err != nil {
-		return err
-	}
-	e, err := fleet.New(cfg)
-	if err != nil {
-		return err
-	}
-	return do(e)
+	defer func() { err = errors.Join(err, t.Close()) }()
+	return do(ctx, t, args)
 }
 
-// reading calls do with an engine on a store that is opened for reading.
-func (o *options) reading(do func(context.Context, *fleet.Engine, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return o.withEngine(func(e *fleet.Engine) error { return do(cmd.Context(), e, args) }, true)
+// recorded says what was asked for, and where no engine runs that it is carried out later.
+func (o *options) recorded(t *target.Target, format string, args ...any) error {
+	said := fmt.Sprintf(format, args...)
+	if !t.Live {
+		said += ", for the engine that runs on this store next"
 	}
+	return o.Said("%s", said)
 }
 
-// writing calls do with an engine on a store that is opened for writing.
-func (o *options) writing(do func(context.Context, *fleet.Engine, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error {
-		return o.withEngine(func(e *fleet.Engine) error { return do(cmd.Context(), e, args) }, false)
-	}
-}
-
-// kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.
-func kubeconfigs(c *fleet.Config, o *options) error {
-	c.Inventory = inventory.KubeconfigClusters{Path: o.clusters}
-	c.Dialer = member.NewDialer(member.KubeconfigContexts(o.clusters, member.Trusted()), member.Options{})
-	if o.source == "" {
+// nothingGoesOn is the error of a verb that waits on a file that no program holds.
+func nothingGoesOn(t *target.Target) error {
+	if t.Live {
 		return nil
 	}
-	cfg, err := contextConfig(o.clusters, o.source)
-	if err != nil {
-		return fmt.Errorf("--source %s: %w", o.source, err)
-	}
-	c.Source, err = source.New(cfg, source.Options{})
-	return err
+	return errors.New("nothing goes on here: no program holds the file of the store; slipway serve runs an engine on it")
 }
 
-func contextConfig(path, name string) (*rest.Config, error) {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
-		&clientcmd.ConfigOverrides{CurrentContext: name},
-	).ClientConfig()
-}
+// runName is the name of a run that is given as NAME or run/NAME.
+func runName(arg string) string { return strings.TrimPrefix(arg, "run/") }

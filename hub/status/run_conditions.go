@@ -35,7 +35,7 @@ func (p *runBuilder) runConditions() []metav1.Condition {
 		}
 	case stages.Pending:
 		out = append(out, p.isFalse(api.ConditionProgressing, api.ReasonRunWaiting,
-			fmt.Sprintf("The updateRun is waiting for updateRun %s of the same placement to end", p.awaited()), p.History.queued))
+			queuedMessage+p.awaited()+" of the same placement to end", p.History.queued))
 	case stages.Running:
 		out = append(out, p.running())
 	case stages.Stopping:
@@ -51,6 +51,9 @@ func (p *runBuilder) runConditions() []metav1.Condition {
 	}
 	return out
 }
+
+// queuedMessage begins the message of a run that waits for another one.
+const queuedMessage = "The updateRun is waiting for updateRun "
 
 // awaited is the run that this one waits for.
 func (p *runBuilder) awaited() string {

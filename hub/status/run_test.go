@@ -192,7 +192,7 @@ func TestARunThatDidNotCompleteSaysWhy(t *testing.T) {
 			o := r.observation("a")
 			o.Failed, o.Message = true, "image \x1b[2Knot found"
 			r.step("10:01:00", stages.Input{Observations: []stages.Observation{o}})
-		}, "UpdateRunFailed", "1 clusters of stage all have failed, and 0 may"},
+		}, "UpdateRunFailed", "1 cluster of stage all has failed, and none may"},
 		"aborted": {func(r *rig) {
 			r.command("10:01:00", stages.Command{Verb: stages.Abort, By: approval.Identity{Name: "sam"}})
 		}, "UpdateRunAborted", "aborted by sam"},

@@ -106,6 +106,9 @@ const (
 	// WindowsBypassed: clusters may start outside their windows. By, Until,
 	// Message.
 	WindowsBypassed Type = "WindowsBypassed"
+	// CommandAccepted: a command was accepted and nothing else shows it yet. Command, By,
+	// Message says when it counts.
+	CommandAccepted Type = "CommandAccepted"
 	// CommandRefused: a command did not fit the state. Command, By, Message.
 	CommandRefused Type = "CommandRefused"
 )

@@ -242,6 +242,22 @@ func checkFlow(st *PlannedStage, group int) error {
 	return nil
 }
 
+// AttemptLimit is how often a cluster is tried at most; 0 is without end.
+func (s *Strategy) AttemptLimit() int {
+	switch {
+	case s.Attempts > 0:
+		return s.Attempts
+	case s.Attempts < 0:
+		return 0
+	case s.Profile == ClusterUpdate:
+		return 1
+	case s.Profile == Workflow:
+		return 11
+	default:
+		return 0
+	}
+}
+
 // Suspends reports whether a run which fails is stopped rather than ended.
 func (s *Strategy) Suspends() bool { return s.Profile == Workflow && s.OnFailure != EndRun }
 

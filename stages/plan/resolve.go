@@ -23,6 +23,8 @@ func (b *planner) resolve() {
 	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
 		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy, s.ProgressDeadline)
 	}
+	b.warnOfBudgets()
+	b.warnOfSerialStages()
 	b.plan.Warnings = b.warnings
 }
 
@@ -146,7 +148,7 @@ func (b *planner) doubt(open *openStage, st *PlannedStage, size int) {
 
 func (b *planner) doubtFailures(where string, failures, size int) {
 	if failures >= size {
-		b.warn("%s never fails: maxFailures allows %d and it has %d clusters", where, failures, size)
+		b.warn("%s never fails: maxFailures allows %d and it has %s", where, failures, clusterCount(size))
 	}
 }
 

@@ -39,7 +39,7 @@ func TestNewPlanRounding(t *testing.T) {
 		t.Run(fmt.Sprintf("%d/%v/%v", tt.size, tt.concurrency, tt.failures), func(t *testing.T) {
 			st := everything("all")
 			st.MaxConcurrency, st.MaxFailures = tt.concurrency, tt.failures
-			p := mustPlan(t, Strategy{Stages: []Stage{st}}, testTarget(), clusters(tt.size))
+			p := mustPlan(t, Strategy{Attempts: 1, Stages: []Stage{st}}, testTarget(), clusters(tt.size))
 			got := p.Stages[0]
 			if got.MaxConcurrency != tt.wantConcurrency || got.Groups[0].MaxConcurrency != tt.wantConcurrency {
 				t.Errorf("maxConcurrency is %d, in the group %d, want %d", got.MaxConcurrency, got.Groups[0].MaxConcurrency, tt.wantConcurrency)

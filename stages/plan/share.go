@@ -57,7 +57,7 @@ func (b *planner) share(st *openStage, found *findings) (others []int) {
 	default:
 		n = min(n, resolveConcurrency(st.stage.Take, n, 0))
 		if want, percent, _ := parseLimit(*st.stage.Take, 1); !percent && n < want && n > 0 {
-			b.warn("stage %s takes %d clusters, and %d are left", st.stage.Name, want, n)
+			b.warn("stage %s takes %s, and there are %d left", st.stage.Name, clusterCount(want), n)
 		}
 	}
 	if n > 0 && n < len(candidates) {

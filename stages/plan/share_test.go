@@ -121,7 +121,7 @@ func TestTheRestAndUnassigned(t *testing.T) {
 func TestWarningsOfShares(t *testing.T) {
 	s := Strategy{ProgressDeadline: 1, Stages: []Stage{takes("ten", number(10)), takes("late", percent("10%")), {Name: "rest", Rest: true}}}
 	p := mustPlan(t, s, testTarget(), clusters(4))
-	want := []string{"stage ten takes 10 clusters, and 4 are left", "stage late has no clusters: none is left for it", "stage rest has no clusters: none is left for it"}
+	want := []string{"stage ten takes 10 clusters, and there are 4 left", "stage late has no clusters: none is left for it", "stage rest has no clusters: none is left for it"}
 	if diff := cmp.Diff(want, p.Warnings); diff != "" {
 		t.Error(diff)
 	}

@@ -52,6 +52,14 @@ const (
 
 // Strategy says in which order and how fast a change reaches the clusters. It
 // is a template: a [Plan] freezes it. Durations are from 0 to 365 days.
+//
+// One that sets nothing but its stages is a patient one: each stage updates one cluster after the other, and a cluster
+// that cannot be updated is tried again without end, after 1 s, 2 s, 4 s and so on up to 1 min. It keeps its slot, no
+// cluster fails, and the run goes on until the cluster is updated, skipped, or the run is stopped or aborted. So neither
+// the default MaxFailures of 0 nor a Rollback for BudgetExceeded ever counts, until ProgressDeadline bounds the time or
+// Attempts the tries, as profiles ClusterUpdate and Workflow do. Plan.Warnings names budgets that can never count, and
+// stages that update many clusters one after the other because of a percentage that comes to 1, of StrictFailures, or
+// of a MaxConcurrency that is not set.
 type Strategy struct {
 	// Name is a DNS subdomain, or empty.
 	Name string `json:"name"`
@@ -73,7 +81,9 @@ type Strategy struct {
 	Attempts int `json:"attempts,omitempty"`
 	// Backoff is the wait before the second attempt; it doubles with each
 	// one up to MaxBackoff. Defaults: 1 s, and 1 min or Backoff where that is
-	// longer.
+	// longer. After an error that is permanent, as when an object is forbidden or
+	// invalid, trying again soon does not help, and the wait is MaxBackoff at once; the
+	// message of the cluster says so.
 	Backoff    time.Duration `json:"backoff,omitempty"`
 	MaxBackoff time.Duration `json:"maxBackoff,omitempty"`
 	// ProgressDeadline is how long a cluster may take, over all its attempts,

@@ -28,12 +28,12 @@ type Return struct {
 // Back is the result of the rollback of the run.
 type Back struct {
 	// Refused says why the run was not rolled back. All else is empty then.
-	Refused string
+	Refused string `json:"refused,omitempty"`
 	// Plan is the plan of the run that took it back, Begun when that began.
-	Plan    *stages.Plan
-	Started time.Duration
+	Plan    *stages.Plan  `json:"plan,omitempty"`
+	Started time.Duration `json:"started,omitempty"`
 	// End is what that run came to.
-	End End
+	End End `json:"end,omitzero"`
 }
 
 // rollsBack reports whether the run has ended and is to be rolled back now.

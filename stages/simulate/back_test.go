@@ -48,9 +48,9 @@ func TestARunThatFailsIsTakenBack(t *testing.T) {
 		1m0s StageStarted s2
 		1m0s ClusterStarted s2 c2
 		2m0s ClusterFailed s2 c2: attempt 1 fails
-		2m0s RollbackRequested: 1 clusters of stage s2 have failed, and 0 may
-		2m0s RunStopping: 1 clusters of stage s2 have failed, and 0 may
-		2m0s RunFailed: 1 clusters of stage s2 have failed, and 0 may
+		2m0s RollbackRequested: 1 cluster of stage s2 has failed, and none may
+		2m0s RunStopping: 1 cluster of stage s2 has failed, and none may
+		2m0s RunFailed: 1 cluster of stage s2 has failed, and none may
 		2m0s RunStarted
 		2m0s ApprovalRequested s2
 		5m0s ApprovalAccepted s2

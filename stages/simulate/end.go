@@ -23,70 +23,77 @@ const (
 // End is what a simulation came to.
 type End struct {
 	// At is when it ended: the time of its last event, or Environment.Until.
-	At     time.Duration
-	Reason Reason
+	At     time.Duration `json:"at"`
+	Reason Reason        `json:"reason"`
 	// Waiting is what the run waits for, where it has not ended.
-	Waiting []stages.Awaited
+	Waiting []stages.Awaited `json:"waiting,omitempty"`
 	// State is the run's, as [stages.Derive] says, and Message why it is that,
 	// where that is not obvious.
-	State   stages.State
-	Message string
+	State   stages.State `json:"state"`
+	Message string       `json:"message,omitempty"`
 	// Peak is how many clusters were in flight at most.
-	Peak int
+	Peak int `json:"peak"`
 	// Stages and Clusters are in the order of the plan.
-	Stages   []StageEnd
-	Clusters []ClusterEnd
+	Stages   []StageEnd   `json:"stages"`
+	Clusters []ClusterEnd `json:"clusters"`
 	// Gates are those that were reached, by stage; in a stage those before and
 	// those after it, then those of its groups.
-	Gates []GateEnd
+	Gates []GateEnd `json:"gates,omitempty"`
 	// Run is the run itself.
-	Run stages.Run
+	Run stages.Run `json:"run"`
 	// Back is the result of the rollback of the run; nil where none was requested.
-	Back *Back
+	Back *Back `json:"back,omitempty"`
 }
 
 // StageEnd is what a stage came to.
 type StageEnd struct {
-	Name  string
-	State stages.State
+	Name  string       `json:"name"`
+	State stages.State `json:"state"`
 	// Started is when its first cluster could start, Ended when it was done; -1
 	// where that did not happen.
-	Started, Ended time.Duration
+	Started time.Duration `json:"started"`
+	Ended   time.Duration `json:"ended"`
 	// Peak is how many of its clusters were in flight at most, Limit how many
 	// might have been; 0 means no limit of its own.
-	Peak, Limit int
+	Peak  int `json:"peak"`
+	Limit int `json:"limit,omitempty"`
 	// Groups is empty for a stage without groups.
-	Groups []GroupEnd
+	Groups []GroupEnd `json:"groups,omitempty"`
 }
 
 // GroupEnd is what a group came to, as in [StageEnd].
 type GroupEnd struct {
-	Name        string
-	State       stages.State
-	Peak, Limit int
+	Name  string       `json:"name"`
+	State stages.State `json:"state"`
+	Peak  int          `json:"peak"`
+	Limit int          `json:"limit,omitempty"`
 }
 
 // ClusterEnd is what a cluster of the plan came to.
 type ClusterEnd struct {
-	Name, Stage, Group string
-	State              stages.State
+	Name  string       `json:"name"`
+	Stage string       `json:"stage"`
+	Group string       `json:"group,omitempty"`
+	State stages.State `json:"state"`
 }
 
 // GateEnd is what a gate came to.
 type GateEnd struct {
 	// Group is empty for a gate of the whole stage.
-	Stage, Group string
-	When         approval.When
-	Type         stages.TaskType
-	State        stages.State
+	Stage string          `json:"stage"`
+	Group string          `json:"group,omitempty"`
+	When  approval.When   `json:"when"`
+	Type  stages.TaskType `json:"type"`
+	State stages.State    `json:"state"`
 	// Opened is when it began to hold the run, Held for how long it did, until it
 	// passed or until the end.
-	Opened, Held time.Duration
+	Opened time.Duration `json:"opened"`
+	Held   time.Duration `json:"held"`
 	// By is the identity that decided it; empty for none.
-	By string
+	By string `json:"by,omitempty"`
 	// Decided reports whether no other gate of the same side held the run longer: the
 	// run went on when this one passed.
-	Decided bool
+	Decided bool `json:"decided,omitempty"`
 }
 
 func (s *simulation) end(why Reason) End {

@@ -174,6 +174,28 @@ func times(all []simulate.Event) (out []string) {
 	return out
 }
 
+// A cluster that was applied and is not yet healthy is so when its attempt is done, by when that began.
+func TestAnAttemptGoesOnFromWhenItBegan(t *testing.T) {
+	p := plan(t, strategy(1, nil), fleet(1))
+	w := simulate.Environment{Default: simulate.Member{Take: 10 * second, Unhealthy: []simulate.Interval{{}}}, Until: 30 * second}
+	_, then := play(t, p, w)
+	if then.Run.InFlight[0].Phase != stages.Settling {
+		t.Fatalf("the cluster is in phase %d", then.Run.InFlight[0].Phase)
+	}
+	for want, began := range map[time.Duration]map[string]time.Time{
+		30 * second: nil, // when the cluster was started
+		50 * second: {"c1": simulate.DefaultStart().Add(20 * second)},
+		0:           {"c1": simulate.DefaultStart().Add(-minute)},
+	} {
+		end, err := simulate.Resume(p, then.Run, simulate.Environment{
+			Start: simulate.DefaultStart().Add(30 * second), Default: simulate.Member{Take: minute}, Began: began,
+		}, nil)
+		if err != nil || end.State != stages.Completed || end.At != want {
+			t.Errorf("an attempt that began at %v is done %s after that, want %s: %s, %v", began, end.At, want, end.State, err)
+		}
+	}
+}
+
 // A run that is stopped waits for an order, one that has ended stays as it is, and
 // one of another plan is refused.
 func TestWhatDoesNotGoOnByItself(t *testing.T) {
@@ -196,5 +218,21 @@ func TestWhatDoesNotGoOnByItself(t *testing.T) {
 	}
 	if _, err := simulate.Resume(plan(t, strategy(1, nil), fleet(4)), ended, w, nil); err == nil {
 		t.Error("a run of another plan is resumed")
+	}
+}
+
+// What the run that is resumed brought is rolled back by another run, which is not simulated.
+func TestARunThatIsResumedIsNotRolledBack(t *testing.T) {
+	p := plan(t, backStrategy(nil), fleet(1, 1, 1))
+	w := rollbackEnvironment("c2")
+	part := w
+	part.Until = 90 * second
+	_, then := play(t, p, part)
+	w.Start = simulate.DefaultStart().Add(90 * second)
+	got, end := events(t, func(tell func(simulate.Event) error) (simulate.End, error) {
+		return simulate.Resume(p, then.Run, w, tell)
+	})
+	if end.State != stages.Failed || end.At != 30*second || end.Back != nil || got[len(got)-1].Type != stages.RunFailed {
+		t.Errorf("it is %s after %s, with a rollback %+v, and ends with %s", end.State, end.At, end.Back, got[len(got)-1].Type)
 	}
 }

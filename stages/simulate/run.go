@@ -20,10 +20,10 @@ var ErrSteps = errors.New("the simulation takes too many steps")
 // Event is an event of the run, and when it happened.
 type Event struct {
 	// At is the time since the start of the run.
-	At time.Duration
+	At time.Duration `json:"at"`
 	// Back is the plan of the run that rolls the first one back in the events of that run, nil in those of
 	// the first.
-	Back *stages.Plan
+	Back *stages.Plan `json:"back,omitempty"`
 	stages.Event
 }
 

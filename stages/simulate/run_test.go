@@ -171,8 +171,8 @@ func TestAFailedRunWaitsForALaterStart(t *testing.T) {
 		0s StageStarted s1
 		0s ClusterStarted s1 c1
 		10s ClusterFailed s1 c1: attempt 1 fails
-		10s RunStopping: 1 clusters of stage s1 have failed, and 0 may
-		10s RunFailed: 1 clusters of stage s1 have failed, and 0 may`)
+		10s RunStopping: 1 cluster of stage s1 has failed, and none may
+		10s RunFailed: 1 cluster of stage s1 has failed, and none may`)
 	if end.Reason != simulate.Ended || end.At != 10*second || end.State != stages.Failed {
 		t.Errorf("without an order it ended as %s, %s, at %s", end.Reason, end.State, end.At)
 	}
@@ -310,8 +310,8 @@ func TestAClusterThatLeavesIsSkippedWhereverTheRunIs(t *testing.T) {
 		5s ClusterSkipped s1 c1: Removed: the cluster has left the inventory
 		5s ClusterStarted s1 c2
 		15s ClusterFailed s1 c2: attempt 1 fails
-		15s RunStopping: 1 clusters of stage s1 have failed, and 0 may
-		15s RunFailed: 1 clusters of stage s1 have failed, and 0 may
+		15s RunStopping: 1 cluster of stage s1 has failed, and none may
+		15s RunFailed: 1 cluster of stage s1 has failed, and none may
 		2m0s RunResumed attempt=2
 		2m0s ClusterSkipped s1 c2: Removed: the cluster has left the inventory
 		2m0s ClusterStarted s1 c3

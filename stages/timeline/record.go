@@ -51,7 +51,7 @@ type gateKey struct {
 }
 
 func record(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
-	r := &recorder{t: &Timeline{Placement: p.Placement, State: stages.NotStarted, Clusters: p.Len()}, open: map[gateKey]*Segment{}}
+	r := &recorder{t: &Timeline{Title: o.Title, Note: o.Note, Placement: p.Placement, State: stages.NotStarted, Clusters: p.Len()}, open: map[gateKey]*Segment{}}
 	if p.Rollback != nil {
 		r.t.RollsBack = p.Rollback.Run
 	}
@@ -122,7 +122,7 @@ func (r *recorder) event(e *simulate.Event) {
 	if r.t.Start.IsZero() {
 		r.t.Start = r.at
 	}
-	if r.t.Run == "" {
+	if r.t.Run == "" && !r.expected {
 		r.t.Run = e.Run
 	}
 	x := r.of(e)
@@ -175,12 +175,12 @@ func (r *recorder) run(x *planned, e *stages.Event) {
 	}
 	back := x != r.runs[0]
 	r.t.Marks = append(r.t.Marks, Mark{At: r.at, Type: e.Type, Expected: r.expected, Back: back, By: e.By, Message: message})
-	is, ends := &r.t.State, &r.t.Ends
+	now, ends := &r.t.State, &r.t.Ends
 	if back {
-		is, ends = &r.t.Back, &r.t.BackEnds
+		now, ends = &r.t.Back, &r.t.BackEnds
 	}
 	if state != "" {
-		*is, *ends, r.ended = state, time.Time{}, end
+		*now, *ends, r.ended = state, time.Time{}, end
 	}
 	if end {
 		*ends = r.at

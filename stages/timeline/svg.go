@@ -99,12 +99,13 @@ func (d *drawing) runLane() {
 	d.y += laneHeight + 14
 }
 
-// marks draws the marks of the run, with words where there is room. Of those that are at one place the last one has them.
+// marks draws the marks of the run, with words where there is room. Of those that are at one place the last two have them.
 func (d *drawing) marks() {
 	free := 0.0
 	for i := 0; i < len(d.t.Marks); i++ {
-		x, tip := d.x(d.t.Marks[i].At), d.t.Marks[i].tip()
+		x, tip, before := d.x(d.t.Marks[i].At), d.t.Marks[i].tip(), ""
 		for i+1 < len(d.t.Marks) && d.x(d.t.Marks[i+1].At)-x < max(d.fine, 3) {
+			before = d.t.Marks[i].words() + ", "
 			i++
 			if len(tip) < 500 {
 				tip += "\n" + d.t.Marks[i].tip()
@@ -116,7 +117,7 @@ func (d *drawing) marks() {
 			class += " e"
 		}
 		d.printf(`<path class="%s" d="M%s %sl4 5l-4 5l-4 -5z"><title>%s</title></path>`, class, px(x), px(d.y), escape(tip))
-		words := cut(plain(m.words()), 40)
+		words := cut(plain(before+m.words()), 44)
 		long := float64(len([]rune(words))) * letter
 		switch from := x - 4; {
 		case from < free:

@@ -44,7 +44,7 @@ func (d *drawing) load(g *Group, below bool) {
 	if below {
 		d.y += 13
 	}
-	d.label(8, "s", fmt.Sprintf("%s, peak %d in flight", plural(g.Clusters, "cluster"), peak), "")
+	d.label(8, "s", fmt.Sprintf("%s, %d at a time", plural(g.Clusters, "cluster"), peak), "")
 	if n := int(last.ended[1]); n > 0 {
 		d.y += 13
 		d.label(8, "s", fmt.Sprintf("%d failed", n), "")

@@ -189,13 +189,15 @@ func (x *sheet) gates(label string, all []Segment) {
 		if s.Kind == Wait || s.Kind == Scheduled {
 			words += " " + short(s.To.Sub(s.From))
 		}
-		room := []rune(plain(words))
 		from, to := x.column(s.From), x.column(s.To)+2
-		switch {
-		case to+len(room) <= len(lane):
-			copy(lane[to:], room)
-		case len(room)+1 <= from:
-			copy(lane[from-1-len(room):], room)
+		words = plain(words)
+		if room := max(len(lane)-to, from-1); len([]rune(words)) > room {
+			words = cut(words, room)
+		}
+		if long := len([]rune(words)); to+long <= len(lane) {
+			copy(lane[to:], []rune(words))
+		} else if long >= 4 {
+			copy(lane[from-1-long:], []rune(words))
 		}
 		x.row(label, lane)
 		label = ""
@@ -257,7 +259,7 @@ func (x *sheet) load(g *Group) {
 		}
 	}
 	x.row("  of "+plural(g.Clusters, "cluster"), done)
-	x.row(fmt.Sprintf("  peak %d", peak), flight)
+	x.row(fmt.Sprintf("  %d at a time", peak), flight)
 	if n := columns[len(columns)-1].of(Failed); n > 0 {
 		x.row(fmt.Sprintf("  %d failed", int(n)), failed)
 	}

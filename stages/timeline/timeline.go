@@ -22,6 +22,9 @@ type Options struct {
 	// Expected is what is to come, the Events of a forecast. Those before Now, and those about clusters that have
 	// ended meanwhile, are left out, so that a forecast may be a little older than the events.
 	Expected []simulate.Event
+	// Title is the first line of the picture; empty names the run and its placement. Note is said beneath it, such as
+	// what a forecast assumes, or why it has no end.
+	Title, Note string
 	// Lanes is how many clusters have a lane each; where there are more, groups have. 0 means
 	// [DefaultLanes], and 200 is the most.
 	Lanes int
@@ -29,7 +32,9 @@ type Options struct {
 
 // Timeline is the picture of a run.
 type Timeline struct {
-	// Run is the name of the run, empty where no event has one, and Placement that of its placement.
+	// Title and Note are those of the Options.
+	Title, Note string
+	// Run is the name of the run, empty where it does not exist, and Placement that of its placement.
 	Run, Placement string
 	// RollsBack is the run that it rolls back, if it does.
 	RollsBack string
@@ -44,7 +49,8 @@ type Timeline struct {
 	// the picture.
 	Back     stages.State
 	BackEnds time.Time
-	// Clusters is how many there are, Completed, Failed and Skipped how many of them end so.
+	// Clusters is how many there are, Completed, Failed and Skipped how many of them have ended so,
+	// by Now where that is set.
 	Clusters, Completed, Failed, Skipped int
 	// Segments are those of the run as a whole: queued, stopping, stopped. Marks are what happened to it.
 	Segments []Segment
@@ -185,5 +191,7 @@ func New(p *stages.Plan, past []stages.Event, o Options) *Timeline {
 // one back is in the same picture: its stages come last.
 func Simulated(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
 	o.Now, o.Expected = time.Time{}, nil
-	return record(p, events, o)
+	t := record(p, events, o)
+	t.Run = ""
+	return t
 }

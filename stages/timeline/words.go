@@ -11,6 +11,9 @@ import (
 
 // title names the run.
 func (t *Timeline) title() string {
+	if t.Title != "" {
+		return t.Title
+	}
 	out := "Run"
 	if t.Run != "" {
 		out += " " + t.Run
@@ -28,10 +31,10 @@ func (t *Timeline) title() string {
 func (t *Timeline) summary() string {
 	state := string(t.State)
 	switch {
-	case !t.Now.IsZero() && !t.Ends.IsZero():
+	case t.Back == "" && !t.Now.IsZero() && !t.Ends.IsZero():
 		state = fmt.Sprintf("expected to be %s at %s, in %s", t.State, moment(t.Ends), short(t.Ends.Sub(t.Now)))
 	case !t.Now.IsZero():
-		state = "at " + moment(t.Now) + "; it is not known when it ends"
+		state = string(t.State) + " at " + moment(t.Now)
 	case !t.Ends.IsZero():
 		state = fmt.Sprintf("%s at %s after %s", t.State, moment(t.Ends), short(t.Ends.Sub(t.Start)))
 	}
@@ -49,6 +52,9 @@ func (t *Timeline) summary() string {
 		if n.n > 0 {
 			clusters += fmt.Sprintf(", %d %s", n.n, n.what)
 		}
+	}
+	if t.Note != "" {
+		clusters += " · " + t.Note
 	}
 	return state + " · " + clusters
 }

@@ -52,7 +52,7 @@ func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 	switch e.Type {
 	case stages.RunQueued, stages.RunStarted, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunCompleted,
 		stages.StageStarted, stages.StageSkipped, stages.StageCompleted, stages.WaitStarted, stages.WaitEnded,
-		stages.ApprovalRequested, stages.ApprovalEarly, stages.ApprovalGiven, stages.ApprovalAccepted, stages.RollbackRequested:
+		stages.ApprovalRequested, stages.ApprovalEarly, stages.ApprovalGiven, stages.ApprovalAccepted, stages.RollbackRequested, stages.CommandAccepted:
 		n.Normal(run, string(e.Type), "%s", sentence(e))
 	case stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.ApprovalRejected, stages.ApprovalExpired,
 		stages.ClusterFailed, stages.ClusterPending, stages.ClusterRetrying, stages.ClusterUnhealthy, stages.CommandRefused,

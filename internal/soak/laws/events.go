@@ -107,7 +107,7 @@ func (h *History) runEvent(ev stages.Event, wrong func(string, ...any)) {
 		}
 		h.epoch = ev.Epoch
 		return
-	case stages.CommandRefused, stages.RunQueued:
+	case stages.CommandAccepted, stages.CommandRefused, stages.RunQueued:
 		return
 	case stages.RunResumed:
 		h.resumed++

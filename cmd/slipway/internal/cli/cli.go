@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -110,6 +111,8 @@ func (o *Options) ExitCode(err error) int {
 		return ExitDone
 	case errors.Is(err, ErrDiffers):
 		return ExitDiffers
+	case errors.Is(err, context.Canceled):
+		return ExitInterrupted
 	}
 	fmt.Fprintf(o.ErrOut, "error: %s\n", Printable(err.Error()))
 	var wrong UsageError

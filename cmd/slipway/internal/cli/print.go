@@ -46,6 +46,24 @@ type List struct {
 // Len returns the number of rows.
 func (l *List) Len() int { return len(l.rows) }
 
+// Has reports whether there is a row of a name.
+func (l *List) Has(name string) bool {
+	return slices.ContainsFunc(l.rows, func(r row) bool { return r.name == name })
+}
+
+// Names returns the names of the rows.
+func (l *List) Names() (out []string) {
+	for _, r := range l.rows {
+		out = append(out, r.name)
+	}
+	return out
+}
+
+// Keep drops the rows whose names are not kept.
+func (l *List) Keep(kept func(name string) bool) {
+	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !kept(r.name) })
+}
+
 type row struct {
 	name  string
 	cells []any

@@ -22,7 +22,7 @@ type results struct {
 }
 
 // compare reads the files and compares what is in them. The error is all that is wrong with any of them.
-func (f *Files) compare(in io.Reader) (results, error) {
+func (f *files) compare(in io.Reader) (results, error) {
 	var found results
 	hub, hubErr := readSome(f.hub, in)
 	member, memberErr := readFile(f.member, in)
@@ -55,7 +55,7 @@ func readSome(file string, in io.Reader) ([]object, error) {
 
 // learn takes the schemas of custom resources from definitions. Those beside the objects are taken where they
 // can be read, those of a file of definitions must be.
-func (f *Files) learn(crds []object, files ...[]object) error {
+func (f *files) learn(crds []object, files ...[]object) error {
 	var sources []schema.Source
 	var errs []error
 	for _, o := range slices.Concat(append([][]object{crds}, files...)...) {
@@ -83,7 +83,7 @@ func (o object) identity() identity {
 
 // match finds the member's object for each of the hub's and compares the two. The hub may have one of each, the
 // member one of each version.
-func (f *Files) match(found results, hub, member []object) (results, error) {
+func (f *files) match(found results, hub, member []object) (results, error) {
 	var errs []error
 	asked, there := map[identity]object{}, map[identity][]object{}
 	for _, o := range hub {
@@ -148,7 +148,7 @@ func onMember(h object, asked map[identity]object, there map[identity][]object) 
 }
 
 // report compares an object with the member's of the same version, or of another one, or with none.
-func (f *Files) report(h object, versions []object) (drift.Report, error) {
+func (f *files) report(h object, versions []object) (drift.Report, error) {
 	o := f.options
 	if len(versions) == 0 {
 		r, err := drift.Compare(h.Unstructured, nil, o)

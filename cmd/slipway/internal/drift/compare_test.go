@@ -55,7 +55,7 @@ func TestElementsAreTheHubsObjectsInTheirOrder(t *testing.T) {
 		}
 	}
 	want := "10 of 20 objects differ, 10 missing, 10 without differences. Only the member's file has 10 more, not compared.\n"
-	if got := call(t, "", files(t, hub.String(), member.String())...); !strings.Contains(got.Out, want) {
+	if got := call(t, "", inputs(t, hub.String(), member.String())...); !strings.Contains(got.Out, want) {
 		t.Errorf("%s", got.Out)
 	}
 }
@@ -83,7 +83,7 @@ func TestNothingSecretAndNothingForTerminalsIsPrinted(t *testing.T) {
 	const planted = "Pl4nt3d"
 	secret := "apiVersion: v1\nkind: Secret\nmetadata: {name: a, namespace: b, annotations: {x: " + planted + "-SIDE}}\nstringData: {k: " + planted + "-SIDE}\n---\n" +
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\ndata: {password: " + planted + "-SIDE, red: \"\\e[31mSIDE\\u202e\\x85\"}\n"
-	args := append(files(t, strings.ReplaceAll(secret, "SIDE", "hub"), strings.ReplaceAll(strings.ReplaceAll(secret, "SIDE", "member"), "stringData: {k", "data: {k2: UGw0bnQzZA==, k")),
+	args := append(inputs(t, strings.ReplaceAll(secret, "SIDE", "hub"), strings.ReplaceAll(strings.ReplaceAll(secret, "SIDE", "member"), "stringData: {k", "data: {k2: UGw0bnQzZA==, k")),
 		"--secret", "/data/password", "--comparison", "FullComparison")
 	for _, format := range []string{"table", "wide", "json", "yaml"} {
 		got := call(t, "", append(args, "-o", format)...)
@@ -107,7 +107,7 @@ func TestManyDifferencesAreCounted(t *testing.T) {
 		fmt.Fprintf(&hub, "  k%d: \"a\"\n", i)
 		fmt.Fprintf(&member, "  k%d: \"b\"\n", i)
 	}
-	args := files(t, configMap+"data:\n"+hub.String(), configMap+"data:\n"+member.String())
+	args := inputs(t, configMap+"data:\n"+hub.String(), configMap+"data:\n"+member.String())
 	if got := call(t, "", args...); strings.Count(got.Out, " changed ") != 100 || !strings.Contains(got.Out, " and 50 more that are not shown ") {
 		t.Errorf("%s", got.Out)
 	}
@@ -132,12 +132,12 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 	if got := compared(t, hub, member+crd); len(diffs(got[0])) != 0 {
 		t.Errorf("in the member's file: %v", got)
 	}
-	two := files(t, hub, member)
-	more := files(t, crd, configMap)
+	two := inputs(t, hub, member)
+	more := inputs(t, crd, configMap)
 	if got := call(t, "", append(two, "--crd", more[1])...); got.Code != cli.ExitDone {
 		t.Errorf("%+v", got)
 	}
-	bad := files(t, configMap, strings.ReplaceAll(crd, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"))
+	bad := inputs(t, configMap, strings.ReplaceAll(crd, "apiextensions.k8s.io/v1", "apiextensions.k8s.io/v1beta1"))
 	for _, file := range []string{bad[1], bad[3]} {
 		if got := call(t, "", append(two, "--crd", file)...); got.Code != cli.ExitFailed || !strings.Contains(got.Err, ".yaml:1: document 1: ") {
 			t.Errorf("%+v", got)
@@ -149,7 +149,7 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 // replaces.
 func TestAnAtomicListIsNamedBesideWhatDiffersInIt(t *testing.T) {
 	policy := "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a, namespace: b}\nspec: {podSelector: {}, ingress: [{ports: [{protocol: TCP, port: 80, endPort: 90}]}]}\n"
-	fs := files(t, policy, strings.Replace(policy, "endPort: 90", "endPort: 99", 1))
+	fs := inputs(t, policy, strings.Replace(policy, "endPort: 90", "endPort: 99", 1))
 	got := strings.Fields(call(t, "", append(fs, "-o", "wide")...).Out)
 	want := "NetworkPolicy b/a .spec.ingress[0].ports[0].endPort changed 90 99 - /spec/ingress"
 	if !strings.Contains(strings.Join(got, " "), want) {
@@ -172,7 +172,7 @@ func TestAMemberWithoutObjects(t *testing.T) {
 		if len(got) != 1 || got[0]["state"] != "Missing" || len(diffs(got[0])) != 1 {
 			t.Errorf("%s: %v", name, got)
 		}
-		args := files(t, configMap, member)
+		args := inputs(t, configMap, member)
 		if o := call(t, "", args...); o.Code != cli.ExitDiffers || !strings.Contains(o.Err, "warning: ") || !strings.Contains(o.Err, "holds no object") {
 			t.Errorf("%s: %+v", name, o)
 		}

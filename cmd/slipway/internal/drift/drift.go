@@ -35,22 +35,36 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// Files are the flags of a comparison of two files.
-type Files struct {
+// files are the flags of a comparison of two files.
+type files struct {
 	hub, member, crd string
 	comparison       string
 	ignore           []string
 	options          drift.Options
 }
 
-// AddFlags adds the flags to those of the verb.
-func (f *Files) AddFlags(flags *pflag.FlagSet) {
+// AddFiles gives a verb that compares what a placement has brought the side that compares files: where a flag names
+// one, that is what runs, without an argument.
+func AddFiles(cmd *cobra.Command, o *cli.Options) {
+	f, args, run := &files{}, cmd.Args, cmd.RunE
+	cmd.Args = func(cmd *cobra.Command, a []string) error {
+		if f.hub+f.member+f.crd != "" {
+			args = cli.Arguments(cobra.NoArgs)
+		}
+		return args(cmd, a)
+	}
+	cmd.RunE = func(cmd *cobra.Command, a []string) error {
+		if f.hub+f.member+f.crd != "" {
+			return f.run(o)
+		}
+		return run(cmd, a)
+	}
+	flags := cmd.Flags()
 	flags.StringVar(&f.hub, "hub", "", "file with what was asked for; - is the standard input")
 	flags.StringVar(&f.member, "member", "", "file with what is on the member; - is the standard input")
 	flags.StringVar(&f.crd, "crd", "", "file with definitions of custom resources; those that the other two files hold are known anyway")
@@ -63,11 +77,8 @@ func (f *Files) AddFlags(flags *pflag.FlagSet) {
 	}
 }
 
-// Named reports whether the command line names a file, so that no placement is compared.
-func (f *Files) Named() bool { return f.hub+f.member+f.crd != "" }
-
-// Run compares the files and shows what differs; the error is cli.ErrDiffers where something does.
-func (f *Files) Run(o *cli.Options) error {
+// run compares the files and shows what differs; the error is cli.ErrDiffers where something does.
+func (f *files) run(o *cli.Options) error {
 	if err := f.check(); err != nil {
 		return err
 	}
@@ -88,7 +99,7 @@ func (f *Files) Run(o *cli.Options) error {
 }
 
 // check reports what is missing on the command line or does not go together.
-func (f *Files) check() error {
+func (f *files) check() error {
 	input := 0
 	for _, file := range []string{f.hub, f.member, f.crd} {
 		if file == "-" {

@@ -24,16 +24,17 @@ func call(t *testing.T, in string, args ...string) clitest.Result {
 	return clitest.Call(t, verbs, in, append([]string{"drift"}, args...)...)
 }
 
-// verbs are the verb drift without the side that compares a placement.
+// verbs are the verb drift, of which the side that compares a placement is only an error.
 func verbs(o *cli.Options) []*cobra.Command {
-	var f Files
-	cmd := &cobra.Command{Use: "drift", Args: cli.Arguments(cobra.NoArgs), RunE: func(*cobra.Command, []string) error { return f.Run(o) }}
-	f.AddFlags(cmd.Flags())
+	cmd := &cobra.Command{Use: "drift", Args: cli.Arguments(cobra.ExactArgs(1)), RunE: func(*cobra.Command, []string) error {
+		return errors.New("a placement is compared")
+	}}
+	AddFiles(cmd, o)
 	return []*cobra.Command{cmd}
 }
 
-// files writes a hub's and a member's file and returns the flags that name them.
-func files(t *testing.T, hub, member string) []string {
+// inputs writes a hub's and a member's file and returns the flags that name them.
+func inputs(t *testing.T, hub, member string) []string {
 	t.Helper()
 	dir := t.TempDir()
 	var args []string
@@ -50,7 +51,7 @@ func files(t *testing.T, hub, member string) []string {
 // compared runs the verb on two texts and returns the elements of its JSON.
 func compared(t *testing.T, hub, member string, args ...string) []map[string]any {
 	t.Helper()
-	got := call(t, "", append(files(t, hub, member), append(args, "-o", "json")...)...)
+	got := call(t, "", append(inputs(t, hub, member), append(args, "-o", "json")...)...)
 	if got.Code == cli.ExitFailed {
 		t.Fatal(got.Err)
 	}
@@ -131,9 +132,9 @@ func TestAReplacedOwnerIsOneDifference(t *testing.T) {
 }
 
 func TestExitCodesSayWhetherAnythingDiffers(t *testing.T) {
-	same := files(t, configMap+"data: {k: v}", configMap+"data: {k: v}")
-	other := files(t, configMap+"data: {k: v}", configMap+"data: {k: w}")
-	gone := files(t, configMap, "kind: List\napiVersion: v1\nitems: []\n---\n"+strings.ReplaceAll(configMap, "name: a", "name: c"))
+	same := inputs(t, configMap+"data: {k: v}", configMap+"data: {k: v}")
+	other := inputs(t, configMap+"data: {k: v}", configMap+"data: {k: w}")
+	gone := inputs(t, configMap, "kind: List\napiVersion: v1\nitems: []\n---\n"+strings.ReplaceAll(configMap, "name: a", "name: c"))
 	for name, c := range map[string]struct {
 		args []string
 		code int
@@ -149,7 +150,7 @@ func TestExitCodesSayWhetherAnythingDiffers(t *testing.T) {
 }
 
 func TestWrongCommandLinesSayWhatIsWrong(t *testing.T) {
-	two := files(t, configMap, configMap)
+	two := inputs(t, configMap, configMap)
 	for want, args := range map[string][]string{
 		"--hub is not set":                         {"--member", "x"},
 		"--member is not set":                      {"--hub", "x"},
@@ -168,6 +169,16 @@ func TestWrongCommandLinesSayWhatIsWrong(t *testing.T) {
 	}
 }
 
+// Without a file the verb is what it was.
+func TestAPlacementIsComparedWithoutFiles(t *testing.T) {
+	if got := call(t, "", "shop"); got.Code != cli.ExitFailed || !strings.Contains(got.Err, "a placement is compared") {
+		t.Errorf("%+v", got)
+	}
+	if got := call(t, "", "shop", "--hub", "x", "--member", "z"); got.Code != cli.ExitUsage {
+		t.Errorf("with files and a placement: %+v", got)
+	}
+}
+
 func TestAFileThatIsNotThere(t *testing.T) {
 	got := call(t, "", "--hub", "testdata/none.yaml", "--member", "testdata/member.yaml")
 	if got.Code != cli.ExitFailed || got.Out != "" || !strings.Contains(got.Err, "testdata/none.yaml: no such file or directory\n") {
@@ -179,7 +190,7 @@ func TestAFileThatIsNotThere(t *testing.T) {
 }
 
 func TestTheStandardInputIsAFile(t *testing.T) {
-	args := files(t, configMap+"data: {k: v}", configMap+"data: {k: v}")
+	args := inputs(t, configMap+"data: {k: v}", configMap+"data: {k: v}")
 	for _, args := range [][]string{{args[0], args[1], "--member", "-"}, {"--hub", "-", args[2], args[3]}} {
 		if got := call(t, configMap+"data: {k: w}", args...); got.Code != cli.ExitDiffers || !strings.Contains(got.Out, ".data.k") {
 			t.Errorf("%+v", got)

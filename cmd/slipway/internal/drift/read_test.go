@@ -51,7 +51,7 @@ func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
 		"Secret":           {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {k: 5551234}\n", "hub.yaml:1: document 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := call(t, "", append(files(t, c.text, configMap), "-o", "json")...)
+			got := call(t, "", append(inputs(t, c.text, configMap), "-o", "json")...)
 			if got.Code != cli.ExitFailed || got.Out != "" || !strings.Contains(got.Err, c.want) || !strings.HasPrefix(got.Err, "error: ") {
 				t.Errorf("exit %d, %q, %.600q", got.Code, got.Out, got.Err)
 			}
@@ -61,7 +61,7 @@ func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
 			if name == "Secret" { // is not matched in the member's file
 				return
 			}
-			if other := call(t, "", append(files(t, configMap, c.text), "-o", "json")...); !strings.Contains(other.Err, strings.ReplaceAll(c.want, "hub.yaml", "member.yaml")) {
+			if other := call(t, "", append(inputs(t, configMap, c.text), "-o", "json")...); !strings.Contains(other.Err, strings.ReplaceAll(c.want, "hub.yaml", "member.yaml")) {
 				t.Errorf("%.600q", other.Err)
 			}
 		})
@@ -70,7 +70,7 @@ func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
 
 // All that is wrong is said at once, but not without end.
 func TestAllProblemsAreSaidAtOnce(t *testing.T) {
-	got := call(t, "", files(t, strings.Repeat("a\n---\n", 30), "b\n")...)
+	got := call(t, "", inputs(t, strings.Repeat("a\n---\n", 30), "b\n")...)
 	if n := strings.Count(got.Err, "\n"); n != maxProblems+2 || !strings.Contains(got.Err, "and more") || !strings.Contains(got.Err, "member.yaml:1") {
 		t.Errorf("%d lines: %s", n, got.Err)
 	}
@@ -134,13 +134,13 @@ func TestDocumentsOfEverySort(t *testing.T) {
 // Many small documents cost what their bytes cost.
 func TestManyDocumentsAreReadOneAfterTheOther(t *testing.T) {
 	for _, text := range []string{"{\"a\":1}", "---\na\n", "---\n", "{}\n"} {
-		got := call(t, "", files(t, strings.Repeat(text, 2<<20/len(text)), configMap)...)
+		got := call(t, "", inputs(t, strings.Repeat(text, 2<<20/len(text)), configMap)...)
 		if got.Code != cli.ExitFailed || len(got.Err) > 10_000 {
 			t.Errorf("%q: exit %d, %.300s", text, got.Code, got.Err)
 		}
 	}
 	same := strings.Repeat(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, 20_000)
-	if got := call(t, "", files(t, same, configMap)...); !strings.Contains(got.Err, "ConfigMap a is there already") || !strings.Contains(got.Err, "and more\n") || len(got.Err) > 20_000 {
+	if got := call(t, "", inputs(t, same, configMap)...); !strings.Contains(got.Err, "ConfigMap a is there already") || !strings.Contains(got.Err, "and more\n") || len(got.Err) > 20_000 {
 		t.Errorf("exit %d, %d bytes: %.300s", got.Code, len(got.Err), got.Err)
 	}
 }
@@ -151,7 +151,7 @@ func TestTenMebibytesAreRead(t *testing.T) {
 	for i := 0; b.Len() < 9<<20; i++ {
 		fmt.Fprintf(&b, "  k%d: %s\n", i, strings.Repeat("x", 1000))
 	}
-	args := files(t, configMap+"data:\n"+b.String(), configMap+"data:\n"+b.String())
+	args := inputs(t, configMap+"data:\n"+b.String(), configMap+"data:\n"+b.String())
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	got := call(t, "", args...)

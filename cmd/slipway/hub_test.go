@@ -1,0 +1,196 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+// TestMain is the command itself where the test's program is called as kubectl calls a plugin.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == "kubectl-slipway" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// kubeEnv is a hub that the command serves, with member1 in the stage staging and member2 in the stage prod, and the
+// command as a plugin of kubectl.
+type kubeEnv struct {
+	t       *testing.T
+	kubectl string
+	// files has hub.kubeconfig, members/NAME.kubeconfig and, first in the PATH, bin/kubectl-slipway.
+	files string
+}
+
+func newKubeEnv(t *testing.T) *kubeEnv {
+	t.Helper()
+	w := &kubeEnv{t: t, files: t.TempDir()}
+	var err error
+	w.kubectl, err = kubeenv.Binary("kubectl")
+	w.must(err)
+	for _, dir := range []string{"bin", "members"} {
+		w.must(os.Mkdir(filepath.Join(w.files, dir), 0o700))
+	}
+	self, err := os.Executable()
+	w.must(err)
+	w.must(os.Symlink(self, filepath.Join(w.files, "bin", "kubectl-slipway")))
+	names := []string{"hub", "members/member1", "members/member2"}
+	for i, s := range kubeenv.ForTest(t).Servers(t, "hub", "member1", "member2") {
+		w.must(os.WriteFile(w.path(names[i]+".kubeconfig"), s.Kubeconfig(), 0o600))
+	}
+	w.shows(cli.ExitDone, "slipway hub install", "ClusterRole slipway-approver Created")
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan int, 1)
+	go func() {
+		args := []string{"hub", "--kubeconfig", w.path("hub.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
+		ended <- run(ctx, args, genericiooptions.NewTestIOStreamsDiscard(), nil)
+	}()
+	t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != cli.ExitDone {
+			t.Errorf("the hub ended with %d", code)
+		}
+	})
+	w.eventually("get membercluster", "member1", "member2")
+	w.shows(cli.ExitDone, "label membercluster member1 environment=staging")
+	w.shows(cli.ExitDone, "label membercluster member2 environment=prod")
+	w.shows(cli.ExitDone, "create namespace shop")
+	w.shows(cli.ExitDone, "create configmap web -n shop --from-literal=key=v1")
+	w.shows(cli.ExitDone, "apply -f testdata/hub.yaml")
+	w.eventually("get clusterresourcesnapshots", "web-0-snapshot")
+	return w
+}
+
+func (w *kubeEnv) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *kubeEnv) path(name string) string { return filepath.Join(w.files, filepath.FromSlash(name)) }
+
+// patience is how long anything may take, on a machine that does much else.
+const patience = 3 * time.Minute
+
+// run runs kubectl against the hub, and returns its exit code and what it printed.
+func (w *kubeEnv) run(args string) (int, string) {
+	w.t.Helper()
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.kubectl, strings.Fields(args)...)
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.path("hub.kubeconfig"), "HOME="+w.files, "PATH="+w.path("bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
+	var out bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &out
+	err := cmd.Run()
+	exit, is := errors.AsType[*exec.ExitError](err)
+	if is {
+		return exit.ExitCode(), out.String()
+	}
+	w.must(err)
+	return 0, out.String()
+}
+
+// shows runs kubectl, which must end with code and print each of want.
+func (w *kubeEnv) shows(code int, args string, want ...string) string {
+	w.t.Helper()
+	got, out := w.run(args)
+	if missing := lacks(out, want); got != code || missing != "" {
+		w.t.Errorf("kubectl %s: exit code %d, want %d, and %q in\n%s", args, got, code, missing, out)
+	}
+	return out
+}
+
+func lacks(out string, want []string) string {
+	for _, s := range want {
+		if !strings.Contains(out, s) {
+			return s
+		}
+	}
+	return ""
+}
+
+// eventually runs kubectl until it prints each of want.
+func (w *kubeEnv) eventually(args string, want ...string) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); ; {
+		_, out := w.run(args)
+		missing := lacks(out, want)
+		if missing == "" {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("kubectl %s: no %q in\n%s", args, missing, out)
+		}
+	}
+}
+
+// On a hub the command is a plugin of kubectl: with its kubeconfig it reads and directs what the objects of the hub
+// declare, under the name that the API server authenticates.
+func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
+	w := newKubeEnv(t)
+	w.shows(cli.ExitDone, "slipway get runs --help", "\n  kubectl slipway get KIND", "--context", "--kubeconfig", "-n, --namespace", "-A, --all-namespaces")
+	w.shows(cli.ExitDone, "slipway get placements", "web")
+	w.shows(cli.ExitDone, "slipway get runs", "no runs")
+	w.shows(cli.ExitDone, "slipway preview web --strategy careful", "member1", "staging", "member2", "prod")
+	w.shows(cli.ExitDiffers, "slipway diff web --strategy careful --clusters "+w.path("members"), "ConfigMap shop/web")
+	w.shows(cli.ExitDone, "slipway create run web-1 --placement web --strategy careful", "run/web-1: created")
+	w.eventually("slipway get approvals", "web-1-staging")
+
+	w.shows(cli.ExitDone, "slipway get runs -A", "web-1", "Running", "1/2", "staging")
+	w.shows(cli.ExitDone, "slipway get run web-1 -o name", "run/web-1")
+	w.shows(cli.ExitDone, "slipway get runs -n shop", "no runs")
+	w.shows(cli.ExitDone, "slipway get clusters --run web-1", "member1", "Completed", "member2")
+	w.shows(cli.ExitDone, "slipway get snapshots", "web")
+	w.shows(cli.ExitDone, "slipway get leases", "web-1")
+	w.shows(cli.ExitDone, "slipway describe run web-1", "web-1", "Stages:", "Waits for:", "web-1-staging")
+	w.shows(cli.ExitDone, "slipway describe placement web", "Snapshots:", "Runs:", "member1")
+	w.shows(cli.ExitDone, "slipway describe approval web-1-staging", "after stage staging", "member2")
+	w.shows(cli.ExitDone, "slipway explain web-1 member2", "cluster/member2", "web-1-staging")
+	w.shows(cli.ExitDone, "slipway history run/web-1", "member1")
+	w.shows(cli.ExitDone, "slipway forecast web-1", "staging")
+
+	w.shows(cli.ExitFailed, "slipway approve web-1 --as ann", "slipway-cluster-viewer")
+	w.shows(cli.ExitDone, "create clusterrolebinding viewers --clusterrole=slipway-cluster-viewer --user=ann --user=eve")
+	w.shows(cli.ExitDone, "create clusterrolebinding approvers --clusterrole=slipway-approver --user=ann")
+	w.shows(cli.ExitFailed, "slipway approve web-1 --as eve", "--clusterrole=slipway-approver")
+	w.shows(cli.ExitFailed, "slipway stop web-1 --as ann", "--clusterrole=slipway-cluster-editor")
+	w.shows(cli.ExitDone, "slipway get runs --as eve", "web-1", "Running")
+	w.shows(cli.ExitDone, "slipway describe run web-1 --as eve", "web-1", "Approvals:", "warning", "Secrets in namespace slipway-system")
+	w.shows(cli.ExitFailed, "slipway history run/web-1 --as eve", "Secrets in namespace slipway-system")
+	w.shows(cli.ExitDone, "slipway approve web-1 --as ann --comment fine", "approval/web-1-staging: approve by ann")
+	w.eventually("slipway get runs", "Completed", "2/2")
+	w.shows(cli.ExitDone, "slipway history run/web-1", "ann")
+	w.shows(cli.ExitDone, "slipway wait web-1")
+	w.shows(cli.ExitDone, "slipway drift web --clusters "+w.path("members"))
+	w.shows(cli.ExitFailed, "slipway drift web", "--clusters is not set")
+
+	w.shows(cli.ExitDone, "slipway rollback web-1", "run/web-1-rollback")
+	w.eventually("slipway get run web-1-rollback", "Completed")
+
+	w.shows(cli.ExitDone, "slipway create run web-2 --placement web --strategy careful")
+	w.eventually("slipway get approvals", "web-2-staging")
+	w.shows(cli.ExitDone, "slipway stop web-2", "stop is recorded")
+	w.eventually("slipway get run web-2", "Stopped")
+	w.shows(cli.ExitDone, "slipway start web-2", "start is recorded")
+	w.eventually("slipway get run web-2", "Running")
+	w.shows(cli.ExitDone, "slipway reject web-2 --comment no", "reject is recorded")
+	w.eventually("slipway get run web-2", "Failed")
+	w.shows(cli.ExitFailed, "slipway abort web-2", "a hub has no Abort of a run")
+	w.shows(cli.ExitFailed, "slipway set cap all 3", "the caps of a hub")
+	w.shows(cli.ExitFailed, "slipway create run web-3 --placement none --strategy careful", "the hub refuses it", "none")
+	w.shows(cli.ExitDone, "slipway delete run web-2", "run/web-2: deleted")
+	w.shows(cli.ExitFailed, "slipway get runs --context none", `context "none" does not exist`)
+}

@@ -1,0 +1,259 @@
+// Package azure has the verbs of az fleet for cluster update runs: they upgrade the members of a fleet by stages and
+// groups, with the commands and the flags of Azure's tutorial. With -o json they show what az shows. The word fleet
+// may stand first, so that az fleet becomes slipway fleet.
+//
+// What is not Azure's: everything is kept in the file that --store names, FLEET.db where it is not set, which begins
+// with the first member or strategy of the fleet. The verbs ask as the user of the machine unless --as names another
+// identity. A member is a simulated cluster with one node pool: each of the two steps of its upgrade, the control plane
+// and the nodes, takes as long as --takes says, and the next --fail steps fail. The regions eastus, westeurope and
+// southeastasia offer different node images, any other one the oldest of those.
+//
+// updaterun create makes the plan and starts nothing; --preview only shows it, and when the run would end, and --speed
+// N makes the waits after stages N times shorter, rounded up to seconds. updaterun start drives all runs of the fleet
+// that were started, one after the other, until they end or wait for people only, and says what happens, and what the
+// run waits for until when, as it happens. Interrupted or killed, the next start goes on where it was.
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// Commands returns the verbs, and fleet, which has them all again.
+func Commands(o *cli.Options) []*cobra.Command {
+	noun := func(name, short string, verbs []verb) *cobra.Command {
+		cmd := cli.Group(name, short)
+		for _, v := range verbs {
+			cmd.AddCommand(v.command(o))
+		}
+		return cmd
+	}
+	nouns := func() []*cobra.Command {
+		return []*cobra.Command{
+			noun("member", "Add, change, list and remove the members of a fleet of simulated clusters", memberVerbs()),
+			noun("updatestrategy", "Store, list and delete the stages that update runs are made from", strategyVerbs()),
+			noun("updaterun", "Plan, start, watch and direct update runs", runVerbs()),
+			noun("gate", "List and complete the gates of an update run", gateVerbs()),
+		}
+	}
+	return append(nouns(), cli.Group("fleet", "The verbs of az fleet: member, updatestrategy, updaterun and gate", nouns()...))
+}
+
+// verb is what can be done with a noun. Beside those of the fleet it needs and takes flags of these names.
+type verb struct {
+	use, short   string
+	needs, takes string
+	// writes reports whether the verb changes the record of the fleet, for which it has to have the store.
+	writes bool
+	do     func(context.Context, *session) error
+}
+
+// flag is a flag with text, unless it is yes or no, or may have many values. Each value matches the pattern, which want
+// says in words.
+type flag struct{ short, usage, value, pattern, want string }
+
+const (
+	many = "many"
+	no   = "no"
+)
+
+// flags are those of all verbs: of every name there is one, as in az.
+func flags() map[string]flag {
+	const (
+		name, wantName       = `^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$`, "1 to 50 lower-case letters, digits and hyphens, and begin and end with a letter or a digit"
+		version, wantVersion = `^v?\d{1,3}\.\d{1,3}\.\d{1,3}$`, "a version with its patch, for example 1.26.0"
+		skip, wantSkip       = `^(Member|Group|Stage|AfterStageWait):.`, "Member:NAME, Group:NAME, Stage:NAME or AfterStageWait:STAGE"
+	)
+	return map[string]flag{
+		"resource-group":       {"g", "resource group of the fleet", "", "", ""},
+		"fleet-name":           {"f", "name of the fleet", "", name, wantName},
+		"name":                 {"n", "name of the member, the strategy or the run", "", name, wantName},
+		"member-cluster-id":    {"", "resource id of the cluster", "", `^[!-~]{1,253}$`, "1 to 253 printable characters without spaces"},
+		"update-group":         {"", "update group of the member", "", name, wantName},
+		"labels":               {"", "labels for memberSelectors: KEY=VALUE ...", many, `^[-\w./]+=[-\w.]*$`, "KEY=VALUE, as labels of Kubernetes are"},
+		"region":               {"", "where the simulated cluster is", "eastus", name, wantName},
+		"from-version":         {"", "Kubernetes version that the simulated cluster has", "1.25.6", version, wantVersion},
+		"takes":                {"", "how long a step of an upgrade lasts", "2s", `^[1-9]\d{0,5}(ms|s|m)$`, "a number of ms, s or m, for example 2s"},
+		"fail":                 {"", "how many steps of an upgrade fail before one does not", "0", `^\d{1,6}$`, "a number"},
+		"stages":               {"", "JSON file with the stages", "", "", ""},
+		"upgrade-type":         {"", "Full, ControlPlaneOnly or NodeImageOnly", "", "", ""},
+		"kubernetes-version":   {"", "version to go to; not with NodeImageOnly", "", version, wantVersion},
+		"node-image-selection": {"", "Latest, Consistent or Custom; Latest where it is not set", "", "", ""},
+		"node-images":          {"", "images of Custom: IMAGE ...", many, "", ""},
+		"update-strategy-name": {"", "strategy whose stages are copied", "", name, wantName},
+		"speed":                {"", "how many times shorter the waits after stages are", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},
+		"preview":              {"", "show the plan and when it would end; nothing is recorded", no, "", ""},
+		"no-wait":              {"", "ask for it and drive nothing", no, "", ""},
+		"targets":              {"", "what is skipped: " + wantSkip + " ...", many, skip, wantSkip},
+		"only":                 {"", "Failed or Skipped", "Failed", "^(Failed|Skipped)$", "Failed or Skipped"},
+		"gate-name":            {"", "name of the gate, as gate list shows it", "", "", ""},
+		"state":                {"", "what the gate becomes: Completed", "", "^Completed$", "Completed"},
+	}
+}
+
+// fleetFlags are needed by all verbs.
+const fleetFlags = "resource-group fleet-name "
+
+// command returns the verb as a command.
+func (v verb) command(o *cli.Options) *cobra.Command {
+	cmd := &cobra.Command{Use: v.use, Short: v.short}
+	s := &session{Options: o, verb: v, flags: cmd.Flags(), seen: map[string]int64{}}
+	s.flags.String("namespace", "", "")
+	_ = s.flags.MarkHidden("namespace") // -n is the name here, as in az
+	for _, name := range strings.Fields(fleetFlags + v.needs + " " + v.takes) {
+		switch f := flags()[name]; f.value {
+		case many:
+			s.flags.StringArray(name, nil, f.usage)
+		case no:
+			s.flags.Bool(name, false, f.usage)
+		default:
+			s.flags.StringP(name, f.short, f.value, f.usage)
+		}
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+		if err := errors.Join(o.CheckOutput(), s.check(args)); err != nil {
+			return err
+		}
+		s.group, s.fleet, s.name = s.text("resource-group"), s.text("fleet-name"), s.text("name")
+		if s.path = s.text("store"); s.path == "" {
+			s.path = s.fleet + ".db"
+		}
+		ctx := cmd.Context()
+		if o.Timeout > 0 {
+			var end context.CancelFunc
+			ctx, end = context.WithTimeoutCause(ctx, o.Timeout, cli.ErrTimeout)
+			defer end()
+		}
+		if err := s.open(ctx); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.Close()) }()
+		return v.do(ctx, s)
+	}
+	return cmd
+}
+
+// session is a verb that is carried out.
+type session struct {
+	*cli.Options
+	verb  verb
+	flags *pflag.FlagSet
+	// group, fleet and name are values of flags, and path is the file of the store.
+	group, fleet, name, path string
+	// The target is the engine of the process that has the store. Where it is not live, that is this one: config is of
+	// the engines here, and clusters are the members.
+	*target.Target
+	config   fleet.Config
+	clusters *provider
+	record   *record
+	// seen are the numbers of the events of runs that come next.
+	seen map[string]int64
+}
+
+// check returns everything that is wrong with the flags. What belongs to no flag is a further value of the flag that
+// takes several, as az has them: --targets Group:a Stage:b.
+func (s *session) check(args []string) error {
+	var problems []error
+	for _, name := range strings.Fields(fleetFlags + s.verb.needs) {
+		if !s.flags.Changed(name) {
+			problems = append(problems, fmt.Errorf("--%s is not set: %s", name, s.flags.Lookup(name).Usage))
+		}
+	}
+	known := flags()
+	s.flags.Visit(func(f *pflag.Flag) {
+		k, values := known[f.Name], []string{f.Value.String()}
+		if list, is := f.Value.(pflag.SliceValue); is && k.value == many {
+			values, args = append(list.GetSlice(), args...), nil
+			_ = list.Replace(values) // a list of text takes everything
+		}
+		for _, value := range values {
+			if !regexp.MustCompile(k.pattern).MatchString(value) {
+				problems = append(problems, fmt.Errorf("--%s %q must be %s", f.Name, value, k.want))
+			}
+		}
+	})
+	for _, a := range args {
+		problems = append(problems, fmt.Errorf("%q belongs to no flag", a))
+	}
+	if err := errors.Join(problems...); err != nil {
+		return cli.UsageError{Err: err}
+	}
+	return nil
+}
+
+// text is the value of a flag; it is empty where the verb does not have the flag.
+func (s *session) text(flag string) string {
+	if f := s.flags.Lookup(flag); f != nil {
+		return f.Value.String()
+	}
+	return ""
+}
+
+func (s *session) list(flag string) []string {
+	v, _ := s.flags.GetStringArray(flag)
+	return v
+}
+
+// id is the resource id of something of the fleet. There is no subscription.
+func (s *session) id(kind, name string) string {
+	return fmt.Sprintf("/resourceGroups/%s/providers/Microsoft.ContainerService/fleets/%s/%s/%s", s.group, s.fleet, kind, name)
+}
+
+// note says on the other stream what became of what was asked for.
+func (s *session) note(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
+
+func missing(what, name string) error {
+	return fmt.Errorf("there is no %s %s: the verb list shows which there are", what, name)
+}
+
+// recordVerbs list, show and delete what the record of the fleet has of a kind.
+func recordVerbs[T any](what string, of func(*record) map[string]T, print func(*session, ...T) error) []verb {
+	named := func(do func(*session, T) error) func(context.Context, *session) error {
+		return func(_ context.Context, s *session) error {
+			one, there := of(s.record)[s.name]
+			if !there {
+				return missing(what, s.name)
+			}
+			return do(s, one)
+		}
+	}
+	return []verb{
+		{use: "list", short: "List each " + what, do: func(_ context.Context, s *session) error {
+			var list []T
+			for _, name := range slices.Sorted(maps.Keys(of(s.record))) {
+				list = append(list, of(s.record)[name])
+			}
+			return print(s, list...)
+		}},
+		{use: "show", short: "Show the " + what, needs: "name", do: named(func(s *session, one T) error { return print(s, one) })},
+		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: named(func(s *session, _ T) error {
+			delete(of(s.record), s.name)
+			return s.clusters.save()
+		})},
+	}
+}
+
+// show shows values as az does, a list of them or the one that is named, or the table of them.
+func show[T any](s *session, list []T, table *cli.List) error {
+	switch {
+	case s.IsValue() && s.name != "" && s.verb.use != "list":
+		return s.PrintValue(list[0])
+	case s.IsValue():
+		return s.PrintValue(append([]T{}, list...))
+	case s.Output == cli.Name && s.name != "" && s.verb.use != "list":
+		return s.Said("%s/%s", table.Kind, s.name)
+	}
+	return s.Print(table)
+}

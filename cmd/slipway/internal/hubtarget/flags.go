@@ -1,0 +1,125 @@
+// Package hubtarget has the flags by which the command works on a hub cluster, which are kubectl's.
+package hubtarget
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+
+	"github.com/spf13/pflag"
+	"k8s.io/cli-runtime/pkg/genericclioptions"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Flags say which hub is meant, and which of its objects. The flags of a connection are those of kubectl, but for
+// --server and --cluster, which have another meaning here.
+type Flags struct {
+	*genericclioptions.ConfigFlags
+	// HubNamespace is where the hub keeps its records.
+	HubNamespace string
+	// AllNamespaces asks for the objects of all namespaces, and those of none.
+	AllNamespaces bool
+
+	target *target.Options
+}
+
+// NewFlags returns the flags, by which a target is a hub where it is nothing else. --as and --as-group are those of
+// the target: on a hub they are the user that the API server is asked to impersonate.
+func NewFlags(t *target.Options) *Flags {
+	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace, target: t}
+	f.APIServer, f.ClusterName = nil, nil
+	f.CacheDir = nil // nothing is discovered
+	f.Impersonate, f.ImpersonateGroup = nil, nil
+	f.WrapConfigFn = func(c *rest.Config) *rest.Config {
+		if t.As != "" {
+			c.Impersonate.UserName, c.Impersonate.Groups = t.As, t.Groups
+		}
+		return c
+	}
+	t.Hub = f.open
+	return f
+}
+
+// AddFlags adds the flags.
+func (f *Flags) AddFlags(flags *pflag.FlagSet) {
+	f.ConfigFlags.AddFlags(flags)
+	flags.BoolVarP(&f.AllNamespaces, "all-namespaces", "A", false, "objects of all namespaces of a hub, and those of none")
+	flags.StringVar(&f.HubNamespace, "hub-namespace", f.HubNamespace, "namespace where a hub keeps its records")
+}
+
+// IsSet reports whether a cluster is named: by the flags, by a kubeconfig, or because the command runs in one.
+func (f *Flags) IsSet() bool {
+	if *f.KubeConfig != "" || *f.Context != "" {
+		return true
+	}
+	raw, err := f.ToRawKubeConfigLoader().RawConfig()
+	if err != nil || len(raw.Contexts) > 0 {
+		return true // an error is for Config to return
+	}
+	_, err = rest.InClusterConfig()
+	return err == nil
+}
+
+// Config is how the API server of the hub is reached.
+func (f *Flags) Config() (*rest.Config, error) {
+	if !f.IsSet() {
+		return nil, cli.Usagef("no cluster is named: --kubeconfig, --context or $KUBECONFIG names the hub cluster")
+	}
+	c, err := f.ToRESTConfig()
+	switch {
+	case clientcmd.IsEmptyConfig(err) || clientcmd.IsConfigurationInvalid(err) || err != nil && *f.KubeConfig == "":
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("--kubeconfig %s: %w", *f.KubeConfig, err)
+	}
+	return c, nil
+}
+
+// open returns the API of the hub that the flags name. Members are reached by --clusters, a kubeconfig whose contexts
+// they are or a directory that has NAME.kubeconfig for each.
+func (f *Flags) open(context.Context) (http.Handler, func() error, error) {
+	if !f.IsSet() {
+		return nil, nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead, and --kubeconfig or --context a hub")
+	}
+	config, err := f.Config()
+	if err != nil {
+		return nil, nil, err
+	}
+	h, err := hubapi.New(hubapi.Config{
+		Rest: config, Namespace: *f.Namespace, AllNamespaces: f.AllNamespaces, HubNamespace: f.HubNamespace, Dialer: dialer(f.target.Clusters),
+		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as those of a hub without --secrets
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	handler, err := h.Handler()
+	if err != nil {
+		return nil, nil, errors.Join(err, h.Close())
+	}
+	return handler, h.Close, nil
+}
+
+func dialer(clusters string) backend.Dialer {
+	if clusters == "" {
+		return backend.DialerFunc(func(_ context.Context, c placement.Cluster) (backend.Conn, error) {
+			return nil, fmt.Errorf("cluster %s: --clusters is not set: it names a kubeconfig whose contexts are the members, or a directory with NAME.kubeconfig for each: %w", c.Name, backend.ErrPermanent)
+		})
+	}
+	configs := member.KubeconfigContexts(clusters, member.Trusted())
+	if info, err := os.Stat(clusters); err == nil && info.IsDir() {
+		configs = member.KubeconfigDirectory(clusters, member.Trusted())
+	}
+	return member.NewDialer(configs, member.Options{})
+}

@@ -1,0 +1,340 @@
+package hubverbs
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+// The tutorial works as it is printed: every command, every table, and every field of the statuses
+// that it shows, on a hub and three members.
+func TestTheTutorialByKubectl(t *testing.T) {
+	w := newHubEnv(t, "member1", "member2", "member3")
+	w.start("--lease", "3s")
+	w.play("testdata/tutorial", "script.txt")
+}
+
+// What is installed is shown object by object; once more, nothing is left to do.
+func TestInstallIsIdempotent(t *testing.T) {
+	w := newHubEnv(t)
+	first := w.install()
+	for _, want := range []string{
+		"CustomResourceDefinition clusterstagedupdateruns.placement.kubernetes-fleet.io Created\n", "ClusterRole slipway-approver Created\n",
+		"ServiceAccount slipway-system/slipway-hub Created\n",
+	} {
+		if !strings.Contains(first, want) {
+			t.Errorf("no %q in\n%s", want, first)
+		}
+	}
+	for line := range strings.Lines(w.install()) {
+		if !strings.HasSuffix(line, " Unchanged\n") {
+			t.Errorf("the second time: %s", line)
+		}
+	}
+}
+
+// hubEnv is a hub cluster with members, and the program that serves it.
+type hubEnv struct {
+	t       *testing.T
+	kubectl string
+	// files has the kubeconfigs: hub.kubeconfig, and members/NAME.kubeconfig.
+	files   string
+	servers map[string]*kubeenv.Server
+}
+
+func newHubEnv(t *testing.T, members ...string) *hubEnv {
+	t.Helper()
+	kubectl, err := kubeenv.Binary("kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := &hubEnv{t: t, kubectl: kubectl, files: t.TempDir(), servers: map[string]*kubeenv.Server{}}
+	names := append([]string{"hub"}, members...)
+	problems := make([]error, len(names))
+	var controllers sync.WaitGroup
+	for i, s := range kubeenv.ForTest(t).Servers(t, names...) {
+		w.servers[names[i]] = s
+		write(t, w.kubeconfig(names[i]), s.Kubeconfig())
+		controllers.Go(func() { problems[i] = s.StartControllerManager(t.Context()) })
+	}
+	controllers.Wait()
+	if err := errors.Join(problems...); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *hubEnv) kubeconfig(cluster string) string {
+	if cluster == "hub" {
+		return filepath.Join(w.files, "hub.kubeconfig")
+	}
+	return filepath.Join(w.files, "members", cluster+".kubeconfig")
+}
+
+func write(t *testing.T, path string, text []byte) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// install sets the hub cluster up.
+func (w *hubEnv) install(args ...string) string {
+	w.t.Helper()
+	var out, errOut bytes.Buffer
+	args = append([]string{"hub", "install", "--kubeconfig", w.kubeconfig("hub")}, args...)
+	if code := run(w.t.Context(), args, &out, &errOut); code != cli.ExitDone {
+		w.t.Fatalf("%s ended with %d:\n%s%s", strings.Join(args, " "), code, out.String(), errOut.String())
+	}
+	return out.String()
+}
+
+// start sets the hub cluster up and serves it.
+func (w *hubEnv) start(args ...string) {
+	w.t.Helper()
+	w.install()
+	w.serve(args...)
+}
+
+// serve runs the hub until the test ends, and waits for its members to be registered.
+func (w *hubEnv) serve(args ...string) {
+	w.t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	var out output
+	ended := make(chan int, 1)
+	args = append([]string{"hub", "--kubeconfig", w.kubeconfig("hub"), "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
+	go func() { ended <- run(ctx, args, &out, &out) }()
+	w.t.Cleanup(func() {
+		stop()
+		if code := <-ended; code != cli.ExitDone {
+			w.t.Errorf("the hub ended with %d", code)
+		}
+		w.t.Logf("the hub printed:\n%s", out.String())
+	})
+	w.eventually("the members to be registered", func() error {
+		for name := range w.servers {
+			if name == "hub" {
+				continue
+			}
+			if _, err := w.run("hub", ".", "get", "membercluster", name); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// output is what the program prints, which it does from several goroutines.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *output) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// run runs kubectl against a cluster, in a directory.
+func (w *hubEnv) run(cluster, dir string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, w.kubectl, args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig(cluster), "HOME="+w.files, "KUBE_EDITOR=sed -i s/value1/value2/")
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, out)
+	}
+	return string(out), nil
+}
+
+// patience is how long anything may take, on a machine that does much else.
+const patience = 3 * time.Minute
+
+// eventually tries until there is no error, for as long as anything may take here.
+func (w *hubEnv) eventually(what string, try func() error) {
+	w.t.Helper()
+	err := try()
+	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
+		select {
+		case <-w.t.Context().Done():
+			w.t.Fatal(w.t.Context().Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	if err != nil {
+		state, _ := w.run("hub", ".", "get", "csur,crp,clusterapprovalrequest,membercluster", "-o", "yaml")
+		w.t.Fatalf("waiting for %s: %v\nthe hub has\n%s", what, err, state)
+	}
+}
+
+// step is a command of a script and what it prints.
+type step struct {
+	line    int
+	cluster string
+	args    []string
+	want    string
+	// file, where it is not empty, is what the command prints at least, as YAML.
+	file string
+}
+
+func readScript(t *testing.T, path string) (steps []step) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := regexp.MustCompile(`^(?:@(\w+) )?\$ kubectl (.*)$`)
+	for i, line := range strings.Split(string(text), "\n") {
+		m := command.FindStringSubmatch(line)
+		switch {
+		case m != nil:
+			cluster := m[1]
+			if cluster == "" {
+				cluster = "hub"
+			}
+			steps = append(steps, step{line: i + 1, cluster: cluster, args: strings.Fields(m[2])})
+		case line == "" || strings.HasPrefix(line, "#"):
+		case strings.HasPrefix(line, "> "):
+			steps[len(steps)-1].file = strings.TrimPrefix(line, "> ")
+		default:
+			steps[len(steps)-1].want += line + "\n"
+		}
+	}
+	return steps
+}
+
+// play plays a script. What only reads is tried until it prints what it should.
+func (w *hubEnv) play(dir, name string) {
+	w.t.Helper()
+	for _, s := range readScript(w.t, filepath.Join(dir, name)) {
+		what := fmt.Sprintf("%s:%d: kubectl %s", name, s.line, strings.Join(s.args, " "))
+		try := func() error {
+			got, err := w.run(s.cluster, dir, s.args...)
+			if err != nil {
+				return err
+			}
+			return s.check(dir, got)
+		}
+		if s.args[0] == "get" {
+			w.eventually(what, try)
+		} else if err := try(); err != nil {
+			w.t.Fatalf("%s: %v", what, err)
+		}
+	}
+}
+
+func (s *step) check(dir, got string) error {
+	if s.file != "" {
+		return contains(filepath.Join(dir, s.file), got)
+	}
+	if d := cmp.Diff(words(s.want), words(got)); d != "" {
+		return fmt.Errorf("(-want +got)\n%s", d)
+	}
+	return nil
+}
+
+// words are the lines of an output in words, with ages that are AGE: the width of a column depends on them.
+func words(text string) (out [][]string) {
+	age := regexp.MustCompile(`^(\d+[smhd])+$`)
+	for line := range strings.Lines(text) {
+		fields := strings.Fields(line)
+		for i, f := range fields {
+			if age.MatchString(f) {
+				fields[i] = "AGE"
+			}
+		}
+		if len(fields) > 0 {
+			out = append(out, fields)
+		}
+	}
+	return out
+}
+
+// contains tells where YAML lacks something that the file has.
+func contains(file, got string) error {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	var want, have any
+	if err := yaml.Unmarshal(text, &want); err != nil {
+		return err
+	}
+	if err := yaml.Unmarshal([]byte(got), &have); err != nil {
+		return err
+	}
+	if missing := lacks("", want, have); len(missing) > 0 {
+		return fmt.Errorf("%s:\n%s", file, strings.Join(missing, "\n"))
+	}
+	return nil
+}
+
+// lacks lists what is in want and not, or differently, in have.
+func lacks(at string, want, have any) (out []string) {
+	switch w := want.(type) {
+	case map[string]any:
+		h, ok := have.(map[string]any)
+		if !ok {
+			return []string{fmt.Sprintf("%s is %v, not an object", at, have)}
+		}
+		for k, v := range w {
+			out = append(out, lacks(at+"."+k, v, h[k])...)
+		}
+	case []any:
+		h, ok := have.([]any)
+		if !ok || len(h) != len(w) {
+			return []string{fmt.Sprintf("%s is %v, not a list of %d", at, have, len(w))}
+		}
+		for i := range w {
+			out = append(out, lacks(fmt.Sprintf("%s[%d]", at, i), w[i], h[i])...)
+		}
+	case string:
+		if !matches(w, have) {
+			out = append(out, fmt.Sprintf("%s is %#v, not %q", at, have, w))
+		}
+	default:
+		if !cmp.Equal(want, have) {
+			out = append(out, fmt.Sprintf("%s is %#v, not %#v", at, have, want))
+		}
+	}
+	return out
+}
+
+// matches compares a text; TIME, UID, HASH, VERSION and MARK are anything of their form.
+func matches(want string, have any) bool {
+	got, ok := have.(string)
+	form := map[string]string{
+		"TIME": `^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$`, "UID": `^[0-9a-f-]{36}$`, "HASH": `^[0-9a-f]{64}$`, "VERSION": `^\d+$`, "MARK": `^\d+\.\d+\.[0-9a-f-]{36}$`,
+	}[want]
+	if form == "" {
+		return ok && got == want
+	}
+	return ok && regexp.MustCompile(form).MatchString(got)
+}

@@ -1,0 +1,210 @@
+// Package target is how the command reaches an engine: one that it makes on the file of a store, the program that
+// holds that file, a server, or a hub. Whichever it is, the verbs talk to it through the client of package httpapi.
+package target
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/kube/inventory"
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+)
+
+// Options are the flags that name a target.
+type Options struct {
+	*cli.Options
+	// Store is the file of a store, Clusters a kubeconfig whose contexts are the clusters, Source the context of it
+	// that snapshots are taken from.
+	Store, Clusters, Source string
+	// Server is the URL of a server, TokenFile the file of the token that it is called with.
+	Server, TokenFile string
+	// Connect completes the configuration of an engine by how clusters are reached; nil means by Clusters and Source.
+	Connect func(*fleet.Config) error
+	// Hub returns the API of the hub that other flags name, and what ends it. It is used where neither a store nor a
+	// server is named; nil where there is no such way.
+	Hub func(context.Context) (http.Handler, func() error, error)
+}
+
+// AddFlags adds the flags.
+func (o *Options) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&o.Store, "store", "", "file of the store")
+	flags.StringVar(&o.Clusters, "clusters", "", "kubeconfig whose contexts are the clusters")
+	flags.StringVar(&o.Source, "source", "", "context of the kubeconfig that snapshots are taken from")
+	flags.StringVar(&o.Server, "server", "", "URL of a server, instead of a store")
+	flags.StringVar(&o.TokenFile, "token-file", "", "file of the token for the server; of serve, the file of those that it accepts")
+}
+
+// Target is an engine that is reached. Close gives it free.
+type Target struct {
+	*httpapi.Client
+	// Live reports whether an engine may be running there. On a file that no program holds none is, and none can
+	// while the command has it open: what is asked of runs is recorded.
+	Live bool
+	// Hub reports whether it is a hub, where strategies are objects that are named.
+	Hub   bool
+	Close func() error
+}
+
+// Open reaches the target; a store that is only read is opened so.
+func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
+	if o.As == "" && len(o.Groups) > 0 {
+		return nil, cli.Usagef("--as-group is set without --as")
+	}
+	switch {
+	case o.Store != "" && o.Server != "":
+		return nil, cli.Usagef("--store and --server are both set: want one of them")
+	case o.Server != "":
+		return o.call(o.Server)
+	case o.Store != "":
+		return o.openStore(ctx, readOnly)
+	case o.Hub != nil:
+		h, end, err := o.Hub(ctx)
+		if err != nil {
+			return nil, err
+		}
+		t, err := o.inProcess(h, true, end)
+		if err == nil {
+			t.Hub = true
+		}
+		return t, err
+	}
+	return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead")
+}
+
+// call reaches a program at an address.
+func (o *Options) call(address string) (*Target, error) {
+	c := httpapi.ClientOptions{As: o.identity()}
+	if !strings.HasPrefix(address, "unix:") {
+		if o.As != "" {
+			return nil, cli.Usagef("--as %s: at %s the identity is that of the token", o.As, address)
+		}
+		if o.TokenFile != "" {
+			text, err := os.ReadFile(o.TokenFile)
+			if err != nil {
+				return nil, fmt.Errorf("--token-file: %w", err)
+			}
+			if c.Token = strings.TrimSpace(string(text)); c.Token == "" || strings.ContainsAny(c.Token, " ,\r\n\t") {
+				return nil, fmt.Errorf("--token-file %s: want a file with the token and nothing else", o.TokenFile)
+			}
+		}
+	}
+	client, err := httpapi.NewClient(address, c)
+	if err != nil {
+		return nil, cli.UsageError{Err: err}
+	}
+	return &Target{Client: client, Live: true, Close: func() error { return nil }}, nil
+}
+
+func (o *Options) identity() approval.Identity {
+	return approval.Identity{Name: o.As, Groups: o.Groups}
+}
+
+// inProcess calls a handler of this process.
+func (o *Options) inProcess(h http.Handler, live bool, end func() error) (*Target, error) {
+	client, err := httpapi.NewClient("http://slipway", httpapi.ClientOptions{Transport: httpapi.InProcess(h), As: o.identity()})
+	if err != nil {
+		return nil, errors.Join(err, end())
+	}
+	return &Target{Client: client, Live: live, Close: end}, nil
+}
+
+const (
+	// busy is how long a file is waited for that another command has open for a moment, or whose program is about to
+	// say where it answers.
+	busy  = 2 * time.Second
+	again = 20 * time.Millisecond
+)
+
+// openStore reaches the program that holds the file of the store, or makes an engine on it, which does not run.
+func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error) {
+	if _, err := os.Stat(o.Store); err != nil {
+		return nil, fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
+	}
+	for late := time.Now().Add(busy); ; {
+		store, err := bolt.Open(o.Store, bolt.Options{ReadOnly: readOnly})
+		if err == nil {
+			return o.onStore(store)
+		}
+		if !errors.Is(err, bolt.ErrInUse) {
+			return nil, err
+		}
+		address, found := httpapi.Find(o.Store)
+		if found == nil {
+			return o.call(address)
+		}
+		if time.Now().After(late) {
+			if errors.Is(found, fs.ErrNotExist) && !errors.Is(found, httpapi.ErrStale) {
+				return nil, fmt.Errorf("%w, by a program that does not serve it", err)
+			}
+			return nil, fmt.Errorf("%w, and the program that holds it is not reached: %w", err, found)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(again):
+		}
+	}
+}
+
+func (o *Options) onStore(store *bolt.Store) (*Target, error) {
+	e, err := o.Engine(store)
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	h, err := httpapi.NewHandler(e, httpapi.Options{Authenticate: httpapi.Impersonated()})
+	if err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
+	return o.inProcess(h, false, store.Close)
+}
+
+// Engine returns an engine on a store.
+func (o *Options) Engine(store *bolt.Store) (*fleet.Engine, error) {
+	cfg := fleet.Config{Store: store, Name: "slipway"}
+	connect := o.Connect
+	if connect == nil {
+		connect = o.kubeconfigs
+	}
+	if err := connect(&cfg); err != nil {
+		return nil, err
+	}
+	return fleet.New(cfg)
+}
+
+// kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.
+func (o *Options) kubeconfigs(c *fleet.Config) error {
+	c.Inventory = inventory.KubeconfigClusters{Path: o.Clusters}
+	c.Dialer = member.NewDialer(member.KubeconfigContexts(o.Clusters, member.Trusted()), member.Options{})
+	if o.Source == "" {
+		return nil
+	}
+	cfg, err := contextConfig(o.Clusters, o.Source)
+	if err != nil {
+		return fmt.Errorf("--source %s: %w", o.Source, err)
+	}
+	c.Source, err = source.New(cfg, source.Options{})
+	return err
+}
+
+func contextConfig(path, name string) (*rest.Config, error) {
+	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
+		&clientcmd.ConfigOverrides{CurrentContext: name},
+	).ClientConfig()
+}

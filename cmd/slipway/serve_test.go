@@ -1,0 +1,309 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// start runs the command until its context ends, as a process beside the test. Lines are those that it prints.
+func (v *env) start(args ...string) (lines *bufio.Scanner, end func() (code int, errOut string)) {
+	v.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	r, w := io.Pipe()
+	var errOut bytes.Buffer
+	code := make(chan int, 1)
+	go func() {
+		c := run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: w, ErrOut: &errOut}, v.connect)
+		_ = w.CloseWithError(io.EOF)
+		code <- c
+	}()
+	end = func() (int, string) {
+		cancel()
+		go func() { _, _ = io.Copy(io.Discard, r) }()
+		c := <-code
+		code <- c
+		return c, errOut.String()
+	}
+	v.t.Cleanup(func() { end() })
+	return bufio.NewScanner(r), end
+}
+
+// serve serves the file of the store by the command, and returns its address.
+func (v *env) serve(args ...string) (address string, end func() (int, string)) {
+	v.t.Helper()
+	lines, end := v.start(append([]string{"serve", "--store", v.file}, args...)...)
+	if !lines.Scan() {
+		_, errOut := end()
+		v.t.Fatalf("serve: %s", errOut)
+	}
+	_, address, _ = strings.Cut(lines.Text(), " served at ")
+	return address, end
+}
+
+// until scans lines up to one that has a word.
+func until(t *testing.T, lines *bufio.Scanner, word string) string {
+	t.Helper()
+	for lines.Scan() {
+		if strings.Contains(lines.Text(), word) {
+			return lines.Text()
+		}
+	}
+	t.Fatalf("no line has %q", word)
+	return ""
+}
+
+// The case to try: the first terminal follows a run, and the second one approves.
+func TestASecondTerminalApprovesWhatTheFirstFollows(t *testing.T) {
+	v := newEnv(t)
+	_, end := v.serve()
+	followed, _ := v.start("--store", v.file, "history", "run/shop-2", "--follow")
+	until(t, followed, string(stages.ApprovalRequested))
+	watched, endWatch := v.start("--store", v.file, "get", "runs", "--watch", "-o", "name")
+	until(t, watched, "run/shop-2")
+	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters eu-2, eu-3", "approval/shop-2-canary: approve by ann is recorded")
+	if strings.Contains(out, "next") {
+		t.Errorf("an engine runs on the store: %s", out)
+	}
+	if line := until(t, followed, string(stages.ApprovalAccepted)); !strings.Contains(line, "ann") {
+		t.Errorf("approved: %s", line)
+	}
+	until(t, followed, string(stages.RunCompleted))
+	for followed.Scan() { // it ends with the run
+	}
+	until(t, watched, "run/shop-2")
+	if code, errOut := endWatch(); code != cli.ExitInterrupted || errOut != "" {
+		t.Errorf("a watch that is interrupted ends with %d: %s", code, errOut)
+	}
+	v.shows(cli.ExitDone, "wait shop-2 --timeout 10s", "run/shop-2: Completed")
+	if code, errOut := end(); code != cli.ExitDone || errOut != "" {
+		t.Errorf("serve that is interrupted ends with %d: %s", code, errOut)
+	}
+	if _, err := os.Stat(v.file + ".serve"); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("what was announced is left: %v", err)
+	}
+	v.shows(cli.ExitDone, "get runs", "shop-2", "3/3") // of the file itself
+}
+
+// A host's program is reached in the same way.
+func TestAHostIsReachedThroughTheFileOfItsStore(t *testing.T) {
+	v := newEnv(t)
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		ctx, cancel := context.WithCancel(ctx)
+		ready, ended := make(chan string), make(chan error)
+		go func() {
+			ended <- httpapi.Serve(ctx, e, httpapi.ServeOptions{Store: v.file, Ready: func(a string) { ready <- a }})
+		}()
+		<-ready
+		v.shows(cli.ExitDone, "stop shop-2", "run/shop-2: stop is recorded\n")
+		v.until(ctx, e, stages.Stopped)
+		v.shows(cli.ExitDone, "describe run shop-2", "State:", "Stopped", "stopped by")
+		cancel()
+		v.must(<-ended)
+	})
+}
+
+func TestWhatIsLeftOfAKilledProgramIsIgnored(t *testing.T) {
+	v := newEnv(t)
+	dir := t.TempDir()
+	v.must(os.Chmod(dir, 0o700))
+	text := fmt.Sprintf(`{"address":"unix:%s/api","pid":1}`, dir)
+	v.must(os.WriteFile(v.file+".serve", []byte(text), 0o600))
+	v.shows(cli.ExitDone, "get runs", "shop-2")
+	v.engine(func(context.Context, *fleet.Engine) {
+		v.shows(cli.ExitFailed, "get runs", "in use", "has ended")
+	})
+}
+
+func TestAServerIsReachedWithAToken(t *testing.T) {
+	v := newEnv(t)
+	tokens, token := filepath.Join(t.TempDir(), "tokens"), filepath.Join(t.TempDir(), "token")
+	v.must(os.WriteFile(tokens, []byte("s3cret,bob,1001,\"ops,release\"\n"), 0o600))
+	v.must(os.WriteFile(token, []byte("s3cret\n"), 0o600))
+	address, _ := v.serve("--listen", "localhost:0", "--token-file", tokens)
+	for _, tt := range []struct {
+		code       int
+		args, want string
+	}{
+		{cli.ExitDone, "get runs --server " + address + " --token-file " + token, "shop-2"},
+		{cli.ExitDone, "get runs --store " + v.file + " --token-file " + token, "shop-2"},
+		{cli.ExitFailed, "get runs --server " + address, "a token is missing"},
+		{cli.ExitFailed, "get runs --server " + address + " --token-file " + tokens, "the token and nothing else"},
+		{cli.ExitUsage, "approve shop-2 --as ann --server " + address + " --token-file " + token, "the identity is that of the token"},
+		{cli.ExitUsage, "get runs --server " + address + " --store " + v.file, "both set"},
+		{cli.ExitUsage, "get runs --server nonsense", "want http://"},
+		{cli.ExitUsage, "get runs --as-group ops --store " + v.file, "without --as"},
+		{cli.ExitDone, "approve shop-2 --server " + address + " --token-file " + token, "is recorded"},
+		{cli.ExitDone, "wait shop-2 --timeout 10s --server " + address + " --token-file " + token, "Completed"},
+		{cli.ExitDone, "history run/shop-2 --server " + address + " --token-file " + token, "bob"},
+	} {
+		code, out, errOut := v.run(strings.Fields(tt.args)...)
+		if code != tt.code || !strings.Contains(out+errOut, tt.want) || strings.Contains(out+errOut, "s3cret") {
+			t.Errorf("%s: %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, out, errOut)
+		}
+	}
+}
+
+func TestServeIsToldWhatItMayAnswer(t *testing.T) {
+	v := newEnv(t)
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	v.must(os.WriteFile(tokens, []byte("s3cret\n"), 0o600))
+	for _, tt := range []struct {
+		code       int
+		args, want string
+	}{
+		{cli.ExitUsage, "serve", "--store is not set"},
+		{cli.ExitUsage, "serve --listen localhost:0 --store " + v.file, "--token-file is not set"},
+		{cli.ExitUsage, "serve --token-file x --store " + v.file, "--listen ADDRESS"},
+		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + " --store " + v.file, "line 1"},
+		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + "x --store " + v.file, "no such file"},
+	} {
+		if code, out, errOut := v.run(strings.Fields(tt.args)...); code != tt.code || !strings.Contains(errOut, tt.want) || strings.Contains(errOut, "s3cret") {
+			t.Errorf("%s: %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, out, errOut)
+		}
+	}
+}
+
+// The exit codes of wait are for CI.
+func TestWaitEndsAsTheRunDoes(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "wait shop-1", "run/shop-1: Completed")
+	v.shows(cli.ExitFailed, "wait shop-2", "no program holds the file")
+	v.shows(cli.ExitFailed, "wait other", "other")
+	v.serve()
+	v.shows(cli.ExitTimeout, "wait shop-2 --timeout 50ms", "--timeout has passed")
+	v.shows(cli.ExitDone, "reject run/shop-2 --as ann")
+	v.shows(cli.ExitUnsuccessful, "wait shop-2 --timeout 10s", "run/shop-2: Failed")
+	v.shows(cli.ExitUsage, "wait shop-2 --timeout -1s", "not negative")
+}
+
+func TestOnAFileThatNoProgramHoldsNothingIsFollowed(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitFailed, "get runs --watch", "shop-2", "nothing goes on here")
+	v.shows(cli.ExitFailed, "history run/shop-2 --follow", "ApprovalRequested", "nothing goes on here")
+}
+
+func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {
+	v := newEnv(t)
+	v.serve()
+	lines, _ := v.start("--store", v.file, "history", "run/shop-1", "--follow", "-o", "json")
+	n := 0
+	for ; lines.Scan(); n++ {
+		var ev stages.Event
+		v.must(json.Unmarshal(lines.Bytes(), &ev))
+		if ev.Run != "shop-1" {
+			t.Errorf("event %d: %+v", n, ev)
+		}
+	}
+	if n < 5 {
+		t.Errorf("%d lines", n)
+	}
+}
+
+func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
+	v := newEnv(t)
+	for _, args := range []string{"approve shop-2 shop-2-canary --as ann", "describe approval shop-2-canary"} {
+		out := v.shows(cli.ExitDone, args, "shop-2 of placement shop", "after stage canary, attempt 1", "2 clusters eu-2, eu-3", "Missing:", "Plan:")
+		if strings.Contains(args, "approve") && strings.Contains(out, "Plan:") {
+			t.Errorf("it is shown on the other stream: %s", out)
+		}
+	}
+	v.shows(cli.ExitFailed, "approve shop-1 --as ann", "run shop-1 has no open request")
+	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "request other is not open", "shop-2-canary")
+}
+
+func TestDescribeShowsAllOfAnObject(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "describe run shop-2", "Name:", "Plan:", "Stages:", "canary", "after Approval Pending", "Waits for:", "shop-2-canary", "Events:", "ApprovalRequested")
+	v.shows(cli.ExitDone, "describe run run/shop-2 -o json", `"plan"`)
+	v.shows(cli.ExitDone, "describe placement shop", "Snapshots:", "Runs:", "Clusters:", "shop-1", "eu-1")
+	v.shows(cli.ExitDone, "describe cluster eu-1", "Placement:", "shop-2")
+	v.shows(cli.ExitDone, "describe cluster eu-2 --run shop-2", "Stage:", "rest", "NotStarted")
+	v.shows(cli.ExitDone, "set cap all 7")
+	v.shows(cli.ExitDone, "describe cap all", "Limit:", "7")
+	v.shows(cli.ExitDone, "describe lease shop-2", "Engine:")
+	v.shows(cli.ExitFailed, "describe run other", "other")
+	v.shows(cli.ExitFailed, "describe placement other", "placement other")
+	v.shows(cli.ExitFailed, "describe approval other", "approval other")
+	v.shows(cli.ExitUsage, "describe nonsense x", "there is no kind")
+}
+
+func TestClustersAreThoseOfPlacementsOrOfARun(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "get clusters", "eu-1", "eu-3", "shop")
+	v.shows(cli.ExitDone, "get clusters eu-1 --run shop-2", "canary", "Completed")
+	v.shows(cli.ExitFailed, "get clusters --placement other", "placement other")
+	v.shows(cli.ExitFailed, "get clusters other", "cluster other")
+	v.shows(cli.ExitDone, "leases", "shop-2")
+}
+
+func TestAForecastIsOfARunOrOfOneThatThereIsNot(t *testing.T) {
+	v := newEnv(t)
+	file := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
+	v.shows(cli.ExitDone, "forecast shop --strategy "+file, "COMES TO", "all", "the run ends", "as Completed")
+	v.shows(cli.ExitDone, "forecast shop-2", "canary", "rest", "the run ends")
+	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-canary")
+	v.shows(cli.ExitDone, "forecast shop-2 -o json", `"ends"`, `"stages"`)
+	v.shows(cli.ExitDone, "forecast shop -o svg --strategy "+file, "<svg")
+	v.shows(cli.ExitDone, "forecast shop-2 -o text", "canary")
+	v.shows(cli.ExitFailed, "forecast other", "other")
+	v.shows(cli.ExitUsage, "forecast shop-2 -o nonsense", "want table")
+}
+
+func TestATimelineIsDrawn(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "timeline shop-1", "canary", "eu-1")
+	v.shows(cli.ExitDone, "timeline shop-2 -o svg", "<svg", "canary")
+	v.shows(cli.ExitUsage, "timeline shop-1 -o json", "want text or svg")
+	v.shows(cli.ExitFailed, "timeline other", "other")
+}
+
+func TestNamesAreCompleted(t *testing.T) {
+	v := newEnv(t)
+	for args, want := range map[string]string{
+		"approve ":            "shop-1\nshop-2\n",
+		"approve shop-2 ":     "shop-2-canary\n",
+		"explain shop-2 eu-":  "eu-1\neu-2\neu-3\n",
+		"preview ":            "shop\n",
+		"get ":                "placements\nruns\nclusters\napprovals\nsnapshots\ncaps\nleases\n",
+		"describe run shop-2": "shop-2\n",
+	} {
+		words := strings.Split(args, " ")
+		code, out, _ := v.run(append([]string{"__complete", "--store", v.file}, words...)...)
+		if got, _, _ := strings.Cut(out, ":"); code != cli.ExitDone || got != want {
+			t.Errorf("%q: %d %q, want %q", args, code, out, want)
+		}
+	}
+	if code, out, _ := v.run("completion", "bash"); code != cli.ExitDone || !strings.Contains(out, "slipway") {
+		t.Errorf("completion: %d %.80s", code, out)
+	}
+}
+
+// The documentation of the command has the exit codes and every verb.
+func TestTheDocumentationOfTheCommand(t *testing.T) {
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []int{cli.ExitDone, cli.ExitFailed, cli.ExitUsage, cli.ExitDiffers, cli.ExitUnsuccessful, cli.ExitTimeout, cli.ExitInterrupted} {
+		if !strings.Contains(string(text), fmt.Sprintf("\n//\t%-5d", want)) {
+			t.Errorf("exit code %d is not in the table", want)
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// Package httpapi is the API of an engine over HTTP: [NewHandler] serves it, and [Client] calls it. A web page, a
+// command and a host's own programs read and direct the same engine by it.
+//
+// A host mounts the handler on a server of its own, with the function that authenticates its callers, or has
+// [Serve] answer beside the file of its store, where the command slipway finds it. A program that has the engine
+// itself calls it through [InProcess].
+//
+// # Routes
+//
+// Values are those of packages fleet, stages, approval and snapshot, in their JSON. Durations are in nanoseconds. A
+// value in a body after > may be left out where its zero value will do. Those marked with * change something.
+//
+//	GET    /v1/placements                                        List of PlacementSummary
+//	GET    /v1/placements/{placement}                            PlacementSummary
+//	DELETE /v1/placements/{placement}                          * > fleet.DeleteOptions
+//	GET    /v1/placements/{placement}/deletion                   fleet.Deletion
+//	DELETE /v1/placements/{placement}/deletion                 * forgets how it ended
+//	GET    /v1/placements/{placement}/snapshots                  List of snapshot.Snapshot
+//	GET    /v1/placements/{placement}/clusters                   List of fleet.PlacedCluster
+//	GET    /v1/placements/{placement}/events                     EventsPage, or a stream of stages.Event
+//	POST   /v1/placements/{placement}/preview                    > fleet.RunSpec: stages.Plan
+//	POST   /v1/placements/{placement}/diff                       > DiffRequest: stream of fleet.ClusterDiff
+//	POST   /v1/placements/{placement}/forecast                   > ForecastRequest: fleet.Forecast
+//	POST   /v1/placements/{placement}/selection                  > SelectionRequest: fleet.Resolution
+//	POST   /v1/placements/{placement}/drift                      > fleet.DriftOptions: stream of fleet.ClusterDrift
+//	GET    /v1/runs                                              List of fleet.RunSummary
+//	POST   /v1/runs                                            * > fleet.RunSpec: fleet.Status
+//	GET    /v1/runs/{run}                                        fleet.Status
+//	DELETE /v1/runs/{run}                                      *
+//	GET    /v1/runs/{run}/outline                                stages.Outline
+//	GET    /v1/runs/{run}/progress                               Progress
+//	GET    /v1/runs/{run}/events                                 EventsPage, or a stream of stages.Event
+//	GET    /v1/runs/{run}/approvals                              List of approval.Request
+//	POST   /v1/runs/{run}/decisions                            * > fleet.Answer
+//	POST   /v1/runs/{run}/commands                             * > stages.Command
+//	GET    /v1/runs/{run}/explanation                            List of stages.Awaited
+//	GET    /v1/runs/{run}/clusters/{cluster}/explanation         stages.Explanation
+//	POST   /v1/runs/{run}/forecast                               > fleet.Assumptions: fleet.Forecast
+//	POST   /v1/runs/{run}/catch-up                             * > RunName: fleet.Status
+//	GET    /v1/runs/{run}/rollback                               fleet.Rollback
+//	GET    /v1/runs/{run}/rollback/preview                       stages.Plan
+//	POST   /v1/runs/{run}/rollback                             * > fleet.RollbackOptions: RunName
+//	GET    /v1/approvals                                         List of approval.Request
+//	GET    /v1/caps                                              List of stages.Cap
+//	PUT    /v1/caps/{cap}                                      * > CapLimit
+//	DELETE /v1/caps/{cap}                                      *
+//	GET    /v1/leases                                            List of LeaseRecord
+//
+// /v1/runs and /v1/approvals have the parameter placement, which narrows them to one. The progress of a run and its
+// status leave the plan out where the parameter plan is its digest, since a plan never changes. The forecast of a run
+// with the parameter brief=true leaves out what grows with the clusters. What has nothing to
+// say answers with 204 and no content.
+//
+// # Lists and histories
+//
+// A list has at most limit items, 1,000 where the parameter is not set and 10,000 at most; continue in the answer is
+// the parameter that gets the next ones, and is empty at the end. A history has the events from the number after
+// on, at most limit of them, and more where there are more from its next on.
+//
+// # Streams
+//
+// A stream is NDJSON (application/x-ndjson), a [Record] for each line, written as it comes; an empty line comes
+// when there was nothing for 10 seconds. Its last record has end, or error; a stream without was cut. Before its first
+// record an error is an ordinary answer. Events are streamed with the parameter follow=true: from the beginning, or
+// behind cursor, which each record has; the events of a run end with it, those of a placement with the request. A
+// problem there is an error after which the events go on.
+//
+// # Errors
+//
+// An error is an object error with code, reason and message; see [Error].
+//
+//	400 BadRequest            a parameter or the body cannot be read
+//	401 Unauthorized          the host does not know the caller
+//	403 ReadOnly              the address is for reading only
+//	403 CrossOrigin           a page of another site asks for a change
+//	403 Forbidden             the caller may not name another identity
+//	404 NotFound              what is named does not exist: backend.ErrNotFound
+//	404 NoRoute               there is no such path, or with 405 not with this method
+//	409 Conflict              another writer was first, or the name is taken: backend.ErrConflict
+//	409 Refused               a policy does not accept the decision: approval.ErrRefused
+//	409 Deleting              the placement is being deleted: fleet.ErrDeleting, backend.ErrPermanent
+//	409 PlanChanged           the plan is not the one that was previewed
+//	409 Rejected              another run has the placement
+//	409 Fenced                backend.ErrFenced
+//	413 TooLarge              the body is larger than Options.MaxBody
+//	415 UnsupportedMediaType  the body is not application/json
+//	422 Invalid               the document has problems; the message lists them all
+//	422 Permanent             backend.ErrPermanent
+//	504 Timeout               the store or a cluster did not answer in time
+//	500 Failed                any other error of the engine
+//
+// # Identities
+//
+// The identity that asks is what [Options].Authenticate says; a starter or an author in a body is overwritten. Without it the
+// handler only reads. A page of another site changes nothing: requests that browsers mark as cross-origin are
+// refused, and what is not a GET must be application/json, which such a page cannot send unasked. There are no
+// headers of CORS.
+package httpapi

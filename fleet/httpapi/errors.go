@@ -1,0 +1,108 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
+)
+
+// Error is an error as the API answers it. [Client] returns it, and errors.Is finds in it what the engine's error
+// matched: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced, approval.ErrRefused and
+// fleet.ErrDeleting.
+type Error struct {
+	// Code is the status code of the answer.
+	Code int `json:"code"`
+	// Reason is one of the reasons in the documentation of the package.
+	Reason string `json:"reason"`
+	// Message is for people, and may change.
+	Message string `json:"message"`
+}
+
+func (e *Error) Error() string { return e.Message }
+
+// Is reports whether the engine's error matched target.
+func (e *Error) Is(target error) bool {
+	for _, k := range kinds {
+		if k.reason == e.Reason {
+			return target == k.is || k.permanent && target == backend.ErrPermanent
+		}
+	}
+	return false
+}
+
+// kinds are the errors of an engine that are matched by errors.Is. The first that matches counts.
+var kinds = []struct {
+	is        error
+	code      int
+	reason    string
+	permanent bool
+}{
+	{is: backend.ErrNotFound, code: http.StatusNotFound, reason: "NotFound"},
+	{is: fleet.ErrDeleting, code: http.StatusConflict, reason: "Deleting", permanent: true},
+	{is: approval.ErrRefused, code: http.StatusConflict, reason: "Refused"},
+	{is: backend.ErrConflict, code: http.StatusConflict, reason: "Conflict"},
+	{is: backend.ErrFenced, code: http.StatusConflict, reason: "Fenced"},
+	{is: backend.ErrPermanent, code: http.StatusUnprocessableEntity, reason: "Permanent"},
+	{is: context.DeadlineExceeded, code: http.StatusGatewayTimeout, reason: "Timeout"},
+}
+
+// errorOf returns an error as it is answered.
+func errorOf(err error) *Error {
+	if e, is := errors.AsType[*Error](err); is {
+		return e
+	}
+	for _, k := range kinds {
+		if errors.Is(err, k.is) {
+			return &Error{k.code, k.reason, err.Error()}
+		}
+	}
+	if _, is := errors.AsType[*fleet.PlanChangedError](err); is {
+		return &Error{http.StatusConflict, "PlanChanged", err.Error()}
+	}
+	if _, is := errors.AsType[*lifecycle.RejectedError](err); is {
+		return &Error{http.StatusConflict, "Rejected", err.Error()}
+	}
+	if _, is := errors.AsType[*http.MaxBytesError](err); is {
+		return &Error{http.StatusRequestEntityTooLarge, "TooLarge", err.Error()}
+	}
+	if _, is := errors.AsType[*field.Error](err); is || isAggregate(err) {
+		return &Error{http.StatusUnprocessableEntity, "Invalid", err.Error()}
+	}
+	return &Error{http.StatusInternalServerError, "Failed", err.Error()}
+}
+
+// isAggregate reports whether err wraps the problems of a document.
+func isAggregate(err error) bool {
+	all, is := errors.AsType[interface {
+		error
+		Errors() []error
+	}](err)
+	if !is || len(all.Errors()) == 0 {
+		return false
+	}
+	_, is = errors.AsType[*field.Error](all.Errors()[0])
+	return is
+}
+
+func badRequest(err error) error {
+	return &Error{http.StatusBadRequest, "BadRequest", err.Error()}
+}
+
+// WriteError answers a request with an error as the API does, for a program that serves a part of the API itself. One
+// that is an [*Error] is answered as it is.
+func WriteError(w http.ResponseWriter, err error) {
+	e := errorOf(err)
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(e.Code)
+	_ = json.NewEncoder(w).Encode(struct {
+		Error *Error `json:"error"`
+	}{e})
+}

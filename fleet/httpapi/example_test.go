@@ -1,0 +1,103 @@
+package httpapi_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// A host that keeps its state in a file answers beside it, so that slipway --store state.db reaches it from another
+// terminal.
+func ExampleServe() {
+	dir, err := os.MkdirTemp("", "example-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	file := filepath.Join(dir, "state.db")
+	store, err := bolt.Open(file, bolt.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer store.Close()
+	members := memory.NewFleet(placement.Cluster{Name: "eu-1"})
+	engine, err := fleet.New(fleet.Config{Store: store, Inventory: members, Dialer: members})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	defer stop()
+	ready, ended := make(chan string), make(chan error)
+	go func() {
+		ended <- httpapi.Serve(ctx, engine, httpapi.ServeOptions{Store: file, Ready: func(address string) { ready <- address }})
+	}()
+	<-ready
+
+	// Another process:
+	address, err := httpapi.Find(file)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := httpapi.NewClient(address, httpapi.ClientOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(client.SetCap(ctx, "all", 5), client.DeleteRun(ctx, "web-1"))
+	stop()
+	fmt.Println(<-ended)
+	// Output:
+	// <nil> run web-1 does not exist: Runs lists those of a placement
+	// <nil>
+}
+
+// A host mounts the API on a server of its own, and authenticates its callers as it does elsewhere.
+func ExampleNewHandler() {
+	members := memory.NewFleet(placement.Cluster{Name: "eu-1"})
+	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	handler, err := httpapi.NewHandler(engine, httpapi.Options{Authenticate: func(r *http.Request) (approval.Identity, error) {
+		user, _, ok := r.BasicAuth() // the host checks the password
+		if !ok {
+			return approval.Identity{}, fmt.Errorf("sign in first")
+		}
+		return approval.Identity{Name: user}, nil
+	}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/v1/", handler)
+
+	ctx := context.Background()
+	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}); err != nil {
+		fmt.Println(err)
+		return
+	}
+	client, err := httpapi.NewClient("http://web", httpapi.ClientOptions{Transport: httpapi.InProcess(mux)})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = client.Placements(ctx)
+	fmt.Println(err)
+	// Output: sign in first
+}

@@ -1,0 +1,321 @@
+package httpapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/lru"
+)
+
+// Options say how an engine is served. The zero value serves it for reading only.
+type Options struct {
+	// Authenticate returns the identity that makes a request, or why there is none: then the answer is 401 with the
+	// error's text. It is called for every request, concurrently, and must not read the body. Where it is nil any
+	// caller may read, and changes are refused. What an identity may change is the policies' of approvals; all
+	// others of its requests are carried out.
+	Authenticate func(*http.Request) (approval.Identity, error)
+	// MaxBody bounds the body of a request, in bytes; 0 means 4 MiB.
+	MaxBody int64
+	// Log may be nil.
+	Log *slog.Logger
+}
+
+const (
+	defaultBody = 4 << 20
+	// pageSize is how many items of a list, or events of a history, one answer has where the request does not say.
+	pageSize = 1000
+	mostPage = 10_000
+)
+
+// NewHandler returns the API of an engine, as the documentation of the package describes it. It is served under
+// the root of a host's address: the paths begin with /v1/. The handler may be used concurrently and needs no
+// end; streams end with their requests.
+func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
+	if e == nil {
+		return nil, errors.New("httpapi: the engine is missing")
+	}
+	if o.MaxBody < 0 {
+		return nil, fmt.Errorf("httpapi: Options.MaxBody is %d: want a number of bytes, or 0 for the default", o.MaxBody)
+	}
+	if o.MaxBody == 0 {
+		o.MaxBody = defaultBody
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	mux := http.NewServeMux()
+	forecasts := lru.New[string, *forecaster](plansKept, nil)
+	for _, r := range routes {
+		mux.Handle(r.pattern, &endpoint{e, o, r, forecasts})
+	}
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unknown(mux, w, r) })
+	origins := http.NewCrossOriginProtection()
+	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		WriteError(w, &Error{http.StatusForbidden, "CrossOrigin", "the request comes from a page of another site, which may not change anything"})
+	}))
+	return origins.Handler(mux), nil
+}
+
+// unknown answers a request without a route: there is none of its path, or none with its method.
+func unknown(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
+	var allowed []string
+	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
+		other := r.Clone(r.Context())
+		other.Method = method
+		if _, pattern := mux.Handler(other); pattern != "/" {
+			allowed = append(allowed, method)
+		}
+	}
+	if len(allowed) == 0 {
+		WriteError(w, &Error{http.StatusNotFound, "NoRoute", "there is nothing at " + r.URL.Path})
+		return
+	}
+	w.Header().Set("Allow", strings.Join(allowed, ", "))
+	WriteError(w, &Error{http.StatusMethodNotAllowed, "NoRoute", r.Method + " " + r.URL.Path + ": want " + strings.Join(allowed, " or ")})
+}
+
+// route is one operation of the API.
+type route struct {
+	pattern string
+	// change reports whether it changes something, which takes an identity.
+	change bool
+	// serve answers a request; an error that it returns is answered, unless something was written.
+	serve func(c *call) error
+}
+
+// call is a request to a route.
+type call struct {
+	*http.Request
+	w      http.ResponseWriter
+	engine *fleet.Engine
+	// by is the identity that makes the request; empty where there is no Authenticate.
+	by        approval.Identity
+	maxBody   int64
+	forecasts *lru.Cache[string, *forecaster]
+}
+
+// endpoint is a route of an engine.
+type endpoint struct {
+	engine *fleet.Engine
+	o      Options
+	route  route
+	// forecasts are shared by all routes.
+	forecasts *lru.Cache[string, *forecaster]
+}
+
+func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, forecasts: h.forecasts}
+	err := h.admit(c)
+	if err == nil {
+		err = h.route.serve(c)
+	}
+	if err == nil || r.Context().Err() != nil {
+		return
+	}
+	if e := errorOf(err); e.Code >= http.StatusInternalServerError {
+		h.o.Log.Error("a request failed", "method", r.Method, "path", r.URL.Path, "error", err)
+	}
+	WriteError(w, err)
+}
+
+// admit identifies the caller, and refuses a request that a page of another site can have made.
+func (h *endpoint) admit(c *call) (err error) {
+	switch {
+	case h.o.Authenticate != nil:
+		if c.by, err = h.o.Authenticate(c.Request); err == nil && c.by.Name == "" {
+			err = errors.New("the request has no identity")
+		}
+		if err != nil {
+			if e, is := errors.AsType[*Error](err); is {
+				return e
+			}
+			c.w.Header().Set("WWW-Authenticate", "Bearer")
+			return &Error{http.StatusUnauthorized, "Unauthorized", err.Error()}
+		}
+	case h.route.change:
+		return &Error{http.StatusForbidden, "ReadOnly", "this address is for reading only: the host authenticates no one"}
+	}
+	if c.Method == http.MethodGet || c.Method == http.MethodHead {
+		return nil
+	}
+	if typ, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || typ != "application/json" {
+		return &Error{http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf("Content-Type is %q: want application/json", c.Header.Get("Content-Type"))}
+	}
+	return nil
+}
+
+// ctx is the request's context.
+func (c *call) ctx() context.Context { return c.Context() }
+
+// read decodes the body strictly into a value; an empty body leaves it as it is.
+func (c *call) read(into any) error {
+	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, c.maxBody))
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badRequest(fmt.Errorf("the body: %w", err))
+	}
+	if d.More() {
+		return badRequest(errors.New("the body: there is more after its JSON"))
+	}
+	return nil
+}
+
+// number returns a parameter that is a number from 0 to most, or otherwise where there is none.
+func (c *call) number(name string, otherwise, most int64) (int64, error) {
+	text := c.URL.Query().Get(name)
+	if text == "" {
+		return otherwise, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 || n > most {
+		return 0, badRequest(fmt.Errorf("%s=%.40q: want a number from 0 to %d", name, text, most))
+	}
+	return n, nil
+}
+
+// flag returns a parameter that is true or false, which it is where there is none.
+func (c *call) flag(name string) (bool, error) {
+	switch text := c.URL.Query().Get(name); text {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	default:
+		return false, badRequest(fmt.Errorf("%s=%.40q: want true or false", name, text))
+	}
+}
+
+// limit is how many items the answer may have.
+func (c *call) limit() (int, error) {
+	n, err := c.number("limit", pageSize, mostPage)
+	if err == nil && n == 0 {
+		n = pageSize
+	}
+	return int(n), err
+}
+
+// answer writes a value; of the type struct{} it has no content.
+func answer(c *call, v any) error {
+	if v == (any)(struct{}{}) {
+		c.w.WriteHeader(http.StatusNoContent)
+		return nil
+	}
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	c.w.Header().Set("Content-Type", "application/json")
+	_, _ = c.w.Write(append(text, '\n'))
+	return nil
+}
+
+// one answers with a value.
+func one[T any](get func(c *call) (T, error)) func(*call) error {
+	return func(c *call) error {
+		v, err := get(c)
+		if err != nil {
+			return err
+		}
+		return answer(c, v)
+	}
+}
+
+// with answers what is asked by a body with a value.
+func with[B, T any](do func(c *call, body B) (T, error)) func(*call) error {
+	return func(c *call) error {
+		var body B
+		if err := c.read(&body); err != nil {
+			return err
+		}
+		v, err := do(c, body)
+		if err != nil {
+			return err
+		}
+		return answer(c, v)
+	}
+}
+
+// done answers what is asked by a body, or without one, where there is nothing to say.
+func done[B any](do func(c *call, body B) error) func(*call) error {
+	return with(func(c *call, body B) (struct{}, error) { return struct{}{}, do(c, body) })
+}
+
+// list answers with a part of a list, which goes on behind the last item of the part before, wherever that is by
+// now; where it is gone, behind as many items.
+func list[T any](get func(c *call) ([]T, error), key func(T) string) func(*call) error {
+	return func(c *call) error {
+		limit, err := c.limit()
+		if err != nil {
+			return err
+		}
+		after, err := decodeToken(c.URL.Query().Get("continue"))
+		if err != nil {
+			return err
+		}
+		items, err := get(c)
+		if err != nil {
+			return err
+		}
+		first := min(after.Items, len(items))
+		if first > 0 && key(items[first-1]) != after.Key {
+			if i := slices.IndexFunc(items, func(item T) bool { return key(item) == after.Key }); i >= 0 {
+				first = i + 1
+			}
+		}
+		page := List[T]{Items: items[first:min(first+limit, len(items))]}
+		if end := first + len(page.Items); end < len(items) {
+			page.Continue = token{Key: key(items[end-1]), Items: end}.encode()
+		}
+		if page.Items == nil {
+			page.Items = []T{}
+		}
+		return answer(c, page)
+	}
+}
+
+// token says where a list goes on: behind an item, or where that is gone, behind so many.
+type token struct {
+	Key   string `json:"k"`
+	Items int    `json:"n"`
+}
+
+func (t token) encode() string {
+	text, _ := json.Marshal(t)
+	return base64.RawURLEncoding.EncodeToString(text)
+}
+
+func decodeToken(text string) (t token, err error) {
+	if text == "" {
+		return t, nil
+	}
+	b, err := base64.RawURLEncoding.DecodeString(text)
+	if err == nil {
+		err = json.Unmarshal(b, &t)
+	}
+	if err != nil || t.Items < 0 {
+		return t, badRequest(fmt.Errorf("continue=%.40q: want what an answer to the same list has", text))
+	}
+	return t, nil
+}

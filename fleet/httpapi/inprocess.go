@@ -1,0 +1,89 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+)
+
+// InProcess returns a transport that calls a handler directly: what it writes is read as it comes, and a request
+// ends with its context, or when the body of the answer is closed. So a program that has the engine itself calls it
+// as one far away does.
+func InProcess(h http.Handler) http.RoundTripper { return inProcess{h} }
+
+type inProcess struct{ h http.Handler }
+
+func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	in := r.Clone(ctx)
+	in.Host, in.RequestURI, in.RemoteAddr = r.URL.Host, r.URL.RequestURI(), "in-process"
+	if in.Body == nil {
+		in.Body = http.NoBody
+	}
+	read, write := io.Pipe()
+	w := &pipeWriter{header: http.Header{}, body: write, begun: make(chan struct{})}
+	context.AfterFunc(ctx, func() { _ = write.CloseWithError(ctx.Err()) })
+	go func() {
+		defer func() {
+			if p := recover(); p != nil {
+				_ = write.CloseWithError(fmt.Errorf("httpapi: the handler panicked: %v", p))
+			}
+			w.WriteHeader(http.StatusInternalServerError) // only where nothing was written
+			_ = write.Close()
+			_ = in.Body.Close()
+		}()
+		t.h.ServeHTTP(w, in)
+		w.WriteHeader(http.StatusOK)
+	}()
+	select {
+	case <-w.begun:
+	case <-ctx.Done():
+		cancel()
+		return nil, ctx.Err()
+	}
+	return &http.Response{
+		Status: fmt.Sprint(w.code, " ", http.StatusText(w.code)), StatusCode: w.code, Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
+		Header: w.sent, Body: pipeBody{read, cancel}, ContentLength: -1, Request: r,
+	}, nil
+}
+
+// pipeWriter is what a handler writes to.
+type pipeWriter struct {
+	header http.Header
+	body   *io.PipeWriter
+	once   sync.Once
+	// begun is closed when code and sent, the header, are what the answer has.
+	begun chan struct{}
+	code  int
+	sent  http.Header
+}
+
+func (w *pipeWriter) Header() http.Header { return w.header }
+
+func (w *pipeWriter) WriteHeader(code int) {
+	w.once.Do(func() {
+		w.code, w.sent = code, w.header.Clone()
+		close(w.begun)
+	})
+}
+
+func (w *pipeWriter) Write(b []byte) (int, error) {
+	w.WriteHeader(http.StatusOK)
+	return w.body.Write(b)
+}
+
+// Flush has nothing to do: what is written is read at once.
+func (w *pipeWriter) Flush() {}
+
+// pipeBody ends the request when it is closed.
+type pipeBody struct {
+	io.Reader
+	end context.CancelFunc
+}
+
+func (b pipeBody) Close() error {
+	b.end()
+	return nil
+}

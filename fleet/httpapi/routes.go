@@ -1,0 +1,335 @@
+package httpapi
+
+import (
+	"fmt"
+	"iter"
+	"sync"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// The values that the API has besides those of the engine.
+type (
+	// List is a part of a list.
+	List[T any] struct {
+		Items []T `json:"items"`
+		// Continue is the parameter that gets the next part; empty in the last one.
+		Continue string `json:"continue,omitempty"`
+	}
+
+	// PlacementSummary is a placement and how much there is of it.
+	PlacementSummary struct {
+		fleet.Placement
+		// Snapshots and Runs are how many are kept, Latest is the newest of the snapshots.
+		Snapshots int                `json:"snapshots"`
+		Latest    *snapshot.Snapshot `json:"latest,omitempty"`
+		Runs      int                `json:"runs"`
+	}
+
+	// LeaseRecord is a lease. Problem says why the record of the run cannot be read.
+	LeaseRecord struct {
+		fleet.Lease
+		Problem string `json:"problem,omitempty"`
+	}
+
+	// EventsPage is a part of a history. Missed is how many events before it are not kept any more, More reports
+	// whether there are events from Next on.
+	EventsPage struct {
+		fleet.History
+		Missed int64 `json:"missed,omitempty"`
+		More   bool  `json:"more,omitempty"`
+	}
+
+	// Progress is a run and a part of its history.
+	Progress struct {
+		Status fleet.Status `json:"status"`
+		Events EventsPage   `json:"events"`
+	}
+
+	// DiffRequest asks what a run would change, on all clusters of its plan or on these.
+	DiffRequest struct {
+		Spec     fleet.RunSpec `json:"spec"`
+		Clusters []string      `json:"clusters,omitempty"`
+	}
+
+	// SelectionRequest asks which clusters a policy picks, or that of the placement where it is nil.
+	SelectionRequest struct {
+		Policy *placement.Policy `json:"policy,omitempty"`
+	}
+
+	// ForecastRequest asks how a run would go.
+	ForecastRequest struct {
+		Spec        fleet.RunSpec     `json:"spec"`
+		Assumptions fleet.Assumptions `json:"assumptions,omitzero"`
+	}
+
+	// RunName names a run that is to be created, or was.
+	RunName struct {
+		Run string `json:"run"`
+	}
+
+	// CapLimit is how many clusters may be in flight.
+	CapLimit struct {
+		Limit int `json:"limit"`
+	}
+)
+
+// routes are the operations of the API. The documentation of the package lists them.
+var routes = []route{
+	{"GET /v1/placements", false, list(placements, func(p PlacementSummary) string { return p.Name })},
+	{"GET /v1/placements/{placement}", false, one(func(c *call) (PlacementSummary, error) { return summaryOf(c, c.placement()) })},
+	{"DELETE /v1/placements/{placement}", true, done(func(c *call, o fleet.DeleteOptions) error {
+		o.By = c.by.Name
+		return c.engine.DeletePlacement(c.ctx(), c.placement(), o)
+	})},
+	{"GET /v1/placements/{placement}/deletion", false, one(func(c *call) (fleet.Deletion, error) { return c.engine.Deletion(c.ctx(), c.placement()) })},
+	{"DELETE /v1/placements/{placement}/deletion", true, done(func(c *call, _ struct{}) error { return c.engine.ForgetDeletion(c.ctx(), c.placement()) })},
+	{"GET /v1/placements/{placement}/snapshots", false, list(snapshots, func(s snapshot.Snapshot) string { return s.Name() })},
+	{"GET /v1/placements/{placement}/clusters", false, list(placed, func(p fleet.PlacedCluster) string { return p.Name })},
+	{"GET /v1/placements/{placement}/events", false, events(
+		func(c *call, after int64) (fleet.History, error) {
+			return c.engine.PlacementHistory(c.ctx(), c.placement(), after)
+		},
+		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Follow(c.placement(), after) })},
+	{"POST /v1/placements/{placement}/preview", false, with(func(c *call, spec fleet.RunSpec) (*stages.Plan, error) {
+		return planned(c, spec, func(spec fleet.RunSpec) (*stages.Plan, error) { return c.engine.Preview(c.ctx(), spec) })
+	})},
+	{"POST /v1/placements/{placement}/diff", false, streamed(diff)},
+	{"POST /v1/placements/{placement}/forecast", false, with(func(c *call, r ForecastRequest) (fleet.Forecast, error) {
+		return planned(c, r.Spec, func(spec fleet.RunSpec) (fleet.Forecast, error) {
+			return c.engine.Forecast(c.ctx(), spec, r.Assumptions)
+		})
+	})},
+	{"POST /v1/placements/{placement}/selection", false, with(func(c *call, r SelectionRequest) (fleet.Resolution, error) {
+		return c.engine.PreviewSelection(c.ctx(), c.placement(), r.Policy)
+	})},
+	{"POST /v1/placements/{placement}/drift", false, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[fleet.ClusterDrift, error], error) {
+		return c.engine.Drift(c.ctx(), c.placement(), o), nil
+	})},
+
+	{"GET /v1/runs", false, list(
+		func(c *call) ([]fleet.RunSummary, error) {
+			return c.engine.RunSummaries(c.ctx(), c.URL.Query().Get("placement"))
+		},
+		func(r fleet.RunSummary) string { return r.Name })},
+	{"POST /v1/runs", true, with(func(c *call, spec fleet.RunSpec) (fleet.Status, error) {
+		spec.Starter = c.by
+		return c.engine.CreateRun(c.ctx(), spec)
+	})},
+	{"GET /v1/runs/{run}", false, one(func(c *call) (fleet.Status, error) {
+		s, err := c.engine.Status(c.ctx(), c.run())
+		return c.withoutPlan(s), err
+	})},
+	{"DELETE /v1/runs/{run}", true, done(func(c *call, _ struct{}) error { return c.engine.DeleteRun(c.ctx(), c.run()) })},
+	{"GET /v1/runs/{run}/outline", false, one(func(c *call) (stages.Outline, error) {
+		s, err := c.engine.Status(c.ctx(), c.run())
+		if err != nil {
+			return stages.Outline{}, err
+		}
+		return stages.Derive(s.Plan, &s.Run), nil
+	})},
+	{"GET /v1/runs/{run}/progress", false, one(progress)},
+	{"GET /v1/runs/{run}/events", false, events(
+		func(c *call, after int64) (fleet.History, error) { return c.engine.History(c.ctx(), c.run(), after) },
+		func(c *call, after string) (*fleet.Follower, error) { return c.engine.FollowRun(c.run(), after) })},
+	{"GET /v1/runs/{run}/approvals", false, list(func(c *call) ([]approval.Request, error) { return c.engine.Requests(c.ctx(), c.run()) }, requestKey)},
+	{"POST /v1/runs/{run}/decisions", true, done(func(c *call, a fleet.Answer) error {
+		a.By = c.by
+		return c.engine.Decide(c.ctx(), c.run(), a)
+	})},
+	{"POST /v1/runs/{run}/commands", true, done(func(c *call, cmd stages.Command) error {
+		cmd.By = c.by
+		return c.engine.Command(c.ctx(), c.run(), cmd)
+	})},
+	{"GET /v1/runs/{run}/explanation", false, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
+	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, one(func(c *call) (stages.Explanation, error) {
+		return c.engine.Explain(c.ctx(), c.run(), c.PathValue("cluster"))
+	})},
+	{"POST /v1/runs/{run}/forecast", false, with(forecastRun)},
+	{"POST /v1/runs/{run}/catch-up", true, with(func(c *call, as RunName) (fleet.Status, error) {
+		return c.engine.CatchUp(c.ctx(), c.run(), as.Run, c.by)
+	})},
+	{"GET /v1/runs/{run}/rollback", false, one(func(c *call) (fleet.Rollback, error) { return c.engine.RollbackOf(c.ctx(), c.run()) })},
+	{"GET /v1/runs/{run}/rollback/preview", false, one(func(c *call) (*stages.Plan, error) { return c.engine.PreviewRollback(c.ctx(), c.run()) })},
+	{"POST /v1/runs/{run}/rollback", true, with(func(c *call, o fleet.RollbackOptions) (RunName, error) {
+		o.By = c.by
+		name, err := c.engine.Rollback(c.ctx(), c.run(), o)
+		return RunName{name}, err
+	})},
+
+	{"GET /v1/approvals", false, list(approvals, requestKey)},
+	{"GET /v1/caps", false, list(func(c *call) ([]stages.Cap, error) { return c.engine.Caps(c.ctx()) }, func(k stages.Cap) string { return k.Name })},
+	{"PUT /v1/caps/{cap}", true, done(func(c *call, k CapLimit) error { return c.engine.SetCap(c.ctx(), c.PathValue("cap"), k.Limit) })},
+	{"DELETE /v1/caps/{cap}", true, done(func(c *call, _ struct{}) error { return c.engine.DeleteCap(c.ctx(), c.PathValue("cap")) })},
+	{"GET /v1/leases", false, list(leases, func(l LeaseRecord) string { return l.Run })},
+}
+
+func (c *call) placement() string { return c.PathValue("placement") }
+
+func (c *call) run() string { return c.PathValue("run") }
+
+func requestKey(r approval.Request) string { return r.Run + " " + r.Name }
+
+// withoutPlan leaves out a plan that the client says it has: a plan never changes.
+func (c *call) withoutPlan(s fleet.Status) fleet.Status {
+	if s.Plan != nil && s.Plan.Digest == c.URL.Query().Get("plan") {
+		s.Plan = nil
+	}
+	return s
+}
+
+// planned calls do with the spec of a run of the placement in the path.
+func planned[T any](c *call, spec fleet.RunSpec, do func(fleet.RunSpec) (T, error)) (none T, err error) {
+	if spec.Placement != "" && spec.Placement != c.placement() {
+		return none, badRequest(fmt.Errorf("placement is %q in the body, and %q in the path", spec.Placement, c.placement()))
+	}
+	spec.Placement, spec.Starter = c.placement(), c.by
+	return do(spec)
+}
+
+func diff(c *call, r DiffRequest) (iter.Seq2[fleet.ClusterDiff, error], error) {
+	d, err := planned(c, r.Spec, func(spec fleet.RunSpec) (*fleet.Diff, error) { return c.engine.Diff(c.ctx(), spec) })
+	if err != nil {
+		return nil, err
+	}
+	return d.Clusters(c.ctx(), r.Clusters...), nil
+}
+
+func progress(c *call) (out Progress, err error) {
+	out.Events, err = eventsPage(c, func(c *call, after int64) (fleet.History, error) {
+		s, h, err := c.engine.Progress(c.ctx(), c.run(), after)
+		out.Status = c.withoutPlan(s)
+		return h, err
+	})
+	return out, err
+}
+
+func placements(c *call) ([]PlacementSummary, error) {
+	names, err := c.engine.Placements(c.ctx())
+	return each(names, err, func(name string) ([]PlacementSummary, error) {
+		p, err := summaryOf(c, name)
+		return []PlacementSummary{p}, err
+	})
+}
+
+// each puts together what there is of several names; one that is deleted meanwhile has nothing.
+func each[T any](names []string, err error, get func(name string) ([]T, error)) (out []T, _ error) {
+	for _, name := range names {
+		var some []T
+		if some, err = get(name); err == nil {
+			out = append(out, some...)
+		} else if !isNotFound(err) {
+			return nil, err
+		} else {
+			err = nil
+		}
+	}
+	return out, err
+}
+
+func isNotFound(err error) bool { return errorOf(err).Reason == "NotFound" }
+
+func summaryOf(c *call, name string) (s PlacementSummary, err error) {
+	if s.Placement, err = c.engine.Placement(c.ctx(), name); err != nil {
+		return s, err
+	}
+	view, err := c.engine.View(c.ctx(), name)
+	if err != nil {
+		return s, err
+	}
+	taken := view.Snapshots()
+	if s.Snapshots = len(taken); s.Snapshots > 0 {
+		s.Latest = &taken[s.Snapshots-1]
+	}
+	runs, err := c.engine.Runs(c.ctx(), name)
+	s.Runs = len(runs)
+	return s, err
+}
+
+func snapshots(c *call) ([]snapshot.Snapshot, error) {
+	view, err := c.engine.View(c.ctx(), c.placement())
+	if err != nil {
+		return nil, err
+	}
+	return view.Snapshots(), nil
+}
+
+func placed(c *call) ([]fleet.PlacedCluster, error) {
+	view, err := c.engine.View(c.ctx(), c.placement())
+	if err != nil {
+		return nil, err
+	}
+	return collect(view.Placed(c.ctx()))
+}
+
+func collect[T any](all iter.Seq2[T, error]) (out []T, err error) {
+	for one, err := range all {
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func waiting(c *call) ([]stages.Awaited, error) {
+	s, err := c.engine.Status(c.ctx(), c.run())
+	if err != nil {
+		return nil, err
+	}
+	return stages.Waiting(s.Plan, &s.Run), nil
+}
+
+// approvals are the open requests of all runs, or of those of a placement.
+func approvals(c *call) ([]approval.Request, error) {
+	runs, err := c.engine.RunSummaries(c.ctx(), c.URL.Query().Get("placement"))
+	if err != nil {
+		return nil, err
+	}
+	var going []string
+	for i := range runs {
+		switch runs[i].State {
+		case stages.Completed, stages.Failed, stages.Aborted, stages.Superseded:
+		default:
+			going = append(going, runs[i].Name)
+		}
+	}
+	return each(going, nil, func(run string) ([]approval.Request, error) { return c.engine.Requests(c.ctx(), run) })
+}
+
+func leases(c *call) ([]LeaseRecord, error) {
+	all, err := c.engine.Leases(c.ctx())
+	out := make([]LeaseRecord, len(all))
+	for i := range all {
+		out[i].Lease = all[i]
+		if all[i].Err != nil {
+			out[i].Problem = all[i].Err.Error()
+		}
+	}
+	return out, err
+}
+
+// forecaster is that of a run which is being watched: it keeps what it has read of the run.
+type forecaster struct {
+	mu sync.Mutex
+	*fleet.Forecaster
+}
+
+func forecastRun(c *call, a fleet.Assumptions) (fleet.Forecast, error) {
+	brief, err := c.flag("brief")
+	if err != nil {
+		return fleet.Forecast{}, err
+	}
+	one := c.forecasts.GetOrAdd(fmt.Sprint(c.run(), a), func() *forecaster { return &forecaster{Forecaster: c.engine.Forecaster(c.run(), a)} })
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	f, err := one.Forecast(c.ctx())
+	if brief {
+		f.Plan, f.Events, f.End.Clusters, f.End.Run = nil, nil, nil, stages.Run{}
+	}
+	return f, err
+}

@@ -1,0 +1,163 @@
+package fleet
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// RunSummary is a run in a list of many.
+type RunSummary struct {
+	Name      string       `json:"name"`
+	UID       string       `json:"uid,omitempty"`
+	Placement string       `json:"placement"`
+	Owner     string       `json:"owner,omitempty"`
+	Title     string       `json:"title,omitempty"`
+	State     stages.State `json:"state,omitempty"`
+	Reason    string       `json:"reason,omitempty"`
+	// Stage is the name of the stage that the run is in, empty once all are done.
+	Stage string `json:"stage,omitempty"`
+	// Index is that of the newest snapshot that a cluster gets.
+	Index int `json:"index"`
+	// Clusters is how many the plan has; of these so many have ended as the other counts say.
+	Clusters  int `json:"clusters"`
+	Completed int `json:"completed"`
+	Failed    int `json:"failed"`
+	Skipped   int `json:"skipped"`
+	// Created, Started and Ended are zero where that has not happened.
+	Created time.Time `json:"created,omitzero"`
+	Started time.Time `json:"started,omitzero"`
+	Ended   time.Time `json:"ended,omitzero"`
+	// Holder is the engine that drives the run, "" for none.
+	Holder string `json:"holder,omitempty"`
+	// Problem says why the records of the run cannot be read; then only Name and Placement are known.
+	Problem string `json:"problem,omitempty"`
+}
+
+// RunSummaries returns the runs of a placement, or of all placements by their names if that is "", in the order
+// in which they were created. It is made for lists: of a plan it reads the first record and not the clusters, so
+// a thousand runs take it some tens of milliseconds. What it says of a plan is therefore not compared with the
+// digest; [Engine.Status] does that. A run that cannot be read is among them with its Problem. The error matches
+// backend.ErrNotFound where there is no placement of that name.
+func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSummary, error) {
+	placements := []string{placement}
+	if placement == "" {
+		var err error
+		if placements, err = e.Placements(ctx); err != nil {
+			return nil, err
+		}
+	}
+	records := map[string]backend.Record{}
+	for rec, err := range e.store.List(ctx, record.RunKey("")) {
+		if err != nil {
+			return nil, err
+		}
+		records[strings.TrimPrefix(rec.Key, record.RunKey(""))] = rec
+	}
+	outlines := planOutlines{ctx: ctx, store: e.store, known: map[string]planOutline{}}
+	var out []RunSummary
+	for _, p := range placements {
+		names, err := e.Runs(ctx, p)
+		if state.IsNotFound(err) && placement == "" {
+			continue // it was deleted meanwhile
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			rec, there := records[name]
+			if !there {
+				continue // created or deleted meanwhile
+			}
+			s, err := e.summaryOf(ctx, rec, outlines)
+			if err != nil {
+				s = RunSummary{Name: name, Placement: p, Problem: err.Error()}
+			}
+			out = append(out, s)
+		}
+	}
+	return out, ctx.Err()
+}
+
+func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines planOutlines) (RunSummary, error) {
+	var rr record.Run
+	if err := record.Decode(rec, &rr); err != nil {
+		return RunSummary{}, err
+	}
+	r := &rr.Run
+	plan, err := outlines.get(r.Plan)
+	if err != nil {
+		return RunSummary{}, fmt.Errorf("run %s: its plan: %w", r.Name, err)
+	}
+	if len(rr.InFlight.Unsuccessful) > 0 { // so many that they are in pages, whose order needs all of the run
+		whole, err := e.Status(ctx, r.Name)
+		if err != nil {
+			return RunSummary{}, err
+		}
+		r = &whole.Run
+	}
+	s := RunSummary{
+		Name: r.Name, UID: r.UID, Placement: r.Placement, Owner: rr.Owner, Title: rr.Title, State: r.State, Reason: r.Reason,
+		Index: plan.Index, Created: r.Created.Time(), Started: r.Started.Time(), Ended: r.Ended.Time(), Holder: rr.Lease.Holder,
+	}
+	if r.Stage >= 0 && r.Stage < len(plan.Stages) {
+		s.Stage = plan.Stages[r.Stage].Name
+	}
+	for _, st := range plan.Stages {
+		for _, g := range st.Groups {
+			s.Clusters += g.Len
+		}
+	}
+	for i := range r.Stages {
+		for _, g := range r.Stages[i].Groups {
+			s.Completed += g.Completed
+		}
+	}
+	for _, u := range r.Unsuccessful {
+		if n := u.Last - u.First + 1; u.State == stages.Failed {
+			s.Failed += n
+		} else {
+			s.Skipped += n
+		}
+	}
+	return s, nil
+}
+
+// planOutline is what a summary needs of a plan.
+type planOutline struct {
+	Index  int
+	Stages []struct {
+		Name   string
+		Groups []struct{ Len int }
+	}
+}
+
+// planOutlines reads the headers of plans, each once: runs that catch up or are repeated share one.
+type planOutlines struct {
+	ctx   context.Context
+	store backend.Store
+	known map[string]planOutline
+}
+
+func (o planOutlines) get(digest string) (planOutline, error) {
+	if p, ok := o.known[digest]; ok {
+		return p, nil
+	}
+	rec, err := o.store.Get(o.ctx, state.PlanKey(digest))
+	if err != nil {
+		return planOutline{}, err
+	}
+	var header struct{ Plan planOutline }
+	if err := json.Unmarshal(rec.Value, &header); err != nil {
+		return planOutline{}, record.Damaged(rec.Key, err)
+	}
+	o.known[digest] = header.Plan
+	return header.Plan, nil
+}

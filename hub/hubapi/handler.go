@@ -1,0 +1,226 @@
+package hubapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Handler returns the API; see the package. Names are those of objects. It may be used concurrently, and until the hub
+// is closed.
+func (h *Hub) Handler() (http.Handler, error) {
+	records, err := httpapi.NewHandler(h.engine, httpapi.Options{})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", h.renamed(records))
+	route := func(pattern string, serve func(r *http.Request) (any, error)) {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) { answer(w, r, serve) })
+	}
+	route("GET /v1/runs", func(r *http.Request) (any, error) { return items(h.runs(r.Context(), r.URL.Query().Get("placement"))) })
+	route("GET /v1/approvals", func(r *http.Request) (any, error) {
+		return items(h.requests(r.Context(), "", r.URL.Query().Get("placement")))
+	})
+	route("GET /v1/runs/{run}/approvals", func(r *http.Request) (any, error) {
+		return items(h.requests(r.Context(), r.PathValue("run"), ""))
+	})
+	route("GET /v1/placements", func(r *http.Request) (any, error) { return items(h.placements(r.Context(), "")) })
+	route("GET /v1/placements/{placement}", func(r *http.Request) (any, error) {
+		all, err := h.placements(r.Context(), r.PathValue("placement"))
+		if err != nil {
+			return nil, err
+		}
+		return all[0], nil
+	})
+	route("DELETE /v1/placements/{placement}", with(func(r *http.Request, o fleet.DeleteOptions) (any, error) {
+		if o.Deadline != 0 || o.MaxConcurrency != nil || o.Orphan {
+			return nil, refused("a placement of a hub is deleted as the hub is told to by --deadline and the deletion policy in its spec")
+		}
+		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
+	}))
+	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
+		return fleet.Status{Run: stages.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
+	}))
+	route("DELETE /v1/runs/{run}", func(r *http.Request) (any, error) { return nil, h.remove(r.Context(), runKind, r.PathValue("run")) })
+	route("POST /v1/runs/{run}/decisions", with(func(r *http.Request, a fleet.Answer) (any, error) {
+		return nil, h.decide(r.Context(), r.PathValue("run"), a)
+	}))
+	route("POST /v1/runs/{run}/commands", with(func(r *http.Request, c stages.Command) (any, error) {
+		return nil, h.command(r.Context(), r.PathValue("run"), c)
+	}))
+	route("POST /v1/runs/{run}/rollback", with(func(r *http.Request, o fleet.RollbackOptions) (any, error) {
+		name, err := h.rollback(r.Context(), r.PathValue("run"), o)
+		return httpapi.RunName{Run: name}, err
+	}))
+	for pattern, why := range map[string]string{
+		"POST /v1/runs/{run}/catch-up":               "a hub has no run that catches up: create another run of the placement, in which clusters that have the snapshot are done at once",
+		"PUT /v1/caps/{cap}":                         "the caps of a hub are those of the program that embeds it",
+		"DELETE /v1/caps/{cap}":                      "the caps of a hub are those of the program that embeds it",
+		"DELETE /v1/placements/{placement}/deletion": "a hub forgets deletions itself",
+	} {
+		route(pattern, func(*http.Request) (any, error) { return nil, refused("%s", why) })
+	}
+	return mux, nil
+}
+
+// refused is the error of what a hub does not do, however often it is asked.
+func refused(format string, args ...any) error {
+	return &httpapi.Error{Code: http.StatusUnprocessableEntity, Reason: "Permanent", Message: fmt.Sprintf(format, args...)}
+}
+
+func items[T any](all []T, err error) (any, error) { return httpapi.List[T]{Items: all}, err }
+
+// with decodes the body of a request.
+func with[B any](do func(r *http.Request, body B) (any, error)) func(*http.Request) (any, error) {
+	return func(r *http.Request) (any, error) {
+		var body B
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			return nil, err
+		}
+		return do(r, body)
+	}
+}
+
+func answer(w http.ResponseWriter, r *http.Request, serve func(r *http.Request) (any, error)) {
+	v, err := serve(r)
+	switch {
+	case err != nil:
+		writeError(w, err)
+	case v == nil:
+		w.WriteHeader(http.StatusNoContent)
+	default:
+		_ = json.NewEncoder(w).Encode(v)
+	}
+}
+
+// writeError answers with an error; one of the API server has its code and its reason.
+func writeError(w http.ResponseWriter, err error) {
+	if refusal, is := errors.AsType[*apierrors.StatusError](err); is {
+		err = &httpapi.Error{Code: int(refusal.Status().Code), Reason: string(refusal.Status().Reason), Message: err.Error()}
+	}
+	httpapi.WriteError(w, err)
+}
+
+// renamed serves what is read from the records of the hub, where an object has another name: requests ask for the
+// names of objects, and answers have them, but for plans, which are as they were approved.
+func (h *Hub) renamed(records http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		parts := strings.Split(r.URL.EscapedPath(), "/")
+		if len(parts) < 4 { // shorter than /v1/KIND/NAME
+			records.ServeHTTP(&renamedWriter{w, h}, r)
+			return
+		}
+		r = r.Clone(r.Context())
+		name, err := url.PathUnescape(parts[3])
+		if err == nil {
+			k := h.key(name)
+			parts[3] = kubefleet.EngineName(k.Namespace, k.Name)
+			r.URL.RawPath = strings.Join(parts, "/")
+			r.URL.Path, err = url.PathUnescape(r.URL.RawPath)
+		}
+		if err == nil {
+			r.Body, err = h.resolved(r)
+		}
+		switch {
+		case err != nil:
+			writeError(w, err)
+		case parts[len(parts)-1] == "preview":
+			records.ServeHTTP(w, r)
+		default:
+			records.ServeHTTP(&renamedWriter{w, h}, r)
+		}
+	})
+}
+
+// resolved is the body of a request, in which the spec of a run names no placement, as its path does, and has the
+// strategy of the hub that it names.
+func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
+	text, err := io.ReadAll(r.Body)
+	var v map[string]any
+	if err != nil || len(text) == 0 || decode(text, &v) != nil {
+		return io.NopCloser(bytes.NewReader(text)), err
+	}
+	spec, nested := v["spec"].(map[string]any)
+	if !nested {
+		spec = v
+	}
+	delete(spec, "placement")
+	if named, ok := spec["strategy"].(map[string]any); ok && named["stages"] == nil {
+		name, _ := named["name"].(string)
+		if spec["strategy"], err = h.strategy(r.Context(), name); err != nil {
+			return nil, err
+		}
+	}
+	text, err = json.Marshal(v)
+	return io.NopCloser(bytes.NewReader(text)), err
+}
+
+// decode keeps numbers as they are written.
+func decode(text []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	return d.Decode(into)
+}
+
+// renamedWriter writes the names of objects in the place of those that records have. Every Write is one line of JSON.
+type renamedWriter struct {
+	http.ResponseWriter
+	h *Hub
+}
+
+func (w *renamedWriter) Write(line []byte) (int, error) {
+	var v any
+	if !recordName.Match(line) || decode(line, &v) != nil {
+		return w.ResponseWriter.Write(line)
+	}
+	text, err := json.Marshal(w.h.rename(v))
+	if err == nil {
+		_, err = w.ResponseWriter.Write(append(text, '\n'))
+	}
+	return len(line), err
+}
+
+// Unwrap returns what http.ResponseController needs.
+func (w *renamedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// recordName is what kubefleet.EngineName makes of a name, unless it leaves it.
+var recordName = regexp.MustCompile(`\b[nc]\.[a-z0-9][a-z0-9.-]*[a-z0-9]`)
+
+// rename puts the names of objects into every text of a value, but for plans.
+func (h *Hub) rename(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if key != "plan" {
+				v[key] = h.rename(value)
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = h.rename(v[i])
+		}
+	case string:
+		return recordName.ReplaceAllStringFunc(v, func(name string) string {
+			namespace, object, ok := kubefleet.ObjectName(name)
+			if !ok || !h.all && namespace != h.namespace {
+				return name
+			}
+			return h.shown(namespace, object)
+		})
+	}
+	return v
+}

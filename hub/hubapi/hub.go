@@ -1,0 +1,248 @@
+// Package hubapi serves the API of package fleet/httpapi on a hub cluster, so that a command or a page which works on
+// an engine works on a hub, too. It acts with the rights of the one who asks, as the API server of the hub
+// authenticates them:
+//
+//   - lists of placements, runs and approval requests are made of the objects of the Fleet API, by one request each;
+//   - changes are made to those objects: an answer is a condition in the status of an (Cluster)ApprovalRequest, whose
+//     author the admission policies of package hub/manifests write down, start, stop and rollback are the spec.state
+//     of a (Cluster)StagedUpdateRun, which is also created and deleted. The hub is given 3 seconds to say what it makes
+//     of a change, and where it refuses it, that is the error;
+//   - everything else is read from the records of the hub, which takes the right to get and list the Secrets of its
+//     namespace. No role of package hub/manifests gives that to people.
+//
+// What a hub has no object for is refused: skip, retry, abort, catch-up and caps, and reasons and titles, which it does
+// not record.
+package hubapi
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"net/http"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/inventory"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/backend/kube/store"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// The kinds of the Fleet API by the resources of their namespaced twins.
+const (
+	placementKind = "resourceplacements"
+	snapshotKind  = "resourcesnapshots"
+	strategyKind  = "stagedupdatestrategies"
+	runKind       = "stagedupdateruns"
+	requestKind   = "approvalrequests"
+)
+
+// Config says which hub is served, with whose rights, and which of its objects.
+type Config struct {
+	// Rest reaches the API server of the hub as the person, or the program, that asks. It is neither changed nor kept.
+	Rest *rest.Config
+	// Namespace is that of the objects that are meant; "" is outside of all namespaces.
+	Namespace string
+	// AllNamespaces asks for the objects of all namespaces, which are called NAMESPACE/NAME, and those outside of them.
+	// Namespace is not read then.
+	AllNamespaces bool
+	// HubNamespace is where the hub keeps its records; default slipway-system.
+	HubNamespace string
+	// Dialer reaches the members, for what compares them. Without one that says that they cannot be reached.
+	Dialer backend.Dialer
+	// Rules are what the hub never places, for previews. The zero value excludes what the engine does.
+	Rules snapshot.Rules
+}
+
+// Hub is a hub cluster as the one who asks sees it. Its methods may be called concurrently.
+type Hub struct {
+	namespace string
+	all       bool
+	client    dynamic.Interface
+	metadata  metadata.Interface
+	// raw gets lists of which most is not decoded.
+	raw rest.Interface
+	// engine reads the records of the hub. It is not run.
+	engine *fleet.Engine
+	closes []func() error
+}
+
+// New returns the hub; nothing is asked of it yet. Close has to be called.
+func New(cfg Config) (*Hub, error) {
+	if cfg.Rest == nil {
+		return nil, errors.New("hubapi: Config.Rest is missing: it reaches the hub cluster")
+	}
+	config := rest.CopyConfig(cfg.Rest)
+	if config.QPS == 0 && config.RateLimiter == nil {
+		config.QPS = -1 // one request follows the other
+	}
+	h := &Hub{namespace: cfg.Namespace, all: cfg.AllNamespaces}
+	if h.all {
+		h.namespace = ""
+	}
+	var err error
+	if h.client, err = dynamic.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	if h.metadata, err = metadata.NewForConfig(config); err != nil {
+		return nil, err
+	}
+	plain := rest.CopyConfig(config)
+	plain.NegotiatedSerializer, plain.DisableCompression = unstructuredscheme.NewUnstructuredNegotiatedSerializer(), true
+	if h.raw, err = rest.UnversionedRESTClientFor(plain); err != nil {
+		return nil, err
+	}
+	kept, err := store.New(config, store.Options{Namespace: cfg.HubNamespace})
+	if err != nil {
+		return nil, err
+	}
+	members, err := inventory.NewMemberClusters(config, inventory.Options{})
+	if err != nil {
+		return nil, err
+	}
+	objects, err := source.New(config, source.Options{Rules: cfg.Rules})
+	if err != nil {
+		return nil, err
+	}
+	h.closes = []func() error{kept.Close, members.Close, objects.Close}
+	if cfg.Dialer == nil {
+		cfg.Dialer = backend.DialerFunc(unreachable)
+	}
+	h.engine, err = fleet.New(fleet.Config{
+		Store: &records{kept, cmp.Or(cfg.HubNamespace, "slipway-system")}, Inventory: members, Dialer: cfg.Dialer, Source: objects, Rules: cfg.Rules,
+	})
+	return h, err
+}
+
+func unreachable(_ context.Context, c placement.Cluster) (backend.Conn, error) {
+	return nil, fmt.Errorf("cluster %s: nothing says how members are reached: %w", c.Name, backend.ErrPermanent)
+}
+
+// Close ends the connections.
+func (h *Hub) Close() (err error) {
+	for _, end := range h.closes {
+		err = errors.Join(err, end())
+	}
+	return err
+}
+
+// records is the store of the hub. Where it may not be read, it says what that takes.
+type records struct {
+	*store.Store
+	namespace string
+}
+
+func (s *records) Get(ctx context.Context, key string) (backend.Record, error) {
+	r, err := s.Store.Get(ctx, key)
+	return r, s.explain(err)
+}
+
+func (s *records) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		for r, err := range s.Store.List(ctx, prefix) {
+			if !yield(r, s.explain(err)) {
+				return
+			}
+		}
+	}
+}
+
+// explain says what it takes to read records.
+func (s *records) explain(err error) error {
+	if !apierrors.IsForbidden(err) {
+		return err
+	}
+	return &httpapi.Error{Code: http.StatusForbidden, Reason: string(metav1.StatusReasonForbidden), Message: fmt.Sprintf(
+		"%v: this is read from the records of the hub, which takes the verbs get and list for Secrets in namespace %s; no role of the hub gives them to people, since the credentials of members may be there: kubectl create role slipway-records -n %s --verb=get,list --resource=secrets",
+		err, s.namespace, s.namespace)}
+}
+
+// key is the object that a request names.
+func (h *Hub) key(name string) types.NamespacedName {
+	if namespace, rest, ok := strings.Cut(name, "/"); ok && h.all {
+		return types.NamespacedName{Namespace: namespace, Name: rest}
+	}
+	return types.NamespacedName{Namespace: h.namespace, Name: name}
+}
+
+// shown is what an answer calls an object.
+func (h *Hub) shown(namespace, name string) string {
+	if h.all && namespace != "" {
+		return namespace + "/" + name
+	}
+	return name
+}
+
+// resource is a kind in a namespace, or its twin outside of all.
+func (h *Hub) resource(kind, namespace string) dynamic.ResourceInterface {
+	return h.client.Resource(gvr(kind, namespace != "")).Namespace(namespace)
+}
+
+func gvr(kind string, namespaced bool) schema.GroupVersionResource {
+	if !namespaced {
+		kind = "cluster" + kind
+	}
+	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: kind}
+}
+
+// list returns the objects of a kind that are meant.
+func list[T any](h *Hub, kind string, get func(gvr schema.GroupVersionResource, namespace string) ([]T, error)) ([]T, error) {
+	out, err := get(gvr(kind, h.namespace != ""), h.namespace)
+	if err == nil && h.all {
+		var others []T
+		others, err = get(gvr(kind, true), metav1.NamespaceAll)
+		out = append(out, others...)
+	}
+	if err != nil {
+		return nil, explain(err, h.namespace, "viewer")
+	}
+	return out, nil
+}
+
+// objects returns the objects of a kind that are meant.
+func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
+	return list(h, kind, func(gvr schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
+		l, err := h.client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return l.Items, nil
+	})
+}
+
+// explain adds to an error of the API server which role allows what it refuses, that of reading where it is that, or
+// that the cluster is no hub.
+func explain(err error, namespace, role string) error {
+	switch {
+	case apierrors.IsForbidden(err):
+		if strings.Contains(err.Error(), "cannot get") || strings.Contains(err.Error(), "cannot list") {
+			role = "viewer"
+		}
+		binding, name := "clusterrolebinding NAME", "slipway-cluster-"+role
+		if namespace != "" {
+			binding = "rolebinding NAME -n " + namespace
+		}
+		if namespace != "" || role == "approver" {
+			name = "slipway-" + role
+		}
+		return fmt.Errorf("%w: the role %s allows it: kubectl create %s --clusterrole=%s --user=NAME", err, name, binding, name)
+	case err != nil && strings.Contains(err.Error(), "could not find the requested resource"):
+		return fmt.Errorf("%w: the cluster is no hub: slipway hub install makes it one", err)
+	}
+	return err
+}

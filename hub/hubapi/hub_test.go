@@ -1,0 +1,436 @@
+package hubapi
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// hubEnv is a hub that is served, with two members: member1 in the stage staging, member2 in the stage prod.
+type hubEnv struct {
+	t       *testing.T
+	server  *kubeenv.Server
+	objects dynamic.Interface
+	files   string
+	members []*kubeenv.Server
+	dialer  backend.Dialer
+}
+
+// rules leave Secrets out.
+var rules = snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}
+
+func newHubEnv(t *testing.T) *hubEnv {
+	t.Helper()
+	w := &hubEnv{t: t, files: t.TempDir()}
+	names := []string{"hub", "member1", "member2"}
+	servers := kubeenv.ForTest(t).Servers(t, names...)
+	w.server = servers[0]
+	w.members = servers[1:]
+	for i, s := range w.members {
+		w.write(names[i+1]+".kubeconfig", s.Kubeconfig())
+	}
+	w.must(manifests.Install(t.Context(), w.server.Config(), manifests.Options{}))
+	var err error
+	w.objects, err = dynamic.NewForConfig(w.server.Config())
+	w.must(err)
+	for name, labels := range map[string]string{"member1": "staging", "member2": "prod"} {
+		w.create("cluster.kubernetes-fleet.io/v1beta1", "memberclusters", "MemberCluster", "", name, map[string]any{}, map[string]string{"environment": labels})
+	}
+	w.dialer = member.NewDialer(member.KubeconfigDirectory(w.files, member.Trusted()), member.Options{})
+	h, err := hub.New(hub.Config{
+		Rest: w.server.Config(), LeaseDuration: 3 * time.Second,
+		Dialer: w.dialer, Engine: fleet.Config{Rules: rules},
+	})
+	w.must(err)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- h.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-ended })
+	return w
+}
+
+func (w *hubEnv) must(err error) {
+	w.t.Helper()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *hubEnv) write(name string, text []byte) string {
+	w.t.Helper()
+	path := filepath.Join(w.files, name)
+	w.must(os.WriteFile(path, text, 0o600))
+	return path
+}
+
+// create creates an object with the rights of an administrator.
+func (w *hubEnv) create(version, resource, kind, namespace, name string, spec map[string]any, labels map[string]string) {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": version, "kind": kind}}
+	if kind == "ConfigMap" {
+		u.Object["data"] = spec
+	} else if spec != nil {
+		u.Object["spec"] = spec
+	}
+	u.SetName(name)
+	u.SetNamespace(namespace)
+	u.SetLabels(labels)
+	gv, err := schema.ParseGroupVersion(version)
+	w.must(err)
+	_, err = w.objects.Resource(gv.WithResource(resource)).Namespace(namespace).Create(w.t.Context(), u, metav1.CreateOptions{})
+	w.must(err)
+}
+
+const placementAPI = "placement.kubernetes-fleet.io/v1beta1"
+
+// strategySpec has an approval after staging.
+const strategySpec = `
+rollback: {}
+stages:
+- name: staging
+  labelSelector: {matchLabels: {environment: staging}}
+  afterStageTasks: [{type: Approval}]
+- name: prod
+  labelSelector: {matchLabels: {environment: prod}}
+`
+
+// declare declares a placement web, and a strategy careful: those of the cluster for the namespace shop, or, where
+// that is named, the twins in it.
+func (w *hubEnv) declare(namespace string) {
+	w.t.Helper()
+	var strategy map[string]any
+	w.must(yaml.Unmarshal([]byte(strategySpec), &strategy))
+	selector := map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}
+	twin := "Cluster"
+	if namespace != "" {
+		selector["kind"], selector["name"], twin = "ConfigMap", "web", ""
+	}
+	spec := map[string]any{"resourceSelectors": []any{selector}, "strategy": map[string]any{"type": "External"}}
+	lower := strings.ToLower(twin)
+	w.create(placementAPI, lower+placementKind, twin+"ResourcePlacement", namespace, "web", spec, nil)
+	w.create(placementAPI, lower+strategyKind, twin+"StagedUpdateStrategy", namespace, "careful", strategy, nil)
+	w.eventually("a snapshot of "+namespace+"/web", func() bool {
+		l, err := w.objects.Resource(gvr(snapshotKind, namespace != "")).Namespace(namespace).List(w.t.Context(), metav1.ListOptions{})
+		w.must(err)
+		return len(l.Items) > 0
+	})
+}
+
+// patience is how long anything may take, on a machine that does much else.
+const patience = 2 * time.Minute
+
+func (w *hubEnv) eventually(what string, happened func() bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(patience); !happened(); {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("waiting for %s", what)
+		}
+		select {
+		case <-w.t.Context().Done():
+			w.t.Fatal(w.t.Context().Err())
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
+
+// as is the hub as a user sees it in a namespace, "" for outside of all and "*" for all; an empty user is an
+// administrator.
+func (w *hubEnv) as(user, namespace string) *httpapi.Client {
+	w.t.Helper()
+	cfg := Config{Rest: w.server.Config(), Namespace: namespace, Dialer: w.dialer, Rules: rules}
+	if user != "" {
+		cfg.Rest = w.server.ConfigFor(user)
+	}
+	if namespace == "*" {
+		cfg.Namespace, cfg.AllNamespaces = "", true
+	}
+	h, err := New(cfg)
+	w.must(err)
+	w.t.Cleanup(func() { w.must(h.Close()) })
+	handler, err := h.Handler()
+	w.must(err)
+	c, err := httpapi.NewClient("http://hub", httpapi.ClientOptions{Transport: httpapi.InProcess(handler)})
+	w.must(err)
+	return c
+}
+
+// until waits for a run to come to a state.
+func (w *hubEnv) until(c *httpapi.Client, run string, want stages.State) fleet.RunSummary {
+	w.t.Helper()
+	var got fleet.RunSummary
+	w.eventually(run+" to be "+string(want), func() bool {
+		all, err := c.RunSummaries(w.t.Context(), "")
+		w.must(err)
+		for _, r := range all {
+			if r.Name == run {
+				got = r
+			}
+		}
+		return got.State == want
+	})
+	return got
+}
+
+// request waits for the open request of a run, and returns its name.
+func (w *hubEnv) request(c *httpapi.Client, run string) string {
+	w.t.Helper()
+	var open []approval.Request
+	w.eventually("a request of "+run, func() bool {
+		var err error
+		open, err = c.Requests(w.t.Context(), run)
+		w.must(err)
+		return len(open) > 0
+	})
+	return open[0].Name
+}
+
+func spec(name string) fleet.RunSpec {
+	return fleet.RunSpec{Name: name, Placement: "web", Strategy: stages.Strategy{Name: "careful"}}
+}
+
+// A person who may change the objects of a hub creates, approves, stops, starts, rejects, rolls back and deletes runs
+// through them, and reads from its records how they go.
+func TestARunIsDirectedThroughItsObject(t *testing.T) {
+	w := newHubEnv(t)
+	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
+	w.create("v1", "configmaps", "ConfigMap", "shop", "web", map[string]any{"key": "v1"}, nil)
+	w.declare("")
+	ctx := t.Context()
+	c := w.as("", "")
+
+	_, err := c.CreateRun(ctx, spec("web-1"))
+	w.must(err)
+	name := w.request(c, "web-1")
+	if got := w.until(c, "web-1", stages.Running); name != "web-1-staging" || got.Stage != "staging" || got.Completed != 1 || got.Clusters != 2 || got.Placement != "web" {
+		t.Errorf("request %s of %+v", name, got)
+	}
+	placements, err := c.Placements(ctx)
+	w.must(err)
+	if len(placements) != 1 || placements[0].Name != "web" || placements[0].Runs != 1 || placements[0].Snapshots != 1 || placements[0].Latest.Index != 0 {
+		t.Errorf("placements %+v", placements)
+	}
+	s, err := c.Status(ctx, "web-1")
+	w.must(err)
+	if s.Run.Name != "web-1" || s.Run.Placement != "web" || len(s.Plan.Clusters) != 2 {
+		t.Errorf("the record of %s of %s, %d clusters", s.Run.Name, s.Run.Placement, len(s.Plan.Clusters))
+	}
+	why, err := c.Explain(ctx, "web-1", "member2")
+	w.must(err)
+	if len(why.Waiting) == 0 {
+		t.Errorf("member2 waits for nothing: %+v", why)
+	}
+	history, err := c.History(ctx, "web-1", 0)
+	w.must(err)
+	if len(history.Events) == 0 {
+		t.Error("no history")
+	}
+
+	w.must(c.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}))
+	w.until(c, "web-1", stages.Stopped)
+	if err := c.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}); err == nil || !strings.Contains(err.Error(), "spec.state is Stop already") {
+		t.Errorf("stopped twice: %v", err)
+	}
+	w.must(c.Command(ctx, "web-1", stages.Command{Verb: stages.Start}))
+	w.until(c, "web-1", stages.Running)
+	if err := c.Decide(ctx, "other", fleet.Answer{Request: name, Verdict: approval.Approve}); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("a request of another run: %v", err)
+	}
+	w.must(c.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.until(c, "web-1", stages.Completed)
+	if err := c.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Reject}); err == nil {
+		t.Error("a request that was decided is decided again")
+	}
+
+	drifted := 0
+	for cluster, err := range c.Drift(ctx, "web", fleet.DriftOptions{}) {
+		w.must(err)
+		if drifted++; len(cluster.Objects) > 0 || len(cluster.Problems) > 0 {
+			t.Errorf("drift of %+v", cluster)
+		}
+	}
+	if drifted != 2 {
+		t.Errorf("%d clusters are compared, want 2", drifted)
+	}
+	plan, err := c.Preview(ctx, spec(""))
+	w.must(err)
+	if plan.Len() != 2 {
+		t.Errorf("the preview has %d clusters", plan.Len())
+	}
+
+	by, err := c.Rollback(ctx, "web-1", fleet.RollbackOptions{})
+	w.must(err)
+	if by != "web-1-rollback" {
+		t.Errorf("the run that rolls back is %q", by)
+	}
+	w.until(c, by, stages.Completed)
+	for _, r := range []struct {
+		what string
+		err  error
+		want string
+	}{
+		{"abort", c.Command(ctx, "web-1", stages.Command{Verb: stages.Abort}), "a hub has no Abort of a run"},
+		{"a reason", c.Command(ctx, "web-1", stages.Command{Verb: stages.Stop, Message: "lunch"}), "leave --message out"},
+		{"a cap", c.SetCap(ctx, "all", 3), "caps of a hub"},
+		{"a run that is not there", c.Command(ctx, "none", stages.Command{Verb: stages.Stop}), `"none" not found`},
+	} {
+		if r.err == nil || !strings.Contains(r.err.Error(), r.want) {
+			t.Errorf("%s: %v, want %q", r.what, r.err, r.want)
+		}
+	}
+	if _, err := c.CreateRun(ctx, fleet.RunSpec{Name: "web-2", Placement: "none", Strategy: stages.Strategy{Name: "careful"}}); err == nil || !strings.Contains(err.Error(), "the hub refuses it") {
+		t.Errorf("a run of no placement: %v", err)
+	}
+	w.must(c.DeleteRun(ctx, "web-1"))
+	w.eventually("web-1 to be gone", func() bool {
+		all, err := c.RunSummaries(ctx, "")
+		w.must(err)
+		return !slices.ContainsFunc(all, func(r fleet.RunSummary) bool { return r.Name == "web-1" })
+	})
+}
+
+// allow binds a role to a user in a namespace.
+func (w *hubEnv) allow(user, role, namespace string) {
+	w.t.Helper()
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding", "metadata": map[string]any{"name": user + "-" + role, "namespace": namespace},
+		"roleRef":  map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": role},
+		"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": user}},
+	}}
+	bindings := schema.GroupVersionResource{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"}
+	_, err := w.objects.Resource(bindings).Namespace(namespace).Create(w.t.Context(), u, metav1.CreateOptions{})
+	w.must(err)
+}
+
+// What is asked for in a namespace is the objects of that namespace, in all of them those under the names NAMESPACE/NAME,
+// and otherwise those of no namespace. What a person may do is what the API server says, and an error
+// names the role that is missing; an approval is that of the person.
+func TestAPersonActsInANamespaceByRoles(t *testing.T) {
+	w := newHubEnv(t)
+	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
+	w.create("v1", "configmaps", "ConfigMap", "shop", "web", map[string]any{"key": "v1"}, nil)
+	for _, s := range w.members {
+		objects, err := dynamic.NewForConfig(s.Config())
+		w.must(err)
+		namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "shop"}}}
+		_, err = objects.Resource(schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}).Create(t.Context(), namespace, metav1.CreateOptions{})
+		w.must(err)
+	}
+	w.declare("shop")
+	for user, roles := range map[string][]string{"eve": {"viewer"}, "ed": {"viewer", "editor"}, "ann": {"viewer", "approver"}} {
+		for _, role := range roles {
+			w.allow(user, "slipway-"+role, "shop")
+		}
+	}
+	ctx := t.Context()
+	editor := w.as("ed", "shop")
+	_, err := editor.CreateRun(ctx, spec("web-1"))
+	w.must(err)
+	viewer := w.as("eve", "shop")
+	name := w.request(viewer, "web-1")
+	if got := w.until(viewer, "web-1", stages.Running); got.Completed != 1 || got.Placement != "web" {
+		t.Errorf("a viewer sees %+v", got)
+	}
+	if placements, err := viewer.Placements(ctx); err != nil || len(placements) != 1 || placements[0].Runs != 1 {
+		t.Errorf("placements of a viewer: %+v, %v", placements, err)
+	}
+	if all, err := viewer.AllRequests(ctx, "web"); err != nil || len(all) != 1 || all[0].Stage != "staging" {
+		t.Errorf("requests of a viewer: %+v, %v", all, err)
+	}
+	everywhere := w.as("eve", "*")
+	_, allNamespaces := everywhere.RunSummaries(ctx, "")
+	_, record := viewer.Status(ctx, "web-1")
+	if refusal, is := errors.AsType[*httpapi.Error](record); !is || refusal.Reason != "Forbidden" {
+		t.Errorf("the records: %v", record)
+	}
+	for _, r := range []struct {
+		what string
+		err  error
+		want string
+	}{
+		{"approving", viewer.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
+		{"approving as an editor", editor.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "slipway-approver"},
+		{"stopping", viewer.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}), "--clusterrole=slipway-editor"},
+		{"deleting", viewer.DeleteRun(ctx, "web-1"), "--clusterrole=slipway-editor"},
+		{"all namespaces", allNamespaces, "kubectl create clusterrolebinding NAME --clusterrole=slipway-cluster-viewer"},
+		{"the records", record, "get and list for Secrets in namespace slipway-system"},
+	} {
+		if r.err == nil || !strings.Contains(r.err.Error(), r.want) {
+			t.Errorf("%s: %v, want %q", r.what, r.err, r.want)
+		}
+	}
+
+	approver := w.as("ann", "shop")
+	w.must(approver.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.until(viewer, "web-1", stages.Completed)
+	admin := w.as("", "shop")
+	history, err := admin.History(ctx, "web-1", 0)
+	w.must(err)
+	if !slices.ContainsFunc(history.Events, func(e stages.Event) bool { return e.By == "ann" }) {
+		t.Errorf("no event is by ann: %+v", history.Events)
+	}
+	all := w.as("", "*")
+	s, err := all.Status(ctx, "shop/web-1")
+	if err != nil || s.Run.Name != "shop/web-1" || s.Run.Placement != "shop/web" {
+		t.Errorf("with all namespaces: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
+	}
+	if s, err := admin.Status(ctx, "web-1"); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
+		t.Errorf("with the namespace: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
+	}
+	everything := fleet.RunSpec{Placement: "shop/web", Strategy: stages.Strategy{Name: "shop/careful"}}
+	if plan, err := all.Preview(ctx, everything); err != nil || plan.Len() != 2 {
+		t.Errorf("with all namespaces: the plan is %v, %v", plan, err)
+	}
+	if got := w.until(all, "shop/web-1", stages.Completed); got.Placement != "shop/web" {
+		t.Errorf("with all namespaces: %+v", got)
+	}
+	none := w.as("", "")
+	if runs, err := none.RunSummaries(ctx, ""); err != nil || len(runs) != 0 {
+		t.Errorf("runs of no namespace: %+v, %v", runs, err)
+	}
+	w.must(editor.DeleteRun(ctx, "web-1"))
+}
+
+// A rejection is the hub's to carry out, and what a cluster is that is no hub is said.
+func TestARejectionEndsTheRunOfAHub(t *testing.T) {
+	w := newHubEnv(t)
+	w.create("v1", "namespaces", "Namespace", "", "shop", nil, nil)
+	w.declare("")
+	c := w.as("", "")
+	held := spec("web-1")
+	held.Hold = true
+	_, err := c.CreateRun(t.Context(), held)
+	w.must(err)
+	w.until(c, "web-1", stages.NotStarted)
+	w.must(c.Command(t.Context(), "web-1", stages.Command{Verb: stages.Start}))
+	w.must(c.Decide(t.Context(), "web-1", fleet.Answer{Request: w.request(c, "web-1"), Verdict: approval.Reject, Comment: "no"}))
+	if got := w.until(c, "web-1", stages.Failed); got.Reason == "" {
+		t.Errorf("%+v", got)
+	}
+	h, err := New(Config{Rest: w.members[0].Config()})
+	w.must(err)
+	if _, err := h.runs(t.Context(), ""); err == nil || !strings.Contains(err.Error(), "slipway hub install makes it one") {
+		t.Errorf("a cluster that is no hub: %v", err)
+	}
+}

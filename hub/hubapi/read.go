@@ -1,0 +1,150 @@
+package hubapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// runs returns the runs that are meant, of one placement where that is not "", as their objects show them.
+func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
+	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunObject, error) {
+		var l struct {
+			Items []status.RunObject `json:"items"`
+		}
+		text, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).DoRaw(ctx)
+		if err != nil {
+			return nil, err
+		}
+		err = json.Unmarshal(text, &l)
+		return l.Items, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	out := make([]fleet.RunSummary, 0, len(items))
+	for i := range items {
+		s, namespace := items[i].Summary(), items[i].Metadata.Namespace
+		s.Name, s.Placement = h.shown(namespace, s.Name), h.shown(namespace, s.Placement)
+		if placement == "" || s.Placement == placement {
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// requests returns the open approval requests that are meant, of one run and of one placement where these are
+// not "", as their objects show them.
+func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.Request, error) {
+	all, err := h.runs(ctx, placement)
+	if err != nil {
+		return nil, err
+	}
+	of := map[string]*fleet.RunSummary{}
+	for i := range all {
+		of[all[i].Name] = &all[i]
+	}
+	items, err := h.objects(ctx, requestKind)
+	if err != nil {
+		return nil, err
+	}
+	out := []approval.Request{}
+	for i := range items {
+		r, open, err := status.OpenRequest(&items[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Name, r.Run = h.shown(items[i].GetNamespace(), r.Name), h.shown(items[i].GetNamespace(), r.Run)
+		parent := of[r.Run]
+		if open && parent != nil && (run == "" || r.Run == run) {
+			r.Placement, r.Snapshot = parent.Placement, parent.Index
+			out = append(out, r)
+		}
+	}
+	return out, nil
+}
+
+// placements returns the placements that are meant, or one of them where name is not "", as their objects and
+// those of their snapshots show them.
+func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementSummary, error) {
+	items, err := h.objects(ctx, placementKind)
+	if err != nil {
+		return nil, err
+	}
+	all, err := h.runs(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	taken, err := h.snapshots(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := []httpapi.PlacementSummary{}
+	for i := range items {
+		u := &items[i]
+		var p httpapi.PlacementSummary
+		if p.Placement, _, err = kubefleet.PlacementOf(u); err != nil {
+			p.Placement = fleet.Placement{} // it is refused, and its status says why
+		}
+		p.Name, p.Owner = h.shown(u.GetNamespace(), u.GetName()), string(u.GetUID())
+		if name != "" && p.Name != name {
+			continue
+		}
+		for _, r := range all {
+			if r.Placement == p.Name {
+				p.Runs++
+			}
+		}
+		for _, s := range taken[p.Name] {
+			if p.Snapshots++; p.Latest == nil || s.Index > p.Latest.Index {
+				p.Latest = &s
+			}
+		}
+		out = append(out, p)
+	}
+	if name != "" && len(out) == 0 {
+		return nil, fmt.Errorf("placement %s: %w", name, backend.ErrNotFound)
+	}
+	return out, nil
+}
+
+// snapshots returns what the metadata of their objects shows of snapshots, by placement. What is in them is not read.
+func (h *Hub) snapshots(ctx context.Context) (map[string][]snapshot.Snapshot, error) {
+	items, err := list(h, snapshotKind, func(gvr schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
+		l, err := h.metadata.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return l.Items, nil
+	})
+	out := map[string][]snapshot.Snapshot{}
+	for i := range items {
+		if s, ok := status.SnapshotSummary(&items[i]); ok {
+			s.Placement = h.shown(items[i].Namespace, s.Placement)
+			out[s.Placement] = append(out[s.Placement], s)
+		}
+	}
+	return out, err
+}
+
+// strategy returns a strategy of the hub.
+func (h *Hub) strategy(ctx context.Context, name string) (stages.Strategy, error) {
+	k := h.key(name)
+	u, err := h.resource(strategyKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil {
+		return stages.Strategy{}, explain(err, k.Namespace, "viewer")
+	}
+	return kubefleet.StrategyOf(u)
+}

@@ -1,0 +1,179 @@
+package hubapi
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// manager is the field manager of what a person asks for.
+const manager = "slipway"
+
+// answerWithin is how long a hub is given to say what it makes of a change. After that the change stands without an
+// answer: the hub may be down, or wait for others.
+const answerWithin = 3 * time.Second
+
+// change changes an object as a person, with the rights of a role; change is called again after another write came
+// between. A subresource may be named.
+func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u *unstructured.Unstructured) error, subresources ...string) (u *unstructured.Unstructured, err error) {
+	k := h.key(name)
+	objects := h.resource(kind, k.Namespace)
+	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		if u, err = objects.Get(ctx, k.Name, metav1.GetOptions{}); err != nil {
+			return err
+		}
+		if err = change(u); err == nil {
+			u, err = objects.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager}, subresources...)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, explain(err, k.Namespace, role)
+	}
+	return u, nil
+}
+
+// await reads an object that was changed until done says that the hub has answered.
+func (h *Hub) await(ctx context.Context, kind, name string, done func(u *unstructured.Unstructured) (bool, error)) error {
+	k := h.key(name)
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, answerWithin, true, func(ctx context.Context) (bool, error) {
+		u, err := h.resource(kind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+		if err != nil {
+			return false, err
+		}
+		return done(u)
+	})
+	if wait.Interrupted(err) && ctx.Err() == nil {
+		return nil
+	}
+	return err
+}
+
+// decide answers a request of a run by a condition in its status. The author is the user that the API server
+// authenticates, whom its admission policies write down. Where the hub refuses the answer, that is the error.
+func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
+	u, err := h.change(ctx, requestKind, a.Request, "approver", func(u *unstructured.Unstructured) error {
+		r, open, err := status.OpenRequest(u)
+		switch {
+		case err != nil:
+			return err
+		case r.Run != h.key(run).Name:
+			return fmt.Errorf("request %s is one of run %s: %w", a.Request, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
+		case a.Binding != (approval.Binding{}) && a.Binding != r.Binding:
+			return fmt.Errorf("request %s was made again since it was shown: %w", a.Request, backend.ErrConflict)
+		case !open:
+			return fmt.Errorf("request %s was decided: %w", a.Request, backend.ErrConflict)
+		}
+		u.Object["status"], err = status.WithAnswer(u, a.Verdict, a.Comment, time.Now())
+		return err
+	}, "status")
+	if err != nil {
+		return err
+	}
+	author := map[approval.Verdict]string{approval.Approve: "approvedBy", approval.Reject: "rejectedBy"}[a.Verdict]
+	by, _, _ := unstructured.NestedString(u.Object, "status", author, "username")
+	return h.await(ctx, requestKind, a.Request, func(u *unstructured.Unstructured) (bool, error) {
+		decided, refusal := status.AnswerOutcome(u, by)
+		if refusal != "" {
+			return true, refused("request %s: the hub does not count the answer: %s", a.Request, refusal)
+		}
+		return decided, nil
+	})
+}
+
+// command asks by its spec.state that a run is started or stopped.
+func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
+	state, known := map[stages.Verb]kubefleet.State{stages.Start: kubefleet.RunState, stages.Stop: kubefleet.Stop}[c.Verb]
+	if !known {
+		return refused("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run", run, c.Verb)
+	}
+	if c.Message != "" {
+		return refused("run %s: a hub records no reason: leave --message out", run)
+	}
+	_, err := h.setState(ctx, run, state)
+	return err
+}
+
+func (h *Hub) setState(ctx context.Context, run string, state kubefleet.State) (*unstructured.Unstructured, error) {
+	return h.change(ctx, runKind, run, "editor", func(u *unstructured.Unstructured) error {
+		now, set, _ := unstructured.NestedString(u.Object, "spec", "state")
+		if now == string(state) || !set && state == kubefleet.RunState {
+			return fmt.Errorf("run %s: spec.state is %s already, and the hub acts when it changes: %w", run, state, backend.ErrConflict)
+		}
+		return unstructured.SetNestedField(u.Object, string(state), "spec", "state")
+	})
+}
+
+// rollback asks that a run is taken back, and returns the name of the run that does it where the hub says so in time.
+func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions) (name string, err error) {
+	if o.Name != "" || o.Reason != "" {
+		return "", refused("run %s: a hub names the run that rolls back itself, and records no reason: leave --name and --reason out", run)
+	}
+	u, err := h.setState(ctx, run, kubefleet.Rollback)
+	if err != nil {
+		return "", err
+	}
+	generation := u.GetGeneration()
+	err = h.await(ctx, runKind, run, func(u *unstructured.Unstructured) (bool, error) {
+		by, refusal, answered := status.RollbackOutcome(u, generation)
+		if refusal != "" {
+			return true, refused("run %s: the hub refuses the rollback: %s", run, refusal)
+		}
+		name = h.shown(u.GetNamespace(), by)
+		return answered, nil
+	})
+	return name, err
+}
+
+// createRun creates the object of a run. The strategy is one of the hub, by its name. Where the hub refuses the run,
+// that is the error.
+func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
+	k, placed := h.key(spec.Name), h.key(spec.Placement)
+	switch {
+	case len(spec.Strategy.Stages) > 0 || spec.Strategy.Name == "":
+		return refused("run %s: a hub takes the name of a StagedUpdateStrategy that is there, no file", spec.Name)
+	case k.Namespace != placed.Namespace:
+		return refused("run %s: its placement %s is not in its namespace", spec.Name, spec.Placement)
+	case spec.Title != "":
+		return refused("run %s: a hub records no title: leave --title out", spec.Name)
+	}
+	fields := map[string]any{"placementName": placed.Name, "stagedRolloutStrategyName": h.key(spec.Strategy.Name).Name}
+	if spec.Index != nil {
+		fields["resourceSnapshotIndex"] = fmt.Sprint(*spec.Index)
+	}
+	if spec.Hold {
+		fields["state"] = string(kubefleet.Initialize)
+	}
+	kind := map[bool]string{true: "ClusterStagedUpdateRun", false: "StagedUpdateRun"}[k.Namespace == ""]
+	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind, "spec": fields}}
+	u.SetName(k.Name)
+	u, err := h.resource(runKind, k.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager})
+	if err != nil {
+		return explain(err, k.Namespace, "editor")
+	}
+	return h.await(ctx, runKind, spec.Name, func(u *unstructured.Unstructured) (bool, error) {
+		s, err := status.RunSummary(u)
+		if err == nil && s.State == stages.Failed && s.Clusters == 0 {
+			err = refused("run %s: the hub refuses it, delete it and create another one: %s", spec.Name, s.Reason)
+		}
+		return s.Clusters > 0, err
+	})
+}
+
+// remove deletes an object. What the hub has to remove first it does.
+func (h *Hub) remove(ctx context.Context, kind, name string) error {
+	k := h.key(name)
+	return explain(h.resource(kind, k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{}), k.Namespace, "editor")
+}
