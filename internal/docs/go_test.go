@@ -9,12 +9,7 @@ import (
 )
 
 // pending are the blocks of Go that are not yet taken from a file that a test runs, each with its reason.
-var pending = map[string]string{
-	"README.md: func rollOut(ctx context.Context, store backend.Store, members *memory.Fleet, source snapshot.Source) error {":                        "becomes that of examples/embed",
-	"docs/embedding.md: func rollOut(ctx context.Context, store backend.Store, members *memory.Fleet, source snapshot.Source) error {":                "becomes a part of examples/approvals",
-	"docs/drift.md: for c, err := range engine.Drift(ctx, \"shop\", fleet.DriftOptions{}) { ... } // fleet.GroupDrift puts together what is the same": "becomes a part of snippets_test.go",
-	"docs/hub.md: h, err := hub.New(hub.Config{": "becomes a part of examples/hub",
-}
+var pending = map[string]string{}
 
 // Every block of Go is a verbatim part of a file that is compiled and run by a test.
 func TestBlocksOfGoAreRunByATest(t *testing.T) {

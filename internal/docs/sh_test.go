@@ -35,11 +35,9 @@ var shown = map[string]string{
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":    benchmarks,
 	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
 
-	"docs/drift.md: go run ./examples/drift -hub examples/drift/testdata/hub.yaml -member examples/drift/testdata/member.yaml":      moved,
-	"docs/embedding.md: go build -o quickstart ./examples/quickstart":                                                               moved,
-	"docs/simulation.md: go run ./examples/simulate examples/simulate/testdata/windows.yaml   # -o json: one object for each event": moved,
-	"docs/upgrades.md: go build -o upgrade ./examples/upgrade":                                                                      moved,
-	"docs/workflows.md: go run ./examples/canary       # the tutorial of ACK One's application workflow, over clusters in memory":   moved,
+	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
+	"docs/upgrades.md: go build -o upgrade ./examples/upgrade":                                                                              moved,
+	"docs/workflows.md: go run ./examples/canary       # the tutorial of ACK One's application workflow, over clusters in memory":           moved,
 }
 
 // The reasons.
