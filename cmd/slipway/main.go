@@ -5,8 +5,8 @@
 //	slipway describe KIND NAME
 //	slipway history PLACEMENT|run/NAME [--follow]
 //	slipway explain RUN [CLUSTER]
-//	slipway wait RUN
 //	slipway timeline RUN [-o text|svg]
+//	slipway wait RUN
 //	slipway leases
 //
 //	slipway preview|diff PLACEMENT --strategy FILE
@@ -23,7 +23,7 @@
 //	slipway set cap NAME LIMIT
 //	slipway delete cap|run|deletion NAME
 //
-//	slipway serve --store FILE [--listen unix|ADDRESS] [--token-file FILE]
+//	slipway serve --store FILE
 //	slipway version
 //	slipway completion bash|zsh|fish|powershell
 //
