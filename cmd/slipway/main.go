@@ -5,6 +5,7 @@
 //	slipway describe KIND NAME
 //	slipway history PLACEMENT|run/NAME [--follow]
 //	slipway explain RUN [CLUSTER]
+//	slipway timeline RUN [-o text|svg]
 //	slipway wait RUN
 //	slipway watch RUN
 //	slipway leases
@@ -12,7 +13,7 @@
 //	slipway preview|diff PLACEMENT --strategy FILE
 //	slipway preview-selection PLACEMENT [--policy FILE]
 //	slipway forecast PLACEMENT --strategy FILE
-//	slipway forecast RUN
+//	slipway forecast RUN [-o table|text|svg]
 //	slipway drift PLACEMENT
 //
 //	slipway create run NAME --placement PLACEMENT --strategy FILE
@@ -51,7 +52,8 @@
 // diff, drift, rollback, create and catch-up need them, and only on a file that no program serves.
 //
 // On a file and on the socket beside it the identity that asks is --as with --as-group, or the user of the system:
-// only the owner of the file can use either, and could write anything into the file. With --server, and where the
+// only the owner of the file can use either, and could write anything into the file. An approval quotes the request
+// that was shown, so that it counts for nothing else; on a terminal it is asked for, without --yes. With --server, and where the
 // file is served over TCP, it is that of the token in --token-file, and --as is refused.
 //
 // # Output
@@ -59,7 +61,8 @@
 // With -o table, the default, and -o wide a list is a table; with -o json and -o yaml it is one object
 // whose items are the values of the library, and with -o name a line KIND/NAME for each. What is followed, by
 // --watch and --follow, has a row, or with -o json a line, for each change. Nothing is folded. Only watch and
-// demo draw, on a terminal, in colours unless NO_COLOR is set. Times are in UTC.
+// demo draw, on a terminal, in colours unless NO_COLOR is set. Times are in UTC. A run may be named as -o name
+// shows it, run/NAME.
 //
 // # Exit codes
 //

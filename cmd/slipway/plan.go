@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"iter"
 	"os"
 	"strings"
 	"time"
@@ -221,53 +220,57 @@ func (o *options) printForecast(f fleet.Forecast) error {
 	return o.Said("the run ends %s as %s, %s from %s on", cli.Cell(f.Ends), f.End.State, f.Ends.Sub(f.Now).Round(time.Second), cli.Cell(f.Now))
 }
 
-// printDifferences shows what differs on clusters, a row for each object; with -o json and -o yaml a cluster is shown
-// once, with all its objects. Clusters that could not be compared are an error.
-func printDifferences[T any](o *options, all iter.Seq2[T, error], drift func(T) fleet.ClusterDrift) error {
-	objects := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}, Narrow: 4}
-	clusters := &cli.List{Kind: "cluster"}
-	var unread []string
-	for one, err := range all {
-		if err != nil {
-			return err
-		}
-		c := drift(one)
-		clusters.Add(c.Cluster, one)
-		if len(c.Problems) > 0 {
-			unread = append(unread, fmt.Sprintf("cluster %s: %s", c.Cluster, strings.Join(c.Problems, "; ")))
-		}
-		for i := range c.Objects {
-			addDifference(objects, c.Cluster, &c.Objects[i])
-		}
+// differences are those of clusters, a row for each object.
+type differences struct {
+	cli.List
+	found bool
+	// unread are the clusters with problems.
+	unread []string
+}
+
+func newDifferences() *differences {
+	return &differences{List: cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}, Narrow: 4}}
+}
+
+// take adds what differs on a cluster; value is what -o json shows.
+func (d *differences) take(c *fleet.ClusterDrift, value any) {
+	d.found = d.found || len(c.Objects) > 0
+	if len(c.Problems) > 0 {
+		d.unread = append(d.unread, fmt.Sprintf("cluster %s: %s", c.Cluster, strings.Join(c.Problems, "; ")))
 	}
-	shown := objects
+	for i := range c.Objects {
+		obj := &c.Objects[i]
+		var paths []string
+		for _, one := range obj.Differences {
+			paths = append(paths, one.Path)
+		}
+		name := obj.Kind + " " + obj.Name
+		if obj.Namespace != "" {
+			name = obj.Kind + " " + obj.Namespace + "/" + obj.Name
+		}
+		d.Add(c.Cluster, value, name, obj.Reason, strings.Join(paths, " "))
+	}
+}
+
+// printDifferences shows them. With -o json and -o yaml a cluster is shown once, with all its objects.
+func (o *options) printDifferences(d *differences, whole *cli.List) error {
+	l := &d.List
 	if o.Output != cli.Table && o.Output != cli.Wide {
-		shown = clusters
+		l = whole
 	}
-	if shown == clusters || shown.Len() > 0 {
-		if err := o.Print(shown); err != nil {
-			return err
-		}
+	var err error
+	if l.Len() > 0 || l == whole {
+		err = o.Print(l)
 	}
 	switch {
-	case len(unread) > 0:
-		return fmt.Errorf("clusters that could not be compared:\n  %s", strings.Join(unread, "\n  "))
-	case objects.Len() > 0:
+	case err != nil:
+		return err
+	case len(d.unread) > 0:
+		return fmt.Errorf("clusters that could not be compared:\n  %s", strings.Join(d.unread, "\n  "))
+	case d.found:
 		return cli.ErrDiffers
 	}
 	return nil
-}
-
-func addDifference(l *cli.List, cluster string, obj *fleet.ObjectDrift) {
-	var paths []string
-	for _, one := range obj.Differences {
-		paths = append(paths, one.Path)
-	}
-	name := obj.Kind + " " + obj.Name
-	if obj.Namespace != "" {
-		name = obj.Kind + " " + obj.Namespace + "/" + obj.Name
-	}
-	l.Add(cluster, obj, name, obj.Reason, strings.Join(paths, " "))
 }
 
 func newDiff(o *options) *cobra.Command {
@@ -282,7 +285,15 @@ func newDiff(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printDifferences(o, t.Diff(ctx, spec, s.clusters...), func(c fleet.ClusterDiff) fleet.ClusterDrift { return c.ClusterDrift })
+			d, whole := newDifferences(), &cli.List{Kind: "cluster"}
+			for c, err := range t.Diff(ctx, spec, s.clusters...) {
+				if err != nil {
+					return err
+				}
+				d.take(&c.ClusterDrift, c)
+				whole.Add(c.Cluster, c)
+			}
+			return o.printDifferences(d, whole)
 		}),
 	}
 	s.flags(cmd)
@@ -304,7 +315,15 @@ func newDrift(o *options) *cobra.Command {
 			if index >= 0 {
 				opts.Index = &index
 			}
-			return printDifferences(o, t.Drift(ctx, args[0], opts), func(c fleet.ClusterDrift) fleet.ClusterDrift { return c })
+			d, whole := newDifferences(), &cli.List{Kind: "cluster"}
+			for c, err := range t.Drift(ctx, args[0], opts) {
+				if err != nil {
+					return err
+				}
+				d.take(&c, c)
+				whole.Add(c.Cluster, c)
+			}
+			return o.printDifferences(d, whole)
 		}),
 	}
 	cmd.Flags().StringSliceVar(&clusters, "cluster", nil, "only these clusters")
