@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -20,13 +21,14 @@ import (
 
 // shown are the blocks of commands that no test runs, each with its reason.
 var shown = map[string]string{
-	"README.md: go run ./examples/quickstart   # needs Go 1.26 only: the tutorial of KubeFleet's staged runs, over clusters in memory": tests,
-	"CONTRIBUTING.md: make          # lists the targets":                                                                               tests,
-
-	"docs/hub.md: go run ./examples/hub -kubeconfig hub.kubeconfig -members DIR -install   # DIR has member1.kubeconfig, member2.kubeconfig ...": clusters,
-	"docs/hub.md: kubectl label membercluster member2 environment=staging":                                                                       clusters,
-	"docs/hub.md: kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                                          clusters,
-	"docs/workflows.md: go build -o canary ./examples/canary":                                                                                    clusters,
+	"README.md: go run ./cmd/slipway demo      # needs Go 1.26 only: a staged rollout, an approval and a rollback, over clusters in memory": tests,
+	"CONTRIBUTING.md: make          # lists the targets":                                                                           tests,
+	"docs/command.md: $ slipway --store state.db watch web-1          # first terminal: the tree of the run, and when it will end": people,
+	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig          # prints each change; may be repeated":                clusters,
+	"docs/hub.md: $ kubectl label membercluster member2 environment=staging":                                                       clusters,
+	"docs/hub.md: $ kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                          clusters,
+	"docs/hub.md: $ kubectl slipway create run web-1 --placement web --strategy careful   # names of objects of the hub":           clusters,
+	"docs/workflows.md: $ slipway hub install --applications --kubeconfig hub.kubeconfig":                                          clusters,
 
 	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/plan BENCH='NewPlan|DecodePlan'": benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":          benchmarks,
@@ -36,16 +38,14 @@ var shown = map[string]string{
 	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
 
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
-	"docs/upgrades.md: go build -o upgrade ./examples/upgrade":                                                                              moved,
-	"docs/workflows.md: go run ./examples/canary       # the tutorial of ACK One's application workflow, over clusters in memory":           moved,
 }
 
 // The reasons.
 const (
-	tests      = "it runs all tests, of which this is one"
+	tests      = "its last command runs all tests, of which this is one; TestTheFirstCommandOfTheReadme runs the first"
 	clusters   = "it needs clusters: the tests of the hub run its tutorial by kubectl on real API servers"
 	benchmarks = "it measures, for minutes, what make bench measures"
-	moved      = "the program has become a verb of slipway, and the document does not say so yet"
+	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
 
 var exitsWith = regexp.MustCompile(`exits with (\d+)`)
@@ -96,6 +96,21 @@ func TestBlocksOfCommandsRun(t *testing.T) {
 				t.Error(err)
 			}
 		})
+	}
+}
+
+// The first command of the README needs nothing but Go.
+func TestTheFirstCommandOfTheReadme(t *testing.T) {
+	first := documents(t, "sh")
+	i := slices.IndexFunc(first, func(b block) bool { return b.file == "README.md" })
+	line, _, _ := strings.Cut(first[i].text, "\n")
+	dir := filepath.Join(t.TempDir(), "slipway")
+	if err := os.CopyFS(dir, repository{os.DirFS(root)}); err != nil {
+		t.Fatal(err)
+	}
+	b := block{text: line + "\n", output: "RunCompleted      example-run \nRunCompleted      example-run-2 \n"}
+	if err := b.run(t.Context(), dir, t.TempDir()); err != nil {
+		t.Error(err)
 	}
 }
 
