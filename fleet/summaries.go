@@ -61,7 +61,7 @@ func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSumma
 		}
 		records[strings.TrimPrefix(rec.Key, record.RunKey(""))] = rec
 	}
-	outlines := planOutlines{ctx: ctx, store: e.store, known: map[string]planOutline{}}
+	outlines := planOutlines{store: e.store, known: map[string]planOutline{}}
 	var out []RunSummary
 	for _, p := range placements {
 		names, err := e.Runs(ctx, p)
@@ -92,7 +92,7 @@ func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines pla
 		return RunSummary{}, err
 	}
 	r := &rr.Run
-	plan, err := outlines.get(r.Plan)
+	plan, err := outlines.get(ctx, r.Plan)
 	if err != nil {
 		return RunSummary{}, fmt.Errorf("run %s: its plan: %w", r.Name, err)
 	}
@@ -141,16 +141,15 @@ type planOutline struct {
 
 // planOutlines reads the headers of plans, each once: runs that catch up or are repeated share one.
 type planOutlines struct {
-	ctx   context.Context
 	store backend.Store
 	known map[string]planOutline
 }
 
-func (o planOutlines) get(digest string) (planOutline, error) {
+func (o planOutlines) get(ctx context.Context, digest string) (planOutline, error) {
 	if p, ok := o.known[digest]; ok {
 		return p, nil
 	}
-	rec, err := o.store.Get(o.ctx, state.PlanKey(digest))
+	rec, err := o.store.Get(ctx, state.PlanKey(digest))
 	if err != nil {
 		return planOutline{}, err
 	}

@@ -8,9 +8,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipway-dev/slipway/drift"
 	"github.com/wI2L/jsondiff"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/drift"
 )
 
 // pairs are the inputs of BenchmarkCompare in package drift, by its names, each

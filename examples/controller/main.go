@@ -19,10 +19,11 @@ import (
 	"os"
 
 	"github.com/go-logr/logr"
-	"github.com/slipway-dev/slipway/hub"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/slipway-dev/slipway/hub"
 )
 
 func main() {

@@ -3,12 +3,13 @@ package main
 import (
 	"log/slog"
 
-	"github.com/slipway-dev/slipway/backend/kube/member"
-	"github.com/slipway-dev/slipway/hub"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/hub"
 )
 
 // newManager returns a manager that runs a hub and the host's own reconciler while it leads.

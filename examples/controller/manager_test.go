@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/hub/manifests"
-	"github.com/slipway-dev/slipway/internal/kubeenv"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +16,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
 // A manager of controller-runtime runs the hub beside a reconciler of its own, while it leads: a new

@@ -116,7 +116,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 		return nil, fmt.Errorf("%s %s: %w", method, c.base, err)
 	}
 	if answer.StatusCode >= http.StatusMultipleChoices {
-		defer answer.Body.Close()
+		defer func() { _ = answer.Body.Close() }()
 		return nil, answeredError(answer)
 	}
 	return answer, nil
@@ -141,7 +141,7 @@ func ask[T any](ctx context.Context, c *Client, method, path string, query url.V
 	if err != nil {
 		return v, err
 	}
-	defer answer.Body.Close()
+	defer func() { _ = answer.Body.Close() }()
 	if answer.StatusCode == http.StatusNoContent {
 		return v, nil
 	}
@@ -192,7 +192,7 @@ func items[T any](ctx context.Context, c *Client, path string, body any) iter.Se
 			yield(none, err)
 			return
 		}
-		defer answer.Body.Close()
+		defer func() { _ = answer.Body.Close() }()
 		for r, err := range records[T](answer.Body) {
 			switch {
 			case err != nil && ctx.Err() != nil:
@@ -408,7 +408,7 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 			yield(stages.Event{}, err)
 			return
 		}
-		defer answer.Body.Close()
+		defer func() { _ = answer.Body.Close() }()
 		for r, err := range records[stages.Event](answer.Body) {
 			var item stages.Event
 			switch {

@@ -218,7 +218,7 @@ func (c *call) limit() (int, error) {
 
 // answer writes a value; of the type struct{} it has no content.
 func answer(c *call, v any) error {
-	if v == (any)(struct{}{}) {
+	if v == any(struct{}{}) {
 		c.w.WriteHeader(http.StatusNoContent)
 		return nil
 	}

@@ -367,7 +367,7 @@ func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 				t.Errorf("%s: %#v", tt.name, tt.err)
 			}
 			for _, other := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrPermanent, backend.ErrFenced, approval.ErrRefused, fleet.ErrDeleting} {
-				if other != tt.is && errors.Is(tt.err, other) {
+				if !errors.Is(other, tt.is) && errors.Is(tt.err, other) {
 					t.Errorf("%s matches %v", tt.name, other)
 				}
 			}
@@ -575,8 +575,11 @@ func TestAPageOfAnotherSiteChangesNothing(t *testing.T) {
 	h := v.handler()
 	abort := `{"verb":"Abort"}`
 	for _, header := range [][]string{
-		{"Sec-Fetch-Site", "cross-site"}, {"Origin", "https://evil.example"},
-		{"Content-Type", "text/plain"}, {"Content-Type", "application/x-www-form-urlencoded"}, {"Content-Type", ""},
+		{"Sec-Fetch-Site", "cross-site"},
+		{"Origin", "https://evil.example"},
+		{"Content-Type", "text/plain"},
+		{"Content-Type", "application/x-www-form-urlencoded"},
+		{"Content-Type", ""},
 	} {
 		if w := request(h, "POST", "/v1/runs/shop-2/commands", abort, header...); w.Code != 403 && w.Code != 415 {
 			t.Errorf("%v: %d %s", header, w.Code, w.Body)
@@ -700,11 +703,23 @@ func TestShapes(t *testing.T) {
 	h := v.handler()
 	var out strings.Builder
 	for _, tt := range [][3]string{
-		{"GET", "/v1/placements"}, {"GET", "/v1/placements/shop/snapshots"}, {"GET", "/v1/placements/shop/clusters"},
-		{"GET", "/v1/placements/shop/events?limit=1"}, {"GET", "/v1/runs"}, {"GET", "/v1/runs/shop-2"},
-		{"GET", "/v1/runs/shop-2/progress?after=1&limit=1"}, {"GET", "/v1/runs/shop-2/approvals"}, {"GET", "/v1/runs/shop-2/explanation"}, {"GET", "/v1/runs/shop-2/outline"},
-		{"GET", "/v1/runs/shop-2/clusters/eu-2/explanation"}, {"GET", "/v1/runs/shop-2/rollback"}, {"GET", "/v1/runs/shop-2/rollback/preview"},
-		{"GET", "/v1/leases"}, {"PUT", "/v1/caps/all", `{"limit":7}`}, {"GET", "/v1/caps"}, {"GET", "/v1/runs/other"},
+		{"GET", "/v1/placements"},
+		{"GET", "/v1/placements/shop/snapshots"},
+		{"GET", "/v1/placements/shop/clusters"},
+		{"GET", "/v1/placements/shop/events?limit=1"},
+		{"GET", "/v1/runs"},
+		{"GET", "/v1/runs/shop-2"},
+		{"GET", "/v1/runs/shop-2/progress?after=1&limit=1"},
+		{"GET", "/v1/runs/shop-2/approvals"},
+		{"GET", "/v1/runs/shop-2/explanation"},
+		{"GET", "/v1/runs/shop-2/outline"},
+		{"GET", "/v1/runs/shop-2/clusters/eu-2/explanation"},
+		{"GET", "/v1/runs/shop-2/rollback"},
+		{"GET", "/v1/runs/shop-2/rollback/preview"},
+		{"GET", "/v1/leases"},
+		{"PUT", "/v1/caps/all", `{"limit":7}`},
+		{"GET", "/v1/caps"},
+		{"GET", "/v1/runs/other"},
 		{"POST", "/v1/placements/shop/selection", `{"policy":{"placementType":"PickFixed","clusterNames":["eu-2"]}}`},
 		{"POST", "/v1/placements/shop/preview", `{"strategy":{"stages":[{"name":"all","labelSelector":{}}]}}`},
 		{"POST", "/v1/placements/shop/diff", `{"spec":{"strategy":{"stages":[{"name":"all","labelSelector":{}}]}},"clusters":["eu-2"]}`},
@@ -725,8 +740,13 @@ func TestShapes(t *testing.T) {
 	}
 	got := out.String()
 	for _, volatile := range []struct{ find, put string }{
-		{`"\d{4}-\d\d-\d\dT[0-9:.]+Z"`, `"TIME"`}, {`[0-9a-f]{64}`, `DIGEST`}, {`\b\d{13}\b`, `MILLIS`}, {`"(uid|runUID|Uid)": "[^"]+"`, `"$1": "UID"`},
-		{`(eu-\d -?\d+ \d+ )[^"]+`, `${1}UID`}, {`"typical": \d+`, `"typical": NANOS`}, {`"(at|started|ended|held|opened|seq)": \d+`, `"$1": N`},
+		{`"\d{4}-\d\d-\d\dT[0-9:.]+Z"`, `"TIME"`},
+		{`[0-9a-f]{64}`, `DIGEST`},
+		{`\b\d{13}\b`, `MILLIS`},
+		{`"(uid|runUID|Uid)": "[^"]+"`, `"$1": "UID"`},
+		{`(eu-\d -?\d+ \d+ )[^"]+`, `${1}UID`},
+		{`"typical": \d+`, `"typical": NANOS`},
+		{`"(at|started|ended|held|opened|seq)": \d+`, `"$1": N`},
 	} {
 		got = regexp.MustCompile(volatile.find).ReplaceAllString(got, volatile.put)
 	}

@@ -54,7 +54,7 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 		if err != nil {
 			return fmt.Errorf("httpapi: a directory for the socket: %w", err)
 		}
-		defer os.Remove(dir)
+		defer func() { _ = os.Remove(dir) }()
 		if ln, err = net.Listen("unix", filepath.Join(dir, "api")); err != nil {
 			return fmt.Errorf("httpapi: the socket: %w", err)
 		}
@@ -62,7 +62,7 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 			o.Authenticate = Impersonated()
 		}
 	}
-	defer ln.Close()
+	defer func() { _ = ln.Close() }()
 	if at = "http://" + reachable(ln.Addr()); ln.Addr().Network() == "unix" {
 		at = unixScheme + ln.Addr().String()
 	}
@@ -216,7 +216,7 @@ func readOwned(path string) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
+	defer func() { _ = f.Close() }()
 	if opened, err := f.Stat(); err != nil || !os.SameFile(info, opened) {
 		return nil, cmp.Or(err, fmt.Errorf("%s was replaced", path))
 	}

@@ -159,8 +159,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	kind := map[bool]string{true: "ClusterStagedUpdateRun", false: "StagedUpdateRun"}[k.Namespace == ""]
 	u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": kind, "spec": fields}}
 	u.SetName(k.Name)
-	u, err := h.resource(runKind, k.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager})
-	if err != nil {
+	if _, err := h.resource(runKind, k.Namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
 		return explain(err, k.Namespace, "editor")
 	}
 	return h.await(ctx, runKind, spec.Name, func(u *unstructured.Unstructured) (bool, error) {

@@ -186,8 +186,10 @@ func TestValidateShares(t *testing.T) {
 	s := Strategy{Unassigned: UnassignedFinalStage, Stages: []Stage{
 		takes("zero", number(0)), takes("over", percent("101%")), takes("text", percent("many")),
 		{Name: "named", Take: number(1), Clusters: []string{"a"}},
-		{Name: "both", Take: number(1), Rest: true}, {Name: "again", Rest: true, Selector: matchLabel("a", "b")},
-		{Name: "after", Clusters: []string{"b"}}, {Name: "pause", Rest: true, Flow: Flow{Pause: true}, Before: []Task{{Type: Approval}}},
+		{Name: "both", Take: number(1), Rest: true},
+		{Name: "again", Rest: true, Selector: matchLabel("a", "b")},
+		{Name: "after", Clusters: []string{"b"}},
+		{Name: "pause", Rest: true, Flow: Flow{Pause: true}, Before: []Task{{Type: Approval}}},
 	}}
 	wantError(t, s.Validate(),
 		`stages[0].take: Invalid value: "0": must be a number of at least 1, or a percentage from 1% to 100%`, `stages[1].take: Invalid value: "101%"`,

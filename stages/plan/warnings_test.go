@@ -49,8 +49,10 @@ func TestWarningsOfSerialStages(t *testing.T) {
 		clusters int
 		want     []string
 	}{
-		"a percentage of many": {stage(func(st *Stage) { st.MaxConcurrency = percent("5%") }), 39,
-			[]string{"stage s updates its 39 clusters one after the other: maxConcurrency 5% of them is 1, rounded down"}},
+		"a percentage of many": {
+			stage(func(st *Stage) { st.MaxConcurrency = percent("5%") }), 39,
+			[]string{"stage s updates its 39 clusters one after the other: maxConcurrency 5% of them is 1, rounded down"},
+		},
 		"a percentage of more": {stage(func(st *Stage) { st.MaxConcurrency = percent("5%") }), 40, nil},
 		"a percentage of few":  {stage(func(st *Stage) { st.MaxConcurrency = percent("5%") }), 9, nil},
 		"a number":             {stage(func(st *Stage) { st.MaxConcurrency = number(1) }), 100, nil},

@@ -62,10 +62,10 @@ func (b *bytesOf) events(p *stages.Plan, text string) (out []simulate.Event) {
 	groups := []string{"", "odd", "even", text}
 	for len(*b) > 0 && len(out) < 2000 {
 		e := simulate.Event{Event: stages.Event{Type: eventTypes[b.next()%len(eventTypes)], Time: b.moment(), Run: text, Message: text, By: text}}
-		switch n := b.next(); {
-		case n%3 == 0:
+		switch b.next() % 3 {
+		case 0:
 			e.Cluster = names[b.next()%len(names)]
-		case n%3 == 1:
+		case 1:
 			e.Stage, e.Group = p.Stages[b.next()%len(p.Stages)].Name, groups[b.next()%len(groups)]
 		}
 		n := b.next()

@@ -107,7 +107,8 @@ func TestAForecastMayBeOlderThanTheEvents(t *testing.T) {
 		return simulate.Event{At: d, Event: stages.Event{Type: typ, Time: at(d), Stage: "canary", Cluster: cluster}}
 	}
 	past := []stages.Event{
-		{Type: stages.RunStarted, Time: at(0)}, event(0, stages.StageStarted, "").Event, event(0, stages.ClusterStarted, "canary-eu").Event,
+		{Type: stages.RunStarted, Time: at(0)},
+		event(0, stages.StageStarted, "").Event, event(0, stages.ClusterStarted, "canary-eu").Event,
 		event(minute, stages.ClusterFailed, "canary-eu").Event, event(minute, stages.ClusterStarted, "canary-us").Event,
 	}
 	expected := []simulate.Event{

@@ -91,7 +91,7 @@ func (d *drawing) draw() {
 // runLane draws what happened to the run as a whole.
 func (d *drawing) runLane() {
 	d.y += 6
-	d.label(0, "b", "run", "")
+	d.label(0, "b", "run")
 	for _, s := range thin(d.t.Segments, d.scale, d.fine) {
 		d.bar(&s, d.y, barHeight, "")
 	}
@@ -135,13 +135,13 @@ func (d *drawing) marks() {
 func (d *drawing) stage(st *Stage) {
 	d.printf(`<path class="g" d="M%s %sH%s"/>`, px(margin), px(d.y), px(d.right()))
 	d.y += 6
-	d.label(0, "b", st.title(), "")
+	d.label(0, "b", st.title())
 	d.gates(st.Gates)
 	named := len(st.Groups) > 1 || st.Groups[0].Name != ""
 	for i := range st.Groups {
 		g := &st.Groups[i]
 		if named {
-			d.label(8, "", g.title(), "")
+			d.label(8, "", g.title())
 		}
 		if named && len(g.Lanes) > 0 || len(g.Gates) > 0 {
 			d.gates(g.Gates)
@@ -217,7 +217,7 @@ func (d *drawing) place(s Segment) placed {
 
 // lane draws the lane of a cluster.
 func (d *drawing) lane(l *Lane) {
-	d.label(16, "", l.Cluster, "")
+	d.label(16, "", l.Cluster)
 	segments := thin(l.Segments, d.scale, d.fine)
 	for i := range segments {
 		s := &segments[i]
@@ -245,7 +245,7 @@ func (d *drawing) lane(l *Lane) {
 }
 
 // glyphs are the paths of what happens at an instant, around its middle.
-var glyphs = map[Kind]string{
+var glyphs = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
 	Completed: "M-4 0l3 3l5 -6", Failed: "M-4 -4l8 8m0 -8l-8 8", Skipped: "M-4 0h8",
 }
 
@@ -270,13 +270,14 @@ func (d *drawing) bar(s *Segment, y, height float64, words string) {
 }
 
 // label writes a label of the left column.
-func (d *drawing) label(indent float64, class, words, tip string) {
+func (d *drawing) label(indent float64, class, words string) {
 	most := int((labels - indent - 8) / letter)
 	if class == "b" {
 		most = int((labels - indent - 8) / 6.8)
 	}
 	short := cut(words, most)
-	if short != words && tip == "" {
+	tip := ""
+	if short != words {
 		tip = words
 	}
 	d.text(margin+indent, d.y+9, class, "", short, tip)

@@ -6,7 +6,7 @@ import (
 )
 
 // classes are the names of the styles of kinds.
-var classes = map[Kind]string{
+var classes = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: "qu", Closed: "cl", Yielded: "yi", Applying: "ap", Settling: "se", Soaking: "so", BackingOff: "ba",
 	Completed: "ok", Failed: "no", Skipped: "sk", Wait: "wa", Scheduled: "sc", Approval: "yes", Rejected: "rej",
 	Expired: "ex", Stopping: "sg", Stopped: "sd",

@@ -2,6 +2,7 @@ package timeline
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 )
@@ -13,10 +14,10 @@ const (
 )
 
 var (
-	endedKinds  = []Kind{Completed, Failed, Skipped}
-	flightKinds = []Kind{Soaking, Settling, Applying, BackingOff, Yielded, Closed}
+	endedKinds  = []Kind{Completed, Failed, Skipped}                               //nolint:gochecknoglobals // a table that nothing writes
+	flightKinds = []Kind{Soaking, Settling, Applying, BackingOff, Yielded, Closed} //nolint:gochecknoglobals // a table that nothing writes
 	// fills are the styles of areas where those of segments are lines.
-	fills = map[Kind]string{Completed: "okf", Failed: "nof", Skipped: "skf"}
+	fills = map[Kind]string{Completed: "okf", Failed: "nof", Skipped: "skf"} //nolint:gochecknoglobals // a table that nothing writes
 )
 
 // load draws how many clusters of a group have ended, of all, and below it how many are under way, of the most that ever
@@ -34,24 +35,25 @@ func (d *drawing) load(g *Group, below bool) {
 	if len(columns) > 0 {
 		last = columns[len(columns)-1]
 	}
-	tip := fmt.Sprintf("%s: %s, at most %d in flight", g.title(), plural(g.Clusters, "cluster"), peak)
+	var tip strings.Builder
+	fmt.Fprintf(&tip, "%s: %s, at most %d in flight", g.title(), plural(g.Clusters, "cluster"), peak)
 	for i, k := range endedKinds {
 		if n := int(last.ended[i]); n > 0 {
-			tip += fmt.Sprintf(", %d %s", n, kindWords[k])
+			fmt.Fprintf(&tip, ", %d %s", n, kindWords[k])
 		}
 	}
 	height := d.y
 	if below {
 		d.y += 13
 	}
-	d.label(8, "s", fmt.Sprintf("%s, %d at a time", plural(g.Clusters, "cluster"), peak), "")
+	d.label(8, "s", fmt.Sprintf("%s, %d at a time", plural(g.Clusters, "cluster"), peak))
 	if n := int(last.ended[1]); n > 0 {
 		d.y += 13
-		d.label(8, "s", fmt.Sprintf("%d failed", n), "")
+		d.label(8, "s", fmt.Sprintf("%d failed", n))
 	}
 	d.y = height
 	left, width := margin+labels, d.scale.width
-	d.printf(`<g><title>%s</title>`, escape(tip))
+	d.printf(`<g><title>%s</title>`, escape(tip.String()))
 	d.printf(`<rect class="tr" x="%s" y="%s" width="%s" height="%s"/>`, px(left), px(d.y), px(width), px(endedHeight))
 	d.areas(columns, endedKinds, d.y+endedHeight, endedHeight/float64(max(g.Clusters, 1)))
 	d.y += endedHeight + 3
@@ -149,8 +151,8 @@ func (d *drawing) areas(columns []column, kinds []Kind, ground, unit float64) {
 		}
 		d.used[k] = true
 		before = -1
-		for i := len(columns) - 1; i >= 0; i-- {
-			if low := columns[i].low; low != before {
+		for i, c := range slices.Backward(columns) {
+			if low := c.low; low != before {
 				x := margin + labels + d.scale.width*float64(i+1)/float64(len(columns))
 				fmt.Fprintf(&back, "H%sV%s", px(x), px(ground-low))
 				before = low

@@ -64,7 +64,7 @@ type sheet struct {
 }
 
 // signs are the characters of kinds, and those where only ASCII is written.
-var signs = map[Kind][2]rune{
+var signs = map[Kind][2]rune{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: {'·', '.'}, Closed: {'/', '/'}, Yielded: {'?', '?'}, Applying: {'█', '#'}, Settling: {'▓', 'S'}, Soaking: {'▒', 's'},
 	BackingOff: {'~', '~'}, Completed: {'✓', '+'}, Failed: {'✗', 'X'}, Skipped: {'-', '-'}, Wait: {'=', '='}, Scheduled: {':', ':'},
 	Approval: {'▲', 'A'}, Rejected: {'✗', 'X'}, Expired: {'e', 'e'}, Stopping: {'▁', '_'}, Stopped: {'■', 'o'},
@@ -110,7 +110,7 @@ func (x *sheet) column(at time.Time) int { return min(int(x.scale.at(at)), x.col
 
 func (x *sheet) draw() {
 	x.line(plain(x.t.title()))
-	for _, part := range strings.Split(x.t.summary(), " · ") {
+	for part := range strings.SplitSeq(x.t.summary(), " · ") {
 		x.line(plain(part))
 	}
 	x.line("")
@@ -225,7 +225,7 @@ func (x *sheet) lane(all []Segment) []rune {
 }
 
 // bars are the heights of a part of a whole.
-var bars = [2][]rune{[]rune(" ▁▂▃▄▅▆▇█"), []rune(" .:-=+*#@")}
+var bars = [2][]rune{[]rune(" ▁▂▃▄▅▆▇█"), []rune(" .:-=+*#@")} //nolint:gochecknoglobals // a table that nothing writes
 
 // bar returns a part of a whole as a character: none of it is blank, and all of it is full.
 func (x *sheet) bar(n, of float64) rune {

@@ -120,7 +120,7 @@ const (
 )
 
 // clusterKinds are those that a cluster can be in, in the order in which they are stacked.
-var clusterKinds = [...]Kind{Completed, Failed, Skipped, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued}
+var clusterKinds = [...]Kind{Completed, Failed, Skipped, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a table that nothing writes
 
 // Segment is something that lasts.
 type Segment struct {

@@ -44,19 +44,20 @@ func (t *Timeline) summary() string {
 	case t.Back != "":
 		state += fmt.Sprintf("; the rollback is %s at %s", t.Back, moment(t.BackEnds))
 	}
-	clusters := plural(t.Clusters, "cluster")
+	clusters := []string{plural(t.Clusters, "cluster")}
 	for _, n := range []struct {
 		n    int
 		what string
 	}{{t.Completed, "completed"}, {t.Failed, "failed"}, {t.Skipped, "skipped"}} {
 		if n.n > 0 {
-			clusters += fmt.Sprintf(", %d %s", n.n, n.what)
+			clusters = append(clusters, fmt.Sprintf("%d %s", n.n, n.what))
 		}
 	}
+	out := state + " · " + strings.Join(clusters, ", ")
 	if t.Note != "" {
-		clusters += " · " + t.Note
+		out += " · " + t.Note
 	}
-	return state + " · " + clusters
+	return out
 }
 
 // moment writes a moment to the second.
@@ -70,13 +71,13 @@ func plural(n int, what string) string {
 }
 
 // kinds are all kinds in the order of legends.
-var kinds = []Kind{
+var kinds = []Kind{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued, Closed, Yielded, Applying, Settling, Soaking, BackingOff, Completed, Failed, Skipped, Wait, Scheduled, Approval,
 	Rejected, Expired, Stopping, Stopped,
 }
 
 // kindWords says what kinds mean.
-var kindWords = map[Kind]string{
+var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: "waits for its turn", Closed: "outside its window", Yielded: "yielded its slot", Applying: "applying",
 	Settling: "settling", Soaking: "soaking", BackingOff: "backing off", Completed: "completed", Failed: "failed",
 	Skipped: "skipped", Wait: "timed wait", Scheduled: "scheduled start", Approval: "approval", Rejected: "rejected",
@@ -130,7 +131,7 @@ func (s *Segment) tip() string {
 }
 
 // markWords says what marks mean.
-var markWords = map[stages.EventType]string{
+var markWords = map[stages.EventType]string{ //nolint:gochecknoglobals // a table that nothing writes
 	stages.RunQueued: "queued", stages.RunStarted: "started", stages.RunStopping: "stopping", stages.RunStopped: "stopped",
 	stages.RunResumed: "resumed", stages.RunRetried: "retried", stages.RollbackRequested: "rollback requested",
 	stages.RollbackRefused: "rollback refused", stages.RunClosing: "closing", stages.RunCompleted: "completed",

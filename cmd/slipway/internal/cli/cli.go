@@ -10,9 +10,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/approval"
 )
 
 // The exit codes, as the documentation of the command has them in a table.

@@ -32,8 +32,10 @@ func acts() []act {
 		return act{files, delivery.Request{Namespace: "demo", Name: "demo", Verb: verb, Step: step, By: approval.Identity{Name: "alice"}}}
 	}
 	return []act{
-		{files: first}, ask(first, delivery.Resume, ""),
-		{files: second}, ask(second, delivery.Terminate, ""), ask(second, delivery.Restart, "deploy-prod"), ask(second, delivery.Resume, ""),
+		{files: first},
+		ask(first, delivery.Resume, ""),
+		{files: second},
+		ask(second, delivery.Terminate, ""), ask(second, delivery.Restart, "deploy-prod"), ask(second, delivery.Resume, ""),
 	}
 }
 
