@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -63,6 +64,9 @@ func errorOf(err error) *Error {
 		if errors.Is(err, k.is) {
 			return &Error{k.code, k.reason, err.Error()}
 		}
+	}
+	if _, is := errors.AsType[*stages.RefusedError](err); is {
+		return &Error{http.StatusConflict, "Refused", err.Error()}
 	}
 	if _, is := errors.AsType[*fleet.PlanChangedError](err); is {
 		return &Error{http.StatusConflict, "PlanChanged", err.Error()}

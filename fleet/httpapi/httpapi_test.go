@@ -288,6 +288,9 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		v.must(c.Command(ctx, "shop-2", stages.Command{Verb: stages.Start}))
 		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-canary", Verdict: approval.Approve, Binding: requests[0].Binding, By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunCompleted)
+		if err := c.Command(ctx, "shop-2", stages.Command{Verb: stages.Stop}); !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "the run has ended") {
+			t.Errorf("a stop of a run that has ended: %v", err)
+		}
 		history, err := c.History(ctx, "shop-2", 0)
 		v.must(err)
 		for _, ev := range history.Events {

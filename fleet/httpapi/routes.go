@@ -141,10 +141,7 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 		a.By = c.by
 		return c.engine.Decide(c.ctx(), c.run(), a)
 	})},
-	{"POST /v1/runs/{run}/commands", true, done(func(c *call, cmd stages.Command) error {
-		cmd.By = c.by
-		return c.engine.Command(c.ctx(), c.run(), cmd)
-	})},
+	{"POST /v1/runs/{run}/commands", true, done(command)},
 	{"GET /v1/runs/{run}/explanation", false, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
 	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, one(func(c *call) (stages.Explanation, error) {
 		return c.engine.Explain(c.ctx(), c.run(), c.PathValue("cluster"))
@@ -180,6 +177,22 @@ func (c *call) withoutPlan(s fleet.Status) fleet.Status {
 		s.Plan = nil
 	}
 	return s
+}
+
+// command asks something of a run. A run that has ended for good takes no command: that is answered, where the engine
+// would record it for an event. With an ID it may be one that was carried out before.
+func command(c *call, cmd stages.Command) error {
+	cmd.By = c.by
+	s, err := c.engine.Status(c.ctx(), c.run())
+	if err != nil {
+		return err
+	}
+	if cmd.ID == "" && s.Run.Final(s.Plan) {
+		if err := stages.Allowed(s.Plan, &s.Run, cmd); err != nil {
+			return err
+		}
+	}
+	return c.engine.Command(c.ctx(), c.run(), cmd)
 }
 
 // planned calls do with the spec of a run of the placement in the path.
