@@ -15,6 +15,7 @@
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,9 +128,7 @@ func (v verb) command(o *cli.Options) *cobra.Command {
 			return err
 		}
 		s.group, s.fleet, s.name = s.text("resource-group"), s.text("fleet-name"), s.text("name")
-		if s.path = s.text("store"); s.path == "" {
-			s.path = s.fleet + ".db"
-		}
+		s.path = cmp.Or(s.text("store"), s.fleet+".db")
 		ctx := cmd.Context()
 		if o.Timeout > 0 {
 			var end context.CancelFunc
@@ -152,8 +151,8 @@ type session struct {
 	flags *pflag.FlagSet
 	// group, fleet and name are values of flags, and path is the file of the store.
 	group, fleet, name, path string
-	// The target is the engine of the process that has the store. Where it is not live, that is this one: config is of
-	// the engines here, and clusters are the members.
+	// The target is the engine of the process that has the store. Where it is not live, that is this one, which config
+	// is of; clusters are the members.
 	*target.Target
 	config   fleet.Config
 	clusters *provider
@@ -247,13 +246,22 @@ func recordVerbs[T any](what string, of func(*record) map[string]T, rows func(*s
 
 // show shows values as az does, a list of them or the one that is named, or the table of them.
 func show[T any](s *session, list []T, table *cli.List) error {
+	one := s.verb.use != "list"
 	switch {
-	case s.IsValue() && s.name != "" && s.verb.use != "list":
+	case one && s.IsValue():
 		return s.PrintValue(list[0])
 	case s.IsValue():
 		return s.PrintValue(append([]T{}, list...))
-	case s.Output == cli.Name && s.name != "" && s.verb.use != "list":
+	case one && s.Output == cli.Name:
 		return s.Said("%s/%s", table.Kind, s.name)
 	}
 	return s.Print(table)
+}
+
+// text is the text at p, if any.
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
 }

@@ -1,7 +1,6 @@
 package azure
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,7 +52,7 @@ func runVerbs() []verb {
 }
 
 func createRun(ctx context.Context, s *session) error {
-	strategy, err := s.stagesOfRun()
+	strategy, err := s.stages()
 	if err != nil {
 		return err
 	}
@@ -101,19 +100,15 @@ func createRun(ctx context.Context, s *session) error {
 func (s *session) resolve(ctx context.Context, strategy stages.Strategy) (upgrade.Target, error) {
 	t := upgrade.Target{Type: upgrade.Type(s.text("upgrade-type")), KubernetesVersion: s.text("kubernetes-version")}
 	t.NodeImages = upgrade.NodeImages{Selection: upgrade.Selection(s.text("node-image-selection")), Versions: s.list("node-images")}
-	var problems []error
-	for _, problem := range t.Validate(nil) {
-		problems = append(problems, problem)
-	}
-	if err := errors.Join(problems...); err != nil {
-		return t, cli.UsageError{Err: err}
-	}
-	if len(s.record.Members) == 0 {
-		return t, fmt.Errorf("fleet %s has no members: begin with member create", s.fleet)
+	if wrong := t.Validate(nil).ToAggregate(); wrong != nil {
+		return t, cli.UsageError{Err: errors.Join(wrong.Errors()...)}
 	}
 	var members []placement.Cluster
 	for c := range s.clusters.Clusters(ctx) {
 		members = append(members, c)
+	}
+	if len(members) == 0 {
+		return t, fmt.Errorf("fleet %s has no members: begin with member create", s.fleet)
 	}
 	p, err := stages.NewPlan(strategy, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, members)
 	if err != nil {
@@ -149,18 +144,19 @@ func (s *session) updateRun(st fleet.Status, events []stages.Event, target upgra
 }
 
 // get reads a run, and returns it as az shows it too.
-func (s *session) get(ctx context.Context, name string) (fleet.Status, azure.UpdateRun, error) {
-	st, history, err := s.Progress(ctx, name, 0)
-	if s.isGone(err) && s.reopen(ctx) == nil {
+func (s *session) get(ctx context.Context, name string) (st fleet.Status, u azure.UpdateRun, err error) {
+	err = s.again(ctx, func() error {
+		var history fleet.History
 		st, history, err = s.Progress(ctx, name, 0)
-	}
+		if err == nil {
+			u = s.updateRun(st, history.Events, s.record.Targets[name])
+		}
+		return err
+	})
 	if errors.Is(err, backend.ErrNotFound) {
 		err = missing("update run", name)
 	}
-	if err != nil {
-		return st, azure.UpdateRun{}, err
-	}
-	return st, s.updateRun(st, history.Events, s.record.Targets[name]), nil
+	return st, u, err
 }
 
 func showRun(ctx context.Context, s *session) error {
@@ -212,53 +208,11 @@ func deleteRun(ctx context.Context, s *session) error {
 	}
 }
 
-// part is a line of the table of a run: the run itself, a stage, a group, a member, a gate or a wait.
-type part struct {
-	stage, group, member, state, why string
-	// gate is one that the run has come to, and timing its side.
-	gate   *azure.GateStatus
-	timing string
-}
-
-// parts returns the lines of the table of a run.
-func parts(u azure.UpdateRun) (out []part) {
-	add := func(stage, group, member string, st azure.UpdateStatus, why string) {
-		if st.Error != nil {
-			why = cmp.Or(why, st.Error.Message)
-		}
-		out = append(out, part{stage: stage, group: group, member: member, state: st.State, why: why})
-	}
-	gates := func(stage, group, timing string, list []azure.GateStatus) {
-		for i := range list {
-			add(stage, group, "", list[i].Status, strings.TrimSpace(list[i].Type+" "+text(list[i].DisplayName)))
-			out[len(out)-1].gate, out[len(out)-1].timing = &list[i], timing
-		}
-	}
-	add("-", "", "", u.Status.Status, "")
-	for _, st := range u.Status.Stages {
-		add(st.Name, "", "", st.Status, "")
-		gates(st.Name, "", "Before", st.BeforeGates)
-		for _, g := range st.Groups {
-			add(st.Name, g.Name, "", g.Status, "")
-			gates(st.Name, g.Name, "Before", g.BeforeGates)
-			for _, m := range g.Members {
-				add(st.Name, g.Name, m.Name, m.Status, text(m.Message))
-			}
-			gates(st.Name, g.Name, "After", g.AfterGates)
-		}
-		gates(st.Name, "", "After", st.AfterGates)
-		if st.Wait != nil {
-			add(st.Name, "", "", st.Wait.Status, fmt.Sprintf("wait of %s", time.Duration(st.Wait.Duration)*time.Second))
-		}
-	}
-	return out
-}
-
-// printRun shows a run.
+// printRun shows a run, with a line for itself, each stage, gate, group, member and wait.
 func (s *session) printRun(u azure.UpdateRun) error {
 	table := &cli.List{Kind: "updaterun", Columns: []string{"Stage", "Group", "Member", "State", "Why"}, Narrow: 5}
-	for _, p := range parts(u) {
-		table.Add(p.stage, nil, p.group, p.member, p.state, p.why)
+	for p := range u.Parts {
+		table.Add(p.Stage, nil, p.Group, p.Member, p.Status.State, p.Reason)
 	}
 	return show(s, []azure.UpdateRun{u}, table)
 }
@@ -270,61 +224,34 @@ func gateVerbs() []verb {
 	}
 }
 
-// gate is a gate that a run has come to, as it is shown.
-type gate struct {
-	Name        string  `json:"name"`
-	DisplayName *string `json:"displayName,omitempty"`
-	Type        string  `json:"gateType"`
-	State       string  `json:"state"`
-	Run         string  `json:"updateRun"`
-	Stage       string  `json:"stage"`
-	Group       string  `json:"group,omitempty"`
-	Timing      string  `json:"timing"`
-}
-
-func (s *session) gates(ctx context.Context) ([]gate, error) {
-	_, u, err := s.get(ctx, s.name)
-	out := []gate{}
-	for _, p := range parts(u) {
-		if p.gate != nil && p.gate.GateID != nil {
-			out = append(out, gate{*p.gate.GateID, p.gate.DisplayName, p.gate.Type, p.state, s.name, p.stage, p.group, p.timing})
-		}
-	}
-	return out, err
-}
-
 func listGates(ctx context.Context, s *session) error {
-	gates, err := s.gates(ctx)
+	_, u, err := s.get(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	table := &cli.List{Kind: "gate", Columns: []string{"Gate", "Type", "State", "Stage", "Group", "Timing"}, Narrow: 6}
+	gates := azure.FleetGates(u)
 	for _, g := range gates {
-		table.Add(g.Name, g, g.Type, g.State, g.Stage, g.Group, g.Timing)
+		in := g.Target.Run
+		table.Add(g.Name, nil, g.Type, g.State, in.Stage, text(in.Group), in.Timing)
 	}
 	return show(s, gates, table)
 }
 
 func updateGate(ctx context.Context, s *session) error {
-	gates, err := s.gates(ctx)
+	_, u, err := s.get(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	name := s.text("gate-name")
-	i := slices.IndexFunc(gates, func(g gate) bool { return g.Name == name && g.State == string(stages.Pending) })
-	if i < 0 {
-		return fmt.Errorf("update run %s has no gate %s that is Pending: gate list shows which there are", s.name, name)
+	for _, g := range azure.FleetGates(u) {
+		switch {
+		case g.Name != name || g.State != string(stages.Pending):
+		case g.Type == string(stages.ScheduledStart):
+			return s.send(ctx, stages.Command{Verb: stages.CompleteGate, Name: name})
+		default:
+			return s.send(ctx, stages.Command{Verb: stages.Decide, Name: name})
+		}
 	}
-	if gates[i].Type == string(stages.ScheduledStart) {
-		return s.send(ctx, stages.Command{Verb: stages.CompleteGate, Name: name})
-	}
-	all, err := s.news(ctx, nil)
-	if err != nil {
-		return err
-	}
-	answer := fleet.Answer{ID: newID(), Request: name, Verdict: approval.Approve}
-	if err := s.Decide(ctx, s.name, answer); err != nil {
-		return err
-	}
-	return s.carriedOut(ctx, all, []string{answer.ID}, stages.Command{Verb: stages.Decide, Name: name})
+	return fmt.Errorf("update run %s has no gate %s that is Pending: gate list shows which there are", s.name, name)
 }
