@@ -2,16 +2,13 @@
 // groups, with the commands and the flags of Azure's tutorial. With -o json they show what az shows. The word fleet
 // may stand first, so that az fleet becomes slipway fleet.
 //
-// What is not Azure's: everything is kept in the file that --store names, FLEET.db where it is not set, which begins
-// with the first member or strategy of the fleet. The verbs ask as the user of the machine unless --as names another
-// identity. A member is a simulated cluster with one node pool: each of the two steps of its upgrade, the control plane
-// and the nodes, takes as long as --takes says, and the next --fail steps fail. The regions eastus, westeurope and
-// southeastasia offer different node images, any other one the oldest of those.
+// What is not Azure's: everything is kept in the file that --store names, FLEET.db where it is not set, and in one beside
+// it. The verbs ask as the user of the machine unless --as names another identity. A member is a simulated cluster: each
+// of the two steps of its upgrade takes as long as --takes says, and the next --fail steps fail.
 //
-// updaterun create makes the plan and starts nothing; --preview only shows it, and when the run would end, and --speed
-// N makes the waits after stages N times shorter, rounded up to seconds. updaterun start drives all runs of the fleet
-// that were started, one after the other, until they end or wait for people only, and says what happens, and what the
-// run waits for until when, as it happens. Interrupted or killed, the next start goes on where it was.
+// updaterun create starts nothing; --preview only shows the plan, and --speed N makes the waits after stages N times
+// shorter. updaterun start drives all runs of the fleet that were started until they end or wait for people only, and
+// says what happens and what they wait for. Interrupted or killed, the next start goes on where it was.
 package azure
 
 import (

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
 	"github.com/slipway-dev/slipway/formats/azure"
+	"github.com/slipway-dev/slipway/internal/versioned"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -78,25 +79,21 @@ func (s *session) load(makes bool) error {
 	s.record = &record{
 		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet,
 		Members: map[string]azure.FleetMember{}, Strategies: map[string]azure.FleetUpdateStrategy{}, Targets: map[string]upgrade.Target{},
-		Simulated: embedded.State{Regions: map[string]*embedded.Region{}, Clusters: map[string]*embedded.Cluster{}},
 	}
 	text, err := os.ReadFile(s.path + recordSuffix)
 	switch {
 	case err == nil:
-		err = json.Unmarshal(text, s.record)
+		err = versioned.Decode("the fleet of "+s.path, recordFormat, text, s.record)
 	case makes && errors.Is(err, fs.ErrNotExist):
 		err = nil
 	}
-	switch r := s.record; {
-	case err != nil:
-		return fmt.Errorf("the fleet of %s: %w", s.path, err)
-	case r.Format != recordFormat:
-		return fmt.Errorf("the fleet of %s: it has format %d, and this program knows %d", s.path, r.Format, recordFormat)
-	case r.ResourceGroup != s.group || r.Fleet != s.fleet:
-		return fmt.Errorf("%s has the fleet %s of the resource group %s: name another file with --store", s.path, r.Fleet, r.ResourceGroup)
+	if r := s.record; err == nil && (r.ResourceGroup != s.group || r.Fleet != s.fleet) {
+		err = fmt.Errorf("%s has the fleet %s of the resource group %s: name another file with --store", s.path, r.Fleet, r.ResourceGroup)
 	}
-	s.clusters = &provider{Provider: embedded.New(s.record.Simulated, nil), record: s.record, path: s.path}
-	return nil
+	if err == nil {
+		s.clusters = &provider{Provider: embedded.New(s.record.Simulated, nil), record: s.record, path: s.path}
+	}
+	return err
 }
 
 // provider lists and upgrades the members, and keeps how they are.
@@ -147,25 +144,6 @@ func (p *provider) Clusters(context.Context) iter.Seq2[placement.Cluster, error]
 	}
 }
 
-const (
-	// family is the kind of all nodes, and firstNode what the nodes of a new member were made from.
-	family    = "AKSUbuntu-2204gen2containerd"
-	firstNode = family + "-202408.12.0"
-)
-
-// images are what a region offers, newest first. It takes a while until a new image is everywhere.
-func images(region string) []string {
-	all := []string{family + "-202410.15.0", family + "-202409.30.0", family + "-202409.09.0"}
-	switch region {
-	case "eastus":
-		return all
-	case "westeurope", "southeastasia":
-		return all[1:]
-	default:
-		return all[2:]
-	}
-}
-
 func memberVerbs() []verb {
 	return append([]verb{
 		{
@@ -188,13 +166,10 @@ func createMember(ctx context.Context, s *session) error {
 	if err = errors.Join(wrong, err); err != nil {
 		return err
 	}
-	id, region, version := s.text("member-cluster-id"), s.text("region"), s.text("from-version")
+	id := s.text("member-cluster-id")
 	s.clusters.Edit(func(w *embedded.State) {
-		w.Regions[region] = &embedded.Region{Images: map[string][]string{family: images(region)}}
-		w.Clusters[s.name] = &embedded.Cluster{
-			UID: id, Region: region, ControlPlane: version, Takes: takes, Fail: fail,
-			Pools: []upgrade.Pool{{Name: "nodepool1", Version: version, Image: firstNode, Family: family}},
-		}
+		c := w.AddSample(s.name, s.text("region"), s.text("from-version"))
+		c.UID, c.Takes, c.Fail = id, takes, fail
 	})
 	s.record.Members[s.name] = azure.FleetMember{Name: s.name, ClusterResourceID: id, ResourceGroup: s.group}
 	return updateMember(ctx, s)
@@ -239,10 +214,9 @@ type simulated struct {
 // printMembers shows members with how their clusters are now.
 func printMembers(s *session, list ...azure.FleetMember) error {
 	table := &cli.List{Kind: "member", Columns: []string{"Name", "Group", "Region", "Version", "Nodes", "Operation"}, Narrow: 6}
-	clusters := embedded.New(s.record.Simulated, nil)
 	var shown []shownMember
 	for _, m := range list {
-		c, there := clusters.Cluster(m.Name)
+		c, there := s.clusters.Cluster(m.Name)
 		if !there || len(c.Pools) == 0 {
 			return fmt.Errorf("the fleet of %s: there is no simulated cluster %s", s.path, m.Name)
 		}
@@ -251,7 +225,7 @@ func printMembers(s *session, list ...azure.FleetMember) error {
 			is.Operation = c.Operation.State
 		}
 		shown = append(shown, shownMember{m, is})
-		nodes := c.Pools[0].Version + " " + strings.TrimPrefix(c.Pools[0].Image, family+"-")
+		nodes := c.Pools[0].Version + " " + strings.TrimPrefix(c.Pools[0].Image, embedded.SampleFamily+"-")
 		table.Add(m.Name, nil, text(m.Group), c.Region, c.ControlPlane, nodes, is.Operation)
 	}
 	return show(s, shown, table)
