@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // describers is how many clusters are described at the same time.
@@ -38,6 +39,29 @@ func Resolve(ctx context.Context, p Provider, clusters []placement.Cluster, t Ta
 	}
 	t.NodeImages.Versions = images
 	return t, nil
+}
+
+// ResolveFor is [Resolve] for those clusters of an inventory that the stages of a
+// strategy pick: a run by the strategy upgrades those.
+func ResolveFor(ctx context.Context, p Provider, inventory backend.Inventory, s stages.Strategy, t Target) (Target, error) {
+	var all, picked []placement.Cluster
+	for c, err := range inventory.Clusters(ctx) {
+		if err != nil {
+			return t, err
+		}
+		all = append(all, c)
+	}
+	// Which clusters are picked does not depend on what they are brought to.
+	plan, err := stages.NewPlan(s, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, all)
+	if err != nil {
+		return t, err
+	}
+	for _, c := range all {
+		if _, is := plan.Position(c.Name); is {
+			picked = append(picked, c)
+		}
+	}
+	return Resolve(ctx, p, picked, t)
 }
 
 // description is what became of describing a cluster.

@@ -3,14 +3,18 @@ package upgrade_test
 import (
 	"context"
 	"errors"
+	"iter"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // shelf is a provider that describes clusters of a map, and begins nothing.
@@ -127,5 +131,38 @@ func TestConsistentIsAnErrorWhereItCannotBeResolved(t *testing.T) {
 	s := shelf{"a": offers("west", common)}
 	if _, err := upgrade.Resolve(ended, s, s.clusters(), consistent()); !errors.Is(err, context.Canceled) {
 		t.Errorf("after its context ended: %v", err)
+	}
+}
+
+// A cluster that no stage picks has no say in what is common to the others.
+func TestResolveForAsksTheClustersThatStagesPick(t *testing.T) {
+	s := shelf{
+		"a": offers("west", map[string][]string{"linux": {"l3", "l2"}}),
+		"b": offers("east", map[string][]string{"linux": {"l1"}}),
+	}
+	all := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+		return func(yield func(placement.Cluster, error) bool) {
+			for _, name := range []string{"a", "b"} {
+				if !yield(placement.Cluster{Name: name, Labels: map[string]string{"name": name}}, nil) {
+					return
+				}
+			}
+		}
+	})
+	only := &metav1.LabelSelector{MatchLabels: map[string]string{"name": "a"}}
+	picks := stages.Strategy{Stages: []stages.Stage{{Name: "one", Selector: only}}, Unassigned: stages.UnassignedExclude}
+	got, err := upgrade.ResolveFor(t.Context(), s, all, picks, consistent())
+	if err != nil || !slices.Equal(got.NodeImages.Versions, []string{"l3"}) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	broken := errors.New("broken")
+	none := backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+		return func(yield func(placement.Cluster, error) bool) { yield(placement.Cluster{}, broken) }
+	})
+	if _, err := upgrade.ResolveFor(t.Context(), s, none, picks, consistent()); !errors.Is(err, broken) {
+		t.Errorf("an inventory that cannot be read: %v", err)
+	}
+	if _, err := upgrade.ResolveFor(t.Context(), s, all, stages.Strategy{}, consistent()); err == nil {
+		t.Error("a strategy without stages is no error")
 	}
 }

@@ -6,6 +6,8 @@
 //	managedClusterUpdate             upgrade.Target: ReadUpdate, UpdateOf, WriteUpdate
 //	targets of a skip                stages.Command: SkipOf
 //	an update run with its status    UpdateRun, which NewUpdateRun makes
+//	the gates of an update run       FleetGate, which FleetGates makes
+//	a member, a stored strategy      FleetMember, FleetUpdateStrategy
 //
 // The names of fields and their shapes are those of Azure's REST API, version
 // 2026-05-01-preview and the documentation of maxAllowedFailures; what the az

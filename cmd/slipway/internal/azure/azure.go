@@ -2,19 +2,17 @@
 // groups, with the commands and the flags of Azure's tutorial. With -o json they show what az shows. The word fleet
 // may stand first, so that az fleet becomes slipway fleet.
 //
-// What is not Azure's: everything is kept in the file that --store names, FLEET.db where it is not set, which begins
-// with the first member or strategy of the fleet. The verbs ask as the user of the machine unless --as names another
-// identity. A member is a simulated cluster with one node pool: each of the two steps of its upgrade, the control plane
-// and the nodes, takes as long as --takes says, and the next --fail steps fail. The regions eastus, westeurope and
-// southeastasia offer different node images, any other one the oldest of those.
+// What is not Azure's: everything is kept in the file that --store names, FLEET.db where it is not set, and in one beside
+// it. The verbs ask as the user of the machine unless --as names another identity. A member is a simulated cluster: each
+// of the two steps of its upgrade takes as long as --takes says, and the next --fail steps fail.
 //
-// updaterun create makes the plan and starts nothing; --preview only shows it, and when the run would end, and --speed
-// N makes the waits after stages N times shorter, rounded up to seconds. updaterun start drives all runs of the fleet
-// that were started, one after the other, until they end or wait for people only, and says what happens, and what the
-// run waits for until when, as it happens. Interrupted or killed, the next start goes on where it was.
+// updaterun create starts nothing; --preview only shows the plan, and --speed N makes the waits after stages N times
+// shorter. updaterun start drives all runs of the fleet that were started until they end or wait for people only, and
+// says what happens and what they wait for. Interrupted or killed, the next start goes on where it was.
 package azure
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -127,9 +125,7 @@ func (v verb) command(o *cli.Options) *cobra.Command {
 			return err
 		}
 		s.group, s.fleet, s.name = s.text("resource-group"), s.text("fleet-name"), s.text("name")
-		if s.path = s.text("store"); s.path == "" {
-			s.path = s.fleet + ".db"
-		}
+		s.path = cmp.Or(s.text("store"), s.fleet+".db")
 		ctx := cmd.Context()
 		if o.Timeout > 0 {
 			var end context.CancelFunc
@@ -152,8 +148,8 @@ type session struct {
 	flags *pflag.FlagSet
 	// group, fleet and name are values of flags, and path is the file of the store.
 	group, fleet, name, path string
-	// The target is the engine of the process that has the store. Where it is not live, that is this one: config is of
-	// the engines here, and clusters are the members.
+	// The target is the engine of the process that has the store. Where it is not live, that is this one, which config
+	// is of; clusters are the members.
 	*target.Target
 	config   fleet.Config
 	clusters *provider
@@ -247,13 +243,22 @@ func recordVerbs[T any](what string, of func(*record) map[string]T, rows func(*s
 
 // show shows values as az does, a list of them or the one that is named, or the table of them.
 func show[T any](s *session, list []T, table *cli.List) error {
+	one := s.verb.use != "list"
 	switch {
-	case s.IsValue() && s.name != "" && s.verb.use != "list":
+	case one && s.IsValue():
 		return s.PrintValue(list[0])
 	case s.IsValue():
 		return s.PrintValue(append([]T{}, list...))
-	case s.Output == cli.Name && s.name != "" && s.verb.use != "list":
+	case one && s.Output == cli.Name:
 		return s.Said("%s/%s", table.Kind, s.name)
 	}
 	return s.Print(table)
+}
+
+// text is the text at p, if any.
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
 }

@@ -36,6 +36,8 @@ type Options struct {
 	Server, TokenFile string
 	// Connect completes the configuration of an engine by how clusters are reached; nil means by Clusters and Source.
 	Connect func(*fleet.Config) error
+	// Create makes the file of the store where it is missing.
+	Create bool
 	// Hub returns the API of the hub that other flags name, and what ends it. It is used where neither a store nor a
 	// server is named; nil where there is no such way.
 	Hub func(context.Context) (http.Handler, func() error, error)
@@ -57,8 +59,10 @@ type Target struct {
 	// while the command has it open: what is asked of runs is recorded.
 	Live bool
 	// Hub reports whether it is a hub, where strategies are objects that are named.
-	Hub   bool
-	Close func() error
+	Hub bool
+	// Engine is the one that was made on a file, nil elsewhere. A verb may run it.
+	Engine *fleet.Engine
+	Close  func() error
 }
 
 // Open reaches the target; a store that is only read is opened so.
@@ -133,7 +137,7 @@ const (
 
 // openStore reaches the program that holds the file of the store, or makes an engine on it, which does not run.
 func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error) {
-	if _, err := os.Stat(o.Store); err != nil {
+	if _, err := os.Stat(o.Store); err != nil && !(o.Create && errors.Is(err, fs.ErrNotExist)) {
 		return nil, fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
 	}
 	for late := time.Now().Add(busy); ; {
@@ -171,7 +175,11 @@ func (o *Options) onStore(store *bolt.Store) (*Target, error) {
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
-	return o.inProcess(h, false, store.Close)
+	t, err := o.inProcess(h, false, store.Close)
+	if err == nil {
+		t.Engine = e
+	}
+	return t, err
 }
 
 // Engine returns an engine on a store.
