@@ -118,9 +118,9 @@ func (o *options) describeRun(ctx context.Context, g *getter, name string) error
 	if err := o.Fields(fields); err != nil {
 		return err
 	}
-	events := newEvents()
+	events := cli.NewEvents()
 	for _, ev := range h.Events[max(0, len(h.Events)-lastEvents):] {
-		addEvent(events, ev)
+		events.AddEvent(ev)
 	}
 	return o.sections([]string{"Stages", "Waits for", "Events"}, stagesOf(&s), awaited(stages.Waiting(s.Plan, r)), events)
 }
