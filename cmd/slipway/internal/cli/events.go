@@ -11,3 +11,12 @@ func NewEvents() *List {
 func (l *List) AddEvent(ev stages.Event) {
 	l.Add(Cell(ev.Time), ev, ev.Type, ev.Run, ev.Stage, ev.Cluster, ev.By, ev.Message)
 }
+
+// NewAwaited returns a list of what a run or a cluster waits for.
+func NewAwaited(all []stages.Awaited) *List {
+	l := &List{Kind: "cause", Columns: []string{"Waits for", "Name", "Until", "Why"}, Narrow: 4}
+	for _, w := range all {
+		l.Add(string(w.Kind), w, w.Name, w.Until, w.Message)
+	}
+	return l
+}

@@ -3,8 +3,6 @@ package drift
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -21,22 +19,21 @@ type results struct {
 	unmatched int
 }
 
-// objects are those of a file. All of them are in places, with where they are.
-type (
-	objects []*unstructured.Unstructured
-	places  map[*unstructured.Unstructured]manifest.Place
-)
+type objects []*unstructured.Unstructured
+
+// places are where the objects of all files are.
+type places map[*unstructured.Unstructured]manifest.Place
 
 // compare reads the files and compares what is in them. The error is all that is wrong with any of them. A member
 // without objects is an answer, with a warning; nothing to compare it with is a mistake.
 func (f *files) compare(o *cli.Options) (results, error) {
 	at := places{}
-	hub, hubErr := at.read(f.hub, o.In)
-	member, memberErr := at.read(f.member, o.In)
+	hub, hubErr := at.read(o, f.hub)
+	member, memberErr := at.read(o, f.member)
 	var definitions objects
 	var definitionsErr error
 	if f.crd != "" {
-		definitions, definitionsErr = at.read(f.crd, o.In)
+		definitions, definitionsErr = at.read(o, f.crd)
 	}
 	if errors.Is(memberErr, errNoObject) {
 		o.Warn("%v", memberErr)
@@ -61,24 +58,21 @@ func (f *files) compare(o *cli.Options) (results, error) {
 // errNoObject is that of a file without objects.
 var errNoObject = errors.New("holds no object")
 
-func (at places) read(file string, in io.Reader) (objects, error) {
-	name := "standard input"
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer f.Close()
-		in, name = f, file
+// read reads the objects of a file, and notes their places.
+func (at places) read(o *cli.Options, file string) (objects, error) {
+	in, name, err := o.Open(file)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close()
 	all, err := manifest.Read(in, name)
 	if err == nil && len(all) == 0 {
 		err = fmt.Errorf("%s %w", name, errNoObject)
 	}
 	var out objects
-	for _, o := range all {
-		at[o.Unstructured] = o.Place
-		out = append(out, o.Unstructured)
+	for _, one := range all {
+		at[one.Unstructured] = one.Place
+		out = append(out, one.Unstructured)
 	}
 	return out, err
 }

@@ -3,9 +3,9 @@
 // # Output
 //
 // A timeline and an SVG are the picture that package stages/timeline draws of the run. Text has the events, as
-// slipway history shows those of a run, then the end of the run, how many clusters were in flight at most
-// in each stage and group, and which gates held the run; and the same of the run that takes it back. A gate is said
-// to have decided when no other one of its side held the run longer. Warnings are on the other stream.
+// slipway history shows those of a run, then the end of the run, which clusters did not complete, how many were in
+// flight at most in each stage and group, and which gates held the run; and the same of the run that takes it back. A
+// gate is said to have decided when no other one of its side held the run longer. Warnings are on the other stream.
 //
 // With -o json every line is one JSON object. Those of events have at, the time since the start of the run,
 // type, one of those of [stages.EventType], stage, group and cluster, which may be "", and after them what
@@ -29,7 +29,6 @@ import (
 	"bufio"
 	"cmp"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -55,7 +54,12 @@ func New(o *cli.Options) *cobra.Command {
 			if !slices.Contains([]string{"text", cli.JSON, "timeline", "svg"}, output) {
 				return cli.Usagef("-o %s: want text, json, timeline or svg", output)
 			}
-			s, err := read(args[0], o.In)
+			in, name, err := o.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			s, err := scenario.Read(in, name)
 			if err != nil {
 				return err
 			}
@@ -98,16 +102,4 @@ func show(o *cli.Options, out io.Writer, output string, s *scenario.Scenario) er
 	tables.Out, tables.Output = out, cli.Table
 	showText(&tables, events, &end)
 	return nil
-}
-
-func read(file string, in io.Reader) (scenario.Scenario, error) {
-	if file == "-" {
-		return scenario.Read(in, "standard input")
-	}
-	f, err := os.Open(file)
-	if err != nil {
-		return scenario.Scenario{}, err
-	}
-	defer f.Close()
-	return scenario.Read(f, file)
 }

@@ -3,18 +3,12 @@ package simulate
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
-
-// mostNames is how many names text lists of a kind.
-const mostNames = 20
 
 // showText shows a simulation to people: its events, then what each run came to. The output keeps its first error.
 func showText(o *cli.Options, events []simulate.Event, end *simulate.End) {
@@ -39,7 +33,7 @@ func showText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 		}
 		_ = o.Section(fmt.Sprintf("%s takes back what %s brought", simulate.BackName, back.Plan.Rollback.Run), goes)
 		for _, k := range back.Plan.Rollback.Kept {
-			say(o, "stays: %s, %s", names(k.Clusters), k.Reason)
+			say(o, "clusters that stay as they are: %d, %s", k.Count, k.Reason)
 		}
 		outcome(o, simulate.BackName, &back.End)
 	}
@@ -63,20 +57,15 @@ func outcome(o *cli.Options, run string, e *simulate.End) {
 	if e.Message != "" {
 		how += ": " + e.Message
 	}
-	say(o, "\n%s. Clusters: %d, in flight at most: %d.", how, len(e.Clusters), e.Peak)
-	for _, w := range e.Waiting[:min(len(e.Waiting), mostNames)] {
-		say(o, "waits for %s %s %s", strings.ToLower(string(w.Kind)), w.Name, w.Message)
-	}
-	if more := len(e.Waiting) - mostNames; more > 0 {
-		say(o, "waits for %d more", more)
-	}
-	by := map[stages.State][]string{}
+	others := table("Cluster", "Stage", "Group", "State")
 	for _, c := range e.Clusters {
-		by[c.State] = append(by[c.State], c.Name)
+		if c.State != stages.Completed {
+			others.Add(c.Name, nil, c.Stage, c.Group, c.State)
+		}
 	}
-	for _, state := range slices.Sorted(maps.Keys(by)) {
-		say(o, "%s: %d, %s", state, len(by[state]), names(by[state]))
-	}
+	say(o, "\n%s. Clusters: %d, Completed: %d, in flight at most: %d.", how, len(e.Clusters), len(e.Clusters)-others.Len(), e.Peak)
+	_ = o.Section("Waits for", cli.NewAwaited(e.Waiting))
+	_ = o.Section("Clusters that are not Completed", others)
 	levels := table("Stage", "Group", "State", "From", "To", "Peak", "Limit")
 	for _, st := range e.Stages {
 		levels.Add(st.Name, nil, "", st.State, since(st.Started), since(st.Ended), st.Peak, limit(st.Limit))
@@ -90,15 +79,6 @@ func outcome(o *cli.Options, run string, e *simulate.End) {
 		gates.Add(g.Stage, nil, g.Group, fmt.Sprint(g.When, " ", g.Type), g.State, g.Opened, g.Held, g.By, g.Decided)
 	}
 	_ = o.Section("Gates", gates)
-}
-
-// names are the first of all.
-func names(all []string) string {
-	first := strings.Join(all[:min(len(all), mostNames)], " ")
-	if more := len(all) - mostNames; more > 0 {
-		first += fmt.Sprintf(" and %d more", more)
-	}
-	return first
 }
 
 // since is when something happened, empty where it did not.
