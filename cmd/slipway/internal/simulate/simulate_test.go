@@ -205,6 +205,27 @@ func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
 	}
 }
 
+// Text names what a run waits for that has not ended, and clusters that a rollback leaves as they are, or why there is
+// no rollback.
+func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
+	const left = "profile: Workflow\nstrategy: {stages: [{name: prod, labelSelector: {}}]}\nrollback: {causes: [BudgetExceeded], newClusters: Leave}\nattempts: 1\ntake: 4m\n" +
+		"faults: [{cluster: b, fail: always}]\nclusters: [{name: a, new: true}, "
+	for text, want := range map[string][]string{
+		"clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}, beforeStageTasks: [{type: Approval}]}]}\n": {
+			"The run is Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more", "Before Approval   Pending",
+		},
+		left + "{name: b, had: v3}]\n":  {"\nb         prod    -       v3\n", "clusters that stay as they are: 1, the cluster had nothing before", "run-rollback is Completed at 12m0s."},
+		left + "{name: b, new: true}]\n": {"It is not taken back: every cluster stays as it is: 2 because"},
+	} {
+		got := call(t, text, "-")
+		for _, line := range want {
+			if got.Code != cli.ExitDone || !strings.Contains(got.Out, line) {
+				t.Errorf("exit %d, no %q in\n%s%s", got.Code, line, got.Out, got.Err)
+			}
+		}
+	}
+}
+
 func TestAScenarioWithErrorsGetsEveryErrorAndNoOutput(t *testing.T) {
 	got := call(t, "profile: Stages\nclusters: [{name: a}, {name: a}]\ntake: x\n", "-o", "json", "-")
 	want := []string{
