@@ -214,7 +214,7 @@ func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
 		"clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}, beforeStageTasks: [{type: Approval}]}]}\n": {
 			"The run is Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more", "Before Approval   Pending",
 		},
-		left + "{name: b, had: v3}]\n":  {"\nb         prod    -       v3\n", "clusters that stay as they are: 1, the cluster had nothing before", "run-rollback is Completed at 12m0s."},
+		left + "{name: b, had: v3}]\n":   {"\nb         prod    -       v3\n", "clusters that stay as they are: 1, the cluster had nothing before", "run-rollback is Completed at 12m0s."},
 		left + "{name: b, new: true}]\n": {"It is not taken back: every cluster stays as it is: 2 because"},
 	} {
 		got := call(t, text, "-")
