@@ -118,11 +118,11 @@ func (o *options) describeRun(ctx context.Context, g *getter, name string) error
 	if err := o.Fields(fields); err != nil {
 		return err
 	}
-	events := newEvents()
+	events := cli.NewEvents()
 	for _, ev := range h.Events[max(0, len(h.Events)-lastEvents):] {
-		addEvent(events, ev)
+		events.AddEvent(ev)
 	}
-	return o.sections([]string{"Stages", "Waits for", "Events"}, stagesOf(&s), awaited(stages.Waiting(s.Plan, r)), events)
+	return o.sections([]string{"Stages", "Waits for", "Events"}, stagesOf(&s), cli.NewAwaited(stages.Waiting(s.Plan, r)), events)
 }
 
 // describeRunObject shows of a run of a hub what its object and those of its requests show.
@@ -182,14 +182,6 @@ func decisions(r approval.Request) *cli.List {
 	l := &cli.List{Kind: "decision", Columns: []string{"By", "Verdict", "At", "Comment"}, Narrow: 4}
 	for _, d := range r.Decisions {
 		l.Add(d.By.Name, d, d.Verdict, d.At, d.Comment)
-	}
-	return l
-}
-
-func awaited(all []stages.Awaited) *cli.List {
-	l := &cli.List{Kind: "cause", Columns: []string{"Waits for", "Name", "Until", "Why"}, Narrow: 4}
-	for _, w := range all {
-		l.Add(string(w.Kind), w, w.Name, w.Until, w.Message)
 	}
 	return l
 }

@@ -12,16 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
-	"github.com/slipway-dev/slipway/stages"
 )
-
-func newEvents() *cli.List {
-	return &cli.List{Kind: "event", Columns: []string{"Time", "Type", "Run", "Stage", "Cluster", "By", "Message"}, Narrow: 7}
-}
-
-func addEvent(l *cli.List, ev stages.Event) {
-	l.Add(cli.Cell(ev.Time), ev, ev.Type, ev.Run, ev.Stage, ev.Cluster, ev.By, ev.Message)
-}
 
 // newHistory shows events as they are stored, one for each line.
 func newHistory(o *options) *cobra.Command {
@@ -47,9 +38,9 @@ func newHistory(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			l := newEvents()
+			l := cli.NewEvents()
 			for _, ev := range h.Events {
-				addEvent(l, ev)
+				l.AddEvent(ev)
 			}
 			if err := o.Print(l); err != nil || !follow {
 				return err
@@ -72,8 +63,8 @@ func (o *options) follow(ctx context.Context, f *httpapi.Follower) error {
 		if last = err; err != nil {
 			continue
 		}
-		l := newEvents()
-		addEvent(l, ev)
+		l := cli.NewEvents()
+		l.AddEvent(ev)
 		if err := s.Show(l); err != nil {
 			return err
 		}

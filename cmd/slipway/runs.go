@@ -208,7 +208,7 @@ func newExplain(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return o.Print(awaited(waiting))
+				return o.Print(cli.NewAwaited(waiting))
 			}
 			why, err := t.Explain(ctx, run, strings.TrimPrefix(args[1], "cluster/"))
 			if err != nil {
@@ -220,7 +220,7 @@ func newExplain(o *options) *cobra.Command {
 			if err := o.Said("cluster/%s: %s in stage %s: %s", why.Cluster, why.State, why.Stage, why.Reason); err != nil || len(why.Waiting) == 0 {
 				return err
 			}
-			return o.Print(awaited(why.Waiting))
+			return o.Print(cli.NewAwaited(why.Waiting))
 		}),
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -65,6 +67,15 @@ type Options struct {
 func (o *Options) Said(format string, args ...any) error {
 	_, err := fmt.Fprintf(o.Out, format+"\n", args...)
 	return err
+}
+
+// Open opens a file that a verb reads, or the standard input where it is -, and returns what stands for it in errors.
+func (o *Options) Open(file string) (io.ReadCloser, string, error) {
+	if file == "-" {
+		return io.NopCloser(o.In), "standard input", nil
+	}
+	f, err := os.Open(file)
+	return f, file, err
 }
 
 // Warn reports on the other stream.

@@ -205,3 +205,31 @@ func TestNoNamespaceIsDefault(t *testing.T) {
 		}
 	}
 }
+
+// All that is wrong with any file is reported at once, each with its file, line and document, and nothing is compared.
+func TestProblemsOfAllFilesAreReportedAtOnce(t *testing.T) {
+	args := inputs(t, configMap+"---\n"+configMap, "a\n")
+	got := call(t, "b\n", append(args, "--crd", "-", "-o", "json")...)
+	for _, want := range []string{
+		"hub.yaml:5: document 2: ConfigMap b/a is there already, in document 1 on line 1\n", "member.yaml:1: document 1: must be an object",
+		"standard input:1: document 1: must be an object",
+	} {
+		if got.Code != cli.ExitFailed || got.Out != "" || !strings.Contains(got.Err, want) {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+}
+
+// What package drift refuses is reported with the place of the object, and without what is secret in it.
+func TestAnObjectThatCannotBeComparedIsNamedWithItsPlace(t *testing.T) {
+	deep := configMap + "data: " + strings.Repeat("{a: ", 200) + "SIDE" + strings.Repeat("}", 200) + "\n"
+	got := call(t, "", inputs(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {k: 5551234}\n---\n"+deep, configMap)...)
+	for _, want := range []string{"hub.yaml:1: document 1: drift: the hub's", "hub.yaml:6: document 2: drift: the hub's"} {
+		if got.Code != cli.ExitFailed || got.Out != "" || !strings.Contains(got.Err, want) || strings.Contains(got.Err, "5551234") {
+			t.Errorf("%+v, want %s", got, want)
+		}
+	}
+	if got = call(t, "", inputs(t, configMap+"data: {a: b}\n", "---\n"+deep)...); got.Code != cli.ExitFailed || !strings.Contains(got.Err, "member.yaml:2: document 1: drift: the member's") {
+		t.Errorf("%+v", got)
+	}
+}

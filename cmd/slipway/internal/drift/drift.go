@@ -31,8 +31,8 @@
 package drift
 
 import (
+	"errors"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -79,15 +79,12 @@ func AddFiles(cmd *cobra.Command, o *cli.Options) {
 
 // run compares the files and shows what differs; the error is cli.ErrDiffers where something does.
 func (f *files) run(o *cli.Options) error {
-	if err := f.check(); err != nil {
+	if err := errors.Join(o.CheckOutput(), f.check()); err != nil {
 		return err
 	}
-	found, err := f.compare(o.In)
+	found, err := f.compare(o)
 	if err != nil {
 		return err
-	}
-	for _, w := range found.warnings {
-		o.Warn("%s", w)
 	}
 	if err := show(o, found); err != nil {
 		return err
@@ -100,32 +97,20 @@ func (f *files) run(o *cli.Options) error {
 
 // check reports what is missing on the command line or does not go together.
 func (f *files) check() error {
-	input := 0
-	for _, file := range []string{f.hub, f.member, f.crd} {
-		if file == "-" {
-			input++
-		}
-	}
+	input := slices.DeleteFunc([]string{f.hub, f.member, f.crd}, func(file string) bool { return file != "-" })
 	switch {
 	case f.hub == "":
 		return cli.Usagef("--hub is not set: it names a file with what was asked for")
 	case f.member == "":
 		return cli.Usagef("--member is not set: it names a file with what is on the member")
-	case input > 1:
+	case len(input) > 1:
 		return cli.Usagef("the standard input can be one file only")
-	}
-	f.options.Comparison = ""
-	for _, c := range []drift.Comparison{drift.Partial, drift.Full} {
-		if strings.EqualFold(f.comparison, string(c)) {
-			f.options.Comparison = c
-		}
-	}
-	if f.options.Comparison == "" {
+	case !slices.Contains([]drift.Comparison{drift.Partial, drift.Full}, drift.Comparison(f.comparison)):
 		return cli.Usagef("--comparison %q: want %s or %s", f.comparison, drift.Partial, drift.Full)
 	}
-	f.options.Ignore = nil
-	for _, pointer := range f.ignore {
-		f.options.Ignore = append(f.options.Ignore, drift.IgnoreRule{Pointers: []string{pointer}})
+	f.options.Comparison = drift.Comparison(f.comparison)
+	if len(f.ignore) > 0 {
+		f.options.Ignore = []drift.IgnoreRule{{Pointers: f.ignore}}
 	}
 	if err := f.options.Validate(); err != nil {
 		return cli.Usagef("--ignore or --secret: %w", err)
@@ -133,45 +118,31 @@ func (f *files) check() error {
 	return nil
 }
 
-// element is a report as JSON and YAML have it.
+// element is a report as JSON and YAML have it: with the keys of the object first, and always.
 type element struct {
-	Group       string             `json:"group"`
-	Version     string             `json:"version"`
-	Kind        string             `json:"kind"`
-	Namespace   string             `json:"namespace"`
-	Name        string             `json:"name"`
-	State       drift.State        `json:"state"`
-	Generation  int64              `json:"targetClusterObservedGeneration,omitempty"`
-	Differences []drift.Difference `json:"observedDiffs"`
-	Total       int                `json:"total"`
-	Truncated   bool               `json:"truncated,omitempty"`
-	Warnings    []string           `json:"warnings,omitempty"`
-	Fingerprint string             `json:"fingerprint,omitempty"`
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	drift.Report
 }
 
 // show prints what was found as -o says.
 func show(o *cli.Options, found results) error {
-	switch o.Output {
-	case cli.Table, cli.Wide:
-		return showTable(o, found)
-	case cli.Name:
-		l := &cli.List{Kind: "object"}
-		for i := range found.reports {
-			if r := &found.reports[i]; r.Drifted() {
-				l.Add(cli.Printable(r.Kind+"/"+r.Name), nil)
-			}
+	l := &cli.List{Kind: "object"}
+	all := []element{}
+	for _, r := range found.reports {
+		if r.Drifted() {
+			l.Add(cli.Printable(r.Kind+"/"+r.Name), nil)
 		}
+		all = append(all, element{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r})
+	}
+	switch {
+	case o.IsValue():
+		return o.PrintValue(all)
+	case o.Output == cli.Name:
 		return o.Print(l)
-	case cli.JSON, cli.YAML:
-	default:
-		return o.CheckOutput()
 	}
-	all := make([]element, len(found.reports))
-	for i, r := range found.reports {
-		all[i] = element(r)
-		if all[i].Differences == nil {
-			all[i].Differences = []drift.Difference{}
-		}
-	}
-	return o.PrintValue(all)
+	return showTable(o, found)
 }

@@ -1,9 +1,9 @@
 package simulate
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/slipway-dev/slipway/stages"
@@ -45,50 +45,50 @@ type eventLine struct {
 	// Run is that which takes the first one back, in its events.
 	Run string `json:"run,omitempty"`
 	// Plan is what that run does, in a line of type Rollback before its first event.
-	Plan []goesLine            `json:"plan,omitempty"`
+	Plan []plannedCluster      `json:"plan,omitempty"`
 	Kept []stages.KeptClusters `json:"kept,omitempty"`
 }
 
-// goesLine is where a cluster goes; without Revision it is cleaned.
-type goesLine struct {
+// plannedCluster is where a cluster goes; without Revision it is cleaned.
+type plannedCluster struct {
 	Stage    string `json:"stage"`
 	Group    string `json:"group,omitempty"`
 	Cluster  string `json:"cluster"`
 	Revision string `json:"revision,omitempty"`
 }
 
-// plan writes the plan of the run that takes the first one back.
-func (j *jsonLines) plan(e simulate.Event) error {
-	p := e.Back
-	l := eventLine{At: e.At.String(), Type: "Rollback", Run: simulate.BackName, Count: len(p.Clusters), Kept: p.Rollback.Kept}
-	for pos := range p.Clusters {
+// planOf returns where the clusters of a plan go, in its order.
+func planOf(p *stages.Plan) (out []plannedCluster) {
+	for pos, c := range p.Clusters {
 		stage, group := p.StageOf(pos)
-		goes := goesLine{Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name, Cluster: p.Clusters[pos].Name}
-		if r := p.Clusters[pos].Revision; r >= 0 {
-			goes.Revision = p.Revisions[r]
+		goes := plannedCluster{Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name, Cluster: c.Name}
+		if c.Revision >= 0 {
+			goes.Revision = p.Revisions[c.Revision]
 		}
-		l.Plan = append(l.Plan, goes)
+		out = append(out, goes)
 	}
-	return j.lines.Encode(l)
+	return out
 }
 
+// event writes an event; before the first one of the run that takes the first one back, also the plan of that.
 func (j *jsonLines) event(e simulate.Event) error {
-	if e.Back != nil && !j.back {
-		j.back = true
-		if err := j.plan(e); err != nil {
-			return err
-		}
-	}
 	l := eventLine{
 		At: e.At.String(), Type: e.Type, Stage: e.Stage, Group: e.Group, Cluster: e.Cluster,
 		Attempt: e.Attempt, Count: e.Count, Request: e.Request, Command: e.Command, By: e.By,
 		Unchanged: e.Unchanged, Message: e.Message,
 	}
+	if !e.Until.IsZero() {
+		l.Until = (e.At + e.Until.Sub(e.Time)).String()
+	}
 	if e.Back != nil {
 		l.Run = simulate.BackName
 	}
-	if !e.Until.IsZero() {
-		l.Until = (e.At + e.Until.Sub(e.Time)).String()
+	if e.Back != nil && !j.back {
+		j.back = true
+		plan := eventLine{At: l.At, Type: "Rollback", Run: l.Run, Count: len(e.Back.Clusters), Plan: planOf(e.Back), Kept: e.Back.Rollback.Kept}
+		if err := j.lines.Encode(plan); err != nil {
+			return err
+		}
 	}
 	return j.lines.Encode(l)
 }
@@ -99,45 +99,38 @@ type endLine struct {
 	At       string          `json:"at"`
 	Type     string          `json:"type"`
 	State    stages.State    `json:"state"`
-	Stages   pairs           `json:"stages"`
-	Clusters pairs           `json:"clusters"`
+	Stages   ordered         `json:"stages"`
+	Clusters ordered         `json:"clusters"`
 	Reason   simulate.Reason `json:"reason"`
 	Message  string          `json:"message,omitempty"`
 	Waiting  []waitLine      `json:"waiting,omitempty"`
-	Peak     peakLine        `json:"peak"`
-	Gates    []gateLine      `json:"gates,omitempty"`
+	// Peak is how many clusters were in flight at most.
+	Peak struct {
+		Run    int     `json:"run"`
+		Stages ordered `json:"stages"`
+		Groups ordered `json:"groups,omitempty"`
+	} `json:"peak"`
+	Gates []gateLine `json:"gates,omitempty"`
 	// Rollback is what the run came to that takes this one back.
 	Rollback *endLine `json:"rollback,omitempty"`
 	// Refused is why the run is not taken back, where that was asked for.
 	Refused string `json:"refused,omitempty"`
 }
 
-// waitLine is something that the run waits for.
+// waitLine is what a run waits for, with the time since the start.
 type waitLine struct {
-	Kind    stages.Await `json:"kind"`
-	Name    string       `json:"name,omitempty"`
-	Until   string       `json:"until,omitempty"`
-	Message string       `json:"message,omitempty"`
+	stages.Awaited
+	Until   string `json:"until,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
-// peakLine is how many clusters were in flight at most.
-type peakLine struct {
-	Run    int   `json:"run"`
-	Stages pairs `json:"stages"`
-	Groups pairs `json:"groups,omitempty"`
-}
-
-// gateLine is a gate that was reached.
+// gateLine is a gate that was reached, with its times as text.
 type gateLine struct {
-	Stage   string          `json:"stage"`
-	Group   string          `json:"group,omitempty"`
-	When    string          `json:"when"`
-	Type    stages.TaskType `json:"type"`
-	State   stages.State    `json:"state"`
-	Opened  string          `json:"opened"`
-	Held    string          `json:"held"`
-	By      string          `json:"by,omitempty"`
-	Decided bool            `json:"decided,omitempty"`
+	simulate.GateEnd
+	Opened  string `json:"opened"`
+	Held    string `json:"held"`
+	By      string `json:"by,omitempty"`
+	Decided bool   `json:"decided,omitempty"`
 }
 
 func (j *jsonLines) end(e *simulate.End) error {
@@ -157,58 +150,35 @@ func (j *jsonLines) outcome(e *simulate.End, kind string) endLine {
 	l := endLine{At: e.At.String(), Type: kind, State: e.State, Reason: e.Reason, Message: e.Message}
 	l.Peak.Run = e.Peak
 	for _, st := range e.Stages {
-		l.Stages = append(l.Stages, pair{st.Name, st.State})
-		l.Peak.Stages = append(l.Peak.Stages, pair{st.Name, st.Peak})
+		l.Stages.add(st.Name, st.State)
+		l.Peak.Stages.add(st.Name, st.Peak)
 		for _, g := range st.Groups {
-			l.Peak.Groups = append(l.Peak.Groups, pair{st.Name + "/" + g.Name, g.Peak})
+			l.Peak.Groups.add(st.Name+"/"+g.Name, g.Peak)
 		}
 	}
 	for _, c := range e.Clusters {
-		l.Clusters = append(l.Clusters, pair{c.Name, c.State})
+		l.Clusters.add(c.Name, c.State)
 	}
 	for _, a := range e.Waiting {
-		w := waitLine{Kind: a.Kind, Name: a.Name, Message: a.Message}
+		w := waitLine{Awaited: a, Message: a.Message}
 		if !a.Until.IsZero() {
 			w.Until = a.Until.Sub(j.start).String()
 		}
 		l.Waiting = append(l.Waiting, w)
 	}
 	for _, g := range e.Gates {
-		l.Gates = append(l.Gates, gateLine{
-			Stage: g.Stage, Group: g.Group, When: string(g.When), Type: g.Type, State: g.State,
-			Opened: g.Opened.String(), Held: g.Held.String(), By: g.By, Decided: g.Decided,
-		})
+		l.Gates = append(l.Gates, gateLine{g, g.Opened.String(), g.Held.String(), g.By, g.Decided})
 	}
 	return l
 }
 
-// pairs is an object whose keys keep their order.
-type pairs []pair
+// ordered is an object whose keys keep their order: its members as they are written.
+type ordered []string
 
-type pair struct {
-	key   string
-	value any
+func (o *ordered) add(key string, v any) {
+	text, _ := json.Marshal(map[string]any{key: v}) // a state or a number
+	*o = append(*o, string(text[1:len(text)-1]))
 }
 
-// MarshalJSON writes the pairs in their order.
-func (p pairs) MarshalJSON() ([]byte, error) {
-	var b bytes.Buffer
-	b.WriteByte('{')
-	for i, x := range p {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		for j, part := range []any{x.key, x.value} {
-			if j > 0 {
-				b.WriteByte(':')
-			}
-			text, err := json.Marshal(part)
-			if err != nil {
-				return nil, err
-			}
-			b.Write(text)
-		}
-	}
-	b.WriteByte('}')
-	return b.Bytes(), nil
-}
+// MarshalJSON writes the members in their order.
+func (o ordered) MarshalJSON() ([]byte, error) { return []byte("{" + strings.Join(o, ",") + "}"), nil }

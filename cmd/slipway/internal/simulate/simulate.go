@@ -2,9 +2,10 @@
 //
 // # Output
 //
-// A timeline and an SVG are the picture that package stages/timeline draws of the run. Text has a line for each event, then the end of the run, how many clusters were in flight at most in each
-// stage and group, and which gates held the run. A gate is said to have decided when no other one of its side
-// held the run longer. Warnings are on the other stream.
+// A timeline and an SVG are the picture that package stages/timeline draws of the run. Text has the events, as
+// slipway history shows those of a run, then the end of the run, which clusters did not complete, how many were in
+// flight at most in each stage and group, and which gates held the run; and the same of the run that takes it back. A
+// gate is said to have decided when no other one of its side held the run longer. Warnings are on the other stream.
 //
 // With -o json every line is one JSON object. Those of events have at, the time since the start of the run,
 // type, one of those of [stages.EventType], stage, group and cluster, which may be "", and after them what
@@ -28,14 +29,12 @@ import (
 	"bufio"
 	"cmp"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/formats/scenario"
-	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
@@ -55,7 +54,12 @@ func New(o *cli.Options) *cobra.Command {
 			if !slices.Contains([]string{"text", cli.JSON, "timeline", "svg"}, output) {
 				return cli.Usagef("-o %s: want text, json, timeline or svg", output)
 			}
-			s, err := read(args[0], o.In)
+			in, name, err := o.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			s, err := scenario.Read(in, name)
 			if err != nil {
 				return err
 			}
@@ -63,63 +67,39 @@ func New(o *cli.Options) *cobra.Command {
 				o.Warn("%s", cli.Printable(w))
 			}
 			out := bufio.NewWriter(o.Out) // keeps the first error
-			var v view
-			switch output {
-			case "text":
-				shown := *o
-				shown.Out, shown.Output = out, cli.Table
-				v = newText(&shown)
-			case cli.JSON:
-				v = newJSONLines(out, s.Environment.Start)
-			default:
-				v = &picture{plan: s.Plan, out: out, svg: output == "svg"}
-			}
-			end, err := simulate.Run(s.Plan, s.Environment, v.event)
-			if err == nil {
-				err = v.end(&end)
-			}
-			return cmp.Or(err, out.Flush())
+			return cmp.Or(show(o, out, output, &s), out.Flush())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text; json, an object for each event; timeline or svg, the picture of the run")
 	return cmd
 }
 
-// picture draws a simulation.
-type picture struct {
-	plan   *stages.Plan
-	events []simulate.Event
-	out    io.Writer
-	svg    bool
-}
-
-func (p *picture) event(e simulate.Event) error {
-	p.events = append(p.events, e)
-	return nil
-}
-
-func (p *picture) end(*simulate.End) error {
-	t := timeline.Simulated(p.plan, p.events, timeline.Options{})
-	if p.svg {
-		return timeline.SVG(p.out, t, timeline.SVGOptions{})
+// show carries out a scenario and shows it as -o says. The lines of JSON are written as the events happen.
+func show(o *cli.Options, out io.Writer, output string, s *scenario.Scenario) error {
+	if output == cli.JSON {
+		j := newJSONLines(out, s.Environment.Start)
+		end, err := simulate.Run(s.Plan, s.Environment, j.event)
+		if err != nil {
+			return err
+		}
+		return j.end(&end)
 	}
-	return timeline.Text(p.out, t, timeline.TextOptions{})
-}
-
-// view shows a simulation.
-type view interface {
-	event(e simulate.Event) error
-	end(e *simulate.End) error
-}
-
-func read(file string, in io.Reader) (scenario.Scenario, error) {
-	if file == "-" {
-		return scenario.Read(in, "standard input")
-	}
-	f, err := os.Open(file)
+	var events []simulate.Event
+	end, err := simulate.Run(s.Plan, s.Environment, func(e simulate.Event) error {
+		events = append(events, e)
+		return nil
+	})
 	if err != nil {
-		return scenario.Scenario{}, err
+		return err
 	}
-	defer f.Close()
-	return scenario.Read(f, file)
+	switch output {
+	case "svg":
+		return timeline.SVG(out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.SVGOptions{})
+	case "timeline":
+		return timeline.Text(out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.TextOptions{})
+	}
+	tables := *o
+	tables.Out, tables.Output = out, cli.Table
+	showText(&tables, events, &end)
+	return nil
 }

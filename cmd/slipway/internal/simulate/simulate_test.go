@@ -170,8 +170,8 @@ func TestAThousandGeneratedClusters(t *testing.T) {
 		t.Errorf("peak %d (-want +got):\n%s", end.Peak.Run, diff)
 	}
 	text := call(t, "", "testdata/thousand.yaml")
-	if !strings.Contains(text.Out, " and 475 more\n") {
-		t.Errorf("the end of the text is %q", text.Out[len(text.Out)-200:])
+	if want := "where the simulation ends. Clusters: 1000, Completed: 460, in flight at most: 45."; !strings.Contains(text.Out, want) {
+		t.Errorf("no %q in a text of %d bytes", want, len(text.Out))
 	}
 }
 
@@ -202,6 +202,27 @@ func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
 	got := call(t, "profile: ClusterUpdate\ncount: {prefix: c, n: 2}\ntake: 1s\n", "-")
 	if got.Code != cli.ExitDone || got.Err != "" || !strings.Contains(got.Out, "The run is Completed at 2s.") {
 		t.Errorf("exit %d, %s%s", got.Code, got.Out, got.Err)
+	}
+}
+
+// Text names what a run waits for that has not ended, and clusters that a rollback leaves as they are, or why there is
+// no rollback.
+func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
+	const left = "profile: Workflow\nstrategy: {stages: [{name: prod, labelSelector: {}}]}\nrollback: {causes: [BudgetExceeded], newClusters: Leave}\nattempts: 1\ntake: 4m\n" +
+		"faults: [{cluster: b, fail: always}]\nclusters: [{name: a, new: true}, "
+	for text, want := range map[string][]string{
+		"clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}, beforeStageTasks: [{type: Approval}]}]}\n": {
+			"The run is Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more", "Before Approval   Pending",
+		},
+		left + "{name: b, had: v3}]\n":   {"\nb         prod    -       v3\n", "clusters that stay as they are: 1, the cluster had nothing before", "run-rollback is Completed at 12m0s."},
+		left + "{name: b, new: true}]\n": {"It is not taken back: every cluster stays as it is: 2 because"},
+	} {
+		got := call(t, text, "-")
+		for _, line := range want {
+			if got.Code != cli.ExitDone || !strings.Contains(got.Out, line) {
+				t.Errorf("exit %d, no %q in\n%s%s", got.Code, line, got.Out, got.Err)
+			}
+		}
 	}
 }
 

@@ -1,16 +1,46 @@
-package drift
+package manifest_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/iotest"
 
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/formats/manifest"
 )
 
-// What cannot be read, and the place and reason that are said.
-func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
+const configMap = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a, namespace: b}\n"
+
+// problems returns the error of an input, "" for none.
+func problems(t *testing.T, text string) string {
+	t.Helper()
+	objects, err := manifest.Read(strings.NewReader(text), "hub.yaml")
+	if err == nil {
+		return ""
+	}
+	if objects != nil {
+		t.Errorf("%d objects come with %v", len(objects), err)
+	}
+	return err.Error()
+}
+
+// read returns the objects of an input.
+func read(t *testing.T, text string) []manifest.Object {
+	t.Helper()
+	objects, err := manifest.Read(strings.NewReader(text), "hub.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return objects
+}
+
+// What cannot be read, with its place and the reason.
+func TestWhatCannotBeReadIsReportedWithFileLineAndDocument(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 7 {
 		bomb += fmt.Sprintf("%c: &%c [*%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c, *%[3]c]\n", 'b'+i, 'b'+i, 'a'+i)
@@ -24,7 +54,7 @@ func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
 		"second JSON":      {`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}` + "\n{\"a\": }", "hub.yaml:1: document 2: is not JSON: "},
 		"NUL":              {configMap + "data: {k: \"a\x00b\"}\n", "hub.yaml:1: document 1: "},
 		"not UTF-8":        {configMap + "data:\n  k: a\n  l: \xff\xfe\n", "hub.yaml:1: document 1: is not UTF-8"},
-		"long":             {configMap + "---\n# x\na: b\nc: " + strings.Repeat("x", maxDocument) + "\n", "hub.yaml:6: document 2: is longer than 10 MiB"},
+		"long":             {configMap + "---\n# x\na: b\nc: " + strings.Repeat("x", manifest.MaxDocumentBytes) + "\n", "hub.yaml:6: document 2: is longer than 10 MiB"},
 		"very deep":        {configMap + "data: " + strings.Repeat("{a: ", 10001) + strings.Repeat("}", 10001), "hub.yaml:1: document 1: "},
 		"deep JSON":        {`{"a":` + strings.Repeat("[", 10001) + strings.Repeat("]", 10001) + "}", "hub.yaml:1: document 1: "},
 		"deep blocks":      {configMap + "data:\n  " + strings.Repeat("- ", 10000) + "x\n", "hub.yaml:1: document 1: "},
@@ -32,8 +62,6 @@ func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
 		"itself":           {configMap + "data: &d {k: *d}\n", "contains itself"},
 		"text":             {"hello\n", "hub.yaml:1: document 1: must be an object"},
 		"list":             {"- a\n- b\n", "hub.yaml:1: document 1: must be an object"},
-		"nothing":          {"---\n# nothing\n---\n...\n", "hub.yaml holds no object"},
-		"empty":            {"", "hub.yaml holds no object"},
 		"no kind":          {"apiVersion: v1\nmetadata: {name: a}\n", "hub.yaml:1: document 1: kind must be text"},
 		"no version":       {"kind: ConfigMap\nmetadata: {name: a}\n", "hub.yaml:1: document 1: apiVersion must be text"},
 		"version":          {"apiVersion: a/b/c\nkind: X\nmetadata: {name: a}\n", "hub.yaml:1: document 1: apiVersion: "},
@@ -48,52 +76,61 @@ func TestWhatCannotBeReadIsSaidWithFileDocumentAndLine(t *testing.T) {
 		"merge":            {configMap + "data: {<<: x}\n", "hub.yaml:1: document 1: "},
 		"unknown alias":    {configMap + "data: *x\n", "hub.yaml:1: document 1: "},
 		"tab":              {"a:\n\tb: 1\n", "hub.yaml:1: document 1: yaml: line 2"},
-		"Secret":           {"apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {k: 5551234}\n", "hub.yaml:1: document 1: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := call(t, "", append(inputs(t, c.text, configMap), "-o", "json")...)
-			if got.Code != cli.ExitFailed || got.Out != "" || !strings.Contains(got.Err, c.want) || !strings.HasPrefix(got.Err, "error: ") {
-				t.Errorf("exit %d, %q, %.600q", got.Code, got.Out, got.Err)
-			}
-			if strings.Contains(got.Err, "5551234") || len(got.Err) > 10_000 {
-				t.Errorf("says too much: %.600q", got.Err)
-			}
-			if name == "Secret" { // is not matched in the member's file
-				return
-			}
-			if other := call(t, "", append(inputs(t, configMap, c.text), "-o", "json")...); !strings.Contains(other.Err, strings.ReplaceAll(c.want, "hub.yaml", "member.yaml")) {
-				t.Errorf("%.600q", other.Err)
+			got := problems(t, c.text)
+			if !strings.Contains(got, c.want) || !strings.HasPrefix(got, "hub.yaml:") || len(got) > 10_000 {
+				t.Errorf("%.600q", got)
 			}
 		})
 	}
 }
 
-// All that is wrong is said at once, but not without end.
-func TestAllProblemsAreSaidAtOnce(t *testing.T) {
-	got := call(t, "", inputs(t, strings.Repeat("a\n---\n", 30), "b\n")...)
-	if n := strings.Count(got.Err, "\n"); n != maxProblems+2 || !strings.Contains(got.Err, "and more") || !strings.Contains(got.Err, "member.yaml:1") {
-		t.Errorf("%d lines: %s", n, got.Err)
+// All that is wrong is reported at once, but not without end.
+func TestAllProblemsAreReportedAtOnce(t *testing.T) {
+	got := strings.Split(problems(t, strings.Repeat("a\n---\n", manifest.MaxProblems)), "\n")
+	if len(got) != manifest.MaxProblems || !strings.HasPrefix(got[1], "hub.yaml:3: document 2: must be an object") {
+		t.Errorf("%q", got)
+	}
+	got = strings.Split(problems(t, strings.Repeat("a\n---\n", manifest.MaxProblems+10)), "\n")
+	if n := len(got); n != manifest.MaxProblems+1 || got[n-1] != "and more" {
+		t.Errorf("%q", got)
+	}
+}
+
+// A problem repeats no long value, and stays on its line.
+func TestAProblemRepeatsNoLongValue(t *testing.T) {
+	key := strings.Repeat("x", 5000)
+	got := problems(t, `{"`+key+`": 1, "`+key+`": 2}`)
+	if !strings.Contains(got, "duplicate field") || len(got) > 300 || strings.Contains(got, "\n") || !strings.HasSuffix(got, "...") {
+		t.Errorf("%q", got)
+	}
+}
+
+// The error of the reader is in that of Read, with the name of the input.
+func TestAnInputThatFails(t *testing.T) {
+	failed := errors.New("the disk is gone")
+	if _, err := manifest.Read(iotest.ErrReader(failed), "hub.yaml"); !errors.Is(err, failed) || !strings.HasPrefix(err.Error(), "hub.yaml: ") {
+		t.Errorf("%v", err)
 	}
 }
 
 // Words and numbers are read as kubectl reads them: by YAML 1.1, and with the numbers of Kubernetes.
 func TestWordsAndNumbersAreThoseOfKubectl(t *testing.T) {
-	got := compared(t, configMap+"data:\n  n: off\n  \"on\": \"yes\"\n  t: !!str no\n", configMap+"data: {\"n\": \"off\", \"on\": \"yes\", t: \"no\"}\n")
-	if d := diffs(got[0]); len(d) == 0 {
-		t.Errorf("off is the word off: %v", got)
-	}
-	head := "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: "
-	for hub, member := range map[string]string{"9007199254740993": "9007199254740992", "9223372036854775807": "9223372036854775806"} {
-		if d := diffs(compared(t, head+"{num: "+hub+"}\n", head+"{num: "+member+"}\n")[0]); len(d) != 1 {
-			t.Errorf("%s is %s", hub, member)
+	for text, want := range map[string]any{
+		"off": false, "\"yes\"": "yes", "!!str no": "no", "9007199254740993": int64(9007199254740993), "9223372036854775807": int64(9223372036854775807),
+		"1.5": 1.5, "0x10": int64(16), "0644": int64(420), "1_000": int64(1000),
+	} {
+		got := read(t, "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: {v: "+text+"}\n")[0]
+		if diff := cmp.Diff(map[string]any{"v": want}, got.Object["spec"]); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", text, diff)
 		}
-		if d := diffs(compared(t, head+"{num: "+hub+"}\n", `{"apiVersion":"example.com/v1","kind":"X","metadata":{"name":"a"},"spec":{"num":`+hub+`}}`)[0]); len(d) != 0 {
-			t.Errorf("%s is not itself: %v", hub, d)
+		written, err := json.Marshal(got.Object)
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	for hub, member := range map[string]string{"1": "1.0", "1e3": "1000", "0x10": "16", "0644": "420", "1_000": "1000", "-0.0": "0"} {
-		if d := diffs(compared(t, head+"{num: "+hub+"}\n", head+"{num: "+member+"}\n")[0]); len(d) != 0 {
-			t.Errorf("%s is not %s: %v", hub, member, d)
+		if diff := cmp.Diff(got.Object, read(t, string(written))[0].Object); diff != "" {
+			t.Errorf("%s as JSON (-want +got):\n%s", text, diff)
 		}
 	}
 }
@@ -124,42 +161,91 @@ func TestDocumentsOfEverySort(t *testing.T) {
 		"marks in text":   one("x") + "data:\n  k: |\n    a\n    ---\n    b\n---\n" + one("z"),
 		"indented mark":   one("x") + "data:\n k: |\n  a\n ---: b\n---\n" + one("z"),
 	} {
-		got := compared(t, text, one("z")+"---\n"+one("x"))
-		if len(got) != 2 || got[0]["name"] != "x" || got[1]["name"] != "z" || got[0]["state"] != "Present" || got[1]["state"] != "Present" {
+		got := read(t, text)
+		if len(got) != 2 || got[0].GetName() != "x" || got[1].GetName() != "z" || got[0].GetNamespace() != "b" || got[1].GetNamespace() != "b" {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
 }
 
-// Many small documents cost what their bytes cost.
-func TestManyDocumentsAreReadOneAfterTheOther(t *testing.T) {
-	for _, text := range []string{"{\"a\":1}", "---\na\n", "---\n", "{}\n"} {
-		got := call(t, "", inputs(t, strings.Repeat(text, 2<<20/len(text)), configMap)...)
-		if got.Code != cli.ExitFailed || len(got.Err) > 10_000 {
-			t.Errorf("%q: exit %d, %.300s", text, got.Code, got.Err)
-		}
+// Where an object is: the line and the number of its document.
+func TestThePlaceOfAnObject(t *testing.T) {
+	text := "# what is asked for\n" + configMap + "---\n\n# and more\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: X, metadata: {name: c}}\n- {apiVersion: v1, kind: X, metadata: {name: d}}\n"
+	var got []string
+	for _, o := range read(t, text) {
+		got = append(got, o.GetName()+" "+o.Place.String())
 	}
-	same := strings.Repeat(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, 20_000)
-	if got := call(t, "", inputs(t, same, configMap)...); !strings.Contains(got.Err, "ConfigMap a is there already") || !strings.Contains(got.Err, "and more\n") || len(got.Err) > 20_000 {
-		t.Errorf("exit %d, %d bytes: %.300s", got.Code, len(got.Err), got.Err)
+	want := []string{"a hub.yaml:2: document 1", "c hub.yaml:8: document 2", "d hub.yaml:8: document 2"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
-// 10 MiB of YAML are read within a bounded multiple of their size.
-func TestTenMebibytesAreRead(t *testing.T) {
+// An input without objects is no error, and brings none.
+func TestAnInputWithoutObjects(t *testing.T) {
+	for _, text := range []string{"", "---\n# nothing\n---\n...\n", "apiVersion: v1\nkind: List\nitems: []\n", "null\n"} {
+		if got := read(t, text); len(got) != 0 {
+			t.Errorf("%q: %v", text, got)
+		}
+	}
+}
+
+// Two versions of an object are two objects.
+func TestAnObjectInTwoVersions(t *testing.T) {
+	if got := read(t, configMap+"---\n"+strings.Replace(configMap, "v1", "v2", 1)); len(got) != 2 {
+		t.Error(got)
+	}
+}
+
+// Many small documents cost what their bytes cost.
+func TestManyDocumentsAreReadOneAfterTheOther(t *testing.T) {
+	for _, text := range []string{"{\"a\":1}", "---\na\n", "{}\n"} {
+		if got := problems(t, strings.Repeat(text, 2<<20/len(text))); got == "" || len(got) > 10_000 {
+			t.Errorf("%q: %.300s", text, got)
+		}
+	}
+	if got := read(t, strings.Repeat("---\n", 500_000)); len(got) != 0 {
+		t.Errorf("%d objects", len(got))
+	}
+	same := strings.Repeat(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"}}`, 20_000)
+	if got := problems(t, same); !strings.Contains(got, "ConfigMap a is there already") || !strings.HasSuffix(got, "\nand more") || len(got) > 20_000 {
+		t.Errorf("%d bytes: %.300s", len(got), got)
+	}
+}
+
+// 9 MiB of YAML are read within a bounded multiple of their size.
+func TestALongDocumentIsRead(t *testing.T) {
 	var b strings.Builder
 	for i := 0; b.Len() < 9<<20; i++ {
 		fmt.Fprintf(&b, "  k%d: %s\n", i, strings.Repeat("x", 1000))
 	}
-	args := inputs(t, configMap+"data:\n"+b.String(), configMap+"data:\n"+b.String())
+	text := configMap + "data:\n" + b.String()
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	got := call(t, "", args...)
+	got := read(t, text)
 	runtime.ReadMemStats(&after)
-	if got.Code != cli.ExitDone {
-		t.Errorf("%+v", got)
+	if len(got) != 1 {
+		t.Errorf("%d objects", len(got))
 	}
-	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 1000 {
-		t.Errorf("%d MiB were allocated for 20 MiB", used)
+	if used := (after.TotalAlloc - before.TotalAlloc) >> 20; used > 500 {
+		t.Errorf("%d MiB were allocated for 9 MiB", used)
 	}
+}
+
+// FuzzRead: no input panics, and what is read has a kind, a name and a place.
+func FuzzRead(f *testing.F) {
+	for _, text := range []string{configMap, "---\n" + configMap + "...\n", `{"apiVersion":"v1","kind":"List","items":[]}`, "%YAML 1.1\n---\na: &a [*a]\n", "{\"a\":1}{\"a\"", "\ufeff# x"} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		objects, err := manifest.Read(strings.NewReader(text), "hub.yaml")
+		if err != nil && objects != nil {
+			t.Errorf("objects come with %v", err)
+		}
+		for _, o := range objects {
+			if o.GetKind() == "" || o.GetName() == "" || o.Place.Line < 1 || o.Place.Document < 1 {
+				t.Errorf("%v at %s", o.Object, o.Place)
+			}
+		}
+	})
 }
