@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 )
@@ -69,14 +68,6 @@ func (o *Options) Said(format string, args ...any) error {
 // Warn reports on the other stream.
 func (o *Options) Warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(o.ErrOut, "warning: "+format+"\n", args...)
-}
-
-// Identity is the one that asks. An approval is not given under a name that was made up.
-func (o *Options) Identity() (approval.Identity, error) {
-	if o.As == "" {
-		return approval.Identity{}, Usagef("--as is not set: it names the identity that asks")
-	}
-	return approval.Identity{Name: o.As, Groups: o.Groups}, nil
 }
 
 // Arguments makes a wrong number of arguments a UsageError.
