@@ -108,8 +108,9 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// osUser is the name of the user of the process.
-func osUser() string {
+// LocalUser is the name of the user of the process, or uid:NUMBER where the system has none: the identity that
+// [Impersonated] gives a request which names no other.
+func LocalUser() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
 	}
@@ -120,7 +121,7 @@ func osUser() string {
 // the user of this process. It is for callers that could as well write what the engine stores: those of a unix socket
 // of one user, and the process itself.
 func Impersonated() func(*http.Request) (approval.Identity, error) {
-	otherwise := approval.Identity{Name: osUser()}
+	otherwise := approval.Identity{Name: LocalUser()}
 	return func(r *http.Request) (approval.Identity, error) {
 		if name := r.Header.Get(userHeader); name != "" {
 			return approval.Identity{Name: name, Groups: r.Header[groupHeader]}, nil

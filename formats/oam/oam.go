@@ -6,7 +6,7 @@
 //	Workflow (core.oam.dev/v1alpha1)     Workflow: deploy, suspend and step-group
 //	everything else                      *unstructured.Unstructured
 //
-// [Read] reads them, [Publish] makes a [Release] of an application: the placement and
+// [Read] and [ReadFS] read them, [Publish] makes a [Release] of an application: the placement and
 // the run that an engine takes, in profile Workflow. [NewStatus] says what the run
 // has come to as the status of the Application, and the methods of [Record] what it
 // takes to suspend, resume, terminate and restart it.
@@ -72,6 +72,8 @@ type Documents struct {
 	Workflows    []Workflow
 	// Objects are the documents of all other kinds, as they stand.
 	Objects []*unstructured.Unstructured
+	// All are the documents of every kind as they stand, for a source that has what package delivery reads from it.
+	All []*unstructured.Unstructured
 }
 
 // Application is what is rolled out, and by which workflow.

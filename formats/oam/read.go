@@ -65,9 +65,13 @@ func (r *reader) identify(d *document) {
 }
 
 func (r *reader) kind(d *document) {
+	m, _ := d.Root().Tree().(map[string]any)
+	obj := &unstructured.Unstructured{Object: m}
 	switch {
+	case groupOf(d) != group && d.Name == "":
+		d.Root().Place("metadata.name").Fail("must be a string, and not empty")
 	case groupOf(d) != group:
-		r.object(d)
+		take(d, &r.out.Objects, obj)
 	case d.Kind == "Application":
 		take(d, &r.out.Applications, application(d))
 	case d.Kind == "Policy":
@@ -77,6 +81,7 @@ func (r *reader) kind(d *document) {
 	default:
 		d.Root().Place("kind").Fail("this kind is not supported; supported are Application, Policy and Workflow")
 	}
+	take(d, &r.out.All, obj)
 }
 
 // take appends what was read from a document without problems.
@@ -84,16 +89,6 @@ func take[T any](d *document, list *[]T, x T) {
 	if d.OK() {
 		*list = append(*list, x)
 	}
-}
-
-// object reads a document of any other kind.
-func (r *reader) object(d *document) {
-	if d.Name == "" {
-		d.Root().Place("metadata.name").Fail("must be a string, and not empty")
-		return
-	}
-	m, _ := d.Root().Tree().(map[string]any)
-	take(d, &r.out.Objects, &unstructured.Unstructured{Object: m})
 }
 
 // ApplicationOf reads an Application that an API server returned, as [Read] reads a

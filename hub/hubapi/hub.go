@@ -33,6 +33,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/backend/kube/source"
@@ -79,6 +80,7 @@ type Hub struct {
 	raw rest.Interface
 	// engine reads the records of the hub. It is not run.
 	engine *fleet.Engine
+	store  backend.Store
 	closes []func() error
 }
 
@@ -123,14 +125,32 @@ func New(cfg Config) (*Hub, error) {
 	if cfg.Dialer == nil {
 		cfg.Dialer = backend.DialerFunc(unreachable)
 	}
+	h.store = &records{kept, cmp.Or(cfg.HubNamespace, "slipway-system")}
 	h.engine, err = fleet.New(fleet.Config{
-		Store: &records{kept, cmp.Or(cfg.HubNamespace, "slipway-system")}, Inventory: members, Dialer: cfg.Dialer, Source: objects, Rules: cfg.Rules,
+		Store: h.store, Inventory: members, Dialer: cfg.Dialer, Source: objects, Rules: cfg.Rules,
 	})
 	return h, err
 }
 
 func unreachable(_ context.Context, c placement.Cluster) (backend.Conn, error) {
 	return nil, fmt.Errorf("cluster %s: nothing says how members are reached: %w", c.Name, backend.ErrPermanent)
+}
+
+// Records returns the store of the hub's records, and an engine on it that is not run, for what the API does not have:
+// the workflows of applications. They may be used until the hub is closed.
+func (h *Hub) Records() (*fleet.Engine, backend.Store) { return h.engine, h.store }
+
+// Identity returns the identity of the one who asks, as the API server authenticates it.
+func (h *Hub) Identity(ctx context.Context) (approval.Identity, error) {
+	question := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
+	resource := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
+	answer, err := h.client.Resource(resource).Create(ctx, question, metav1.CreateOptions{})
+	if err != nil {
+		return approval.Identity{}, fmt.Errorf("who asks is not known: %w", err)
+	}
+	name, _, _ := unstructured.NestedString(answer.Object, "status", "userInfo", "username")
+	groups, _, _ := unstructured.NestedStringSlice(answer.Object, "status", "userInfo", "groups")
+	return approval.Identity{Name: name, Groups: groups}, nil
 }
 
 // Close ends the connections.

@@ -93,6 +93,8 @@ var areas = []area{
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	// Nothing but tests: engines in processes of their own that are paused or killed.
+	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(tried, kube...)},
 	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
@@ -122,7 +124,6 @@ var areas = []area{
 	{path: "internal/feed", uses: with(ground, "backend")},
 	{path: "internal/flight"},
 	{path: "internal/durable", uses: with(ground, "backend", "backend/memory"), testUses: tried},
-	{path: "internal/remote", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	{path: "internal/keyed"},
 	{path: "internal/krew", program: true},
 	{path: "internal/kubehttp", cluster: true},

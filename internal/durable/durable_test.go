@@ -323,3 +323,43 @@ func TestRecordsOfAnotherFormatAreRefused(t *testing.T) {
 		}
 	}
 }
+
+// OpenAll opens what another process kept: every cluster with its objects, and nothing else that the store has.
+func TestAllClustersOfAStoreAreOpened(t *testing.T) {
+	s, before := memory.NewStore(), []string{"a", "b"}
+	f := durable.NewFleet(s)
+	for _, name := range before {
+		err := f.Open(t.Context(), placement.Cluster{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn, err := f.Dial(t.Context(), placement.Cluster{Name: name})
+		if err == nil {
+			_, err = conn.Apply(t.Context(), config(name, "kept"), backend.ApplyOptions{Manager: "test"})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := s.Put(t.Context(), "placement/c", []byte("{}"), ""); err != nil {
+		t.Fatal(err)
+	}
+	f = durable.NewFleet(s)
+	if err := f.OpenAll(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for c, err := range f.Clusters(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		obj, err := f.Cluster(c.Name).Get(snapshot.IDOf(config(c.Name, "")))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, obj.GetName())
+	}
+	if diff := cmp.Diff(before, got); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,7 +17,7 @@ import (
 )
 
 // Fleet is a [memory.Fleet] whose clusters are in a store, under member/<name>.
-// Clusters are added by Open and Replace, and changed through connections and
+// Clusters are added by Open, OpenAll and Replace, and changed through connections and
 // Change; what is changed otherwise is stored with the next change. Labels,
 // clocks, controllers and faults are not stored.
 type Fleet struct {
@@ -26,6 +27,9 @@ type Fleet struct {
 	mu      sync.Mutex
 	members map[string]*member
 }
+
+// prefix is that of the keys of clusters.
+const prefix = "member/"
 
 // member is a cluster and its record.
 type member struct {
@@ -51,12 +55,25 @@ func NewFleet(s backend.Store) *Fleet {
 // from the name and from how often the cluster was replaced.
 func (f *Fleet) Open(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, false) }
 
+// OpenAll adds the clusters that the store has, without labels.
+func (f *Fleet) OpenAll(ctx context.Context) error {
+	for rec, err := range f.store.List(ctx, prefix) {
+		if err == nil {
+			err = f.Open(ctx, placement.Cluster{Name: strings.TrimPrefix(rec.Key, prefix)})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Replace adds an empty cluster, as one that was made again: objects that the
 // store has of a cluster of that name are lost.
 func (f *Fleet) Replace(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, true) }
 
 func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) error {
-	m := &member{record: record{store: f.store, key: "member/" + c.Name}}
+	m := &member{record: record{store: f.store, key: prefix + c.Name}}
 	stored, err := m.read(ctx)
 	found := err == nil
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {

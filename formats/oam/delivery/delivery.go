@@ -104,12 +104,16 @@ func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone
 func (a *Applications) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
 	last, err := a.published(ctx, namespace, name)
 	if err == nil && !last.isThere() {
-		err = fmt.Errorf("application %s/%s: no workflow of it has begun: %w", namespace, name, backend.ErrNotFound)
+		err = noWorkflow(namespace, name)
 	}
 	if err != nil {
 		return oam.Record{}, err
 	}
 	return a.progress(ctx, last)
+}
+
+func noWorkflow(namespace, name string) error {
+	return fmt.Errorf("application %s/%s: no workflow of it has begun: %w", namespace, name, backend.ErrNotFound)
 }
 
 // progress reads what has become of a release.

@@ -222,9 +222,9 @@ func TestAPlacementOfAnotherOwnerStays(t *testing.T) {
 	}
 }
 
-// What the API of an engine says of a run is enough to suspend, resume and terminate it, and to show its steps; not to
-// restart it.
-func TestAnOutlinedWorkflow(t *testing.T) {
+// What the API of an engine says of a run is enough for a client to suspend, resume and terminate it, and to show its
+// steps; not to restart it.
+func TestAClientDirectsWorkflowsThroughAnAPI(t *testing.T) {
 	v := newEnv(t)
 	run := v.reconcile().Run
 	ctx, stop := context.WithCancel(t.Context())
@@ -243,11 +243,14 @@ func TestAnOutlinedWorkflow(t *testing.T) {
 			break
 		}
 	}
-	st, err := v.apps.Engine.Status(ctx, run)
+	client := delivery.Client{Runs: v.apps.Engine}
+	if _, err := client.Last(ctx, "demo", "other"); !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "no workflow of it has begun") {
+		t.Errorf("an application without a workflow: %v", err)
+	}
+	rec, err := client.Last(ctx, "demo", "demo")
 	if err != nil {
 		t.Fatal(err)
 	}
-	rec := delivery.Outlined("demo", "demo", st)
 	full, err := v.apps.Last(ctx, "demo", "demo")
 	if err != nil {
 		t.Fatal(err)
@@ -256,7 +259,7 @@ func TestAnOutlinedWorkflow(t *testing.T) {
 		t.Errorf("the workflow outlined (-whole +outlined):\n%s", diff)
 	}
 	ask := func(verb delivery.Verb, step string) (string, error) {
-		return delivery.Operate(ctx, v.apps.Engine, rec, delivery.Request{Namespace: "demo", Name: "demo", Verb: verb, Step: step, By: approval.Identity{Name: "alice"}})
+		return client.Do(ctx, delivery.Request{Namespace: "demo", Name: "demo", Verb: verb, Step: step, By: approval.Identity{Name: "alice"}})
 	}
 	for verb, want := range map[delivery.Verb]string{delivery.Restart: "can not restart a workflow through the API", "pause": `"pause" is no verb`} {
 		if _, err := ask(verb, ""); err == nil || !strings.Contains(err.Error(), want) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
@@ -40,8 +39,8 @@ type Request struct {
 	By approval.Identity
 }
 
-// Runs is what operations need of an engine: a [fleet.Engine], or the client of its API.
-type Runs interface {
+// operable is what operations need of an engine.
+type operable interface {
 	Status(ctx context.Context, run string) (fleet.Status, error)
 	Command(ctx context.Context, run string, c stages.Command) error
 	Decide(ctx context.Context, run string, a fleet.Answer) error
@@ -62,12 +61,11 @@ func (a *Applications) Do(ctx context.Context, r Request) (message string, err e
 	case r.Verb == Rollback && rec.Release.Run.Strategy.Rollback == nil:
 		return "", fmt.Errorf("can not rollback a workflow that began without the annotation %s of application %s", oam.RollbackAnnotation, r.Name)
 	}
-	return Operate(ctx, a.Engine, rec, r)
+	return operate(ctx, a.Engine, rec, r)
 }
 
-// Operate is [Applications.Do] for the workflow of rec, which may come from [Outlined]: it writes nothing but to the
-// run, and so it cannot restart a workflow.
-func Operate(ctx context.Context, runs Runs, rec oam.Record, r Request) (message string, err error) {
+// operate writes nothing but to the run of a workflow, and so it cannot restart one.
+func operate(ctx context.Context, runs operable, rec oam.Record, r Request) (message string, err error) {
 	var op oam.Operation
 	switch r.Verb {
 	case Suspend:
@@ -113,37 +111,4 @@ func (a *Applications) restart(ctx context.Context, r Request, rec oam.Record) (
 	again.Run.Starter = r.By
 	_, err = a.begin(ctx, last, again)
 	return op.Message, err
-}
-
-// Outlined returns the record of a workflow of which only the run is known, as the API of an engine has it: the steps
-// are those of the plan, and which objects its components have is not known.
-func Outlined(namespace, name string, st fleet.Status) oam.Record {
-	release := &oam.Release{Namespace: namespace, Name: name, Run: fleet.RunSpec{Name: st.Run.Name, Placement: st.Run.Placement}}
-	for i := range st.Plan.Stages {
-		stage := &st.Plan.Stages[i]
-		if stage.Remove {
-			continue
-		}
-		step := outlined(stage.Name, stage.Pause, stage.Gates)
-		for _, g := range stage.Groups {
-			if g.Name != "" {
-				step.Type, step.Steps = oam.GroupStep, append(step.Steps, outlined(g.Name, g.Pause, g.Gates))
-			}
-		}
-		if stage.Name == oam.GraphName {
-			release.Workflow.Mode.Steps = oam.DAG
-			release.Workflow.Steps = append(release.Workflow.Steps, step.Steps...)
-			continue
-		}
-		release.Workflow.Steps = append(release.Workflow.Steps, step)
-	}
-	return oam.Record{Release: release, Plan: st.Plan, Run: &st.Run}
-}
-
-func outlined(name string, pause bool, gates []stages.PlannedGate) oam.Step {
-	if pause {
-		return oam.Step{Name: name, Type: oam.SuspendStep, Suspend: &oam.Suspend{}}
-	}
-	manual := slices.ContainsFunc(gates, func(g stages.PlannedGate) bool { return g.When == approval.Before && g.Type == stages.Approval })
-	return oam.Step{Name: name, Type: oam.DeployStep, Deploy: &oam.Deploy{Manual: manual}}
 }

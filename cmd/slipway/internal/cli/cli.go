@@ -15,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
-	"github.com/slipway-dev/slipway/approval"
 )
 
 // The exit codes, as the documentation of the command has them in a table.
@@ -81,14 +80,6 @@ func (o *Options) Open(file string) (io.ReadCloser, string, error) {
 // Warn reports on the other stream.
 func (o *Options) Warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(o.ErrOut, "warning: "+format+"\n", args...)
-}
-
-// Identity is the one that asks. An approval is not given under a name that was made up.
-func (o *Options) Identity() (approval.Identity, error) {
-	if o.As == "" {
-		return approval.Identity{}, Usagef("--as is not set: it names the identity that asks")
-	}
-	return approval.Identity{Name: o.As, Groups: o.Groups}, nil
 }
 
 // Arguments makes a wrong number of arguments a UsageError.

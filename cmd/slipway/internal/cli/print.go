@@ -144,7 +144,13 @@ func (l *List) table() *metav1.Table {
 
 // Cell is a value as text: what is empty is a dash, and nothing breaks a line or steers a terminal.
 func Cell(v any) string {
-	if at, is := v.(time.Time); is {
+	switch at := v.(type) {
+	case *time.Time:
+		if at == nil {
+			return "-"
+		}
+		return Cell(*at)
+	case time.Time:
 		if at.IsZero() {
 			return "-"
 		}

@@ -3,9 +3,7 @@ package hubtarget
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 
 	"github.com/spf13/pflag"
@@ -87,28 +85,20 @@ func (f *Flags) Config() (*rest.Config, error) {
 	return c, nil
 }
 
-// open returns the API of the hub that the flags name. Members are reached by --clusters, a kubeconfig whose contexts
-// they are or a directory that has NAME.kubeconfig for each.
-func (f *Flags) open(context.Context) (http.Handler, func() error, error) {
+// open returns the hub that the flags name. Members are reached by --clusters, a kubeconfig whose contexts they are or
+// a directory that has NAME.kubeconfig for each.
+func (f *Flags) open() (*hubapi.Hub, error) {
 	if !f.IsSet() {
-		return nil, nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead, and --kubeconfig or --context a hub")
+		return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead, and --kubeconfig or --context a hub")
 	}
 	config, err := f.Config()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	h, err := hubapi.New(hubapi.Config{
+	return hubapi.New(hubapi.Config{
 		Rest: config, Namespace: *f.Namespace, AllNamespaces: f.AllNamespaces, HubNamespace: f.HubNamespace, Dialer: dialer(f.target.Clusters),
 		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as those of a hub without --secrets
 	})
-	if err != nil {
-		return nil, nil, err
-	}
-	handler, err := h.Handler()
-	if err != nil {
-		return nil, nil, errors.Join(err, h.Close())
-	}
-	return handler, h.Close, nil
 }
 
 func dialer(clusters string) backend.Dialer {

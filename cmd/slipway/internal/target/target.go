@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/backend/kube/member"
@@ -24,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/hub/hubapi"
 )
 
 // Options are the flags that name a target.
@@ -38,9 +40,9 @@ type Options struct {
 	Connect func(*fleet.Config) error
 	// Create makes the file of the store where it is missing.
 	Create bool
-	// Hub returns the API of the hub that other flags name, and what ends it. It is used where neither a store nor a
-	// server is named; nil where there is no such way.
-	Hub func(context.Context) (http.Handler, func() error, error)
+	// Hub returns the hub that other flags name. It is used where neither a store nor a server is named; nil where there
+	// is no such way.
+	Hub func() (*hubapi.Hub, error)
 }
 
 // AddFlags adds the flags.
@@ -60,9 +62,13 @@ type Target struct {
 	Live bool
 	// Hub reports whether it is a hub, where strategies are objects that are named.
 	Hub bool
-	// Engine is the one that was made on a file, nil elsewhere. A verb may run it.
+	// Engine is not run, and Store is its: the records of a file that no program holds, or of a hub. Elsewhere they are
+	// nil, and the client is all there is. A verb may run the engine of a file.
 	Engine *fleet.Engine
-	Close  func() error
+	Store  backend.Store
+	// Identity is that of the one who asks, where there is an engine.
+	Identity func(context.Context) (approval.Identity, error)
+	Close    func() error
 }
 
 // Open reaches the target; a store that is only read is opened so.
@@ -78,22 +84,14 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	case o.Store != "":
 		return o.openStore(ctx, readOnly)
 	case o.Hub != nil:
-		h, end, err := o.Hub(ctx)
-		if err != nil {
-			return nil, err
-		}
-		t, err := o.inProcess(h, true, end)
-		if err == nil {
-			t.Hub = true
-		}
-		return t, err
+		return o.openHub()
 	}
 	return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead")
 }
 
 // call reaches a program at an address.
 func (o *Options) call(address string) (*Target, error) {
-	c := httpapi.ClientOptions{As: o.identity()}
+	c := httpapi.ClientOptions{As: approval.Identity{Name: o.As, Groups: o.Groups}}
 	if !strings.HasPrefix(address, "unix:") {
 		if o.As != "" {
 			return nil, cli.Usagef("--as %s: at %s the identity is that of the token", o.As, address)
@@ -115,17 +113,35 @@ func (o *Options) call(address string) (*Target, error) {
 	return &Target{Client: client, Live: true, Close: func() error { return nil }}, nil
 }
 
-func (o *Options) identity() approval.Identity {
-	return approval.Identity{Name: o.As, Groups: o.Groups}
+// Identity returns the one who asks in this process: that of --as, or the user of the system.
+func (o *Options) Identity(context.Context) (approval.Identity, error) {
+	if o.As == "" {
+		return approval.Identity{Name: httpapi.LocalUser()}, nil
+	}
+	return approval.Identity{Name: o.As, Groups: o.Groups}, nil
 }
 
-// inProcess calls a handler of this process.
-func (o *Options) inProcess(h http.Handler, live bool, end func() error) (*Target, error) {
-	client, err := httpapi.NewClient("http://slipway", httpapi.ClientOptions{Transport: httpapi.InProcess(h), As: o.identity()})
+// openHub makes an API of the objects and the records of a hub.
+func (o *Options) openHub() (*Target, error) {
+	h, err := o.Hub()
 	if err != nil {
-		return nil, errors.Join(err, end())
+		return nil, err
 	}
-	return &Target{Client: client, Live: live, Close: end}, nil
+	t := &Target{Live: true, Hub: true, Identity: h.Identity, Close: h.Close}
+	t.Engine, t.Store = h.Records()
+	handler, err := h.Handler()
+	return o.inProcess(t, handler, err)
+}
+
+// inProcess has the client of a target call a handler of this process, unless making that has failed.
+func (o *Options) inProcess(t *Target, h http.Handler, err error) (*Target, error) {
+	if err == nil {
+		t.Client, err = httpapi.NewClient("http://slipway", httpapi.ClientOptions{Transport: httpapi.InProcess(h), As: approval.Identity{Name: o.As, Groups: o.Groups}})
+	}
+	if err != nil {
+		return nil, errors.Join(err, t.Close())
+	}
+	return t, nil
 }
 
 const (
@@ -172,14 +188,7 @@ func (o *Options) onStore(store *bolt.Store) (*Target, error) {
 		return nil, errors.Join(err, store.Close())
 	}
 	h, err := httpapi.NewHandler(e, httpapi.Options{Authenticate: httpapi.Impersonated()})
-	if err != nil {
-		return nil, errors.Join(err, store.Close())
-	}
-	t, err := o.inProcess(h, false, store.Close)
-	if err == nil {
-		t.Engine = e
-	}
-	return t, err
+	return o.inProcess(&Target{Engine: e, Store: store, Identity: o.Identity, Close: store.Close}, h, err)
 }
 
 // Engine returns an engine on a store.

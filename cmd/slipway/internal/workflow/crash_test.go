@@ -103,7 +103,7 @@ func playActs(ctx context.Context, store backend.Store, list []act, again bool) 
 				return i, err
 			}
 		}
-		if _, err := s.settle(ctx, nil); err != nil {
+		if _, err := s.settle(ctx, func(_ []delivery.Outcome, moving bool) (bool, error) { return moving, nil }); err != nil {
 			return i, err
 		}
 	}
@@ -142,7 +142,7 @@ func stateOf(t *testing.T, store backend.Store) string {
 		fmt.Fprintln(&b, run, st.Run.State)
 	}
 	for _, cluster := range []string{"managedcluster-test", "managedcluster-prod"} {
-		fmt.Fprintln(&b, cluster, s.image(cluster))
+		fmt.Fprintln(&b, cluster, imageOn(s.members.Cluster(cluster)))
 	}
 	out, err := s.apps.Reconcile(t.Context(), s.docs.applications[0], nil)
 	if err != nil {
@@ -152,9 +152,7 @@ func stateOf(t *testing.T, store backend.Store) string {
 	return b.String()
 }
 
-// image is that of the Deployment of the tutorial on a cluster, "" where it is not there.
-func (s *simulation) image(cluster string) string { return imageOn(s.members.Cluster(cluster)) }
-
+// imageOn is that of the Deployment of the tutorial on a cluster, "" where it is not there.
 func imageOn(cluster *memory.Cluster) string {
 	obj, err := cluster.Get(snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "demo", Name: "demo"})
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,10 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/watch"
 )
 
 // player is the verb run.
@@ -27,12 +25,10 @@ type player struct {
 	*simulation
 	// resume has the workflows that wait for a person resumed; wait waits for that person.
 	resume, wait bool
-	// printed are how many events of each run were.
-	printed map[string]int64
 }
 
 func newRun(o *options) *cobra.Command {
-	p := &player{options: o, printed: map[string]int64{}}
+	p := &player{options: o}
 	cmd := &cobra.Command{
 		Use:   "run FILE...|DIR",
 		Short: "Play the workflows of Applications in files, over clusters in memory",
@@ -58,15 +54,12 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	switch {
 	case p.target.Server != "":
 		return cli.Usagef("--server is not for run, which plays workflows in this process")
-	case p.Output == cli.YAML || p.Output == cli.Name:
+	case !slices.Contains([]string{cli.Table, cli.Wide, cli.JSON}, p.Output):
 		return cli.Usagef("-o %s: events are shown as table, wide or json", p.Output)
 	case p.wait && path == "":
 		return cli.Usagef("--wait is for a store that another terminal reaches: set --store")
 	case p.wait && p.resume:
 		return cli.Usagef("--wait and --resume exclude each other")
-	}
-	if err := p.CheckOutput(); err != nil {
-		return err
 	}
 	docs, err := readFiles(args, p.namespace())
 	if err != nil {
@@ -90,93 +83,62 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	if p.simulation, err = newSimulation(ctx, store, docs); err != nil {
 		return err
 	}
-	if path != "" { // another terminal reaches the workflows meanwhile
-		serving, stop := context.WithCancel(ctx)
-		served := make(chan error, 1)
-		go func() { served <- httpapi.Serve(serving, p.apps.Engine, httpapi.ServeOptions{Store: path}) }()
-		defer func() {
-			stop()
-			err = errors.Join(err, <-served)
-		}()
-	}
+	p.file = path
 	return p.play(ctx)
 }
 
 // play lets the workflows go on, shows their events, and says what they have come to.
 func (p *player) play(ctx context.Context) error {
-	if err := p.events(ctx, func(stages.Event) error { return nil }); err != nil { // those of processes before this one
+	events, err := p.apps.Engine.Follow("", "")
+	if err != nil {
 		return err
 	}
-	outcomes, err := p.settle(ctx, p.each)
-	if err == nil {
-		err = p.events(ctx, p.print)
+	for _, err := range events.Past(ctx) { // those of processes before this one
+		if err != nil {
+			return err
+		}
 	}
-	if cause := context.Cause(ctx); cause != nil {
-		err = cause
-	}
+	outcomes, err := p.settle(ctx, func(now []delivery.Outcome, moving bool) (bool, error) {
+		for e, err := range events.Past(ctx) {
+			switch {
+			case err != nil || e.Run == "":
+			case p.Output == cli.JSON:
+				err = json.NewEncoder(p.Out).Encode(e)
+			default:
+				err = p.Said("%s", watch.Line(e))
+			}
+			if err != nil {
+				return false, err
+			}
+		}
+		if moving {
+			return true, nil
+		}
+		return p.goOn(ctx, now)
+	})
 	if err != nil {
 		return err
 	}
 	return p.report(outcomes)
 }
 
-// each shows the events since the last time, and decides whether to go on.
-func (p *player) each(ctx context.Context, now []delivery.Outcome, moving bool) (bool, error) {
-	if err := p.events(ctx, p.print); err != nil || moving {
-		return moving, err
-	}
-	goOn := false
+// goOn reports whether to go on once nothing does without a person.
+func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, err error) {
+	by, err := p.target.Identity(ctx)
 	for i, out := range now {
-		if out.Problem != nil || out.Status.Workflow == nil || out.Status.Workflow.Finished {
-			continue
-		}
-		goOn = goOn || p.wait
-		if p.resume {
-			app := p.docs.applications[i]
-			if _, err := p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: p.asks()}); err != nil {
-				return false, err
-			}
+		app, w := p.docs.applications[i], out.Status.Workflow
+		switch {
+		case err != nil || w == nil || out.Problem != nil && !w.Finished:
+		case w.Finished:
+			_, err = p.apps.Engine.Wait(ctx, out.Run) // until the engine has seen to the end
+		case p.resume:
 			goOn = true
+			_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})
+		default:
+			goOn = goOn || p.wait
 		}
 	}
-	return goOn, nil
-}
-
-// events calls show with the events of the runs of the applications that it was not called with yet.
-func (p *player) events(ctx context.Context, show func(stages.Event) error) error {
-	for _, app := range p.docs.applications {
-		runs, err := p.apps.Engine.Runs(ctx, delivery.PlacementOf(app.GetNamespace(), app.GetName()))
-		if err != nil && !errors.Is(err, backend.ErrNotFound) {
-			return err
-		}
-		for _, run := range runs {
-			h, err := p.apps.Engine.History(ctx, run, p.printed[run])
-			if err != nil {
-				return err
-			}
-			p.printed[run] = h.Next
-			for _, e := range h.Events {
-				if err := show(e); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-// print shows an event as a line.
-func (p *player) print(e stages.Event) error {
-	if p.Output == cli.JSON {
-		return json.NewEncoder(p.Out).Encode(e)
-	}
-	words := []string{e.Time.Format(time.TimeOnly), e.Run, string(e.Type)}
-	for _, word := range []string{e.Stage, e.Group, e.Cluster, e.Message} {
-		if word != "" {
-			words = append(words, word)
-		}
-	}
-	return p.Said("%s", cli.Cell(strings.Join(words, " ")))
+	return goOn, err
 }
 
 // report shows what the applications have come to; the error says whether all are as they were declared.
@@ -184,27 +146,24 @@ func (p *player) report(outcomes []delivery.Outcome) error {
 	l := &cli.List{Kind: "application", Columns: []string{"Name", "Phase", "Healthy", "Message", "Run"}, Narrow: 4}
 	var problems, open []error
 	for i, out := range outcomes {
-		name := nameOf(p.docs.applications[i])
-		if out.Problem != nil {
-			problems = append(problems, fmt.Errorf("application %s does not begin: %w", name, out.Problem))
-		}
-		message := ""
-		if w := out.Status.Workflow; w != nil {
-			message = w.Message
+		app, phase, message := p.docs.applications[i], out.Status.Phase, ""
+		switch {
+		case phase == oam.WorkflowSuspending:
+			message = fmt.Sprintf("resume it: %s workflow resume %s -n %s", p.Name, app.GetName(), app.GetNamespace())
+		case out.Status.Workflow != nil:
+			message = out.Status.Workflow.Message
 		}
 		switch {
-		case out.Problem != nil || out.Status.Phase == oam.ApplicationRunning:
-		case out.Status.Phase == oam.WorkflowSuspending:
-			message = "resume it: " + p.Name + " workflow resume " + p.docs.applications[i].GetName() + " -n " + p.docs.applications[i].GetNamespace()
-			fallthrough
-		default:
-			open = append(open, fmt.Errorf("application %s is %s: %w", name, out.Status.Phase, cli.ErrUnsuccessful))
+		case out.Problem != nil:
+			problems = append(problems, fmt.Errorf("application %s does not begin: %w", nameOf(app), out.Problem))
+		case phase != oam.ApplicationRunning:
+			open = append(open, fmt.Errorf("application %s is %s: %w", nameOf(app), phase, cli.ErrUnsuccessful))
 		}
-		var well any = ""
+		var healthy any = ""
 		if services := out.Status.Services; len(services) > 0 {
-			well = !slices.ContainsFunc(services, func(s oam.Service) bool { return !s.Healthy })
+			healthy = !slices.ContainsFunc(services, func(s oam.Service) bool { return !s.Healthy })
 		}
-		l.Add(name, out.Status, out.Status.Phase, well, message, out.Run)
+		l.Add(nameOf(app), out.Status, phase, healthy, message, out.Run)
 	}
 	if p.Output != cli.JSON {
 		if err := p.Print(l); err != nil {

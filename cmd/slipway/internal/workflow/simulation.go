@@ -4,113 +4,87 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/internal/durable"
+	"github.com/slipway-dev/slipway/placement"
 )
 
-// simulation delivers the applications of files to clusters in memory, whose state is in the store beside the
-// engine's, under member/NAME: a process that opens the store again goes on where another one was killed.
-type simulation struct {
-	docs    documents
-	members *durable.Fleet
-	apps    *delivery.Applications
+// documents are what files declare.
+type documents struct {
+	applications []*unstructured.Unstructured
+	// objects are all other ones, with the namespaces of all.
+	objects  []*unstructured.Unstructured
+	clusters []placement.Cluster
 }
 
-// poll is how often what moves is observed.
-const poll = 20 * time.Millisecond
+// files are those of the system.
+type files struct{}
 
-func newSimulation(ctx context.Context, store backend.Store, docs documents) (*simulation, error) {
-	s := &simulation{docs: docs, members: durable.NewFleet(store)}
-	for _, c := range docs.clusters {
-		if err := s.members.Open(ctx, c); err != nil {
-			return nil, err
-		}
-		s.members.Relabel(c.Name, c.Labels)
-		s.members.Cluster(c.Name).SetClock(time.Now)
-		s.members.Cluster(c.Name).React(react)
+func (files) Open(name string) (fs.File, error) { return os.Open(name) }
+
+// readFiles reads files and directories. What has no namespace is in this one.
+func readFiles(args []string, namespace string) (d documents, err error) {
+	docs, err := oam.ReadFS(files{}, args...)
+	if err != nil {
+		return d, err
 	}
-	source := memory.NewSource(docs.objects...)
-	engine, err := fleet.New(fleet.Config{Name: "workflow", Store: store, Inventory: s.members, Dialer: s.members, Source: source, Poll: poll})
-	s.apps = &delivery.Applications{Engine: engine, Store: store, Source: source, Inventory: s.members, Starter: approval.Identity{Name: "slipway"}}
-	return s, err
-}
-
-// reopen returns what a store has, without files: a workflow does not begin in it.
-func reopen(ctx context.Context, store backend.Store) (*simulation, error) {
-	var docs documents
-	for rec, err := range store.List(ctx, "member/") {
-		if err != nil {
-			return nil, err
-		}
-		docs.add(strings.TrimPrefix(rec.Key, "member/"), nil)
+	if len(docs.Applications) == 0 {
+		return d, errors.New("the files have no Application of core.oam.dev/v1beta1: nothing is delivered")
 	}
-	return newSimulation(ctx, store, docs)
-}
-
-// settle drives the engine until no workflow moves without a person, and returns the last outcome of each application.
-// Where each is not nil it is called whenever the applications were reconciled, with whether one moves, and decides
-// whether to go on.
-func (s *simulation) settle(ctx context.Context, each func(ctx context.Context, now []delivery.Outcome, moving bool) (goOn bool, err error)) (outcomes []delivery.Outcome, err error) {
-	driven, stop := context.WithCancel(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- s.apps.Engine.Run(driven) }()
-	defer func() {
-		stop()
-		if failed := <-ended; !errors.Is(failed, context.Canceled) {
-			err = errors.Join(err, failed)
-		}
-	}()
-	ticker := time.NewTicker(poll)
-	defer ticker.Stop()
-	for {
-		outcomes, moving, err := s.reconcile(ctx)
-		if err == nil && each != nil {
-			moving, err = each(ctx, outcomes, moving)
-		}
-		if err != nil || !moving {
-			return outcomes, err
-		}
-		select {
-		case <-ctx.Done():
-			return outcomes, ctx.Err()
-		case <-ticker.C:
-		}
-	}
-}
-
-// reconcile reconciles each application once, and reports whether a workflow moves.
-func (s *simulation) reconcile(ctx context.Context) (outcomes []delivery.Outcome, moving bool, err error) {
-	for _, app := range s.docs.applications {
-		moves, err := s.apps.Moves(ctx, app.GetNamespace(), app.GetName())
-		if err != nil {
-			return nil, false, fmt.Errorf("application %s: %w", nameOf(app), err)
-		}
-		out, err := s.apps.Reconcile(ctx, app, nil)
-		if errors.Is(err, backend.ErrConflict) { // the engine was first
-			outcomes, moving = append(outcomes, out), true
+	for _, obj := range docs.All {
+		kind := obj.GetKind()
+		if kind == "ManagedCluster" || kind == "MemberCluster" {
+			d.clusters = append(d.clusters, placement.Cluster{Name: obj.GetName(), Labels: obj.GetLabels()})
 			continue
 		}
-		if err != nil {
-			return nil, false, fmt.Errorf("application %s: %w", nameOf(app), err)
+		if kind != "Namespace" {
+			if obj.GetNamespace() == "" {
+				obj.SetNamespace(namespace)
+			}
+			home := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": obj.GetNamespace()}}}
+			d.objects = slices.Insert(d.objects, 0, home) // before one that a file declares, which takes its place
 		}
-		outcomes, moving = append(outcomes, out), moving || moves || out.Begun
+		if kind == "Application" && obj.GroupVersionKind().Group == "core.oam.dev" {
+			d.applications = append(d.applications, obj)
+		} else {
+			d.objects = append(d.objects, obj)
+		}
 	}
-	return outcomes, moving, nil
+	if len(d.clusters) > 0 {
+		return d, nil
+	}
+	named := sets.New[string]()
+	for _, app := range docs.Applications {
+		docs.Policies = append(docs.Policies, app.Policies...)
+	}
+	for _, p := range docs.Policies {
+		if p.Topology != nil {
+			named.Insert(p.Topology.Clusters...)
+		}
+	}
+	for _, name := range sets.List(named) {
+		d.clusters = append(d.clusters, placement.Cluster{Name: name})
+	}
+	return d, nil
 }
 
-func nameOf(app *unstructured.Unstructured) string { return app.GetNamespace() + "/" + app.GetName() }
-
-// react is the controllers of a cluster: a Deployment is what it should be at once, unless an image of it has the tag
-// broken.
+// react is the controllers of a cluster: a Deployment is ready at once, unless an image of it has the tag broken.
 func react(obj *unstructured.Unstructured) map[string]any {
 	if obj.GroupVersionKind().Group != "apps" || obj.GetKind() != "Deployment" {
 		status, _, _ := unstructured.NestedMap(obj.Object, "status")
@@ -136,3 +110,86 @@ func react(obj *unstructured.Unstructured) map[string]any {
 		},
 	}
 }
+
+// simulation delivers the applications of files to clusters in memory, whose state is in the store beside the
+// engine's: a process that opens the store again goes on where another one was killed.
+type simulation struct {
+	docs    documents
+	members *durable.Fleet
+	apps    *delivery.Applications
+	// file is that of the store, where other processes find the API meanwhile; "" for none.
+	file string
+}
+
+// poll is how often what moves is observed.
+const poll = 20 * time.Millisecond
+
+func newSimulation(ctx context.Context, store backend.Store, docs documents) (*simulation, error) {
+	members := durable.NewFleet(store)
+	for _, c := range docs.clusters {
+		if err := members.Open(ctx, c); err != nil {
+			return nil, err
+		}
+		members.Cluster(c.Name).SetClock(time.Now)
+		members.Cluster(c.Name).React(react)
+	}
+	source := memory.NewSource(docs.objects...)
+	engine, err := fleet.New(fleet.Config{Name: "workflow", Store: store, Inventory: members, Dialer: members, Source: source, Poll: poll})
+	apps := &delivery.Applications{Engine: engine, Store: store, Source: source, Inventory: members, Starter: approval.Identity{Name: "slipway"}}
+	return &simulation{docs: docs, members: members, apps: apps}, err
+}
+
+// settle drives the engine until no workflow moves without a person, and returns the last outcome of each application.
+// Whenever they were reconciled each is called with whether one moves, and decides whether to go on.
+func (s *simulation) settle(ctx context.Context, each func(now []delivery.Outcome, moving bool) (goOn bool, err error)) (now []delivery.Outcome, err error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	var background sync.WaitGroup
+	background.Go(func() { stop(s.apps.Engine.Run(ctx)) })
+	if s.file != "" {
+		background.Go(func() {
+			if err := httpapi.Serve(ctx, s.apps.Engine, httpapi.ServeOptions{Store: s.file}); err != nil {
+				stop(err)
+			}
+		})
+	}
+	defer func() {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
+		stop(nil)
+		background.Wait()
+	}()
+	for {
+		now, moving, err := s.reconcile(ctx)
+		if err == nil {
+			moving, err = each(now, moving)
+		}
+		if err != nil || !moving {
+			return now, err
+		}
+		select {
+		case <-ctx.Done():
+			return now, ctx.Err()
+		case <-time.After(poll):
+		}
+	}
+}
+
+// reconcile reconciles each application once, and reports whether a workflow moves.
+func (s *simulation) reconcile(ctx context.Context) (now []delivery.Outcome, moving bool, err error) {
+	for _, app := range s.docs.applications {
+		moves, err := s.apps.Moves(ctx, app.GetNamespace(), app.GetName())
+		var out delivery.Outcome
+		if err == nil {
+			out, err = s.apps.Reconcile(ctx, app, nil)
+		}
+		first := errors.Is(err, backend.ErrConflict) // the engine was
+		if err != nil && !first {
+			return nil, false, fmt.Errorf("application %s: %w", nameOf(app), err)
+		}
+		now, moving = append(now, out), moving || moves || out.Begun || first
+	}
+	return now, moving, nil
+}
+
+func nameOf(app *unstructured.Unstructured) string { return app.GetNamespace() + "/" + app.GetName() }

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -90,7 +91,6 @@ func (s *scene) do(code int, line string) string {
 
 // steady replaces times.
 func steady(text string) string {
-	text = regexp.MustCompile(`(?m)^\d\d:\d\d:\d\d `).ReplaceAllString(text, "TIME ")
 	return regexp.MustCompile(`\d{4}-\d\d-\d\dT\S+`).ReplaceAllString(text, "TIME")
 }
 
@@ -119,11 +119,11 @@ func (s *scene) image(cluster, tag string) {
 		s.t.Fatal(err)
 	}
 	defer func() { _ = store.Close() }()
-	sim, err := reopen(s.t.Context(), store)
-	if err != nil {
+	members := durable.NewFleet(store)
+	if err := members.OpenAll(s.t.Context()); err != nil {
 		s.t.Fatal(err)
 	}
-	if _, got, _ := strings.Cut(sim.image(cluster), "rollouts-demo:"); got != tag {
+	if _, got, _ := strings.Cut(imageOn(members.Cluster(cluster)), "rollouts-demo:"); got != tag {
 		s.t.Errorf("%s runs %q, want %q", cluster, got, tag)
 	}
 }

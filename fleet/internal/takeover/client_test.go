@@ -1,4 +1,4 @@
-package remote
+package takeover
 
 import (
 	"bytes"
@@ -177,7 +177,7 @@ func (c *Client) send(ctx context.Context, q request) (io.ReadCloser, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w: %w", q.Op, err, backend.ErrPermanent)
 	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://remote/", bytes.NewReader(b))
+	r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://takeover/", bytes.NewReader(b))
 	if err != nil {
 		return nil, err
 	}

@@ -1,4 +1,4 @@
-package remote_test
+package takeover
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/backendtest"
 	"github.com/slipway-dev/slipway/backend/memory"
-	"github.com/slipway-dev/slipway/internal/remote"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -55,19 +54,19 @@ func (p *pipes) dial(ctx context.Context) (net.Conn, error) {
 }
 
 // connect offers cfg until the test ends and returns a client of it.
-func connect(t *testing.T, cfg remote.Config) *remote.Client {
+func connect(t *testing.T, cfg Config) *Client {
 	t.Helper()
 	l := &pipes{conns: make(chan net.Conn), done: make(chan struct{})}
 	serve(t, cfg, l)
-	c := remote.NewClientOver(l.dial, "one")
+	c := NewClientOver(l.dial, "one")
 	t.Cleanup(func() { _ = c.Close() })
 	return c
 }
 
 // serve offers cfg to those who come to l until the test ends.
-func serve(t *testing.T, cfg remote.Config, l net.Listener) {
+func serve(t *testing.T, cfg Config, l net.Listener) {
 	t.Helper()
-	s := remote.NewServer(cfg)
+	s := NewServer(cfg)
 	h := &http.Server{Handler: s}
 	done := make(chan error, 1)
 	go func() { done <- h.Serve(l) }()
@@ -85,11 +84,11 @@ func serve(t *testing.T, cfg remote.Config, l net.Listener) {
 func TestTheClientKeepsTheContracts(t *testing.T) {
 	t.Parallel()
 	keep(t, "store", backendtest.StoreCases(), func(t *testing.T) backend.Store {
-		return connect(t, remote.Config{Store: memory.NewStore()})
+		return connect(t, Config{Store: memory.NewStore()})
 	})
 	keep(t, "conn", backendtest.ConnCases(), func(t *testing.T) backend.Conn {
 		one := placement.Cluster{Name: "one"}
-		conn, err := connect(t, remote.Config{Dialer: memory.NewFleet(one)}).Dial(t.Context(), one)
+		conn, err := connect(t, Config{Dialer: memory.NewFleet(one)}).Dial(t.Context(), one)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -99,7 +98,7 @@ func TestTheClientKeepsTheContracts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			east := placement.Cluster{Name: "east", Labels: map[string]string{"env": "prod"}}
 			fleet := memory.NewFleet(placement.Cluster{Name: "west", UID: "u"}, east)
-			c := connect(t, remote.Config{Inventory: fleet, Dialer: fleet})
+			c := connect(t, Config{Inventory: fleet, Dialer: fleet})
 			backendtest.TestInventory(t, c, east, placement.Cluster{Name: "west", UID: "u"})
 			if err := backendtest.CheckDialer(t.Context(), c, east); err != nil {
 				t.Error(err)
@@ -123,7 +122,7 @@ func keep[T any](t *testing.T, name string, cases []backendtest.Case[T], open fu
 // Several writes are one request, and each of them is told.
 func TestEveryWriteIsTold(t *testing.T) {
 	var seen []string
-	c := connect(t, remote.Config{Store: memory.NewStore(), Seen: func(w remote.Write) {
+	c := connect(t, Config{Store: memory.NewStore(), Seen: func(w Write) {
 		seen = append(seen, fmt.Sprint(w.Client, " ", w.Op, " ", w.Key, " ", w.Epoch(), " ", errors.Is(w.Err, backend.ErrConflict)))
 	}})
 	made, err := c.WriteAll(t.Context(), []backend.Write{
@@ -141,7 +140,7 @@ func TestEveryWriteIsTold(t *testing.T) {
 func TestAWriteEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	c := connect(t, remote.Config{Store: memory.NewStore(), Before: func(ctx context.Context, _ remote.Write) {
+	c := connect(t, Config{Store: memory.NewStore(), Before: func(ctx context.Context, _ Write) {
 		cancel()
 		<-ctx.Done()
 		ended <- ctx.Err()
@@ -157,12 +156,12 @@ func TestAWriteEndsWithItsContext(t *testing.T) {
 // A server that is gone is a transient error, and what is not offered a
 // permanent one.
 func TestAServerThatIsGoneIsTransient(t *testing.T) {
-	gone := remote.NewClient(filepath.Join(t.TempDir(), "s"), "one")
+	gone := NewClient(filepath.Join(t.TempDir(), "s"), "one")
 	_, err := gone.Get(t.Context(), "a")
 	if !errors.Is(err, fs.ErrNotExist) || errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent) {
 		t.Error(err)
 	}
-	nothing := connect(t, remote.Config{})
+	nothing := connect(t, Config{})
 	_, err = nothing.Get(t.Context(), "a")
 	_, dial := nothing.Dial(t.Context(), placement.Cluster{Name: "one"})
 	for c, list := range nothing.Clusters(t.Context()) {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package remote_test
+package takeover
 
 import (
 	"context"
@@ -23,7 +23,6 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/keyed"
-	"github.com/slipway-dev/slipway/internal/remote"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -204,7 +203,7 @@ func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 		t: t, name: name, ground: newGround(t), calm: newGround(t), fences: newFences(fenced), asked: map[string]question{},
 		rand: rand.New(rand.NewPCG(16, seed)), delays: rand.New(rand.NewPCG(17, seed)),
 	}
-	r.socket = listen(t, remote.Config{Store: r.store, Inventory: r.fleet, Dialer: dialer(r.fleet, fenced), Before: r.before, Seen: r.seen})
+	r.socket = listen(t, Config{Store: r.store, Inventory: r.fleet, Dialer: dialer(r.fleet, fenced), Before: r.before, Seen: r.seen})
 	for range 2 {
 		r.enlist()
 	}
@@ -213,7 +212,7 @@ func newRig(t *testing.T, name string, seed uint64, fenced bool) *rig {
 
 // listen offers cfg to other processes until the test ends and returns the
 // socket.
-func listen(t *testing.T, cfg remote.Config) string {
+func listen(t *testing.T, cfg Config) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "slipway") //nolint:usetesting // the path of a socket must be short
 	if err != nil {
@@ -235,7 +234,7 @@ func (r *rig) enlist() {
 }
 
 // before lets the victim of a trial have the run, and disturbs it.
-func (r *rig) before(ctx context.Context, w remote.Write) {
+func (r *rig) before(ctx context.Context, w Write) {
 	r.mu.Lock()
 	r.asked[writeKey(w)] = question{r.fences.leads[w.Client], time.Now()}
 	tr, delay := r.trial, time.Duration(r.delays.IntN(3000))*time.Microsecond
@@ -267,7 +266,7 @@ func (r *rig) before(ctx context.Context, w remote.Write) {
 }
 
 // hits reports whether a write of the victim is the one at which it is stopped.
-func (tr *trial) hits(w remote.Write) bool {
+func (tr *trial) hits(w Write) bool {
 	if tr.exact {
 		return tr.writes >= tr.stopAt && !tr.disturbed.done && w.ID.Kind == "Setting" && w.Precondition.Absent == tr.creates
 	}
@@ -276,7 +275,7 @@ func (tr *trial) hits(w remote.Write) bool {
 
 // strike stops the victim, now or soon, and returns what the write waits for.
 // The lock is held.
-func (tr *trial) strike(r *rig, w remote.Write) chan struct{} {
+func (tr *trial) strike(r *rig, w Write) chan struct{} {
 	if tr.after > 0 {
 		time.AfterFunc(tr.after, func() {
 			r.mu.Lock()
@@ -305,11 +304,11 @@ func (tr *trial) strikeNow() {
 }
 
 // writeKey is the same before a write and when it is seen.
-func writeKey(w remote.Write) string {
+func writeKey(w Write) string {
 	return fmt.Sprint(w.Client, w.Op, w.Key, w.Prev, w.Cluster, w.ID, w.Precondition)
 }
 
-func (r *rig) seen(w remote.Write) {
+func (r *rig) seen(w Write) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.log = append(r.log, time.Now().Format("05.000 ")+w.String())
@@ -328,7 +327,7 @@ func (r *rig) seen(w remote.Write) {
 }
 
 // accepted moves the trial on. The lock of the rig is held.
-func (tr *trial) accepted(w remote.Write) {
+func (tr *trial) accepted(w Write) {
 	if w.Client != tr.victim.name && tr.over.done {
 		tr.others++
 		tr.progress()

@@ -1,6 +1,6 @@
 //go:build unix
 
-package remote_test
+package takeover
 
 import (
 	"context"

@@ -1,7 +1,7 @@
-//go:build unix && race
+//go:build unix && !race
 
-package remote_test
+package takeover
 
 // underRace reports whether the race detector is on, which makes tests ten times as
 // slow.
-const underRace = true
+const underRace = false

@@ -1,6 +1,6 @@
 //go:build unix
 
-package remote_test
+package takeover
 
 import (
 	"context"
@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/internal/remote"
 )
 
 // What makes the test binary an engine: its name and where the server is.
@@ -58,7 +57,7 @@ func beEngine(name, socket string) int {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		cancel()
 	}()
-	c := remote.NewClient(socket, name)
+	c := NewClient(socket, name)
 	e, err := fleet.New(fleet.Config{
 		Name: name, Store: c, Inventory: c, Dialer: c, Lease: lease, Skew: skew, Poll: 50 * time.Millisecond,
 	})

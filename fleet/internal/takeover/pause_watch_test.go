@@ -1,6 +1,6 @@
 //go:build unix
 
-package remote_test
+package takeover
 
 import (
 	"context"
@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/internal/remote"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -102,7 +101,7 @@ func newFences(fenced bool) *fences {
 }
 
 // accepted takes in a write.
-func (f *fences) accepted(w remote.Write, asked question) {
+func (f *fences) accepted(w Write, asked question) {
 	switch {
 	case strings.HasPrefix(w.Key, "run/") && w.Op == "put":
 		var head runHead
@@ -127,7 +126,7 @@ func (f *fences) accepted(w remote.Write, asked question) {
 }
 
 // raise notes an epoch that must not fall.
-func (f *fences) raise(w remote.Write, at string, epoch int64) {
+func (f *fences) raise(w Write, at string, epoch int64) {
 	if epoch < f.seen[at] {
 		f.problem(w, "epoch %d was accepted after %d", epoch, f.seen[at])
 	}
@@ -136,7 +135,7 @@ func (f *fences) raise(w remote.Write, at string, epoch int64) {
 
 // led checks that who writes the record of the placement asks for an epoch to
 // take a run under, or has a run that no engine took since.
-func (f *fences) led(w remote.Write, asked int64) {
+func (f *fences) led(w Write, asked int64) {
 	if w.Epoch() == f.seen[w.Key] && !slices.Contains(slices.Collect(maps.Values(f.taken)), asked) {
 		f.problem(w, "asked for under epoch %d, and the runs are those of epochs %v", asked, f.taken)
 	}
@@ -145,7 +144,7 @@ func (f *fences) led(w remote.Write, asked int64) {
 
 // object checks that who writes an object is the newest leader that it or the
 // ledger of its cluster has seen, and that what has to be done is done once.
-func (f *fences) object(w remote.Write, asked question) {
+func (f *fences) object(w Write, asked question) {
 	at := w.Cluster + " " + w.ID.String()
 	if newer := max(f.seen[at], f.seen[w.Cluster]); asked.epoch < newer {
 		f.stale(w, asked, newer)
@@ -170,7 +169,7 @@ func (f *fences) object(w remote.Write, asked question) {
 // fences: objects that did not exist, one of each cluster where the leader had not
 // written the ledger for half a lease when it asked, and a while for a busy
 // machine.
-func (f *fences) stale(w remote.Write, asked question, newer int64) {
+func (f *fences) stale(w Write, asked question, newer int64) {
 	if f.fenced || !w.Precondition.Absent {
 		f.problem(w, "asked for under epoch %d, and the member has seen %d", asked.epoch, newer)
 		return
@@ -184,7 +183,7 @@ func (f *fences) stale(w remote.Write, asked question, newer int64) {
 	}
 }
 
-func (f *fences) problem(w remote.Write, format string, args ...any) {
+func (f *fences) problem(w Write, format string, args ...any) {
 	f.problems = append(f.problems, fmt.Sprintf(format, args...)+": "+w.String())
 }
 

@@ -1,0 +1,83 @@
+package delivery
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Client directs workflows of which another process has the store: all that it knows of them is what the API of that
+// process says of their runs. It may be used concurrently if Runs may.
+type Client struct{ Runs }
+
+// Runs is what a Client needs of an engine: the client of its API, or a [fleet.Engine].
+type Runs interface {
+	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
+	operable
+}
+
+// Last returns the newest workflow of an application as [Applications.Last] does, but its steps are those of the plan,
+// and which objects its components have is not known.
+func (c Client) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
+	runs, err := c.RunSummaries(ctx, PlacementOf(namespace, name))
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return oam.Record{}, err
+	}
+	for _, run := range slices.Backward(runs) {
+		st, err := c.Status(ctx, run.Name)
+		if err != nil {
+			return oam.Record{}, err
+		}
+		if st.Plan.Rollback == nil {
+			return outlined(namespace, name, st), nil
+		}
+	}
+	return oam.Record{}, noWorkflow(namespace, name)
+}
+
+// Do is [Applications.Do], but for restarting a workflow, which takes the store.
+func (c Client) Do(ctx context.Context, r Request) (message string, err error) {
+	rec, err := c.Last(ctx, r.Namespace, r.Name)
+	if err != nil {
+		return "", err
+	}
+	return operate(ctx, c, rec, r)
+}
+
+// outlined returns the record of a workflow of which only the run is known.
+func outlined(namespace, name string, st fleet.Status) oam.Record {
+	release := &oam.Release{Namespace: namespace, Name: name, Run: fleet.RunSpec{Name: st.Run.Name, Placement: st.Run.Placement}}
+	for i := range st.Plan.Stages {
+		stage := &st.Plan.Stages[i]
+		if stage.Remove {
+			continue
+		}
+		step := outlinedStep(stage.Name, stage.Pause, stage.Gates)
+		for _, g := range stage.Groups {
+			if g.Name != "" {
+				step.Type, step.Steps = oam.GroupStep, append(step.Steps, outlinedStep(g.Name, g.Pause, g.Gates))
+			}
+		}
+		if stage.Name == oam.GraphName {
+			release.Workflow.Mode.Steps = oam.DAG
+			release.Workflow.Steps = append(release.Workflow.Steps, step.Steps...)
+			continue
+		}
+		release.Workflow.Steps = append(release.Workflow.Steps, step)
+	}
+	return oam.Record{Release: release, Plan: st.Plan, Run: &st.Run}
+}
+
+func outlinedStep(name string, pause bool, gates []stages.PlannedGate) oam.Step {
+	if pause {
+		return oam.Step{Name: name, Type: oam.SuspendStep, Suspend: &oam.Suspend{}}
+	}
+	manual := slices.ContainsFunc(gates, func(g stages.PlannedGate) bool { return g.When == approval.Before && g.Type == stages.Approval })
+	return oam.Step{Name: name, Type: oam.DeployStep, Deploy: &oam.Deploy{Manual: manual}}
+}
