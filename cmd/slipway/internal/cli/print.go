@@ -33,6 +33,9 @@ func (o *Options) CheckOutput() error {
 // IsValue reports whether -o asks for values, as JSON or YAML.
 func (o *Options) IsValue() bool { return o.Output == JSON || o.Output == YAML }
 
+// IsTable reports whether -o asks for a table.
+func (o *Options) IsTable() bool { return o.Output == Table || o.Output == Wide }
+
 // List is what a verb shows.
 type List struct {
 	// Kind is that of the rows, which -o name begins with.
@@ -46,15 +49,19 @@ type List struct {
 // Len returns the number of rows.
 func (l *List) Len() int { return len(l.rows) }
 
-// Has reports whether there is a row of a name.
-func (l *List) Has(name string) bool {
-	return slices.ContainsFunc(l.rows, func(r row) bool { return r.name == name })
-}
-
 // Names returns the names of the rows.
 func (l *List) Names() (out []string) {
 	for _, r := range l.rows {
 		out = append(out, r.name)
+	}
+	return out
+}
+
+// Values returns what -o json shows of the rows.
+func (l *List) Values() []any {
+	out := []any{}
+	for _, r := range l.rows {
+		out = append(out, r.value)
 	}
 	return out
 }
@@ -94,13 +101,7 @@ func (o *Options) Print(l *List) error {
 		}
 		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
 	}
-	values := struct {
-		Items []any `json:"items"`
-	}{[]any{}}
-	for _, r := range l.rows {
-		values.Items = append(values.Items, r.value)
-	}
-	return o.PrintValue(values)
+	return o.PrintValue(map[string]any{"items": l.Values()})
 }
 
 // PrintValue shows one value as JSON or YAML.
