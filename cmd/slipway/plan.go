@@ -80,11 +80,7 @@ func newPreview(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			plan, err := t.Preview(ctx, spec)
-			if err != nil {
-				return err
-			}
-			return o.printPlan(plan)
+			return o.printPlan(t.Preview(ctx, spec))
 		}))
 	s.flags(cmd)
 	return cmd
@@ -98,8 +94,11 @@ type plannedCluster struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// printPlan shows a plan: its clusters in their order, and its warnings on the other stream.
-func (o *options) printPlan(p *stages.Plan) error {
+// printPlan shows a plan that could be made: its clusters in their order, and its warnings on the other stream.
+func (o *options) printPlan(p *stages.Plan, err error) error {
+	if err != nil {
+		return err
+	}
 	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
 	clusters := []plannedCluster{}
 	for pos, c := range p.Clusters {

@@ -110,8 +110,12 @@ func (o *options) reach(cmd *cobra.Command, args []string, do action, readOnly b
 		defer cancel()
 	}
 	defer func() {
-		if err != nil && errors.Is(context.Cause(ctx), cli.ErrTimeout) {
+		switch {
+		case err == nil || ctx.Err() == nil:
+		case errors.Is(context.Cause(ctx), cli.ErrTimeout):
 			err = cli.ErrTimeout
+		default: // interrupted, whatever could not be done because of that
+			err = context.Canceled
 		}
 	}()
 	t, err := o.target.Open(ctx, readOnly)

@@ -32,10 +32,7 @@ func newCreate(o *options) *cobra.Command {
 			}
 			spec.Name, spec.Title = runName(args[0]), title
 			status, err := t.CreateRun(ctx, spec)
-			if err != nil {
-				return err
-			}
-			return o.created(t, status)
+			return o.created(t, status, err)
 		}))
 	run.ValidArgsFunction = cobra.NoFileCompletions // it is a new name
 	s.flags(run)
@@ -53,17 +50,17 @@ func newCatchUp(o *options) *cobra.Command {
 				return cli.Usagef("--name is not set: it names the run that catches up")
 			}
 			status, err := t.CatchUp(ctx, runName(args[0]), name)
-			if err != nil {
-				return err
-			}
-			return o.created(t, status)
+			return o.created(t, status, err)
 		}))
 	cmd.Flags().StringVar(&name, "name", "", "name of the run that catches up")
 	return cmd
 }
 
-// created reports which run there is now, and on the other stream what its plan warns of.
-func (o *options) created(t *target.Target, s fleet.Status) error {
+// created reports which run there is now if there is one, and on the other stream what its plan warns of.
+func (o *options) created(t *target.Target, s fleet.Status, err error) error {
+	if err != nil {
+		return err
+	}
 	if s.Plan == nil { // the hub makes it
 		return o.Recorded("run/"+s.Run.Name, "created")
 	}
@@ -136,11 +133,7 @@ func newRollback(o *options) *cobra.Command {
 	do := func(ctx context.Context, t *target.Target, args []string) error {
 		run := runName(args[0])
 		if preview {
-			plan, err := t.PreviewRollback(ctx, run)
-			if err != nil {
-				return err
-			}
-			return o.printPlan(plan)
+			return o.printPlan(t.PreviewRollback(ctx, run))
 		}
 		name, err := t.Rollback(ctx, run, opts)
 		if err != nil {
