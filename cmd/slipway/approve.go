@@ -68,7 +68,7 @@ func openRequest(ctx context.Context, t *target.Target, args []string) (r approv
 	case len(args) == 1:
 		return r, cli.Usagef("run %s has several open requests: name one of %s", runName(args[0]), strings.Join(names, ", "))
 	}
-	return r, fmt.Errorf("request %s is not open, of run %s there are %s: %w", args[1], runName(args[0]), strings.Join(names, ", "), backend.ErrNotFound)
+	return r, fmt.Errorf("request %s is not open: the open ones of run %s are %s: %w", args[1], runName(args[0]), strings.Join(names, ", "), backend.ErrNotFound)
 }
 
 // mostShown is how many clusters a request is shown with.

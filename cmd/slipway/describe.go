@@ -50,7 +50,7 @@ type section struct {
 // sections shows lists below what describes an object. With -o name, json and yaml that is shown alone.
 func (o *options) sections(all ...section) error {
 	for _, s := range all {
-		if !o.IsTable() || len(s.list.Names()) == 0 {
+		if !o.IsTable() || s.list.Len() == 0 {
 			continue
 		}
 		if err := o.Said("\n%s:", s.title); err != nil {

@@ -402,7 +402,7 @@ func TestNamesAreForAnotherCommand(t *testing.T) {
 		"wait shop-1 -o name":                     "run/shop-1\n",
 		"set cap all 7 -o name":                   "cap/all\n",
 		"stop shop-2 -o name":                     "run/shop-2\n",
-		"drift shop --cluster eu-1 -o name":       "cluster/eu-1\n",
+		"drift shop --index 0 -o name":            "cluster/eu-1\ncluster/eu-2\ncluster/eu-3\n",
 	} {
 		if _, out, errOut := v.on(strings.Fields(args)...); !strings.HasPrefix(out, want) || strings.Count(out, "\n") > strings.Count(out, "/") {
 			t.Errorf("%s: %q, want %q, %s", args, out, want, errOut)

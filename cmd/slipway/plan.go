@@ -208,7 +208,8 @@ func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) 
 			l.Add(c.Cluster, value, obj.Kind+" "+name, obj.Reason, strings.Join(paths, " "))
 		}
 	}
-	if !o.IsTable() || len(l.Names()) > 0 {
+	l.Sort() // they come as they were compared
+	if !o.IsTable() || l.Len() > 0 {
 		if err := o.Print(l); err != nil {
 			return err
 		}

@@ -72,6 +72,11 @@ func (l *List) Keep(kept func(name string) bool) {
 	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !kept(r.name) })
 }
 
+// Sort orders the rows by name; those of one name stay as they are.
+func (l *List) Sort() {
+	slices.SortStableFunc(l.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
+}
+
 type row struct {
 	name  string
 	cells []any

@@ -158,6 +158,11 @@ func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.R
 	}
 	spec.Starter = approval.Identity{Name: starter}
 	found, err := t.engine.EnsureRun(ctx, spec)
+	if errors.Is(err, backend.ErrConflict) { // the files are the same, so that only --wait differs
+		if found, err = t.engine.Status(ctx, name); err == nil {
+			err = t.show.note("run %s keeps the --wait that it was created with", name)
+		}
+	}
 	if err != nil {
 		return err
 	}
