@@ -22,12 +22,9 @@ import (
 func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Command {
 	var comment string
 	var yes bool
-	cmd := &cobra.Command{
-		Use:               use + " RUN [REQUEST]",
-		Short:             strings.ToUpper(use[:1]) + use[1:] + " an open request of a run, which is shown first",
-		Args:              cli.Arguments(cobra.RangeArgs(1, 2)),
-		ValidArgsFunction: o.completeRuns,
-		RunE: o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+	cmd := verb(o, use+" RUN [REQUEST]", strings.ToUpper(use[:1])+use[1:]+" an open request of a run, which is shown first",
+		"slipway "+use+" web-v2 --comment \"see the dashboard\"",
+		o.writing(func(ctx context.Context, t *target.Target, args []string) error {
 			r, err := openRequest(ctx, t, args)
 			if err != nil {
 				return err
@@ -45,9 +42,8 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			if o.As != "" {
 				by = " by " + o.As
 			}
-			return o.recorded(t, "approval/%s: %s%s is recorded", r.Name, use, by)
-		}),
-	}
+			return o.recorded(t, "approval/"+r.Name, "%s%s is recorded", use, by)
+		}))
 	cmd.Flags().StringVar(&comment, "comment", "", "comment, which is recorded")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, on a terminal, whether what is shown is meant")
 	return cmd
@@ -72,7 +68,7 @@ func openRequest(ctx context.Context, t *target.Target, args []string) (r approv
 	case len(args) == 1:
 		return r, cli.Usagef("run %s has several open requests: name one of %s", runName(args[0]), strings.Join(names, ", "))
 	}
-	return r, fmt.Errorf("request %s is not open, of run %s there are %s: %w", args[1], runName(args[0]), strings.Join(names, ", "), backend.ErrNotFound)
+	return r, fmt.Errorf("request %s is not open: the open ones of run %s are %s: %w", args[1], runName(args[0]), strings.Join(names, ", "), backend.ErrNotFound)
 }
 
 // mostShown is how many clusters a request is shown with.

@@ -18,79 +18,85 @@ import (
 
 func newDescribe(o *options) *cobra.Command {
 	var g getter
-	cmd := &cobra.Command{
-		Use:               "describe KIND NAME",
-		Short:             "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease",
-		Args:              cli.Arguments(cobra.ExactArgs(2)),
-		ValidArgsFunction: o.completeKinds,
-		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+	cmd := verb(o, "describe KIND NAME", "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease",
+		"slipway describe run web-v2\nslipway describe cluster eu-1 --run web-v2",
+		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
 			g.Target = t
-			switch kind, name := strings.TrimSuffix(args[0], "s"), args[1]; kind {
-			case "run":
-				return o.describeRun(ctx, &g, runName(name))
+			name := args[1]
+			switch kind := strings.TrimSuffix(args[0], "s"); kind {
 			case "placement":
-				return o.describePlacement(ctx, &g, strings.TrimPrefix(name, "placement/"))
-			case "approval":
-				return o.describeApproval(ctx, &g, strings.TrimPrefix(name, "approval/"))
-			default:
-				l, err := g.list(ctx, args[0], args[1:])
-				if err != nil {
-					return err
+				return o.describe(ctx, &g, kind, name, getter{Target: t, placement: strings.TrimPrefix(name, "placement/")}, "Snapshots", "Runs", "Clusters")
+			case "run":
+				err := o.describeRun(ctx, &g, runName(name))
+				if o.isUnreadable(err) {
+					err = o.describe(ctx, &g, kind, name, getter{Target: t, run: runName(name)}, "Approvals")
 				}
-				return o.Fields(l)
+				return err
+			case "approval":
+				return o.describeApproval(ctx, &g, name)
 			}
-		}),
-	}
+			return o.describe(ctx, &g, args[0], name, getter{})
+		}))
 	g.flags(cmd)
 	return cmd
 }
 
-// sections shows lists below their titles.
-func (o *options) sections(titles []string, lists ...*cli.List) error {
-	for i, l := range lists {
-		if err := o.Section(titles[i], l); err != nil {
+// section is a list below a title.
+type section struct {
+	title string
+	list  *cli.List
+}
+
+// sections shows lists below what describes an object. With -o name, json and yaml that is shown alone.
+func (o *options) sections(all ...section) error {
+	for _, s := range all {
+		if !o.IsTable() || s.list.Len() == 0 {
+			continue
+		}
+		if err := o.Section(s.title, s.list); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (o *options) describePlacement(ctx context.Context, g *getter, name string) error {
-	l, err := g.list(ctx, "placement", []string{name})
+// describe shows one object, and lists of what belongs to it, which are titled by their kinds. Of a hub whose records
+// may not be read it shows those that are made of objects.
+func (o *options) describe(ctx context.Context, g *getter, kind, name string, of getter, belonging ...string) error {
+	l, err := g.list(ctx, kind, []string{name})
 	if err != nil {
 		return err
 	}
-	of := &getter{Target: g.Target, placement: name}
-	runs, err := getRuns(ctx, of)
-	if err != nil {
-		return err
+	var all []section
+	var unreadable error
+	for _, title := range belonging {
+		more, err := of.list(ctx, strings.ToLower(title), nil)
+		switch {
+		case err == nil:
+			all = append(all, section{title, more})
+		case !isForbidden(err):
+			return err
+		default:
+			unreadable = err
+		}
 	}
-	snapshots, err := getSnapshots(ctx, of)
-	if o.isUnreadable(err) {
-		return errors.Join(o.Fields(l), o.sections([]string{"Runs"}, runs))
-	}
-	if err != nil {
-		return err
-	}
-	clusters, err := getClusters(ctx, of)
-	if err != nil {
-		return err
-	}
-	if err := o.Fields(l); err != nil {
-		return err
-	}
-	return o.sections([]string{"Snapshots", "Runs", "Clusters"}, snapshots, runs, clusters)
+	_ = o.isUnreadable(unreadable)
+	return errors.Join(o.Fields(l), o.sections(all...))
 }
 
 // isUnreadable reports whether the records of a hub may not be read, and warns of that: what its objects show is shown
 // without them.
 func (o *options) isUnreadable(err error) bool {
-	refusal, is := errors.AsType[*httpapi.Error](err)
-	if !is || refusal.Reason != "Forbidden" {
+	if !isForbidden(err) {
 		return false
 	}
 	o.Warn("only what objects show is shown: %v", err)
 	return true
+}
+
+func isForbidden(err error) bool {
+	refusal, is := errors.AsType[*httpapi.Error](err)
+	return is && refusal.Reason == "Forbidden"
 }
 
 // lastEvents is how many events a description has.
@@ -98,9 +104,6 @@ const lastEvents = 10
 
 func (o *options) describeRun(ctx context.Context, g *getter, name string) error {
 	s, err := g.Status(ctx, name)
-	if o.isUnreadable(err) {
-		return o.describeRunObject(ctx, g, name)
-	}
 	if err != nil {
 		return err
 	}
@@ -115,27 +118,8 @@ func (o *options) describeRun(ctx context.Context, g *getter, name string) error
 	fields := &cli.List{Kind: "run", Columns: []string{"Name", "Title", "Placement", "State", "Reason", "Snapshot", "Plan", "Clusters", "Starter", "Created", "Started", "Ended", "Engine"}}
 	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, s.Plan.Index, s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
-	if err := o.Fields(fields); err != nil {
-		return err
-	}
-	events := cli.NewEvents()
-	for _, ev := range h.Events[max(0, len(h.Events)-lastEvents):] {
-		events.AddEvent(ev)
-	}
-	return o.sections([]string{"Stages", "Waits for", "Events"}, stagesOf(&s), cli.NewAwaited(stages.Waiting(s.Plan, r)), events)
-}
-
-// describeRunObject shows of a run of a hub what its object and those of its requests show.
-func (o *options) describeRunObject(ctx context.Context, g *getter, name string) error {
-	l, err := g.list(ctx, "run", []string{name})
-	if err != nil {
-		return err
-	}
-	approvals, err := getApprovals(ctx, &getter{Target: g.Target, run: name})
-	if err != nil {
-		return err
-	}
-	return errors.Join(o.Fields(l), o.sections([]string{"Approvals"}, approvals))
+	return errors.Join(o.Fields(fields), o.sections(section{"Stages", stagesOf(&s)}, section{"Waits for", cli.Awaited(stages.Waiting(s.Plan, r))},
+		section{"Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)}))
 }
 
 // stagesOf are the stages of a run, a row for each group.
@@ -153,35 +137,24 @@ func stagesOf(s *fleet.Status) *cli.List {
 	return l
 }
 
+// describeApproval shows what an open request is about, and how it was answered so far.
 func (o *options) describeApproval(ctx context.Context, g *getter, name string) error {
 	l, err := g.list(ctx, "approval", []string{name})
-	if err != nil || o.IsValue() || o.Output == cli.Name {
-		if err == nil {
-			err = o.Print(l)
-		}
-		return err
-	}
-	open, err := g.AllRequests(ctx, g.placement)
 	if err != nil {
 		return err
 	}
-	for _, r := range open {
-		if r.Name == name && (g.run == "" || r.Run == runName(g.run)) {
-			if err := o.showRequest(ctx, g.Target, o.Out, r); err != nil {
-				return err
-			}
-			if err := o.sections([]string{"Decisions"}, decisions(r)); err != nil {
-				return err
-			}
+	if !o.IsTable() {
+		return o.Print(l)
+	}
+	for _, value := range l.Values() {
+		r := value.(approval.Request)
+		decisions := &cli.List{Kind: "decision", Columns: []string{"By", "Verdict", "At", "Comment"}, Narrow: 4}
+		for _, d := range r.Decisions {
+			decisions.Add(d.By.Name, d, d.Verdict, d.At, d.Comment)
+		}
+		if err := errors.Join(o.showRequest(ctx, g.Target, o.Out, r), o.sections(section{"Decisions", decisions})); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func decisions(r approval.Request) *cli.List {
-	l := &cli.List{Kind: "decision", Columns: []string{"By", "Verdict", "At", "Comment"}, Narrow: 4}
-	for _, d := range r.Decisions {
-		l.Add(d.By.Name, d, d.Verdict, d.At, d.Comment)
-	}
-	return l
 }

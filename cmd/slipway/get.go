@@ -19,53 +19,58 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// getter reads what there is of a kind.
+// getter reads what there is of a kind, of a placement or a run where these are set.
 type getter struct {
 	*target.Target
 	placement, run string
 }
 
-// kinds are the kinds by their names, with what lists them.
-var kinds = []struct {
-	name, names string
-	list        func(ctx context.Context, g *getter) (*cli.List, error)
-}{
-	{"placement", "placements", getPlacements},
-	{"run", "runs", getRuns},
-	{"cluster", "clusters", getClusters},
-	{"approval", "approvals", getApprovals},
-	{"snapshot", "snapshots", getSnapshots},
-	{"cap", "caps", getCaps},
-	{"lease", "leases", getLeases},
+// kind is one of the kinds of get and describe.
+type kind struct {
+	name string
+	// columns are those of a table; the ones after the first narrow are shown with -o wide.
+	columns []string
+	narrow  int
+	// add adds a row for each that there is.
+	add func(ctx context.Context, g *getter, l *cli.List) error
+}
+
+var kinds = []kind{
+	{"placement", []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, 5, addPlacements},
+	{"run", []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, 7, addRuns},
+	{"cluster", []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, 6, addClusters},
+	{"approval", []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, 5, addApprovals},
+	{"snapshot", []string{"Name", "Placement", "Objects", "Taken", "Digest"}, 4, addSnapshots},
+	{"cap", []string{"Name", "Limit", "Held", "Runs"}, 4, addCaps},
+	{"lease", []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, 6, addLeases},
 }
 
 func kindNames() (out []string) {
 	for _, k := range kinds {
-		out = append(out, k.names)
+		out = append(out, k.name+"s")
 	}
 	return out
 }
 
 // list reads what there is of a kind: with names these, of which one that is not there is an error.
-func (g *getter) list(ctx context.Context, kind string, names []string) (*cli.List, error) {
-	for _, k := range kinds {
-		if kind != k.name && kind != k.names {
-			continue
-		}
-		l, err := k.list(ctx, g)
-		if err != nil || len(names) == 0 {
-			return l, err
-		}
-		var missing []error
-		for _, name := range names {
-			if !l.Has(strings.TrimPrefix(name, k.name+"/")) {
-				missing = append(missing, fmt.Errorf("%s %s: %w", k.name, name, backend.ErrNotFound))
-			}
-		}
-		l.Keep(func(name string) bool { return slices.Contains(names, name) || slices.Contains(names, k.name+"/"+name) })
-		return l, errors.Join(missing...)
+func (g *getter) list(ctx context.Context, name string, names []string) (*cli.List, error) {
+	i := slices.IndexFunc(kinds, func(k kind) bool { return name == k.name || name == k.name+"s" })
+	if i < 0 {
+		return nil, cli.Usagef("there is no kind %q: want %s", name, strings.Join(kindNames(), ", "))
 	}
-	return nil, cli.Usagef("there is no kind %q: want %s", kind, strings.Join(kindNames(), ", "))
+	k := kinds[i]
+	l := &cli.List{Kind: k.name, Columns: k.columns, Narrow: k.narrow}
+	if err := k.add(ctx, g, l); err != nil || len(names) == 0 {
+		return l, err
+	}
+	var missing []error
+	for _, name := range names {
+		if !slices.Contains(l.Names(), strings.TrimPrefix(name, k.name+"/")) {
+			missing = append(missing, fmt.Errorf("%s %s: %w", k.name, name, backend.ErrNotFound))
+		}
+	}
+	l.Keep(func(name string) bool { return slices.Contains(names, name) || slices.Contains(names, k.name+"/"+name) })
+	return l, errors.Join(missing...)
 }
 
 func (g *getter) flags(cmd *cobra.Command) {
@@ -76,12 +81,9 @@ func (g *getter) flags(cmd *cobra.Command) {
 func newGet(o *options) *cobra.Command {
 	var g getter
 	var watch bool
-	cmd := &cobra.Command{
-		Use:               "get KIND [NAME...]",
-		Short:             "List placements, runs, clusters, approvals, snapshots, caps or leases",
-		Args:              cli.Arguments(cobra.MinimumNArgs(1)),
-		ValidArgsFunction: o.completeKinds,
-		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+	cmd := verb(o, "get KIND [NAME...]", "List placements, runs, clusters, approvals, snapshots, caps or leases",
+		"slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch",
+		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
 			g.Target = t
 			get := func() (*cli.List, error) { return g.list(ctx, args[0], args[1:]) }
 			if watch && t.Live {
@@ -95,16 +97,25 @@ func newGet(o *options) *cobra.Command {
 				err = nothingGoesOn(t)
 			}
 			return err
-		}),
-	}
+		}))
 	g.flags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show each row again as it changes")
 	return cmd
 }
 
-func getPlacements(ctx context.Context, g *getter) (*cli.List, error) {
+// newLeases is get leases, in a word of its own.
+func newLeases(o *options) *cobra.Command {
+	return verb(o, "leases", "Show which engine drives which run", "", o.reading(func(ctx context.Context, t *target.Target, _ []string) error {
+		l, err := (&getter{Target: t}).list(ctx, "leases", nil)
+		if err != nil {
+			return err
+		}
+		return o.Print(l)
+	}))
+}
+
+func addPlacements(ctx context.Context, g *getter, l *cli.List) error {
 	all, err := g.Placements(ctx)
-	l := &cli.List{Kind: "placement", Columns: []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, Narrow: 5}
 	for _, p := range all {
 		latest, at := "", time.Time{}
 		if p.Latest != nil {
@@ -112,12 +123,11 @@ func getPlacements(ctx context.Context, g *getter) (*cli.List, error) {
 		}
 		l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
 	}
-	return l, err
+	return err
 }
 
-func getRuns(ctx context.Context, g *getter) (*cli.List, error) {
+func addRuns(ctx context.Context, g *getter, l *cli.List) error {
 	all, err := g.RunSummaries(ctx, g.placement)
-	l := &cli.List{Kind: "run", Columns: []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, Narrow: 7}
 	for _, r := range all {
 		reason := r.Reason
 		if r.Problem != "" {
@@ -125,7 +135,42 @@ func getRuns(ctx context.Context, g *getter) (*cli.List, error) {
 		}
 		l.Add(r.Name, r, r.Placement, r.State, r.Stage, fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Failed, r.Index, r.Holder, r.Created, reason)
 	}
-	return l, err
+	return err
+}
+
+func addClusters(ctx context.Context, g *getter, l *cli.List) error {
+	if g.run != "" {
+		s, err := g.Status(ctx, runName(g.run))
+		if err == nil {
+			addClustersOfRun(&s, l)
+		}
+		return err
+	}
+	placements, err := g.placements(ctx)
+	for _, p := range placements {
+		placed, err := g.Placed(ctx, p)
+		if err != nil {
+			return err
+		}
+		for _, c := range placed {
+			l.Add(c.Name, c, p, c.Index, c.Run, c.State, c.Since, c.Revision)
+		}
+	}
+	return err
+}
+
+// placements returns the names of all placements, or the one that is set if it is among them.
+func (g *getter) placements(ctx context.Context) (names []string, err error) {
+	all, err := g.Placements(ctx)
+	for _, p := range all {
+		if g.placement == "" || g.placement == p.Name {
+			names = append(names, p.Name)
+		}
+	}
+	if err == nil && g.placement != "" && len(names) == 0 {
+		err = fmt.Errorf("placement %s: %w", g.placement, backend.ErrNotFound)
+	}
+	return names, err
 }
 
 // clusterOfRun is what a cluster has come to in a run.
@@ -144,39 +189,8 @@ var phases = map[stages.ClusterPhase]string{
 	stages.Applying: "Applying", stages.Settling: "Settling", stages.Soaking: "Soaking", stages.BackingOff: "BackingOff",
 }
 
-func getClusters(ctx context.Context, g *getter) (*cli.List, error) {
-	if g.run != "" {
-		s, err := g.Status(ctx, runName(g.run))
-		if err != nil {
-			return nil, err
-		}
-		return clustersOfRun(&s), nil
-	}
-	l := &cli.List{Kind: "cluster", Columns: []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, Narrow: 6}
-	placements, err := g.Placements(ctx)
-	if err != nil {
-		return nil, err
-	}
-	for _, p := range placements {
-		if g.placement != "" && g.placement != p.Name {
-			continue
-		}
-		placed, err := g.Placed(ctx, p.Name)
-		if err != nil {
-			return nil, err
-		}
-		for _, c := range placed {
-			l.Add(c.Name, c, p.Name, c.Index, c.Run, c.State, c.Since, c.Revision)
-		}
-	}
-	if g.placement != "" && !slices.ContainsFunc(placements, func(p httpapi.PlacementSummary) bool { return p.Name == g.placement }) {
-		return nil, fmt.Errorf("placement %s: %w", g.placement, backend.ErrNotFound)
-	}
-	return l, nil
-}
-
-func clustersOfRun(s *fleet.Status) *cli.List {
-	l := &cli.List{Kind: "cluster", Columns: []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, Narrow: 5}
+func addClustersOfRun(s *fleet.Status, l *cli.List) {
+	l.Columns, l.Narrow = []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, 5
 	reasons := map[int]string{}
 	for _, u := range s.Run.Unsuccessful {
 		for pos := u.First; pos <= u.Last; pos++ {
@@ -197,61 +211,45 @@ func clustersOfRun(s *fleet.Status) *cli.List {
 		}
 		l.Add(c.Name, c, c.Stage, c.Group, c.State, c.Phase, c.Since, c.Message)
 	}
-	return l
 }
 
-func getSnapshots(ctx context.Context, g *getter) (*cli.List, error) {
-	placements := []string{g.placement}
-	if g.placement == "" {
-		all, err := g.Placements(ctx)
-		if err != nil {
-			return nil, err
-		}
-		placements = nil
-		for _, p := range all {
-			placements = append(placements, p.Name)
-		}
-	}
-	l := &cli.List{Kind: "snapshot", Columns: []string{"Name", "Placement", "Objects", "Taken", "Digest"}, Narrow: 4}
+func addSnapshots(ctx context.Context, g *getter, l *cli.List) error {
+	placements, err := g.placements(ctx)
 	for _, p := range placements {
 		taken, err := g.Snapshots(ctx, p)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		for _, s := range taken {
 			l.Add(s.Name(), s, s.Placement, s.Objects, s.TakenAt, s.Digest)
 		}
 	}
-	return l, nil
+	return err
 }
 
-func getApprovals(ctx context.Context, g *getter) (*cli.List, error) {
+func addApprovals(ctx context.Context, g *getter, l *cli.List) (err error) {
 	var open []approval.Request
-	var err error
 	if g.run != "" {
 		open, err = g.Requests(ctx, runName(g.run))
 	} else {
 		open, err = g.AllRequests(ctx, g.placement)
 	}
-	l := &cli.List{Kind: "approval", Columns: []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, Narrow: 5}
 	for _, r := range open {
 		l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name)
 	}
-	return l, err
+	return err
 }
 
-func getCaps(ctx context.Context, g *getter) (*cli.List, error) {
+func addCaps(ctx context.Context, g *getter, l *cli.List) error {
 	all, err := g.Caps(ctx)
-	l := &cli.List{Kind: "cap", Columns: []string{"Name", "Limit", "Held", "Runs"}, Narrow: 4}
 	for _, c := range all {
 		l.Add(c.Name, c, c.Limit, c.Held(), len(c.Shares))
 	}
-	return l, err
+	return err
 }
 
-func getLeases(ctx context.Context, g *getter) (*cli.List, error) {
+func addLeases(ctx context.Context, g *getter, l *cli.List) error {
 	all, err := g.Leases(ctx)
-	l := &cli.List{Kind: "lease", Columns: []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, Narrow: 6}
 	for _, one := range all {
 		if g.placement != "" && one.Placement != g.placement {
 			continue
@@ -262,21 +260,5 @@ func getLeases(ctx context.Context, g *getter) (*cli.List, error) {
 		}
 		l.Add(one.Run, httpapi.LeaseRecord{Lease: one, Problem: problem}, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, problem)
 	}
-	return l, err
-}
-
-// newLeases is get leases, in a word of its own.
-func newLeases(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "leases",
-		Short: "Show which engine drives which run",
-		Args:  cli.Arguments(cobra.NoArgs),
-		RunE: o.reading(func(ctx context.Context, t *target.Target, _ []string) error {
-			l, err := getLeases(ctx, &getter{Target: t})
-			if err != nil {
-				return err
-			}
-			return o.Print(l)
-		}),
-	}
+	return err
 }

@@ -373,6 +373,44 @@ func TestCalledByKubectlItIsNamedSo(t *testing.T) {
 	}
 }
 
+// The help names each verb below what it is about, and only the verbs about the command itself below none.
+func TestTheHelpHasTheVerbsInGroups(t *testing.T) {
+	var without []string
+	for _, c := range newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, "slipway").Commands() {
+		if c.GroupID == "" {
+			without = append(without, c.Name())
+		}
+	}
+	if !slices.Equal(without, []string{"version"}) {
+		t.Errorf("verbs without a group: %v", without)
+	}
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "--help", "\nRollouts:\n", "\nApprovals:\n", "\nWithout an engine:\n")
+	v.shows(cli.ExitDone, "skip --help", "Examples:\n  slipway skip web-v2 --what cluster/eu-1\n")
+	v.shows(cli.ExitUsage, "wait", "accepts 1 arg(s), received 0: want slipway wait RUN")
+}
+
+// With -o name what is asked of an object, and what is found out about it, is its name, for another command.
+func TestNamesAreForAnotherCommand(t *testing.T) {
+	v := newEnv(t)
+	for args, want := range map[string]string{
+		"get clusters eu-1 cluster/eu-3 -o name":  "cluster/eu-1\ncluster/eu-3\n",
+		"describe placement shop -o name":         "placement/shop\n",
+		"describe run run/shop-2 -o name":         "run/shop-2\n",
+		"describe approval shop-2-canary -o name": "approval/shop-2-canary\n",
+		"explain shop-2 eu-2 -o name":             "cluster/eu-2\n",
+		"leases -o name":                          "lease/shop-2\n",
+		"wait shop-1 -o name":                     "run/shop-1\n",
+		"set cap all 7 -o name":                   "cap/all\n",
+		"stop shop-2 -o name":                     "run/shop-2\n",
+		"drift shop --index 0 -o name":            "cluster/eu-1\ncluster/eu-2\ncluster/eu-3\n",
+	} {
+		if _, out, errOut := v.on(strings.Fields(args)...); !strings.HasPrefix(out, want) || strings.Count(out, "\n") > strings.Count(out, "/") {
+			t.Errorf("%s: %q, want %q, %s", args, out, want, errOut)
+		}
+	}
+}
+
 // Nothing that an engine is directed by is without a verb.
 func TestTheVerbs(t *testing.T) {
 	var got []string

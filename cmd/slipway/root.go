@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -62,34 +61,42 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	kube := hubtarget.NewFlags(&o.target)
 	kube.AddFlags(flags)
 	flags.StringVarP(&o.Output, "output", "o", cli.Table, "table, wide, json, yaml or name")
-	flags.StringVar(&o.As, "as", "", "identity that asks; the user of the system where it is not set")
-	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that asks")
+	flags.StringVar(&o.As, "as", "", "identity that asks, without it the user of the system; on a hub the user to impersonate")
+	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that --as names")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
-	root.AddCommand(newGet(o), newDescribe(o), newHistory(o), newPreview(o), newPreviewSelection(o), newDiff(o), newForecast(o), newDrift(o),
-		newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject), newRollback(o), newSet(o), newDelete(o),
-		newCreate(o), newCatchUp(o), newExplain(o), newWait(o), newWatch(o), newTimeline(o), newLeases(o), newServe(o), newVersion(o),
-		demo.New(&o.Options), hubverbs.New(&o.Options, kube), simulate.New(&o.Options), storefile.New(&o.Options))
-	root.AddCommand(runCommands(o)...)
-	root.AddCommand(azure.Commands(&o.Options)...)
-	root.AddCommand(workflow.New(&o.Options, &o.target, kube))
+	group := func(title string, verbs ...*cobra.Command) {
+		root.AddGroup(&cobra.Group{ID: title, Title: title})
+		for _, v := range verbs {
+			v.GroupID = title
+		}
+		root.AddCommand(verbs...)
+	}
+	group("Rollouts:", append(newRunVerbs(o), newCreate(o), newCatchUp(o), newRollback(o), newWait(o), newWatch(o), newSet(o), newDelete(o))...)
+	group("Approvals:", newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject))
+	group("What there is:", newGet(o), newDescribe(o), newHistory(o), newExplain(o), newTimeline(o), newLeases(o))
+	group("What would be:", newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o), newForecast(o))
+	group("Engines and hubs:", newServe(o), hubverbs.New(&o.Options, kube))
+	group("In the words of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube))...)
+	group("Without an engine:", demo.New(&o.Options), simulate.New(&o.Options), storefile.New(&o.Options))
+	root.AddCommand(newVersion(o))
 	return root
 }
 
-// verb is what a command does with a target.
-type verb func(ctx context.Context, t *target.Target, args []string) error
+// action is what a verb does with a target.
+type action func(ctx context.Context, t *target.Target, args []string) error
 
 // reading returns what cobra runs for a verb that only reads.
-func (o *options) reading(do verb) func(*cobra.Command, []string) error {
+func (o *options) reading(do action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, true) }
 }
 
 // writing is reading for a verb that asks for something.
-func (o *options) writing(do verb) func(*cobra.Command, []string) error {
+func (o *options) writing(do action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, false) }
 }
 
 // reach opens the target and calls do with it, for as long as --timeout allows.
-func (o *options) reach(cmd *cobra.Command, args []string, do verb, readOnly bool) (err error) {
+func (o *options) reach(cmd *cobra.Command, args []string, do action, readOnly bool) (err error) {
 	if err := o.CheckOutput(); err != nil {
 		return err
 	}
@@ -103,8 +110,12 @@ func (o *options) reach(cmd *cobra.Command, args []string, do verb, readOnly boo
 		defer cancel()
 	}
 	defer func() {
-		if err != nil && errors.Is(context.Cause(ctx), cli.ErrTimeout) {
+		switch {
+		case err == nil || ctx.Err() == nil:
+		case errors.Is(context.Cause(ctx), cli.ErrTimeout):
 			err = cli.ErrTimeout
+		default: // interrupted, whatever could not be done because of that
+			err = context.Canceled
 		}
 	}()
 	t, err := o.target.Open(ctx, readOnly)
@@ -115,13 +126,12 @@ func (o *options) reach(cmd *cobra.Command, args []string, do verb, readOnly boo
 	return do(ctx, t, args)
 }
 
-// recorded says what was asked for, and where no engine runs that it is carried out later.
-func (o *options) recorded(t *target.Target, format string, args ...any) error {
-	said := fmt.Sprintf(format, args...)
+// recorded reports what was asked for of an object, and where no engine runs that it is carried out later.
+func (o *options) recorded(t *target.Target, object, format string, args ...any) error {
 	if !t.Live {
-		said += ", for the engine that runs on this store next"
+		format += ", for the engine that runs on this store next"
 	}
-	return o.Said("%s", said)
+	return o.Recorded(object, format, args...)
 }
 
 // nothingGoesOn is the error of a verb that waits on a file that no program holds.

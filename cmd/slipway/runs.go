@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -21,11 +20,9 @@ import (
 func newCreate(o *options) *cobra.Command {
 	var s specOptions
 	var placed, title string
-	run := &cobra.Command{
-		Use:   "run NAME --placement PLACEMENT --strategy FILE",
-		Short: "Plan a run and record it; the engine that runs on the store starts it",
-		Args:  cli.Arguments(cobra.ExactArgs(1)),
-		RunE: o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+	run := verb(o, "run NAME --placement PLACEMENT --strategy FILE", "Plan a run and record it; the engine that runs on the store starts it",
+		"slipway create run web-v2 --placement web --strategy strategy.yaml",
+		o.writing(func(ctx context.Context, t *target.Target, args []string) error {
 			if placed == "" {
 				return cli.Usagef("--placement is not set: it names the placement that is rolled out")
 			}
@@ -35,12 +32,9 @@ func newCreate(o *options) *cobra.Command {
 			}
 			spec.Name, spec.Title = runName(args[0]), title
 			status, err := t.CreateRun(ctx, spec)
-			if err != nil {
-				return err
-			}
-			return o.created(t, status)
-		}),
-	}
+			return o.created(t, status, err)
+		}))
+	run.ValidArgsFunction = cobra.NoFileCompletions // it is a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
 	run.Flags().StringVar(&title, "title", "", "title, for people")
@@ -49,216 +43,139 @@ func newCreate(o *options) *cobra.Command {
 
 func newCatchUp(o *options) *cobra.Command {
 	var name string
-	cmd := &cobra.Command{
-		Use:               "catch-up RUN --name NAME",
-		Short:             "Create a run for the clusters that failed, were skipped or joined since",
-		Args:              cli.Arguments(cobra.ExactArgs(1)),
-		ValidArgsFunction: o.completeRuns,
-		RunE: o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+	cmd := verb(o, "catch-up RUN --name NAME", "Create a run for the clusters that failed, were skipped or joined since",
+		"slipway catch-up web-v2 --name web-v2-rest",
+		o.writing(func(ctx context.Context, t *target.Target, args []string) error {
 			if name == "" {
 				return cli.Usagef("--name is not set: it names the run that catches up")
 			}
 			status, err := t.CatchUp(ctx, runName(args[0]), name)
-			if err != nil {
-				return err
-			}
-			return o.created(t, status)
-		}),
-	}
+			return o.created(t, status, err)
+		}))
 	cmd.Flags().StringVar(&name, "name", "", "name of the run that catches up")
 	return cmd
 }
 
-// created says which run there is now, and on the other stream what its plan warns of.
-func (o *options) created(t *target.Target, s fleet.Status) error {
+// created reports which run there is now if there is one, and on the other stream what its plan warns of.
+func (o *options) created(t *target.Target, s fleet.Status, err error) error {
+	if err != nil {
+		return err
+	}
 	if s.Plan == nil { // the hub makes it
-		return o.Said("run/%s: created", s.Run.Name)
+		return o.Recorded("run/"+s.Run.Name, "created")
 	}
 	for _, w := range s.Plan.Warnings {
 		o.Warn("%s", w)
 	}
-	return o.recorded(t, "run/%s: created, stages %d, clusters %d", s.Run.Name, len(s.Plan.Stages), s.Plan.Len())
+	return o.recorded(t, "run/"+s.Run.Name, "created, stages %d, clusters %d", len(s.Plan.Stages), s.Plan.Len())
 }
 
-// runCommands are the verbs that a run is asked by.
-func runCommands(o *options) []*cobra.Command {
-	var skip, retry, message string
-	command := func(use, short string, verb stages.Verb, also func(*stages.Command) error) *cobra.Command {
-		cmd := &cobra.Command{Use: use + " RUN", Short: short, Args: cli.Arguments(cobra.ExactArgs(1)), ValidArgsFunction: o.completeRuns}
-		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
-		cmd.RunE = o.writing(func(ctx context.Context, t *target.Target, args []string) error {
-			c := stages.Command{Verb: verb, Message: message, At: time.Now()}
-			if err := also(&c); err != nil {
-				return cli.UsageError{Err: err}
+// runVerbs are the verbs that pass a command to a run. Where one has a flag, read completes the command by its value,
+// which is one of what usage says.
+var runVerbs = []struct {
+	verb                        stages.Verb
+	short, example, flag, usage string
+	read                        func(value string, c *stages.Command) (known bool)
+}{
+	{verb: stages.Start, short: "Start a run, resume one that is stopped, or start a failed one again"},
+	{verb: stages.Stop, short: "Stop a run, so that it can be resumed", example: `slipway stop web-v2 --message "errors on eu-1"`},
+	{verb: stages.Abort, short: "End a run for good"},
+	{
+		verb: stages.Skip, short: "Skip a cluster, a group, a stage or the wait after a stage", example: "slipway skip web-v2 --what cluster/eu-1",
+		flag: "what", usage: "cluster/NAME, group/NAME, stage/NAME or wait/STAGE",
+		read: func(value string, c *stages.Command) bool {
+			scope, name, _ := strings.Cut(value, "/")
+			c.Name, c.Scope = name, map[string]stages.SkipScope{
+				"cluster": stages.SkipCluster, "group": stages.SkipGroup, "stage": stages.SkipStage, "wait": stages.SkipAfterWait,
+			}[scope]
+			return c.Scope != "" && name != ""
+		},
+	},
+	{
+		verb: stages.Retry, short: "Try again what failed or was skipped in the current stage", example: "slipway retry web-v2 --only failed",
+		flag: "only", usage: "failed or skipped; both where it is not set",
+		read: func(value string, c *stages.Command) (known bool) {
+			c.Only, known = map[string]stages.Only{"": "", "failed": stages.OnlyFailed, "skipped": stages.OnlySkipped}[value]
+			return known
+		},
+	},
+}
+
+func newRunVerbs(o *options) (all []*cobra.Command) {
+	for _, v := range runVerbs {
+		var message, value string
+		name := strings.ToLower(string(v.verb))
+		cmd := verb(o, name+" RUN", v.short, v.example, o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+			c := stages.Command{Verb: v.verb, Message: message, At: time.Now()}
+			if v.read != nil && !v.read(value, &c) {
+				return cli.Usagef("--%s %q: want %s", v.flag, value, v.usage)
 			}
-			if err := t.Command(ctx, runName(args[0]), c); err != nil {
+			run := runName(args[0])
+			if err := t.Command(ctx, run, c); err != nil {
 				return err
 			}
-			return o.recorded(t, "run/%s: %s is recorded", runName(args[0]), strings.ToLower(string(verb)))
-		})
-		return cmd
+			return o.recorded(t, "run/"+run, "%s is recorded", name)
+		}))
+		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
+		if v.flag != "" {
+			cmd.Flags().StringVar(&value, v.flag, "", v.usage)
+		}
+		all = append(all, cmd)
 	}
-	nothing := func(*stages.Command) error { return nil }
-	skipping := command("skip", "Skip a cluster, a group, a stage or the wait after a stage", stages.Skip, func(c *stages.Command) error {
-		scope, name, _ := strings.Cut(skip, "/")
-		scopes := map[string]stages.SkipScope{
-			"cluster": stages.SkipCluster, "group": stages.SkipGroup, "stage": stages.SkipStage, "wait": stages.SkipAfterWait,
-		}
-		if scopes[scope] == "" || name == "" {
-			return fmt.Errorf("--what %q: want cluster/NAME, group/NAME, stage/NAME or wait/STAGE", skip)
-		}
-		c.Scope, c.Name = scopes[scope], name
-		return nil
-	})
-	skipping.Flags().StringVar(&skip, "what", "", "cluster/NAME, group/NAME, stage/NAME or wait/STAGE")
-	retrying := command("retry", "Try again what failed or was skipped in the current stage", stages.Retry, func(c *stages.Command) error {
-		only, known := map[string]stages.Only{"": "", "failed": stages.OnlyFailed, "skipped": stages.OnlySkipped}[retry]
-		if !known {
-			return fmt.Errorf("--only %q: want failed or skipped", retry)
-		}
-		c.Only = only
-		return nil
-	})
-	retrying.Flags().StringVar(&retry, "only", "", "failed or skipped; both where it is not set")
-	return []*cobra.Command{
-		command("start", "Start a run, resume one that is stopped, or start a failed one again", stages.Start, nothing),
-		command("stop", "Stop a run, so that it can be resumed", stages.Stop, nothing),
-		command("abort", "End a run for good", stages.Abort, nothing),
-		skipping, retrying,
-	}
+	return all
 }
 
 func newRollback(o *options) *cobra.Command {
 	var preview bool
 	var opts fleet.RollbackOptions
-	cmd := &cobra.Command{
-		Use:               "rollback RUN",
-		Short:             "Roll back what a run brought to the clusters",
-		Args:              cli.Arguments(cobra.ExactArgs(1)),
-		ValidArgsFunction: o.completeRuns,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.reach(cmd, args, func(ctx context.Context, t *target.Target, args []string) error {
-				run := runName(args[0])
-				if preview {
-					plan, err := t.PreviewRollback(ctx, run)
-					if err != nil {
-						return err
-					}
-					return o.printPlan(plan)
-				}
-				name, err := t.Rollback(ctx, run, opts)
-				if err != nil {
-					return err
-				}
-				return o.recorded(t, "run/%s: it rolls back %s", name, run)
-			}, preview)
-		},
+	cmd := verb(o, "rollback RUN", "Roll back what a run brought to the clusters",
+		"slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"", nil)
+	do := func(ctx context.Context, t *target.Target, args []string) error {
+		run := runName(args[0])
+		if preview {
+			return o.printPlan(t.PreviewRollback(ctx, run))
+		}
+		name, err := t.Rollback(ctx, run, opts)
+		if err != nil {
+			return err
+		}
+		return o.recorded(t, "run/"+name, "it rolls back %s", run)
 	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, preview) }
 	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
 	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the run that rolls back")
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded")
 	return cmd
 }
 
-// newWait waits for the end of a run.
-func newWait(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:               "wait RUN",
-		Short:             "Wait for the end of a run; the exit code is 0 where it completed, 4 where it did not, 5 after --timeout",
-		Args:              cli.Arguments(cobra.ExactArgs(1)),
-		ValidArgsFunction: o.completeRuns,
-		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			s, err := t.Status(ctx, runName(args[0]))
-			if err == nil && !s.Run.IsEnded() {
-				if err := nothingGoesOn(t); err != nil {
-					return err
-				}
-				for _, failed := range t.FollowRun(s.Run.Name, "").Events(ctx) {
-					err = failed
-				}
-				if err == nil {
-					s, err = t.Status(ctx, s.Run.Name)
-				}
-			}
-			if err != nil {
-				return err
-			}
-			if err := o.Said("run/%s: %s", s.Run.Name, strings.Join(strings.Fields(string(s.Run.State)+" "+s.Run.Reason), " ")); err != nil {
-				return err
-			}
-			if s.Run.State != stages.Completed {
-				return fmt.Errorf("run %s: %w", s.Run.Name, cli.ErrUnsuccessful)
-			}
-			return nil
-		}),
-	}
-}
-
-// newExplain says what a run waits for, or what one of its clusters does.
-func newExplain(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:               "explain RUN [CLUSTER]",
-		Short:             "Say what a run waits for, or what a cluster of it has come to and waits for",
-		Args:              cli.Arguments(cobra.RangeArgs(1, 2)),
-		ValidArgsFunction: o.completeRuns,
-		RunE: o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			run := runName(args[0])
-			if len(args) == 1 {
-				waiting, err := t.Waiting(ctx, run)
-				if err != nil {
-					return err
-				}
-				return o.Print(cli.NewAwaited(waiting))
-			}
-			why, err := t.Explain(ctx, run, strings.TrimPrefix(args[1], "cluster/"))
-			if err != nil {
-				return err
-			}
-			if o.IsValue() {
-				return o.PrintValue(why)
-			}
-			if err := o.Said("cluster/%s: %s in stage %s: %s", why.Cluster, why.State, why.Stage, why.Reason); err != nil || len(why.Waiting) == 0 {
-				return err
-			}
-			return o.Print(cli.NewAwaited(why.Waiting))
-		}),
-	}
-}
-
 func newSet(o *options) *cobra.Command {
-	return cli.Group("set", "Set how many clusters may be in flight together", &cobra.Command{
-		Use:   "cap NAME LIMIT",
-		Short: "Declare a cap, or change its limit; 0 lets nothing more start",
-		Args:  cli.Arguments(cobra.ExactArgs(2)),
-		RunE: o.writing(func(ctx context.Context, t *target.Target, args []string) error {
-			limit, err := strconv.Atoi(args[1])
-			if err != nil {
-				return cli.Usagef("LIMIT %q: want a number of clusters", args[1])
-			}
-			if err := t.SetCap(ctx, args[0], limit); err != nil {
-				return err
-			}
-			return o.Said("cap/%s: at most %d clusters in flight", args[0], limit)
-		}),
-	})
+	return cli.Group("set", "Set how many clusters may be in flight together",
+		verb(o, "cap NAME LIMIT", "Declare a cap, or change its limit; 0 lets nothing more start", "slipway set cap production 10",
+			o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+				limit, err := strconv.Atoi(args[1])
+				if err != nil {
+					return cli.Usagef("LIMIT %q: want a number of clusters", args[1])
+				}
+				if err := t.SetCap(ctx, args[0], limit); err != nil {
+					return err
+				}
+				return o.Recorded("cap/"+args[0], "at most %d clusters in flight", limit)
+			})))
 }
 
 func newDelete(o *options) *cobra.Command {
 	kind := func(kind, short string, do func(*target.Target, context.Context, string) error) *cobra.Command {
-		return &cobra.Command{
-			Use: kind + " NAME", Short: short, Args: cli.Arguments(cobra.ExactArgs(1)),
-			RunE: o.writing(func(ctx context.Context, t *target.Target, args []string) error {
-				name := strings.TrimPrefix(args[0], kind+"/")
-				if err := do(t, ctx, name); err != nil {
-					return err
-				}
-				return o.Said("%s/%s: deleted", kind, name)
-			}),
-		}
+		return verb(o, kind+" NAME", short, "", o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+			name := strings.TrimPrefix(args[0], kind+"/")
+			if err := do(t, ctx, name); err != nil {
+				return err
+			}
+			return o.Recorded(kind+"/"+name, "deleted")
+		}))
 	}
 	return cli.Group("delete", "Delete a cap, a run that has ended, or the record of a deletion",
 		kind("cap", "Delete a cap that no run holds or waits for", (*target.Target).DeleteCap),
-		kind("run", "Delete a run, with its events", (*target.Target).DeleteRun),
+		kind("run", "Delete a run that has ended, with its events", (*target.Target).DeleteRun),
 		kind("deletion", "Forget how the deletion of a placement ended", (*target.Target).ForgetDeletion))
 }
 
@@ -266,19 +183,11 @@ func newDelete(o *options) *cobra.Command {
 var release string
 
 func newVersion(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use:   "version",
-		Short: "Say which version this is, and of which Go",
-		Args:  cli.Arguments(cobra.NoArgs),
-		RunE: func(*cobra.Command, []string) error {
-			version, golang := "(devel)", ""
-			if info, known := debug.ReadBuildInfo(); known {
-				golang = info.GoVersion
-				if info.Main.Version != "" {
-					version = info.Main.Version
-				}
-			}
-			return o.Said("slipway %s %s", cmp.Or(release, version), golang)
-		},
-	}
+	return verb(o, "version", "Show which version this is, and of which Go", "", func(*cobra.Command, []string) error {
+		version, golang := "(devel)", ""
+		if info, known := debug.ReadBuildInfo(); known {
+			version, golang = cmp.Or(info.Main.Version, version), info.GoVersion
+		}
+		return o.Said("slipway %s %s", cmp.Or(release, version), golang)
+	})
 }

@@ -18,11 +18,8 @@ import (
 // newServe runs an engine on a file, and answers for it.
 func newServe(o *options) *cobra.Command {
 	var listen string
-	cmd := &cobra.Command{
-		Use:   "serve --store FILE",
-		Short: "Run an engine on the file of a store, and answer other commands for it until it is interrupted",
-		Args:  cli.Arguments(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+	cmd := verb(o, "serve --store FILE", "Run an engine on the file of a store, and answer other commands for it until it is interrupted",
+		"slipway serve --store state.db --clusters fleet.kubeconfig --source hub", func(cmd *cobra.Command, _ []string) (err error) {
 			if o.target.Store == "" {
 				return cli.Usagef("--store is not set: it names the file of the store, which is made if it is not there")
 			}
@@ -30,9 +27,24 @@ func newServe(o *options) *cobra.Command {
 			if err := o.listener(listen, &serve); err != nil {
 				return err
 			}
-			return o.serve(cmd.Context(), serve)
-		},
-	}
+			store, err := bolt.Open(o.target.Store, bolt.Options{})
+			if err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, store.Close()) }()
+			e, err := o.target.Engine(store)
+			if err != nil {
+				return err
+			}
+			serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", o.target.Store, address) }
+			both, ctx := errgroup.WithContext(cmd.Context())
+			both.Go(func() error { return e.Run(ctx) })
+			both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
+			if err := both.Wait(); !errors.Is(err, context.Canceled) {
+				return err
+			}
+			return nil // it was interrupted
+		})
 	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, or an ADDRESS as in localhost:8080, which needs --token-file")
 	return cmd
 }
@@ -61,27 +73,6 @@ func (o *options) listener(listen string, serve *httpapi.ServeOptions) error {
 	}
 	if at, is := serve.Listener.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
 		o.Warn("tokens are sent in clear to %s: put a proxy with TLS in front of it", at)
-	}
-	return nil
-}
-
-// serve runs an engine and answers for it until ctx ends, which is no error.
-func (o *options) serve(ctx context.Context, serve httpapi.ServeOptions) (err error) {
-	store, err := bolt.Open(o.target.Store, bolt.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, store.Close()) }()
-	e, err := o.target.Engine(store)
-	if err != nil {
-		return err
-	}
-	serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", o.target.Store, address) }
-	both, running := errgroup.WithContext(ctx)
-	both.Go(func() error { return e.Run(running) })
-	both.Go(func() error { return httpapi.Serve(running, e, serve) })
-	if err := both.Wait(); err != nil && !errors.Is(err, context.Canceled) {
-		return err
 	}
 	return nil
 }

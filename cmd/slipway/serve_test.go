@@ -262,6 +262,10 @@ func TestAForecastIsOfARunOrOfOneThatThereIsNot(t *testing.T) {
 	v.shows(cli.ExitDone, "forecast shop-2 -o json", `"ends"`, `"stages"`)
 	v.shows(cli.ExitDone, "forecast shop -o svg --strategy "+file, "<svg")
 	v.shows(cli.ExitDone, "forecast shop-2 -o text", "canary")
+	soon, late := v.shows(cli.ExitDone, "forecast shop-2 -o text"), v.shows(cli.ExitDone, "forecast shop-2 -o text --approve-after 720h")
+	if days := "30d"; strings.Contains(soon, days) || !strings.Contains(late, days) {
+		t.Errorf("the picture is not of what is assumed:\n%s%s", soon, late)
+	}
 	v.shows(cli.ExitFailed, "forecast other", "other")
 	v.shows(cli.ExitUsage, "forecast shop-2 -o nonsense", "want table")
 }
@@ -283,6 +287,9 @@ func TestNamesAreCompleted(t *testing.T) {
 		"preview ":            "shop\n",
 		"get ":                "placements\nruns\nclusters\napprovals\nsnapshots\ncaps\nleases\n",
 		"describe run shop-2": "shop-2\n",
+		"delete run shop-1":   "shop-1\n",
+		"create run shop":     "",
+		"wait shop-1 ":        "",
 	} {
 		words := strings.Split(args, " ")
 		code, out, _ := v.run(append([]string{"__complete", "--store", v.file}, words...)...)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
-
 )
 
 // The exit codes, as the documentation of the command has them in a table.
@@ -62,7 +61,15 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Said reports on the output what was asked for and recorded.
+// Recorded reports on the output what was recorded of an object, KIND/NAME; with -o name it is only that.
+func (o *Options) Recorded(object, format string, args ...any) error {
+	if o.Output == Name {
+		return o.Said("%s", object)
+	}
+	return o.Said("%s: %s", object, fmt.Sprintf(format, args...))
+}
+
+// Said prints a line on the output.
 func (o *Options) Said(format string, args ...any) error {
 	_, err := fmt.Fprintf(o.Out, format+"\n", args...)
 	return err
@@ -82,11 +89,11 @@ func (o *Options) Warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(o.ErrOut, "warning: "+format+"\n", args...)
 }
 
-// Arguments makes a wrong number of arguments a UsageError.
+// Arguments makes a wrong number of arguments a UsageError, which has the line of usage.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
-			return Usagef("%w: see %s --help", err, cmd.CommandPath())
+			return Usagef("%w: want %s; see %s --help", err, cmd.UseLine(), cmd.CommandPath())
 		}
 		return nil
 	}
@@ -118,15 +125,14 @@ func (o *Options) ExitCode(err error) int {
 		return ExitInterrupted
 	}
 	fmt.Fprintf(o.ErrOut, "error: %s\n", Printable(err.Error()))
-	var wrong UsageError
-	switch {
-	case errors.As(err, &wrong):
+	if _, wrong := errors.AsType[UsageError](err); wrong {
 		return ExitUsage
+	}
+	switch {
 	case errors.Is(err, ErrUnsuccessful):
 		return ExitUnsuccessful
 	case errors.Is(err, ErrTimeout):
 		return ExitTimeout
-	default:
-		return ExitFailed
 	}
+	return ExitFailed
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,9 @@ func (o *Options) CheckOutput() error {
 // IsValue reports whether -o asks for values, as JSON or YAML.
 func (o *Options) IsValue() bool { return o.Output == JSON || o.Output == YAML }
 
+// IsTable reports whether -o asks for a table.
+func (o *Options) IsTable() bool { return o.Output == Table || o.Output == Wide }
+
 // List is what a verb shows.
 type List struct {
 	// Kind is that of the rows, which -o name begins with.
@@ -46,11 +50,6 @@ type List struct {
 // Len returns the number of rows.
 func (l *List) Len() int { return len(l.rows) }
 
-// Has reports whether there is a row of a name.
-func (l *List) Has(name string) bool {
-	return slices.ContainsFunc(l.rows, func(r row) bool { return r.name == name })
-}
-
 // Names returns the names of the rows.
 func (l *List) Names() (out []string) {
 	for _, r := range l.rows {
@@ -59,9 +58,23 @@ func (l *List) Names() (out []string) {
 	return out
 }
 
+// Values returns what -o json shows of the rows.
+func (l *List) Values() []any {
+	out := []any{}
+	for _, r := range l.rows {
+		out = append(out, r.value)
+	}
+	return out
+}
+
 // Keep drops the rows whose names are not kept.
 func (l *List) Keep(kept func(name string) bool) {
 	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !kept(r.name) })
+}
+
+// Sort orders the rows by name; those of one name stay as they are.
+func (l *List) Sort() {
+	slices.SortStableFunc(l.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 }
 
 type row struct {
@@ -94,13 +107,7 @@ func (o *Options) Print(l *List) error {
 		}
 		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
 	}
-	values := struct {
-		Items []any `json:"items"`
-	}{[]any{}}
-	for _, r := range l.rows {
-		values.Items = append(values.Items, r.value)
-	}
-	return o.PrintValue(values)
+	return o.PrintValue(map[string]any{"items": l.Values()})
 }
 
 // PrintValue shows one value as JSON or YAML.
@@ -161,4 +168,32 @@ func Cell(v any) string {
 		return "-"
 	}
 	return Printable(text)
+}
+
+// Printable returns text in which what a terminal would obey is written out as an escape of JSON: names and
+// messages come from files and clusters. It keeps the ends of lines, and JSON means the same afterwards.
+func Printable(text string) string {
+	var b strings.Builder
+	for _, r := range text {
+		switch {
+		case r == '\n' || strconv.IsPrint(r):
+			b.WriteRune(r)
+		case r > 0xffff: // as two halves, which JSON reads as one character
+			fmt.Fprintf(&b, `\u%04x\u%04x`, (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// Section shows a list below a title, nothing where it is empty or -o asks for values.
+func (o *Options) Section(title string, l *List) error {
+	if l.Len() == 0 || o.Output != Table && o.Output != Wide {
+		return nil
+	}
+	if _, err := fmt.Fprintf(o.Out, "\n%s:\n", title); err != nil {
+		return err
+	}
+	return o.Print(l)
 }

@@ -92,7 +92,7 @@ func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
 
 // Fields shows what describes one object: its list of one row, a line for each column, with the narrow ones first.
 func (o *Options) Fields(l *List) error {
-	if o.Output != Table && o.Output != Wide {
+	if !o.IsTable() {
 		return o.Print(l)
 	}
 	w := printers.GetNewTabWriter(o.Out)
@@ -108,15 +108,4 @@ func (o *Options) Fields(l *List) error {
 		}
 	}
 	return w.Flush()
-}
-
-// Section shows a list below a title, nothing where it is empty or -o asks for values.
-func (o *Options) Section(title string, l *List) error {
-	if l.Len() == 0 || o.Output != Table && o.Output != Wide {
-		return nil
-	}
-	if _, err := fmt.Fprintf(o.Out, "\n%s:\n", title); err != nil {
-		return err
-	}
-	return o.Print(l)
 }

@@ -71,7 +71,7 @@ func (f *flags) check(o *cli.Options, set *pflag.FlagSet) error {
 	case set.Changed("data") && f.data == "":
 		return cli.Usagef("--data is empty: want a directory; without the flag, everything is in memory")
 	case o.Timeout != 0:
-		return cli.Usagef("--timeout: the demo has none")
+		return cli.Usagef("--timeout: want none: the demo ends with the tutorial, or by Ctrl-C")
 	case f.wait < 0:
 		return cli.Usagef("--wait %s: must not be negative", f.wait)
 	case f.latency < 0:

@@ -18,24 +18,35 @@ type printer struct {
 	json, drawn bool
 }
 
-// note shows something that the program does or says itself.
+// print shows a value as an object, or else as text.
+func (p printer) print(v any, text string) error {
+	if p.json {
+		b, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		text = string(b)
+	}
+	_, err := fmt.Fprintln(p.out, text)
+	return err
+}
+
+// note shows something that the program does or says itself, which is no object.
 func (p printer) note(format string, args ...any) error {
 	if p.json {
 		return nil
 	}
-	return p.line("# " + fmt.Sprintf(format, args...))
+	return p.print(nil, "# "+fmt.Sprintf(format, args...))
 }
 
 func (p printer) event(e stages.Event) error {
 	switch {
-	case p.json:
-		return p.object(e)
-	case p.drawn && e.Type == stages.SnapshotTaken:
+	case !p.drawn:
+		return p.print(e, watch.Line(e))
+	case e.Type == stages.SnapshotTaken:
 		return p.note("snapshot %d of %d objects: %s", *e.Index, e.Count, e.Message)
-	case p.drawn:
-		return nil
 	}
-	return p.line(watch.Line(e))
+	return nil
 }
 
 // Member is what a cluster really holds after a run, read from the cluster.
@@ -59,24 +70,8 @@ func (p printer) member(m Member) error {
 	if m.Data == nil {
 		text = "(no ConfigMap)"
 	}
-	switch {
-	case p.json:
-		return p.object(m)
-	case p.drawn:
+	if p.drawn {
 		return p.note("%s has %s", m.Cluster, text)
 	}
-	return p.line(watch.LineOf(m.Time, m.Type, []string{m.Run, m.Cluster}, text))
-}
-
-func (p printer) object(v any) error {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return err
-	}
-	return p.line(string(b))
-}
-
-func (p printer) line(text string) error {
-	_, err := fmt.Fprintln(p.out, text)
-	return err
+	return p.print(m, watch.LineOf(m.Time, m.Type, []string{m.Run, m.Cluster}, text))
 }

@@ -104,10 +104,13 @@ func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	if diff := cmp.Diff(wholeStory, story(p.objects(t))); diff != "" {
 		t.Errorf("the story of both (-want +got):\n%s", diff)
 	}
-	text := program(t, append(slices.Clone(l.args), "-o", "text")...)
-	out, err := text.CombinedOutput()
-	if want := "# everything was done already; a new directory begins again\n"; err != nil || !strings.HasSuffix(string(out), want) {
-		t.Errorf("the same command once more: %v\n%s", err, out)
+	for wait, want := range map[string]string{"1s": "# run example-run is Completed", "2s": "# run example-run keeps the --wait that it was created with\n"} {
+		text := program(t, append(slices.Clone(l.args), "-o", "text", "--wait", wait)...)
+		out, err := text.CombinedOutput()
+		over := "# everything was done already; a new directory begins again\n"
+		if err != nil || !strings.HasSuffix(string(out), over) || !strings.Contains(string(out), want) {
+			t.Errorf("once more with --wait %s: %v, no %q\n%s", wait, err, want, out)
+		}
 	}
 }
 

@@ -5,11 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -46,7 +47,7 @@ type tutorial struct {
 	asked   map[approval.Binding]bool
 }
 
-// answerer answers a request that isOpen reports to be open; no verdict where that has changed.
+// answerer answers a request that isOpen reports to be open; no verdict where that has changed. It is watch.Prompt.Ask.
 type answerer func(ctx context.Context, p *stages.Plan, r *approval.Request, isOpen func() (bool, error)) (approval.Verdict, error)
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
@@ -84,22 +85,18 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, kept *data, show
 
 // run plays the tutorial while the engine drives its runs in the background. Beside a file it answers other processes.
 func (t *tutorial) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	var background sync.WaitGroup
-	background.Go(func() { cancel(t.engine.Run(ctx)) })
+	ctx, cancel := context.WithCancel(ctx)
+	background, running := errgroup.WithContext(ctx)
+	background.Go(func() error { return t.engine.Run(running) })
 	if t.kept.store != "" {
-		background.Go(func() {
-			if err := httpapi.Serve(ctx, t.engine, httpapi.ServeOptions{Store: t.kept.store}); err != nil {
-				cancel(err)
-			}
-		})
+		background.Go(func() error { return httpapi.Serve(running, t.engine, httpapi.ServeOptions{Store: t.kept.store}) })
 	}
-	err := t.play(ctx)
-	if ctx.Err() != nil {
-		err = context.Cause(ctx)
+	err := t.play(running)
+	if running.Err() != nil {
+		err = context.Cause(running)
 	}
-	cancel(nil)
-	background.Wait()
+	cancel()
+	_ = background.Wait()
 	return err
 }
 
@@ -152,15 +149,37 @@ func (t *tutorial) edit(ctx context.Context, key, value string) error {
 	return t.show.note("edit of ConfigMap %s: %s was %s, is %s", name, key, old, value)
 }
 
-// rollOut plays one run: create it unless it is there, follow it to its end, and show what the members hold then,
-// unless a later run is there already.
+// rollOut plays one run: create it unless it is there, start it if that is left to the host, follow it to its end, and
+// show what the members hold then, unless a later run is there already.
 func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.Run) error {
-	found, err := t.ensure(ctx, name)
+	spec, err := t.docs.RunSpec(name)
+	if err != nil {
+		return err
+	}
+	spec.Starter = approval.Identity{Name: starter}
+	found, err := t.engine.EnsureRun(ctx, spec)
+	if errors.Is(err, backend.ErrConflict) { // the files are the same, so that only --wait differs
+		if found, err = t.engine.Status(ctx, name); err == nil {
+			err = t.show.note("run %s keeps the --wait that it was created with", name)
+		}
+	}
 	if err != nil {
 		return err
 	}
 	t.current = name
-	if err := t.follow(ctx, name); err != nil {
+	if found.Run.State != stages.NotStarted {
+		err = t.show.note("%s", watch.Summary(watch.Model{Status: found, Now: time.Now()}))
+	} else if len(found.Plan.Warnings) > 0 {
+		err = t.show.note("warning: %s", strings.Join(found.Plan.Warnings, "; "))
+	}
+	if err == nil && found.Run.Hold && found.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
+		start := stages.Command{ID: "start", Verb: stages.Start, By: spec.Starter}
+		err = t.engine.Command(ctx, name, start) // with an ID, so that twice is once
+	}
+	if err == nil {
+		err = t.follow(ctx, name)
+	}
+	if err != nil {
 		return err
 	}
 	s, err := t.engine.Status(ctx, name)
@@ -188,28 +207,6 @@ func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.R
 		return t.show.note("everything was done already; a new directory begins again")
 	}
 	return nil
-}
-
-// ensure finds the run or creates it, and starts it if that is left to the host.
-func (t *tutorial) ensure(ctx context.Context, name string) (fleet.Status, error) {
-	spec, err := t.docs.RunSpec(name)
-	if err != nil {
-		return fleet.Status{}, err
-	}
-	spec.Starter = approval.Identity{Name: starter}
-	s, err := t.engine.Status(ctx, name)
-	if errors.Is(err, backend.ErrNotFound) {
-		if s, err = t.engine.CreateRun(ctx, spec); err == nil && len(s.Plan.Warnings) > 0 {
-			err = t.show.note("warning: %s", strings.Join(s.Plan.Warnings, "; "))
-		}
-	} else if err == nil {
-		err = t.show.note("%s", watch.Summary(watch.Model{Status: s, Now: time.Now()}))
-	}
-	if err == nil && s.Run.Hold && s.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
-		start := stages.Command{ID: "start", Verb: stages.Start, By: spec.Starter}
-		err = t.engine.Command(ctx, name, start) // with an ID, so that twice is once
-	}
-	return s, err
 }
 
 // follow shows the run until it is over.
@@ -242,40 +239,39 @@ func (t *tutorial) followEvents(ctx context.Context, run string) error {
 	if err := t.decide(ctx, run); err != nil { // what was asked may have been shown by an earlier process
 		return err
 	}
-	for e, err := range t.events.Events(ctx) {
-		if err == nil {
-			err = t.told(ctx, e)
+	return t.tell(ctx, t.events.Events(ctx), func(e *stages.Event) (bool, error) {
+		if e.Run != run {
+			return false, nil
 		}
-		if err == nil && e.Run == run && e.Type == stages.ApprovalRequested {
-			err = t.decide(ctx, run)
+		if e.Type == stages.ApprovalRequested {
+			return false, t.decide(ctx, run)
 		}
-		over := []stages.EventType{stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.RunStopped}
-		if err != nil || e.Run == run && slices.Contains(over, e.Type) {
-			return err
-		}
-	}
-	return ctx.Err()
+		return slices.Contains([]stages.EventType{stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.RunStopped}, e.Type), nil
+	})
 }
 
 // showPast shows the events that were not shown yet.
 func (t *tutorial) showPast(ctx context.Context) error {
-	for e, err := range t.events.Past(ctx) {
+	return t.tell(ctx, t.events.Past(ctx), func(*stages.Event) (bool, error) { return false, nil })
+}
+
+// tell shows events and remembers of each that it was shown, until one is the last.
+func (t *tutorial) tell(ctx context.Context, events iter.Seq2[stages.Event, error], isLast func(*stages.Event) (bool, error)) error {
+	for e, err := range events {
 		if err == nil {
-			err = t.told(ctx, e)
+			err = t.show.event(e)
+		}
+		if err == nil {
+			err = t.kept.printed(ctx, t.events.Cursor())
 		}
 		if err != nil {
 			return err
 		}
+		if last, err := isLast(&e); last || err != nil {
+			return err
+		}
 	}
-	return nil
-}
-
-// told shows an event, and then remembers that it did.
-func (t *tutorial) told(ctx context.Context, e stages.Event) error {
-	if err := t.show.event(e); err != nil {
-		return err
-	}
-	return t.kept.printed(ctx, t.events.Cursor())
+	return ctx.Err()
 }
 
 // decide asks for an answer to the approval requests of a run that are open, once.

@@ -12,15 +12,15 @@ import (
 
 // showText shows a simulation to people: its events, then what each run came to. The output keeps its first error.
 func showText(o *cli.Options, events []simulate.Event, end *simulate.End) {
-	l := cli.NewEvents()
+	shown := make([]stages.Event, 0, len(events))
 	for _, e := range events {
 		e.Run = simulate.RunName
 		if e.Back != nil {
 			e.Run = simulate.BackName
 		}
-		l.AddEvent(e.Event)
+		shown = append(shown, e.Event)
 	}
-	_ = o.Print(l)
+	_ = o.Print(cli.Events(shown...))
 	outcome(o, "The run", end)
 	switch back := end.Back; {
 	case back == nil:
@@ -64,7 +64,7 @@ func outcome(o *cli.Options, run string, e *simulate.End) {
 		}
 	}
 	say(o, "\n%s. Clusters: %d, Completed: %d, in flight at most: %d.", how, len(e.Clusters), len(e.Clusters)-others.Len(), e.Peak)
-	_ = o.Section("Waits for", cli.NewAwaited(e.Waiting))
+	_ = o.Section("Waits for", cli.Awaited(e.Waiting))
 	_ = o.Section("Clusters that are not Completed", others)
 	levels := table("Stage", "Group", "State", "From", "To", "Peak", "Limit")
 	for _, st := range e.Stages {
