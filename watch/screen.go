@@ -116,22 +116,31 @@ type (
 )
 
 // Init begins to read.
-func (s *screen) Init() tea.Cmd { return tea.Batch(s.read, s.forecast) }
+func (s *screen) Init() tea.Cmd { return tea.Batch(s.read(), s.forecast()) }
 
-func (s *screen) read() tea.Msg {
-	status, history, err := read(s.ctx, s.src, s.model.Status.Run.Name, s.next)
-	return wasRead{status, history, err}
+// read returns the command that reads the source. A command runs beside Update, so it has what it needs of the screen
+// when it is made.
+func (s *screen) read() tea.Cmd {
+	run, next := s.model.Status.Run.Name, s.next
+	return func() tea.Msg {
+		status, history, err := read(s.ctx, s.src, run, next)
+		return wasRead{status, history, err}
+	}
 }
 
-func (s *screen) forecast() tea.Msg {
+// forecast returns the command that asks when the run ends, nil where that cannot be asked.
+func (s *screen) forecast() tea.Cmd {
 	if s.o.Forecast == nil {
 		return nil
 	}
-	end, err := s.o.Forecast(s.ctx, s.model.Status.Run.Name)
-	if err != nil {
-		end = time.Time{}
+	run := s.model.Status.Run.Name
+	return func() tea.Msg {
+		end, err := s.o.Forecast(s.ctx, run)
+		if err != nil {
+			end = time.Time{}
+		}
+		return foreseen{end}
 	}
-	return foreseen{end}
 }
 
 // Update takes in what has happened.
@@ -146,11 +155,11 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		s.suspended = true
 		return s, tea.Quit
 	case due:
-		return s, s.read
+		return s, s.read()
 	case wasRead:
 		return s, s.take(msg)
 	case forecastDue:
-		return s, s.forecast
+		return s, s.forecast()
 	case foreseen:
 		s.model.End = msg.end
 		return s, tea.Tick(forecastEvery, func(time.Time) tea.Msg { return forecastDue{} })
