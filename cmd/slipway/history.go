@@ -74,6 +74,9 @@ func newExplain(o *options) *cobra.Command {
 				if err != nil {
 					return err
 				}
+				if len(waiting) == 0 && o.IsTable() {
+					return o.Said("run/%s: waits for nothing, it has ended", run)
+				}
 				return o.Print(cli.Awaited(waiting))
 			}
 			why, err := t.Explain(ctx, run, strings.TrimPrefix(args[1], "cluster/"))
