@@ -34,6 +34,7 @@ var shown = map[string]string{
 	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":          benchmarks,
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./hub BENCH='Tutorial|Approval'":          benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x  BENCHPACKAGES=./fleet BENCH=Durable":                    benchmarks,
+	"docs/performance.md: (cd cmd/slipway && go test -run '^$' -bench GetRuns -benchtime 5x .)":            benchmarks,
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":    benchmarks,
 	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
 
