@@ -216,12 +216,17 @@ func steady(text string) string {
 	return strings.Join(out, "")
 }
 
+var recorded = regexp.MustCompile(`(?:TIME Waiting .*\n)?(TIME RunTaken .*\n)(?:TIME Waiting .*\n)?(TIME ApprovalAccepted )`)
+
 // golden holds the transcript against what it was before.
 func (s *scene) golden(name string) {
 	s.t.Helper()
 	path := filepath.Join("testdata", name+".txt")
+	// A decision that was recorded before a start is taken in at once: whether the wait for it is still seen is a matter of
+	// moments.
+	text := recorded.ReplaceAllString(s.text.String(), "$1$2")
 	if *update {
-		if err := os.WriteFile(path, []byte(s.text.String()), 0o600); err != nil {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			s.t.Fatal(err)
 		}
 	}
@@ -229,7 +234,7 @@ func (s *scene) golden(name string) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), s.text.String()); diff != "" {
+	if diff := cmp.Diff(string(want), text); diff != "" {
 		s.t.Errorf("%s (-want +got):\n%s", path, diff)
 	}
 }
