@@ -238,9 +238,11 @@ func isPolicy(u *unstructured.Unstructured) bool {
 // replace gives a policy or a binding exactly the spec that it has here. Applied, it would keep what others added,
 // such as a condition under which it does nothing.
 func (in *installer) replace(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (after *unstructured.Unstructured, err error) {
-	err = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
-		now, err := r.Get(ctx, u.GetName(), metav1.GetOptions{})
-		if err != nil {
+	// RetryOnConflict takes the end of a context for that of its own waits and returns no error then: the error of the
+	// last try is the one that counts.
+	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		var now *unstructured.Unstructured
+		if now, err = r.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
 			return err
 		}
 		now.Object["spec"] = u.DeepCopy().Object["spec"]
