@@ -142,16 +142,17 @@ func (d *drawing) total() string {
 	if end := d.m.End; !end.IsZero() && !d.r.IsEnded() {
 		out += d.paint(strong, ", ends about "+clock(end, d.m.Now)+", in "+brief(end.Sub(d.m.Now)))
 	}
+	parts := []string{out}
 	for _, part := range [...]struct {
 		n    int
 		ink  ink
 		what string
 	}{{all.Failed, bad, "failed"}, {all.InFlight, busy, "in flight"}, {all.Skipped, faint, "skipped"}} {
 		if part.n > 0 {
-			out += d.paint(plain, ", ") + d.paint(part.ink, fmt.Sprintf("%d %s", part.n, part.what))
+			parts = append(parts, d.paint(part.ink, fmt.Sprintf("%d %s", part.n, part.what)))
 		}
 	}
-	return out
+	return strings.Join(parts, d.paint(plain, ", "))
 }
 
 // reason says why the run is in its state.
@@ -513,11 +514,11 @@ func Summary(m Model) string {
 	for i := range o.Stages {
 		done += sumOf(o.Stages[i].Groups).Completed
 	}
-	out += fmt.Sprintf(", %d of %d clusters done", done, p.Len())
+	parts := []string{out, fmt.Sprintf("%d of %d clusters done", done, p.Len())}
 	for _, a := range stages.Waiting(p, r) {
 		if a.Kind != stages.AwaitObservation {
-			out += ", " + waitingFor(&a, m.Now)
+			parts = append(parts, waitingFor(&a, m.Now))
 		}
 	}
-	return strings.Map(printable, out)
+	return strings.Map(printable, strings.Join(parts, ", "))
 }

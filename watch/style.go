@@ -145,12 +145,12 @@ func (s Style) bar(width, total, done, failed, flying int) string {
 		left -= c
 		return c
 	}
-	var out string
+	var out strings.Builder
 	for i, part := range [...]struct {
 		n   int
 		ink ink
 	}{{done, good}, {failed, bad}, {flying, busy}} {
-		out += s.paint(part.ink, strings.Repeat(signs[i], columns(part.n)))
+		out.WriteString(s.paint(part.ink, strings.Repeat(signs[i], columns(part.n))))
 	}
-	return out + s.paint(faint, strings.Repeat(signs[3], left))
+	return out.String() + s.paint(faint, strings.Repeat(signs[3], left))
 }

@@ -110,7 +110,7 @@ func (v verb) command(o *cli.Options) *cobra.Command {
 	s := &session{Options: o, verb: v, flags: cmd.Flags(), seen: map[string]int64{}}
 	s.flags.String("namespace", "", "")
 	_ = s.flags.MarkHidden("namespace") // -n is the name here, as in az
-	for _, name := range strings.Fields(fleetFlags + v.needs + " " + v.takes) {
+	for name := range strings.FieldsSeq(fleetFlags + v.needs + " " + v.takes) {
 		switch f := flags()[name]; f.value {
 		case many:
 			s.flags.StringArray(name, nil, f.usage)
@@ -162,7 +162,7 @@ type session struct {
 // takes several, as az has them: --targets Group:a Stage:b.
 func (s *session) check(args []string) error {
 	var problems []error
-	for _, name := range strings.Fields(fleetFlags + s.verb.needs) {
+	for name := range strings.FieldsSeq(fleetFlags + s.verb.needs) {
 		if !s.flags.Changed(name) {
 			problems = append(problems, fmt.Errorf("--%s is not set: %s", name, s.flags.Lookup(name).Usage))
 		}

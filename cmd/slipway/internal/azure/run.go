@@ -444,7 +444,7 @@ func quiet(all map[string]fleet.Status, st fleet.Status) bool {
 	waiting := stages.Waiting(st.Plan, &st.Run)
 	for _, a := range waiting {
 		other, there := all[a.Name]
-		if a.Kind != stages.AwaitStart && a.Kind != stages.AwaitDecision && !(a.Kind == stages.AwaitRun && there && !other.Run.IsEnded()) {
+		if a.Kind != stages.AwaitStart && a.Kind != stages.AwaitDecision && (a.Kind != stages.AwaitRun || !there || other.Run.IsEnded()) {
 			return false
 		}
 	}

@@ -153,7 +153,7 @@ const (
 
 // openStore reaches the program that holds the file of the store, or makes an engine on it, which does not run.
 func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error) {
-	if _, err := os.Stat(o.Store); err != nil && !(o.Create && errors.Is(err, fs.ErrNotExist)) {
+	if _, err := os.Stat(o.Store); err != nil && (!o.Create || !errors.Is(err, fs.ErrNotExist)) {
 		return nil, fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
 	}
 	for late := time.Now().Add(busy); ; {
