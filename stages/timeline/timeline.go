@@ -114,7 +114,7 @@ const (
 	Scheduled Kind = "Scheduled" // a scheduled start
 	Approval  Kind = "Approval"  // a request; By is who approved
 	Rejected  Kind = "Rejected"  // a request that was rejected; By is who did
-	Expired   Kind = "Expired"   // a request that nobody answered in time
+	Expired   Kind = "Expired"   // a request without an answer in time
 	Stopping  Kind = "Stopping"
 	Stopped   Kind = "Stopped"
 )

@@ -207,7 +207,7 @@ func TestARecordOfALaterVersion(t *testing.T) {
 	}
 }
 
-// The name of a placement that somebody else declared is not taken.
+// The name of a placement of another owner is not taken.
 func TestAPlacementOfAnotherOwnerStays(t *testing.T) {
 	v := newEnv(t)
 	theirs := fleet.Placement{Name: delivery.PlacementOf("demo", "demo"), Owner: "uid", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "demo"}}}

@@ -358,7 +358,7 @@ func (s *session) ask(ctx context.Context, st fleet.Status, commands []stages.Co
 	return ids, err
 }
 
-// follow tells how the runs are and what has happened to them since it was told before, until that is over. Where the
+// follow reports the states of the runs and what has happened to them since it was told before, until that is over. Where the
 // store is open here it drives the runs and serves them, also once the process is gone that has driven them.
 func (s *session) follow(ctx context.Context, tell func(map[string]fleet.Status, []stages.Event) (over bool)) error {
 	ctx, end := context.WithCancelCause(ctx)
