@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -21,15 +22,12 @@ import (
 // runs returns the runs that are meant, of one placement where that is not "", as their objects show them.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
 	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunObject, error) {
-		var l struct {
-			Items []status.RunObject `json:"items"`
-		}
-		text, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).DoRaw(ctx)
+		answer, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Stream(ctx)
 		if err != nil {
 			return nil, err
 		}
-		err = json.Unmarshal(text, &l)
-		return l.Items, err
+		defer answer.Close()
+		return decodeItems[status.RunObject](answer)
 	})
 	if err != nil {
 		return nil, err
@@ -43,6 +41,29 @@ func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, e
 		}
 	}
 	return out, nil
+}
+
+// decodeItems returns the items of a list that an API server sends. Each is decoded as soon as it is there, while the
+// server encodes the next one. A list that is cut off is an error.
+func decodeItems[T any](list io.Reader) (items []T, err error) {
+	in := json.NewDecoder(list)
+	for token := json.Token(nil); token != "items"; {
+		if token, err = in.Token(); err != nil {
+			return nil, err
+		}
+	}
+	if begin, err := in.Token(); err != nil || begin == nil {
+		return nil, err
+	}
+	for in.More() {
+		var item T
+		if err := in.Decode(&item); err != nil {
+			return nil, err
+		}
+		items = append(items, item)
+	}
+	_, err = in.Token() // the end of the items
+	return items, err
 }
 
 // requests returns the open approval requests that are meant, of one run and of one placement where these are
