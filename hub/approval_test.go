@@ -303,7 +303,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 // TestApprovalExpires: a request that is not answered in time is asked again, and what was answered to
 // the old one does not count.
 func TestApprovalExpires(t *testing.T) {
-	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {expires: 15s, quorums: [{count: 2}]}}]`)
+	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {expires: 30s, quorums: [{count: 2}]}}]`)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
 	old, err := s.get("careq/NAME-a-s1")
 	if err != nil {
