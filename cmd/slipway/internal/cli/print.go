@@ -95,7 +95,7 @@ func (o *Options) Print(l *List) error {
 	switch o.Output {
 	case Name:
 		for _, r := range l.rows {
-			if _, err := fmt.Fprintf(o.Out, "%s/%s\n", l.Kind, r.name); err != nil {
+			if err := o.Said("%s/%s", l.Kind, r.name); err != nil {
 				return err
 			}
 		}

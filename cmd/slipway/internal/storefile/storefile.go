@@ -119,17 +119,16 @@ func newBackup(o *cli.Options) *cobra.Command {
 		Short: "Copy the file of a store to a new file, and check the copy",
 		Args:  cli.Arguments(cobra.ExactArgs(2)),
 		RunE: onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
-			to := args[1]
-			f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return err
 			}
 			_, err = s.Backup(ctx, f)
 			if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-				err = opened(to, func(backup *bolt.Store) error { return report(o, to, backup, "copied and checked") })
+				err = opened(args[1], func(backup *bolt.Store) error { return report(o, args[1], backup, "copied and checked") })
 			}
 			if err != nil {
-				return errors.Join(err, os.Remove(to))
+				return errors.Join(err, os.Remove(args[1]))
 			}
 			return nil
 		}),
