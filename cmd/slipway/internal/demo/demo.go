@@ -64,10 +64,11 @@ and with --approve ask to approve.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", "auto", "auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
+	flags.StringVarP(&f.output, "output", "o", "auto",
+		"auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
 	flags.StringVar(&f.approve, "approve", "auto", "auto, the command approves, or ask, you do")
 	flags.StringVar(&f.dir, "dir", "", "directory whose YAML files are read; those of the tutorial are built in")
-	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, and which is made if it is missing; without it, all is in memory")
+	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, made if it is missing; without it, all is in memory")
 	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
 	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
 	return cmd

@@ -57,9 +57,11 @@ func AddFiles(cmd *cobra.Command, o *cli.Options) {
 	flags.StringVar(&f.hub, "hub", "", "file with what was asked for; - is the standard input")
 	flags.StringVar(&f.member, "member", "", "file with what is on the member; - is the standard input")
 	flags.StringVar(&f.crd, "crd", "", "file with definitions of custom resources; those that the other two files hold are known anyway")
-	flags.StringVar((*string)(&f.options.Comparison), "comparison", string(drift.Partial), "PartialComparison counts what the hub's object says, FullComparison what only the member has too")
-	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; without it the one that applied most of what they say")
-	flags.StringArrayVar(&f.ignore, "ignore", nil, "pointer to a field that is left out, with all below it; * is any key or index, [name=app] the item with that key")
+	flags.StringVar((*string)(&f.options.Comparison), "comparison", string(drift.Partial),
+		"PartialComparison counts what the hub's object says, FullComparison what only the member has too")
+	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; without it the one that applied most of them")
+	flags.StringArrayVar(&f.ignore, "ignore", nil,
+		"pointer to a field that is left out, with all below it; * is any key or index, [name=app] the item with that key")
 	flags.StringArrayVar(&f.options.Secrets, "secret", nil, "pointer to a value that is not shown")
 	for _, name := range []string{"hub", "member", "crd"} {
 		_ = cobra.MarkFlagFilename(flags, name, "yaml", "yml", "json")

@@ -48,7 +48,8 @@ func printLines(o *cli.Options, start time.Time, events []simulate.Event, end *s
 		}
 		if e.Back != back {
 			back = e.Back
-			plan := eventLine{At: l.At, Type: "Rollback", Run: l.Run, Count: len(back.Clusters), Plan: cli.Planned(back).Values(), Kept: back.Rollback.Kept}
+			plan := eventLine{At: l.At, Type: "Rollback", Run: l.Run, Count: len(back.Clusters)}
+			plan.Plan, plan.Kept = cli.Planned(back).Values(), back.Rollback.Kept
 			if err := o.PrintLine(plan, ""); err != nil {
 				return err
 			}
@@ -162,7 +163,9 @@ func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 // printOutcome says what a run came to.
 func printOutcome(o *cli.Options, run string, e *simulate.End) {
 	how := fmt.Sprintf("%s is %s at %s", run, e.State, e.At)
-	how += map[simulate.Reason]string{simulate.Stuck: ", and nothing can happen any more", simulate.Cut: ", where the simulation ends"}[e.Reason]
+	how += map[simulate.Reason]string{
+		simulate.Stuck: ", and nothing can happen any more", simulate.Cut: ", where the simulation ends",
+	}[e.Reason]
 	if e.Message != "" {
 		how += ": " + e.Message
 	}

@@ -34,7 +34,7 @@ func newCheck(o *cli.Options) *cobra.Command {
 	}
 }
 
-// check lists the records that an engine cannot read, with what they refer to. The engine knows no clusters and is not run, so it writes nothing.
+// check lists the records that an engine cannot read. The engine knows no clusters and is not run, so it writes nothing.
 func check(ctx context.Context, s *bolt.Store) (*cli.List, error) {
 	none := memory.NewFleet()
 	e, err := fleet.New(fleet.Config{Store: s, Inventory: none, Dialer: none, Name: "check"})
