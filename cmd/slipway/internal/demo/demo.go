@@ -57,6 +57,9 @@ another terminal reaches it meanwhile by --store DIRECTORY/slipway.db: to watch,
 and with --approve ask to approve.`,
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.data == "" && cmd.Flags().Changed("data") {
+				return cli.Usagef("--data is empty: want a directory; without the flag, all is in memory")
+			}
 			if err := f.check(o); err != nil {
 				return err
 			}

@@ -296,6 +296,7 @@ func TestWrongArgumentsAreUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-o yaml: want auto, text or json":              {"-o", "yaml"},
 		"-o table: want auto, text or json":             {"-o", "table"},
+		"--data is empty: want a directory":             {"--data="},
 		"--approve never: want auto or ask":             {"--approve=never"},
 		"--wait -1s, --latency 20ms: must not be":       {"--wait=-1s", "--latency=20ms"},
 		"--wait 50ms, --latency -1s: must not be":       {"--latency=-1s"},
