@@ -6,11 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -23,7 +26,7 @@ var (
 )
 
 // Prompt asks for approvals in lines, where no run is drawn. Its zero value with In and Out is ready. One request is
-// asked for at a time.
+// asked for at a time, and by Answer once.
 type Prompt struct {
 	// In is read to its end, beginning with the first question, and after the last one too: a read cannot be
 	// interrupted.
@@ -37,10 +40,48 @@ type Prompt struct {
 	start sync.Once
 	lines chan string
 	end   error
+	asked map[approval.Binding]bool
 }
 
 // askAgain is how often it is read whether a request was answered elsewhere.
 const askAgain = 500 * time.Millisecond
+
+// Answer asks for the open requests of a run that it has not asked for before, and passes each answer on to decide, as
+// [Run] does to Options.Decide; status reads the run, as a *fleet.Engine does. It is called whenever the run may have
+// come to a request. That a request was answered elsewhere is no error; others are those of status, Ask and decide.
+func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Context, string) (fleet.Status, error),
+	decide func(context.Context, approval.Request, approval.Verdict) error,
+) error {
+	s, err := status(ctx, run)
+	if err != nil {
+		return err
+	}
+	for _, r := range stages.Requests(s.Plan, &s.Run) {
+		if a.asked[r.Binding] {
+			continue
+		}
+		if a.asked == nil {
+			a.asked = map[approval.Binding]bool{}
+		}
+		a.asked[r.Binding] = true
+		verdict, err := a.Ask(ctx, s.Plan, &r, func() (bool, error) {
+			s, err := status(ctx, run)
+			if err != nil {
+				return true, err
+			}
+			return slices.ContainsFunc(stages.Requests(s.Plan, &s.Run), func(q approval.Request) bool { return q.Binding == r.Binding }), nil
+		})
+		if err == nil && verdict != "" {
+			err = decide(ctx, r, verdict)
+		}
+		if errors.Is(err, backend.ErrNotFound) || err == nil && verdict == "" {
+			_, _ = fmt.Fprintf(a.Out, "request %s was answered elsewhere\n", r.Name)
+		} else if err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Ask shows a request, as [Question] says it, and returns the answer of a person: y approves, r rejects, and n leaves it
 // open. No verdict and no error is a request that isOpen reports to be open no more. Other errors are those of ctx, of

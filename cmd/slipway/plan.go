@@ -86,38 +86,17 @@ func newPreview(o *options) *cobra.Command {
 	return cmd
 }
 
-// plannedCluster is a cluster of a plan.
-type plannedCluster struct {
-	Cluster  string `json:"cluster"`
-	Stage    string `json:"stage"`
-	Group    string `json:"group,omitempty"`
-	Revision string `json:"revision,omitempty"`
-}
-
 // printPlan shows a plan that could be made: its clusters in their order, and its warnings on the other stream.
 func (o *options) printPlan(p *stages.Plan, err error) error {
 	if err != nil {
 		return err
 	}
-	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
-	clusters := []plannedCluster{}
-	for pos, c := range p.Clusters {
-		stage, group := p.StageOf(pos)
-		one := plannedCluster{Cluster: c.Name, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name}
-		if c.Revision >= 0 {
-			one.Revision = p.Revisions[c.Revision]
-		}
-		clusters = append(clusters, one)
-		l.Add(one.Cluster, one, one.Stage, one.Group, one.Revision)
-	}
 	for _, w := range p.Warnings {
 		o.Warn("%s", w)
 	}
+	l := cli.Planned(p)
 	if o.IsValue() {
-		return o.PrintValue(struct {
-			Plan     *stages.Plan     `json:"plan"`
-			Clusters []plannedCluster `json:"clusters"`
-		}{p, clusters})
+		return o.PrintValue(map[string]any{"plan": p, "clusters": l.Values()})
 	}
 	return o.Print(l)
 }

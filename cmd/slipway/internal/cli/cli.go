@@ -69,9 +69,9 @@ func (o *Options) Recorded(object, format string, args ...any) error {
 	return o.Said("%s: %s", object, fmt.Sprintf(format, args...))
 }
 
-// Said prints a line on the output.
+// Said prints a line on the output, see [Printable].
 func (o *Options) Said(format string, args ...any) error {
-	_, err := fmt.Fprintf(o.Out, format+"\n", args...)
+	_, err := fmt.Fprintln(o.Out, Printable(fmt.Sprintf(format, args...)))
 	return err
 }
 
@@ -84,9 +84,9 @@ func (o *Options) Open(file string) (io.ReadCloser, string, error) {
 	return f, file, err
 }
 
-// Warn reports on the other stream.
+// Warn reports on the other stream, see [Printable].
 func (o *Options) Warn(format string, args ...any) {
-	_, _ = fmt.Fprintf(o.ErrOut, "warning: "+format+"\n", args...)
+	_, _ = fmt.Fprintf(o.ErrOut, "warning: %s\n", Printable(fmt.Sprintf(format, args...)))
 }
 
 // Arguments makes a wrong number of arguments a UsageError, which has the line of usage.

@@ -41,7 +41,7 @@ func (o *Options) IsTable() bool { return o.Output == Table || o.Output == Wide 
 type List struct {
 	// Kind is that of the rows, which -o name begins with.
 	Kind string
-	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide.
+	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide. 0 is all.
 	Columns []string
 	Narrow  int
 	rows    []row
@@ -95,7 +95,7 @@ func (o *Options) Print(l *List) error {
 	switch o.Output {
 	case Name:
 		for _, r := range l.rows {
-			if _, err := fmt.Fprintf(o.Out, "%s/%s\n", l.Kind, r.name); err != nil {
+			if err := o.Said("%s/%s", l.Kind, r.name); err != nil {
 				return err
 			}
 		}
@@ -108,6 +108,18 @@ func (o *Options) Print(l *List) error {
 		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
 	}
 	return o.PrintValue(map[string]any{"items": l.Values()})
+}
+
+// PrintLine shows a value on a line of its own: as JSON where -o asks for that, otherwise as text.
+func (o *Options) PrintLine(v any, text string) error {
+	if o.Output == JSON {
+		line, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		text = string(line)
+	}
+	return o.Said("%s", text)
 }
 
 // PrintValue shows one value as JSON or YAML.
@@ -134,7 +146,7 @@ func (l *List) table() *metav1.Table {
 	t := &metav1.Table{}
 	for i, head := range l.Columns {
 		c := metav1.TableColumnDefinition{Name: head, Type: "string"}
-		if i >= l.Narrow {
+		if l.Narrow > 0 && i >= l.Narrow {
 			c.Priority = 1
 		}
 		t.ColumnDefinitions = append(t.ColumnDefinitions, c)

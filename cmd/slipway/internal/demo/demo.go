@@ -5,21 +5,37 @@ package demo
 import (
 	"cmp"
 	"context"
+	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
 )
+
+// tutorialFiles are the tutorial's own documents, and its members.
+//
+//go:embed tutorial/*.yaml
+var tutorialFiles embed.FS
+
+// storeFile is what the directory of --data has: the store of the engine, beside which hub and members keep what they
+// hold. A host with real clusters has the records of the engine alone.
+const storeFile = "slipway.db"
 
 // flags are those of the verb.
 type flags struct {
@@ -36,128 +52,184 @@ func New(o *cli.Options) *cobra.Command {
 		Long: `Play the tutorial of staged update runs: two snapshots, a rollout to three clusters
 with a wait and an approval, and the rollback. Nothing but this command is needed.
 
-With --data the same command, with the same YAML files, goes on after Ctrl-C, a
-kill or a loss of power, and another terminal reaches it meanwhile by
---store DIRECTORY/slipway.db: to watch, and with --approve ask to approve.`,
+With --data the same command goes on after Ctrl-C, a kill or a loss of power, and
+another terminal reaches it meanwhile by --store DIRECTORY/slipway.db: to watch,
+and with --approve ask to approve.`,
 		Args: cli.Arguments(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if f.data == "" && cmd.Flags().Changed("data") {
+				return cli.Usagef("--data is empty: want a directory; without the flag, all is in memory")
+			}
+			if err := f.check(o); err != nil {
+				return err
+			}
+			return f.play(cmd.Context(), o)
+		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", "auto", "auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
+	flags.StringVarP(&f.output, "output", "o", "auto",
+		"auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
 	flags.StringVar(&f.approve, "approve", "auto", "auto, the command approves, or ask, you do")
 	flags.StringVar(&f.dir, "dir", "", "directory whose YAML files are read; those of the tutorial are built in")
-	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, and which is made if it is missing; without it, all is in memory")
+	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, made if it is missing; without it, all is in memory")
 	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
 	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := f.check(o, flags); err != nil {
-			return err
-		}
-		left, err := f.play(cmd.Context(), o)
-		if errors.Is(err, context.Canceled) || errors.Is(err, watch.ErrLeft) {
-			_, _ = fmt.Fprintf(o.ErrOut, "interrupted: %s; %s\n", left, f.fate(cmd))
-			return context.Canceled
-		}
-		return err
-	}
 	return cmd
 }
 
-func (f *flags) check(o *cli.Options, set *pflag.FlagSet) error {
+func (f *flags) check(o *cli.Options) error {
 	switch {
-	case !slices.Contains([]string{"auto", "text", "json"}, f.output):
+	case !slices.Contains([]string{"auto", "text", cli.JSON}, f.output):
 		return cli.Usagef("-o %s: want auto, text or json", f.output)
 	case f.approve != "auto" && f.approve != "ask":
 		return cli.Usagef("--approve %s: want auto or ask", f.approve)
-	case set.Changed("data") && f.data == "":
-		return cli.Usagef("--data is empty: want a directory; without the flag, everything is in memory")
 	case o.Timeout != 0:
 		return cli.Usagef("--timeout: want none: the demo ends with the tutorial, or by Ctrl-C")
-	case f.wait < 0:
-		return cli.Usagef("--wait %s: must not be negative", f.wait)
-	case f.latency < 0:
-		return cli.Usagef("--latency %s: must not be negative", f.latency)
+	case f.wait < 0 || f.latency < 0:
+		return cli.Usagef("--wait %s, --latency %s: must not be negative", f.wait, f.latency)
 	}
 	return nil
 }
 
-// play reads the files and plays the tutorial. It returns what state it left the current run in.
-func (f *flags) play(ctx context.Context, o *cli.Options) (left string, err error) {
-	docs, files, err := readDocuments(f.dir)
+// play reads the files and plays the tutorial.
+func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
+	docs, err := documents(f.dir)
 	if err != nil {
-		return "", err
+		return err
 	}
-	kept, err := openData(ctx, f.data, files)
+	shown := *o
+	shown.Output = f.output
+	show := &printer{Options: &shown, drawn: f.output == "auto" && watch.IsTerminal(o.Out, os.Getenv)}
+	f.shortenWaits(docs.Strategies, show)
+	var store backend.Store = memory.NewStore()
+	prompt, fate, file := &watch.Prompt{In: o.In, Out: o.ErrOut}, "it was kept in memory and is gone", ""
+	if f.data != "" {
+		kept, opening := openStore(f.data)
+		if opening != nil {
+			return fmt.Errorf("--data %s: %w", f.data, opening)
+		}
+		defer func() { err = errors.Join(err, kept.Close()) }()
+		store, file = kept, filepath.Join(f.data, storeFile)
+		prompt.Elsewhere = o.Name + " approve --store " + file
+		fate = "everything is kept in " + f.data + ", and the same command goes on"
+	}
+	var authority approval.Authority
+	if f.approve == "auto" {
+		authority, prompt = approval.Func(f.approveSoon), nil
+	}
+	t, err := newTutorial(ctx, docs, store, authority)
 	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, kept.close()) }()
-	show := printer{out: o.Out, json: f.output == "json", drawn: f.output == "auto" && watch.IsTerminal(o.Out, os.Getenv)}
-	if err := f.shortenWaits(docs.Strategies, show); err != nil {
-		return "", err
-	}
-	t, err := newTutorial(ctx, docs, kept, show, f.approver())
-	if err != nil {
-		return "", err
+		return err
 	}
 	for _, c := range docs.Clusters {
 		t.members.SetDelay(c.Name, func() time.Duration { return f.latency })
 	}
-	prompt := &watch.Prompt{In: o.In, Out: o.ErrOut}
-	if kept.store != "" {
-		prompt.Elsewhere = o.Name + " approve --store " + kept.store
+	t.prompt, t.show = prompt, show
+	err = t.run(ctx, file)
+	if errors.Is(err, context.Canceled) || errors.Is(err, watch.ErrLeft) {
+		_, _ = fmt.Fprintf(o.ErrOut, "interrupted: %s; %s\n", t.left(context.WithoutCancel(ctx)), fate)
+		return context.Canceled
 	}
-	t.in, t.ask = o.In, prompt.Ask
-	if err = t.run(ctx); t.current == "" {
-		return "no run was created", err
+	return err
+}
+
+// documents reads the YAML files of a directory, those that are built in if dir is "". The runs come in the order of
+// their names.
+func documents(dir string) (kubefleet.Documents, error) {
+	root, err := fs.Sub(tutorialFiles, "tutorial")
+	if dir != "" {
+		root = os.DirFS(dir)
 	}
-	s, failed := t.engine.Status(context.WithoutCancel(ctx), t.current) // which only reads the store
-	if failed != nil {
-		return failed.Error(), err
+	docs, failed := kubefleet.ReadFS(root)
+	if err = cmp.Or(err, failed); err != nil && dir != "" {
+		err = fmt.Errorf("--dir %s: %w", dir, err)
 	}
-	return watch.Summary(watch.Model{Status: s, Now: time.Now()}), err
+	slices.SortStableFunc(docs.Runs, func(a, b kubefleet.Run) int { return strings.Compare(a.Name, b.Name) })
+	return docs, err
+}
+
+// openStore opens the store in a directory, and makes both, for their owner only, where they are missing.
+func openStore(dir string) (*bolt.Store, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	return bolt.Open(filepath.Join(dir, storeFile), bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
 }
 
 // shortenWaits makes every timed wait last as long as --wait says, and says so; 0 leaves them as they are.
-func (f *flags) shortenWaits(strategies []stages.Strategy, show printer) (err error) {
+func (f *flags) shortenWaits(strategies []stages.Strategy, show *printer) {
 	for _, s := range strategies {
 		for _, st := range s.Stages {
 			for _, tasks := range [][]stages.Task{st.Before, st.After} {
 				for i := range tasks {
 					if t := &tasks[i]; t.Type == stages.TimedWait && f.wait > 0 {
-						err = errors.Join(err, show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, t.Wait))
+						show.note("%s, stage %s: waits %s, the file says %s (see --wait)", s.Name, st.Name, f.wait, t.Wait)
 						t.Wait = f.wait
 					}
 				}
 			}
 		}
 	}
-	return err
 }
 
-// approver is what approves in place of a person, a second after it was asked, so that a reader sees what; nil where a
-// person does.
-func (f *flags) approver() approval.Authority {
-	if f.approve == "ask" {
-		return nil
+// approveSoon approves in place of a person, a second after it was asked, so that a reader sees what.
+func (f *flags) approveSoon(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	select {
+	case <-ctx.Done():
+		return approval.Decision{}, ctx.Err()
+	case <-time.After(min(time.Second, cmp.Or(f.wait, time.Second))):
+		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: starter}, Comment: "lgtm", Binding: r.Binding}, nil
 	}
-	return approval.Func(func(ctx context.Context, r approval.Request) (approval.Decision, error) {
-		select {
-		case <-ctx.Done():
-			return approval.Decision{}, ctx.Err()
-		case <-time.After(min(time.Second, cmp.Or(f.wait, time.Second))):
-			return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: starter}, Comment: "lgtm", Binding: r.Binding}, nil
-		}
-	})
 }
 
-// fate says what becomes of what was left.
-func (f *flags) fate(cmd *cobra.Command) string {
-	if f.data == "" {
-		return "it was kept in memory and is gone"
+// printer shows what happens as lines: objects, or text. Where runs are drawn it shows only what is not of a run. It
+// keeps the first error of the output.
+type printer struct {
+	*cli.Options
+	drawn bool
+	err   error
+}
+
+// print shows a value as an object, or else as text.
+func (p *printer) print(v any, text string) error {
+	if p.err == nil {
+		p.err = p.PrintLine(v, text)
 	}
-	command := cmd.CommandPath()
-	cmd.Flags().Visit(func(flag *pflag.Flag) {
-		command += " --" + flag.Name + "='" + strings.ReplaceAll(flag.Value.String(), "'", `'\''`) + "'"
-	})
-	return "everything is kept, and the same command goes on: " + command
+	return p.err
+}
+
+// note shows something that the program does or says itself, which is no object.
+func (p *printer) note(format string, args ...any) {
+	if p.Output != cli.JSON {
+		_ = p.print(nil, "# "+fmt.Sprintf(format, args...))
+	}
+}
+
+func (p *printer) event(e stages.Event) error {
+	if !p.drawn {
+		return p.print(e, watch.Line(e))
+	}
+	if e.Type == stages.SnapshotTaken {
+		p.note("snapshot %d of %d objects: %s", *e.Index, e.Count, e.Message)
+	}
+	return p.err
+}
+
+// Member is what a cluster really holds after a run, read from the cluster.
+type Member struct {
+	Time time.Time `json:"time"`
+	// Type is "Member".
+	Type    string `json:"type"`
+	Run     string `json:"run"`
+	Cluster string `json:"cluster"`
+	// Data is that of the ConfigMap; null if the cluster has none.
+	Data map[string]string `json:"data"`
+}
+
+func (p *printer) member(m Member) {
+	if text := labels.FormatLabels(m.Data); p.drawn {
+		p.note("%s has %s", m.Cluster, text)
+	} else {
+		_ = p.print(m, watch.LineOf(m.Time, m.Type, []string{m.Run, m.Cluster}, text))
+	}
 }

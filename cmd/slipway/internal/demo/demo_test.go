@@ -296,10 +296,10 @@ func TestWrongArgumentsAreUsageErrors(t *testing.T) {
 	for want, args := range map[string][]string{
 		"-o yaml: want auto, text or json":              {"-o", "yaml"},
 		"-o table: want auto, text or json":             {"-o", "table"},
-		"--approve never: want auto or ask":             {"--approve=never"},
 		"--data is empty: want a directory":             {"--data="},
-		"--wait -1s: must not be negative":              {"--wait=-1s"},
-		"--latency -1s: must not be negative":           {"--latency=-1s"},
+		"--approve never: want auto or ask":             {"--approve=never"},
+		"--wait -1s, --latency 20ms: must not be":       {"--wait=-1s", "--latency=20ms"},
+		"--wait 50ms, --latency -1s: must not be":       {"--latency=-1s"},
 		"invalid argument \"soon\" for \"--wait\"":      {"--wait", "soon"},
 		"flag needs an argument: 'o'":                   {"-o"},
 		"unknown flag: --colour":                        {"--colour"},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -34,21 +35,11 @@ func filesIn(t *testing.T, other map[string]string) string {
 
 func tutorialDocuments(t *testing.T) kubefleet.Documents {
 	t.Helper()
-	docs, _, err := readDocuments("")
+	docs, err := documents("")
 	if err != nil {
 		t.Fatal(err)
 	}
 	return docs
-}
-
-// tutorialDigest is that of the files that are built in.
-func tutorialDigest(t *testing.T) string {
-	t.Helper()
-	_, digest, err := readDocuments("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest
 }
 
 func TestTheFilesAreTheTutorials(t *testing.T) {
@@ -118,14 +109,15 @@ func TestWaitsAreShortenedAndSaid(t *testing.T) {
 		}}}}
 	}
 	var out strings.Builder
+	show := &printer{Options: &cli.Options{IOStreams: genericiooptions.IOStreams{Out: &out}, Output: "text"}}
 	kept := strategies()
-	if err := (&flags{}).shortenWaits(kept, printer{out: &out}); err != nil || out.Len() > 0 || !cmp.Equal(kept, strategies()) {
-		t.Errorf("--wait 0 changed something: %v, %q, %+v", err, out.String(), kept)
+	if (&flags{}).shortenWaits(kept, show); out.Len() > 0 || !cmp.Equal(kept, strategies()) {
+		t.Errorf("--wait 0 changed something: %q, %+v", out.String(), kept)
 	}
 	short := strategies()
-	err := (&flags{wait: 3 * time.Second}).shortenWaits(short, printer{out: &out})
-	if want := "# s, stage a: waits 3s, the file says 1m0s (see --wait)\n"; err != nil || out.String() != want {
-		t.Errorf("%v, %q, want %q", err, out.String(), want)
+	(&flags{wait: 3 * time.Second}).shortenWaits(short, show)
+	if want := "# s, stage a: waits 3s, the file says 1m0s (see --wait)\n"; show.err != nil || out.String() != want {
+		t.Errorf("%v, %q, want %q", show.err, out.String(), want)
 	}
 	if w := short[0].Stages[0].After[0].Wait; w != 3*time.Second {
 		t.Errorf("waits %v", w)

@@ -51,21 +51,7 @@ func newLongPlay(t *testing.T, args ...string) *longPlay {
 
 func (l *longPlay) dir() string { return l.args[1] }
 
-// files is the digest of the YAML files that are played.
-func (l *longPlay) files(t *testing.T) string {
-	t.Helper()
-	dir := ""
-	if i := slices.Index(l.args, "--dir"); i >= 0 {
-		dir = l.args[i+1]
-	}
-	_, digest, err := readDocuments(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return digest
-}
-
-// signalAt tells when a process gets a signal: some time after the nth line
+// signalAt says when a process gets a signal: some time after the nth line
 // that it prints, or after it was started where n is 0.
 type signalAt struct {
 	signal syscall.Signal
@@ -152,17 +138,16 @@ type ending struct {
 func (l *longPlay) ending(t *testing.T) ending {
 	t.Helper()
 	docs := tutorialDocuments(t)
-	kept := &data{}
+	store, err := openStore(l.dir())
+	if err != nil {
+		t.Fatal(err)
+	}
 	defer func() {
-		if err := kept.close(); err != nil {
+		if err := store.Close(); err != nil {
 			t.Error(err)
 		}
 	}()
-	var err error
-	if kept, err = openData(t.Context(), l.dir(), l.files(t)); err != nil {
-		t.Fatal(err)
-	}
-	tut, err := newTutorial(t.Context(), docs, kept, printer{out: io.Discard, json: true}, nil)
+	tut, err := newTutorial(t.Context(), docs, store, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -96,7 +96,7 @@ func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	l := newLongPlay(t, "--wait", "1s")
 	p := l.process(t, signalAt{signal: syscall.SIGINT, text: "WaitStarted"})
 	p.want(t, cli.ExitInterrupted, "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ")
-	p.want(t, cli.ExitInterrupted, "; everything is kept, and the same command goes on: slipway demo --data='"+l.dir()+"' --latency='0s' --output='json' --wait='1s'\n")
+	p.want(t, cli.ExitInterrupted, "; everything is kept in "+l.dir()+", and the same command goes on\n")
 	rest := l.process(t, undisturbed)
 	rest.want(t, cli.ExitDone, "")
 	l.ending(t) // nothing was printed twice
@@ -104,11 +104,10 @@ func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	if diff := cmp.Diff(wholeStory, story(p.objects(t))); diff != "" {
 		t.Errorf("the story of both (-want +got):\n%s", diff)
 	}
-	for wait, want := range map[string]string{"1s": "# run example-run is Completed", "2s": "# run example-run keeps the --wait that it was created with\n"} {
+	for wait, want := range map[string]string{"1s": "# run example-run is Completed", "2s": "# run example-run goes on as it was created, with the --wait and the files of then\n"} {
 		text := program(t, append(slices.Clone(l.args), "-o", "text", "--wait", wait)...)
 		out, err := text.CombinedOutput()
-		over := "# everything was done already; a new directory begins again\n"
-		if err != nil || !strings.HasSuffix(string(out), over) || !strings.Contains(string(out), want) {
+		if err != nil || !strings.HasSuffix(string(out), "example-run-2/member3  key=value1\n") || !strings.Contains(string(out), want) {
 			t.Errorf("once more with --wait %s: %v, no %q\n%s", wait, err, want, out)
 		}
 	}
@@ -132,7 +131,7 @@ func TestADirectoryInUse(t *testing.T) {
 	second := newLongPlay(t)
 	second.args = l.args
 	p := second.process(t, undisturbed)
-	p.want(t, cli.ExitFailed, "the file is in use: another process has "+filepath.Join(l.dir(), engineFile)+" open")
+	p.want(t, cli.ExitFailed, "the file is in use: another process has "+filepath.Join(l.dir(), storeFile)+" open")
 	if p.out != "" || strings.Count(p.err, "\n") != 1 {
 		t.Errorf("printed %q and %q, want one line", p.out, p.err)
 	}

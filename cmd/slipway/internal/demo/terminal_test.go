@@ -72,7 +72,7 @@ func TestLeavingTheTerminalAndGoingOn(t *testing.T) {
 		joined := strings.ReplaceAll(term.Screen(), "\n", "")
 		for _, want := range []string{
 			"interrupted: run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more",
-			"the same command goes on: slipway demo --approve='ask' --data='" + dir + "'",
+			"everything is kept in " + dir + ", and the same command goes on",
 		} {
 			if !strings.Contains(joined, want) {
 				t.Errorf("%s: it is not said that %s:\n%s", key, want, term.Screen())
@@ -102,7 +102,7 @@ func TestASecondTerminalApproves(t *testing.T) {
 // approveElsewhere answers the request of a run, as another process does.
 func approveElsewhere(t *testing.T, dir, run string) {
 	t.Helper()
-	address, err := httpapi.Find(filepath.Join(dir, engineFile))
+	address, err := httpapi.Find(filepath.Join(dir, storeFile))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +128,9 @@ func TestAQuestionIsWithdrawnWhenItIsAnsweredElsewhere(t *testing.T) {
 	if _, err := typed.Write([]byte("n\n")); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, "it stays open: slipway approve --store "+filepath.Join(dir, engineFile)+" example-run example-run-canary answers it elsewhere")
+	p.until(t, "it stays open: slipway approve --store "+filepath.Join(dir, storeFile)+" example-run example-run-canary answers it elsewhere")
 	approveElsewhere(t, dir, "example-run")
-	p.until(t, "# request example-run-canary was answered before")
+	p.until(t, "request example-run-canary was answered elsewhere")
 	p.until(t, "Approve example-run-2-canary?")
 	if _, err := typed.Write([]byte("y\n")); err != nil {
 		t.Fatal(err)

@@ -1,11 +1,10 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +18,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/internal/durable"
-	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
@@ -27,6 +25,10 @@ import (
 
 // starter is who starts the runs. A real host names the person it authenticated.
 const starter = "demo"
+
+// cursorKey is the record of the cursor behind the last event that was shown. It is all that the program has to
+// remember: how far the tutorial has come is decided from what there is.
+const cursorKey = "demo/cursor"
 
 // tutorial is a host that embeds the engine.
 type tutorial struct {
@@ -36,68 +38,66 @@ type tutorial struct {
 	source  *durable.Source
 	engine  *fleet.Engine
 	events  *fleet.Follower
-	kept    *data
-	show    printer
-	current string // the run that is being played
-	// ask asks a person for approval who sees lines, in is what one types who sees the run drawn. Neither is used
-	// where an authority approves.
-	ask     answerer
-	in      io.Reader
-	approve approval.Authority
-	asked   map[approval.Binding]bool
+	store   backend.Store
+	cursor  backend.Revision // of the record of the cursor
+	show    *printer
+	current string // run that is being played
+	// prompt asks a person for approval who sees lines; nil where an authority approves.
+	prompt *watch.Prompt
 }
 
-// answerer answers a request that isOpen reports to be open; no verdict where that has changed. It is watch.Prompt.Ask.
-type answerer func(ctx context.Context, p *stages.Plan, r *approval.Request, isOpen func() (bool, error)) (approval.Verdict, error)
+// errOver ends what runs in the background once the tutorial is over.
+var errOver = errors.New("the tutorial is over")
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
 // follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
-func newTutorial(ctx context.Context, docs kubefleet.Documents, kept *data, show printer, approve approval.Authority) (*tutorial, error) {
-	t := &tutorial{docs: docs, kept: kept, show: show, approve: approve, members: durable.NewFleet(kept.outside), asked: map[approval.Binding]bool{}}
+func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.Store, approve approval.Authority) (*tutorial, error) {
+	t := &tutorial{docs: docs, store: store, members: durable.NewFleet(store)}
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
 	if i < 0 {
 		return nil, errors.New("there is no ConfigMap among the files: the tutorial edits one")
 	}
 	t.config = docs.Objects[i].DeepCopy()
-	slices.SortFunc(t.docs.Clusters, func(a, b placement.Cluster) int { return strings.Compare(a.Name, b.Name) })
-	for _, c := range t.docs.Clusters {
+	for _, c := range docs.Clusters {
 		if err := t.members.Open(ctx, c); err != nil {
 			return nil, err
 		}
 	}
-	var err error
-	if t.source, err = durable.OpenSource(ctx, kept.outside, docs.Objects...); err != nil {
+	cursor, err := store.Get(ctx, cursorKey)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return nil, err
+	}
+	t.cursor = cursor.Revision
+	if t.source, err = durable.OpenSource(ctx, store, docs.Objects...); err != nil {
 		return nil, err
 	}
 	t.engine, err = fleet.New(fleet.Config{
-		Store:     kept.engine, // where its state is kept
-		Inventory: t.members,   // which clusters there are
-		Dialer:    t.members,   // how they are reached
-		Source:    t.source,    // what snapshots are taken of
-		Authority: approve,     // what approves, where it is not a person
+		Store:     store,     // where its state is kept
+		Inventory: t.members, // which clusters there are
+		Dialer:    t.members, // how they are reached
+		Source:    t.source,  // what snapshots are taken of
+		Authority: approve,   // what approves, where it is not a person
 		Name:      "demo",
 	})
 	if err == nil {
-		t.events, err = t.engine.Follow("", kept.mark.Cursor)
+		t.events, err = t.engine.Follow("", string(cursor.Value))
 	}
 	return t, err
 }
 
-// run plays the tutorial while the engine drives its runs in the background. Beside a file it answers other processes.
-func (t *tutorial) run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	background, running := errgroup.WithContext(ctx)
-	background.Go(func() error { return t.engine.Run(running) })
-	if t.kept.store != "" {
-		background.Go(func() error { return httpapi.Serve(running, t.engine, httpapi.ServeOptions{Store: t.kept.store}) })
+// run plays the tutorial while the engine drives its runs in the background. Where its store is a file, it answers other
+// processes that look for it there.
+func (t *tutorial) run(ctx context.Context, file string) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return t.engine.Run(ctx) })
+	if file != "" {
+		group.Go(func() error { return httpapi.Serve(ctx, t.engine, httpapi.ServeOptions{Store: file}) })
 	}
-	err := t.play(running)
-	if running.Err() != nil {
-		err = context.Cause(running)
+	group.Go(func() error { return cmp.Or(t.play(ctx), errOver) })
+	if err := group.Wait(); !errors.Is(err, errOver) {
+		return err
 	}
-	cancel()
-	_ = background.Wait()
-	return err
+	return nil
 }
 
 // play is the tutorial: declare, take snapshots, roll out, roll back. Every step reads what there is and does what is
@@ -115,7 +115,7 @@ func (t *tutorial) play(ctx context.Context) error {
 		}
 	}
 	for i := 0; err == nil && i < len(t.docs.Runs); i++ {
-		err = t.rollOut(ctx, t.docs.Runs[i].Name, t.docs.Runs[i+1:])
+		err = t.rollOut(ctx, t.docs.Runs[i].Name)
 	}
 	return err
 }
@@ -140,50 +140,44 @@ func (t *tutorial) edit(ctx context.Context, key, value string) error {
 		err = unstructured.SetNestedField(t.config.Object, value, "data", key)
 	}
 	if err == nil {
-		err = t.source.Put(ctx, t.config.DeepCopy())
+		err = t.source.Put(ctx, t.config)
 	}
-	name := t.config.GetNamespace() + "/" + t.config.GetName()
-	if err != nil {
-		return fmt.Errorf("edit of ConfigMap %s: %w", name, err)
+	if err == nil {
+		t.show.note("edit of ConfigMap %s/%s: %s was %s, is %s", t.config.GetNamespace(), t.config.GetName(), key, old, value)
 	}
-	return t.show.note("edit of ConfigMap %s: %s was %s, is %s", name, key, old, value)
+	return err
 }
 
 // rollOut plays one run: create it unless it is there, start it if that is left to the host, follow it to its end, and
 // show what the members hold then, unless a later run is there already.
-func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.Run) error {
+func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	spec, err := t.docs.RunSpec(name)
 	if err != nil {
 		return err
 	}
 	spec.Starter = approval.Identity{Name: starter}
-	found, err := t.engine.EnsureRun(ctx, spec)
-	if errors.Is(err, backend.ErrConflict) { // the files are the same, so that only --wait differs
-		if found, err = t.engine.Status(ctx, name); err == nil {
-			err = t.show.note("run %s keeps the --wait that it was created with", name)
-		}
+	s, err := t.engine.EnsureRun(ctx, spec)
+	if errors.Is(err, backend.ErrConflict) { // an earlier process had another --wait, or other files
+		t.show.note("run %s goes on as it was created, with the --wait and the files of then", name)
+		s, err = t.engine.Status(ctx, name)
 	}
 	if err != nil {
 		return err
 	}
 	t.current = name
-	if found.Run.State != stages.NotStarted {
-		err = t.show.note("%s", watch.Summary(watch.Model{Status: found, Now: time.Now()}))
-	} else if len(found.Plan.Warnings) > 0 {
-		err = t.show.note("warning: %s", strings.Join(found.Plan.Warnings, "; "))
+	if s.Run.State != stages.NotStarted {
+		t.show.note("%s", t.left(ctx))
+	} else if len(s.Plan.Warnings) > 0 {
+		t.show.note("warning: %s", strings.Join(s.Plan.Warnings, "; "))
 	}
-	if err == nil && found.Run.Hold && found.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
+	if s.Run.Hold && s.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
 		start := stages.Command{ID: "start", Verb: stages.Start, By: spec.Starter}
 		err = t.engine.Command(ctx, name, start) // with an ID, so that twice is once
 	}
 	if err == nil {
 		err = t.follow(ctx, name)
 	}
-	if err != nil {
-		return err
-	}
-	s, err := t.engine.Status(ctx, name)
-	if err == nil && s.Run.IsEnded() {
+	if err == nil {
 		s, err = t.engine.Wait(ctx, name) // until the engine has seen to the end
 	}
 	if err == nil {
@@ -192,10 +186,8 @@ func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.R
 	if err != nil {
 		return err
 	}
-	for _, l := range later {
-		if _, err := t.engine.Status(ctx, l.Name); !errors.Is(err, backend.ErrNotFound) {
-			return err
-		}
+	if runs, err := t.engine.Runs(ctx, spec.Placement); err != nil || runs[len(runs)-1] != name {
+		return err
 	}
 	if err := t.showMembers(name); err != nil {
 		return err
@@ -203,112 +195,76 @@ func (t *tutorial) rollOut(ctx context.Context, name string, later []kubefleet.R
 	if s.Run.State != stages.Completed {
 		return fmt.Errorf("run %s is %s: %s", name, s.Run.State, s.Run.Reason)
 	}
-	if isOver(&found) && len(later) == 0 {
-		return t.show.note("everything was done already; a new directory begins again")
-	}
 	return nil
 }
 
-// follow shows the run until it is over.
+// left says how far the current run has come.
+func (t *tutorial) left(ctx context.Context) string {
+	if t.current == "" {
+		return "no run was created"
+	}
+	s, err := t.engine.Status(ctx, t.current)
+	if err != nil {
+		return err.Error()
+	}
+	return watch.Summary(watch.Model{Status: s, Now: time.Now()})
+}
+
+// follow shows a run until it has ended: drawn, or by its events.
 func (t *tutorial) follow(ctx context.Context, run string) error {
-	if !t.show.drawn {
-		return t.followEvents(ctx, run)
-	}
-	options := watch.Options{Interval: 100 * time.Millisecond, Over: isOver, Forecast: func(ctx context.Context, run string) (time.Time, error) {
-		f, err := t.engine.ForecastRun(ctx, run, fleet.Assumptions{Take: time.Second})
-		return f.Ends, err
-	}}
-	if t.approve == nil {
-		options.Decide = func(ctx context.Context, r approval.Request, v approval.Verdict) error {
-			return t.engine.Decide(ctx, r.Run, answerTo(&r, v))
+	if t.show.drawn {
+		options := watch.Options{Interval: 100 * time.Millisecond, Forecast: func(ctx context.Context, run string) (time.Time, error) {
+			f, err := t.engine.ForecastRun(ctx, run, fleet.Assumptions{Take: time.Second})
+			return f.Ends, err
+		}}
+		if t.prompt != nil {
+			options.Decide = t.decide
 		}
-	}
-	_, err := watch.Run(ctx, t.engine, run, t.in, t.show.out, options)
-	return err
-}
-
-// followEvents shows every event until the run is over. An event is only told once the state it belongs to is stored.
-func (t *tutorial) followEvents(ctx context.Context, run string) error {
-	s, err := t.engine.Status(ctx, run)
-	if err == nil {
-		err = t.showPast(ctx)
-	}
-	if err != nil || isOver(&s) {
+		_, err := watch.Run(ctx, t.engine, run, t.show.In, t.show.Out, options)
 		return err
 	}
-	if err := t.decide(ctx, run); err != nil { // what was asked may have been shown by an earlier process
+	f, err := t.engine.FollowRun(run, "")
+	if err != nil {
 		return err
 	}
-	return t.tell(ctx, t.events.Events(ctx), func(e *stages.Event) (bool, error) {
-		if e.Run != run {
-			return false, nil
-		}
-		if e.Type == stages.ApprovalRequested {
-			return false, t.decide(ctx, run)
-		}
-		return slices.Contains([]stages.EventType{stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.RunStopped}, e.Type), nil
-	})
-}
-
-// showPast shows the events that were not shown yet.
-func (t *tutorial) showPast(ctx context.Context) error {
-	return t.tell(ctx, t.events.Past(ctx), func(*stages.Event) (bool, error) { return false, nil })
-}
-
-// tell shows events and remembers of each that it was shown, until one is the last.
-func (t *tutorial) tell(ctx context.Context, events iter.Seq2[stages.Event, error], isLast func(*stages.Event) (bool, error)) error {
-	for e, err := range events {
+	for _, err := range f.Events(ctx) {
 		if err == nil {
-			err = t.show.event(e)
+			err = t.showPast(ctx)
 		}
-		if err == nil {
-			err = t.kept.printed(ctx, t.events.Cursor())
+		if err == nil && t.prompt != nil {
+			err = t.prompt.Answer(ctx, run, t.engine.Status, t.decide)
 		}
 		if err != nil {
 			return err
 		}
-		if last, err := isLast(&e); last || err != nil {
+	}
+	return nil
+}
+
+// showPast shows the events that were not shown yet, and remembers of each that it was. An event is only told once the state it
+// belongs to is stored. None is lost: a process that is killed in between leaves one to be shown twice.
+func (t *tutorial) showPast(ctx context.Context) error {
+	for e, err := range t.events.Past(ctx) {
+		if err == nil {
+			err = t.show.event(e)
+		}
+		if err == nil {
+			t.cursor, err = t.store.Put(context.WithoutCancel(ctx), cursorKey, []byte(t.events.Cursor()), t.cursor)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-// decide asks for an answer to the approval requests of a run that are open, once.
-func (t *tutorial) decide(ctx context.Context, run string) error {
-	s, err := t.engine.Status(ctx, run)
-	if err != nil || t.approve != nil {
-		return err
-	}
-	for _, r := range stages.Requests(s.Plan, &s.Run) {
-		if t.asked[r.Binding] {
-			continue
-		}
-		t.asked[r.Binding] = true
-		verdict, err := t.ask(ctx, s.Plan, &r, func() (bool, error) {
-			open, err := t.engine.Requests(ctx, run)
-			return slices.ContainsFunc(open, func(q approval.Request) bool { return q.Binding == r.Binding }), err
-		})
-		if err == nil && verdict != "" {
-			err = t.engine.Decide(ctx, run, answerTo(&r, verdict))
-		}
-		if errors.Is(err, backend.ErrNotFound) || err == nil && verdict == "" {
-			err = t.show.note("request %s was answered before", r.Name)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// answerTo is an answer that is bound to the request as it was shown: the engine refuses it for any other run, stage,
-// plan or attempt. The ID makes it the same answer when a process that was killed has given it already.
-func answerTo(r *approval.Request, v approval.Verdict) fleet.Answer {
-	return fleet.Answer{
+// decide passes on the answer of a person. It is bound to the request as it was shown: the engine refuses it for any other
+// run, stage, plan or attempt. The ID makes it the same answer when a process that was killed has given it already.
+func (t *tutorial) decide(ctx context.Context, r approval.Request, v approval.Verdict) error {
+	return t.engine.Decide(ctx, r.Run, fleet.Answer{
 		Request: r.Name, Verdict: v, By: approval.Identity{Name: "you"}, Binding: r.Binding,
 		ID: fmt.Sprintf("answer-%s-%d", r.Name, r.Attempt),
-	}
+	})
 }
 
 // showMembers reads the ConfigMap from every member.
@@ -316,19 +272,13 @@ func (t *tutorial) showMembers(run string) error {
 	for _, c := range t.docs.Clusters {
 		m := Member{Time: time.Now().UTC().Truncate(time.Millisecond), Type: "Member", Run: run, Cluster: c.Name}
 		obj, err := t.members.Cluster(c.Name).Get(snapshot.IDOf(t.config))
-		switch {
-		case err == nil:
-			m.Data, _, _ = unstructured.NestedStringMap(obj.Object, "data")
-		case !errors.Is(err, backend.ErrNotFound):
+		if err == nil {
+			m.Data, _, err = unstructured.NestedStringMap(obj.Object, "data")
+		}
+		if err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
-		if err := t.show.member(m); err != nil {
-			return err
-		}
+		t.show.member(m)
 	}
-	return nil
+	return t.show.err
 }
-
-// isOver reports whether the tutorial does not wait for a run any more. A run that was stopped could be started again,
-// but not here.
-func isOver(s *fleet.Status) bool { return s.Run.IsEnded() || s.Run.State == stages.Stopped }

@@ -9,22 +9,8 @@
 // # Output
 //
 // A table has a row for each difference; -o wide adds who wrote it, and shows all of long values. JSON is an array
-// with an element for each object of the hub's file, in its order, and YAML is the same:
-//
-//	group, version, kind, namespace, name   the object; the keys are always
-//	                 there, group and namespace may be ""
-//	state            Present, Missing, Terminating
-//	observedDiffs    the differences, [] where there are none
-//	  path           an RFC 6901 pointer in the member's object, or, for what only
-//	                 the hub's has, in that one
-//	  keyPath        the same with items of lists by their keys
-//	  atomicPath     the pointer to the list or map around it that has one owner and
-//	                 is applied as a whole; absent where there is none
-//	  class          Changed, Missing, Stale, Order or Unmanaged
-//	  valueInHub, valueInMember
-//	                 the values; the key is absent where there is none
-//	  owner          the manager that wrote it on the member, and when
-//	total            how many differences there are, shown or not
+// with a [drift.Report] for each object of the hub's file, in its order, whose namespace is always there, and YAML is
+// the same.
 //
 // With -o name there is a line object/KIND/NAME for each object that differs. Values of Secrets, and of what --secret names, are
 // never shown.
@@ -32,18 +18,21 @@ package drift
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/drift/schema"
+	"github.com/slipway-dev/slipway/formats/manifest"
 )
 
 // files are the flags of a comparison of two files.
 type files struct {
 	hub, member, crd string
-	comparison       string
 	ignore           []string
 	options          drift.Options
 }
@@ -68,9 +57,11 @@ func AddFiles(cmd *cobra.Command, o *cli.Options) {
 	flags.StringVar(&f.hub, "hub", "", "file with what was asked for; - is the standard input")
 	flags.StringVar(&f.member, "member", "", "file with what is on the member; - is the standard input")
 	flags.StringVar(&f.crd, "crd", "", "file with definitions of custom resources; those that the other two files hold are known anyway")
-	flags.StringVar(&f.comparison, "comparison", string(drift.Partial), "PartialComparison counts what the hub's object says, FullComparison what only the member has too")
-	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; without it the one that applied most of what they say")
-	flags.StringArrayVar(&f.ignore, "ignore", nil, "pointer to a field that is left out, with all below it; * is any key or index, [name=app] the item with that key")
+	flags.StringVar((*string)(&f.options.Comparison), "comparison", string(drift.Partial),
+		"PartialComparison counts what the hub's object says, FullComparison what only the member has too")
+	flags.StringVar(&f.options.Manager, "manager", "", "field manager that applied the hub's objects; without it the one that applied most of them")
+	flags.StringArrayVar(&f.ignore, "ignore", nil,
+		"pointer to a field that is left out, with all below it; * is any key or index, [name=app] the item with that key")
 	flags.StringArrayVar(&f.options.Secrets, "secret", nil, "pointer to a value that is not shown")
 	for _, name := range []string{"hub", "member", "crd"} {
 		_ = cobra.MarkFlagFilename(flags, name, "yaml", "yml", "json")
@@ -82,17 +73,14 @@ func (f *files) run(o *cli.Options) error {
 	if err := errors.Join(o.CheckOutput(), f.check()); err != nil {
 		return err
 	}
-	found, err := f.compare(o)
-	if err != nil {
-		return err
+	reports, unmatched, err := f.compare(o)
+	if err == nil {
+		err = show(o, reports, unmatched)
 	}
-	if err := show(o, found); err != nil {
-		return err
+	if err == nil && slices.ContainsFunc(reports, func(r drift.Report) bool { return r.Drifted() }) {
+		err = cli.ErrDiffers
 	}
-	if slices.ContainsFunc(found.reports, func(r drift.Report) bool { return r.Drifted() }) {
-		return cli.ErrDiffers
-	}
-	return nil
+	return err
 }
 
 // check reports what is missing on the command line or does not go together.
@@ -105,44 +93,97 @@ func (f *files) check() error {
 		return cli.Usagef("--member is not set: it names a file with what is on the member")
 	case len(input) > 1:
 		return cli.Usagef("the standard input can be one file only")
-	case !slices.Contains([]drift.Comparison{drift.Partial, drift.Full}, drift.Comparison(f.comparison)):
-		return cli.Usagef("--comparison %q: want %s or %s", f.comparison, drift.Partial, drift.Full)
-	}
-	f.options.Comparison = drift.Comparison(f.comparison)
-	if len(f.ignore) > 0 {
+	case len(f.ignore) > 0:
 		f.options.Ignore = []drift.IgnoreRule{{Pointers: f.ignore}}
 	}
 	if err := f.options.Validate(); err != nil {
-		return cli.Usagef("--ignore or --secret: %w", err)
+		return cli.Usagef("--comparison, --ignore or --secret: %w", err)
 	}
 	return nil
 }
 
-// element is a report as JSON and YAML have it: with the keys of the object first, and always.
-type element struct {
-	Group     string `json:"group"`
-	Version   string `json:"version"`
-	Kind      string `json:"kind"`
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	drift.Report
+// places are where the objects of all files are.
+type places map[*unstructured.Unstructured]manifest.Place
+
+// compare reads the files and returns a report for each object of the hub's, and how many objects only the member's has.
+// The error is all that is wrong with any of the files. A member without objects is an answer, with a warning; nothing to
+// compare it with is a mistake.
+func (f *files) compare(o *cli.Options) (reports []drift.Report, unmatched int, err error) {
+	at := places{}
+	hub, hubErr := at.read(o, f.hub)
+	member, memberErr := at.read(o, f.member)
+	definitions, definitionsErr := at.read(o, f.crd)
+	if errors.Is(memberErr, errNoObject) {
+		o.Warn("%v", memberErr)
+		memberErr = nil
+	}
+	if err := errors.Join(hubErr, memberErr, definitionsErr); err != nil {
+		return nil, 0, err
+	}
+	if err := f.learn(at, definitions, append(hub, member...)); err != nil {
+		return nil, 0, err
+	}
+	pairs, rest := drift.Match(hub, member)
+	var errs []error
+	for _, p := range pairs {
+		r, err := f.report(p, at)
+		reports, errs = append(reports, r), append(errs, err)
+	}
+	return reports, len(rest), errors.Join(errs...)
 }
 
-// show prints what was found as -o says.
-func show(o *cli.Options, found results) error {
-	l := &cli.List{Kind: "object"}
-	all := []element{}
-	for _, r := range found.reports {
-		if r.Drifted() {
-			l.Add(cli.Printable(r.Kind+"/"+r.Name), nil)
+// errNoObject is that of a file without objects.
+var errNoObject = errors.New("holds no object")
+
+// read reads the objects of a file, and notes their places. There are none in a file that is not named.
+func (at places) read(o *cli.Options, file string) (out []*unstructured.Unstructured, err error) {
+	if file == "" {
+		return nil, nil
+	}
+	in, name, err := o.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	all, err := manifest.Read(in, name)
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("%s %w", name, errNoObject)
+	}
+	for _, one := range all {
+		at[one.Unstructured] = one.Place
+		out = append(out, one.Unstructured)
+	}
+	return out, err
+}
+
+// learn takes the schemas of custom resources from definitions. Those beside the objects are taken where they
+// can be read, those of a file of definitions must be.
+func (f *files) learn(at places, definitions, beside []*unstructured.Unstructured) error {
+	var sources []schema.Source
+	var errs []error
+	for i, o := range append(definitions, beside...) {
+		if s, err := schema.FromCRD(o); err == nil {
+			sources = append(sources, s)
+		} else if i < len(definitions) {
+			errs = append(errs, fmt.Errorf("%s: %w", at[o], err))
 		}
-		all = append(all, element{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r})
 	}
-	switch {
-	case o.IsValue():
-		return o.PrintValue(all)
-	case o.Output == cli.Name:
-		return o.Print(l)
+	f.options.Schemas = schema.Join(append(sources, schema.Builtin())...)
+	return errors.Join(errs...)
+}
+
+// report compares an object with the member's. An error begins with the place of the one that it is about.
+func (f *files) report(p drift.Pair, at places) (r drift.Report, err error) {
+	o := f.options
+	if o.Manager == "" && p.Member != nil {
+		o.Manager = drift.Applier(p.Hub, p.Member)
 	}
-	return showTable(o, found)
+	compiled, err := drift.Compile(p.Hub, o)
+	if err != nil {
+		return r, fmt.Errorf("%s: %w", at[p.Hub], err)
+	}
+	if r, err = compiled.Compare(p.Member, nil); err != nil {
+		err = fmt.Errorf("%s: %w", at[p.Member], err)
+	}
+	return r, err
 }

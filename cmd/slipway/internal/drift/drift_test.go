@@ -152,15 +152,15 @@ func TestExitCodesSayWhetherAnythingDiffers(t *testing.T) {
 func TestWrongCommandLinesSayWhatIsWrong(t *testing.T) {
 	two := inputs(t, configMap, configMap)
 	for want, args := range map[string][]string{
-		"--hub is not set":                         {"--member", "x"},
-		"--member is not set":                      {"--hub", "x"},
-		"one file only":                            {"--hub", "-", "--member", "-"},
-		"want table, wide, json, yaml or name":     append(two, "-o", "xml"),
-		"want PartialComparison or FullComparison": append(two, "--comparison", "none"),
-		"unknown flag: --colour":                   append(two, "--colour"),
-		"--ignore or --secret":                     append(two, "--ignore", "no/slash"),
-		"ignore[0].pointers[0]":                    append(two, "--ignore", "/a~2"),
-		"secrets[0]":                               append(two, "--secret", "x"),
+		"--hub is not set":                     {"--member", "x"},
+		"--member is not set":                  {"--hub", "x"},
+		"one file only":                        {"--hub", "-", "--member", "-"},
+		"want table, wide, json, yaml or name": append(two, "-o", "xml"),
+		"comparison: Unsupported value":        append(two, "--comparison", "none"),
+		"unknown flag: --colour":               append(two, "--colour"),
+		"--comparison, --ignore or --secret":   append(two, "--ignore", "no/slash"),
+		"ignore[0].pointers[0]":                append(two, "--ignore", "/a~2"),
+		"secrets[0]":                           append(two, "--secret", "x"),
 	} {
 		got := call(t, "", args...)
 		if got.Code != cli.ExitUsage || got.Out != "" || !strings.Contains(got.Err, want) {

@@ -1,83 +1,90 @@
 package drift
 
 import (
+	"cmp"
 	"fmt"
-	"strings"
-	"time"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// cut is how many characters of a value a table shows; -o wide shows all.
-const cut = 40
+// element is a report as JSON and YAML have it: with the keys of the object first, and always.
+type element struct {
+	Group     string `json:"group"`
+	Version   string `json:"version"`
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	drift.Report
+}
 
-// showTable shows what was found to people: a row for each difference, and how many objects there are.
-func showTable(o *cli.Options, found results) error {
-	l := &cli.List{Kind: "difference", Columns: []string{"Object", "Path", "Difference", "Hub", "Member", "By", "In"}, Narrow: 5}
-	var differ, missing, same int
-	for i := range found.reports {
-		r := &found.reports[i]
-		switch name := objectName(r); {
-		case r.State == drift.Absent:
-			missing++
-			l.Add(name, nil, "", "missing on the member", "", "", "", "")
-		case !r.Drifted():
-			same++
-		default:
-			differ++
-			if r.State == drift.Terminating {
-				l.Add(name, nil, "", "being deleted on the member", "", "", "", "")
-			}
-			for i := range r.Differences {
-				d := &r.Differences[i]
-				l.Add(name, nil, pathOf(d), what(d), value(o, d.Hub), value(o, d.Member), author(d.Owner), d.AtomicPath)
-			}
-			if rest := r.Total - len(r.Differences); rest > 0 {
-				l.Add(name, nil, "", fmt.Sprintf("and %d more that are not shown", rest), "", "", "", "")
-			}
+// show prints what was found as -o says: for people a row for each difference, and how many objects there are.
+func show(o *cli.Options, reports []drift.Report, unmatched int) error {
+	elements, differing, missing := []element{}, &cli.List{Kind: "object"}, 0
+	rows := &cli.List{Kind: "difference", Columns: []string{"Object", "Path", "Difference", "Hub", "Member", "By", "In"}, Narrow: 5}
+	for _, r := range reports {
+		elements = append(elements, element{r.Group, r.Version, r.Kind, r.Namespace, r.Name, r})
+		if r.Drifted() {
+			differing.Add(r.Kind+"/"+r.Name, nil)
 		}
-		for _, w := range r.Warnings {
-			o.Warn("%s: %s", cli.Printable(objectName(r)), cli.Printable(w))
+		if r.State == drift.Absent {
+			missing++
+		}
+		if o.IsTable() {
+			addRows(o, rows, &r)
 		}
 	}
-	if l.Len() > 0 {
-		if err := o.Print(l); err != nil {
+	switch {
+	case o.IsValue():
+		return o.PrintValue(elements)
+	case o.Output == cli.Name:
+		return o.Print(differing)
+	case rows.Len() > 0:
+		if err := o.Print(rows); err != nil {
 			return err
 		}
 	}
 	more := ""
-	if found.unmatched > 0 {
-		more = fmt.Sprintf(" Only the member's file has %d more, not compared.", found.unmatched)
+	if unmatched > 0 {
+		more = fmt.Sprintf(" Only the member's file has %d more, not compared.", unmatched)
 	}
-	return o.Said("%d of %d objects differ, %d missing, %d without differences.%s", differ+missing, len(found.reports), missing, same, more)
+	n := differing.Len()
+	return o.Said("%d of %d objects differ, %d missing, %d without differences.%s", n, len(reports), missing, len(reports)-n, more)
 }
 
-func objectName(r *drift.Report) string {
+// addRows adds a row for each difference of an object, and reports warnings about it.
+func addRows(o *cli.Options, l *cli.List, r *drift.Report) {
+	name := r.Kind + " " + r.Name
 	if r.Namespace != "" {
-		return r.Kind + " " + r.Namespace + "/" + r.Name
+		name = r.Kind + " " + r.Namespace + "/" + r.Name
 	}
-	return r.Kind + " " + r.Name
+	for _, w := range r.Warnings {
+		o.Warn("%s: %s", name, w)
+	}
+	if r.State == drift.Absent {
+		l.Add(name, nil, "", "missing on the member", "", "", "", "")
+		return
+	}
+	if r.State == drift.Terminating && r.Drifted() {
+		l.Add(name, nil, "", "being deleted on the member", "", "", "", "")
+	}
+	for _, d := range r.Differences {
+		what := map[drift.Class]string{
+			drift.Changed: "changed", drift.Missing: "missing on the member", drift.Stale: "stale, the hub has it no longer",
+			drift.Order: "in another order", drift.Unmanaged: "on the member only",
+		}[d.Class]
+		if d.Note != "" {
+			what += " (" + d.Note + ")"
+		}
+		l.Add(name, nil, cmp.Or(d.KeyPath, d.Path), what, value(o, d.Hub), value(o, d.Member), author(d.Owner), d.AtomicPath)
+	}
+	if rest := r.Total - len(r.Differences); rest > 0 {
+		l.Add(name, nil, "", fmt.Sprintf("and %d more that are not shown", rest), "", "", "", "")
+	}
 }
 
-func pathOf(d *drift.Difference) string {
-	if d.KeyPath == "" {
-		return d.Path
-	}
-	return d.KeyPath
-}
-
-// what says what a difference is.
-func what(d *drift.Difference) string {
-	what := map[drift.Class]string{
-		drift.Changed: "changed", drift.Missing: "missing on the member", drift.Stale: "stale, the hub has it no longer",
-		drift.Order: "in another order", drift.Unmanaged: "on the member only",
-	}[d.Class]
-	if d.Note != "" {
-		what += " (" + d.Note + ")"
-	}
-	return what
-}
+// cut is how many characters of a value a table shows; -o wide shows all.
+const cut = 40
 
 // value is a value as a table shows it.
 func value(o *cli.Options, v []byte) string {
@@ -92,15 +99,12 @@ func author(o *drift.Owner) string {
 	if o == nil {
 		return ""
 	}
-	author, how := o.Manager, o.Operation
+	author := fmt.Sprintf("%s (%s)", o.Manager, o.Operation)
 	if o.Subresource != "" {
-		how = strings.TrimSpace(how + " of " + o.Subresource)
+		author = fmt.Sprintf("%s (%s of %s)", o.Manager, o.Operation, o.Subresource)
 	}
-	if how != "" {
-		author += " (" + how + ")"
-	}
-	if t, err := time.Parse(time.RFC3339, o.Time); err == nil {
-		author += ", " + cli.Cell(t)
+	if o.Time != "" {
+		author += ", " + o.Time
 	}
 	return author
 }

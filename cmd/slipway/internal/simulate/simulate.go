@@ -28,7 +28,6 @@ package simulate
 import (
 	"bufio"
 	"cmp"
-	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -47,8 +46,7 @@ func New(o *cli.Options) *cobra.Command {
 		Short: "Carry out the scenario of a file in virtual time, and say when the run would end",
 		Long: "Carry out the scenario of a file, or of the standard input where FILE is -, in virtual time: by the rules of the\n" +
 			"engine, without clusters. The fields of a scenario are documented in package formats/scenario.\n\n" +
-			"The exit code is 0 where the simulation came to its end, whatever that is, and 1 for a scenario with errors,\n" +
-			"all of which are reported.",
+			"The exit code is 0 where the simulation came to its end, whatever that is, and 1 for a scenario with errors.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if !slices.Contains([]string{"text", cli.JSON, "timeline", "svg"}, output) {
@@ -64,42 +62,40 @@ func New(o *cli.Options) *cobra.Command {
 				return err
 			}
 			for _, w := range s.Plan.Warnings {
-				o.Warn("%s", cli.Printable(w))
+				o.Warn("%s", w)
 			}
 			out := bufio.NewWriter(o.Out) // keeps the first error
-			return cmp.Or(show(o, out, output, &s), out.Flush())
+			shown := *o
+			shown.Out, shown.Output = out, output
+			return cmp.Or(show(&shown, &s), out.Flush())
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", "text", "text; json, an object for each event; timeline or svg, the picture of the run")
 	return cmd
 }
 
-// show carries out a scenario and shows it as -o says. The lines of JSON are written as the events happen.
-func show(o *cli.Options, out io.Writer, output string, s *scenario.Scenario) error {
-	if output == cli.JSON {
-		j := newJSONLines(out, s.Environment.Start)
-		end, err := simulate.Run(s.Plan, s.Environment, j.event)
-		if err != nil {
-			return err
-		}
-		return j.end(&end)
-	}
+// show carries out a scenario and shows it as -o says.
+func show(o *cli.Options, s *scenario.Scenario) error {
 	var events []simulate.Event
 	end, err := simulate.Run(s.Plan, s.Environment, func(e simulate.Event) error {
+		if e.Run = simulate.RunName; e.Back != nil {
+			e.Run = simulate.BackName
+		}
 		events = append(events, e)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
-	switch output {
+	switch o.Output {
+	case cli.JSON:
+		return printLines(o, cmp.Or(s.Environment.Start, simulate.DefaultStart()), events, &end)
 	case "svg":
-		return timeline.SVG(out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.SVGOptions{})
+		return timeline.SVG(o.Out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.SVGOptions{})
 	case "timeline":
-		return timeline.Text(out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.TextOptions{})
+		return timeline.Text(o.Out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.TextOptions{})
 	}
-	tables := *o
-	tables.Out, tables.Output = out, cli.Table
-	showText(&tables, events, &end)
+	o.Output = cli.Table
+	printText(o, events, &end)
 	return nil
 }

@@ -11,14 +11,15 @@ package storefile
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"io/fs"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
@@ -30,43 +31,86 @@ func New(o *cli.Options) *cobra.Command {
 
 // onFile calls do with the store of the file that the first argument names.
 func onFile(o *cli.Options, do func(context.Context, *bolt.Store, []string) error) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) (err error) {
+	return func(cmd *cobra.Command, args []string) error {
 		if err := o.CheckOutput(); err != nil {
 			return err
 		}
-		s, err := bolt.Open(args[0], bolt.Options{ReadOnly: true})
-		switch {
-		case errors.Is(err, bolt.ErrInUse):
-			return fmt.Errorf("%w: it can be read when that has closed it", err)
-		case errors.Is(err, bolt.ErrDamaged):
-			return fmt.Errorf("%w: nothing of it is shown; a backup may be whole", err)
-		case errors.Is(err, bolt.ErrNewer):
-			return fmt.Errorf("%w: read it with that version", err)
-		case err != nil:
-			return err
-		}
-		defer func() { err = errors.Join(err, s.Close()) }()
-		return do(cmd.Context(), s, args)
+		return opened(args[0], func(s *bolt.Store) error { return do(cmd.Context(), s, args) })
 	}
 }
 
-// content says how much a file has.
-type content struct {
-	File    string `json:"file"`
-	Bytes   int64  `json:"bytes"`
-	Records int64  `json:"records"`
+// opened calls do with the store of a file, which is checked as a whole when it is opened.
+func opened(file string, do func(*bolt.Store) error) error {
+	s, err := bolt.Open(file, bolt.Options{ReadOnly: true})
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(s), s.Close())
 }
 
-// say shows it, after what was done.
-func (c content) say(o *cli.Options, done string) error {
+// report reports what was done with a file, and how much it has.
+func report(o *cli.Options, file string, s *bolt.Store, done string) error {
+	has := s.Stats()
 	if o.IsValue() {
-		return o.PrintValue(c)
+		return o.PrintValue(map[string]any{"file": file, "bytes": has.FileBytes, "records": has.Records})
 	}
-	return o.Said("%s: %s: records %d, size %s", cli.Printable(c.File), done, c.Records, size(c.Bytes))
+	return o.Recorded("store/"+file, "%s: records %d, size %sB", done, has.Records, resource.NewQuantity(has.FileBytes, resource.BinarySI))
 }
 
-func size(bytes int64) string {
-	return resource.NewQuantity(bytes, resource.BinarySI).String() + "B"
+// record is what is stored under a key.
+type record struct {
+	Key      string           `json:"key"`
+	Revision backend.Revision `json:"revision"`
+	Bytes    int              `json:"bytes"`
+	// Value is the record, as text where it is no JSON. A list of records has none.
+	Value json.RawMessage `json:"value,omitempty"`
+	// Hidden says why there is no value.
+	Hidden string `json:"hidden,omitempty"`
+}
+
+func newRecords(o *cli.Options) *cobra.Command {
+	var reveal bool
+	cmd := &cobra.Command{
+		Use:   "records FILE [KEY]",
+		Short: "List the keys of what is stored, or show one record as it is stored",
+		Args:  cli.Arguments(cobra.RangeArgs(1, 2)),
+	}
+	cmd.RunE = onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
+		if len(args) == 2 {
+			return showRecord(ctx, o, s, args[1], reveal)
+		}
+		l := &cli.List{Kind: "record", Columns: []string{"Key", "Bytes", "Revision"}, Narrow: 2}
+		for r, err := range s.List(ctx, "") {
+			if err != nil {
+				return err
+			}
+			l.Add(r.Key, record{Key: r.Key, Revision: r.Revision, Bytes: len(r.Value)}, len(r.Value), r.Revision)
+		}
+		return o.Print(l)
+	})
+	cmd.Flags().BoolVar(&reveal, "reveal", false, "show a record that may hold what is in a Secret")
+	return cmd
+}
+
+// showRecord shows one record: with its key and revision where -o asks for values, otherwise its value alone.
+func showRecord(ctx context.Context, o *cli.Options, s *bolt.Store, key string, reveal bool) error {
+	stored, err := s.Get(ctx, key)
+	if err != nil {
+		return err
+	}
+	r := record{Key: stored.Key, Revision: stored.Revision, Bytes: len(stored.Value), Value: stored.Value}
+	if kind, _, _ := strings.Cut(key, "/"); !reveal && (kind == "content" || kind == "placement") {
+		r.Value, r.Hidden = nil, "records under "+kind+"/ may hold what is in a Secret; --reveal shows them"
+	} else if !json.Valid(stored.Value) {
+		r.Value, _ = json.Marshal(string(stored.Value))
+	}
+	switch {
+	case o.IsValue():
+		return o.PrintValue(r)
+	case r.Hidden != "":
+		return o.Said("%s", r.Hidden)
+	}
+	return o.PrintValue(r.Value)
 }
 
 func newBackup(o *cli.Options) *cobra.Command {
@@ -75,32 +119,18 @@ func newBackup(o *cli.Options) *cobra.Command {
 		Short: "Copy the file of a store to a new file, and check the copy",
 		Args:  cli.Arguments(cobra.ExactArgs(2)),
 		RunE: onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
-			to := args[1]
-			f, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-			if errors.Is(err, fs.ErrExist) {
-				return fmt.Errorf("%s exists: a backup is made to a new file", to)
-			}
+			f, err := os.OpenFile(args[1], os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 			if err != nil {
 				return err
 			}
-			c := content{File: to}
-			c.Bytes, err = s.Backup(ctx, f)
+			_, err = s.Backup(ctx, f)
 			if err = errors.Join(err, f.Sync(), f.Close()); err == nil {
-				c.Records, err = recordsIn(to)
+				err = opened(args[1], func(backup *bolt.Store) error { return report(o, args[1], backup, "copied and checked") })
 			}
 			if err != nil {
-				return errors.Join(err, os.Remove(to))
+				return errors.Join(err, os.Remove(args[1]))
 			}
-			return c.say(o, "copied and checked")
+			return nil
 		}),
 	}
-}
-
-// recordsIn opens a store, which checks all of it.
-func recordsIn(path string) (int64, error) {
-	s, err := bolt.Open(path, bolt.Options{ReadOnly: true})
-	if err != nil {
-		return 0, err
-	}
-	return s.Stats().Records, s.Close()
 }
