@@ -77,7 +77,7 @@ func TestASecondTerminalApprovesWhatTheFirstFollows(t *testing.T) {
 	until(t, followed, string(stages.ApprovalRequested))
 	watched, endWatch := v.start("--store", v.file, "get", "runs", "--watch", "-o", "name")
 	until(t, watched, "run/shop-2")
-	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters eu-2, eu-3", "approval/shop-2-canary: approve by ann is recorded")
+	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-canary: approve by ann is recorded")
 	if strings.Contains(out, "next") {
 		t.Errorf("an engine runs on the store: %s", out)
 	}
@@ -171,6 +171,7 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 		{cli.ExitUsage, "serve", "--store is not set"},
 		{cli.ExitUsage, "serve --listen localhost:0 --store " + v.file, "--token-file is not set"},
 		{cli.ExitUsage, "serve --token-file x --store " + v.file, "--listen ADDRESS"},
+		{cli.ExitUsage, "serve --tls-cert x --store " + v.file, "--listen ADDRESS"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + " --store " + v.file, "line 1"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + "x --store " + v.file, "no such file"},
 	} {
@@ -219,13 +220,13 @@ func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {
 func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 	v := newEnv(t)
 	for _, args := range []string{"approve shop-2 shop-2-canary --as ann", "describe approval shop-2-canary"} {
-		out := v.shows(cli.ExitDone, args, "shop-2 of placement shop", "after stage canary, attempt 1", "2 clusters eu-2, eu-3", "Missing:", "Plan:")
+		out := v.shows(cli.ExitDone, args, "Placement:", "after stage canary, attempt 1", "clusters updated: eu-1", "2 clusters: eu-2, eu-3", "Missing:", "Plan:")
 		if strings.Contains(args, "approve") && strings.Contains(out, "Plan:") {
 			t.Errorf("it is shown on the other stream: %s", out)
 		}
 	}
 	v.shows(cli.ExitFailed, "approve shop-1 --as ann", "run shop-1 has no open request")
-	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "request other is not open", "shop-2-canary")
+	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "approval other: not found")
 }
 
 func TestDescribeShowsAllOfAnObject(t *testing.T) {
@@ -305,12 +306,12 @@ func TestNamesAreCompleted(t *testing.T) {
 
 // The exit codes are in one table of the documentation.
 func TestTheDocumentationHasTheExitCodes(t *testing.T) {
-	text, err := os.ReadFile("main.go")
+	text, err := os.ReadFile("../../docs/command.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []int{cli.ExitDone, cli.ExitFailed, cli.ExitUsage, cli.ExitDiffers, cli.ExitUnsuccessful, cli.ExitTimeout, cli.ExitInterrupted} {
-		if !strings.Contains(string(text), fmt.Sprintf("\n//\t%-5d", want)) {
+		if !strings.Contains(string(text), fmt.Sprintf("\n| %d |", want)) {
 			t.Errorf("exit code %d is not in the table", want)
 		}
 	}

@@ -1,6 +1,10 @@
 package cli
 
-import "github.com/slipway-dev/slipway/stages"
+import (
+	"cmp"
+
+	"github.com/slipway-dev/slipway/stages"
+)
 
 // Events returns a list of events, one row for each, in the form that all verbs show them in.
 func Events(all ...stages.Event) *List {
@@ -16,6 +20,28 @@ func Awaited(all []stages.Awaited) *List {
 	l := &List{Kind: "cause", Columns: []string{"Waits for", "Name", "Until", "Why"}, Narrow: 4}
 	for _, w := range all {
 		l.Add(string(w.Kind), w, w.Name, w.Until, w.Message)
+	}
+	return l
+}
+
+// planned is a cluster of a plan; without a revision it is cleaned.
+type planned struct {
+	Cluster  string `json:"cluster"`
+	Stage    string `json:"stage"`
+	Group    string `json:"group,omitempty"`
+	Revision string `json:"revision,omitempty"`
+}
+
+// Planned returns a list of the clusters of a plan, in their order.
+func Planned(p *stages.Plan) *List {
+	l := &List{Kind: "cluster", Columns: []string{"Cluster", "Stage", "Group", "Gets"}, Narrow: 3}
+	for pos, c := range p.Clusters {
+		stage, group := p.StageOf(pos)
+		one := planned{Cluster: c.Name, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name}
+		if c.Revision >= 0 {
+			one.Revision = p.Revisions[c.Revision]
+		}
+		l.Add(c.Name, one, one.Stage, one.Group, cmp.Or(one.Revision, "nothing"))
 	}
 	return l
 }

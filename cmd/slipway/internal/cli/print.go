@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -23,12 +24,25 @@ const (
 	Name  = "name"
 )
 
-// CheckOutput reports a value of -o that is none of the formats.
+// Formats returns those of lists.
+func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
+
+// CheckOutput reports a value of -o that is none of the formats of the verb. Where the verb has no tables, -o that is not
+// set is its first format.
 func (o *Options) CheckOutput() error {
-	if !slices.Contains([]string{Table, Wide, JSON, YAML, Name}, o.Output) {
-		return Usagef("-o %s: want table, wide, json, yaml or name", o.Output)
+	formats := o.Formats
+	if formats == nil {
+		formats = Formats()
 	}
-	return nil
+	if slices.Contains(formats, o.Output) {
+		return nil
+	}
+	if o.Output == Table {
+		o.Output = formats[0]
+		return nil
+	}
+	last := len(formats) - 1
+	return Usagef("-o %s: want %s", o.Output, strings.TrimPrefix(strings.Join(formats[:last], ", ")+" or "+formats[last], " or "))
 }
 
 // IsValue reports whether -o asks for values, as JSON or YAML.
@@ -41,10 +55,12 @@ func (o *Options) IsTable() bool { return o.Output == Table || o.Output == Wide 
 type List struct {
 	// Kind is that of the rows, which -o name begins with.
 	Kind string
-	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide.
+	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide. 0 is all.
 	Columns []string
 	Narrow  int
-	rows    []row
+	// Value is what -o json and -o yaml show in the place of the rows, unless it is nil.
+	Value any
+	rows  []row
 }
 
 // Len returns the number of rows.
@@ -67,9 +83,18 @@ func (l *List) Values() []any {
 	return out
 }
 
-// Keep drops the rows whose names are not kept.
-func (l *List) Keep(kept func(name string) bool) {
-	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !kept(r.name) })
+// Only drops the rows with other names than these, which may have the kind before them as in run/NAME, and returns the
+// names that no row has.
+func (l *List) Only(names ...string) (missing []string) {
+	all := l.Names()
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, l.Kind+"/")
+		if !slices.Contains(all, names[i]) {
+			missing = append(missing, name)
+		}
+	}
+	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !slices.Contains(names, r.name) })
+	return missing
 }
 
 // Sort orders the rows by name; those of one name stay as they are.
@@ -92,22 +117,34 @@ func (l *List) Add(name string, value any, cells ...any) {
 // Print shows a list as -o says. A table without rows says on the other stream that there are none, as
 // kubectl does.
 func (o *Options) Print(l *List) error {
-	switch o.Output {
-	case Name:
+	switch {
+	case o.Output == Name:
+		var err error
 		for _, r := range l.rows {
-			if _, err := fmt.Fprintf(o.Out, "%s/%s\n", l.Kind, r.name); err != nil {
-				return err
-			}
+			err = errors.Join(err, o.Said("%s/%s", l.Kind, r.name))
 		}
-		return nil
-	case Table, Wide:
-		if len(l.rows) == 0 {
-			_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
-			return err
-		}
+		return err
+	case o.IsTable() && len(l.rows) == 0:
+		_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
+		return err
+	case o.IsTable():
 		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
+	case l.Value != nil:
+		return o.PrintValue(l.Value)
 	}
 	return o.PrintValue(map[string]any{"items": l.Values()})
+}
+
+// PrintLine shows a value on a line of its own: as JSON where -o asks for that, otherwise as text.
+func (o *Options) PrintLine(v any, text string) error {
+	if o.Output == JSON {
+		line, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		text = string(line)
+	}
+	return o.Said("%s", text)
 }
 
 // PrintValue shows one value as JSON or YAML.
@@ -134,7 +171,7 @@ func (l *List) table() *metav1.Table {
 	t := &metav1.Table{}
 	for i, head := range l.Columns {
 		c := metav1.TableColumnDefinition{Name: head, Type: "string"}
-		if i >= l.Narrow {
+		if l.Narrow > 0 && i >= l.Narrow {
 			c.Priority = 1
 		}
 		t.ColumnDefinitions = append(t.ColumnDefinitions, c)
@@ -189,11 +226,8 @@ func Printable(text string) string {
 
 // Section shows a list below a title, nothing where it is empty or -o asks for values.
 func (o *Options) Section(title string, l *List) error {
-	if l.Len() == 0 || o.Output != Table && o.Output != Wide {
+	if l.Len() == 0 || !o.IsTable() {
 		return nil
 	}
-	if _, err := fmt.Fprintf(o.Out, "\n%s:\n", title); err != nil {
-		return err
-	}
-	return o.Print(l)
+	return errors.Join(o.Said("\n%s:", title), o.Print(l))
 }
