@@ -98,7 +98,7 @@ func outcome(s *fleet.Status) error {
 // newWatch shows a run until it has ended. On a file that no program holds nothing goes on: it is shown as it is.
 func newWatch(o *options) *cobra.Command {
 	return o.command(&verb{use: "watch RUN", short: "Show a run while it goes on: on a terminal as a tree, elsewhere a line for each event", reads: true,
-		example: "slipway watch web-v2", formats: []string{cli.Table}, do: func(ctx context.Context, c call) error {
+		example: "slipway watch web-v2", formats: []string{cli.Table, cli.Wide}, do: func(ctx context.Context, c call) error {
 			options := watch.Options{
 				Forecast: func(ctx context.Context, run string) (time.Time, error) {
 					f, err := c.ForecastEnd(ctx, run, fleet.Assumptions{})

@@ -276,7 +276,7 @@ func TestATimelineIsDrawn(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "timeline shop-1", "canary", "eu-1")
 	v.shows(cli.ExitDone, "timeline shop-2 -o svg", "<svg", "canary")
-	v.shows(cli.ExitUsage, "timeline shop-1 -o json", "want text or svg")
+	v.shows(cli.ExitUsage, "timeline shop-1 -o json", "want text, svg or table")
 	v.shows(cli.ExitFailed, "timeline other", "other")
 }
 

@@ -12,14 +12,14 @@ import (
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
-// drawn are the formats of pictures.
+// drawn are the formats of pictures. The picture of a verb that has no table is a text where -o is not set.
 var drawn = []string{"text", "svg"}
 
 // newTimeline draws a run.
 func newTimeline(o *options) *cobra.Command {
 	var width int
 	cmd := o.command(&verb{use: "timeline RUN [-o text|svg]", short: "Draw a run over time, and what is still to come of one that goes on", reads: true,
-		example: "slipway timeline web-v2 -o svg > web-v2.svg", formats: drawn, do: func(ctx context.Context, c call) error {
+		example: "slipway timeline web-v2 -o svg > web-v2.svg", formats: append(drawn, cli.Table), do: func(ctx context.Context, c call) error {
 			return o.drawRun(ctx, c, c.run(), fleet.Assumptions{}, width)
 		}})
 	cmd.Flags().IntVar(&width, "width", 0, "width in columns, or in pixels of an SVG")

@@ -103,6 +103,6 @@ func TestElsewhereWatchPrintsALineForEachEvent(t *testing.T) {
 	if code, errOut := end(); code != cli.ExitDone || errOut != "" {
 		t.Errorf("exit code %d, %s", code, errOut)
 	}
-	v.shows(cli.ExitUsage, "watch shop-2 -o json", "want table")
+	v.shows(cli.ExitUsage, "watch shop-2 -o json", "want table or wide")
 	v.shows(cli.ExitFailed, "watch other", "other")
 }

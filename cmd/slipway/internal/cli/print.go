@@ -2,13 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -27,8 +31,7 @@ const (
 // Formats returns those of lists.
 func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
-// CheckOutput reports a value of -o that is none of the formats of the verb. Where the verb has no tables, -o that is not
-// set is its first format.
+// CheckOutput reports a value of -o that is none of the formats of the verb.
 func (o *Options) CheckOutput() error {
 	formats := o.Formats
 	if formats == nil {
@@ -37,12 +40,8 @@ func (o *Options) CheckOutput() error {
 	if slices.Contains(formats, o.Output) {
 		return nil
 	}
-	if o.Output == Table {
-		o.Output = formats[0]
-		return nil
-	}
 	last := len(formats) - 1
-	return Usagef("-o %s: want %s", o.Output, strings.TrimPrefix(strings.Join(formats[:last], ", ")+" or "+formats[last], " or "))
+	return Usagef("-o %s: want %s or %s", o.Output, strings.Join(formats[:last], ", "), formats[last])
 }
 
 // IsValue reports whether -o asks for values, as JSON or YAML.
@@ -118,21 +117,15 @@ func (l *List) Add(name string, value any, cells ...any) {
 // kubectl does.
 func (o *Options) Print(l *List) error {
 	switch {
-	case o.Output == Name:
-		var err error
-		for _, r := range l.rows {
-			err = errors.Join(err, o.Said("%s/%s", l.Kind, r.name))
-		}
-		return err
 	case o.IsTable() && len(l.rows) == 0:
 		_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
 		return err
-	case o.IsTable():
-		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
-	case l.Value != nil:
+	case o.IsValue() && l.Value != nil:
 		return o.PrintValue(l.Value)
+	case o.IsValue():
+		return o.PrintValue(map[string]any{"items": l.Values()})
 	}
-	return o.PrintValue(map[string]any{"items": l.Values()})
+	return o.NewStream().Show(l)
 }
 
 // PrintLine shows a value on a line of its own: as JSON where -o asks for that, otherwise as text.
@@ -147,24 +140,23 @@ func (o *Options) PrintLine(v any, text string) error {
 	return o.Said("%s", text)
 }
 
-// PrintValue shows one value as JSON or YAML.
+// PrintValue shows one value as YAML where -o asks for that, otherwise as JSON.
 func (o *Options) PrintValue(v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	text := b.Bytes()
+	shown := text.Bytes()
 	if o.Output == YAML {
 		var err error
-		if text, err = yaml.JSONToYAML(text); err != nil {
+		if shown, err = yaml.JSONToYAML(shown); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprint(o.Out, Printable(string(text)))
-	return err
+	return o.Said("%s", bytes.TrimSuffix(shown, []byte("\n")))
 }
 
 func (l *List) table() *metav1.Table {
@@ -177,9 +169,9 @@ func (l *List) table() *metav1.Table {
 		t.ColumnDefinitions = append(t.ColumnDefinitions, c)
 	}
 	for _, r := range l.rows {
-		cells := []any{Cell(r.name)}
-		for _, c := range r.cells {
-			cells = append(cells, Cell(c))
+		cells := append([]any{r.name}, r.cells...)
+		for i := range cells {
+			cells[i] = Cell(cells[i])
 		}
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: cells})
 	}
@@ -200,11 +192,7 @@ func Cell(v any) string {
 		}
 		return at.UTC().Format(time.RFC3339)
 	}
-	text := strings.Join(strings.Fields(fmt.Sprint(v)), " ")
-	if text == "" {
-		return "-"
-	}
-	return Printable(text)
+	return cmp.Or(Printable(strings.Join(strings.Fields(fmt.Sprint(v)), " ")), "-")
 }
 
 // Printable returns text in which what a terminal would obey is written out as an escape of JSON: names and
@@ -212,13 +200,12 @@ func Cell(v any) string {
 func Printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		switch {
-		case r == '\n' || strconv.IsPrint(r):
+		if r == '\n' || strconv.IsPrint(r) {
 			b.WriteRune(r)
-		case r > 0xffff: // as two halves, which JSON reads as one character
-			fmt.Fprintf(&b, `\u%04x\u%04x`, (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) { // two of which JSON reads as one character
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()
@@ -230,4 +217,92 @@ func (o *Options) Section(title string, l *List) error {
 		return nil
 	}
 	return errors.Join(o.Said("\n%s:", title), o.Print(l))
+}
+
+// Stream shows rows as they come: those of a table are aligned with the ones before, and with -o json each is a line.
+type Stream struct {
+	o *Options
+	// table aligns the cells of a table.
+	table interface {
+		io.Writer
+		Flush() error
+	}
+	begun bool
+}
+
+// NewStream returns a stream on the output.
+func (o *Options) NewStream() *Stream { return &Stream{o: o, table: printers.GetNewTabWriter(o.Out)} }
+
+// Show shows the rows of a list. The first ones come with the heads of the columns.
+func (s *Stream) Show(l *List) error {
+	if len(l.rows) == 0 {
+		return nil
+	}
+	var err error
+	switch {
+	case s.o.IsTable():
+		p := printers.NewTablePrinter(printers.PrintOptions{Wide: s.o.Output == Wide, NoHeaders: s.begun})
+		s.begun = true
+		return cmp.Or(p.PrintObj(l.table(), s.table), s.table.Flush())
+	case s.o.Output == Name:
+		for _, r := range l.rows {
+			err = cmp.Or(err, s.o.Said("%s/%s", l.Kind, r.name))
+		}
+	case s.o.Output == YAML:
+		for _, r := range l.rows {
+			err = cmp.Or(err, s.o.Said("---"), s.o.PrintValue(r.value))
+		}
+	default:
+		for _, r := range l.rows {
+			err = cmp.Or(err, s.o.PrintLine(r.value, ""))
+		}
+	}
+	return err
+}
+
+// watchEvery is how often a list that is watched is read.
+const watchEvery = time.Second
+
+// Watch shows a list, and then each row as it changes, until ctx ends.
+func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
+	s, before := o.NewStream(), map[string]bool{}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		l, err := get()
+		if err != nil {
+			return err
+		}
+		changed, now := *l, map[string]bool{}
+		changed.rows = nil
+		for _, r := range l.rows {
+			text := fmt.Sprintf("%q %q", r.name, r.cells)
+			if now[text] = true; !before[text] {
+				changed.rows = append(changed.rows, r)
+			}
+		}
+		if err := s.Show(&changed); err != nil {
+			return err
+		}
+		before = now
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Fields shows what describes one object: its list of one row, a line for each column, with the narrow ones first.
+func (o *Options) Fields(l *List) error {
+	if !o.IsTable() {
+		return o.Print(l)
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	for _, r := range l.rows {
+		for i, cell := range append([]any{r.name}, r.cells...) {
+			fmt.Fprintf(w, "%s:\t%s\n", l.Columns[i], Cell(cell)) // what goes wrong is the error of Flush
+		}
+	}
+	return w.Flush()
 }
