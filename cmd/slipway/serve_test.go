@@ -4,10 +4,19 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
+	"math/big"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -158,6 +167,66 @@ func TestAServerIsReachedWithAToken(t *testing.T) {
 			t.Errorf("%s: %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, out, errOut)
 		}
 	}
+}
+
+// certificate makes files of a certificate for localhost and of its key, and returns what trusts it.
+func certificate(t *testing.T) (cert, key string, trusted *x509.CertPool) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &private.PublicKey, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cert, key = filepath.Join(t.TempDir(), "cert.pem"), filepath.Join(t.TempDir(), "key.pem")
+	for file, block := range map[string]*pem.Block{cert: {Type: "CERTIFICATE", Bytes: signed}, key: {Type: "PRIVATE KEY", Bytes: secret}} {
+		if err := os.WriteFile(file, pem.EncodeToMemory(block), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	trusted = x509.NewCertPool()
+	trusted.AppendCertsFromPEM(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: signed}))
+	return cert, key, trusted
+}
+
+func TestAServerIsReachedByTLS(t *testing.T) {
+	v := newEnv(t)
+	tokens, token := filepath.Join(t.TempDir(), "tokens"), filepath.Join(t.TempDir(), "token")
+	v.must(os.WriteFile(tokens, []byte("s3cret,bob,1001\n"), 0o600))
+	v.must(os.WriteFile(token, []byte("s3cret\n"), 0o600))
+	cert, key, trusted := certificate(t)
+	address, end := v.serve("--listen", "127.0.0.1:0", "--token-file", tokens, "--tls-cert", cert, "--tls-key", key)
+	if !strings.HasPrefix(address, "https://127.0.0.1:") {
+		t.Errorf("served at %s", address)
+	}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: trusted}}
+	defer transport.CloseIdleConnections()
+	client, err := httpapi.NewClient(address, httpapi.ClientOptions{Token: "s3cret", Transport: transport})
+	v.must(err)
+	if runs, err := client.RunSummaries(t.Context(), ""); err != nil || len(runs) != 2 {
+		t.Errorf("runs: %v, %v", runs, err)
+	}
+	for _, args := range []string{"--store " + v.file, "--server " + address} { // the file names the same address
+		code, out, errOut := v.run(strings.Fields("get runs --token-file " + token + " " + args)...)
+		if code != cli.ExitFailed || !strings.Contains(errOut, "certificate") {
+			t.Errorf("%s: a certificate that the system does not trust: %d\n%s%s", args, code, out, errOut)
+		}
+	}
+	if code, errOut := end(); code != cli.ExitDone || strings.Contains(errOut, "in clear") {
+		t.Errorf("%d, %s", code, errOut)
+	}
+	v.shows(cli.ExitFailed, "serve --listen 127.0.0.1:0 --token-file "+tokens+" --tls-cert "+cert, "--tls-cert and --tls-key")
+	v.shows(cli.ExitFailed, "serve --listen 127.0.0.1:0 --token-file "+tokens+" --tls-cert "+cert+" --tls-key "+cert, "--tls-cert and --tls-key")
 }
 
 func TestServeIsToldWhatItMayAnswer(t *testing.T) {
