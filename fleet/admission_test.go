@@ -78,7 +78,7 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 				t.Errorf("run %s: %s", run, r.Reason)
 			}
 		}
-		if err := e.DeleteRun(t.Context(), "c"); err != nil {
+		if err := e.DeleteRun(t.Context(), "c", forced); err != nil {
 			t.Fatal(err)
 		}
 		command(t, e, "d", stages.Abort)
@@ -227,7 +227,7 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 		create(t, e, specOf("next", 2))
 		time.Sleep(time.Minute)
 		is(t, e, "next", stages.Pending)
-		if err := e.DeleteRun(t.Context(), "stuck"); err != nil {
+		if err := e.DeleteRun(t.Context(), "stuck", forced); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -300,7 +300,7 @@ func TestFailedRunStartsAgain(t *testing.T) {
 		create(t, e, specOf("b", 2))
 		command(t, e, "a", stages.Start)
 		is(t, e, "a", stages.Failed) // b has the placement
-		if err := e.DeleteRun(t.Context(), "b"); err != nil {
+		if err := e.DeleteRun(t.Context(), "b", forced); err != nil {
 			t.Fatal(err)
 		}
 		w.fleet.Hang("member1", false)
@@ -352,7 +352,7 @@ func TestNewerRunIsLeftAlone(t *testing.T) {
 		for what, err := range map[string]error{
 			"Status": second1(e.Status(t.Context(), "newer")), "Wait": second1(e.Wait(t.Context(), "newer")),
 			"Command":      e.Command(t.Context(), "newer", stages.Command{Verb: stages.Stop}),
-			"DeleteRun":    e.DeleteRun(t.Context(), "newer"),
+			"DeleteRun":    e.DeleteRun(t.Context(), "newer", forced),
 			"PutPlacement": e.PutPlacement(t.Context(), tutorialPlacement()),
 			"Capture":      second1(e.Capture(t.Context(), ep)),
 			"CreateRun":    second1(e.CreateRun(t.Context(), specOf("new", 0))),

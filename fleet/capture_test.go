@@ -268,7 +268,7 @@ func TestPlacementsAreDeclaredConcurrently(t *testing.T) {
 				if _, err := e.Placement(t.Context(), ep); err != nil {
 					t.Error(err)
 				}
-				if err := e.DeleteRun(t.Context(), spec.Name); err != nil && !errors.Is(err, backend.ErrNotFound) {
+				if err := e.DeleteRun(t.Context(), spec.Name, forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 					t.Error(err)
 				}
 			}

@@ -10,8 +10,12 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
+
+// forced deletes a run whatever it does.
+var forced = fleet.DeleteRunOptions{Force: true}
 
 // A deletion that ends with a crash at any write is ended by asking again, and
 // leaves nothing, neither in the line of the placement.
@@ -21,8 +25,8 @@ func TestDeletionEndsAfterACrash(t *testing.T) {
 		must(e.CreateRun(t.Context(), specOf("active", 1)))(t)
 		must(e.CreateRun(t.Context(), specOf("waiting", 1)))(t)
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
-		died := w.engine(plan.Store(w.store), "dies").DeleteRun(t.Context(), "active")
-		if err := e.DeleteRun(t.Context(), "active"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		died := w.engine(plan.Store(w.store), "dies").DeleteRun(t.Context(), "active", forced)
+		if err := e.DeleteRun(t.Context(), "active", forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 			t.Fatalf("crash after write %d (%v), again: %v", n, died, err)
 		}
 		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"waiting"}) {
@@ -35,6 +39,72 @@ func TestDeletionEndsAfterACrash(t *testing.T) {
 		if !plan.Crashed() {
 			break
 		}
+	}
+}
+
+// A run that goes on is deleted by force only. One that waits, is stopped or has ended is deleted without.
+func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		// come brings the run to a state.
+		come    func(*testing.T, *engineEnv, *fleet.Engine)
+		refused bool
+	}{
+		{name: "it is queued", come: func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
+			must(e.CreateRun(t.Context(), specOf("first", 1)))(t)
+			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
+			time.Sleep(time.Minute)
+		}},
+		{name: "a cluster is in flight", refused: true, come: func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
+			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
+			time.Sleep(time.Minute)
+		}},
+		{name: "it is stopping", refused: true, come: func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
+			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
+			time.Sleep(time.Minute)
+			done(t, e.Command(t.Context(), "r", stages.Command{Verb: stages.Stop}))
+			time.Sleep(time.Second)
+		}},
+		{name: "it is stopped", come: func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
+			time.Sleep(time.Minute)
+			done(t, e.Command(t.Context(), "r", stages.Command{Verb: stages.Stop}))
+			w.fleet.Hang("member1", false)
+			time.Sleep(10 * time.Minute)
+		}},
+		{name: "it has ended", come: func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+			w.fleet.Hang("member1", false)
+			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
+			endOf(t, e, "r")
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, e := interleaved(t)
+				defer running(t, e)()
+				w.fleet.Hang("member1", true)
+				c.come(t, w, e)
+				err := e.DeleteRun(t.Context(), "r", fleet.DeleteRunOptions{})
+				refusal, is := errors.AsType[*stages.RefusedError](err)
+				if is != c.refused || !is && err != nil {
+					t.Fatalf("%v, refused: %t, want %t", err, is, c.refused)
+				}
+				if is && !strings.Contains(refusal.Error(), "stop or abort it first") {
+					t.Error(refusal)
+				}
+				if is {
+					done(t, e.DeleteRun(t.Context(), "r", forced))
+				}
+				if _, err := e.Status(t.Context(), "r"); !errors.Is(err, backend.ErrNotFound) {
+					t.Errorf("it is still there: %v", err)
+				}
+				w.fleet.Hang("member1", false)
+				must(e.CreateRun(t.Context(), specOf("next", 1)))(t)
+				if s := endOf(t, e, "next"); s.Run.State != stages.Completed {
+					t.Errorf("the next run is %s", s.Run.State)
+				}
+			})
+		})
 	}
 }
 
@@ -52,7 +122,7 @@ func TestDamagedRunIsDeleted(t *testing.T) {
 		if s := must(e.Status(t.Context(), "next"))(t); s.Run.State != stages.Pending && s.Run.State != stages.NotStarted {
 			t.Errorf("next is %s while a run that cannot be read has the placement", s.Run.State)
 		}
-		if err := e.DeleteRun(t.Context(), "broken"); err != nil {
+		if err := e.DeleteRun(t.Context(), "broken", forced); err != nil {
 			t.Fatal(err)
 		}
 		w.fleet.Hang("member1", false)

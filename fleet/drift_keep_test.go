@@ -385,7 +385,7 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 		}
 		stop := running(t, e)
 		runTo(t, e, "one", inOneStage())
-		if err := e.DeleteRun(t.Context(), "one"); err != nil {
+		if err := e.DeleteRun(t.Context(), "one", forced); err != nil {
 			t.Fatal(err)
 		}
 		stop()

@@ -57,7 +57,7 @@ func TestExplainEveryState(t *testing.T) {
 		create(t, e, fleet.RunSpec{Name: "first", Placement: ep, Index: new(0), Strategy: tutorialStrategy()})
 		quiet()
 		explains(t, e, "first", "member2", stages.Running, "in flight", "Observation member2")
-		if err := e.DeleteRun(ctx, "r"); err != nil {
+		if err := e.DeleteRun(ctx, "r", forced); err != nil {
 			t.Fatal(err)
 		}
 		spec.Hold = false
@@ -65,7 +65,7 @@ func TestExplainEveryState(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		explains(t, e, "r", "member2", stages.NotStarted, "the run is Pending", "Run first waits for run first")
 
-		if err := e.DeleteRun(ctx, "first"); err != nil {
+		if err := e.DeleteRun(ctx, "first", forced); err != nil {
 			t.Fatal(err)
 		}
 		w.fleet.Hang("member2", false)

@@ -200,7 +200,7 @@ func TestFollowRunThatIsNotThere(t *testing.T) {
 				told := followRun(t.Context(), t, e, "r", "")
 				time.Sleep(time.Minute)
 				stop()
-				if err := e.DeleteRun(t.Context(), "r"); err != nil {
+				if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
 					t.Fatal(err)
 				}
 				if again {
@@ -214,7 +214,7 @@ func TestFollowRunThatIsNotThere(t *testing.T) {
 					if old := <-followRun(t.Context(), t, e, "r", got.cursor); !errors.Is(old.err, backend.ErrNotFound) || len(old.events) > 0 {
 						t.Errorf("begun %v: the cursor of the run that was deleted reads %+v", begun, old)
 					}
-					if err := e.DeleteRun(t.Context(), "r"); err != nil {
+					if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -268,7 +268,7 @@ func TestFollowAcrossADeletion(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		told := live(ctx, t, e, "", "")
 		synctest.Wait()
-		if err := e.DeleteRun(t.Context(), "run-1"); err != nil {
+		if err := e.DeleteRun(t.Context(), "run-1", forced); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -279,7 +279,7 @@ func TestFollowAcrossADeletion(t *testing.T) {
 		if _, cursor := collected(t, e, "", "", -1); len(cursor) > 60*(len(w.keys("run/"))+2) {
 			t.Errorf("the cursor has %d characters for %d runs", len(cursor), len(w.keys("run/")))
 		}
-		if err := e.DeleteRun(t.Context(), "run-1"); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.DeleteRun(t.Context(), "run-1", forced); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})

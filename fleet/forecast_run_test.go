@@ -256,7 +256,7 @@ func TestAForecasterMakesANewForecastWhenTheRunChanges(t *testing.T) {
 		if stopped := forecast(); stopped.Assumes == "" || !stopped.Now.After(again.Now) {
 			t.Errorf("the forecast of a stopped run is of %s and assumes %q", stopped.Now, stopped.Assumes)
 		}
-		if err := e.DeleteRun(t.Context(), "r"); err != nil {
+		if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
 			t.Fatal(err)
 		}
 		spec.Hold = true

@@ -25,7 +25,7 @@ func (w *engineEnv) cleanUp(e *fleet.Engine) {
 	for i := range 4 {
 		spec := fleet.RunSpec{Name: fmt.Sprint("clean-up-", i), Placement: ep, Strategy: oneStage(), Hold: true}
 		must(e.CreateRun(w.t.Context(), spec))(w.t)
-		if err := e.DeleteRun(w.t.Context(), spec.Name); err != nil {
+		if err := e.DeleteRun(w.t.Context(), spec.Name, forced); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -191,7 +191,7 @@ func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 	held := specOf("held", 0)
 	held.Hold = true
 	uid := must(e.CreateRun(t.Context(), held))(t).Run.UID
-	if err := e.DeleteRun(t.Context(), "held"); err != nil {
+	if err := e.DeleteRun(t.Context(), "held", forced); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"inflight/" + uid + "/1-2-3-0", "journal/" + uid + "/0-late", "command/" + uid + "/late"} {
@@ -235,7 +235,7 @@ func TestARunThatIsDeletedWhileItIsCreated(t *testing.T) {
 		var created error
 		do := func(s backend.Store) { _, created = w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)) }
 		other := func() {
-			if err := e.DeleteRun(t.Context(), "mine"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			if err := e.DeleteRun(t.Context(), "mine", forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				t.Error(err)
 			}
 		}

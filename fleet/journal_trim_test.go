@@ -27,7 +27,7 @@ func (w *engineEnv) captureAndForget(e *fleet.Engine, i int) {
 	w.capture(e, fmt.Sprint("v", i+1))
 	spec := fleet.RunSpec{Name: fmt.Sprint("r", i), Placement: ep, Strategy: oneStage(), Hold: true}
 	must(e.CreateRun(w.t.Context(), spec))(w.t)
-	if err := e.DeleteRun(w.t.Context(), spec.Name); err != nil {
+	if err := e.DeleteRun(w.t.Context(), spec.Name, forced); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -156,7 +156,7 @@ func TestACrashWhileAJournalIsTrimmed(t *testing.T) {
 			w.holds(fmt.Sprint("v", i))
 			_, _ = dying.Capture(t.Context(), ep)
 			_, _ = dying.CreateRun(t.Context(), fleet.RunSpec{Name: fmt.Sprint("d", i), Placement: ep, Strategy: oneStage(), Hold: true})
-			_ = dying.DeleteRun(t.Context(), fmt.Sprint("d", i))
+			_ = dying.DeleteRun(t.Context(), fmt.Sprint("d", i), forced)
 		}
 		if all, _ := collected(t, e, "", "", -1); len(all) < 64 || len(all) > len(events)+15 {
 			t.Errorf("crash after write %d: %d events", n, len(all))
@@ -244,7 +244,7 @@ func TestFollowWhileAJournalIsOnlyTrimmed(t *testing.T) {
 			}
 		}
 		other := func() {
-			if err := e.DeleteRun(t.Context(), "unadmitted"); err != nil {
+			if err := e.DeleteRun(t.Context(), "unadmitted", forced); err != nil {
 				t.Error(err)
 			}
 		}

@@ -98,7 +98,7 @@ func TestWhatClustersHave(t *testing.T) {
 		time.Sleep(time.Minute)
 		all1 := []fleet.PlacedCluster{at("member1", 1, 1, "", ""), at("member2", 1, 1, "", ""), at("member3", 1, 1, "", "")}
 		w.wantPlaced(true, all1...)
-		if err := e.DeleteRun(t.Context(), "second"); err != nil {
+		if err := e.DeleteRun(t.Context(), "second", forced); err != nil {
 			t.Fatal(err)
 		}
 		w.wantPlaced(false, all1...)

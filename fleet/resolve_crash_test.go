@@ -124,7 +124,7 @@ func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 			w.rank("e", "d", "c", "a")
 			e = w.engine(w.store, "lives again")
 			for _, spare := range []string{"spare-0", "spare-1", "spare-2"} { // each deletion collects what is garbage
-				if err := e.DeleteRun(ctx, spare); err != nil {
+				if err := e.DeleteRun(ctx, spare, forced); err != nil {
 					t.Fatal(err)
 				}
 			}

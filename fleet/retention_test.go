@@ -108,7 +108,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		w.capture(e, "v20")
 		wantIndexes(t, e, ep, 5, 6, 7, 12, 18, 19, 20) // failing may be started again
 		for _, run := range []string{"held", "failing"} {
-			if err := e.DeleteRun(ctx, run); err != nil {
+			if err := e.DeleteRun(ctx, run, forced); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,7 +124,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 // a later one has reached them all.
 func TestWhatClustersHaveIsKept(t *testing.T) {
 	remove := func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
-		if err := e.DeleteRun(t.Context(), "partial"); err != nil {
+		if err := e.DeleteRun(t.Context(), "partial", forced); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 			next := specOf("next", 0)
 			next.Hold = true
 			create(t, e, next)
-			if err := e.DeleteRun(t.Context(), "next"); err != nil {
+			if err := e.DeleteRun(t.Context(), "next", forced); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -292,7 +292,7 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 		"run that is deleted": func(w *engineEnv, e *fleet.Engine) {
 			w.holds("old")
 			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "other", Placement: ep, Strategy: oneStage()}))(w.t)
-			if err := e.DeleteRun(t.Context(), "other"); err != nil {
+			if err := e.DeleteRun(t.Context(), "other", forced); err != nil {
 				w.t.Error(err)
 			}
 		},
@@ -337,7 +337,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 			if _, err := e.CreateRun(w.t.Context(), specOf("other", 1)); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				w.t.Error(err)
 			}
-			if err := e.DeleteRun(w.t.Context(), "other"); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			if err := e.DeleteRun(w.t.Context(), "other", forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				w.t.Error(err)
 			}
 		},

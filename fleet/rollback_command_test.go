@@ -95,7 +95,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		held.Hold = true
 		create(t, e, held)
 		wants("held", "has not changed anything yet: abort it")
-		must(0, e.DeleteRun(t.Context(), "held"))(t)
+		must(0, e.DeleteRun(t.Context(), "held", forced))(t)
 		w.fleet.Hang("s1a", true)
 		w.holds("v3")
 		create(t, e, inAll("r3"))
@@ -104,7 +104,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		w.fleet.Hang("s1a", false)
 		endOf(t, e, "r3")
 		wants("r2", "run r3 has changed clusters since")
-		if err := e.DeleteRun(t.Context(), "r3"); err != nil {
+		if err := e.DeleteRun(t.Context(), "r3", forced); err != nil {
 			t.Fatal(err)
 		}
 		wants("r2", "what the clusters had before it is not known")

@@ -207,11 +207,22 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 	return Status(created), err
 }
 
-// DeleteRun deletes a run, whatever its state, and gives its placement free. An engine that drives it is
-// fenced; what is in flight to clusters is left as it is, and the next run completes it. It cannot be undone.
-// A run whose record is damaged can be deleted, one that a newer version wrote cannot.
+// DeleteRunOptions say which runs are deleted.
+type DeleteRunOptions struct {
+	// Force deletes a run that is Running or Stopping, too.
+	Force bool `json:"force,omitempty"`
+}
+
+// DeleteRun deletes a run with its events and gives its placement free. It cannot be undone. A run that is Running or
+// Stopping is refused with a [*stages.RefusedError] unless [DeleteRunOptions.Force] is set: stop or abort it first.
 //
-// After an error it may be called again, and ends what it had begun.
-func (e *Engine) DeleteRun(ctx context.Context, name string) error {
-	return e.admitter.DeleteRun(ctx, name)
+// Forced, it is not stopped first. No cluster is started any more, and the engine that drives the run is fenced: its next
+// write is refused, by the store and, with the epoch of the next run, by the members. An update that is in flight is left
+// as it is: what was sent to a cluster stays, and what is being sent may still arrive. Such a cluster counts as tried, see
+// [PlacedCluster], and the next run of the placement brings it to its own target. What waits for shared caps goes on.
+//
+// A run whose record is damaged is deleted whatever it was; one that a newer version wrote cannot be deleted. After an
+// error DeleteRun may be called again, and ends what it had begun.
+func (e *Engine) DeleteRun(ctx context.Context, name string, o DeleteRunOptions) error {
+	return e.admitter.DeleteRun(ctx, name, o.Force)
 }

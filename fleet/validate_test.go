@@ -91,7 +91,7 @@ func TestForbiddenStarterMustBeKnown(t *testing.T) {
 		refused(t, w.store, want, func() error { _, err := e.CreateRun(t.Context(), spec); return err }, "starter.name: Required", want)
 		spec.Starter.Name = "ann"
 		must(e.CreateRun(t.Context(), spec))(t)
-		if err := e.DeleteRun(t.Context(), "r"); err != nil {
+		if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -116,7 +116,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 		"a name that cannot be":  {func() error { return second1(e.Placement(ctx, "../run/taken")) }, []string{"placement ../run/taken does not exist"}},
 		"runs of it":             {func() error { return second1(e.Runs(ctx, "nowhere")) }, []string{"nowhere"}},
 		"a run":                  {func() error { return second1(e.Status(ctx, "missing")) }, []string{"run missing does not exist"}},
-		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Missing!") }, []string{"run Missing! does not exist"}},
+		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Missing!", forced) }, []string{"run Missing! does not exist"}},
 		"a run to stop":          {func() error { return e.Command(ctx, "missing", stages.Command{Verb: stages.Stop}) }, []string{"run missing does not exist"}},
 		"a request": {func() error {
 			return e.Decide(ctx, "taken", fleet.Answer{Request: "taken-all", Verdict: approval.Approve})

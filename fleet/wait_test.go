@@ -26,7 +26,7 @@ func TestWait(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { _, err := e.Wait(t.Context(), "r"); ended <- err }()
 			synctest.Wait()
-			if err := e.DeleteRun(t.Context(), "r"); err != nil {
+			if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
 				t.Fatal(err)
 			}
 			if again {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -9,40 +10,60 @@ import (
 )
 
 // Question says in a few lines what a request asks to approve: the run, the stage, the snapshot, the digest of the
-// plan, and the clusters that the stage has updated or is going to.
+// plan, and the clusters as [Affected] says.
 func Question(p *stages.Plan, r *approval.Request) []string {
+	out := []string{"Approve " + r.Name + "?"}
+	if p.StageIndex(r.Stage) < 0 {
+		return out
+	}
 	where := "stage " + r.Stage
+	if r.Group != "" {
+		where = "group " + r.Group + " of " + where
+	}
+	out = append(out, fmt.Sprintf("  run %s, %s %s, snapshot %d of %s, plan %.12s", r.Run, strings.ToLower(string(r.When)), where, r.Snapshot, r.Placement, r.Plan))
+	for _, line := range Affected(p, r) {
+		out = append(out, "  "+line)
+	}
+	return out
+}
+
+// Affected says in a few lines which clusters a request is about: those that its stage or group has updated or is going
+// to, and those that come once it has been approved.
+func Affected(p *stages.Plan, r *approval.Request) []string {
 	i := p.StageIndex(r.Stage)
 	if i < 0 {
-		return []string{"Approve " + r.Name + "?"}
+		return nil
 	}
-	first, last, next := p.Stages[i].Groups[0].First, p.Stages[i].End()-1, "nothing is left then: the run completes"
-	if i+1 < len(p.Stages) {
-		after := &p.Stages[i+1]
-		next = fmt.Sprintf("stage %s comes then, of %d clusters: %s", after.Name, after.Size(), named(p, after.Groups[0].First, after.End()-1))
-	}
-	if r.Group != "" {
-		where, next = "group "+r.Group+" of "+where, ""
-		for _, g := range p.Stages[i].Groups {
-			if g.Name == r.Group {
-				first, last = g.First, g.First+g.Len-1
-			}
-		}
-	}
+	st := &p.Stages[i]
 	what := "updated"
-	if p.Stages[i].Remove {
+	if st.Remove {
 		what = "cleaned"
 	}
 	if r.When == approval.Before {
-		what, next = "to be "+what, ""
+		what = "to be " + what
 	}
-	out := []string{
-		fmt.Sprintf("Approve %s?", r.Name),
-		fmt.Sprintf("  run %s, %s %s, snapshot %d of %s, plan %.12s", r.Run, strings.ToLower(string(r.When)), where, r.Snapshot, r.Placement, r.Plan),
-		fmt.Sprintf("  clusters %s: %s", what, named(p, first, last)),
+	about := func(first, last int) string { return fmt.Sprintf("clusters %s: %s", what, named(p, first, last)) }
+	if r.Group != "" {
+		at := slices.IndexFunc(st.Groups, func(g stages.PlannedGroup) bool { return g.Name == r.Group })
+		if at < 0 {
+			return nil
+		}
+		out := []string{about(st.Groups[at].First, st.Groups[at].First+st.Groups[at].Len-1)}
+		for _, g := range st.Groups {
+			if r.When == approval.After && slices.Contains(g.After, at) {
+				out = append(out, fmt.Sprintf("group %s comes then, of %d clusters: %s", g.Name, g.Len, named(p, g.First, g.First+g.Len-1)))
+			}
+		}
+		return out
 	}
-	if next != "" {
-		out = append(out, "  "+next)
+	out := []string{about(st.Groups[0].First, st.End()-1)}
+	switch {
+	case r.When == approval.Before:
+	case i+1 == len(p.Stages):
+		out = append(out, "nothing is left then: the run completes")
+	default:
+		next := &p.Stages[i+1]
+		out = append(out, fmt.Sprintf("stage %s comes then, of %d clusters: %s", next.Name, next.Size(), named(p, next.Groups[0].First, next.End()-1)))
 	}
 	return out
 }

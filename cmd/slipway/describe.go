@@ -10,121 +10,94 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/watch"
 )
 
 func newDescribe(o *options) *cobra.Command {
 	var g getter
-	cmd := verb(o, "describe KIND NAME", "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease",
-		"slipway describe run web-v2\nslipway describe cluster eu-1 --run web-v2",
-		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			g.Target = t
-			name := args[1]
-			switch kind := strings.TrimSuffix(args[0], "s"); kind {
-			case "placement":
-				return o.describe(ctx, &g, kind, name, getter{Target: t, placement: strings.TrimPrefix(name, "placement/")}, "Snapshots", "Runs", "Clusters")
-			case "run":
-				err := o.describeRun(ctx, &g, runName(name))
+	cmd := o.command(&verb{use: "describe KIND NAME", short: "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease", reads: true,
+		example: "slipway describe run web-v2\nslipway describe cluster eu-1 --run web-v2", do: func(ctx context.Context, c call) error {
+			l, err := g.list(ctx, c, c.args[0], c.args[1])
+			if err != nil {
+				return err
+			}
+			name := l.Names()[0]
+			switch {
+			case !o.IsTable() && l.Kind != "run":
+				return o.Print(l)
+			case l.Kind == "placement":
+				return o.describe(ctx, c, l, getter{placement: name}, "Runs", "Snapshots", "Clusters")
+			case l.Kind == "run":
+				err := o.describeRun(ctx, c, name)
 				if o.isUnreadable(err) {
-					err = o.describe(ctx, &g, kind, name, getter{Target: t, run: runName(name)}, "Approvals")
+					err = o.describe(ctx, c, l, getter{run: name}, "Approvals")
 				}
 				return err
-			case "approval":
-				return o.describeApproval(ctx, &g, name)
+			case l.Kind == "approval":
+				return o.describeApproval(ctx, c, l.Values()[0].(approval.Request))
 			}
-			return o.describe(ctx, &g, args[0], name, getter{})
-		}))
+			return o.Fields(l)
+		}})
 	g.flags(cmd)
 	return cmd
 }
 
-// section is a list below a title.
-type section struct {
-	title string
-	list  *cli.List
-}
-
-// sections shows lists below what describes an object. With -o name, json and yaml that is shown alone.
-func (o *options) sections(all ...section) error {
-	for _, s := range all {
-		if !o.IsTable() || s.list.Len() == 0 {
-			continue
+// describe shows an object, and lists of what belongs to it, which are titled by their kinds. Of a hub whose records may
+// not be read it shows those that are made of objects.
+func (o *options) describe(ctx context.Context, c call, l *cli.List, g getter, belonging ...string) error {
+	if err := o.Fields(l); err != nil {
+		return err
+	}
+	for _, title := range belonging {
+		l, err := g.list(ctx, c, strings.ToLower(title))
+		switch {
+		case o.isUnreadable(err):
+			return nil // nor can what comes after it be read
+		case err != nil:
+			return err
 		}
-		if err := o.Section(s.title, s.list); err != nil {
+		if err := o.Section(title, l); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// describe shows one object, and lists of what belongs to it, which are titled by their kinds. Of a hub whose records
-// may not be read it shows those that are made of objects.
-func (o *options) describe(ctx context.Context, g *getter, kind, name string, of getter, belonging ...string) error {
-	l, err := g.list(ctx, kind, []string{name})
-	if err != nil {
-		return err
-	}
-	var all []section
-	var unreadable error
-	for _, title := range belonging {
-		more, err := of.list(ctx, strings.ToLower(title), nil)
-		switch {
-		case err == nil:
-			all = append(all, section{title, more})
-		case !isForbidden(err):
-			return err
-		default:
-			unreadable = err
-		}
-	}
-	_ = o.isUnreadable(unreadable)
-	return errors.Join(o.Fields(l), o.sections(all...))
-}
-
 // isUnreadable reports whether the records of a hub may not be read, and warns of that: what its objects show is shown
 // without them.
 func (o *options) isUnreadable(err error) bool {
-	if !isForbidden(err) {
-		return false
-	}
-	o.Warn("only what objects show is shown: %v", err)
-	return true
-}
-
-func isForbidden(err error) bool {
 	refusal, is := errors.AsType[*httpapi.Error](err)
-	return is && refusal.Reason == "Forbidden"
+	if is = is && refusal.Reason == "Forbidden"; is {
+		o.Warn("only what objects show is shown: %v", err)
+	}
+	return is
 }
 
 // lastEvents is how many events a description has.
 const lastEvents = 10
 
-func (o *options) describeRun(ctx context.Context, g *getter, name string) error {
-	s, err := g.Status(ctx, name)
-	if err != nil {
-		return err
-	}
-	if o.IsValue() {
-		return o.PrintValue(s)
-	}
-	h, err := g.History(ctx, name, 0)
+func (o *options) describeRun(ctx context.Context, c call, name string) error {
+	s, h, err := c.Progress(ctx, name, 0)
 	if err != nil {
 		return err
 	}
 	r := &s.Run
-	fields := &cli.List{Kind: "run", Columns: []string{"Name", "Title", "Placement", "State", "Reason", "Snapshot", "Plan", "Clusters", "Starter", "Created", "Started", "Ended", "Engine"}}
+	fields := &cli.List{
+		Kind: "run", Value: s,
+		Columns: []string{"Name", "Title", "Placement", "State", "Reason", "Snapshot", "Plan", "Clusters", "Starter", "Created", "Started", "Ended", "Engine"},
+	}
 	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, s.Plan.Index, s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
-	return errors.Join(o.Fields(fields), o.sections(section{"Stages", stagesOf(&s)}, section{"Waits for", cli.Awaited(stages.Waiting(s.Plan, r))},
-		section{"Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)}))
+	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(stages.Waiting(s.Plan, r))),
+		o.Section("Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)))
 }
 
 // stagesOf are the stages of a run, a row for each group.
 func stagesOf(s *fleet.Status) *cli.List {
-	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "State", "Done", "Failed", "Skipped", "In flight", "Gates"}, Narrow: 8}
+	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "State", "Done", "Failed", "Skipped", "In flight", "Gates"}}
 	for _, st := range stages.Derive(s.Plan, &s.Run).Stages {
 		for _, g := range st.Groups {
 			var gates []string
@@ -138,23 +111,54 @@ func stagesOf(s *fleet.Status) *cli.List {
 }
 
 // describeApproval shows what an open request is about, and how it was answered so far.
-func (o *options) describeApproval(ctx context.Context, g *getter, name string) error {
-	l, err := g.list(ctx, "approval", []string{name})
-	if err != nil {
+func (o *options) describeApproval(ctx context.Context, c call, r approval.Request) error {
+	decisions := &cli.List{Kind: "decision", Columns: []string{"By", "Verdict", "At", "Comment"}}
+	for _, d := range r.Decisions {
+		decisions.Add(d.By.Name, d, d.Verdict, d.At, d.Comment)
+	}
+	return errors.Join(o.showRequest(ctx, c, r), o.Section("Decisions", decisions))
+}
+
+// showRequest shows a request as it is listed, and which clusters it is about.
+func (o *options) showRequest(ctx context.Context, c call, r approval.Request) error {
+	l := &cli.List{Kind: "approval", Columns: approvalColumns}
+	addRequest(l, r)
+	s, err := c.Status(ctx, r.Run)
+	switch {
+	case o.isUnreadable(err):
+		return o.Fields(l)
+	case err != nil:
 		return err
 	}
-	if !o.IsTable() {
-		return o.Print(l)
-	}
-	for _, value := range l.Values() {
-		r := value.(approval.Request)
-		decisions := &cli.List{Kind: "decision", Columns: []string{"By", "Verdict", "At", "Comment"}, Narrow: 4}
-		for _, d := range r.Decisions {
-			decisions.Add(d.By.Name, d, d.Verdict, d.At, d.Comment)
-		}
-		if err := errors.Join(o.showRequest(ctx, g.Target, o.Out, r), o.sections(section{"Decisions", decisions})); err != nil {
-			return err
-		}
-	}
-	return nil
+	return errors.Join(o.Fields(l), o.Said("%s", strings.Join(watch.Affected(s.Plan, &r), "\n")))
+}
+
+// newExplain explains what a run waits for, or what one of its clusters does.
+func newExplain(o *options) *cobra.Command {
+	return o.command(&verb{use: "explain RUN [CLUSTER]", short: "Explain what a run waits for, or what a cluster of it has come to and waits for", reads: true,
+		example: "slipway explain web-v2\nslipway explain web-v2 eu-1", do: func(ctx context.Context, c call) error {
+			run := c.run()
+			if len(c.args) == 1 {
+				waiting, err := c.Waiting(ctx, run)
+				if err != nil {
+					return err
+				}
+				if len(waiting) == 0 && o.IsTable() {
+					return o.Said("run/%s: waits for nothing, it has ended", run)
+				}
+				return o.Print(cli.Awaited(waiting))
+			}
+			why, err := c.Explain(ctx, run, strings.TrimPrefix(c.args[1], "cluster/"))
+			if err != nil {
+				return err
+			}
+			if o.IsValue() {
+				return o.PrintValue(why)
+			}
+			err = o.Recorded("cluster/"+why.Cluster, "%s in stage %s: %s", why.State, why.Stage, why.Reason)
+			if err != nil || len(why.Waiting) == 0 || o.Output == cli.Name {
+				return err
+			}
+			return o.Print(cli.Awaited(why.Waiting))
+		}})
 }

@@ -13,80 +13,167 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
-
-// getter reads what there is of a kind, of a placement or a run where these are set.
-type getter struct {
-	*target.Target
-	placement, run string
-}
 
 // kind is one of the kinds of get and describe.
 type kind struct {
 	name string
+	// of is the flag, placement or run, that chooses among what there is, if any; its value may be empty. A kind that is
+	// listed in another way for the other flag is there twice.
+	of string
 	// columns are those of a table; the ones after the first narrow are shown with -o wide.
 	columns []string
 	narrow  int
 	// add adds a row for each that there is.
-	add func(ctx context.Context, g *getter, l *cli.List) error
+	add func(ctx context.Context, c call, of string, l *cli.List) error
 }
 
+// kindOf returns a kind: read returns what there is, and row adds one of it to a list.
+func kindOf[T any](name, of string, narrow int, columns []string, read func(call, context.Context, string) ([]T, error), row func(*cli.List, T)) kind {
+	return kind{name, of, columns, narrow, func(ctx context.Context, c call, of string, l *cli.List) error {
+		all, err := read(c, ctx, of)
+		for _, one := range all {
+			row(l, one)
+		}
+		return err
+	}}
+}
+
+// all reads what no flag chooses among.
+func all[T any](read func(call, context.Context) ([]T, error)) func(call, context.Context, string) ([]T, error) {
+	return func(c call, ctx context.Context, _ string) ([]T, error) { return read(c, ctx) }
+}
+
+// placed is what belongs to a placement.
+type placed[T any] struct {
+	placement string
+	it        T
+}
+
+// ofPlacements reads what belongs to the placement that is named, or to each.
+func ofPlacements[T any](read func(call, context.Context, string) ([]T, error)) func(call, context.Context, string) ([]placed[T], error) {
+	return func(c call, ctx context.Context, name string) (out []placed[T], err error) {
+		names := []string{name}
+		if name == "" {
+			all, err := c.Placements(ctx)
+			if err != nil {
+				return nil, err
+			}
+			names = nil
+			for _, p := range all {
+				names = append(names, p.Name)
+			}
+		}
+		for _, name := range names {
+			all, unread := read(c, ctx, name)
+			err = errors.Join(err, unread)
+			for _, one := range all {
+				out = append(out, placed[T]{name, one})
+			}
+		}
+		return out, err
+	}
+}
+
+var approvalColumns = []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter", "Gate", "Missing", "Placement", "Plan"}
+
 var kinds = []kind{
-	{"placement", []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, 5, addPlacements},
-	{"run", []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"}, 7, addRuns},
-	{"cluster", []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, 6, addClusters},
-	{"approval", []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter"}, 5, addApprovals},
-	{"snapshot", []string{"Name", "Placement", "Objects", "Taken", "Digest"}, 4, addSnapshots},
-	{"cap", []string{"Name", "Limit", "Held", "Runs"}, 4, addCaps},
-	{"lease", []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, 6, addLeases},
+	kindOf("placement", "", 5, []string{"Name", "Snapshots", "Latest", "Taken", "Runs", "Owner"}, all(call.Placements),
+		func(l *cli.List, p httpapi.PlacementSummary) {
+			latest, at := "", time.Time{}
+			if p.Latest != nil {
+				latest, at = p.Latest.Name(), p.Latest.TakenAt
+			}
+			l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
+		}),
+	kindOf("run", "placement", 7, []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"},
+		call.RunSummaries, func(l *cli.List, r fleet.RunSummary) {
+			done, reason := fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Reason
+			if r.Problem != "" {
+				reason = r.Problem
+			}
+			l.Add(r.Name, r, r.Placement, r.State, r.Stage, done, r.Failed, r.Index, r.Holder, r.Created, reason)
+		}),
+	kindOf("cluster", "placement", 6, []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, ofPlacements(call.Placed),
+		func(l *cli.List, p placed[fleet.PlacedCluster]) {
+			l.Add(p.it.Name, p.it, p.placement, p.it.Index, p.it.Run, p.it.State, p.it.Since, p.it.Revision)
+		}),
+	kindOf("cluster", "run", 5, []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, call.clustersOfRun,
+		func(l *cli.List, c stages.ClusterOutline) {
+			l.Add(c.Name, c, c.Stage, c.Group, c.State, c.Phase, c.Since, c.Message)
+		}),
+	kindOf("approval", "placement", 5, approvalColumns, call.AllRequests, addRequest),
+	kindOf("approval", "run", 5, approvalColumns, call.Requests, addRequest),
+	kindOf("snapshot", "placement", 4, []string{"Name", "Placement", "Objects", "Taken", "Digest"}, ofPlacements(call.Snapshots),
+		func(l *cli.List, p placed[snapshot.Snapshot]) {
+			l.Add(p.it.Name(), p.it, p.placement, p.it.Objects, p.it.TakenAt, p.it.Digest)
+		}),
+	kindOf("cap", "", 4, []string{"Name", "Limit", "Held", "Runs"}, all(call.Caps),
+		func(l *cli.List, c stages.Cap) { l.Add(c.Name, c, c.Limit, c.Held(), len(c.Shares)) }),
+	kindOf("lease", "", 6, []string{"Run", "Placement", "State", "Engine", "Until", "Overdue", "Epoch", "Problem"}, all(call.Leases),
+		func(l *cli.List, one fleet.Lease) {
+			record := httpapi.LeaseRecord{Lease: one}
+			if one.Err != nil {
+				record.Problem = one.Err.Error()
+			}
+			l.Add(one.Run, record, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, record.Problem)
+		}),
 }
 
 func kindNames() (out []string) {
 	for _, k := range kinds {
 		out = append(out, k.name+"s")
 	}
-	return out
+	return slices.Compact(out)
 }
 
-// list reads what there is of a kind: with names these, of which one that is not there is an error.
-func (g *getter) list(ctx context.Context, name string, names []string) (*cli.List, error) {
-	i := slices.IndexFunc(kinds, func(k kind) bool { return name == k.name || name == k.name+"s" })
-	if i < 0 {
-		return nil, cli.Usagef("there is no kind %q: want %s", name, strings.Join(kindNames(), ", "))
-	}
-	k := kinds[i]
-	l := &cli.List{Kind: k.name, Columns: k.columns, Narrow: k.narrow}
-	if err := k.add(ctx, g, l); err != nil || len(names) == 0 {
-		return l, err
-	}
-	var missing []error
-	for _, name := range names {
-		if !slices.Contains(l.Names(), strings.TrimPrefix(name, k.name+"/")) {
-			missing = append(missing, fmt.Errorf("%s %s: %w", k.name, name, backend.ErrNotFound))
-		}
-	}
-	l.Keep(func(name string) bool { return slices.Contains(names, name) || slices.Contains(names, k.name+"/"+name) })
-	return l, errors.Join(missing...)
-}
+// getter is what is listed of a kind: all, or what belongs to a placement or a run.
+type getter struct{ placement, run string }
 
 func (g *getter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&g.placement, "placement", "", "only what belongs to this placement")
 	cmd.Flags().StringVar(&g.run, "run", "", "only the approvals, or the clusters, of this run")
 }
 
+// list reads what there is of a kind: with names these, of which one that is not there is an error.
+func (g *getter) list(ctx context.Context, c call, name string, names ...string) (*cli.List, error) {
+	flag, of := "placement", g.placement
+	if g.run != "" {
+		flag, of = "run", runName(g.run)
+	}
+	named := func(k kind) bool { return name == k.name || name == k.name+"s" }
+	i := slices.IndexFunc(kinds, func(k kind) bool { return named(k) && (of == "" || k.of == flag) })
+	switch {
+	case !slices.ContainsFunc(kinds, named):
+		return nil, cli.Usagef("there is no kind %q: want %s", name, strings.Join(kindNames(), ", "))
+	case g.placement != "" && g.run != "":
+		return nil, cli.Usagef("--placement and --run are both set: want one of them")
+	case i < 0:
+		return nil, cli.Usagef("--%s is set: %s are not listed by that", flag, strings.TrimSuffix(name, "s")+"s")
+	}
+	k := kinds[i]
+	l := &cli.List{Kind: k.name, Columns: k.columns, Narrow: k.narrow}
+	if err := k.add(ctx, c, of, l); err != nil || len(names) == 0 {
+		return l, err
+	}
+	var missing []error
+	for _, name := range l.Only(names...) {
+		missing = append(missing, fmt.Errorf("%s %s: %w", k.name, name, backend.ErrNotFound))
+	}
+	return l, errors.Join(missing...)
+}
+
 func newGet(o *options) *cobra.Command {
 	var g getter
 	var watch bool
-	cmd := verb(o, "get KIND [NAME...]", "List placements, runs, clusters, approvals, snapshots, caps or leases",
-		"slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch",
-		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			g.Target = t
-			get := func() (*cli.List, error) { return g.list(ctx, args[0], args[1:]) }
-			if watch && t.Live {
+	cmd := o.command(&verb{use: "get KIND [NAME...]", short: "List placements, runs, clusters, approvals, snapshots, caps or leases", reads: true,
+		example: "slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch", do: func(ctx context.Context, c call) error {
+			get := func() (*cli.List, error) { return g.list(ctx, c, c.args[0], c.args[1:]...) }
+			if watch && c.Live {
 				return o.Watch(ctx, get)
 			}
 			l, err := get()
@@ -94,10 +181,10 @@ func newGet(o *options) *cobra.Command {
 				err = o.Print(l)
 			}
 			if err == nil && watch {
-				err = nothingGoesOn(t)
+				err = nothingGoesOn(c)
 			}
 			return err
-		}))
+		}})
 	g.flags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show each row again as it changes")
 	return cmd
@@ -105,160 +192,31 @@ func newGet(o *options) *cobra.Command {
 
 // newLeases is get leases, in a word of its own.
 func newLeases(o *options) *cobra.Command {
-	return verb(o, "leases", "Show which engine drives which run", "", o.reading(func(ctx context.Context, t *target.Target, _ []string) error {
-		l, err := (&getter{Target: t}).list(ctx, "leases", nil)
+	return o.command(&verb{use: "leases", short: "Show which engine drives which run", reads: true, do: func(ctx context.Context, c call) error {
+		l, err := new(getter).list(ctx, c, "lease")
 		if err != nil {
 			return err
 		}
 		return o.Print(l)
-	}))
+	}})
 }
 
-func addPlacements(ctx context.Context, g *getter, l *cli.List) error {
-	all, err := g.Placements(ctx)
-	for _, p := range all {
-		latest, at := "", time.Time{}
-		if p.Latest != nil {
-			latest, at = p.Latest.Name(), p.Latest.TakenAt
-		}
-		l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
+func (c call) clustersOfRun(ctx context.Context, run string) ([]stages.ClusterOutline, error) {
+	s, err := c.Status(ctx, run)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return slices.Collect(stages.Clusters(s.Plan, &s.Run)), nil
 }
 
-func addRuns(ctx context.Context, g *getter, l *cli.List) error {
-	all, err := g.RunSummaries(ctx, g.placement)
-	for _, r := range all {
-		reason := r.Reason
-		if r.Problem != "" {
-			reason = r.Problem
-		}
-		l.Add(r.Name, r, r.Placement, r.State, r.Stage, fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Failed, r.Index, r.Holder, r.Created, reason)
+func addRequest(l *cli.List, r approval.Request) {
+	gate := fmt.Sprintf("%s stage %s, attempt %d", strings.ToLower(string(r.When)), r.Stage, r.Attempt)
+	if r.Group != "" {
+		gate = fmt.Sprintf("%s group %s of stage %s, attempt %d", strings.ToLower(string(r.When)), r.Group, r.Stage, r.Attempt)
 	}
-	return err
-}
-
-func addClusters(ctx context.Context, g *getter, l *cli.List) error {
-	if g.run != "" {
-		s, err := g.Status(ctx, runName(g.run))
-		if err == nil {
-			addClustersOfRun(&s, l)
-		}
-		return err
+	var missing []string
+	for _, q := range approval.Missing(r) {
+		missing = append(missing, strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)))
 	}
-	placements, err := g.placements(ctx)
-	for _, p := range placements {
-		placed, err := g.Placed(ctx, p)
-		if err != nil {
-			return err
-		}
-		for _, c := range placed {
-			l.Add(c.Name, c, p, c.Index, c.Run, c.State, c.Since, c.Revision)
-		}
-	}
-	return err
-}
-
-// placements returns the names of all placements, or the one that is set if it is among them.
-func (g *getter) placements(ctx context.Context) (names []string, err error) {
-	all, err := g.Placements(ctx)
-	for _, p := range all {
-		if g.placement == "" || g.placement == p.Name {
-			names = append(names, p.Name)
-		}
-	}
-	if err == nil && g.placement != "" && len(names) == 0 {
-		err = fmt.Errorf("placement %s: %w", g.placement, backend.ErrNotFound)
-	}
-	return names, err
-}
-
-// clusterOfRun is what a cluster has come to in a run.
-type clusterOfRun struct {
-	Name    string       `json:"name"`
-	Stage   string       `json:"stage"`
-	Group   string       `json:"group,omitempty"`
-	State   stages.State `json:"state"`
-	Phase   string       `json:"phase,omitempty"`
-	Since   time.Time    `json:"since,omitzero"`
-	Message string       `json:"message,omitempty"`
-}
-
-// phases are those of a cluster in flight, in words.
-var phases = map[stages.ClusterPhase]string{
-	stages.Applying: "Applying", stages.Settling: "Settling", stages.Soaking: "Soaking", stages.BackingOff: "BackingOff",
-}
-
-func addClustersOfRun(s *fleet.Status, l *cli.List) {
-	l.Columns, l.Narrow = []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, 5
-	reasons := map[int]string{}
-	for _, u := range s.Run.Unsuccessful {
-		for pos := u.First; pos <= u.Last; pos++ {
-			reasons[pos] = u.Reason
-		}
-	}
-	flying := map[int]stages.InFlight{}
-	for _, f := range s.Run.InFlight {
-		if f.Attempt != 0 {
-			flying[f.Pos] = f
-		}
-	}
-	for pos, state := range stages.States(s.Plan, &s.Run) {
-		stage, group := s.Plan.StageOf(pos)
-		c := clusterOfRun{Name: s.Plan.Clusters[pos].Name, Stage: s.Plan.Stages[stage].Name, Group: s.Plan.Stages[stage].Groups[group].Name, State: state, Message: reasons[pos]}
-		if f, is := flying[pos]; is {
-			c.Phase, c.Since, c.Message = phases[f.Phase], f.Started.Time(), f.Message
-		}
-		l.Add(c.Name, c, c.Stage, c.Group, c.State, c.Phase, c.Since, c.Message)
-	}
-}
-
-func addSnapshots(ctx context.Context, g *getter, l *cli.List) error {
-	placements, err := g.placements(ctx)
-	for _, p := range placements {
-		taken, err := g.Snapshots(ctx, p)
-		if err != nil {
-			return err
-		}
-		for _, s := range taken {
-			l.Add(s.Name(), s, s.Placement, s.Objects, s.TakenAt, s.Digest)
-		}
-	}
-	return err
-}
-
-func addApprovals(ctx context.Context, g *getter, l *cli.List) (err error) {
-	var open []approval.Request
-	if g.run != "" {
-		open, err = g.Requests(ctx, runName(g.run))
-	} else {
-		open, err = g.AllRequests(ctx, g.placement)
-	}
-	for _, r := range open {
-		l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name)
-	}
-	return err
-}
-
-func addCaps(ctx context.Context, g *getter, l *cli.List) error {
-	all, err := g.Caps(ctx)
-	for _, c := range all {
-		l.Add(c.Name, c, c.Limit, c.Held(), len(c.Shares))
-	}
-	return err
-}
-
-func addLeases(ctx context.Context, g *getter, l *cli.List) error {
-	all, err := g.Leases(ctx)
-	for _, one := range all {
-		if g.placement != "" && one.Placement != g.placement {
-			continue
-		}
-		problem := ""
-		if one.Err != nil {
-			problem = one.Err.Error()
-		}
-		l.Add(one.Run, httpapi.LeaseRecord{Lease: one, Problem: problem}, one.Placement, one.State, one.Holder, one.Until, one.Overdue, one.Epoch, problem)
-	}
-	return err
+	l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name, gate, strings.Join(missing, ", "), r.Placement, r.Plan)
 }

@@ -164,6 +164,10 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway explain web-1 member2", "cluster/member2", "web-1-staging")
 	w.shows(cli.ExitDone, "slipway history run/web-1", "member1")
 	w.shows(cli.ExitDone, "slipway forecast web-1", "staging")
+	w.shows(cli.ExitDone, "slipway timeline web-1", "staging", "member1", "prod")
+	w.shows(cli.ExitDone, "slipway timeline web-1 -o svg", "<svg", "staging")
+	w.shows(cli.ExitTimeout, "slipway get runs --watch --timeout 3s", "NAME", "web-1", "Running", "--timeout has passed")
+	w.shows(cli.ExitFailed, "slipway delete run web-1", "the run is Running: stop it first")
 
 	w.shows(cli.ExitFailed, "slipway approve web-1 --as ann", "slipway-cluster-viewer")
 	w.shows(cli.ExitDone, "create clusterrolebinding viewers --clusterrole=slipway-cluster-viewer --user=ann --user=eve")
@@ -203,4 +207,11 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway set cap all 3", "the caps of a hub")
 	w.shows(cli.ExitFailed, "slipway create run web-4 --placement none --strategy careful", "the hub refuses it", "none")
 	w.shows(cli.ExitFailed, "slipway get runs --context none", `context "none" does not exist`)
+
+	w.shows(cli.ExitFailed, "slipway delete placement web --orphan", "deletion policy in its spec")
+	w.shows(cli.ExitFailed, "slipway delete placement none", "none")
+	w.shows(cli.ExitFailed, "slipway delete placement web --as ann", "--clusterrole=slipway-cluster-editor")
+	w.shows(cli.ExitDone, "slipway delete placement web", "placement/web: an engine deletes it")
+	w.eventually("slipway get placements", "no placements")
+	w.shows(cli.ExitFailed, "get configmap web -n shop --kubeconfig "+w.path("members/member1.kubeconfig"), "not found")
 }

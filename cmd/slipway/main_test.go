@@ -210,6 +210,13 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"retry shop-2 --as ann --only some", "want failed or skipped"},
 		{"set cap all many", "want a number"},
 		{"set nonsense", `no "nonsense" to set`},
+		{"get placements --placement shop", "--placement is set: placements are not listed by that"},
+		{"get runs --run shop-1", "--run is set: runs are not listed by that"},
+		{"get snapshots --run shop-1", "--run is set: snapshots are not listed by that"},
+		{"get caps --placement shop", "--placement is set: caps are not listed by that"},
+		{"get lease --placement shop", "--placement is set: leases are not listed by that"},
+		{"get clusters --run shop-1 --placement shop", "--placement and --run are both set"},
+		{"describe cap all --run shop-1", "--run is set: caps are not listed by that"},
 		{"preview shop", "--strategy is not set"},
 		{"create run shop-3", "--placement is not set"},
 		{"create run shop-3 --placement shop --as ann", "--strategy is not set"},
@@ -256,10 +263,40 @@ func TestARunIsStoppedAndStartedAgain(t *testing.T) {
 	v.shows(cli.ExitDone, "skip shop-2 --as ann --what cluster/eu-3", "skip is recorded")
 	v.shows(cli.ExitDone, "abort shop-2 --as ann", "abort is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.until(ctx, e, stages.Aborted) })
-	v.shows(cli.ExitDone, "delete run shop-2", "run/shop-2: deleted")
+	v.shows(cli.ExitDone, "delete run run/shop-2", "run/shop-2: deleted")
 	if out := v.shows(cli.ExitDone, "get runs -o name"); out != "run/shop-1\n" {
 		t.Errorf("runs: %q", out)
 	}
+}
+
+func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitFailed, "delete run shop-2", "run shop-2", "the run is Running: stop or abort it first")
+	v.shows(cli.ExitDone, "get runs", "shop-2")
+	v.shows(cli.ExitDone, "delete run shop-2 --force", "run/shop-2: deleted")
+	v.shows(cli.ExitFailed, "delete run shop-2 --force", "does not exist")
+	v.shows(cli.ExitDone, "get clusters", "eu-1") // what it brought stays
+	if got := v.key("eu-1"); got != "v2" {
+		t.Errorf("eu-1 has %s, want v2", got)
+	}
+}
+
+func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitFailed, "delete placement other", "placement other")
+	v.shows(cli.ExitDone, "delete placement placement/shop", "placement/shop: an engine deletes it")
+	v.engine(func(ctx context.Context, e *fleet.Engine) {
+		for d := (fleet.Deletion{}); d.Ended.IsZero(); time.Sleep(time.Millisecond) {
+			var err error
+			d, err = e.Deletion(ctx, "shop")
+			v.must(err)
+		}
+	})
+	v.shows(cli.ExitDone, "get placements", "no placements")
+	if _, err := v.members.Cluster("eu-1").Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"}); err == nil {
+		t.Error("eu-1 has what the placement brought")
+	}
+	v.shows(cli.ExitDone, "delete deletion shop", "deletion/shop: deleted")
 }
 
 // until waits for shop-2 to come to a state.
@@ -387,7 +424,7 @@ func TestTheHelpHasTheVerbsInGroups(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "--help", "\nRollouts:\n", "\nApprovals:\n", "\nWithout an engine:\n")
 	v.shows(cli.ExitDone, "skip --help", "Examples:\n  slipway skip web-v2 --what cluster/eu-1\n")
-	v.shows(cli.ExitUsage, "wait", "accepts 1 arg(s), received 0: want slipway wait RUN")
+	v.shows(cli.ExitUsage, "wait", "wrong number of arguments, 0: want slipway wait RUN")
 }
 
 // With -o name what is asked of an object, and what is found out about it, is its name, for another command.

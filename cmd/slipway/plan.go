@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -28,15 +27,7 @@ type specOptions struct {
 func (s *specOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON; on a hub also the name of a strategy that is there")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
-	s.indexFlag(cmd, "index of the snapshot; without it what the source holds now")
-}
-
-func (s *specOptions) indexFlag(cmd *cobra.Command, usage string) {
-	cmd.Flags().IntVar(&s.index, "index", -1, usage)
-}
-
-func (s *specOptions) clustersFlag(cmd *cobra.Command) {
-	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
+	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; without it what the source holds now")
 }
 
 // at is the index of the snapshot, nil where none is named.
@@ -48,12 +39,12 @@ func (s *specOptions) at() *int {
 }
 
 // spec is what a run of a placement is asked for by.
-func (s *specOptions) spec(t *target.Target, name string) (fleet.RunSpec, error) {
+func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 	spec := fleet.RunSpec{Placement: name, Index: s.at()}
 	if s.strategy == "" {
 		return spec, cli.Usagef("--strategy is not set: it names the file of the strategy")
 	}
-	if _, err := os.Stat(s.strategy); err != nil && t.Hub {
+	if _, err := os.Stat(s.strategy); err != nil && c.Hub {
 		spec.Strategy.Name = s.strategy
 		return spec, nil
 	}
@@ -74,14 +65,14 @@ func readFile(path string, into any) error {
 
 func newPreview(o *options) *cobra.Command {
 	var s specOptions
-	cmd := verb(o, "preview PLACEMENT --strategy FILE", "Show the plan that a run would have; nothing is written", "slipway preview web --strategy strategy.yaml",
-		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			spec, err := s.spec(t, args[0])
+	cmd := o.command(&verb{use: "preview PLACEMENT --strategy FILE", short: "Show the plan that a run would have; nothing is written", reads: true,
+		example: "slipway preview web --strategy strategy.yaml", do: func(ctx context.Context, c call) error {
+			spec, err := s.spec(c, c.args[0])
 			if err != nil {
 				return err
 			}
-			return o.printPlan(t.Preview(ctx, spec))
-		}))
+			return o.printPlan(c.Preview(ctx, spec))
+		}})
 	s.flags(cmd)
 	return cmd
 }
@@ -95,29 +86,25 @@ func (o *options) printPlan(p *stages.Plan, err error) error {
 		o.Warn("%s", w)
 	}
 	l := cli.Planned(p)
-	if o.IsValue() {
-		return o.PrintValue(map[string]any{"plan": p, "clusters": l.Values()})
-	}
+	l.Value = map[string]any{"plan": p, "clusters": l.Values()}
 	return o.Print(l)
 }
 
 func newPreviewSelection(o *options) *cobra.Command {
 	var file string
-	cmd := verb(o, "preview-selection PLACEMENT", "Show which clusters a placement picks, or would with another policy; nothing is written",
-		"slipway preview-selection web --policy policy.yaml",
-		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
+	cmd := o.command(&verb{use: "preview-selection PLACEMENT", short: "Show which clusters a placement picks, or would with another policy; nothing is written", reads: true,
+		example: "slipway preview-selection web --policy policy.yaml", do: func(ctx context.Context, c call) error {
 			var policy *placement.Policy
 			if file != "" {
-				policy = &placement.Policy{}
-				if err := readFile(file, policy); err != nil {
+				if err := readFile(file, &policy); err != nil {
 					return err
 				}
 			}
-			r, err := t.PreviewSelection(ctx, args[0], policy)
+			r, err := c.PreviewSelection(ctx, c.args[0], policy)
 			if err != nil {
 				return err
 			}
-			l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Picked", "Reason"}, Narrow: 3}
+			l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Picked", "Reason"}}
 			for _, c := range r.Evaluations {
 				l.Add(c.Cluster, c, c.Picked, c.Reason)
 			}
@@ -125,45 +112,44 @@ func newPreviewSelection(o *options) *cobra.Command {
 				o.Warn("%s", r.Shortfall)
 			}
 			return o.Print(l)
-		}))
+		}})
 	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON")
 	return cmd
 }
 
 func newDiff(o *options) *cobra.Command {
 	var s specOptions
-	cmd := verb(o, "diff PLACEMENT --strategy FILE", "Show what a run would change on the clusters; nothing is written", "slipway diff web --strategy strategy.yaml --cluster eu-1",
-		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			spec, err := s.spec(t, args[0])
+	cmd := o.command(&verb{use: "diff PLACEMENT --strategy FILE", short: "Show what a run would change on the clusters; nothing is written", reads: true,
+		example: "slipway diff web --strategy strategy.yaml --cluster eu-1", do: func(ctx context.Context, c call) error {
+			spec, err := s.spec(c, c.args[0])
 			if err != nil {
 				return err
 			}
-			return printDifferences(o, t.Diff(ctx, spec, s.clusters...), func(d *fleet.ClusterDiff) *fleet.ClusterDrift { return &d.ClusterDrift })
-		}))
+			return printDifferences(o, c.Diff(ctx, spec, s.clusters...), func(d *fleet.ClusterDiff) *fleet.ClusterDrift { return &d.ClusterDrift })
+		}})
 	s.flags(cmd)
-	s.clustersFlag(cmd)
+	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
 	return cmd
 }
 
 // newDrift compares what a placement has brought to clusters, or two files.
 func newDrift(o *options) *cobra.Command {
 	var s specOptions
-	cmd := verb(o, "drift PLACEMENT | --hub FILE --member FILE", "Show how the clusters, or a file, differ from what they should have; nothing is written",
-		"slipway drift web\nslipway drift --hub hub.yaml --member member.yaml",
-		o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-			found := t.Drift(ctx, args[0], fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
+	cmd := o.command(&verb{use: "drift PLACEMENT | --hub FILE --member FILE", short: "Show how the clusters, or a file, differ from what they should have; nothing is written", reads: true,
+		example: "slipway drift web\nslipway drift --hub hub.yaml --member member.yaml", do: func(ctx context.Context, c call) error {
+			found := c.Drift(ctx, c.args[0], fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
 			return printDifferences(o, found, func(d *fleet.ClusterDrift) *fleet.ClusterDrift { return d })
-		}))
+		}})
 	drift.AddFiles(cmd, &o.Options)
-	s.clustersFlag(cmd)
-	s.indexFlag(cmd, "compare with this snapshot instead of what each cluster was brought to")
+	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
+	cmd.Flags().IntVar(&s.index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")
 	return cmd
 }
 
 // printDifferences shows the differences of clusters, a row for each object, and with -o json, yaml and name each cluster
 // once. The error is cli.ErrDiffers where there are some, and names the clusters that could not be compared.
 func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) *fleet.ClusterDrift) error {
-	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}, Narrow: 4}
+	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}}
 	differ, unread := false, []string(nil)
 	for value, err := range found {
 		if err != nil {

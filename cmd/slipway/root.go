@@ -3,8 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
@@ -36,11 +40,9 @@ func commandName(path string) string {
 	return "slipway"
 }
 
-// connector completes the configuration of an engine by how clusters are reached, and the source of snapshots.
-type connector func(*fleet.Config) error
-
-// newRoot returns the command. A nil connect is by the kubeconfig that the flags name.
-func newRoot(streams genericiooptions.IOStreams, connect connector, name string) *cobra.Command {
+// newRoot returns the command. Clusters, and the source of snapshots, are reached as connect says; nil is by the kubeconfig
+// that the flags name.
+func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) error, name string) *cobra.Command {
 	o := &options{Options: cli.Options{IOStreams: streams, Name: name}}
 	o.target = target.Options{Options: &o.Options, Connect: connect}
 	root := &cobra.Command{
@@ -82,61 +84,114 @@ func newRoot(streams genericiooptions.IOStreams, connect connector, name string)
 	return root
 }
 
-// action is what a verb does with a target.
-type action func(ctx context.Context, t *target.Target, args []string) error
-
-// reading returns what cobra runs for a verb that only reads.
-func (o *options) reading(do action) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, true) }
+// verb describes a command that works on a target.
+type verb struct {
+	// use is the name and the arguments, which are the words up to the first flag: RUN has to be given, [RUN] may be, and
+	// NAME... is any number of names. They are completed by what they are.
+	use, short, example string
+	// reads reports whether it only reads; a store is opened so.
+	reads bool
+	// formats are those of -o, and nil those of lists.
+	formats []string
+	do      func(ctx context.Context, c call) error
 }
 
-// writing is reading for a verb that asks for something.
-func (o *options) writing(do action) func(*cobra.Command, []string) error {
-	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, false) }
+// call is a verb that is carried out on a target.
+type call struct {
+	*target.Target
+	args []string
 }
 
-// reach opens the target and calls do with it, for as long as --timeout allows.
-func (o *options) reach(cmd *cobra.Command, args []string, do action, readOnly bool) (err error) {
-	if err := o.CheckOutput(); err != nil {
-		return err
-	}
-	ctx := cmd.Context()
-	if o.Timeout < 0 {
-		return cli.Usagef("--timeout %s: want a time that is not negative", o.Timeout)
-	}
-	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, cli.ErrTimeout)
-		defer cancel()
-	}
-	defer func() {
-		switch {
-		case err == nil || ctx.Err() == nil:
-		case errors.Is(context.Cause(ctx), cli.ErrTimeout):
-			err = cli.ErrTimeout
-		default: // interrupted, whatever could not be done because of that
-			err = context.Canceled
+// run is the name of the run that the first argument is, given as NAME or run/NAME.
+func (c call) run() string { return runName(c.args[0]) }
+
+// command returns the command of a verb, which its flags may change until it runs.
+func (o *options) command(v *verb) *cobra.Command {
+	name, rest, _ := strings.Cut(v.use, " ")
+	words := strings.Fields(strings.TrimSuffix(rest[:strings.IndexAny(rest+"-", "-|")], "["))
+	least, most := 0, len(words)
+	for _, word := range words {
+		if !strings.HasPrefix(word, "[") {
+			least++
 		}
-	}()
-	t, err := o.target.Open(ctx, readOnly)
+		if strings.Contains(word, "...") {
+			most = math.MaxInt
+		}
+	}
+	cmd := &cobra.Command{Use: v.use, Short: v.short}
+	if v.example != "" {
+		cmd.Example = "  " + strings.ReplaceAll(v.example, "\n", "\n  ")
+	}
+	cmd.Args = cli.Arguments(func(_ *cobra.Command, args []string) error {
+		if len(args) < least || len(args) > most {
+			return fmt.Errorf("wrong number of arguments, %d", len(args))
+		}
+		return nil
+	})
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o.Formats = v.formats
+		return o.target.Do(cmd.Context(), v.reads, func(ctx context.Context, t *target.Target) error {
+			return v.do(ctx, call{t, args})
+		})
+	}
+	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {
+		if len(args) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		argument := strings.Trim(words[min(len(args), len(words)-1)], "[.]")
+		return o.complete(cmd.Context(), name, argument, args, word), cobra.ShellCompDirectiveNoFileComp
+	}
+	return cmd
+}
+
+// completing is how long a completion may take: the shell waits for it.
+const completing = 2 * time.Second
+
+// complete returns what an argument may be that begins with a word; where the target cannot be reached there is nothing.
+func (o *options) complete(ctx context.Context, verb, argument string, args []string, word string) (names []string) {
+	if argument == "KIND" {
+		return kindNames()
+	}
+	var g getter
+	kind := strings.ToLower(argument)
+	switch argument {
+	case "REQUEST":
+		kind, g.run = "approval", args[0]
+	case "CLUSTER":
+		g.run = args[0]
+	case "NAME":
+		if kind = verb; len(args) > 0 {
+			kind = args[0]
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, completing)
+	defer cancel()
+	t, err := o.target.Open(ctx, true)
+	if err != nil {
+		return nil
+	}
+	defer func() { _ = t.Close() }()
+	if l, err := g.list(ctx, call{Target: t}, kind); err == nil {
+		names = l.Names()
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, word) })
+}
+
+// recorded reports what was asked for of an object, unless that has failed, and where no engine runs that it is carried
+// out later.
+func (o *options) recorded(c call, err error, object, format string, args ...any) error {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, t.Close()) }()
-	return do(ctx, t, args)
-}
-
-// recorded reports what was asked for of an object, and where no engine runs that it is carried out later.
-func (o *options) recorded(t *target.Target, object, format string, args ...any) error {
-	if !t.Live {
+	if !c.Live {
 		format += ", for the engine that runs on this store next"
 	}
 	return o.Recorded(object, format, args...)
 }
 
 // nothingGoesOn is the error of a verb that waits on a file that no program holds.
-func nothingGoesOn(t *target.Target) error {
-	if t.Live {
+func nothingGoesOn(c call) error {
+	if c.Live {
 		return nil
 	}
 	return errors.New("nothing goes on here: no program holds the file of the store; slipway serve runs an engine on it")

@@ -1,17 +1,21 @@
 package main
 
 import (
-	"cmp"
+	"bufio"
 	"context"
-	"runtime/debug"
+	"errors"
+	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -20,20 +24,19 @@ import (
 func newCreate(o *options) *cobra.Command {
 	var s specOptions
 	var placed, title string
-	run := verb(o, "run NAME --placement PLACEMENT --strategy FILE", "Plan a run and record it; the engine that runs on the store starts it",
-		"slipway create run web-v2 --placement web --strategy strategy.yaml",
-		o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+	run := o.command(&verb{use: "run NAME --placement PLACEMENT --strategy FILE", short: "Plan a run and record it; the engine that runs on the store starts it",
+		example: "slipway create run web-v2 --placement web --strategy strategy.yaml", do: func(ctx context.Context, c call) error {
 			if placed == "" {
 				return cli.Usagef("--placement is not set: it names the placement that is rolled out")
 			}
-			spec, err := s.spec(t, placed)
+			spec, err := s.spec(c, placed)
 			if err != nil {
 				return err
 			}
-			spec.Name, spec.Title = runName(args[0]), title
-			status, err := t.CreateRun(ctx, spec)
-			return o.created(t, status, err)
-		}))
+			spec.Name, spec.Title = c.run(), title
+			status, err := c.CreateRun(ctx, spec)
+			return o.created(c, status, err)
+		}})
 	run.ValidArgsFunction = cobra.NoFileCompletions // it is a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
@@ -43,31 +46,27 @@ func newCreate(o *options) *cobra.Command {
 
 func newCatchUp(o *options) *cobra.Command {
 	var name string
-	cmd := verb(o, "catch-up RUN --name NAME", "Create a run for the clusters that failed, were skipped or joined since",
-		"slipway catch-up web-v2 --name web-v2-rest",
-		o.writing(func(ctx context.Context, t *target.Target, args []string) error {
+	cmd := o.command(&verb{use: "catch-up RUN --name NAME", short: "Create a run for the clusters that failed, were skipped or joined since",
+		example: "slipway catch-up web-v2 --name web-v2-rest", do: func(ctx context.Context, c call) error {
 			if name == "" {
 				return cli.Usagef("--name is not set: it names the run that catches up")
 			}
-			status, err := t.CatchUp(ctx, runName(args[0]), name)
-			return o.created(t, status, err)
-		}))
+			status, err := c.CatchUp(ctx, c.run(), name)
+			return o.created(c, status, err)
+		}})
 	cmd.Flags().StringVar(&name, "name", "", "name of the run that catches up")
 	return cmd
 }
 
 // created reports which run there is now if there is one, and on the other stream what its plan warns of.
-func (o *options) created(t *target.Target, s fleet.Status, err error) error {
-	if err != nil {
-		return err
-	}
-	if s.Plan == nil { // the hub makes it
-		return o.Recorded("run/"+s.Run.Name, "created")
+func (o *options) created(c call, s fleet.Status, err error) error {
+	if err != nil || s.Plan == nil { // a hub makes the plan itself
+		return o.recorded(c, err, "run/"+s.Run.Name, "created")
 	}
 	for _, w := range s.Plan.Warnings {
 		o.Warn("%s", w)
 	}
-	return o.recorded(t, "run/"+s.Run.Name, "created, stages %d, clusters %d", len(s.Plan.Stages), s.Plan.Len())
+	return o.recorded(c, nil, "run/"+s.Run.Name, "created, stages %d, clusters %d", len(s.Plan.Stages), s.Plan.Len())
 }
 
 // runVerbs are the verbs that pass a command to a run. Where one has a flag, read completes the command by its value,
@@ -75,7 +74,7 @@ func (o *options) created(t *target.Target, s fleet.Status, err error) error {
 var runVerbs = []struct {
 	verb                        stages.Verb
 	short, example, flag, usage string
-	read                        func(value string, c *stages.Command) (known bool)
+	read                        func(value string, to *stages.Command) (known bool)
 }{
 	{verb: stages.Start, short: "Start a run, resume one that is stopped, or start a failed one again"},
 	{verb: stages.Stop, short: "Stop a run, so that it can be resumed", example: `slipway stop web-v2 --message "errors on eu-1"`},
@@ -83,19 +82,19 @@ var runVerbs = []struct {
 	{
 		verb: stages.Skip, short: "Skip a cluster, a group, a stage or the wait after a stage", example: "slipway skip web-v2 --what cluster/eu-1",
 		flag: "what", usage: "cluster/NAME, group/NAME, stage/NAME or wait/STAGE",
-		read: func(value string, c *stages.Command) bool {
+		read: func(value string, to *stages.Command) bool {
 			scope, name, _ := strings.Cut(value, "/")
-			c.Name, c.Scope = name, map[string]stages.SkipScope{
+			to.Name, to.Scope = name, map[string]stages.SkipScope{
 				"cluster": stages.SkipCluster, "group": stages.SkipGroup, "stage": stages.SkipStage, "wait": stages.SkipAfterWait,
 			}[scope]
-			return c.Scope != "" && name != ""
+			return to.Scope != "" && name != ""
 		},
 	},
 	{
 		verb: stages.Retry, short: "Try again what failed or was skipped in the current stage", example: "slipway retry web-v2 --only failed",
 		flag: "only", usage: "failed or skipped; both where it is not set",
-		read: func(value string, c *stages.Command) (known bool) {
-			c.Only, known = map[string]stages.Only{"": "", "failed": stages.OnlyFailed, "skipped": stages.OnlySkipped}[value]
+		read: func(value string, to *stages.Command) (known bool) {
+			to.Only, known = map[string]stages.Only{"": "", "failed": stages.OnlyFailed, "skipped": stages.OnlySkipped}[value]
 			return known
 		},
 	},
@@ -105,17 +104,14 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 	for _, v := range runVerbs {
 		var message, value string
 		name := strings.ToLower(string(v.verb))
-		cmd := verb(o, name+" RUN", v.short, v.example, o.writing(func(ctx context.Context, t *target.Target, args []string) error {
-			c := stages.Command{Verb: v.verb, Message: message, At: time.Now()}
-			if v.read != nil && !v.read(value, &c) {
+		cmd := o.command(&verb{use: name + " RUN", short: v.short, example: v.example, do: func(ctx context.Context, c call) error {
+			command := stages.Command{Verb: v.verb, Message: message, At: time.Now()}
+			if v.read != nil && !v.read(value, &command) {
 				return cli.Usagef("--%s %q: want %s", v.flag, value, v.usage)
 			}
-			run := runName(args[0])
-			if err := t.Command(ctx, run, c); err != nil {
-				return err
-			}
-			return o.recorded(t, "run/"+run, "%s is recorded", name)
-		}))
+			run := c.run()
+			return o.recorded(c, c.Command(ctx, run, command), "run/"+run, "%s is recorded", name)
+		}})
 		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
 		if v.flag != "" {
 			cmd.Flags().StringVar(&value, v.flag, "", v.usage)
@@ -126,68 +122,116 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 }
 
 func newRollback(o *options) *cobra.Command {
-	var preview bool
 	var opts fleet.RollbackOptions
-	cmd := verb(o, "rollback RUN", "Roll back what a run brought to the clusters",
-		"slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"", nil)
-	do := func(ctx context.Context, t *target.Target, args []string) error {
-		run := runName(args[0])
-		if preview {
-			return o.printPlan(t.PreviewRollback(ctx, run))
-		}
-		name, err := t.Rollback(ctx, run, opts)
-		if err != nil {
-			return err
-		}
-		return o.recorded(t, "run/"+name, "it rolls back %s", run)
+	v := &verb{
+		use: "rollback RUN", short: "Roll back what a run brought to the clusters",
+		example: "slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"",
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, preview) }
-	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
+	v.do = func(ctx context.Context, c call) error {
+		run := c.run()
+		if v.reads {
+			return o.printPlan(c.PreviewRollback(ctx, run))
+		}
+		name, err := c.Rollback(ctx, run, opts)
+		return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
+	}
+	cmd := o.command(v)
+	cmd.Flags().BoolVar(&v.reads, "preview", false, "show the plan of the rollback; nothing is written")
 	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the run that rolls back")
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded")
 	return cmd
 }
 
+// newDecision answers an open request.
+func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Command {
+	var comment string
+	var yes bool
+	cmd := o.command(&verb{use: use + " RUN [REQUEST]", short: strings.ToUpper(use[:1]) + use[1:] + " an open request of a run, which is shown first",
+		example: "slipway " + use + " web-v2 --comment \"see the dashboard\"", do: func(ctx context.Context, c call) error {
+			r, err := openRequest(ctx, c, c.args[0], c.args[1:]...)
+			if err != nil {
+				return err
+			}
+			shown := *o
+			shown.Out, shown.Output = o.ErrOut, cli.Table
+			if err := shown.showRequest(ctx, c, r); err != nil {
+				return err
+			}
+			if err := o.confirm(use, yes); err != nil {
+				return err
+			}
+			err = c.Decide(ctx, r.Run, fleet.Answer{Request: r.Name, Verdict: verdict, Comment: comment, Binding: r.Binding})
+			by := ""
+			if o.As != "" {
+				by = " by " + o.As
+			}
+			return o.recorded(c, err, "approval/"+r.Name, "%s%s is recorded", use, by)
+		}})
+	cmd.Flags().StringVar(&comment, "comment", "", "comment, which is recorded")
+	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, on a terminal, whether what is shown is meant")
+	return cmd
+}
+
+// openRequest returns the request that is named, or the one that is open.
+func openRequest(ctx context.Context, c call, run string, named ...string) (r approval.Request, err error) {
+	g := getter{run: run}
+	l, err := g.list(ctx, c, "approval", named...)
+	switch {
+	case err != nil:
+		return r, err
+	case l.Len() == 0:
+		return r, fmt.Errorf("run %s has no open request: %w", runName(run), backend.ErrNotFound)
+	case l.Len() > 1:
+		return r, cli.Usagef("run %s has several open requests: name one of %s", runName(run), strings.Join(l.Names(), ", "))
+	}
+	return l.Values()[0].(approval.Request), nil
+}
+
+// confirm asks on a terminal whether what was shown is meant.
+func (o *options) confirm(use string, yes bool) error {
+	if f, is := o.In.(*os.File); yes || !is || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	fmt.Fprintf(o.ErrOut, "%s? [y/N] ", use)
+	in := bufio.NewScanner(o.In)
+	in.Scan() // what cannot be read is no answer
+	if answer := strings.ToLower(strings.TrimSpace(in.Text())); answer != "y" && answer != "yes" {
+		return errors.New("nothing is recorded: the answer was not y")
+	}
+	return nil
+}
+
 func newSet(o *options) *cobra.Command {
-	return cli.Group("set", "Set how many clusters may be in flight together",
-		verb(o, "cap NAME LIMIT", "Declare a cap, or change its limit; 0 lets nothing more start", "slipway set cap production 10",
-			o.writing(func(ctx context.Context, t *target.Target, args []string) error {
-				limit, err := strconv.Atoi(args[1])
-				if err != nil {
-					return cli.Usagef("LIMIT %q: want a number of clusters", args[1])
-				}
-				if err := t.SetCap(ctx, args[0], limit); err != nil {
-					return err
-				}
-				return o.Recorded("cap/"+args[0], "at most %d clusters in flight", limit)
-			})))
+	return cli.Group("set", "Set how many clusters may be in flight together", o.command(&verb{
+		use: "cap NAME LIMIT", short: "Declare a cap, or change its limit; 0 lets nothing more start",
+		example: "slipway set cap production 10", do: func(ctx context.Context, c call) error {
+			limit, err := strconv.Atoi(c.args[1])
+			if err != nil {
+				return cli.Usagef("LIMIT %q: want a number of clusters", c.args[1])
+			}
+			return o.recorded(c, c.SetCap(ctx, c.args[0], limit), "cap/"+c.args[0], "at most %d clusters in flight", limit)
+		}}))
 }
 
 func newDelete(o *options) *cobra.Command {
-	kind := func(kind, short string, do func(*target.Target, context.Context, string) error) *cobra.Command {
-		return verb(o, kind+" NAME", short, "", o.writing(func(ctx context.Context, t *target.Target, args []string) error {
-			name := strings.TrimPrefix(args[0], kind+"/")
-			if err := do(t, ctx, name); err != nil {
+	var placed fleet.DeleteOptions
+	var ofRun fleet.DeleteRunOptions
+	kind := func(kind, short, done string, do func(c call, ctx context.Context, name string) error) *cobra.Command {
+		return o.command(&verb{use: kind + " NAME", short: short, do: func(ctx context.Context, c call) error {
+			name := strings.TrimPrefix(c.args[0], kind+"/")
+			if err := do(c, ctx, name); err != nil {
 				return err
 			}
-			return o.Recorded(kind+"/"+name, "deleted")
-		}))
+			return o.Recorded(kind+"/"+name, "%s", done)
+		}})
 	}
-	return cli.Group("delete", "Delete a cap, a run that has ended, or the record of a deletion",
-		kind("cap", "Delete a cap that no run holds or waits for", (*target.Target).DeleteCap),
-		kind("run", "Delete a run that has ended, with its events", (*target.Target).DeleteRun),
-		kind("deletion", "Forget how the deletion of a placement ended", (*target.Target).ForgetDeletion))
-}
-
-// release is the version that a release is built with.
-var release string
-
-func newVersion(o *options) *cobra.Command {
-	return verb(o, "version", "Show which version this is, and of which Go", "", func(*cobra.Command, []string) error {
-		version, golang := "(devel)", ""
-		if info, known := debug.ReadBuildInfo(); known {
-			version, golang = cmp.Or(info.Main.Version, version), info.GoVersion
-		}
-		return o.Said("slipway %s %s", cmp.Or(release, version), golang)
-	})
+	placement := kind("placement", "Delete a placement, and what it brought to clusters", "an engine deletes it",
+		func(c call, ctx context.Context, name string) error { return c.DeletePlacement(ctx, name, placed) })
+	placement.Flags().BoolVar(&placed.Orphan, "orphan", false, "leave what was placed on the clusters")
+	run := kind("run", "Delete a run with its events", "deleted",
+		func(c call, ctx context.Context, name string) error { return c.DeleteRun(ctx, name, ofRun) })
+	run.Flags().BoolVar(&ofRun.Force, "force", false, "delete a run that goes on, too: what is in flight is left as it is")
+	return cli.Group("delete", "Delete a placement, a run, a cap, or the record of a deletion", placement, run,
+		kind("cap", "Delete a cap that no run holds or waits for", "deleted", call.DeleteCap),
+		kind("deletion", "Forget how the deletion of a placement ended", "deleted", call.ForgetDeletion))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
@@ -17,62 +18,74 @@ import (
 
 // newServe runs an engine on a file, and answers for it.
 func newServe(o *options) *cobra.Command {
-	var listen string
-	cmd := verb(o, "serve --store FILE", "Run an engine on the file of a store, and answer other commands for it until it is interrupted",
-		"slipway serve --store state.db --clusters fleet.kubeconfig --source hub", func(cmd *cobra.Command, _ []string) (err error) {
-			if o.target.Store == "" {
-				return cli.Usagef("--store is not set: it names the file of the store, which is made if it is not there")
-			}
-			serve := httpapi.ServeOptions{Store: o.target.Store}
-			if err := o.listener(listen, &serve); err != nil {
-				return err
-			}
-			store, err := bolt.Open(o.target.Store, bolt.Options{})
-			if err != nil {
-				return err
-			}
-			defer func() { err = errors.Join(err, store.Close()) }()
-			e, err := o.target.Engine(store)
-			if err != nil {
-				return err
-			}
-			serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", o.target.Store, address) }
-			both, ctx := errgroup.WithContext(cmd.Context())
-			both.Go(func() error { return e.Run(ctx) })
-			both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
-			if err := both.Wait(); !errors.Is(err, context.Canceled) {
-				return err
-			}
-			return nil // it was interrupted
-		})
+	var listen, cert, key string
+	cmd := &cobra.Command{
+		Use: "serve --store FILE", Short: "Run an engine on the file of a store, and answer other commands for it until it is interrupted",
+		Example: "  slipway serve --store state.db --clusters fleet.kubeconfig --source hub", Args: cli.Arguments(cobra.NoArgs),
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if o.target.Store == "" {
+			return cli.Usagef("--store is not set: it names the file of the store, which is made if it is not there")
+		}
+		serve := httpapi.ServeOptions{Store: o.target.Store}
+		switch {
+		case listen != "unix":
+			err = o.listen(&serve, listen, cert, key)
+		case o.target.TokenFile != "" || cert != "" || key != "":
+			err = cli.Usagef("--token-file, --tls-cert and --tls-key go with --listen ADDRESS: on the socket only the owner of the file can connect")
+		}
+		if err != nil {
+			return err
+		}
+		store, err := bolt.Open(o.target.Store, bolt.Options{})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, store.Close()) }()
+		e, err := o.target.Engine(store)
+		if err != nil {
+			return err
+		}
+		serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", o.target.Store, address) }
+		both, ctx := errgroup.WithContext(cmd.Context())
+		both.Go(func() error { return e.Run(ctx) })
+		both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
+		if err := both.Wait(); !errors.Is(err, context.Canceled) {
+			return err
+		}
+		return nil // it was interrupted
+	}
 	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, or an ADDRESS as in localhost:8080, which needs --token-file")
+	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate, with those that it is signed by, that --listen ADDRESS is served with")
+	cmd.Flags().StringVar(&key, "tls-key", "", "file of the key of --tls-cert")
 	return cmd
 }
 
-// listener completes where is served.
-func (o *options) listener(listen string, serve *httpapi.ServeOptions) error {
-	if listen == "unix" {
-		if o.target.TokenFile != "" {
-			return cli.Usagef("--token-file goes with --listen ADDRESS: on the socket only the owner of the file can connect")
-		}
-		return nil
-	}
+// listen completes what serves an address: the identities are those of the token file.
+func (o *options) listen(serve *httpapi.ServeOptions, address, cert, key string) error {
 	if o.target.TokenFile == "" {
-		return cli.Usagef(`--listen %s: --token-file is not set: it names a file of lines token,user,uid,"group,group"`, listen)
+		return cli.Usagef(`--listen %s: --token-file is not set: it names a file of lines token,user,uid,"group,group"`, address)
 	}
 	f, err := os.Open(o.target.TokenFile)
-	if err != nil {
-		return fmt.Errorf("--token-file: %w", err)
+	if err == nil {
+		defer f.Close()
+		serve.Authenticate, err = httpapi.Tokens(f)
 	}
-	defer f.Close()
-	if serve.Authenticate, err = httpapi.Tokens(f); err != nil {
+	if err != nil {
 		return fmt.Errorf("--token-file %s: %w", o.target.TokenFile, err)
 	}
-	if serve.Listener, err = net.Listen("tcp", listen); err != nil {
-		return fmt.Errorf("--listen %s: %w", listen, err)
+	if cert != "" || key != "" {
+		pair, err := tls.LoadX509KeyPair(cert, key)
+		if err != nil {
+			return fmt.Errorf("--tls-cert and --tls-key: %w", err)
+		}
+		serve.TLS = &tls.Config{Certificates: []tls.Certificate{pair}}
 	}
-	if at, is := serve.Listener.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() {
-		o.Warn("tokens are sent in clear to %s: put a proxy with TLS in front of it", at)
+	if serve.Listener, err = net.Listen("tcp", address); err != nil {
+		return fmt.Errorf("--listen %s: %w", address, err)
+	}
+	if at, is := serve.Listener.Addr().(*net.TCPAddr); is && !at.IP.IsLoopback() && serve.TLS == nil {
+		o.Warn("tokens are sent in clear to %s: set --tls-cert and --tls-key, or put a proxy with TLS in front of it", at)
 	}
 	return nil
 }

@@ -2,42 +2,27 @@ package main
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
-// picture is how a run is drawn over time.
-type picture struct {
-	format string // text or svg
-	width  int
-	timeline.Options
-}
-
-func (p *picture) isDrawn() bool { return p.format == "text" || p.format == "svg" }
+// drawn are the formats of pictures. The picture of a verb that has no table is a text where -o is not set.
+var drawn = []string{"text", "svg"}
 
 // newTimeline draws a run.
 func newTimeline(o *options) *cobra.Command {
-	var p picture
-	cmd := verb(o, "timeline RUN [-o text|svg]", "Draw a run over time, and what is still to come of one that goes on",
-		"slipway timeline web-v2 -o svg > web-v2.svg", nil)
-	draw := o.reading(func(ctx context.Context, t *target.Target, args []string) error {
-		return o.drawRun(ctx, t, runName(args[0]), fleet.Assumptions{}, p)
-	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !p.isDrawn() {
-			return cli.Usagef("-o %s: want text or svg", p.format)
-		}
-		return draw(cmd, args)
-	}
-	cmd.Flags().StringVarP(&p.format, "output", "o", "text", "text or svg")
-	cmd.Flags().IntVar(&p.width, "width", 0, "width in columns, or in pixels of an SVG")
-	cmd.Flags().IntVar(&p.Lanes, "lanes", 0, "how many clusters have a lane each; where there are more, groups have")
+	var width int
+	cmd := o.command(&verb{use: "timeline RUN [-o text|svg]", short: "Draw a run over time, and what is still to come of one that goes on", reads: true,
+		example: "slipway timeline web-v2 -o svg > web-v2.svg", formats: append(drawn, cli.Table), do: func(ctx context.Context, c call) error {
+			return o.drawRun(ctx, c, c.run(), fleet.Assumptions{}, width)
+		}})
+	cmd.Flags().IntVar(&width, "width", 0, "width in columns, or in pixels of an SVG")
 	return cmd
 }
 
@@ -45,38 +30,32 @@ func newTimeline(o *options) *cobra.Command {
 func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
-	var p picture
-	cmd := verb(o, "forecast RUN | PLACEMENT --strategy FILE", "Forecast when a run ends, or when one would that there is not yet; nothing is written",
-		"slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m -o text", nil)
-	forecast := o.reading(func(ctx context.Context, t *target.Target, args []string) (err error) {
-		var f fleet.Forecast
-		if s.strategy == "" {
-			if p.isDrawn() {
-				return o.drawRun(ctx, t, runName(args[0]), a, p)
+	cmd := o.command(&verb{use: "forecast RUN | PLACEMENT --strategy FILE [-o text|svg]",
+		short: "Forecast when a run ends, or when one would that there is not yet; nothing is written", reads: true,
+		example: "slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m -o text",
+		formats: append(cli.Formats(), drawn...), do: func(ctx context.Context, c call) (err error) {
+			asPicture := slices.Contains(drawn, o.Output)
+			var f fleet.Forecast
+			switch {
+			case s.strategy == "" && asPicture:
+				return o.drawRun(ctx, c, c.run(), a, 0)
+			case s.strategy == "":
+				f, err = c.ForecastRun(ctx, c.run(), a)
+			default:
+				var spec fleet.RunSpec
+				if spec, err = s.spec(c, c.args[0]); err == nil {
+					f, err = c.Forecast(ctx, spec, a)
+				}
 			}
-			f, err = t.ForecastRun(ctx, runName(args[0]), a)
-		} else {
-			var spec fleet.RunSpec
-			if spec, err = s.spec(t, args[0]); err == nil {
-				f, err = t.Forecast(ctx, spec, a)
+			switch {
+			case err != nil:
+				return err
+			case asPicture:
+				return o.draw(timeline.Simulated(f.Plan, f.Events, timeline.Options{}), 0)
 			}
-		}
-		if err != nil {
-			return err
-		}
-		if p.isDrawn() {
-			return o.draw(timeline.Simulated(f.Plan, f.Events, p.Options), p)
-		}
-		return o.printForecast(f)
-	})
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if !p.isDrawn() {
-			o.Output = p.format
-		}
-		return forecast(cmd, args)
-	}
+			return o.printForecast(f)
+		}})
 	s.flags(cmd)
-	cmd.Flags().StringVarP(&p.format, "output", "o", cli.Table, "table, wide, json, yaml or name; text or svg for a picture")
 	cmd.Flags().DurationVar(&a.Take, "take", 0, "how long a cluster needs of which nothing is known; 1m where it is not set")
 	cmd.Flags().DurationVar(&a.Approve, "approve-after", 0, "how long people take to approve; a negative time is never")
 	return cmd
@@ -84,14 +63,11 @@ func newForecast(o *options) *cobra.Command {
 
 // printForecast shows when the stages begin and end, and when the run does.
 func (o *options) printForecast(f fleet.Forecast) error {
-	if o.IsValue() {
-		return o.PrintValue(f)
-	}
-	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Comes to", "Starts", "Ends"}, Narrow: 4}
+	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Comes to", "Starts", "Ends"}, Value: f}
 	for _, st := range f.Stages {
 		l.Add(st.Name, st, st.State, st.Starts, st.Ends)
 	}
-	if err := o.Print(l); err != nil || o.Output == cli.Name {
+	if err := o.Print(l); err != nil || !o.IsTable() {
 		return err
 	}
 	if f.Assumes != "" {
@@ -104,24 +80,25 @@ func (o *options) printForecast(f fleet.Forecast) error {
 }
 
 // drawRun draws what happened to a run, and what is to come as far as is assumed.
-func (o *options) drawRun(ctx context.Context, t *target.Target, run string, a fleet.Assumptions, p picture) error {
-	s, h, err := t.Progress(ctx, run, 0)
+func (o *options) drawRun(ctx context.Context, c call, run string, a fleet.Assumptions, width int) error {
+	s, h, err := c.Progress(ctx, run, 0)
 	if err != nil {
 		return err
 	}
+	var p timeline.Options
 	if !s.Run.IsEnded() {
-		f, err := t.ForecastRun(ctx, run, a)
+		f, err := c.ForecastRun(ctx, run, a)
 		if err != nil {
 			return err
 		}
 		p.Now, p.Expected = f.Now, f.Events
 	}
-	return o.draw(timeline.New(s.Plan, h.Events, p.Options), p)
+	return o.draw(timeline.New(s.Plan, h.Events, p), width)
 }
 
-func (o *options) draw(t *timeline.Timeline, p picture) error {
-	if p.format == "svg" {
-		return timeline.SVG(o.Out, t, timeline.SVGOptions{Width: p.width})
+func (o *options) draw(t *timeline.Timeline, width int) error {
+	if o.Output == "svg" {
+		return timeline.SVG(o.Out, t, timeline.SVGOptions{Width: width})
 	}
-	return timeline.Text(o.Out, t, timeline.TextOptions{Width: p.width})
+	return timeline.Text(o.Out, t, timeline.TextOptions{Width: width})
 }

@@ -3,9 +3,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
@@ -103,6 +110,48 @@ func TestElsewhereWatchPrintsALineForEachEvent(t *testing.T) {
 	if code, errOut := end(); code != cli.ExitDone || errOut != "" {
 		t.Errorf("exit code %d, %s", code, errOut)
 	}
-	v.shows(cli.ExitUsage, "watch shop-2 -o json", "history run/shop-2 --follow has other formats")
+	v.shows(cli.ExitUsage, "watch shop-2 -o json", "want table or wide")
 	v.shows(cli.ExitFailed, "watch other", "other")
+}
+
+// After the first Ctrl-C the command ends what it does; a second one ends the process, whatever that waits for.
+func TestASecondInterruptEndsTheProcess(t *testing.T) {
+	plugin := filepath.Join(t.TempDir(), "kubectl-slipway")
+	self, err := os.Executable()
+	if err == nil {
+		err = os.Symlink(self, plugin)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), plugin, "simulate", "-")
+	in, err := cmd.StdinPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	if _, err := in.Write(bytes.Repeat([]byte("# more than a pipe holds\n"), 10_000)); err != nil { // it is read, to its end
+		t.Fatal(err)
+	}
+	for sent := 0; ; sent++ {
+		if err := cmd.Process.Signal(os.Interrupt); err != nil && sent == 0 {
+			t.Fatal(err)
+		}
+		select {
+		case err := <-ended:
+			exit, is := errors.AsType[*exec.ExitError](err)
+			if !is || sent == 0 {
+				t.Fatalf("it ended after interrupt %d: %v", sent+1, err)
+			}
+			if status, is := exit.Sys().(syscall.WaitStatus); !is || status.Signal() != syscall.SIGINT {
+				t.Errorf("it ended with %v", err)
+			}
+			return
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
 }

@@ -27,8 +27,6 @@ import (
 )
 
 func main() {
-	ctx, stop := context.WithCancel(context.Background())
-	defer stop()
 	people := []approval.Identity{
 		{Name: "bob", Groups: []string{"sre"}}, // started the run
 		{Name: "eve", Groups: []string{"sales"}},
@@ -36,7 +34,7 @@ func main() {
 		{Name: "ann", Groups: []string{"sre"}},
 		{Name: "joe", Groups: []string{"sre"}},
 	}
-	if err := rollOut(ctx, os.Stdout, people); err != nil {
+	if err := rollOut(context.Background(), os.Stdout, people); err != nil {
 		log.Fatal(err)
 	}
 }

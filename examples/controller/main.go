@@ -4,25 +4,30 @@
 //	cd examples/controller
 //	go run . -members DIR            with KUBECONFIG or -kubeconfig for the hub cluster
 //
-// The manager elects the leader, so the hub needs no election of its own. Beside it runs a reconciler of
-// the host's: it labels each MemberCluster that has no environment with environment=staging, so that new
-// members take part in the first stage of every strategy.
-//
-// The CRDs and the policies are installed by kubectl apply --server-side -f hub/manifests/crds -f
-// hub/manifests/policies, or by package hub/manifests.
+// The manager elects the leader, so the hub needs no election of its own. Beside it runs a reconciler of the host's, which
+// labels new members, so that they take part in the first stage of every strategy. Package hub/manifests, or slipway hub
+// install, sets the cluster up.
 package main
 
 import (
+	"context"
 	"flag"
-	"fmt"
+	"log"
 	"log/slog"
 	"os"
 
 	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/hub"
 )
 
@@ -30,28 +35,54 @@ func main() {
 	members := flag.String("members", "", "`DIR` with a kubeconfig for each member, NAME.kubeconfig")
 	address := flag.String("metrics", "127.0.0.1:8080", "`ADDRESS` for /metrics")
 	flag.Parse() // -kubeconfig is controller-runtime's
-	if err := run(*members, *address); err != nil {
-		fmt.Fprintln(os.Stderr, "controller:", err)
-		os.Exit(1)
+	logger := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	ctrl.SetLogger(logr.FromSlogHandler(logger.Handler()))
+	mgr, err := newManager(ctrl.GetConfigOrDie(), *members, manager.Options{
+		LeaderElection: true, LeaderElectionID: "slipway-controller", LeaderElectionNamespace: hub.DefaultNamespace,
+		Metrics: server.Options{BindAddress: *address},
+	}, logger)
+	if err == nil {
+		err = mgr.Start(ctrl.SetupSignalHandler())
+	}
+	if err != nil {
+		log.Fatal(err)
 	}
 }
 
-func run(members, address string) error {
-	if members == "" {
-		return fmt.Errorf("-members is missing: the directory that has NAME.kubeconfig for each member")
-	}
-	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	ctrl.SetLogger(logr.FromSlogHandler(log.Handler()))
-	config, err := ctrl.GetConfig()
+// newManager returns a manager that runs a hub and the host's own reconciler while it leads.
+func newManager(config *rest.Config, members string, o manager.Options, log *slog.Logger) (manager.Manager, error) {
+	mgr, err := ctrl.NewManager(config, o)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	mgr, err := newManager(config, members, manager.Options{
-		LeaderElection: true, LeaderElectionID: "slipway-controller", LeaderElectionNamespace: hub.DefaultNamespace,
-		Metrics: server.Options{BindAddress: address},
-	}, log)
+	h, err := hub.New(hub.Config{
+		Rest:       config,
+		Dialer:     member.NewDialer(member.KubeconfigDirectory(members, member.Trusted()), member.Options{}),
+		AlwaysLead: true, // the manager runs it only while it leads
+		Registry:   metrics.Registry,
+		Log:        log,
+	})
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return mgr.Start(ctrl.SetupSignalHandler())
+	if err := mgr.Add(manager.RunnableFunc(h.Run)); err != nil {
+		return nil, err
+	}
+	return mgr, labelMembers(mgr)
+}
+
+// labelMembers adds a reconciler that gives members without an environment the label environment=staging.
+func labelMembers(mgr manager.Manager) error {
+	member := &metav1.PartialObjectMetadata{}
+	member.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Kind: "MemberCluster"})
+	return ctrl.NewControllerManagedBy(mgr).For(member).Named("member-environment").
+		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
+			m := member.DeepCopy()
+			if err := mgr.GetClient().Get(ctx, r.NamespacedName, m); err != nil || m.Labels["environment"] != "" {
+				return reconcile.Result{}, client.IgnoreNotFound(err)
+			}
+			before := m.DeepCopy()
+			metav1.SetMetaDataLabel(&m.ObjectMeta, "environment", "staging")
+			return reconcile.Result{}, mgr.GetClient().Patch(ctx, m, client.MergeFrom(before))
+		}))
 }

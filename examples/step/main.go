@@ -77,14 +77,11 @@ func load(file, version string, clusters []string) (s stored, err error) {
 
 // save writes the file beside itself and renames it, so that a crash leaves the old one or the new one.
 func save(file string, s stored) error {
-	text, err := json.Marshal(s)
-	if err == nil {
-		err = os.WriteFile(file+".next", text, 0o600)
+	text, _ := json.Marshal(s) // a plan and its run always are JSON
+	if err := os.WriteFile(file+".next", text, 0o600); err != nil {
+		return err
 	}
-	if err == nil {
-		err = os.Rename(file+".next", file)
-	}
-	return err
+	return os.Rename(file+".next", file)
 }
 
 // carryOut is the loop: step with what is new, save, act; the outcome of the actions is what is new next time.

@@ -323,8 +323,8 @@ func (c *Client) Outline(ctx context.Context, run string) (stages.Outline, error
 }
 
 // DeleteRun is that of [fleet.Engine].
-func (c *Client) DeleteRun(ctx context.Context, run string) error {
-	return c.change(ctx, http.MethodDelete, path("runs", run), nil)
+func (c *Client) DeleteRun(ctx context.Context, run string, o fleet.DeleteRunOptions) error {
+	return c.change(ctx, http.MethodDelete, path("runs", run), o)
 }
 
 // Progress is that of [fleet.Engine]. The plan is shared.

@@ -57,7 +57,7 @@ func ExampleServe() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(client.SetCap(ctx, "all", 5), client.DeleteRun(ctx, "web-1"))
+	fmt.Println(client.SetCap(ctx, "all", 5), client.DeleteRun(ctx, "web-1", fleet.DeleteRunOptions{Force: true}))
 	stop()
 	fmt.Println(<-ended)
 	// Output:

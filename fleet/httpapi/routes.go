@@ -124,7 +124,7 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 		s, err := c.engine.Status(c.ctx(), c.run())
 		return c.withoutPlan(s), err
 	})},
-	{"DELETE /v1/runs/{run}", true, done(func(c *call, _ struct{}) error { return c.engine.DeleteRun(c.ctx(), c.run()) })},
+	{"DELETE /v1/runs/{run}", true, done(func(c *call, o fleet.DeleteRunOptions) error { return c.engine.DeleteRun(c.ctx(), c.run(), o) })},
 	{"GET /v1/runs/{run}/outline", false, one(func(c *call) (stages.Outline, error) {
 		s, err := c.engine.Status(c.ctx(), c.run())
 		if err != nil {

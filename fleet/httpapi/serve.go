@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -28,11 +29,13 @@ type ServeOptions struct {
 	// Store is the file of the engine's store, which this process holds open: beside it, in Store + ".serve", stands
 	// where the engine answers, and a client finds it there by [Find]. Empty announces nothing.
 	Store string
-	// Listener is where the engine answers, in clear: one that leaves the machine belongs behind a proxy with TLS.
-	// [Serve] closes it. nil is a unix socket in a directory of the process's user: no other user can connect to it,
+	// Listener is where the engine answers: in clear unless TLS is set, or a proxy with TLS is in front of one that leaves
+	// the machine. [Serve] closes it. nil is a unix socket in a directory of the process's user: no other user can connect to it,
 	// and one who can could write the file of the store as well. So an Authenticate that is nil then stands for
 	// [Impersonated], and not for reading only.
 	Listener net.Listener
+	// TLS, where it is not nil, has the certificate that Listener is served with, which clients have to trust.
+	TLS *tls.Config
 	// Ready, where it is not nil, is called with the address once the engine answers there.
 	Ready func(address string)
 }
@@ -48,7 +51,7 @@ const (
 // the store it removes at its end; what a killed process left there it replaces. It runs beside [fleet.Engine.Run],
 // and ends before the store is closed.
 func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
-	ln, at := o.Listener, ""
+	ln := o.Listener
 	if ln == nil {
 		dir, err := os.MkdirTemp("", "slipway-") // of permissions 0700
 		if err != nil {
@@ -63,8 +66,12 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 		}
 	}
 	defer func() { _ = ln.Close() }()
-	if at = "http://" + reachable(ln.Addr()); ln.Addr().Network() == "unix" {
+	at := "http://" + reachable(ln.Addr())
+	switch {
+	case ln.Addr().Network() == "unix":
 		at = unixScheme + ln.Addr().String()
+	case o.TLS != nil:
+		at = "https://" + reachable(ln.Addr())
 	}
 	h, err := NewHandler(e, o.Options)
 	if err != nil {
@@ -82,7 +89,14 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 		server.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(ln) }()
+	go func() {
+		if o.TLS == nil {
+			served <- server.Serve(ln)
+			return
+		}
+		server.TLSConfig = o.TLS
+		served <- server.ServeTLS(ln, "", "")
+	}()
 	if o.Ready != nil {
 		o.Ready(at)
 	}
@@ -195,7 +209,8 @@ func Find(store string) (address string, err error) {
 			return "", fmt.Errorf("%s: %w", path, err)
 		}
 	} else {
-		network, to = "tcp", strings.TrimPrefix(a.Address, "http://")
+		_, to, _ = strings.Cut(a.Address, "://")
+		network = "tcp"
 	}
 	conn, err := net.DialTimeout(network, to, closing)
 	if err != nil {

@@ -55,7 +55,9 @@ func (h *Hub) Handler() (http.Handler, error) {
 	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
 		return fleet.Status{Run: stages.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
-	route("DELETE /v1/runs/{run}", func(r *http.Request) (any, error) { return nil, h.remove(r.Context(), runKind, r.PathValue("run")) })
+	route("DELETE /v1/runs/{run}", with(func(r *http.Request, o fleet.DeleteRunOptions) (any, error) {
+		return nil, h.deleteRun(r.Context(), r.PathValue("run"), o)
+	}))
 	route("POST /v1/runs/{run}/decisions", with(func(r *http.Request, a fleet.Answer) (any, error) {
 		return nil, h.decide(r.Context(), r.PathValue("run"), a)
 	}))
@@ -88,7 +90,7 @@ func items[T any](all []T, err error) (any, error) { return httpapi.List[T]{Item
 func with[B any](do func(r *http.Request, body B) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		var body B
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil && err != io.EOF {
 			return nil, err
 		}
 		return do(r, body)

@@ -171,6 +171,24 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	})
 }
 
+// deleteRun deletes the object of a run. One that goes on is refused unless it is forced, as [fleet.Engine.DeleteRun] does;
+// kubectl deletes it in any state.
+func (h *Hub) deleteRun(ctx context.Context, run string, o fleet.DeleteRunOptions) error {
+	if o.Force {
+		return h.remove(ctx, runKind, run)
+	}
+	k := h.key(run)
+	u, err := h.resource(runKind, k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if err != nil {
+		return explain(err, k.Namespace, "viewer")
+	}
+	s, err := status.RunSummary(u)
+	if err == nil && (s.State == stages.Running || s.State == stages.Stopping) {
+		return fmt.Errorf("run %s: %w", run, &stages.RefusedError{Verb: "Delete", State: s.State, Reason: "stop it first, or force the deletion"})
+	}
+	return h.remove(ctx, runKind, run)
+}
+
 // remove deletes an object. What the hub has to remove first it does.
 func (h *Hub) remove(ctx context.Context, kind, name string) error {
 	k := h.key(name)

@@ -2,6 +2,7 @@ package runstate
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -226,6 +227,15 @@ const (
 	// BackingOff: an attempt failed; the next starts at Until.
 	BackingOff
 )
+
+// String returns the name of the phase.
+func (p ClusterPhase) String() string {
+	names := [...]string{Applying: "Applying", Settling: "Settling", Soaking: "Soaking", BackingOff: "BackingOff"}
+	if int(p) >= len(names) {
+		return "ClusterPhase(" + strconv.Itoa(int(p)) + ")"
+	}
+	return names[p]
+}
 
 // InFlight is a cluster in flight.
 type InFlight struct {

@@ -1,6 +1,7 @@
 package member
 
 import (
+	"context"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/backend"
 )
 
 //go:embed manifests/member-fence.yaml
@@ -38,6 +41,21 @@ var memberRBAC string
 // label slipway.dev/applied, with every ConfigMap in the namespace slipway-system, by name: that takes it
 // about 0.2 ms for each, which is for each placement on the member.
 func FenceManifests() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
+
+// InstallFence creates what [FenceManifests] returns on a member, or brings it up to date, as a field manager. The
+// connection must be allowed to write admission policies, which one by [RBACManifests] is not.
+func InstallFence(ctx context.Context, conn backend.Conn, manager string) error {
+	fence, err := FenceManifests()
+	if err != nil {
+		return err
+	}
+	for _, obj := range fence {
+		if _, err := conn.Apply(ctx, obj, backend.ApplyOptions{Manager: manager}); err != nil {
+			return fmt.Errorf("%s %s: %w", obj.GetKind(), obj.GetName(), err)
+		}
+	}
+	return nil
+}
 
 // RBACManifests returns the namespace of the ledgers and the least that subject needs on a member: to
 // read, write, watch and delete ledgers, to see which cluster it is, and to read, watch, create, apply and

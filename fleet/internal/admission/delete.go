@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
@@ -11,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// DeleteRun deletes a run, whatever its state, and gives its placement free.
-func (ad *Admitter) DeleteRun(ctx context.Context, name string) error {
-	d, err := ad.deleteRecord(ctx, name)
+// DeleteRun deletes a run and gives its placement free. One that goes on is refused unless it is forced.
+func (ad *Admitter) DeleteRun(ctx context.Context, name string, force bool) error {
+	d, err := ad.deleteRecord(ctx, name, force)
 	if err != nil {
 		return err
 	}
@@ -53,7 +54,7 @@ func gone(rr *record.Run) deletedRun {
 
 // deleteRecord deletes the record of a run and returns what is known of it. A
 // run without a record that a placement still knows was half deleted.
-func (ad *Admitter) deleteRecord(ctx context.Context, name string) (deletedRun, error) {
+func (ad *Admitter) deleteRecord(ctx context.Context, name string, force bool) (deletedRun, error) {
 	for {
 		rr, rev, err := ad.state.Run(ctx, name)
 		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
@@ -64,6 +65,10 @@ func (ad *Admitter) deleteRecord(ctx context.Context, name string) (deletedRun, 
 		}
 		if err != nil {
 			return deletedRun{}, err
+		}
+		if state := rr.Run.State; !force && (state == stages.Running || state == stages.Stopping) {
+			refused := &stages.RefusedError{Verb: "Delete", State: state, Reason: "stop or abort it first, or force the deletion"}
+			return deletedRun{}, fmt.Errorf("run %s: %w", name, refused)
 		}
 		err = ad.store.Delete(ctx, record.RunKey(name), rev)
 		if err == nil || state.IsNotFound(err) {

@@ -179,7 +179,7 @@ func deleteRun(ctx context.Context, s *session) error {
 	if err != nil {
 		return err
 	}
-	return s.DeleteRun(ctx, s.name)
+	return s.DeleteRun(ctx, s.name, fleet.DeleteRunOptions{Force: true})
 }
 
 // printRun shows a run, with a line for itself, each stage, gate, group, member and wait.

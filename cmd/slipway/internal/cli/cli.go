@@ -52,13 +52,35 @@ type Options struct {
 	genericiooptions.IOStreams
 	// Name is how the command was called, slipway or kubectl slipway.
 	Name string
-	// Output is the value of -o.
-	Output string
+	// Output is the value of -o, and Formats are those of the verb; nil are those of lists.
+	Output  string
+	Formats []string
 	// As and Groups are the identity that asks.
 	As     string
 	Groups []string
 	// Timeout bounds what waits; 0 is no bound.
 	Timeout time.Duration
+}
+
+// Within calls do for as long as --timeout allows. Where the time has passed, or the command was interrupted, the error
+// is [ErrTimeout] or context.Canceled, whatever could not be done because of that.
+func (o *Options) Within(ctx context.Context, do func(context.Context) error) error {
+	if o.Timeout < 0 {
+		return Usagef("--timeout %s: want a time that is not negative", o.Timeout)
+	}
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	err := do(ctx)
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case errors.Is(context.Cause(ctx), ErrTimeout):
+		return ErrTimeout
+	}
+	return context.Canceled
 }
 
 // Recorded reports on the output what was recorded of an object, KIND/NAME; with -o name it is only that.
@@ -125,10 +147,10 @@ func (o *Options) ExitCode(err error) int {
 		return ExitInterrupted
 	}
 	fmt.Fprintf(o.ErrOut, "error: %s\n", Printable(err.Error()))
-	if _, wrong := errors.AsType[UsageError](err); wrong {
-		return ExitUsage
-	}
+	_, wrong := errors.AsType[UsageError](err)
 	switch {
+	case wrong:
+		return ExitUsage
 	case errors.Is(err, ErrUnsuccessful):
 		return ExitUnsuccessful
 	case errors.Is(err, ErrTimeout):

@@ -2,12 +2,17 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf16"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
@@ -23,12 +28,20 @@ const (
 	Name  = "name"
 )
 
-// CheckOutput reports a value of -o that is none of the formats.
+// Formats returns those of lists.
+func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
+
+// CheckOutput reports a value of -o that is none of the formats of the verb.
 func (o *Options) CheckOutput() error {
-	if !slices.Contains([]string{Table, Wide, JSON, YAML, Name}, o.Output) {
-		return Usagef("-o %s: want table, wide, json, yaml or name", o.Output)
+	formats := o.Formats
+	if formats == nil {
+		formats = Formats()
 	}
-	return nil
+	if slices.Contains(formats, o.Output) {
+		return nil
+	}
+	last := len(formats) - 1
+	return Usagef("-o %s: want %s or %s", o.Output, strings.Join(formats[:last], ", "), formats[last])
 }
 
 // IsValue reports whether -o asks for values, as JSON or YAML.
@@ -44,7 +57,9 @@ type List struct {
 	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide. 0 is all.
 	Columns []string
 	Narrow  int
-	rows    []row
+	// Value is what -o json and -o yaml show in the place of the rows, unless it is nil.
+	Value any
+	rows  []row
 }
 
 // Len returns the number of rows.
@@ -67,9 +82,18 @@ func (l *List) Values() []any {
 	return out
 }
 
-// Keep drops the rows whose names are not kept.
-func (l *List) Keep(kept func(name string) bool) {
-	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !kept(r.name) })
+// Only drops the rows with other names than these, which may have the kind before them as in run/NAME, and returns the
+// names that no row has.
+func (l *List) Only(names ...string) (missing []string) {
+	all := l.Names()
+	for i, name := range names {
+		names[i] = strings.TrimPrefix(name, l.Kind+"/")
+		if !slices.Contains(all, names[i]) {
+			missing = append(missing, name)
+		}
+	}
+	l.rows = slices.DeleteFunc(l.rows, func(r row) bool { return !slices.Contains(names, r.name) })
+	return missing
 }
 
 // Sort orders the rows by name; those of one name stay as they are.
@@ -92,22 +116,16 @@ func (l *List) Add(name string, value any, cells ...any) {
 // Print shows a list as -o says. A table without rows says on the other stream that there are none, as
 // kubectl does.
 func (o *Options) Print(l *List) error {
-	switch o.Output {
-	case Name:
-		for _, r := range l.rows {
-			if err := o.Said("%s/%s", l.Kind, r.name); err != nil {
-				return err
-			}
-		}
-		return nil
-	case Table, Wide:
-		if len(l.rows) == 0 {
-			_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
-			return err
-		}
-		return printers.NewTablePrinter(printers.PrintOptions{Wide: o.Output == Wide}).PrintObj(l.table(), o.Out)
+	switch {
+	case o.IsTable() && len(l.rows) == 0:
+		_, err := fmt.Fprintf(o.ErrOut, "no %ss\n", l.Kind)
+		return err
+	case o.IsValue() && l.Value != nil:
+		return o.PrintValue(l.Value)
+	case o.IsValue():
+		return o.PrintValue(map[string]any{"items": l.Values()})
 	}
-	return o.PrintValue(map[string]any{"items": l.Values()})
+	return o.NewStream().Show(l)
 }
 
 // PrintLine shows a value on a line of its own: as JSON where -o asks for that, otherwise as text.
@@ -122,24 +140,23 @@ func (o *Options) PrintLine(v any, text string) error {
 	return o.Said("%s", text)
 }
 
-// PrintValue shows one value as JSON or YAML.
+// PrintValue shows one value as YAML where -o asks for that, otherwise as JSON.
 func (o *Options) PrintValue(v any) error {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
+	var text bytes.Buffer
+	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	if err := e.Encode(v); err != nil {
 		return err
 	}
-	text := b.Bytes()
+	shown := text.Bytes()
 	if o.Output == YAML {
 		var err error
-		if text, err = yaml.JSONToYAML(text); err != nil {
+		if shown, err = yaml.JSONToYAML(shown); err != nil {
 			return err
 		}
 	}
-	_, err := fmt.Fprint(o.Out, Printable(string(text)))
-	return err
+	return o.Said("%s", bytes.TrimSuffix(shown, []byte("\n")))
 }
 
 func (l *List) table() *metav1.Table {
@@ -152,9 +169,9 @@ func (l *List) table() *metav1.Table {
 		t.ColumnDefinitions = append(t.ColumnDefinitions, c)
 	}
 	for _, r := range l.rows {
-		cells := []any{Cell(r.name)}
-		for _, c := range r.cells {
-			cells = append(cells, Cell(c))
+		cells := append([]any{r.name}, r.cells...)
+		for i := range cells {
+			cells[i] = Cell(cells[i])
 		}
 		t.Rows = append(t.Rows, metav1.TableRow{Cells: cells})
 	}
@@ -175,11 +192,7 @@ func Cell(v any) string {
 		}
 		return at.UTC().Format(time.RFC3339)
 	}
-	text := strings.Join(strings.Fields(fmt.Sprint(v)), " ")
-	if text == "" {
-		return "-"
-	}
-	return Printable(text)
+	return cmp.Or(Printable(strings.Join(strings.Fields(fmt.Sprint(v)), " ")), "-")
 }
 
 // Printable returns text in which what a terminal would obey is written out as an escape of JSON: names and
@@ -187,13 +200,12 @@ func Cell(v any) string {
 func Printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		switch {
-		case r == '\n' || strconv.IsPrint(r):
+		if r == '\n' || strconv.IsPrint(r) {
 			b.WriteRune(r)
-		case r > 0xffff: // as two halves, which JSON reads as one character
-			fmt.Fprintf(&b, `\u%04x\u%04x`, (r-0x10000)>>10+0xd800, (r-0x10000)&0x3ff+0xdc00)
-		default:
-			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) { // two of which JSON reads as one character
+			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()
@@ -201,11 +213,96 @@ func Printable(text string) string {
 
 // Section shows a list below a title, nothing where it is empty or -o asks for values.
 func (o *Options) Section(title string, l *List) error {
-	if l.Len() == 0 || o.Output != Table && o.Output != Wide {
+	if l.Len() == 0 || !o.IsTable() {
 		return nil
 	}
-	if _, err := fmt.Fprintf(o.Out, "\n%s:\n", title); err != nil {
-		return err
+	return errors.Join(o.Said("\n%s:", title), o.Print(l))
+}
+
+// Stream shows rows as they come: those of a table are aligned with the ones before, and with -o json each is a line.
+type Stream struct {
+	o *Options
+	// table aligns the cells of a table.
+	table interface {
+		io.Writer
+		Flush() error
 	}
-	return o.Print(l)
+	begun bool
+}
+
+// NewStream returns a stream on the output.
+func (o *Options) NewStream() *Stream { return &Stream{o: o, table: printers.GetNewTabWriter(o.Out)} }
+
+// Show shows the rows of a list. The first ones come with the heads of the columns.
+func (s *Stream) Show(l *List) error {
+	if len(l.rows) == 0 {
+		return nil
+	}
+	var err error
+	switch {
+	case s.o.IsTable():
+		p := printers.NewTablePrinter(printers.PrintOptions{Wide: s.o.Output == Wide, NoHeaders: s.begun})
+		s.begun = true
+		return cmp.Or(p.PrintObj(l.table(), s.table), s.table.Flush())
+	case s.o.Output == Name:
+		for _, r := range l.rows {
+			err = cmp.Or(err, s.o.Said("%s/%s", l.Kind, r.name))
+		}
+	case s.o.Output == YAML:
+		for _, r := range l.rows {
+			err = cmp.Or(err, s.o.Said("---"), s.o.PrintValue(r.value))
+		}
+	default:
+		for _, r := range l.rows {
+			err = cmp.Or(err, s.o.PrintLine(r.value, ""))
+		}
+	}
+	return err
+}
+
+// watchEvery is how often a list that is watched is read.
+const watchEvery = time.Second
+
+// Watch shows a list, and then each row as it changes, until ctx ends.
+func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
+	s, before := o.NewStream(), map[string]bool{}
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		l, err := get()
+		if err != nil {
+			return err
+		}
+		changed, now := *l, map[string]bool{}
+		changed.rows = nil
+		for _, r := range l.rows {
+			text := fmt.Sprintf("%q %q", r.name, r.cells)
+			if now[text] = true; !before[text] {
+				changed.rows = append(changed.rows, r)
+			}
+		}
+		if err := s.Show(&changed); err != nil {
+			return err
+		}
+		before = now
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-tick.C:
+		}
+	}
+}
+
+// Fields shows what describes one object: its list of one row, a line for each column, with the narrow ones first.
+func (o *Options) Fields(l *List) error {
+	if !o.IsTable() {
+		return o.Print(l)
+	}
+	w := printers.GetNewTabWriter(o.Out)
+	for _, r := range l.rows {
+		for i, cell := range append([]any{r.name}, r.cells...) {
+			fmt.Fprintf(w, "%s:\t%s\n", l.Columns[i], Cell(cell)) // what goes wrong is the error of Flush
+		}
+	}
+	return w.Flush()
 }

@@ -3,6 +3,7 @@ package hubverbs
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -44,7 +45,7 @@ func TestAMemberThatCannotBeReachedIsFencedLater(t *testing.T) {
 		var out, log output
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		h := &options{Options: &cli.Options{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &log}}, members: dir}
+		h := &options{Options: &cli.Options{IOStreams: genericiooptions.IOStreams{Out: &out, ErrOut: &log}}, members: dir, log: slog.New(slog.NewTextHandler(&log, nil))}
 		go func() { ended <- h.fenceMembers(ctx, backend.DialerFunc(dial)) }()
 		time.Sleep(time.Second)
 		write(t, filepath.Join(dir, "later.kubeconfig"), nil)

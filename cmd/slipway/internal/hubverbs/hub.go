@@ -3,15 +3,25 @@
 package hubverbs
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 
+	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -21,33 +31,30 @@ type options struct {
 	*cli.Options
 	kube *hubtarget.Flags
 
-	members, listen string
-	lease, deadline time.Duration
-	fence, secrets  bool
-	applications    bool
-	verbose         bool
+	members, listen              string
+	lease, deadline              time.Duration
+	fence, secrets, applications bool
+	log                          *slog.Logger
 }
 
 const long = `Serve the Fleet API on a hub cluster, so that placements, snapshots, staged update runs and approvals are objects
 that kubectl reads and writes. "hub install" sets the cluster up first.
 
-The directory of --members has one kubeconfig for each member, member1.kubeconfig and so on. A MemberCluster is
-registered for each that has none; label them as the stages of your strategies need it. The files are trusted: they
-may run programs to get credentials. A file that changes is used for the next connection, and one that comes while
-the hub runs is registered too.
+The directory of --members has one kubeconfig for each member, NAME.kubeconfig. A MemberCluster is registered for each
+that has none, also for those that come; label them as the stages of your strategies need it. The files are trusted: they
+may run programs to get credentials.
 
 Several hubs may serve one cluster; one leads and the others wait. Ctrl-C ends the hub with exit code 0, and what was
-under way goes on when it, or another one, runs again.
-
-What authors of a namespace bring to members, by a ResourcePlacement, a ResourceEnvelope or a ResourceOverride, is
-what the built-in role edit may create there.`
+under way goes on when it, or another one, runs again.`
 
 // New returns the verb hub.
 func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	h := &options{Options: o, kube: kube}
 	cmd := cli.Group("hub", "Serve the Fleet API on a hub cluster", newInstall(o, kube))
 	cmd.Long, cmd.Example = long, "  "+o.Name+" hub install --kubeconfig hub.kubeconfig\n  "+o.Name+" hub --kubeconfig hub.kubeconfig --members DIR"
-	unknown := cmd.RunE
+	level, unknown := new(slog.LevelVar), cmd.RunE
+	level.Set(slog.LevelWarn)
+	h.log = slog.New(slog.NewTextHandler(o.ErrOut, &slog.HandlerOptions{Level: level}))
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 0 {
 			return unknown(cmd, args)
@@ -68,25 +75,76 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
 	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
 	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
-	flags.BoolVarP(&h.verbose, "verbose", "v", false, "log what is done, too")
+	flags.BoolFuncP("verbose", "v", "log what is done, too", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
 }
 
-// rules are what is never placed.
-func (h *options) rules() (r snapshot.Rules) {
-	if !h.secrets {
-		r.Never = []snapshot.GroupKind{{Kind: "Secret"}}
+// serve serves the hub until ctx ends, and its health to others. Members are registered meanwhile, and fenced where
+// that is asked for. What ends first ends the rest.
+func (h *options) serve(ctx context.Context) error {
+	config, err := h.kube.Config()
+	if err != nil {
+		return err
 	}
-	return r
+	var rules snapshot.Rules
+	if !h.secrets {
+		rules.Never = []snapshot.GroupKind{{Kind: "Secret"}}
+		_ = h.Said("Secrets are not placed: --secrets places them")
+	}
+	registry := prometheus.NewRegistry()
+	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
+	cfg := hub.Config{
+		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
+		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules},
+	}
+	if h.applications {
+		cfg.Applications = &oam.Options{}
+	}
+	served, err := hub.New(cfg)
+	if err != nil {
+		return err
+	}
+	register, err := h.registrar(config)
+	if err != nil {
+		return err
+	}
+	works := []func(context.Context) error{served.Run, func(ctx context.Context) error { return eachMember(ctx, h.members, register) }}
+	if h.fence {
+		works = append(works, func(ctx context.Context) error { return h.fenceMembers(ctx, dialer) })
+	}
+	if h.listen != "" {
+		listener, err := net.Listen("tcp", h.listen)
+		if err != nil {
+			return fmt.Errorf("--listen: %w", err)
+		}
+		_ = h.Said("health and metrics: http://%s/", listener.Addr())
+		works = append(works, func(ctx context.Context) error { return serveHealth(ctx, listener, served, registry) })
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	var group errgroup.Group
+	for _, work := range works {
+		group.Go(func() error {
+			defer stop()
+			return work(ctx)
+		})
+	}
+	return group.Wait()
 }
 
-func (h *options) logger() *slog.Logger {
-	level := slog.LevelWarn
-	if h.verbose {
-		level = slog.LevelInfo
+// serveHealth serves /healthz, /readyz and /metrics.
+func serveHealth(ctx context.Context, listener net.Listener, h *hub.Hub, registry *prometheus.Registry) error {
+	mux := http.NewServeMux()
+	mux.Handle("GET /healthz", h.Live())
+	mux.Handle("GET /readyz", h.Ready())
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("--listen: %w", err)
 	}
-	return slog.New(slog.NewTextHandler(h.ErrOut, &slog.HandlerOptions{Level: level}))
+	return nil
 }
 
 // newInstall returns the verb that sets a cluster up.
@@ -106,18 +164,16 @@ and takes the rights of cluster-admin.`,
 				return err
 			}
 			account.Namespace, what.Hub = kube.HubNamespace, &account
-			var unsaid error
-			what.Done = func(c manifests.Change) { unsaid = errors.Join(unsaid, o.Said("%s", c)) }
+			what.Done = func(c manifests.Change) { _ = o.Said("%s", c) }
 			if err := manifests.Install(cmd.Context(), config, what); err != nil {
 				return fmt.Errorf("%s: %w", config.Host, err)
 			}
-			return unsaid
+			return nil
 		},
 	}
-	flags := cmd.Flags()
-	flags.BoolVar(&what.Aggregate, "aggregate", false,
+	cmd.Flags().BoolVar(&what.Aggregate, "aggregate", false,
 		"make slipway-viewer and slipway-editor part of the built-in view, edit and admin: edit in a namespace includes the right to place what is in it")
-	flags.BoolVar(&what.Applications, "applications", false, "install what a hub with --applications needs, too")
-	flags.BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
+	cmd.Flags().BoolVar(&what.Applications, "applications", false, "install what a hub with --applications needs, too")
+	cmd.Flags().BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
 	return cmd
 }

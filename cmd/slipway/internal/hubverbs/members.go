@@ -63,13 +63,12 @@ func (h *options) registrar(config *rest.Config) (func(ctx context.Context, name
 	if err != nil {
 		return nil, err
 	}
-	resource := client.Resource(schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"})
+	members := schema.GroupVersion{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1"}
+	resource := client.Resource(members.WithResource("memberclusters"))
 	return func(ctx context.Context, name string) error {
-		object := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "cluster.kubernetes-fleet.io/v1beta1", "kind": "MemberCluster",
-			"metadata": map[string]any{"name": name},
-			"spec":     map[string]any{},
-		}}
+		object := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{}}}
+		object.SetGroupVersionKind(members.WithKind("MemberCluster"))
+		object.SetName(name)
 		_, err := resource.Create(ctx, object, metav1.CreateOptions{FieldManager: manager})
 		switch {
 		case apierrors.IsAlreadyExists(err):
@@ -84,44 +83,29 @@ func (h *options) registrar(config *rest.Config) (func(ctx context.Context, name
 // fenceMembers installs the policies of member.FenceManifests on the members that are there, and that come, until ctx
 // ends. One that cannot be reached, or does not allow it, keeps no other one waiting.
 func (h *options) fenceMembers(ctx context.Context, dialer backend.Dialer) error {
-	policies, err := member.FenceManifests()
-	if err != nil {
-		return err
-	}
 	var group sync.WaitGroup
 	defer group.Wait()
 	return eachMember(ctx, h.members, func(ctx context.Context, name string) error {
-		group.Go(func() { h.fenceMember(ctx, dialer, name, policies) })
+		group.Go(func() { h.fenceMember(ctx, dialer, name) })
 		return nil
 	})
 }
 
 // fenceMember installs the policies on a member. What keeps it from that is logged once, and it is tried again.
-func (h *options) fenceMember(ctx context.Context, dialer backend.Dialer, name string, policies []*unstructured.Unstructured) {
-	logged, log := "", h.logger()
+func (h *options) fenceMember(ctx context.Context, dialer backend.Dialer, name string) {
+	logged := ""
 	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
-		err := applyTo(ctx, dialer, name, policies)
+		conn, err := dialer.Dial(ctx, placement.Cluster{Name: name})
+		if err == nil {
+			err = errors.Join(member.InstallFence(ctx, conn, manager), conn.Close())
+		}
 		if err != nil && ctx.Err() == nil && err.Error() != logged {
 			logged = err.Error()
-			log.Warn("a member has no fence yet, which is tried again", "member", name, "error", err)
+			h.log.Warn("a member has no fence yet, which is tried again", "member", name, "error", err)
 		}
 		return err == nil, nil
 	})
 	if err == nil {
 		_ = h.Said("fenced member %s", name)
 	}
-}
-
-func applyTo(ctx context.Context, dialer backend.Dialer, name string, objects []*unstructured.Unstructured) (err error) {
-	conn, err := dialer.Dial(ctx, placement.Cluster{Name: name})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	for _, o := range objects {
-		if _, err := conn.Apply(ctx, o, backend.ApplyOptions{Manager: manager}); err != nil {
-			return fmt.Errorf("%s %s: %w", o.GetKind(), o.GetName(), err)
-		}
-	}
-	return nil
 }

@@ -71,6 +71,21 @@ type Target struct {
 	Close    func() error
 }
 
+// Do calls do with the target, for as long as --timeout allows, and gives it free. A store that is only read is opened so.
+func (o *Options) Do(ctx context.Context, readOnly bool, do func(context.Context, *Target) error) error {
+	if err := o.CheckOutput(); err != nil {
+		return err
+	}
+	return o.Within(ctx, func(ctx context.Context) (err error) {
+		t, err := o.Open(ctx, readOnly)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, t.Close()) }()
+		return do(ctx, t)
+	})
+}
+
 // Open reaches the target; a store that is only read is opened so.
 func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	if o.As == "" && len(o.Groups) > 0 {

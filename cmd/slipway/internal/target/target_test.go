@@ -1,0 +1,187 @@
+package target_test
+
+import (
+	"context"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+func connect(c *fleet.Config) error {
+	members := memory.NewFleet(placement.Cluster{Name: "eu-1"})
+	c.Inventory, c.Dialer, c.Source = members, members, memory.NewSource()
+	return nil
+}
+
+// store makes a file with the placement shop, and returns an engine on it and what closes it.
+func store(t *testing.T, file string) (*fleet.Engine, func()) {
+	t.Helper()
+	s, err := bolt.Open(file, bolt.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cfg := fleet.Config{Store: s, Name: "engine"}
+	_ = connect(&cfg)
+	e, err := fleet.New(cfg)
+	if err == nil {
+		err = e.PutPlacement(t.Context(), fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e, func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// serve serves an engine until the test ends, and returns its address.
+func serve(t *testing.T, e *fleet.Engine, o httpapi.ServeOptions) string {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	o.Ready = func(address string) { ready <- address }
+	go func() { ended <- httpapi.Serve(ctx, e, o) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	select {
+	case address := <-ready:
+		return address
+	case err := <-ended:
+		ended <- nil
+		t.Fatal(err)
+	}
+	return ""
+}
+
+func TestATargetIsReached(t *testing.T) {
+	dir := t.TempDir()
+	at := func(name string) string { return filepath.Join(dir, name) }
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(at(name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, closed := store(t, at("closed.db"))
+	closed()
+	served, closeServed := store(t, at("served.db"))
+	t.Cleanup(closeServed)
+	serve(t, served, httpapi.ServeOptions{Store: at("served.db")})
+	_, closeHeld := store(t, at("held.db"))
+	t.Cleanup(closeHeld)
+	tcp, closeTCP := store(t, at("tcp.db"))
+	t.Cleanup(closeTCP)
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := httpapi.Tokens(strings.NewReader("s3cret,ann,1\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := serve(t, tcp, httpapi.ServeOptions{Options: httpapi.Options{Authenticate: tokens}, Listener: ln, Store: at("tcp.db")})
+	write("token", "s3cret\n")
+	write("tokens", "s3cret,ann,1\n")
+	write("empty", "")
+	write("text", "this is no store\n")
+
+	for name, c := range map[string]struct {
+		o target.Options
+		// live reports whether an engine may run there.
+		live bool
+		want string
+	}{
+		"a file":                       {o: target.Options{Store: at("closed.db")}},
+		"a file that is served":        {o: target.Options{Store: at("served.db")}, live: true},
+		"a file that is served by TCP": {o: target.Options{Store: at("tcp.db"), TokenFile: at("token")}, live: true},
+		"a server":                     {o: target.Options{Server: address, TokenFile: at("token")}, live: true},
+		"a file that is made":          {o: target.Options{Store: at("made.db"), Create: true}},
+
+		"nothing":                  {want: "--store is not set"},
+		"both":                     {o: target.Options{Store: at("closed.db"), Server: address}, want: "both set: want one of them"},
+		"no file":                  {o: target.Options{Store: at("none.db")}, want: "no such file"},
+		"a directory":              {o: target.Options{Store: dir}, want: "not a regular file"},
+		"a file that is no store":  {o: target.Options{Store: at("text")}, want: "text"},
+		"a file that is held":      {o: target.Options{Store: at("held.db")}, want: "by a program that does not serve it"},
+		"a URL without a scheme":   {o: target.Options{Server: "localhost:8080"}, want: "want http:// or https:// with a host"},
+		"a URL of another scheme":  {o: target.Options{Server: "ftp://localhost"}, want: "want http:// or https:// with a host"},
+		"a server that is not one": {o: target.Options{Server: "http://127.0.0.1:1"}, want: "connection refused"},
+		"no token":                 {o: target.Options{Server: address}, want: "a token is missing"},
+		"no file of the token":     {o: target.Options{Server: address, TokenFile: at("none")}, want: "--token-file"},
+		"the file of the server":   {o: target.Options{Server: address, TokenFile: at("tokens")}, want: "the token and nothing else"},
+		"an empty token":           {o: target.Options{Server: address, TokenFile: at("empty")}, want: "the token and nothing else"},
+		"--as with a token":        {o: target.Options{Server: address, Options: &cli.Options{As: "ann"}}, want: "the identity is that of the token"},
+		"--as-group alone":         {o: target.Options{Store: at("closed.db"), Options: &cli.Options{Groups: []string{"sre"}}}, want: "without --as"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.o.Connect = connect
+			if c.o.Options == nil {
+				c.o.Options = &cli.Options{}
+			}
+			c.o.Output, c.o.IOStreams = cli.Table, genericiooptions.NewTestIOStreamsDiscard()
+			err := c.o.Do(t.Context(), !c.o.Create, func(ctx context.Context, got *target.Target) error {
+				if c.want == "" && (got.Live != c.live || (got.Engine == nil) != c.live || got.Hub) {
+					t.Errorf("live: %t, engine: %v, hub: %t", got.Live, got.Engine, got.Hub)
+				}
+				all, err := got.Placements(ctx)
+				if err == nil && len(all) != 1 && !c.o.Create {
+					t.Errorf("placements: %v", all)
+				}
+				return err
+			})
+			if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+				t.Errorf("%v, want %q", err, c.want)
+			}
+			if err != nil && strings.Contains(err.Error(), "s3cret") {
+				t.Errorf("it shows the token: %v", err)
+			}
+		})
+	}
+}
+
+func TestTheOneWhoAsks(t *testing.T) {
+	for name, want := range map[string]approval.Identity{"": {Name: httpapi.LocalUser()}, "ann": {Name: "ann", Groups: []string{"sre"}}} {
+		o := target.Options{Options: &cli.Options{As: name, Groups: want.Groups}}
+		if got, err := o.Identity(t.Context()); err != nil || got.Name != want.Name || len(got.Groups) != len(want.Groups) {
+			t.Errorf("--as %q: %v, %v", name, got, err)
+		}
+	}
+}
+
+// A file that is held is waited for, as long as another command needs it.
+func TestAFileIsWaitedFor(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "state.db")
+	_, release := store(t, file)
+	time.AfterFunc(200*time.Millisecond, release)
+	o := target.Options{Options: &cli.Options{Output: cli.Table}, Store: file, Connect: connect}
+	if err := o.Do(t.Context(), true, func(context.Context, *target.Target) error { return nil }); err != nil {
+		t.Error(err)
+	}
+	_, release = store(t, file)
+	defer release()
+	o.Timeout = 100 * time.Millisecond
+	if err := o.Do(t.Context(), true, func(context.Context, *target.Target) error { return nil }); err != cli.ErrTimeout {
+		t.Errorf("%v, want %v", err, cli.ErrTimeout)
+	}
+}
