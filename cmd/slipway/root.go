@@ -95,35 +95,9 @@ func (o *options) writing(do action) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error { return o.reach(cmd, args, do, false) }
 }
 
-// reach opens the target and calls do with it, for as long as --timeout allows.
-func (o *options) reach(cmd *cobra.Command, args []string, do action, readOnly bool) (err error) {
-	if err := o.CheckOutput(); err != nil {
-		return err
-	}
-	ctx := cmd.Context()
-	if o.Timeout < 0 {
-		return cli.Usagef("--timeout %s: want a time that is not negative", o.Timeout)
-	}
-	if o.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, cli.ErrTimeout)
-		defer cancel()
-	}
-	defer func() {
-		switch {
-		case err == nil || ctx.Err() == nil:
-		case errors.Is(context.Cause(ctx), cli.ErrTimeout):
-			err = cli.ErrTimeout
-		default: // interrupted, whatever could not be done because of that
-			err = context.Canceled
-		}
-	}()
-	t, err := o.target.Open(ctx, readOnly)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
-	return do(ctx, t, args)
+// reach calls do with the target.
+func (o *options) reach(cmd *cobra.Command, args []string, do action, readOnly bool) error {
+	return o.target.Do(cmd.Context(), readOnly, func(ctx context.Context, t *target.Target) error { return do(ctx, t, args) })
 }
 
 // recorded reports what was asked for of an object, and where no engine runs that it is carried out later.

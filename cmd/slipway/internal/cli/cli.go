@@ -61,6 +61,27 @@ type Options struct {
 	Timeout time.Duration
 }
 
+// Within calls do for as long as --timeout allows. Where the time has passed, or the command was interrupted, the error
+// is [ErrTimeout] or context.Canceled, whatever could not be done because of that.
+func (o *Options) Within(ctx context.Context, do func(context.Context) error) error {
+	if o.Timeout < 0 {
+		return Usagef("--timeout %s: want a time that is not negative", o.Timeout)
+	}
+	if o.Timeout > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, o.Timeout, ErrTimeout)
+		defer cancel()
+	}
+	err := do(ctx)
+	switch {
+	case err == nil || ctx.Err() == nil:
+		return err
+	case errors.Is(context.Cause(ctx), ErrTimeout):
+		return ErrTimeout
+	}
+	return context.Canceled
+}
+
 // Recorded reports on the output what was recorded of an object, KIND/NAME; with -o name it is only that.
 func (o *Options) Recorded(object, format string, args ...any) error {
 	if o.Output == Name {
