@@ -6,9 +6,10 @@
 // it. The verbs ask as the user of the machine unless --as names another identity. A member is a simulated cluster: each
 // of the two steps of its upgrade takes as long as --takes says, and the next --fail steps fail.
 //
-// updaterun create starts nothing; --preview only shows the plan, and --speed N makes the waits after stages N times
-// shorter. updaterun start drives all runs of the fleet that were started until they end or wait for people only, and
-// says what happens and what they wait for. Interrupted or killed, the next start goes on where it was.
+// updaterun create starts nothing, and --speed N makes the waits after stages N times shorter. updaterun start drives all
+// runs of the fleet that were started until they end or wait for people only. It draws the one that is named, or prints
+// its events and what it waits for. Interrupted or killed, the next start goes on where it was. Where another process
+// drives, start asks that one, as the verbs do that direct a run.
 package azure
 
 import (
@@ -91,10 +92,8 @@ func flags() map[string]flag {
 		"node-images":          {"", "images of Custom: IMAGE ...", many, "", ""},
 		"update-strategy-name": {"", "strategy whose stages are copied", "", name, wantName},
 		"speed":                {"", "how many times shorter the waits after stages are", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},
-		"preview":              {"", "show the plan and when it would end; nothing is recorded", no, "", ""},
 		"no-wait":              {"", "ask for it and drive nothing", no, "", ""},
 		"targets":              {"", "what is skipped: " + wantSkip + " ...", many, skip, wantSkip},
-		"only":                 {"", "Failed or Skipped", "Failed", "^(Failed|Skipped)$", "Failed or Skipped"},
 		"gate-name":            {"", "name of the gate, as gate list shows it", "", "", ""},
 		"state":                {"", "what the gate becomes: Completed", "", "^Completed$", "Completed"},
 	}
@@ -146,10 +145,6 @@ type session struct {
 	// The target is the engine of the process that has the store. Where it is not live, that is this one.
 	*target.Target
 	record *record
-	// runs are those of the fleet as they were read last. Where the store is open here, and had commands then that no run
-	// had taken in, they are unsettled.
-	runs      []run
-	unsettled bool
 }
 
 // check returns everything that is wrong with the flags. What belongs to no flag is a further value of the flag that

@@ -5,10 +5,13 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -18,125 +21,97 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/runstate"
+	"github.com/slipway-dev/slipway/watch"
 )
 
-// run is an update run as it was read last, with all of its events.
+// run is an update run with all of its events.
 type run struct {
 	fleet.Status
-	events []stages.Event
-	next   int64 // number of the next event
+	fleet.History
+}
+
+// get reads a run. Where the process is gone that has driven it, it opens the store in its place, or reaches the next one.
+func (s *session) get(ctx context.Context, name string) (r run, err error) {
+	r.Status, r.History, err = s.Progress(ctx, name, 0)
+	answered, is := errors.AsType[*httpapi.Error](err)
+	switch {
+	case errors.Is(err, backend.ErrNotFound):
+		err = missing("update run", name)
+	case err != nil && s.Live && ctx.Err() == nil && (!is || answered.Code >= http.StatusInternalServerError):
+		if err = errors.Join(s.Close(), s.open(ctx)); err == nil {
+			return s.get(ctx, name)
+		}
+	}
+	return r, err
 }
 
 // isGoing reports whether a run was started and is neither over nor stopped.
-func isGoing(r run) bool {
-	return slices.Contains([]stages.State{stages.Running, stages.Pending, stages.Stopping}, r.Run.State)
+func isGoing(state stages.State) bool {
+	return slices.Contains([]stages.State{stages.Running, stages.Pending, stages.Stopping}, state)
 }
 
-// find reads the runs and returns the one that is named.
-func (s *session) find(ctx context.Context) (run, error) {
-	if _, err := s.read(ctx); err != nil {
-		return run{}, err
-	}
-	return s.named(s.name)
-}
+// interval is how often runs are read.
+const interval = 100 * time.Millisecond
 
-// named returns a run as it was read last.
-func (s *session) named(name string) (run, error) {
-	i := slices.IndexFunc(s.runs, func(r run) bool { return r.Run.Name == name })
-	if i < 0 {
-		return run{}, missing("update run", name)
-	}
-	return s.runs[i], nil
-}
-
-// read reads the runs of the fleet, and returns what has happened to them since they were read before, in the order in
-// which it did. Where the process is gone that has driven them, it opens the store in its place, or reaches the next one.
-func (s *session) read(ctx context.Context) ([]stages.Event, error) {
-	runs, news, err := s.progress(ctx)
-	answered, is := errors.AsType[*httpapi.Error](err)
-	if err != nil && s.Live && ctx.Err() == nil && (!is || answered.Code >= http.StatusInternalServerError) {
-		if err = errors.Join(s.Close(), s.open(ctx)); err == nil {
-			runs, news, err = s.progress(ctx)
-		}
-	}
-	if err != nil {
-		return nil, err
-	}
-	s.runs = runs
-	slices.SortStableFunc(news, func(a, b stages.Event) int { return a.Time.Compare(b.Time) })
-	return news, nil
-}
-
-// progress returns the runs in the order in which they were made, and the events that were not read yet. The commands are
-// listed first, so that one which is not among them shows in the runs.
-func (s *session) progress(ctx context.Context) (runs []run, news []stages.Event, err error) {
-	s.unsettled = false
-	if !s.Live {
-		for _, err := range s.Store.List(ctx, "command/") {
-			if s.unsettled = true; err != nil {
-				return nil, nil, err
-			}
-		}
-	}
-	summaries, err := s.RunSummaries(ctx, s.fleet)
-	if errors.Is(err, backend.ErrNotFound) {
-		return nil, nil, nil // no run was ever made
-	}
-	for _, summary := range summaries {
-		r, _ := s.named(summary.Name)
-		status, history, err := s.Progress(ctx, summary.Name, r.next)
-		if errors.Is(err, backend.ErrNotFound) {
-			continue // it was deleted just now
-		}
-		if err != nil {
-			return nil, nil, err
-		}
-		runs = append(runs, run{status, append(r.events, history.Events...), history.Next})
-		news = append(news, history.Events...)
-	}
-	return runs, news, err
-}
-
-// direct gives commands to the run. Start and retry go on with it, unless --no-wait is set. Others are carried out by the
-// process that drives, or here where they start nothing; it says what became of them, and shows the run.
+// direct gives commands to the run, and shows what became of them and of the run. The process that drives carries them
+// out. Where none does, start drives the run, unless --no-wait is set, and what starts nothing is carried out.
 func (s *session) direct(ctx context.Context, commands ...stages.Command) error {
-	r, err := s.find(ctx)
+	before, err := s.get(ctx, s.name)
 	if err != nil {
 		return err
 	}
 	verb := commands[0].Verb
-	goesOn := (verb == stages.Start || verb == stages.Retry) && s.text("no-wait") != "true"
-	if goesOn && !s.Live && verb == stages.Start && isGoing(r) {
+	drives := !s.Live && verb == stages.Start && s.text("no-wait") != "true"
+	if drives && isGoing(before.Run.State) {
 		commands = nil // it was started before
 	}
-	ids, err := s.ask(ctx, r, commands)
+	ids, err := s.ask(ctx, &before, commands)
+	switch {
+	case err != nil:
+		return err
+	case drives:
+		return s.drive(ctx, before.Next)
+	}
+	now, became := before, "is recorded: it counts when updaterun start goes on with the run"
+	carryOut := func(ctx context.Context) error {
+		live := s.Live
+		return wait.PollUntilContextCancel(ctx, interval, true, func(ctx context.Context) (done bool, err error) {
+			if now, err = s.get(ctx, s.name); err != nil {
+				return false, err
+			}
+			isOpen := func(id string) bool { return !slices.Contains(now.Run.Seen, id) }
+			if done = !slices.ContainsFunc(ids, isOpen); done && (live || verb == stages.Stop) {
+				became = "is carried out"
+			}
+			return done && (live || !isGoing(now.Run.State)) || live && !s.Live, nil
+		})
+	}
+	runs, err := s.RunSummaries(ctx, s.fleet)
+	rests := !slices.ContainsFunc(runs, func(r fleet.RunSummary) bool { return isGoing(r.State) })
+	switch {
+	case err != nil:
+	case s.Live:
+		err = carryOut(ctx)
+	case verb == stages.Stop || verb == stages.Skip && rests:
+		err = target.Drive(ctx, s.Engine, s.path, carryOut)
+	}
+	for _, e := range now.Events[len(before.Events):] {
+		if e.Type == stages.CommandRefused {
+			err = errors.Join(err, fmt.Errorf("update run %s: %s is refused: %s", s.name, e.Command, e.Message))
+		}
+	}
 	if err != nil {
 		return err
-	}
-	if goesOn {
-		return s.goOn(ctx, ids)
-	}
-	became := "is recorded: it counts when updaterun start goes on with the run"
-	if s.Live || verb == stages.Stop {
-		became = "is carried out"
-	}
-	if s.Live || verb == stages.Stop || verb == stages.Skip && !slices.ContainsFunc(s.runs, isGoing) {
-		if err := s.carryOut(ctx, ids, verb == stages.Stop); err != nil {
-			return err
-		}
 	}
 	for _, c := range commands {
 		what := strings.TrimPrefix(string(c.Scope)+":"+c.Name, ":")
 		s.note("updaterun/%s: %s %s", s.name, strings.TrimSpace(strings.ToLower(string(verb))+" "+what), became)
 	}
-	if r, err = s.named(s.name); err != nil {
-		return err
-	}
-	return s.showRun(r)
+	return s.showRun(now)
 }
 
 // ask gives commands to the run, all or, where one does not fit, none, and returns their ids.
-func (s *session) ask(ctx context.Context, r run, commands []stages.Command) (ids []string, err error) {
+func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (ids []string, err error) {
 	for _, c := range commands {
 		if refused := stages.Allowed(r.Plan, &r.Run, c); refused != nil && c.Verb != stages.Decide {
 			err = errors.Join(err, fmt.Errorf("update run %s: %w", s.name, refused))
@@ -156,136 +131,68 @@ func (s *session) ask(ctx context.Context, r run, commands []stages.Command) (id
 	return ids, err
 }
 
-// carryOut waits until the run has taken in the commands with these ids and, where a stop is carried out here, has stopped.
-func (s *session) carryOut(ctx context.Context, ids []string, stop bool) error {
-	var refused error
-	err := s.follow(ctx, func(news []stages.Event) (over bool) {
-		for _, e := range news {
-			if e.Type == stages.CommandRefused && e.Run == s.name {
-				refused = errors.Join(refused, fmt.Errorf("update run %s: %s is refused: %s", s.name, e.Command, e.Message))
-			}
-		}
-		r, _ := s.named(s.name)
-		return s.settled(ids) && (s.Live || !stop || !isGoing(r))
+// drive drives the runs of the fleet until none goes on without a person. It shows the one that is named, from its event
+// of a number on, and what that has come to; with -o json only that.
+func (s *session) drive(ctx context.Context, after int64) error {
+	out, rested := s.Out, false
+	if !s.IsTable() {
+		out = io.Discard
+	}
+	err := target.Drive(ctx, s.Engine, s.path, func(ctx context.Context) error {
+		_, err := watch.Run(ctx, s.Engine, s.name, s.In, out, watch.Options{
+			Interval: interval, After: after, Hint: hint,
+			Over: func(*fleet.Status) bool {
+				before := rested // what was read since then is final
+				rested = s.rests(ctx)
+				return before && rested
+			},
+		})
+		return err
 	})
-	return errors.Join(refused, err)
-}
-
-// goOn drives all runs, or follows this one where another process drives. It shows what happens, and what runs wait for
-// that was not shown yet; with -o json only the events say that. It ends with what the run has come to.
-func (s *session) goOn(ctx context.Context, ids []string) error {
-	stream, said := s.NewStream(), map[string]bool{}
-	show := func(e stages.Event) { _ = stream.Show(cli.Events(e)) } // what follows meets the same error
-	err := s.follow(ctx, func(news []stages.Event) (over bool) {
-		waits := []stages.EventType{stages.WaitStarted, stages.ApprovalRequested, stages.RunQueued}
-		for _, e := range news {
-			if s.IsValue() || !slices.Contains(waits, e.Type) {
-				show(e)
-			}
-		}
-		for _, r := range s.runs {
-			for _, a := range stages.Waiting(r.Plan, &r.Run) {
-				key := fmt.Sprint(r.Run.Name, a.Kind, a.Name, a.Until)
-				_, cluster := r.Plan.Position(a.Name)
-				if cluster || said[key] || a.Kind == stages.AwaitStart || s.IsValue() {
-					continue // the events of clusters say that
-				}
-				said[key] = true
-				show(stages.Event{Time: r.Run.Now.Time(), Type: "Waiting", Run: r.Run.Name, Message: waitsFor(r, a)})
-			}
-		}
-		return s.settled(ids) && !slices.ContainsFunc(s.runs, s.moves)
-	})
-	if errors.Is(err, context.Canceled) {
+	if errors.Is(err, context.Canceled) || errors.Is(err, watch.ErrLeft) {
 		s.note("interrupted; everything is kept, and updaterun start goes on")
+		return context.Canceled
 	}
 	if err != nil {
 		return err
 	}
-	r, err := s.named(s.name)
+	r, err := s.get(ctx, s.name)
 	if err != nil {
 		return err
 	}
-	out := fmt.Sprintf("updaterun/%s: %s", s.name, s.updateRun(r).Status.Status.State)
+	if !s.IsTable() {
+		err = s.showRun(r)
+	}
+	state := s.updateRun(r).Status.Status.State
 	switch {
-	case r.Run.IsEnded() && r.Run.State != stages.Completed && r.Run.State != stages.Skipped:
-		return fmt.Errorf("%s: %s: %w", out, r.Run.Reason, cli.ErrUnsuccessful)
-	case s.IsValue():
-		s.note("%s", out)
-		return nil
+	case err != nil:
+		return err
+	case state == string(stages.Failed):
+		return fmt.Errorf("updaterun/%s: %s: %s: %w", s.name, state, r.Run.Reason, cli.ErrUnsuccessful)
+	case s.IsTable():
+		return s.Said("updaterun/%s: %s", s.name, state)
 	}
-	return s.Said("%s", out)
+	return nil
 }
 
-// interval is how often runs are read.
-const interval = 100 * time.Millisecond
-
-// follow calls tell with what happens to the runs, until that is over. Where the store is open here it drives them, also
-// once the process is gone that has driven them.
-func (s *session) follow(ctx context.Context, tell func(news []stages.Event) (over bool)) error {
-	poll := func(ctx context.Context) error {
-		for live := s.Live; s.Live == live; {
-			news, err := s.read(ctx)
-			if err != nil || tell(news) {
-				return err
-			}
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-time.After(interval):
-			}
-		}
-		return s.follow(ctx, tell)
-	}
-	if s.Live {
-		return poll(ctx)
-	}
-	return target.Drive(ctx, s.Engine, s.path, poll)
-}
-
-// settled reports whether the run has taken in the commands with these ids and, where the store is open here, whether all
-// runs have taken in what was asked of them.
-func (s *session) settled(ids []string) bool {
-	r, err := s.named(s.name)
-	isOpen := func(id string) bool { return !slices.Contains(r.Run.Seen, id) }
-	return err != nil || !s.unsettled && !slices.ContainsFunc(ids, isOpen)
-}
-
-// moves reports whether a run goes on by itself: it has not ended, and waits for more than people, or than runs that have
-// not ended. Where another process drives, only the run that is named counts, and it waits for others.
-func (s *session) moves(r run) bool {
-	switch {
-	case s.Live && r.Run.Name != s.name:
-		return false
-	case r.Run.State == stages.NotStarted:
-		return !r.Run.Hold
-	}
-	waiting := stages.Waiting(r.Plan, &r.Run)
-	for _, a := range waiting {
-		other, err := s.named(a.Name)
-		held := a.Kind == stages.AwaitStart || a.Kind == stages.AwaitDecision ||
-			a.Kind == stages.AwaitRun && !s.Live && err == nil && !other.Run.IsEnded()
-		if !held {
-			return true
+// rests reports whether no run of the fleet goes on without a person.
+func (s *session) rests(ctx context.Context) bool {
+	runs, err := s.Engine.Runs(ctx, s.fleet)
+	for _, name := range runs {
+		if moves, err := s.Engine.Moves(ctx, name); moves || err != nil {
+			return false
 		}
 	}
-	return len(waiting) == 0 && isGoing(r)
+	return err == nil
 }
 
-// waitsFor says what a run waits for, until when, and what ends it before.
-func waitsFor(r run, a stages.Awaited) string {
-	out := "waits for " + strings.ToLower(string(a.Kind)) + " " + a.Name
-	if !a.Until.IsZero() {
-		out = fmt.Sprintf("waits %s, until %s, for %s", a.Until.Sub(r.Run.Now.Time()).Round(time.Second), cli.Cell(a.Until), a.Name)
-	}
-	if a.Kind != stages.AwaitRun {
-		out += ": " + a.Message
-	}
+// hint is the command that ends what a run waits for.
+func hint(a stages.Awaited) string {
 	switch {
 	case a.Kind == stages.AwaitDecision || a.Message == runstate.ScheduledStartMessage:
-		out += "; gate update --gate-name " + a.Name + " --state Completed completes it"
+		return "gate update --gate-name " + a.Name + " --state Completed completes it"
 	case a.Kind == stages.AwaitTime:
-		out += "; updaterun skip --targets AfterStageWait:" + a.Name + " ends it"
+		return "updaterun skip --targets AfterStageWait:" + a.Name + " ends it"
 	}
-	return out
+	return ""
 }

@@ -48,18 +48,13 @@ type record struct {
 	mu                 sync.Mutex // one write at a time
 }
 
-const (
-	recordFormat = 1
-	recordSuffix = ".fleet"
-)
-
-var _ upgrade.Watcher = (*record)(nil)
+const recordFormat = 1
 
 // open opens the store of the fleet, which create makes, or reaches the process that has it open.
 func (s *session) open(ctx context.Context) error {
 	makes := s.verb.use == "create"
 	r := &record{
-		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet, path: s.path + recordSuffix,
+		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet, path: s.path + ".fleet",
 		Members: map[string]azure.FleetMember{}, Strategies: map[string]azure.FleetUpdateStrategy{}, Targets: map[string]upgrade.Target{},
 	}
 	t, err := (&target.Options{Options: s.Options, Store: s.path, Create: makes, Connect: func(c *fleet.Config) error {
@@ -192,28 +187,21 @@ func updateMember(_ context.Context, s *session) error {
 // shownMember is a member as az shows it, with how its simulated cluster is now.
 type shownMember struct {
 	azure.FleetMember
-	Cluster struct {
-		Region    string                 `json:"region"`
-		Version   string                 `json:"kubernetesVersion"`
-		Pools     []upgrade.Pool         `json:"nodePools"`
-		Operation upgrade.OperationState `json:"operation,omitempty"`
-	} `json:"cluster"`
+	Cluster embedded.Cluster `json:"cluster"`
 }
 
 func listMembers(s *session, list ...azure.FleetMember) *cli.List {
 	table := &cli.List{Kind: "member", Columns: []string{"Name", "Group", "Region", "Version", "Nodes", "Operation"}, Narrow: 6}
 	for _, m := range list {
-		shown, nodes := shownMember{FleetMember: m}, ""
-		is := &shown.Cluster
 		c, _ := s.record.Cluster(m.Name)
-		is.Region, is.Version, is.Pools = c.Region, c.ControlPlane, c.Pools
-		if c.Operation != nil {
-			is.Operation = c.Operation.State
-		}
+		nodes, operation := "", upgrade.OperationState("")
 		for _, pool := range c.Pools {
 			nodes = pool.Version + " " + strings.TrimPrefix(pool.Image, embedded.SampleFamily+"-")
 		}
-		table.Add(m.Name, shown, m.Group, is.Region, is.Version, nodes, is.Operation)
+		if c.Operation != nil {
+			operation = c.Operation.State
+		}
+		table.Add(m.Name, shownMember{m, c}, m.Group, c.Region, c.ControlPlane, nodes, operation)
 	}
 	return table
 }

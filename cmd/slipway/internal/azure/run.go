@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
-	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
@@ -17,42 +16,28 @@ import (
 )
 
 func runVerbs() []verb {
+	directs := func(v stages.Verb) func(context.Context, *session) error {
+		return func(ctx context.Context, s *session) error { return s.direct(ctx, stages.Command{Verb: v}) }
+	}
 	return []verb{
 		{
 			use: "create", short: "Plan a run", needs: "name upgrade-type", writes: true, do: createRun,
-			takes: "kubernetes-version node-image-selection node-images stages update-strategy-name speed preview",
+			takes: "kubernetes-version node-image-selection node-images stages update-strategy-name speed",
 		},
-		{use: "start", short: "Start a run, or go on with it", needs: "name", takes: "no-wait", do: func(ctx context.Context, s *session) error {
-			return s.direct(ctx, stages.Command{Verb: stages.Start})
-		}},
-		{use: "retry", short: "Try again what failed, or was skipped", needs: "name", takes: "only no-wait", do: func(ctx context.Context, s *session) error {
-			return s.direct(ctx, stages.Command{Verb: stages.Retry, Only: stages.Only(s.text("only"))})
-		}},
-		{use: "stop", short: "Stop a run; what is in flight ends", needs: "name", do: func(ctx context.Context, s *session) error {
-			return s.direct(ctx, stages.Command{Verb: stages.Stop})
-		}},
-		{use: "skip", short: "Skip members, groups, stages or the wait after a stage", needs: "name targets", do: func(ctx context.Context, s *session) error {
-			var all []stages.Command
-			for _, target := range s.list("targets") {
-				c, err := azure.SkipOf(target)
-				if err != nil {
-					return err
-				}
-				all = append(all, c)
-			}
-			return s.direct(ctx, all...)
-		}},
+		{use: "start", short: "Start a run, or go on with it", needs: "name", takes: "no-wait", do: directs(stages.Start)},
+		{use: "stop", short: "Stop a run; what is in flight ends", needs: "name", do: directs(stages.Stop)},
+		{use: "skip", short: "Skip members, groups, stages or the wait after a stage", needs: "name targets", do: skip},
 		{use: "list", short: "List the runs", do: listRuns},
 		{use: "show", short: "Show a run", needs: "name", do: func(ctx context.Context, s *session) error {
-			r, err := s.find(ctx)
+			r, err := s.get(ctx, s.name)
 			if err != nil {
 				return err
 			}
 			return s.showRun(r)
 		}},
 		{use: "delete", short: "Delete a run", needs: "name", do: func(ctx context.Context, s *session) error {
-			r, err := s.find(ctx)
-			if err == nil && isGoing(r) {
+			r, err := s.get(ctx, s.name)
+			if err == nil && isGoing(r.Run.State) {
 				err = fmt.Errorf("update run %s is %s: stop it first", s.name, r.Run.State)
 			}
 			if err != nil {
@@ -64,7 +49,7 @@ func runVerbs() []verb {
 }
 
 func createRun(ctx context.Context, s *session) error {
-	if _, err := s.find(ctx); err == nil {
+	if _, err := s.get(ctx, s.name); err == nil {
 		return fmt.Errorf("update run %s is there already: delete it first, or choose another name", s.name)
 	}
 	strategy, err := s.stages()
@@ -83,37 +68,37 @@ func createRun(ctx context.Context, s *session) error {
 		return err
 	}
 	s.record.Targets[s.name] = target
-	if err := s.Engine.PutPlacement(ctx, fleet.Placement{Name: s.fleet, Selectors: []snapshot.Selector{upgrade.Selector(s.fleet)}}); err != nil {
-		return err
-	}
-	spec := fleet.RunSpec{Name: s.name, Owner: strategy.Name, Placement: s.fleet, Strategy: strategy, Hold: true}
-	forecast, err := s.Forecast(ctx, spec, fleet.Assumptions{Take: 4 * time.Second})
-	if err != nil {
-		return err
-	}
-	for _, w := range forecast.Plan.Warnings {
-		s.Warn("%s", strings.ReplaceAll(w, "clusters", "members"))
-	}
-	created := fleet.Status{Plan: forecast.Plan, Owner: spec.Owner}
-	if s.text("preview") == "true" {
-		end, typical := forecast.End.At.Round(time.Second), forecast.Typical.Round(time.Second)
-		s.note("estimate: %s %s after its start, if a member of which nothing is known takes %s", forecast.End.State, end, typical)
-		created.Run = stages.NewRun(forecast.Plan, spec.Name, "preview", approval.Identity{}, true, time.Now())
-		return s.showRun(run{Status: created})
-	}
 	if err := s.record.save(); err != nil {
 		return err
 	}
-	spec.Plan = forecast.Plan.Digest
-	if created, err = s.CreateRun(ctx, spec); err != nil {
+	if err := s.Engine.PutPlacement(ctx, fleet.Placement{Name: s.fleet, Selectors: []snapshot.Selector{upgrade.Selector(s.fleet)}}); err != nil {
 		return err
+	}
+	created, err := s.CreateRun(ctx, fleet.RunSpec{Name: s.name, Owner: strategy.Name, Placement: s.fleet, Strategy: strategy, Hold: true})
+	if err != nil {
+		return err
+	}
+	for _, w := range created.Plan.Warnings {
+		s.Warn("%s", strings.ReplaceAll(w, "clusters", "members"))
 	}
 	return s.showRun(run{Status: created})
 }
 
+func skip(ctx context.Context, s *session) error {
+	var all []stages.Command
+	for _, target := range s.list("targets") {
+		c, err := azure.SkipOf(target)
+		if err != nil {
+			return err
+		}
+		all = append(all, c)
+	}
+	return s.direct(ctx, all...)
+}
+
 // updateRun returns a run as az shows it.
 func (s *session) updateRun(r run) azure.UpdateRun {
-	rec := azure.Record{Run: &r.Run, Plan: r.Plan, Events: r.events, Target: s.record.Targets[r.Run.Name]}
+	rec := azure.Record{Run: &r.Run, Plan: r.Plan, Events: r.Events, Target: s.record.Targets[r.Run.Name]}
 	if r.Owner != "" {
 		rec.StrategyID = s.id("updateStrategies", r.Owner)
 	}
@@ -123,12 +108,17 @@ func (s *session) updateRun(r run) azure.UpdateRun {
 }
 
 func listRuns(ctx context.Context, s *session) error {
-	if _, err := s.read(ctx); err != nil {
+	runs, err := s.RunSummaries(ctx, s.fleet)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) { // as where no run was ever made
 		return err
 	}
 	table := &cli.List{Kind: "updaterun", Columns: []string{"Name", "State", "Upgrade", "Version", "Images", "Failed"}, Narrow: 6}
-	for _, r := range s.runs {
-		u, target := s.updateRun(r), s.record.Targets[r.Run.Name]
+	for _, summary := range runs {
+		r, err := s.get(ctx, summary.Name)
+		if err != nil {
+			return err
+		}
+		u, target := s.updateRun(r), s.record.Targets[summary.Name]
 		table.Add(u.Name, u, u.Status.Status.State, target.Type, target.KubernetesVersion, target.NodeImages.Selection, u.Status.FailureCount)
 	}
 	return s.show(table, table.Values())
@@ -155,7 +145,7 @@ func gateVerbs() []verb {
 }
 
 func listGates(ctx context.Context, s *session) error {
-	r, err := s.find(ctx)
+	r, err := s.get(ctx, s.name)
 	if err != nil {
 		return err
 	}
@@ -168,7 +158,7 @@ func listGates(ctx context.Context, s *session) error {
 }
 
 func updateGate(ctx context.Context, s *session) error {
-	r, err := s.find(ctx)
+	r, err := s.get(ctx, s.name)
 	if err != nil {
 		return err
 	}
