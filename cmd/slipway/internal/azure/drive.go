@@ -86,13 +86,10 @@ func (s *session) direct(ctx context.Context, commands ...stages.Command) error 
 			return done && (live || !isGoing(now.Run.State)) || live && !s.Live, nil
 		})
 	}
-	runs, err := s.RunSummaries(ctx, s.fleet)
-	rests := !slices.ContainsFunc(runs, func(r fleet.RunSummary) bool { return isGoing(r.State) })
 	switch {
-	case err != nil:
 	case s.Live:
 		err = carryOut(ctx)
-	case verb == stages.Stop || verb == stages.Skip && rests:
+	case verb == stages.Stop || verb == stages.Skip && !isGoing(before.Run.State):
 		err = target.Drive(ctx, s.Engine, s.path, carryOut)
 	}
 	for _, e := range now.Events[len(before.Events):] {
@@ -160,19 +157,17 @@ func (s *session) drive(ctx context.Context, after int64) error {
 	if err != nil {
 		return err
 	}
-	if !s.IsTable() {
-		err = s.showRun(r)
-	}
 	state := s.updateRun(r).Status.Status.State
-	switch {
-	case err != nil:
-		return err
-	case state == string(stages.Failed):
-		return fmt.Errorf("updaterun/%s: %s: %s: %w", s.name, state, r.Run.Reason, cli.ErrUnsuccessful)
-	case s.IsTable():
-		return s.Said("updaterun/%s: %s", s.name, state)
+	switch failed := state == string(stages.Failed); {
+	case !s.IsTable():
+		err = s.showRun(r)
+	case !failed:
+		err = s.Said("updaterun/%s: %s", s.name, state)
 	}
-	return nil
+	if err == nil && state == string(stages.Failed) {
+		err = fmt.Errorf("updaterun/%s: %s: %s: %w", s.name, state, r.Run.Reason, cli.ErrUnsuccessful)
+	}
+	return err
 }
 
 // rests reports whether no run of the fleet goes on without a person.

@@ -51,13 +51,12 @@ and called again, also after it was killed, it goes on; another publishVersion b
 }
 
 func (p *player) run(cmd *cobra.Command, args []string) (err error) {
-	path := p.target.Store
 	switch {
 	case p.target.Server != "":
 		return cli.Usagef("--server is not for run, which plays workflows in this process")
 	case !slices.Contains([]string{cli.Table, cli.Wide, cli.JSON}, p.Output):
 		return cli.Usagef("-o %s: events are shown as table, wide or json", p.Output)
-	case p.wait && path == "":
+	case p.wait && p.target.Store == "":
 		return cli.Usagef("--wait is for a store that another terminal reaches: set --store")
 	}
 	docs, err := readFiles(args, p.namespace())
@@ -65,8 +64,8 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 		return err
 	}
 	var store backend.Store = memory.NewStore()
-	if path != "" {
-		file, err := bolt.Open(path, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
+	if p.target.Store != "" {
+		file, err := bolt.Open(p.target.Store, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
 		if err != nil {
 			return err
 		}
