@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Wait returns the status of a run once it has ended and has given its
@@ -35,6 +36,50 @@ func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 			return Status{}, ctx.Err()
 		}
 	}
+}
+
+// Moves reports whether a run goes on without a person: a command to it has not been taken in, or it waits for more than
+// answers, starts, and runs for which the same holds. Once it has ended, what rolls it back counts. Where the result is
+// false, a status that is read afterwards is final until a person does something. Whether an engine drives the run makes
+// no difference: a host that drives it itself may end when nothing moves.
+func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
+	s, err := e.Status(ctx, run)
+	if err != nil {
+		return false, err
+	}
+	for _, err := range e.store.List(ctx, record.CommandKey(s.Run.UID, "")) {
+		return true, err
+	}
+	if s, err = e.Status(ctx, run); err != nil { // with what those did that were taken in before they were listed
+		return false, err
+	}
+	switch {
+	case s.Run.IsEnded():
+		back, err := e.RollbackOf(ctx, run)
+		if err != nil || back.Pending || back.By == "" {
+			return back.Pending, err
+		}
+		return e.Moves(ctx, back.By)
+	case s.Run.State == stages.NotStarted:
+		return !s.Run.Hold, nil
+	}
+	waiting := stages.Waiting(s.Plan, &s.Run)
+	for _, a := range waiting {
+		switch a.Kind {
+		case stages.AwaitStart, stages.AwaitDecision:
+		case stages.AwaitRun:
+			before, err := e.Status(ctx, a.Name)
+			if state.IsNotFound(err) || err == nil && before.Run.IsEnded() {
+				return true, nil
+			}
+			if moves, err := e.Moves(ctx, a.Name); moves || err != nil {
+				return moves, err
+			}
+		default:
+			return true, nil
+		}
+	}
+	return len(waiting) == 0, nil
 }
 
 // waiter waits for the end of a run.

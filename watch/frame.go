@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -318,17 +319,24 @@ func (d *drawing) groupsShown(groups []stages.GroupOutline) []int {
 
 // waits lists what the run waits for, but for what is said beside each cluster.
 func (d *drawing) waits(indent string) block {
+	all := waits(&d.m.Status)
+	return newList(firstWaits, len(all), func(i int) string {
+		return indent + d.mark(stages.Pending) + " " + d.paint(held, waitingFor(&all[i], d.m.Now, d.m.Hint))
+	}, d.more(indent, len(all), "to wait for"))
+}
+
+// waits returns what a run waits for, but for what its clusters do.
+func waits(s *fleet.Status) (all []stages.Awaited) {
 	clusters := map[string]int{}
-	for i := range d.r.InFlight {
-		if f := &d.r.InFlight[i]; f.Attempt != 0 {
-			clusters[d.p.Clusters[f.Pos].Name]++
+	for i := range s.Run.InFlight {
+		if f := &s.Run.InFlight[i]; f.Attempt != 0 {
+			clusters[s.Plan.Clusters[f.Pos].Name]++
 		}
 	}
-	for i := range d.r.Waiting {
-		clusters[d.p.Clusters[d.r.Waiting[i].Pos].Name]++
+	for i := range s.Run.Waiting {
+		clusters[s.Plan.Clusters[s.Run.Waiting[i].Pos].Name]++
 	}
-	var all []stages.Awaited
-	for _, a := range slices.Backward(stages.Waiting(d.p, d.r)) { // gates come first, and may have the name of a cluster
+	for _, a := range slices.Backward(stages.Waiting(s.Plan, &s.Run)) { // gates come first, and may have the name of a cluster
 		if (a.Kind == stages.AwaitObservation || a.Kind == stages.AwaitTime || a.Kind == stages.AwaitWindow) && clusters[a.Name] > 0 {
 			clusters[a.Name]--
 			continue
@@ -336,9 +344,7 @@ func (d *drawing) waits(indent string) block {
 		all = append(all, a)
 	}
 	slices.Reverse(all)
-	return newList(firstWaits, len(all), func(i int) string {
-		return indent + d.mark(stages.Pending) + " " + d.paint(held, waitingFor(&all[i], d.m.Now))
-	}, d.more(indent, len(all), "to wait for"))
+	return all
 }
 
 // more ends a list with how many there are besides.
@@ -517,7 +523,7 @@ func Summary(m Model) string {
 	parts := []string{out, fmt.Sprintf("%d of %d clusters done", done, p.Len())}
 	for _, a := range stages.Waiting(p, r) {
 		if a.Kind != stages.AwaitObservation {
-			parts = append(parts, waitingFor(&a, m.Now))
+			parts = append(parts, waitingFor(&a, m.Now, nil))
 		}
 	}
 	return strings.Map(printable, strings.Join(parts, ", "))

@@ -19,6 +19,8 @@ type Model struct {
 	// Since has since when clusters in flight are in their phase, by name, as [Model.Observe] keeps it. A cluster
 	// that is not in it is shown since it started.
 	Since map[string]time.Time
+	// Hint says how a person ends what the run waits for, "" where none does; nil says nothing.
+	Hint func(stages.Awaited) string
 	// Footer are lines at the end, which are never left out: what keys do, a question, an error.
 	Footer []string
 }

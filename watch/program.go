@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Errors that end [Run] before the run has ended.
@@ -42,6 +43,13 @@ type Options struct {
 	// Decide answers a request of the run that was shown, for the person at the terminal. Its error is shown. Nil
 	// offers no answers.
 	Decide func(ctx context.Context, r approval.Request, v approval.Verdict) error
+	// Hint says how a person ends what the run waits for, for example by which command, "" where none does. It is shown
+	// with that, and where events are lines, what it is said of has a line of its own, also if it began before. Nil says
+	// nothing.
+	Hint func(stages.Awaited) string
+	// After is the number of the first event that is a line, as [fleet.History] has it in Next; 0 is the first one that
+	// is kept.
+	After int64
 	// Over reports whether nothing more is waited for; nil waits until the run has ended.
 	Over func(*fleet.Status) bool
 }
@@ -79,11 +87,15 @@ func (o *Options) over(s *fleet.Status) bool {
 // The error is that of ctx where that ends, that of the output, and that of the source where the run does not exist
 // or cannot be read at first. Later the source is read again, and the error is shown.
 func Run(ctx context.Context, src Source, run string, in io.Reader, out io.Writer, o Options) (fleet.Status, error) {
-	status, history, err := read(ctx, src, run, 0)
+	terminal, after := IsTerminal(out, o.getenv()), o.After
+	if terminal {
+		after = 0 // a frame shows since when clusters are in their phase
+	}
+	status, history, err := read(ctx, src, run, after)
 	if err != nil {
 		return status, err
 	}
-	if IsTerminal(out, o.getenv()) {
+	if terminal {
 		return draw(ctx, src, status, history, in, out, &o)
 	}
 	return print(ctx, src, status, history, out, &o)
@@ -109,12 +121,25 @@ func isFinal(err error) bool {
 	return errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent)
 }
 
-// print prints the events as lines.
+// print prints the events as lines, and what the run waits for where there is a hint.
 func print(ctx context.Context, src Source, status fleet.Status, h fleet.History, out io.Writer, o *Options) (fleet.Status, error) {
-	said := ""
+	said, hinted := "", map[string]bool{}
 	for {
+		var lines []string
 		for i := range h.Events {
-			if _, err := fmt.Fprintln(out, Line(h.Events[i])); err != nil {
+			lines = append(lines, Line(h.Events[i]))
+		}
+		for _, a := range waits(&status) {
+			key := fmt.Sprint(a.Kind, a.Name, a.Until)
+			if o.Hint == nil || hinted[key] || o.Hint(a) == "" {
+				continue
+			}
+			hinted[key] = true
+			now := time.Now().UTC()
+			lines = append(lines, LineOf(now, "Waiting", []string{status.Run.Name}, waitingFor(&a, now, o.Hint)))
+		}
+		for _, line := range lines {
+			if _, err := fmt.Fprintln(out, line); err != nil {
 				return status, err
 			}
 		}

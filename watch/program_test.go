@@ -73,6 +73,59 @@ func TestElsewhereEveryEventIsALine(t *testing.T) {
 	})
 }
 
+// What a hint is said of has a line of its own, once, and in a frame the hint stands behind it. Events before After are
+// no lines.
+func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		hint := func(a stages.Awaited) string {
+			if a.Kind != stages.AwaitDecision {
+				return ""
+			}
+			return "approve run " + a.Name
+		}
+		var out strings.Builder
+		src := &reel{}
+		o := watch.Options{After: 2, Hint: hint, Getenv: func(string) string { return "" }}
+		if _, err := watch.Run(t.Context(), src, "run", nil, &out, o); err != nil {
+			t.Fatal(err)
+		}
+		_, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), "run", 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var hints []string
+		events := 0
+		for line := range strings.Lines(out.String()) {
+			if _, wait, is := strings.Cut(line, " Waiting "); is {
+				hints = append(hints, strings.TrimSpace(wait))
+			} else {
+				events++
+			}
+		}
+		if events != len(h.Events) {
+			t.Errorf("%d events are lines, want %d", events, len(h.Events))
+		}
+		want := []string{
+			"run  waits for approval run-canary: 2 more of sre; approve run run-canary",
+			"run  waits for approval run-before-prod: 1 more; approve run run-before-prod",
+		}
+		for i, got := range hints {
+			if len(hints) != len(want) || !strings.HasSuffix(got, want[i]) {
+				t.Fatalf("%q, want %q", hints, want)
+			}
+		}
+	})
+	for _, hint := range []string{"", "approve it"} {
+		s := scene{strategy: rollout(), clusters: fleetOf(), at: 2 * time.Hour}
+		m := s.model(t)
+		m.Hint = func(stages.Awaited) string { return hint }
+		if got := watch.Frame(m, 120, 30, watch.Style{}); hint != "" && !strings.Contains(got, "; approve it\n") || strings.Contains(got, "; \n") {
+			t.Errorf("with %q:\n%s", hint, got)
+		}
+	}
+}
+
 func TestARunThatIsNotThere(t *testing.T) {
 	t.Parallel()
 	for call, want := range map[int]error{1: errors.New("connection refused"), 5: backend.ErrNotFound} {

@@ -22,7 +22,7 @@ import (
 // draw shows the run on a terminal, and leaves the last frame.
 func draw(ctx context.Context, src Source, status fleet.Status, h fleet.History, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
 	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: make(chan os.Signal, 1)}
-	s.model = Model{Status: status, Now: time.Now()}.Observe(h.Events)
+	s.model = Model{Status: status, Now: time.Now(), Hint: o.Hint}.Observe(h.Events)
 	s.next, s.over = h.Next, o.over(&status)
 	notifyStop(s.stop)
 	defer signal.Stop(s.stop)

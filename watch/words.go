@@ -42,8 +42,8 @@ func until(at, now time.Time) string {
 	return "until " + clock(at, now)
 }
 
-// waitingFor says what a run waits for, in the words of [stages.Waiting].
-func waitingFor(a *stages.Awaited, now time.Time) string {
+// waitingFor says what a run waits for, in the words of [stages.Waiting], and how a person ends that.
+func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) string) string {
 	out := map[stages.Await]string{
 		stages.AwaitStart:    "waits for a start",
 		stages.AwaitRun:      "waits for run " + a.Name,
@@ -60,6 +60,9 @@ func waitingFor(a *stages.Awaited, now time.Time) string {
 	}
 	if !a.Until.IsZero() {
 		out += ", " + until(a.Until, now)
+	}
+	if hint != nil && hint(*a) != "" {
+		out += "; " + hint(*a)
 	}
 	return out
 }

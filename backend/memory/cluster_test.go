@@ -231,6 +231,37 @@ func TestReactIsTheControllers(t *testing.T) {
 	}
 }
 
+// The replicas of a Deployment are available at once in each generation, but for those of a broken one; other objects keep
+// their status.
+func TestDeployments(t *testing.T) {
+	c := memory.NewCluster("one")
+	c.React(memory.Deployments(func(image string) bool { return image == "broken" }))
+	deployment := func(image string, replicas any) *unstructured.Unstructured {
+		obj := object("Deployment", "", "a", map[string]any{"spec": map[string]any{"replicas": replicas, "template": map[string]any{
+			"spec": map[string]any{"containers": []any{map[string]any{"image": "sidecar"}, map[string]any{"image": image}}},
+		}}})
+		obj.SetAPIVersion("apps/v1")
+		return obj
+	}
+	for _, tc := range []struct {
+		image            string
+		replicas         any
+		ready, available int64
+	}{{"v1", nil, 1, 1}, {"v2", int64(3), 3, 3}, {"broken", int64(2), 2, 0}} {
+		got := apply(t, c, deployment(tc.image, tc.replicas))
+		status := func(field string) int64 {
+			n, _, _ := unstructured.NestedInt64(got.Object, "status", field)
+			return n
+		}
+		if status("replicas") != tc.ready || status("availableReplicas") != tc.available || status("observedGeneration") != got.GetGeneration() {
+			t.Errorf("%s: the status is %v", tc.image, got.Object["status"])
+		}
+	}
+	if got := apply(t, c, config("b", nil)); got.Object["status"] != nil {
+		t.Errorf("a ConfigMap has the status %v", got.Object["status"])
+	}
+}
+
 func TestRefuseIsPermanent(t *testing.T) {
 	c := memory.NewCluster("one")
 	unknown := errors.New("no such kind")

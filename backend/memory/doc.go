@@ -7,6 +7,7 @@
 //   - inventory.go the [Fleet], which lists and dials clusters,
 //   - conn.go the connection, and the faults that it meets,
 //   - cluster.go the [Cluster], with ownership.go for who owns which fields,
+//     and deployments.go for a controller of Deployments,
 //   - source.go the [Source].
 //
 // Small hosts, tests and the simulations of a hundred thousand clusters run on

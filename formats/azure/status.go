@@ -22,7 +22,8 @@ type Record struct {
 	Target upgrade.Target
 	// StrategyID names the update strategy that the run was made from; empty for none.
 	StrategyID string
-	// ResourceIDs are the resource ids of members, by their names.
+	// ResourceIDs are the resource ids of members by their names, where those are not the UIDs of
+	// their clusters, as [FleetMember.Cluster] has it.
 	ResourceIDs map[string]string
 }
 
@@ -234,8 +235,8 @@ func latest(a, b time.Time) time.Time {
 }
 
 func (s *status) member(pos int, l life) MemberStatus {
-	name := s.Plan.Clusters[pos].Name
-	m := MemberStatus{Name: name, ClusterResourceID: s.ResourceIDs[name], Message: optional(l.message)}
+	c := s.Plan.Clusters[pos]
+	m := MemberStatus{Name: c.Name, ClusterResourceID: cmp.Or(s.ResourceIDs[c.Name], c.UID), Message: optional(l.message)}
 	m.Status = newUpdateStatus(s.states[pos], l.started, l.ended, l.message)
 	if s.states[pos] == stages.Pending && l.message != "" {
 		m.Status.Error = &Error{Code: CodePending, Message: l.message}

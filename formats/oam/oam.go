@@ -49,9 +49,11 @@
 package oam
 
 import (
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -74,6 +76,22 @@ type Documents struct {
 	Objects []*unstructured.Unstructured
 	// All are the documents of every kind as they stand, for a source that has what package delivery reads from it.
 	All []*unstructured.Unstructured
+}
+
+// Clusters returns the names of the clusters that topologies name, ascending: those that a host has to have where it
+// knows of no others.
+func (d Documents) Clusters() []string {
+	named := sets.New[string]()
+	policies := slices.Clone(d.Policies)
+	for _, app := range d.Applications {
+		policies = append(policies, app.Policies...)
+	}
+	for _, p := range policies {
+		if p.Topology != nil {
+			named.Insert(p.Topology.Clusters...)
+		}
+	}
+	return sets.List(named)
 }
 
 // Application is what is rolled out, and by which workflow.

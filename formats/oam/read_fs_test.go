@@ -30,6 +30,9 @@ func TestFilesAndDirectoriesAreReadAsOneInput(t *testing.T) {
 	if got := strings.Join(names, " "); err != nil || got != "third first second p" || len(docs.Objects) != 3 || len(docs.Policies) != 1 {
 		t.Errorf("%s, %+v, %v", got, docs, err)
 	}
+	if got := docs.Clusters(); len(got) != 1 || got[0] != "one" {
+		t.Errorf("the clusters are %v", got)
+	}
 	for name, c := range map[string]struct {
 		names []string
 		with  fstest.MapFS

@@ -14,7 +14,6 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // Applications delivers applications. Its methods may be called concurrently; its fields are not changed meanwhile.
@@ -139,38 +138,9 @@ func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool,
 	}
 	// A process that crashed may have recorded the last one without the placement having it yet.
 	for _, run := range append(runs, last.Release.Run.Name) {
-		moves, err := a.moves(ctx, run)
+		moves, err := a.Engine.Moves(ctx, run)
 		if moves || err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return moves, err
-		}
-	}
-	return false, nil
-}
-
-func (a *Applications) moves(ctx context.Context, run string) (bool, error) {
-	st, err := a.Engine.Status(ctx, run)
-	if err != nil {
-		return false, err
-	}
-	for _, err := range a.Store.List(ctx, "command/"+st.Run.UID+"/") {
-		return true, err // a command or an answer that the engine has not taken yet
-	}
-	if st, err = a.Engine.Status(ctx, run); err != nil { // with what those did that were taken before they were listed
-		return false, err
-	}
-	switch {
-	case st.Run.IsEnded():
-		back, err := a.Engine.RollbackOf(ctx, run)
-		if err != nil || back.Pending || back.By == "" {
-			return back.Pending, err
-		}
-		return a.moves(ctx, back.By) // which may have been made after the runs were listed
-	case st.Run.State == stages.NotStarted:
-		return !st.Run.Hold, nil
-	}
-	for _, w := range stages.Waiting(st.Plan, &st.Run) {
-		if w.Kind != stages.AwaitDecision && w.Kind != stages.AwaitStart {
-			return true, nil
 		}
 	}
 	return false, nil

@@ -53,13 +53,7 @@ func newEnv(t *testing.T) *env {
 	}
 	members := memory.NewFleet(placement.Cluster{Name: "clusterid1"}, placement.Cluster{Name: "clusterid2"})
 	for _, name := range []string{"clusterid1", "clusterid2"} {
-		members.Cluster(name).React(func(obj *unstructured.Unstructured) map[string]any {
-			one := int64(1)
-			return map[string]any{
-				"observedGeneration": obj.GetGeneration(), "replicas": one, "updatedReplicas": one, "readyReplicas": one, "availableReplicas": one,
-				"conditions": []any{map[string]any{"type": "Available", "status": "True"}},
-			}
-		})
+		members.Cluster(name).React(memory.Deployments(nil))
 	}
 	v.apps = &delivery.Applications{Store: v.store, Source: source, Inventory: members, Starter: approval.Identity{Name: "host"}, Engine: v.engine(v.store, members, source)}
 	return v

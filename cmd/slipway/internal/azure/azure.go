@@ -6,9 +6,10 @@
 // it. The verbs ask as the user of the machine unless --as names another identity. A member is a simulated cluster: each
 // of the two steps of its upgrade takes as long as --takes says, and the next --fail steps fail.
 //
-// updaterun create starts nothing; --preview only shows the plan, and --speed N makes the waits after stages N times
-// shorter. updaterun start drives all runs of the fleet that were started until they end or wait for people only, and
-// says what happens and what they wait for. Interrupted or killed, the next start goes on where it was.
+// updaterun create starts nothing, and --speed N makes the waits after stages N times shorter. updaterun start drives all
+// runs of the fleet that were started until they end or wait for people only. It draws the one that is named, or prints
+// its events and what it waits for. Interrupted or killed, the next start goes on where it was. Where another process
+// drives, start asks that one, as the verbs do that direct a run.
 package azure
 
 import (
@@ -26,7 +27,6 @@ import (
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
-	"github.com/slipway-dev/slipway/fleet"
 )
 
 // Commands returns the verbs, and fleet, which has them all again.
@@ -92,10 +92,8 @@ func flags() map[string]flag {
 		"node-images":          {"", "images of Custom: IMAGE ...", many, "", ""},
 		"update-strategy-name": {"", "strategy whose stages are copied", "", name, wantName},
 		"speed":                {"", "how many times shorter the waits after stages are", "1", `^[1-9]\d{0,5}$`, "a number from 1 on"},
-		"preview":              {"", "show the plan and when it would end; nothing is recorded", no, "", ""},
 		"no-wait":              {"", "ask for it and drive nothing", no, "", ""},
 		"targets":              {"", "what is skipped: " + wantSkip + " ...", many, skip, wantSkip},
-		"only":                 {"", "Failed or Skipped", "Failed", "^(Failed|Skipped)$", "Failed or Skipped"},
 		"gate-name":            {"", "name of the gate, as gate list shows it", "", "", ""},
 		"state":                {"", "what the gate becomes: Completed", "", "^Completed$", "Completed"},
 	}
@@ -107,7 +105,7 @@ const fleetFlags = "resource-group fleet-name "
 // command returns the verb as a command.
 func (v verb) command(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{Use: v.use, Short: v.short}
-	s := &session{Options: o, verb: v, flags: cmd.Flags(), seen: map[string]int64{}}
+	s := &session{Options: o, verb: v, flags: cmd.Flags()}
 	s.flags.String("namespace", "", "")
 	_ = s.flags.MarkHidden("namespace") // -n is the name here, as in az
 	for name := range strings.FieldsSeq(fleetFlags + v.needs + " " + v.takes) {
@@ -120,23 +118,19 @@ func (v verb) command(o *cli.Options) *cobra.Command {
 			s.flags.StringP(name, f.short, f.value, f.usage)
 		}
 	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) (err error) {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := errors.Join(o.CheckOutput(), s.check(args)); err != nil {
 			return err
 		}
 		s.group, s.fleet, s.name = s.text("resource-group"), s.text("fleet-name"), s.text("name")
 		s.path = cmp.Or(s.text("store"), s.fleet+".db")
-		ctx := cmd.Context()
-		if o.Timeout > 0 {
-			var end context.CancelFunc
-			ctx, end = context.WithTimeoutCause(ctx, o.Timeout, cli.ErrTimeout)
-			defer end()
-		}
-		if err := s.open(ctx); err != nil {
-			return err
-		}
-		defer func() { err = errors.Join(err, s.Close()) }()
-		return v.do(ctx, s)
+		return o.Within(cmd.Context(), func(ctx context.Context) (err error) {
+			if err := s.open(ctx); err != nil {
+				return err
+			}
+			defer func() { err = errors.Join(err, s.Close()) }()
+			return v.do(ctx, s)
+		})
 	}
 	return cmd
 }
@@ -148,14 +142,9 @@ type session struct {
 	flags *pflag.FlagSet
 	// group, fleet and name are values of flags, and path is the file of the store.
 	group, fleet, name, path string
-	// The target is the engine of the process that has the store. Where it is not live, that is this one, which config
-	// is of; clusters are the members.
+	// The target is the engine of the process that has the store. Where it is not live, that is this one.
 	*target.Target
-	config   fleet.Config
-	clusters *provider
-	record   *record
-	// seen are the numbers of the events of runs that come next.
-	seen map[string]int64
+	record *record
 }
 
 // check returns everything that is wrong with the flags. What belongs to no flag is a further value of the flag that
@@ -210,55 +199,40 @@ func (s *session) id(kind, name string) string {
 // note says on the other stream what became of what was asked for.
 func (s *session) note(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
 
+// show shows a table, or with -o json and yaml the value, as az does: a list is not in an object.
+func (s *session) show(table *cli.List, value any) error {
+	if s.IsValue() {
+		return s.PrintValue(value)
+	}
+	return s.Print(table)
+}
+
 func missing(what, name string) error {
 	return fmt.Errorf("there is no %s %s: the verb list shows which there are", what, name)
 }
 
 // recordVerbs list, show and delete what the record of the fleet has of a kind.
-func recordVerbs[T any](what string, of func(*record) map[string]T, rows func(*session, ...T) error) []verb {
-	named := func(do func(*session, T) error) func(context.Context, *session) error {
-		return func(_ context.Context, s *session) error {
+func recordVerbs[T any](what string, of func(*record) map[string]T, table func(*session, ...T) *cli.List) []verb {
+	return []verb{
+		{use: "list", short: "List each " + what, do: func(_ context.Context, s *session) error {
+			all := table(s, slices.Collect(maps.Values(of(s.record)))...)
+			all.Sort()
+			return s.show(all, all.Values())
+		}},
+		{use: "show", short: "Show the " + what, needs: "name", do: func(_ context.Context, s *session) error {
 			one, there := of(s.record)[s.name]
 			if !there {
 				return missing(what, s.name)
 			}
-			return do(s, one)
-		}
-	}
-	return []verb{
-		{use: "list", short: "List each " + what, do: func(_ context.Context, s *session) error {
-			var list []T
-			for _, name := range slices.Sorted(maps.Keys(of(s.record))) {
-				list = append(list, of(s.record)[name])
-			}
-			return rows(s, list...)
+			t := table(s, one)
+			return s.show(t, t.Values()[0])
 		}},
-		{use: "show", short: "Show the " + what, needs: "name", do: named(func(s *session, one T) error { return rows(s, one) })},
-		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: named(func(s *session, _ T) error {
+		{use: "delete", short: "Delete the " + what, needs: "name", writes: true, do: func(_ context.Context, s *session) error {
+			if _, there := of(s.record)[s.name]; !there {
+				return missing(what, s.name)
+			}
 			delete(of(s.record), s.name)
-			return s.clusters.save()
-		})},
+			return s.record.save()
+		}},
 	}
-}
-
-// show shows values as az does, a list of them or the one that is named, or the table of them.
-func show[T any](s *session, list []T, table *cli.List) error {
-	one := s.verb.use != "list"
-	switch {
-	case one && s.IsValue():
-		return s.PrintValue(list[0])
-	case s.IsValue():
-		return s.PrintValue(append([]T{}, list...))
-	case one && s.Output == cli.Name:
-		return s.Said("%s/%s", table.Kind, s.name)
-	}
-	return s.Print(table)
-}
-
-// text is the text at p, if any.
-func text(p *string) string {
-	if p == nil {
-		return ""
-	}
-	return *p
 }

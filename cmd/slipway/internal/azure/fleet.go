@@ -9,15 +9,14 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"maps"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
@@ -27,11 +26,12 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 	"github.com/slipway-dev/slipway/internal/versioned"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // record is what is kept of a fleet in a file beside the store, which every process reads; the one that has the store
-// open writes it.
+// open writes it. It is the inventory of the members, and upgrades them.
 type record struct {
 	Format        int                                  `json:"format"`
 	ResourceGroup string                               `json:"resourceGroup"`
@@ -42,22 +42,26 @@ type record struct {
 	Targets map[string]upgrade.Target `json:"targets"`
 	// Simulated is how the members are, so that what was begun goes on while no process is there.
 	Simulated embedded.State `json:"simulated"`
+
+	*embedded.Provider `json:"-"`
+	path               string
+	mu                 sync.Mutex // one write at a time
 }
 
-const (
-	recordFormat = 1
-	recordSuffix = ".fleet"
-)
+const recordFormat = 1
 
 // open opens the store of the fleet, which create makes, or reaches the process that has it open.
 func (s *session) open(ctx context.Context) error {
 	makes := s.verb.use == "create"
+	r := &record{
+		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet, path: s.path + ".fleet",
+		Members: map[string]azure.FleetMember{}, Strategies: map[string]azure.FleetUpdateStrategy{}, Targets: map[string]upgrade.Target{},
+	}
 	t, err := (&target.Options{Options: s.Options, Store: s.path, Create: makes, Connect: func(c *fleet.Config) error {
-		if err := s.load(makes); err != nil {
-			return err
-		}
-		c.Name, c.Inventory, c.Updater = "updaterun", s.clusters, upgrade.NewUpdater(s.clusters)
-		s.config = *c
+		c.Name, c.Inventory, c.Updater = "updaterun", r, upgrade.NewUpdater(r)
+		c.Source = snapshot.SourceFunc(func(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
+			return upgrade.Source(s.fleet, r.Targets[s.name]).Objects(ctx, q) // which the run is made from that is created
+		})
 		return nil
 	}}).Open(ctx, false)
 	switch {
@@ -67,75 +71,59 @@ func (s *session) open(ctx context.Context) error {
 		return err
 	case t.Live && s.verb.writes:
 		return fmt.Errorf("another process has %s open and drives its runs: %s when that has ended", s.path, s.verb.use)
-	case t.Live:
-		err = s.load(false)
 	}
-	s.Target = t
-	return err
+	if err := r.load(s, makes); err != nil {
+		return errors.Join(err, t.Close())
+	}
+	s.Target, s.record = t, r
+	return nil
 }
 
-// load reads the record, which is refused if it is of another fleet or another version.
-func (s *session) load(makes bool) error {
-	s.record = &record{
-		Format: recordFormat, ResourceGroup: s.group, Fleet: s.fleet,
-		Members: map[string]azure.FleetMember{}, Strategies: map[string]azure.FleetUpdateStrategy{}, Targets: map[string]upgrade.Target{},
-	}
-	text, err := os.ReadFile(s.path + recordSuffix)
+// load reads the record, which may be missing where the verb makes it. That of another fleet is refused.
+func (r *record) load(s *session, makes bool) error {
+	text, err := os.ReadFile(r.path)
 	switch {
 	case err == nil:
-		err = versioned.Decode("the fleet of "+s.path, recordFormat, text, s.record)
+		err = versioned.Decode("the fleet of "+s.path, recordFormat, text, r)
 	case makes && errors.Is(err, fs.ErrNotExist):
 		err = nil
 	}
-	if r := s.record; err == nil && (r.ResourceGroup != s.group || r.Fleet != s.fleet) {
+	if err == nil && (r.ResourceGroup != s.group || r.Fleet != s.fleet) {
 		err = fmt.Errorf("%s has the fleet %s of the resource group %s: name another file with --store", s.path, r.Fleet, r.ResourceGroup)
 	}
-	if err == nil {
-		s.clusters = &provider{Provider: embedded.New(s.record.Simulated, nil), record: s.record, path: s.path}
-	}
+	r.Provider = embedded.New(r.Simulated, nil)
 	return err
 }
 
-// provider lists and upgrades the members, and keeps how they are.
-type provider struct {
-	*embedded.Provider
-	record *record
-	path   string
-	mu     sync.Mutex // one write at a time
-}
-
-var _ upgrade.Watcher = (*provider)(nil)
-
 // save writes the record.
-func (p *provider) save() error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.record.Simulated = p.State()
-	path := p.path + recordSuffix
-	text, err := json.Marshal(p.record)
+func (r *record) save() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.Simulated = r.State()
+	text, err := json.Marshal(r)
 	if err == nil {
-		err = os.WriteFile(path+"~", text, 0o600)
+		err = os.WriteFile(r.path+"~", text, 0o600)
 	}
 	if err == nil {
-		err = os.Rename(path+"~", path)
+		err = os.Rename(r.path+"~", r.path)
 	}
 	return err
 }
 
 // Begin begins a change, and keeps that it did.
-func (p *provider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
-	if err := p.Provider.Begin(ctx, c, change); err != nil {
+func (r *record) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
+	if err := r.Provider.Begin(ctx, c, change); err != nil {
 		return err
 	}
-	return p.save()
+	return r.save()
 }
 
-// Clusters yields the members by name, with their regions as labels.
-func (p *provider) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
+// Clusters yields the members, with their regions as labels.
+func (r *record) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 	return func(yield func(placement.Cluster, error) bool) {
-		for _, name := range slices.Sorted(maps.Keys(p.record.Members)) {
-			c := p.record.Members[name].Cluster()
-			simulated, _ := p.Cluster(name)
+		for name, m := range r.Members {
+			c := m.Cluster()
+			simulated, _ := r.Cluster(name)
 			c.Labels[corev1.LabelTopologyRegion] = simulated.Region
 			if !yield(c, nil) {
 				return
@@ -154,22 +142,19 @@ func memberVerbs() []verb {
 			use: "update", short: "Move a member to another update group, or give it other labels",
 			needs: "name", takes: "update-group labels", writes: true, do: updateMember,
 		},
-	}, recordVerbs("member", func(r *record) map[string]azure.FleetMember { return r.Members }, printMembers)...)
+	}, recordVerbs("member", func(r *record) map[string]azure.FleetMember { return r.Members }, listMembers)...)
 }
 
 func createMember(ctx context.Context, s *session) error {
 	if _, there := s.record.Members[s.name]; there {
 		return fmt.Errorf("member %s is there already: update it, or delete it first", s.name)
 	}
-	takes, wrong := time.ParseDuration(s.text("takes"))
-	fail, err := strconv.Atoi(s.text("fail"))
-	if err = errors.Join(wrong, err); err != nil {
-		return err
-	}
 	id := s.text("member-cluster-id")
-	s.clusters.Edit(func(w *embedded.State) {
+	s.record.Edit(func(w *embedded.State) {
 		c := w.AddSample(s.name, s.text("region"), s.text("from-version"))
-		c.UID, c.Takes, c.Fail = id, takes, fail
+		c.UID = id
+		c.Takes, _ = time.ParseDuration(s.text("takes")) // the flags were checked
+		c.Fail, _ = strconv.Atoi(s.text("fail"))
 	})
 	s.record.Members[s.name] = azure.FleetMember{Name: s.name, ClusterResourceID: id, ResourceGroup: s.group}
 	return updateMember(ctx, s)
@@ -192,48 +177,38 @@ func updateMember(_ context.Context, s *session) error {
 		}
 	}
 	s.record.Members[s.name] = m
-	if err := s.clusters.save(); err != nil {
+	if err := s.record.save(); err != nil {
 		return err
 	}
-	return printMembers(s, m)
+	t := listMembers(s, m)
+	return s.show(t, t.Values()[0])
 }
 
-// shownMember is a member as az shows it, with how its simulated cluster is.
+// shownMember is a member as az shows it, with how its simulated cluster is now.
 type shownMember struct {
 	azure.FleetMember
-	Cluster simulated `json:"cluster"`
+	Cluster embedded.Cluster `json:"cluster"`
 }
 
-type simulated struct {
-	Region    string                 `json:"region"`
-	Version   string                 `json:"kubernetesVersion"`
-	Pools     []upgrade.Pool         `json:"nodePools"`
-	Operation upgrade.OperationState `json:"operation,omitempty"`
-}
-
-// printMembers shows members with how their clusters are now.
-func printMembers(s *session, list ...azure.FleetMember) error {
+func listMembers(s *session, list ...azure.FleetMember) *cli.List {
 	table := &cli.List{Kind: "member", Columns: []string{"Name", "Group", "Region", "Version", "Nodes", "Operation"}, Narrow: 6}
-	var shown []shownMember
 	for _, m := range list {
-		c, there := s.clusters.Cluster(m.Name)
-		if !there || len(c.Pools) == 0 {
-			return fmt.Errorf("the fleet of %s: there is no simulated cluster %s", s.path, m.Name)
+		c, _ := s.record.Cluster(m.Name)
+		nodes, operation := "", upgrade.OperationState("")
+		for _, pool := range c.Pools {
+			nodes = pool.Version + " " + strings.TrimPrefix(pool.Image, embedded.SampleFamily+"-")
 		}
-		is := simulated{Region: c.Region, Version: c.ControlPlane, Pools: c.Pools}
 		if c.Operation != nil {
-			is.Operation = c.Operation.State
+			operation = c.Operation.State
 		}
-		shown = append(shown, shownMember{m, is})
-		nodes := c.Pools[0].Version + " " + strings.TrimPrefix(c.Pools[0].Image, embedded.SampleFamily+"-")
-		table.Add(m.Name, nil, text(m.Group), c.Region, c.ControlPlane, nodes, is.Operation)
+		table.Add(m.Name, shownMember{m, c}, m.Group, c.Region, c.ControlPlane, nodes, operation)
 	}
-	return show(s, shown, table)
+	return table
 }
 
 func strategyVerbs() []verb {
 	create := verb{use: "create", short: "Store stages for runs to come", needs: "name stages", writes: true, do: createStrategy}
-	return append([]verb{create}, recordVerbs("update strategy", func(r *record) map[string]azure.FleetUpdateStrategy { return r.Strategies }, printStrategies)...)
+	return append([]verb{create}, recordVerbs("update strategy", func(r *record) map[string]azure.FleetUpdateStrategy { return r.Strategies }, listStrategies)...)
 }
 
 func createStrategy(_ context.Context, s *session) error {
@@ -249,22 +224,22 @@ func createStrategy(_ context.Context, s *session) error {
 		return err
 	}
 	s.record.Strategies[s.name] = st
-	if err := s.clusters.save(); err != nil {
+	if err := s.record.save(); err != nil {
 		return err
 	}
-	return printStrategies(s, st)
+	return s.show(listStrategies(s, st), st)
 }
 
-func printStrategies(s *session, list ...azure.FleetUpdateStrategy) error {
+func listStrategies(_ *session, list ...azure.FleetUpdateStrategy) *cli.List {
 	table := &cli.List{Kind: "updatestrategy", Columns: []string{"Name", "Stages"}, Narrow: 2}
 	for _, st := range list {
 		var names []string
 		for _, stage := range st.Strategy.Stages {
 			names = append(names, stage.Name)
 		}
-		table.Add(st.Name, nil, strings.Join(names, ", "))
+		table.Add(st.Name, st, strings.Join(names, ", "))
 	}
-	return show(s, list, table)
+	return table
 }
 
 // stages returns those that the flags say: of a file, a copy of those of a strategy, or one member after the other.

@@ -192,10 +192,10 @@ func (s *scene) members(flags string) {
 // do.
 func steady(text string) string {
 	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`).ReplaceAllString(text, "TIME")
-	text = regexp.MustCompile(`waits \S+, until`).ReplaceAllString(text, "waits LONG, until")
-	text = regexp.MustCompile(`estimate: (\w+) \S+ after`).ReplaceAllString(text, "estimate: $1 TIME after")
-	ofMember := regexp.MustCompile(`^TIME Cluster\w+ \S+ \S+ member-`)
-	member := func(l string) string { return strings.Join(strings.Fields(l)[2:5], " ") }
+	text = regexp.MustCompile(`, until [^;]+;`).ReplaceAllString(text, ", until LATER;")
+	text = regexp.MustCompile(`(digest|epoch|for)=\S+`).ReplaceAllString(text, "$1=SOME")
+	ofMember := regexp.MustCompile(`^TIME Cluster\w+ \S+/member-`)
+	member := func(l string) string { return strings.Fields(l)[2] }
 	var out, block []string
 	flush := func() {
 		slices.SortStableFunc(block, func(a, b string) int { return strings.Compare(member(a), member(b)) })

@@ -78,6 +78,20 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	s.golden("files")
 }
 
+// A run keeps what it does when another one of its name is refused.
+func TestARunOfANameThatIsTaken(t *testing.T) {
+	t.Parallel()
+	s := newScene(t)
+	s.quietly(0, "member create $AT -n a --member-cluster-id /aks/a")
+	s.quietly(0, "updaterun create $AT -n run-1 --upgrade-type ControlPlaneOnly --kubernetes-version 1.26.0")
+	if r := s.quietly(cli.ExitFailed, "updaterun create $AT -n run-1 --upgrade-type NodeImageOnly"); !strings.Contains(r.err, "update run run-1 is there already") {
+		t.Errorf("another one of the name: %s", r.err)
+	}
+	if r := s.quietly(0, "updaterun list $AT"); !strings.Contains(r.out, "ControlPlaneOnly   1.26.0") {
+		t.Errorf("the run does something else:\n%s", r.out)
+	}
+}
+
 // A file that a process holds which serves nothing is in use.
 func TestAFileInUse(t *testing.T) {
 	t.Parallel()

@@ -181,6 +181,11 @@ func (l *List) table() *metav1.Table {
 // Cell is a value as text: what is empty is a dash, and nothing breaks a line or steers a terminal.
 func Cell(v any) string {
 	switch at := v.(type) {
+	case *string:
+		if at == nil {
+			return "-"
+		}
+		return Cell(*at)
 	case *time.Time:
 		if at == nil {
 			return "-"

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -84,6 +85,25 @@ func (o *Options) Do(ctx context.Context, readOnly bool, do func(context.Context
 		defer func() { err = errors.Join(err, t.Close()) }()
 		return do(ctx, t)
 	})
+}
+
+// Drive runs an engine for as long as do is at work. Where store names the file of its store, other commands reach the
+// engine through that meanwhile; "" is a store in memory. An engine that fails ends the context of do, and its error is
+// returned.
+func Drive(ctx context.Context, e *fleet.Engine, store string, do func(context.Context) error) error {
+	ctx, stop := context.WithCancel(ctx)
+	background, running := errgroup.WithContext(ctx)
+	background.Go(func() error { return e.Run(running) })
+	if store != "" {
+		background.Go(func() error { return httpapi.Serve(running, e, httpapi.ServeOptions{Store: store}) })
+	}
+	err := do(running)
+	if running.Err() != nil {
+		err = context.Cause(running)
+	}
+	stop()
+	_ = background.Wait()
+	return err
 }
 
 // Open reaches the target; a store that is only read is opened so.

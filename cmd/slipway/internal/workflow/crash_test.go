@@ -8,11 +8,13 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -103,7 +105,13 @@ func playActs(ctx context.Context, store backend.Store, list []act, again bool) 
 				return i, err
 			}
 		}
-		if _, err := s.settle(ctx, func(_ []delivery.Outcome, moving bool) (bool, error) { return moving, nil }); err != nil {
+		err = target.Drive(ctx, s.apps.Engine, "", func(ctx context.Context) error {
+			return wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (bool, error) {
+				_, moving, err := s.reconcile(ctx)
+				return !moving, err
+			})
+		})
+		if err != nil {
 			return i, err
 		}
 	}

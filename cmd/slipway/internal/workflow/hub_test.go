@@ -51,7 +51,7 @@ func newHubEnv(t *testing.T) *hubEnv {
 	}
 	v.apply("v1", "namespaces", `{apiVersion: v1, kind: Namespace, metadata: {name: demo}}`)
 	for _, name := range []string{"managedcluster-test", "managedcluster-prod"} {
-		v.members.Add(placement.Cluster{Name: name}).React(react)
+		v.members.Add(placement.Cluster{Name: name}).React(memory.Deployments(isBroken))
 		v.apply("cluster.kubernetes-fleet.io/v1beta1", "memberclusters", `{apiVersion: cluster.kubernetes-fleet.io/v1beta1, kind: MemberCluster, metadata: {name: `+name+`}, spec: {}}`)
 	}
 	v.apply("rbac.authorization.k8s.io/v1", "clusterrolebindings", `

@@ -9,11 +9,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/watch"
@@ -38,53 +40,44 @@ declare, or else those that topologies name. A Deployment is ready at once there
 the tag "broken".
 
 An event of a run is a line. It ends when no workflow goes on without a person: with 4 where one is
-suspended or failed, and with 1 where one cannot begin. With --store everything is kept in that file, and
-called again, also after it was killed, it goes on; a file with another publishVersion begins a new
-workflow.`,
+suspended or failed, and else with 1 where one cannot begin. With --store everything is kept in that file,
+and called again, also after it was killed, it goes on; another publishVersion begins a new workflow.`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: p.run,
 	}
 	cmd.Flags().BoolVar(&p.resume, "resume", false, "resume a workflow whenever it waits for a person")
-	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for that person, at another terminal; with --store")
+	cmd.Flags().BoolVar(&p.wait, "wait", false, "wait for that person, at another terminal; with --store, and without --resume")
 	return cmd
 }
 
 func (p *player) run(cmd *cobra.Command, args []string) (err error) {
-	path := p.target.Store
 	switch {
 	case p.target.Server != "":
 		return cli.Usagef("--server is not for run, which plays workflows in this process")
 	case !slices.Contains([]string{cli.Table, cli.Wide, cli.JSON}, p.Output):
 		return cli.Usagef("-o %s: events are shown as table, wide or json", p.Output)
-	case p.wait && path == "":
+	case p.wait && p.target.Store == "":
 		return cli.Usagef("--wait is for a store that another terminal reaches: set --store")
-	case p.wait && p.resume:
-		return cli.Usagef("--wait and --resume exclude each other")
 	}
 	docs, err := readFiles(args, p.namespace())
 	if err != nil {
 		return err
 	}
 	var store backend.Store = memory.NewStore()
-	if path != "" {
-		file, err := bolt.Open(path, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
+	if p.target.Store != "" {
+		file, err := bolt.Open(p.target.Store, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 		store = file
 	}
-	ctx := cmd.Context()
-	if p.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, p.Timeout, cli.ErrTimeout)
-		defer cancel()
-	}
-	if p.simulation, err = newSimulation(ctx, store, docs); err != nil {
-		return err
-	}
-	p.file = path
-	return p.play(ctx)
+	return p.Within(cmd.Context(), func(ctx context.Context) error {
+		if p.simulation, err = newSimulation(ctx, store, docs); err != nil {
+			return err
+		}
+		return p.play(ctx)
+	})
 }
 
 // play lets the workflows go on, shows their events, and says what they have come to.
@@ -93,28 +86,32 @@ func (p *player) play(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, err := range events.Past(ctx) { // those of processes before this one
-		if err != nil {
-			return err
-		}
+	for range events.Past(ctx) { // those of processes before this one; an error shows again with the next ones
 	}
-	outcomes, err := p.settle(ctx, func(now []delivery.Outcome, moving bool) (bool, error) {
-		for e, err := range events.Past(ctx) {
-			switch {
-			case err != nil || e.Run == "":
-			case p.Output == cli.JSON:
-				err = json.NewEncoder(p.Out).Encode(e)
-			default:
-				err = p.Said("%s", watch.Line(e))
-			}
-			if err != nil {
+	var outcomes []delivery.Outcome
+	err = target.Drive(ctx, p.apps.Engine, p.target.Store, func(ctx context.Context) error {
+		return wait.PollUntilContextCancel(ctx, poll, true, func(ctx context.Context) (done bool, err error) {
+			var moving bool
+			if outcomes, moving, err = p.reconcile(ctx); err != nil {
 				return false, err
 			}
-		}
-		if moving {
-			return true, nil
-		}
-		return p.goOn(ctx, now)
+			for e, err := range events.Past(ctx) {
+				switch {
+				case err != nil || e.Run == "":
+				case p.Output == cli.JSON:
+					err = json.NewEncoder(p.Out).Encode(e)
+				default:
+					err = p.Said("%s", watch.Line(e))
+				}
+				if err != nil {
+					return false, err
+				}
+			}
+			if !moving {
+				moving, err = p.goOn(ctx, outcomes)
+			}
+			return !moving, err
+		})
 	})
 	if err != nil {
 		return err
@@ -144,7 +141,7 @@ func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, e
 // report shows what the applications have come to; the error says whether all are as they were declared.
 func (p *player) report(outcomes []delivery.Outcome) error {
 	l := &cli.List{Kind: "application", Columns: []string{"Name", "Phase", "Healthy", "Message", "Run"}, Narrow: 4}
-	var problems, open []error
+	var failed []error
 	for i, out := range outcomes {
 		app, phase, message := p.docs.applications[i], out.Status.Phase, ""
 		switch {
@@ -155,9 +152,9 @@ func (p *player) report(outcomes []delivery.Outcome) error {
 		}
 		switch {
 		case out.Problem != nil:
-			problems = append(problems, fmt.Errorf("application %s does not begin: %w", nameOf(app), out.Problem))
+			failed = append(failed, fmt.Errorf("application %s does not begin: %w", nameOf(app), out.Problem))
 		case phase != oam.ApplicationRunning:
-			open = append(open, fmt.Errorf("application %s is %s: %w", nameOf(app), phase, cli.ErrUnsuccessful))
+			failed = append(failed, fmt.Errorf("application %s is %s: %w", nameOf(app), phase, cli.ErrUnsuccessful))
 		}
 		var healthy any = ""
 		if services := out.Status.Services; len(services) > 0 {
@@ -170,8 +167,5 @@ func (p *player) report(outcomes []delivery.Outcome) error {
 			return err
 		}
 	}
-	if len(problems) > 0 {
-		return errors.Join(problems...)
-	}
-	return errors.Join(open...)
+	return errors.Join(failed...)
 }

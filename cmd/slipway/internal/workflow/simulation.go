@@ -8,17 +8,14 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/sets"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/internal/durable"
@@ -28,7 +25,7 @@ import (
 // documents are what files declare.
 type documents struct {
 	applications []*unstructured.Unstructured
-	// objects are all other ones, with the namespaces of all.
+	// objects are all of them but clusters, with the namespaces of all.
 	objects  []*unstructured.Unstructured
 	clusters []placement.Cluster
 }
@@ -62,53 +59,15 @@ func readFiles(args []string, namespace string) (d documents, err error) {
 		}
 		if kind == "Application" && obj.GroupVersionKind().Group == "core.oam.dev" {
 			d.applications = append(d.applications, obj)
-		} else {
-			d.objects = append(d.objects, obj)
 		}
+		d.objects = append(d.objects, obj)
 	}
-	if len(d.clusters) > 0 {
-		return d, nil
-	}
-	named := sets.New[string]()
-	for _, app := range docs.Applications {
-		docs.Policies = append(docs.Policies, app.Policies...)
-	}
-	for _, p := range docs.Policies {
-		if p.Topology != nil {
-			named.Insert(p.Topology.Clusters...)
+	if len(d.clusters) == 0 {
+		for _, name := range docs.Clusters() {
+			d.clusters = append(d.clusters, placement.Cluster{Name: name})
 		}
-	}
-	for _, name := range sets.List(named) {
-		d.clusters = append(d.clusters, placement.Cluster{Name: name})
 	}
 	return d, nil
-}
-
-// react is the controllers of a cluster: a Deployment is ready at once, unless an image of it has the tag broken.
-func react(obj *unstructured.Unstructured) map[string]any {
-	if obj.GroupVersionKind().Group != "apps" || obj.GetKind() != "Deployment" {
-		status, _, _ := unstructured.NestedMap(obj.Object, "status")
-		return status
-	}
-	replicas, found, _ := unstructured.NestedInt64(obj.Object, "spec", "replicas")
-	if !found {
-		replicas = 1
-	}
-	ready, available, progress := replicas, "True", "NewReplicaSetAvailable"
-	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
-	for _, c := range containers {
-		if c, _ := c.(map[string]any); strings.HasSuffix(fmt.Sprint(c["image"]), ":broken") {
-			ready, available, progress = 0, "False", "ReplicaSetUpdated"
-		}
-	}
-	return map[string]any{
-		"observedGeneration": obj.GetGeneration(), "replicas": replicas, "updatedReplicas": replicas,
-		"readyReplicas": ready, "availableReplicas": ready,
-		"conditions": []any{
-			map[string]any{"type": "Available", "status": available, "reason": "Simulated"},
-			map[string]any{"type": "Progressing", "status": "True", "reason": progress},
-		},
-	}
 }
 
 // simulation delivers the applications of files to clusters in memory, whose state is in the store beside the
@@ -117,9 +76,10 @@ type simulation struct {
 	docs    documents
 	members *durable.Fleet
 	apps    *delivery.Applications
-	// file is that of the store, where other processes find the API meanwhile; "" for none.
-	file string
 }
+
+// isBroken reports whether an image does not come up on the clusters.
+func isBroken(image string) bool { return strings.HasSuffix(image, ":broken") }
 
 // poll is how often what moves is observed.
 const poll = 20 * time.Millisecond
@@ -131,48 +91,12 @@ func newSimulation(ctx context.Context, store backend.Store, docs documents) (*s
 			return nil, err
 		}
 		members.Cluster(c.Name).SetClock(time.Now)
-		members.Cluster(c.Name).React(react)
+		members.Cluster(c.Name).React(memory.Deployments(isBroken))
 	}
 	source := memory.NewSource(docs.objects...)
 	engine, err := fleet.New(fleet.Config{Name: "workflow", Store: store, Inventory: members, Dialer: members, Source: source, Poll: poll})
 	apps := &delivery.Applications{Engine: engine, Store: store, Source: source, Inventory: members, Starter: approval.Identity{Name: "slipway"}}
 	return &simulation{docs: docs, members: members, apps: apps}, err
-}
-
-// settle drives the engine until no workflow moves without a person, and returns the last outcome of each application.
-// Whenever they were reconciled each is called with whether one moves, and decides whether to go on.
-func (s *simulation) settle(ctx context.Context, each func(now []delivery.Outcome, moving bool) (goOn bool, err error)) (now []delivery.Outcome, err error) {
-	ctx, stop := context.WithCancelCause(ctx)
-	var background sync.WaitGroup
-	background.Go(func() { stop(s.apps.Engine.Run(ctx)) })
-	if s.file != "" {
-		background.Go(func() {
-			if err := httpapi.Serve(ctx, s.apps.Engine, httpapi.ServeOptions{Store: s.file}); err != nil {
-				stop(err)
-			}
-		})
-	}
-	defer func() {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		stop(nil)
-		background.Wait()
-	}()
-	for {
-		now, moving, err := s.reconcile(ctx)
-		if err == nil {
-			moving, err = each(now, moving)
-		}
-		if err != nil || !moving {
-			return now, err
-		}
-		select {
-		case <-ctx.Done():
-			return now, ctx.Err()
-		case <-time.After(poll):
-		}
-	}
 }
 
 // reconcile reconciles each application once, and reports whether a workflow moves.

@@ -4,12 +4,11 @@
 package workflow
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"github.com/spf13/cobra"
 
-	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
@@ -40,16 +39,11 @@ func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.C
 }
 
 // namespace is that of the applications: as for kubectl on a hub, and default elsewhere.
-func (o *options) namespace() string {
-	if *o.kube.Namespace != "" {
-		return *o.kube.Namespace
-	}
+func (o *options) namespace() (ns string) {
 	if o.target.Store == "" && o.target.Server == "" {
-		if ns, _, err := o.kube.ToRawKubeConfigLoader().Namespace(); err == nil {
-			return ns
-		}
+		ns, _, _ = o.kube.ToRawKubeConfigLoader().Namespace() // what is wrong with it is found where the hub is reached
 	}
-	return "default"
+	return cmp.Or(*o.kube.Namespace, ns, "default")
 }
 
 // workflows are those of a store, or those that the API of another process shows.
@@ -58,76 +52,64 @@ type workflows interface {
 	Do(ctx context.Context, r delivery.Request) (message string, err error)
 }
 
-// reach calls do with the workflows of what the command line names. Those of a hub are in its records, which takes the
-// rights to them. Through the API of another process the one who asks is known to that alone.
-func (o *options) reach(ctx context.Context, readOnly bool, do func(w workflows, by approval.Identity) error) (err error) {
-	if err := o.CheckOutput(); err != nil {
-		return err
+// verb returns a command that calls do with the workflows of what the command line names, of which it takes one. Those of
+// a hub are in its records, which takes the rights to them. Through the API of another process the one who asks is known
+// to that alone.
+func (o *options) verb(use, short string, readOnly bool, do func(context.Context, workflows, delivery.Request) error) *cobra.Command {
+	cmd := &cobra.Command{Use: use + " APPLICATION", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		to, r := *o.target, delivery.Request{Namespace: o.namespace(), Name: args[0]}
+		to.Connect = func(c *fleet.Config) error {
+			members := durable.NewFleet(c.Store)
+			c.Inventory, c.Dialer = members, members
+			return members.OpenAll(cmd.Context())
+		}
+		return to.Do(cmd.Context(), readOnly, func(ctx context.Context, t *target.Target) (err error) {
+			if t.Engine == nil {
+				return do(ctx, delivery.Client{Runs: t.Client}, r)
+			}
+			if r.By, err = t.Identity(ctx); err != nil {
+				return err
+			}
+			return do(ctx, &delivery.Applications{Engine: t.Engine, Store: t.Store}, r)
+		})
 	}
-	to := *o.target
-	to.Connect = func(c *fleet.Config) error {
-		members := durable.NewFleet(c.Store)
-		c.Inventory, c.Dialer = members, members
-		return members.OpenAll(ctx)
-	}
-	t, err := to.Open(ctx, readOnly)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, t.Close()) }()
-	if t.Engine == nil {
-		return do(delivery.Client{Runs: t.Client}, approval.Identity{})
-	}
-	by, err := t.Identity(ctx)
-	if err != nil {
-		return err
-	}
-	return do(&delivery.Applications{Engine: t.Engine, Store: t.Store}, by)
+	return cmd
 }
 
 func newVerb(o *options, verb delivery.Verb, short string) *cobra.Command {
-	r := delivery.Request{Verb: verb}
-	cmd := &cobra.Command{Use: string(verb) + " APPLICATION", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		return o.reach(cmd.Context(), false, func(w workflows, by approval.Identity) error {
-			r.By, r.Namespace, r.Name = by, o.namespace(), args[0]
-			message, err := w.Do(cmd.Context(), r)
-			if err != nil {
-				return err
-			}
-			return o.Said("%s", message)
-		})
-	}
+	var step string
+	cmd := o.verb(string(verb), short, false, func(ctx context.Context, w workflows, r delivery.Request) error {
+		r.Verb, r.Step = verb, step
+		message, err := w.Do(ctx, r)
+		if err != nil {
+			return err
+		}
+		return o.Said("%s", message)
+	})
 	if usage := map[delivery.Verb]string{delivery.Resume: "resume this step alone", delivery.Restart: "begin with this step, which has failed"}[verb]; usage != "" {
-		cmd.Flags().StringVar(&r.Step, "step", "", usage)
+		cmd.Flags().StringVar(&step, "step", "", usage)
 	}
 	return cmd
 }
 
 // newStatus shows the steps of a workflow.
 func newStatus(o *options) *cobra.Command {
-	return &cobra.Command{
-		Use: "status APPLICATION", Short: "Show what the workflow of an application and its steps have come to",
-		Args: cli.Arguments(cobra.ExactArgs(1)),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.reach(cmd.Context(), true, func(w workflows, _ approval.Identity) error {
-				rec, err := w.Last(cmd.Context(), o.namespace(), args[0])
-				if err != nil {
-					return err
-				}
-				status := oam.NewStatus(rec)
-				if o.IsValue() {
-					return o.PrintValue(status)
-				}
-				if o.Output != cli.Name {
-					if err := o.Said("application/%s: %s, run %s", args[0], status.Phase, rec.Run.Name); err != nil {
-						return err
-					}
-				}
-				return o.Print(steps(&status))
-			})
-		},
-	}
+	const short = "Show what the workflow of an application and its steps have come to"
+	return o.verb("status", short, true, func(ctx context.Context, w workflows, r delivery.Request) error {
+		rec, err := w.Last(ctx, r.Namespace, r.Name)
+		if err != nil {
+			return err
+		}
+		status := oam.NewStatus(rec)
+		if o.IsValue() {
+			return o.PrintValue(status)
+		}
+		if err := o.Recorded("application/"+r.Name, "%s, run %s", status.Phase, rec.Run.Name); err != nil {
+			return err
+		}
+		return o.Print(steps(&status))
+	})
 }
 
 // steps lists the steps of a workflow, those of step-groups behind them.
