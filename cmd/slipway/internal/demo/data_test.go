@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -41,7 +42,7 @@ func playUntil(t *testing.T, store backend.Store, text string) *tutorial {
 		t.Fatal(err)
 	}
 	tut.show = show
-	if err := tut.run(ctx, ""); ctx.Err() == nil {
+	if err := target.Drive(ctx, tut.engine, "", tut.play); ctx.Err() == nil {
 		t.Errorf("ended before %s: %v", text, err)
 	}
 	return tut

@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
@@ -125,7 +126,7 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 		t.members.SetDelay(c.Name, func() time.Duration { return f.latency })
 	}
 	t.prompt, t.show = prompt, show
-	err = t.run(ctx, file)
+	err = target.Drive(ctx, t.engine, file, t.play)
 	if errors.Is(err, context.Canceled) || errors.Is(err, watch.ErrLeft) {
 		_, _ = fmt.Fprintf(o.ErrOut, "interrupted: %s; %s\n", t.left(context.WithoutCancel(ctx)), fate)
 		return context.Canceled

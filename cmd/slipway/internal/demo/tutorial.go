@@ -1,7 +1,6 @@
 package demo
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,13 +8,11 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/internal/durable"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -45,9 +42,6 @@ type tutorial struct {
 	// prompt asks a person for approval who sees lines; nil where an authority approves.
 	prompt *watch.Prompt
 }
-
-// errOver ends what runs in the background once the tutorial is over.
-var errOver = errors.New("the tutorial is over")
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
 // follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
@@ -83,21 +77,6 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 		t.events, err = t.engine.Follow("", string(cursor.Value))
 	}
 	return t, err
-}
-
-// run plays the tutorial while the engine drives its runs in the background. Where its store is a file, it answers other
-// processes that look for it there.
-func (t *tutorial) run(ctx context.Context, file string) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return t.engine.Run(ctx) })
-	if file != "" {
-		group.Go(func() error { return httpapi.Serve(ctx, t.engine, httpapi.ServeOptions{Store: file}) })
-	}
-	group.Go(func() error { return cmp.Or(t.play(ctx), errOver) })
-	if err := group.Wait(); !errors.Is(err, errOver) {
-		return err
-	}
-	return nil
 }
 
 // play is the tutorial: declare, take snapshots, roll out, roll back. Every step reads what there is and does what is

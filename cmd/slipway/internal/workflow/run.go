@@ -2,7 +2,6 @@ package workflow
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -96,12 +95,8 @@ func (p *player) play(ctx context.Context) error {
 				return false, err
 			}
 			for e, err := range events.Past(ctx) {
-				switch {
-				case err != nil || e.Run == "":
-				case p.Output == cli.JSON:
-					err = json.NewEncoder(p.Out).Encode(e)
-				default:
-					err = p.Said("%s", watch.Line(e))
+				if err == nil && e.Run != "" {
+					err = p.PrintLine(e, watch.Line(e))
 				}
 				if err != nil {
 					return false, err
