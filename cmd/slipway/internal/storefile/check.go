@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -22,63 +21,23 @@ func newCheck(o *cli.Options) *cobra.Command {
 			"and caps that an engine reads of it. The exit code is 1 where anything is damaged or of a newer version.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
-			problems, err := check(ctx, s)
+			none := memory.NewFleet() // no cluster is reached
+			e, err := fleet.New(fleet.Config{Store: s, Inventory: none, Dialer: none, Name: "check"})
 			if err != nil {
 				return err
 			}
-			if problems.Len() == 0 {
+			unreadable, err := e.Check(ctx)
+			if err != nil {
+				return err
+			}
+			if len(unreadable) == 0 {
 				return report(o, args[0], s, "nothing is wrong")
 			}
-			return errors.Join(o.Print(problems), fmt.Errorf("records of %s that cannot be read: %d", args[0], problems.Len()))
+			l := &cli.List{Kind: "record", Columns: []string{"Record", "Problem"}}
+			for _, u := range unreadable {
+				l.Add(u.Record, map[string]string{"record": u.Record, "error": u.Err.Error()}, u.Err)
+			}
+			return errors.Join(o.Print(l), fmt.Errorf("records of %s that cannot be read: %d", args[0], len(unreadable)))
 		}),
 	}
-}
-
-// check lists the records that an engine cannot read. The engine knows no clusters and is not run, so it writes nothing.
-func check(ctx context.Context, s *bolt.Store) (*cli.List, error) {
-	none := memory.NewFleet()
-	e, err := fleet.New(fleet.Config{Store: s, Inventory: none, Dialer: none, Name: "check"})
-	if err != nil {
-		return nil, err
-	}
-	problems := &cli.List{Kind: "record", Columns: []string{"Record", "Problem"}, Narrow: 2}
-	found := func(record string, err error) {
-		if _, missed := errors.AsType[*fleet.MissedError](err); err != nil && !missed { // events that are no longer kept are no damage
-			problems.Add(record, map[string]string{"record": record, "error": err.Error()}, err)
-		}
-	}
-	for record, err := range s.List(ctx, "") {
-		if err != nil {
-			return nil, err
-		}
-		switch kind, name, _ := strings.Cut(record.Key, "/"); kind {
-		case "placement":
-			found(record.Key, readPlacement(ctx, e, name))
-		case "run":
-			_, _, err := e.Progress(ctx, name, 0)
-			found(record.Key, err)
-		}
-	}
-	_, err = e.Caps(ctx)
-	found("cap/", err)
-	return problems, ctx.Err()
-}
-
-// readPlacement reads a placement with all that its record refers to.
-func readPlacement(ctx context.Context, e *fleet.Engine, name string) error {
-	v, err := e.View(ctx, name)
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, s := range v.Snapshots() {
-		_, err := v.Content(ctx, s.Index)
-		_, also := v.Overrides(ctx, s.Index)
-		errs = append(errs, err, also)
-	}
-	for _, err := range v.Placed(ctx) {
-		errs = append(errs, err)
-	}
-	_, err = e.PlacementHistory(ctx, name, 0)
-	return errors.Join(append(errs, err)...)
 }
