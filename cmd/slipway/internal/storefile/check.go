@@ -8,9 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/backend/bolt"
-	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/storecheck"
 )
 
 func newCheck(o *cli.Options) *cobra.Command {
@@ -21,23 +20,18 @@ func newCheck(o *cli.Options) *cobra.Command {
 			"and caps that an engine reads of it. The exit code is 1 where anything is damaged or of a newer version.",
 		Args: cli.Arguments(cobra.ExactArgs(1)),
 		RunE: onFile(o, func(ctx context.Context, s *bolt.Store, args []string) error {
-			none := memory.NewFleet() // no cluster is reached
-			e, err := fleet.New(fleet.Config{Store: s, Inventory: none, Dialer: none, Name: "check"})
+			problems, err := storecheck.Check(ctx, s)
 			if err != nil {
 				return err
 			}
-			unreadable, err := e.Check(ctx)
-			if err != nil {
-				return err
-			}
-			if len(unreadable) == 0 {
+			if len(problems) == 0 {
 				return report(o, args[0], s, "nothing is wrong")
 			}
 			l := &cli.List{Kind: "record", Columns: []string{"Record", "Problem"}}
-			for _, u := range unreadable {
-				l.Add(u.Record, map[string]string{"record": u.Record, "error": u.Err.Error()}, u.Err)
+			for _, p := range problems {
+				l.Add(p.Record, map[string]string{"record": p.Record, "error": p.Err.Error()}, p.Err)
 			}
-			return errors.Join(o.Print(l), fmt.Errorf("records of %s that cannot be read: %d", args[0], len(unreadable)))
+			return errors.Join(o.Print(l), fmt.Errorf("records of %s that cannot be read: %d", args[0], len(problems)))
 		}),
 	}
 }

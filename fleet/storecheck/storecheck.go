@@ -1,46 +1,58 @@
-package fleet
+// Package storecheck reads all of a store of package fleet and says what an engine cannot read of it.
+package storecheck
 
 import (
 	"context"
 	"errors"
+	"iter"
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
 )
 
-// Unreadable is something that an engine cannot read: it is damaged or missing, or a newer version wrote it.
-type Unreadable struct {
+// Problem is something that an engine cannot read: it is damaged or missing, or a newer version wrote it.
+type Problem struct {
 	// Record is the key of the record that it is, or belongs to: placement/NAME, run/NAME, or cap/ for the caps.
 	Record string
 	Err    error
 }
 
-// Check reads all that an engine reads of its store: placements with their snapshots, what these hold, overrides and what
+// Check reads all that an engine reads of a store: placements with their snapshots, what these hold, overrides and what
 // clusters have, runs with their plans and events, and caps. It returns what cannot be read, in the order of the keys, one
 // for each record, and writes nothing. Events that are no longer kept are not missing. An error is that of the store, or
 // of ctx, and then nothing is known.
 //
-// It may be called while engines run; what is deleted meanwhile is left out. It costs a read of each record but for the
-// plans and contents that this engine has read before, which are not read again: a new engine reads all.
-func (e *Engine) Check(ctx context.Context) (all []Unreadable, err error) {
+// It may be called while engines run; what is deleted meanwhile is left out. It costs a read of each record.
+func Check(ctx context.Context, store backend.Store) (all []Problem, err error) {
+	e, err := fleet.New(fleet.Config{
+		Name: "check", Store: store, Dialer: backend.DialerFunc(nil), // nothing is run, and no cluster is reached
+		Inventory: backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+			return func(func(placement.Cluster, error) bool) {}
+		}),
+	})
+	if err != nil {
+		return nil, err
+	}
 	found := func(record string, problem error) {
-		if _, trimmed := errors.AsType[*MissedError](problem); problem != nil && !trimmed {
-			all = append(all, Unreadable{record, problem})
+		if _, trimmed := errors.AsType[*fleet.MissedError](problem); problem != nil && !trimmed {
+			all = append(all, Problem{record, problem})
 		}
 	}
-	for record, err := range e.store.List(ctx, "") {
+	for record, err := range store.List(ctx, "") {
 		if err != nil {
 			return nil, err
 		}
 		var problem error
 		switch kind, name, _ := strings.Cut(record.Key, "/"); kind {
 		case "placement":
-			problem = e.checkPlacement(ctx, name)
+			problem = checkPlacement(ctx, e, name)
 		case "run":
 			_, _, problem = e.Progress(ctx, name, 0)
 		}
 		if problem != nil {
-			if _, err := e.store.Get(ctx, record.Key); errors.Is(err, backend.ErrNotFound) {
+			if _, err := store.Get(ctx, record.Key); errors.Is(err, backend.ErrNotFound) {
 				continue
 			}
 		}
@@ -52,7 +64,7 @@ func (e *Engine) Check(ctx context.Context) (all []Unreadable, err error) {
 }
 
 // checkPlacement reads a placement with all that its record refers to.
-func (e *Engine) checkPlacement(ctx context.Context, name string) error {
+func checkPlacement(ctx context.Context, e *fleet.Engine, name string) error {
 	v, err := e.View(ctx, name)
 	if err != nil {
 		return err
