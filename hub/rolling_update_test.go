@@ -109,6 +109,71 @@ func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
 	}
 }
 
+// TestRollingAnOverrideOfNothingRollsNothingOut: overrides that select no object of a placement make no snapshot of it and
+// no run; one of which no rule selects a cluster leaves the cluster without one.
+func TestRollingAnOverrideOfNothingRollsNothingOut(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	runs := func() []string {
+		names, err := s.served.Engine().Runs(t.Context(), s.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	before := runs()
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourceOverride
+metadata: {name: NAME-everywhere}
+spec:
+  clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME-elsewhere}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}`)
+	s.override("ResourceOverride", "other", "resourceSelectors", "other", "s1", "/data/b", `"1"`)
+	s.eventually("the version of the last one", func() error { _, err := s.get("ros/NAME/NAME-other-0"); return err })
+	s.stays("no snapshot and no run", 1500*time.Millisecond, func() error {
+		if got := s.indexes(); len(got) != 1 || !slices.Equal(runs(), before) {
+			return fmt.Errorf("there are snapshots %v and runs %v, want runs %v", got, runs(), before)
+		}
+		return nil
+	})
+	if err := s.clusterCondition("NAME-1", "Overridden", "True", "NoOverrideSpecified"); err != nil {
+		t.Error(err)
+	}
+	s.override("ResourceOverride", "far", "resourceSelectors", "config", "s2", "/data/b", `"1"`)
+	s.snapshots("0", "1")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementOverridden", "True", "NoOverrideSpecified")
+	s.delete("ro/NAME/NAME-far")
+	s.override("ResourceOverride", "near", "resourceSelectors", "config", "s1", "/data/b", `"1"`)
+	s.comes("crp/NAME", "ClusterResourcePlacementOverridden", "True", "OverriddenSucceeded")
+	s.eventually("the cluster to say so", func() error { return s.clusterCondition("NAME-1", "Overridden", "True", "OverriddenSucceeded") })
+}
+
+// clusterCondition checks a condition of a cluster in the status of the placement, by its status and what its reason or its
+// message has. The cluster "" is the first without a name.
+func (s *scenario) clusterCondition(cluster, kind, status, text string) error {
+	u, err := s.get("crp/NAME")
+	if err != nil {
+		return err
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
+	for _, item := range list {
+		of := item.(map[string]any)
+		if name, _, _ := unstructured.NestedString(of, "clusterName"); name != s.own(cluster) {
+			continue
+		}
+		got, said := conditionOf(&unstructured.Unstructured{Object: map[string]any{"status": of}}, kind)
+		if got != status || !strings.Contains(said, s.own(text)) {
+			return fmt.Errorf("condition %s of %s is %q (%s), want %q with %q", kind, cluster, got, said, status, s.own(text))
+		}
+		return nil
+	}
+	return fmt.Errorf("%s is not among %v", s.own(cluster), list)
+}
+
 // latest checks that the latest snapshot shows a text.
 func (s *scenario) latest(text string) error {
 	list, err := s.admin.Resource(s.resourceOf("crs")).List(s.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME,kubernetes-fleet.io/is-latest-snapshot=true")})

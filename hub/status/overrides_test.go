@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,6 +52,48 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("overrides (-want +got):\n%s", diff)
+	}
+}
+
+// A cluster is overridden where a rule of the snapshot that it was tried with selects it, and the placement where one
+// cluster is, also while no object shows the override.
+func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
+	no, yes := "NoOverrideSpecified", "OverriddenSucceeded"
+	for name, tc := range map[string]struct {
+		overrides            []FrozenOverride
+		east, west, together string
+	}{
+		"none":             {nil, no, no, no},
+		"of another":       {[]FrozenOverride{forRegion("shop", "o", "north", "o-0")}, no, no, no},
+		"of one":           {[]FrozenOverride{forRegion("shop", "o", "north", "o-0"), forRegion("", "p", "west", "p-0")}, no, yes, yes},
+		"not yet shown":    {[]FrozenOverride{forRegion("shop", "o", "west", "")}, no, yes, yes},
+		"with a wrong one": {[]FrozenOverride{forRegion("shop", "o", "not a value", "o-0")}, no, no, no},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := placementOf(t, proven(t, "east", 1), proven(t, "west", 1))
+			f.Placement.Overrides = []placement.Override{{Name: "declared"}}
+			f.Overrides = map[int][]FrozenOverride{0: {forRegion("", "old", "east", "old-0")}, 1: tc.overrides}
+			f.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "west": inRegion("west", "west")}
+			s := Placement(f)
+			reason := func(conditions []metav1.Condition, kind string) string {
+				for _, c := range conditions {
+					if c.Type == kind {
+						return string(c.Status) + " " + c.Reason
+					}
+				}
+				return "none"
+			}
+			got := []string{
+				reason(s.Clusters[0].Conditions, "Overridden"), reason(s.Clusters[1].Conditions, "Overridden"),
+				reason(s.Conditions, "ClusterResourcePlacementOverridden"),
+			}
+			if want := []string{"True " + tc.east, "True " + tc.west, "True " + tc.together}; !slices.Equal(got, want) {
+				t.Errorf("the conditions are %q, want %q", got, want)
+			}
+			if name == "not yet shown" && s.Clusters[1].Overrides != nil {
+				t.Errorf("it names %v", s.Clusters[1].Overrides)
+			}
+		})
 	}
 }
 

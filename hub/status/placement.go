@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -140,7 +141,8 @@ type ClusterMessage struct {
 func Placement(f *PlacementFacts) *PlacementStatus {
 	p := placementBuilder{
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
-		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures, names: shownOverrides,
+		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
+		overriding: newOverriding(f.Overrides, f.Members),
 	}
 	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
@@ -163,8 +165,8 @@ type placementBuilder struct {
 	prefix string
 	// room is how many bytes of differences may still be told, failed of failures.
 	room, failed int
-	// names is how many bytes of names of overrides may still be.
-	names int
+	// overriding is what the snapshots that clusters were tried with have for them.
+	overriding overriding
 }
 
 func (p *placementBuilder) scheduled() metav1.Condition {
@@ -248,7 +250,7 @@ func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 	}
 	out := []metav1.Condition{
 		p.isTrue(p.prefix+api.ConditionRollout, api.ReasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at),
-		p.overridden(p.prefix, at),
+		p.overridden(p.prefix, p.changed(), at),
 		p.isTrue(p.prefix+api.ConditionSynchronized, api.ReasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at),
 	}
 	if p.reportsOnly() {
@@ -266,8 +268,13 @@ func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 		fmt.Sprintf("The selected resources in %d cluster(s) are available now", n), at))
 }
 
-func (p *placementBuilder) overridden(prefix string, at stages.Instant) metav1.Condition {
-	if len(p.Placement.Overrides) == 0 {
+// changed reports whether an override changes anything for one of the clusters.
+func (p *placementBuilder) changed() bool {
+	return slices.ContainsFunc(p.Picked, func(c PlacedCluster) bool { return p.overriding.changes(c.Name, c.Tried) })
+}
+
+func (p *placementBuilder) overridden(prefix string, changed bool, at stages.Instant) metav1.Condition {
+	if !changed {
 		return p.isTrue(prefix+api.ConditionOverridden, api.ReasonNoOverride, "No override rules are configured for the selected resources", at)
 	}
 	return p.isTrue(prefix+api.ConditionOverridden, api.ReasonOverridden, "The overrides are applied to the resources", at)

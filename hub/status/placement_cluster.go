@@ -132,7 +132,7 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	} else {
 		s.ObservedIndex = strconv.Itoa(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
-		p.applicable(&s, c)
+		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, c.Tried)
 		p.failures(&s, c, at)
 	}
 	if d := p.Drift[c.Name]; d != nil {
@@ -251,7 +251,7 @@ func (p *placementBuilder) tried(c *PlacedCluster, at stages.Instant) []metav1.C
 	}
 	out := []metav1.Condition{
 		p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, started, at),
-		p.overridden("", at),
+		p.overridden("", p.overriding.changes(c.Name, c.Tried), at),
 		p.isTrue(api.ConditionSynchronized, api.ReasonWorkSynced, "All of the resources are ready to be applied", at),
 	}
 	if p.reportsOnly() {
