@@ -142,6 +142,8 @@
 //     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no
 //     new placement, and neither does one that was not reached within a minute of the first try, whose
 //     Joined is False from then on until it is. What it has already it keeps.
+//   - A member has its name in the label kubernetes-fleet.io/member-name for policies, stages and overrides from the
+//     moment its MemberCluster is there; the hub writes it on the object, too, over any other value.
 //   - Policies use taints, health and properties of a MemberCluster as it reports them; the hub
 //     measures nothing but whether it answers. Why a cluster was picked or not is told of all
 //     clusters, up to 1000, and in words of Slipway's own.
