@@ -152,6 +152,36 @@ spec:
 	s.eventually("the cluster to say so", func() error { return s.clusterCondition("NAME-1", "Overridden", "True", "OverriddenSucceeded") })
 }
 
+// TestRollingReachesTheNamedMembersThatAreThere: a PickFixed policy that names a member which is not there places on the
+// others, and says which one is missing; that one is reached once it joins, and without names nothing is placed.
+func TestRollingReachesTheNamedMembersThatAreThere(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-2, NAME-1]}
+  strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 0}}`)
+	s.eventually("the one that is there", s.has(1, "config", "v1"))
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", "NAME-2, since it is not in the inventory")
+	s.eventually("its entry", func() error { return s.clusterCondition("NAME-1", "Available", "True", "") })
+	s.eventually("the entry of the other", func() error { return s.clusterCondition("", "Scheduled", "False", "NAME-2 is not selected") })
+	s.join(2, "s2")
+	s.eventually("the other one", s.has(2, "config", "v1"))
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.patch("crp/NAME", `{spec: {policy: {clusterNames: []}}}`)
+	s.eventually("nothing to be placed", func() error { return errors.Join(s.has(1, "config", "")(), s.has(2, "config", "")()) })
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.patch("crp/NAME", `{spec: {policy: {clusterNames: [NAME-1]}}}`)
+	s.eventually("it to be placed again", s.has(1, "config", "v1"))
+	if err := s.has(2, "config", "")(); err != nil {
+		t.Error(err)
+	}
+}
+
 // clusterCondition checks a condition of a cluster in the status of the placement, by its status and what its reason or its
 // message has. The cluster "" is the first without a name.
 func (s *scenario) clusterCondition(cluster, kind, status, text string) error {

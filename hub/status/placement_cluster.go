@@ -163,17 +163,22 @@ func (p *placementBuilder) shortfall() string {
 	return p.Decision.Shortfall
 }
 
-// missing are the clusters that were not picked although the policy wants more,
+// missing are the clusters that were not picked although the policy wants more, or names them,
 // as KubeFleet lists them: without their name in the place of one that has the
 // objects, one for each that the policy wants and at most as many as are listed.
 func (p *placementBuilder) missing() []placedStatus {
-	if p.shortfall() == "" || p.Placement.Policy.NumberOfClusters == nil {
+	policy := &p.Placement.Policy
+	wanted, fixed := len(policy.ClusterNames), policy.Type == placement.PickFixed
+	if policy.NumberOfClusters != nil {
+		wanted = *policy.NumberOfClusters
+	}
+	if p.shortfall() == "" || wanted == 0 {
 		return nil
 	}
-	want := min(*p.Placement.Policy.NumberOfClusters-len(p.Picked), cmp.Or(p.Listed, defaultListed))
+	want := min(wanted-len(p.Picked), cmp.Or(p.Listed, defaultListed))
 	var out []placedStatus
 	for _, v := range p.Decision.Evaluations {
-		if len(out) < want && !v.Picked {
+		if len(out) < want && !v.Picked && (!fixed || slices.Contains(policy.ClusterNames, v.Cluster)) {
 			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
 			out = append(out, placedStatus{Conditions: []metav1.Condition{p.isFalse(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
 		}
