@@ -149,6 +149,9 @@
 //     clusters, up to 1000, and in words of Slipway's own.
 //   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have the
 //     state Rollback. Without them clusters are tried without end, and nothing is taken back.
+//   - An override that cannot be applied on a member, or makes an object that no member can read, holds its snapshot back
+//     everywhere, not on that member alone. Under RollingUpdate the conditions Overridden or WorkSynchronized of the
+//     clusters concerned say why, as KubeFleet's; a staged run is not begun, and its condition Initialized names them.
 //   - failedPlacements are what this hub saw of the last update of a cluster, with 64 KiB for all of a
 //     placement. Another hub that takes over knows those of clusters that are in flight.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.

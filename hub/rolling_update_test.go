@@ -182,6 +182,37 @@ spec:
 	}
 }
 
+// TestRollingAnOverrideThatFailsIsShownOnItsClusters: an override that cannot be applied on a member is in the conditions of that
+// member, and nothing is brought to any until it is corrected; so is one that makes an object which no member can read.
+func TestRollingAnOverrideThatFailsIsShownOnItsClusters(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.override("ResourceOverride", "bad", "resourceSelectors", "config", "s2", "/no/such/path", "x")
+	s.eventually("the member to say so", func() error { return s.clusterCondition("NAME-2", "Overridden", "False", "OverriddenFailed") })
+	s.eventually("the override to be named", func() error { return s.clusterCondition("NAME-2", "Overridden", "False", "NAME-bad") })
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementRolloutStarted", "False", "RolloutNotStartedYet")
+	s.put("v2")
+	s.snapshots("0", "1", "2")
+	s.stays("nothing is brought", time.Second, func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
+	s.delete("ro/NAME/NAME-bad")
+	s.eventually("v2", func() error { return errors.Join(s.has(1, "config", "v2")(), s.has(2, "config", "v2")()) })
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: NAME-number, namespace: NAME}
+spec:
+  placement: {name: NAME}
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /data/key, value: 5}]}]}`)
+	s.comes("crp/NAME", "ClusterResourcePlacementWorkSynchronized", "False", "WorkNotSynchronizedYet")
+	s.eventually("the member to say so", func() error { return s.clusterCondition("NAME-1", "WorkSynchronized", "False", "SyncWorkFailed") })
+	s.delete("ro/NAME/NAME-number")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
 // clusterCondition checks a condition of a cluster in the status of the placement, by its status and what its reason or its
 // message has. The cluster "" is the first without a name.
 func (s *scenario) clusterCondition(cluster, kind, status, text string) error {

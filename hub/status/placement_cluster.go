@@ -42,6 +42,9 @@ const (
 
 // stateOf judges a cluster, in view of what is known of its drift.
 func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
+	if p.unrendered[c.Name] != nil {
+		return stateFailed
+	}
 	switch c.State {
 	case stages.Failed, stages.Skipped:
 		return stateFailed
@@ -127,9 +130,14 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	s := placedStatus{Name: c.Name, Conditions: []metav1.Condition{
 		p.isTrue(api.ConditionScheduled, api.ReasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
 	}}
-	if c.Tried < 0 {
+	switch failure := p.unrendered[c.Name]; {
+	case failure != nil:
+		s.ObservedIndex = strconv.Itoa(p.Latest)
+		s.Conditions = append(s.Conditions, p.notRendered(failure)...)
+		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, p.Latest)
+	case c.Tried < 0:
 		s.Conditions = append(s.Conditions, p.notTried(at))
-	} else {
+	default:
 		s.ObservedIndex = strconv.Itoa(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
 		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, c.Tried)
@@ -249,8 +257,25 @@ func (p *placementBuilder) notTried(at stages.Instant) metav1.Condition {
 	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
 }
 
+// notRendered are the conditions of a cluster for which the latest snapshot cannot be rendered: as in KubeFleet its rollout has
+// started, and got no further than the overrides.
+func (p *placementBuilder) notRendered(f *fleet.RenderFailure) []metav1.Condition {
+	at := stages.At(p.Taken)
+	out := []metav1.Condition{p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, startedMessage(p.Latest), at)}
+	message := fmt.Sprintf("%s: %v", f.Object, f.Err)
+	if !f.Invalid {
+		return append(out, p.isFalse(api.ConditionOverridden, api.ReasonOverrideFailed, "The overrides cannot be applied: "+message, at))
+	}
+	return append(out, p.overridden("", true, at),
+		p.isFalse(api.ConditionSynchronized, api.ReasonWorkNotSynced, "What the overrides make of the resources is not valid: "+message, at))
+}
+
+func startedMessage(index int) string {
+	return fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", index)
+}
+
 func (p *placementBuilder) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition {
-	started := fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", c.Tried)
+	started := startedMessage(c.Tried)
 	if c.Run != "" {
 		started += ", updateRun: " + c.Run
 	}
