@@ -98,6 +98,8 @@ const (
 	// LabelOverride names the override of a snapshot.
 	LabelOverride      = fleetPrefix + "parent-resource-override"
 	LabelOverrideIndex = fleetPrefix + "override-index"
+	// LabelMemberName is on each MemberCluster, with its name.
+	LabelMemberName = fleetPrefix + "member-name"
 
 	AnnotationHash       = fleetPrefix + "resource-hash"
 	AnnotationEnveloped  = fleetPrefix + "number-of-enveloped-object"

@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
@@ -65,12 +64,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 // hub serves the member all the same: its inventory does not read the label.
 func (r *Reconciler) label(ctx context.Context, obj *unstructured.Unstructured) error {
 	name := obj.GetName()
-	if obj.GetLabels()[inventory.MemberNameLabel] == name || len(validation.IsValidLabelValue(name)) > 0 {
+	if obj.GetLabels()[api.LabelMemberName] == name || len(validation.IsValidLabelValue(name)) > 0 {
 		return nil
 	}
-	err := r.Label(ctx, api.MemberGVR(), obj, inventory.MemberNameLabel, name)
+	err := r.Label(ctx, api.MemberGVR(), obj, api.LabelMemberName, name)
 	if apierrors.IsForbidden(err) {
-		r.Recorder.Warning(obj, "NotLabelled", "the label %s cannot be written: %v", inventory.MemberNameLabel, err)
+		r.Recorder.Warning(obj, "NotLabelled", "the label %s cannot be written: %v", api.LabelMemberName, err)
 		return nil
 	}
 	return err
