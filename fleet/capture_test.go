@@ -100,6 +100,38 @@ func TestChangedOverridesMakeASnapshot(t *testing.T) {
 	wantIndexes(t, e, ep, 0, 1, 2, 3)
 }
 
+// Overrides that select none of the objects make no snapshot, whether they are alone or beside others, and are frozen with
+// the first snapshot that has such an object.
+func TestOverridesOfNoObjectMakeNoSnapshot(t *testing.T) {
+	w, e := declared(t, nil)
+	first := w.capture(e, "a")
+	elsewhere := replaceFor("canary", "x")
+	elsewhere.Name, elsewhere.Selectors = "elsewhere", []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "later"}}
+	put := func(overrides ...placement.Override) snapshot.Snapshot {
+		t.Helper()
+		p := tutorialPlacement()
+		p.Overrides = overrides
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		return must(e.Capture(t.Context(), ep))(t)
+	}
+	if got := put(elsewhere); got.Index != first.Index || got.Overrides != "" {
+		t.Errorf("with an override of nothing: %+v, want %+v", got, first)
+	}
+	second := put(replaceFor("canary", "x"))
+	if got := put(elsewhere, replaceFor("canary", "x")); got.Index != second.Index || second.Index != 1 {
+		t.Errorf("beside another one: %+v, want %+v", got, second)
+	}
+	w.puts(configMap("later", "x"))
+	third := must(e.Capture(t.Context(), ep))(t)
+	frozen := must(must(e.View(t.Context(), ep))(t).Overrides(t.Context(), third.Index))(t)
+	if third.Index != 2 || len(frozen) != 2 {
+		t.Errorf("with its object: %+v has %d overrides, want 2", third, len(frozen))
+	}
+	wantIndexes(t, e, ep, 0, 1, 2)
+}
+
 // However many capture at the same time, in however many engines, every change
 // gets the next index, and the latest snapshot is whole.
 func TestConcurrentCaptures(t *testing.T) {

@@ -24,8 +24,8 @@ type Placement struct {
 	Selectors []snapshot.Selector `json:"selectors"`
 	// Policy picks the clusters; the zero value picks all.
 	Policy placement.Policy `json:"policy,omitzero"`
-	// Overrides change objects for some clusters. They are frozen with each
-	// snapshot.
+	// Overrides change objects for some clusters. A snapshot freezes those that select
+	// one of its objects; the others may change without a new one.
 	Overrides []placement.Override `json:"overrides,omitempty"`
 	// HistoryLimit is how many snapshots are kept beyond those that are still
 	// needed, 1 to 1000; 0 means 10.

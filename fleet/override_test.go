@@ -1,11 +1,13 @@
 package fleet_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -106,4 +108,31 @@ func TestRenderProblemsArePutTogether(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 	refused(t, w.store, "a run", func() error { return err }, "clusters caa, cab,", "and 492 more: ConfigMap test-namespace/test-cm: override test-namespace/o", `no label "none"`)
+}
+
+// What fails is told for each cluster, and whether an override does not apply or what it makes of the object is refused.
+func TestARenderingErrorHasEachCluster(t *testing.T) {
+	for name, tc := range map[string]struct {
+		change  func(*placement.Override)
+		invalid bool
+	}{
+		"a path that is not there":  {func(o *placement.Override) { o.Rules[0].Patches[0].Path = "/data/none" }, false},
+		"a value that is no string": {func(o *placement.Override) { o.Rules[0].Patches[0].Value = []byte("5") }, true},
+	} {
+		o := replaceFor("canary", "x")
+		tc.change(&o)
+		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
+		w.capture(e, "v0")
+		_, err := e.CreateRun(t.Context(), specOf("r", 0))
+		var failed *fleet.RenderingError
+		if !errors.As(err, &failed) || !errors.Is(err, backend.ErrPermanent) || len(failed.Failures) != 2 {
+			t.Fatalf("%s: %v, want a permanent RenderingError of two clusters", name, err)
+		}
+		for i, cluster := range []string{"member1", "member3"} {
+			f := failed.Failures[i]
+			if f.Cluster != cluster || !strings.Contains(f.Object, "test-cm") || f.Invalid != tc.invalid || !strings.Contains(f.Err.Error(), "override test-namespace/o: overrideRules[0]") {
+				t.Errorf("%s: of %s it says %+v", name, cluster, f)
+			}
+		}
+	}
 }

@@ -13,10 +13,11 @@ import (
 // Resolution is a selection with what led to it.
 type Resolution struct {
 	placement.Selection
-	// Verdicts explain the selection for each cluster of the inventory, by name.
+	// Evaluations explain the selection for each cluster of the inventory, and for those that a PickFixed policy
+	// names besides, by name.
 	Evaluations []placement.Evaluation `json:"evaluations"`
-	// Shortfall says why a PickN policy picks fewer clusters than it wants; empty
-	// where it picks as many.
+	// Shortfall says why a PickN policy picks fewer clusters than it wants, or a PickFixed
+	// policy than it names; empty where it picks as many.
 	Shortfall string `json:"shortfall,omitempty"`
 }
 

@@ -142,11 +142,16 @@
 //     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no
 //     new placement, and neither does one that was not reached within a minute of the first try, whose
 //     Joined is False from then on until it is. What it has already it keeps.
+//   - A member has its name in the label kubernetes-fleet.io/member-name for policies, stages and overrides from the
+//     moment its MemberCluster is there; the hub writes it on the object, too, over any other value.
 //   - Policies use taints, health and properties of a MemberCluster as it reports them; the hub
 //     measures nothing but whether it answers. Why a cluster was picked or not is told of all
 //     clusters, up to 1000, and in words of Slipway's own.
 //   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have the
 //     state Rollback. Without them clusters are tried without end, and nothing is taken back.
+//   - An override that cannot be applied on a member, or makes an object that no member can read, holds its snapshot back
+//     everywhere, not on that member alone. Under RollingUpdate the conditions Overridden or WorkSynchronized of the
+//     clusters concerned say why, as KubeFleet's; a staged run is not begun, and its condition Initialized names them.
 //   - failedPlacements are what this hub saw of the last update of a cluster, with 64 KiB for all of a
 //     placement. Another hub that takes over knows those of clusters that are in flight.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.

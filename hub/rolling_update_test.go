@@ -109,6 +109,132 @@ func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
 	}
 }
 
+// TestRollingAnOverrideOfNothingRollsNothingOut: overrides that select no object of a placement make no snapshot of it and
+// no run; one of which no rule selects a cluster leaves the cluster without one.
+func TestRollingAnOverrideOfNothingRollsNothingOut(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	runs := func() []string {
+		names, err := s.served.Engine().Runs(t.Context(), s.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return names
+	}
+	before := runs()
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourceOverride
+metadata: {name: NAME-everywhere}
+spec:
+  clusterResourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME-elsewhere}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, overrideType: Delete}]}`)
+	s.override("ResourceOverride", "other", "resourceSelectors", "other", "s1", "/data/b", `"1"`)
+	s.eventually("the version of the last one", func() error { _, err := s.get("ros/NAME/NAME-other-0"); return err })
+	s.stays("no snapshot and no run", 1500*time.Millisecond, func() error {
+		if got := s.indexes(); len(got) != 1 || !slices.Equal(runs(), before) {
+			return fmt.Errorf("there are snapshots %v and runs %v, want runs %v", got, runs(), before)
+		}
+		return nil
+	})
+	if err := s.clusterCondition("NAME-1", "Overridden", "True", "NoOverrideSpecified"); err != nil {
+		t.Error(err)
+	}
+	s.override("ResourceOverride", "far", "resourceSelectors", "config", "s2", "/data/b", `"1"`)
+	s.snapshots("0", "1")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementOverridden", "True", "NoOverrideSpecified")
+	s.delete("ro/NAME/NAME-far")
+	s.override("ResourceOverride", "near", "resourceSelectors", "config", "s1", "/data/b", `"1"`)
+	s.comes("crp/NAME", "ClusterResourcePlacementOverridden", "True", "OverriddenSucceeded")
+	s.eventually("the cluster to say so", func() error { return s.clusterCondition("NAME-1", "Overridden", "True", "OverriddenSucceeded") })
+}
+
+// TestRollingReachesTheNamedMembersThatAreThere: a PickFixed policy that names a member which is not there places on the
+// others, and says which one is missing; that one is reached once it joins, and without names nothing is placed.
+func TestRollingReachesTheNamedMembersThatAreThere(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-2, NAME-1]}
+  strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 0}}`)
+	s.eventually("the one that is there", s.has(1, "config", "v1"))
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", "NAME-2, since it is not in the inventory")
+	s.eventually("its entry", func() error { return s.clusterCondition("NAME-1", "Available", "True", "") })
+	s.eventually("the entry of the other", func() error { return s.clusterCondition("", "Scheduled", "False", "NAME-2 is not selected") })
+	s.join(2, "s2")
+	s.eventually("the other one", s.has(2, "config", "v1"))
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.patch("crp/NAME", `{spec: {policy: {clusterNames: []}}}`)
+	s.eventually("nothing to be placed", func() error { return errors.Join(s.has(1, "config", "")(), s.has(2, "config", "")()) })
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.patch("crp/NAME", `{spec: {policy: {clusterNames: [NAME-1]}}}`)
+	s.eventually("it to be placed again", s.has(1, "config", "v1"))
+	if err := s.has(2, "config", "")(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRollingAnOverrideThatFailsIsShownOnItsClusters: an override that cannot be applied on a member is in the conditions of that
+// member, and nothing is brought to any until it is corrected; so is one that makes an object which no member can read.
+func TestRollingAnOverrideThatFailsIsShownOnItsClusters(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 0}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.override("ResourceOverride", "bad", "resourceSelectors", "config", "s2", "/no/such/path", "x")
+	s.eventually("the member to say so", func() error { return s.clusterCondition("NAME-2", "Overridden", "False", "OverriddenFailed") })
+	s.eventually("the override to be named", func() error { return s.clusterCondition("NAME-2", "Overridden", "False", "NAME-bad") })
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementRolloutStarted", "False", "RolloutNotStartedYet")
+	s.put("v2")
+	s.snapshots("0", "1", "2")
+	s.stays("nothing is brought", time.Second, func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
+	s.delete("ro/NAME/NAME-bad")
+	s.eventually("v2", func() error { return errors.Join(s.has(1, "config", "v2")(), s.has(2, "config", "v2")()) })
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: NAME-number, namespace: NAME}
+spec:
+  placement: {name: NAME}
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  policy: {overrideRules: [{clusterSelector: {clusterSelectorTerms: []}, jsonPatchOverrides: [{op: replace, path: /data/key, value: 5}]}]}`)
+	s.comes("crp/NAME", "ClusterResourcePlacementWorkSynchronized", "False", "WorkNotSynchronizedYet")
+	s.eventually("the member to say so", func() error { return s.clusterCondition("NAME-1", "WorkSynchronized", "False", "SyncWorkFailed") })
+	s.delete("ro/NAME/NAME-number")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
+// clusterCondition checks a condition of a cluster in the status of the placement, by its status and what its reason or its
+// message has. The cluster "" is the first without a name.
+func (s *scenario) clusterCondition(cluster, kind, status, text string) error {
+	u, err := s.get("crp/NAME")
+	if err != nil {
+		return err
+	}
+	list, _, _ := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
+	for _, item := range list {
+		of := item.(map[string]any)
+		if name, _, _ := unstructured.NestedString(of, "clusterName"); name != s.own(cluster) {
+			continue
+		}
+		got, said := conditionOf(&unstructured.Unstructured{Object: map[string]any{"status": of}}, kind)
+		if got != status || !strings.Contains(said, s.own(text)) {
+			return fmt.Errorf("condition %s of %s is %q (%s), want %q with %q", kind, cluster, got, said, status, s.own(text))
+		}
+		return nil
+	}
+	return fmt.Errorf("%s is not among %v", s.own(cluster), list)
+}
+
 // latest checks that the latest snapshot shows a text.
 func (s *scenario) latest(text string) error {
 	list, err := s.admin.Resource(s.resourceOf("crs")).List(s.Context(), metav1.ListOptions{LabelSelector: s.own("kubernetes-fleet.io/parent-CRP=NAME,kubernetes-fleet.io/is-latest-snapshot=true")})

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Previous is the last selection of a placement. The zero value is that of a new placement.
@@ -17,7 +18,7 @@ type Previous struct {
 
 // Evaluation explains a selection for one cluster.
 type Evaluation struct {
-	// Cluster is the name.
+	// Cluster is the name of a cluster of the inventory, or one that a PickFixed policy names and the inventory does not have.
 	Cluster string `json:"cluster"`
 	// Picked reports whether the selection has the cluster.
 	Picked bool `json:"picked"`
@@ -40,13 +41,13 @@ type Score struct {
 }
 
 // Decide is [Resolve] for a placement that may have clusters already, for all
-// types of policies, and with a verdict for every cluster of the inventory, by
-// name.
+// types of policies, and with a verdict for every cluster of the inventory and
+// every one that the policy names, by name.
 //
 // A placed cluster stays despite new taints or bad health, unless it is leaving or no longer matches the
 // policy. A PickAll or PickFixed policy matches placed clusters again with each selection, a PickN policy only
 // after it was edited in more than its number. A PickFixed policy picks what it names despite taints and
-// health.
+// health, as far as the inventory has it; without names it picks nothing.
 //
 // A PickN policy keeps the clusters that stay and picks one more at a time,
 // each with the best [Score], until it has enough. Where there are too many it
@@ -71,6 +72,10 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Selection, []Evalu
 		if c.picked {
 			names = append(names, c.Name)
 		}
+	}
+	if missing := p.missing(sorted); len(missing) > 0 {
+		verdicts = append(verdicts, missing...)
+		slices.SortFunc(verdicts, func(a, b Evaluation) int { return strings.Compare(a.Cluster, b.Cluster) })
 	}
 	return newSelection(digest, names), verdicts, nil
 }

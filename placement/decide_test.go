@@ -298,9 +298,11 @@ func TestDecideOtherTypes(t *testing.T) {
 	fixed := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "b", "d"}}
 	expect(t, fixed, clusters, placement.Previous{Clusters: map[string]bool{"b": true, "c": true}},
 		"+a 0 0: names it", "+b 0 0: already placed", "-c 0 0: does not name it", "-d 0 0: leaving")
-	_, _, err := placement.Decide(fixed, nil, placement.Previous{})
-	fragments(t, err, []string{"not in the inventory: a, b, d"})
-	_, _, err = placement.Decide(pickN(-1), members("a, a"), placement.Previous{})
+	expect(t, placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"x", "c", "0"}}, clusters, placement.Previous{Clusters: map[string]bool{"x": true}},
+		"-0 0 0: not in the inventory", "-a 0 0: does not name it", "-b 0 0: does not name it", "+c 0 0: names it", "-d 0 0: leaving", "-x 0 0: not in the inventory")
+	expect(t, placement.Policy{Type: placement.PickFixed}, members("a, b"), placement.Previous{Clusters: map[string]bool{"b": true}},
+		"-a 0 0: does not name it", "-b 0 0: does not name it")
+	_, _, err := placement.Decide(pickN(-1), members("a, a"), placement.Previous{})
 	fragments(t, err, []string{"placement policy: numberOfClusters: Invalid"})
 	_, _, err = placement.Decide(pickN(1), members("a, a"), placement.Previous{})
 	fragments(t, err, []string{"cluster inventory: clusters[a].name: Duplicate"})

@@ -22,11 +22,11 @@ func ExampleResolve() {
 	fmt.Println(selection.Clusters, err)
 
 	named := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member9", "member8"}}
-	_, err = placement.Resolve(named, clusters)
-	fmt.Println(err)
+	selection, err = placement.Resolve(named, clusters) // the others are picked once they are there
+	fmt.Println(selection.Clusters, err)
 	// Output:
 	// [member1 member3] <nil>
-	// placement policy: clusterNames: not in the inventory: member8, member9; a PickFixed policy names clusters that exist
+	// [member1] <nil>
 }
 
 func ExampleDecide() {

@@ -42,18 +42,25 @@ func (o Override) SelectsObject(group, version, kind, namespace, name string) bo
 }
 
 // SelectsCluster reports whether a rule of the override selects a cluster. The error
-// is that of a rule whose selector is wrong.
+// is that of a rule whose selector is wrong. See [Override.Clusters] for many clusters.
 func (o Override) SelectsCluster(c Cluster) (bool, error) {
+	selects, err := o.Clusters()
+	return err == nil && selects(c), err
+}
+
+// Clusters returns what reports whether a rule of the override selects a cluster. The error is that of a rule whose
+// selector is wrong.
+func (o Override) Clusters() (func(Cluster) bool, error) {
+	rules := make([]func(*Cluster) bool, len(o.Rules))
 	for i, r := range o.Rules {
-		match, err := compileSelector(r.ClusterSelector)
-		if err != nil {
-			return false, fmt.Errorf("override %s: overrideRules[%d]: %w", o, i, err)
-		}
-		if match(&c) {
-			return true, nil
+		var err error
+		if rules[i], err = compileSelector(r.ClusterSelector); err != nil {
+			return nil, fmt.Errorf("override %s: overrideRules[%d]: %w", o, i, err)
 		}
 	}
-	return false, nil
+	return func(c Cluster) bool {
+		return slices.ContainsFunc(rules, func(match func(*Cluster) bool) bool { return match(&c) })
+	}, nil
 }
 
 // ObjectSelector names one object.

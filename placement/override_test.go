@@ -3,6 +3,7 @@ package placement_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -366,11 +367,49 @@ func TestSelectsWhatIsRendered(t *testing.T) {
 			}
 			for _, obj := range objs {
 				gvk := obj.GroupVersionKind()
-				selects := picked && o.SelectsObject(gvk.Group, gvk.Version, gvk.Kind, obj.GetNamespace(), obj.GetName())
+				itself := func(yield func(placement.ObjectSelector, string) bool) {
+					yield(placement.ObjectSelector{Group: gvk.Group, Version: gvk.Version, Kind: gvk.Kind, Name: obj.GetName()}, obj.GetNamespace())
+				}
+				concerns := o.SelectsObject(gvk.Group, gvk.Version, gvk.Kind, obj.GetNamespace(), obj.GetName())
+				if found := placement.Selecting([]placement.Override{o}, itself); (len(found) == 1) != concerns {
+					t.Errorf("%+v selects %s/%s: %v, and by all of them: %v", o, obj.GetNamespace(), obj.GetName(), concerns, found)
+				}
+				selects := picked && concerns
 				if kept := slices.Contains(got, obj); kept == selects {
 					t.Errorf("%+v selects %s/%s: %v, and keeps it: %v", o, obj.GetNamespace(), obj.GetName(), selects, kept)
 				}
 			}
+		}
+	}
+}
+
+func TestOverridesThatSelectNothingAreLeftOut(t *testing.T) {
+	named := func(name, namespace string, selectors ...placement.ObjectSelector) placement.Override {
+		return placement.Override{Name: name, Namespace: namespace, Selectors: selectors}
+	}
+	namespace := func(name string) placement.ObjectSelector {
+		return placement.ObjectSelector{Version: "v1", Kind: "Namespace", Name: name}
+	}
+	config := placement.ObjectSelector{Version: "v1", Kind: "ConfigMap", Name: "config"}
+	overrides := []placement.Override{
+		named("its-object", "shop", config), named("of-another-namespace", "bank", config), named("by-namespace", "", namespace("bank"), namespace("shop")),
+		named("another-object", "", namespace("bank")), named("cluster-scoped", "", config),
+	}
+	set := map[placement.ObjectSelector]string{namespace("shop"): "", config: "shop"}
+	for _, tc := range []struct {
+		overrides []placement.Override
+		want      []string
+	}{
+		{nil, nil},
+		{overrides[3:], nil},
+		{overrides, []string{"its-object", "by-namespace"}},
+	} {
+		var got []string
+		for _, o := range placement.Selecting(tc.overrides, maps.All(set)) {
+			got = append(got, o.Name)
+		}
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("of %d overrides it has %v, want %v", len(tc.overrides), got, tc.want)
 		}
 	}
 }

@@ -58,7 +58,8 @@ const (
 type Policy struct {
 	// Type is PickAll when empty.
 	Type Type `json:"placementType,omitempty"`
-	// ClusterNames are the clusters of a PickFixed policy, each once.
+	// ClusterNames are the clusters of a PickFixed policy, each once. Those that are not in the inventory
+	// are picked once they are; without any the policy picks nothing.
 	ClusterNames []string `json:"clusterNames,omitempty"`
 	// NumberOfClusters is how many clusters a PickN policy picks, where there
 	// are so many that it may pick. It is not part of the policy's digest.

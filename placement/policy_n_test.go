@@ -39,7 +39,7 @@ func TestPickNValidate(t *testing.T) {
 		"all": {of(placement.PickAll), []string{"numberOfClusters: Forbidden", "preferred: Forbidden", "topologySpreadConstraints: Forbidden"}},
 		"fixed": {of(placement.PickFixed), []string{
 			"numberOfClusters: Forbidden", "preferred: Forbidden", "topologySpreadConstraints: Forbidden",
-			"required: Forbidden", "tolerations: Forbidden", "clusterNames: Required",
+			"required: Forbidden", "tolerations: Forbidden",
 		}},
 		"terms": {
 			requiring(pickN(1), placement.Term{LabelSelector: *bad, Properties: []placement.PropertyRequirement{{Operator: "Is"}, {Name: "a b", Operator: placement.Eq}}}),

@@ -9,7 +9,6 @@ import (
 	"sync"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -72,12 +71,15 @@ func NewRenderer(objs []*unstructured.Unstructured, overrides []Override, restri
 		}
 		r.compiled = append(r.compiled, c)
 	}
-	index := indexSelectors(r.compiled)
+	index := newOverrideIndex()
+	for i, o := range r.compiled {
+		index.add(i, o.namespace, o.selectors)
+	}
 	for i, obj := range objs {
 		if obj == nil {
 			return nil, fmt.Errorf("object %d is nil", i)
 		}
-		overrides := index.of(obj)
+		overrides := index.of(keyOf(obj))
 		if len(overrides) == 0 {
 			continue
 		}
@@ -261,38 +263,4 @@ func sortOverrides(overrides []Override) []Override {
 		return cmp.Or(cmp.Compare(a.Priority, b.Priority), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	return sorted
-}
-
-// objectKey is what overrides select objects by.
-type objectKey struct{ group, version, kind, namespace, name string }
-
-// selection says which overrides select an object, by index.
-type selection struct {
-	objects    map[objectKey][]int
-	namespaces map[string][]int
-}
-
-func indexSelectors(overrides []compiledOverride) selection {
-	s := selection{objects: map[objectKey][]int{}, namespaces: map[string][]int{}}
-	for i, o := range overrides {
-		for _, sel := range o.selectors {
-			k := objectKey{sel.Group, sel.Version, sel.Kind, o.namespace, sel.Name}
-			s.objects[k] = append(s.objects[k], i)
-			if sel.isNamespace() {
-				s.namespaces[sel.Name] = append(s.namespaces[sel.Name], i)
-			}
-		}
-	}
-	return s
-}
-
-// of returns the overrides that select an object, ascending, each once.
-func (s selection) of(obj *unstructured.Unstructured) []int {
-	gvk := obj.GroupVersionKind()
-	found := s.objects[objectKey{gvk.Group, gvk.Version, gvk.Kind, obj.GetNamespace(), obj.GetName()}]
-	if ns := obj.GetNamespace(); ns != metav1.NamespaceNone {
-		found = slices.Concat(found, s.namespaces[ns])
-	}
-	found = slices.Sorted(slices.Values(found))
-	return slices.Compact(found)
 }

@@ -18,7 +18,7 @@ import (
 // what a policy lists; its Index is 0, for package fleet to set.
 //
 // The error of an invalid policy or inventory lists everything that is wrong with it. Names of a PickFixed
-// policy that are not in the inventory are an error that lists all of them.
+// policy that are not in the inventory are passed over; [Decide] has a verdict on each.
 //
 // Resolve does not know what is placed already. So it passes over taints and
 // health, which only keep new clusters away, and refuses a PickN policy; see
@@ -48,9 +48,6 @@ func (p Policy) check(clusters []Cluster) (sorted []*Cluster, digest string, err
 	sorted = byName(clusters)
 	if err := checkNames(sorted).ToAggregate(); err != nil {
 		problems = append(problems, fmt.Errorf("cluster inventory: %w", err))
-	}
-	if p.Type == PickFixed {
-		problems = append(problems, p.missing(sorted))
 	}
 	if err := errors.Join(problems...); err != nil {
 		return nil, "", err
@@ -90,21 +87,16 @@ func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 	return names, nil
 }
 
-// missing returns an error that lists, each once, the clusters that the policy names and the inventory does
-// not have; nil if there are none.
-func (p Policy) missing(sorted []*Cluster) error {
-	var missing []string
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(p.ClusterNames))) {
+// missing returns the verdicts on the clusters that the policy names and the inventory does not have.
+func (p Policy) missing(sorted []*Cluster) []Evaluation {
+	var out []Evaluation
+	for _, name := range p.ClusterNames {
 		_, found := slices.BinarySearchFunc(sorted, name, func(c *Cluster, n string) int { return strings.Compare(c.Name, n) })
 		if !found {
-			missing = append(missing, name)
+			out = append(out, Evaluation{Cluster: name, Reason: notPicked + "it is not in the inventory"})
 		}
 	}
-	if len(missing) > 0 {
-		return fmt.Errorf("placement policy: clusterNames: not in the inventory: %s; a PickFixed policy names clusters that exist",
-			strings.Join(missing, ", "))
-	}
-	return nil
+	return out
 }
 
 // matchAny compiles selectors to a function that reports whether a cluster

@@ -8,43 +8,65 @@ import (
 	"strings"
 )
 
-// mostReasons is how many reasons a shortfall lists.
-const mostReasons = 5
+const (
+	// mostReasons is how many reasons a shortfall lists.
+	mostReasons = 5
+	// mostNames is how many clusters of a PickFixed policy it names for a reason.
+	mostNames = 10
+)
 
-// Shortfall says in a sentence that a PickN policy picks fewer clusters than it
-// wants, and why the others are not picked, the most frequent reasons first. It
-// is empty where there are as many as wanted, and for other policies.
+// Shortfall says in a sentence that a policy picks fewer clusters than it wants, by the number of PickN or the names of
+// PickFixed, and why the others are not picked, the most frequent reasons first. It is empty where there are as many as
+// wanted, and for other policies.
 func Shortfall(p Policy, verdicts []Evaluation) string {
-	if p.Type != PickN || p.NumberOfClusters == nil {
-		return ""
+	wanted := 0
+	switch {
+	case p.Type == PickFixed:
+		wanted = len(p.ClusterNames)
+	case p.Type == PickN && p.NumberOfClusters != nil:
+		wanted = *p.NumberOfClusters
 	}
-	picked, by := 0, map[string]int{}
+	picked, by := 0, map[string][]string{}
 	for _, v := range verdicts {
-		if v.Picked {
+		switch {
+		case v.Picked:
 			picked++
-			continue
+		case p.Type != PickFixed || slices.Contains(p.ClusterNames, v.Cluster):
+			reason := strings.TrimPrefix(v.Reason, notPicked)
+			by[reason] = append(by[reason], v.Cluster)
 		}
-		by[strings.TrimPrefix(v.Reason, notPicked)]++
 	}
-	if picked >= *p.NumberOfClusters {
+	if picked >= wanted {
 		return ""
 	}
-	s := fmt.Sprintf("only %d of %d clusters can be picked", picked, *p.NumberOfClusters)
+	s := fmt.Sprintf("only %d of %d clusters can be picked", picked, wanted)
 	if len(by) == 0 {
 		return s + ": there are no others"
 	}
 	reasons := slices.SortedFunc(maps.Keys(by), func(a, b string) int {
-		return cmp.Or(cmp.Compare(by[b], by[a]), strings.Compare(a, b))
+		return cmp.Or(cmp.Compare(len(by[b]), len(by[a])), strings.Compare(a, b))
 	})
 	for i, r := range reasons[:min(len(reasons), mostReasons)] {
 		sep := "; "
 		if i == 0 {
 			sep = ". Not picked: "
 		}
-		s += fmt.Sprintf("%s%d, since %s", sep, by[r], r)
+		s += fmt.Sprintf("%s%s, since %s", sep, p.listed(by[r]), r)
 	}
 	if more := len(reasons) - mostReasons; more > 0 {
 		s += fmt.Sprintf("; and for %d more reasons", more)
+	}
+	return s
+}
+
+// listed are clusters as a shortfall has them: how many there are, and for a PickFixed policy which.
+func (p Policy) listed(clusters []string) string {
+	if p.Type != PickFixed {
+		return fmt.Sprint(len(clusters))
+	}
+	s := strings.Join(clusters[:min(len(clusters), mostNames)], ", ")
+	if more := len(clusters) - mostNames; more > 0 {
+		s += fmt.Sprintf(" and %d more", more)
 	}
 	return s
 }

@@ -8,6 +8,10 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
+func pickFixed(names ...string) placement.Policy {
+	return placement.Policy{Type: placement.PickFixed, ClusterNames: names}
+}
+
 // A policy that finds too few clusters says why, with the most frequent reasons
 // first and not all of them; one that finds enough says nothing.
 func TestShortfall(t *testing.T) {
@@ -23,6 +27,12 @@ func TestShortfall(t *testing.T) {
 	}{
 		"enough":    {pickN(1), "a, b sick", ""},
 		"none":      {pickN(0), "a", ""},
+		"all named": {pickFixed("a", "b"), "a, b sick, c", ""},
+		"no names":  {pickFixed(), "a, b", ""},
+		"named": {
+			pickFixed("b", "x", "a", "y", "d"), "a, b, c, d leaving",
+			"only 2 of 5 clusters can be picked. Not picked: x, y, since it is not in the inventory; d, since it is leaving the fleet",
+		},
 		"no PickN":  {placement.Policy{}, "a sick", ""},
 		"no others": {pickN(2), "a", "only 1 of 2 clusters can be picked: there are no others"},
 		"reasons": {

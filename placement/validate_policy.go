@@ -44,8 +44,6 @@ func (p Policy) validateType() field.ErrorList {
 	}
 	number := field.NewPath("numberOfClusters")
 	switch {
-	case of == PickFixed && len(p.ClusterNames) == 0:
-		errs = append(errs, field.Required(field.NewPath("clusterNames"), "a PickFixed policy names at least one cluster"))
 	case of == PickN && p.NumberOfClusters == nil:
 		errs = append(errs, field.Required(number, "a PickN policy says how many clusters it picks"))
 	case of == PickN && *p.NumberOfClusters < 0:

@@ -9,7 +9,8 @@ import (
 // its objects.
 type FrozenOverride struct {
 	placement.Override
-	// Shown is the name of the object that shows the override as it was then.
+	// Snapshot is the name of the object that shows the override as it was then, empty
+	// while there is none.
 	Snapshot string
 }
 
@@ -17,35 +18,63 @@ type FrozenOverride struct {
 // clusters that are listed first.
 const shownOverrides = 128 << 10
 
-// overridesOn names the overrides of which a rule selects a cluster, as its labels
-// are now, as far as the room for names reaches.
-func overridesOn(cluster placement.Cluster, all []FrozenOverride, room *int) (clusterwide []string, namespaced []kubefleet.NamespacedName) {
-	for _, o := range all {
-		if applies, err := o.SelectsCluster(cluster); err != nil || !applies {
+// overriding says which overrides apply to a cluster, as its labels are now.
+type overriding struct {
+	// of are the overrides of each snapshot, members the clusters by name.
+	of      map[int][]FrozenOverride
+	members map[string]placement.Cluster
+	// selects has for each override of a snapshot what its rules select: selectors are compiled once, not for each cluster.
+	selects map[int][]func(placement.Cluster) bool
+	// room is how many bytes of names may still be.
+	room int
+}
+
+func newOverriding(of map[int][]FrozenOverride, members map[string]placement.Cluster) overriding {
+	o := overriding{of: of, members: members, selects: map[int][]func(placement.Cluster) bool{}, room: shownOverrides}
+	for index, all := range of {
+		for _, one := range all {
+			selects, err := one.Clusters()
+			if err != nil {
+				selects = func(placement.Cluster) bool { return false }
+			}
+			o.selects[index] = append(o.selects[index], selects)
+		}
+	}
+	return o
+}
+
+// changes reports whether an override of a snapshot has a rule for a cluster.
+func (o *overriding) changes(cluster string, index int) bool {
+	c, known := o.members[cluster]
+	if !known {
+		return false
+	}
+	for _, selects := range o.selects[index] {
+		if selects(c) {
+			return true
+		}
+	}
+	return false
+}
+
+// names are those of the overrides of a snapshot that have a rule for a cluster, as far as the room for names reaches.
+func (o *overriding) names(cluster string, index int) (clusterwide []string, namespaced []kubefleet.NamespacedName) {
+	c, known := o.members[cluster]
+	if !known {
+		return nil, nil
+	}
+	for i, one := range o.of[index] {
+		if one.Snapshot == "" || !o.selects[index][i](c) {
 			continue
 		}
-		if *room -= len(o.Namespace) + len(o.Snapshot); *room < 0 {
+		if o.room -= len(one.Namespace) + len(one.Snapshot); o.room < 0 {
 			return clusterwide, namespaced
 		}
-		if o.Namespace == "" {
-			clusterwide = append(clusterwide, o.Snapshot)
+		if one.Namespace == "" {
+			clusterwide = append(clusterwide, one.Snapshot)
 		} else {
-			namespaced = append(namespaced, kubefleet.NamespacedName{Namespace: o.Namespace, Name: o.Snapshot})
+			namespaced = append(namespaced, kubefleet.NamespacedName{Namespace: one.Namespace, Name: one.Snapshot})
 		}
 	}
 	return clusterwide, namespaced
-}
-
-// applicable adds the overrides that apply to a cluster.
-func (p *placementBuilder) applicable(s *placedStatus, c *PlacedCluster) {
-	if cluster, known := p.Members[c.Name]; known {
-		s.ClusterOverrides, s.Overrides = overridesOn(cluster, p.Overrides[c.Tried], &p.names)
-	}
-}
-
-// applicable adds the overrides that what the plan brings to a cluster was made with.
-func (p *runBuilder) applicable(c *clusterStatus, pos int) {
-	if cluster, known := p.Members[c.Name]; known {
-		c.ClusterOverrides, c.Overrides = overridesOn(cluster, p.Overrides[p.Plan.IndexAt(pos)], &p.names)
-	}
 }

@@ -1,13 +1,16 @@
 package status
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -51,6 +54,105 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("overrides (-want +got):\n%s", diff)
+	}
+}
+
+// A cluster is overridden where a rule of the snapshot that it was tried with selects it, and the placement where one
+// cluster is, also while no object shows the override.
+func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
+	no, yes := "NoOverrideSpecified", "OverriddenSucceeded"
+	for name, tc := range map[string]struct {
+		overrides            []FrozenOverride
+		east, west, together string
+	}{
+		"none":             {nil, no, no, no},
+		"of another":       {[]FrozenOverride{forRegion("shop", "o", "north", "o-0")}, no, no, no},
+		"of one":           {[]FrozenOverride{forRegion("shop", "o", "north", "o-0"), forRegion("", "p", "west", "p-0")}, no, yes, yes},
+		"not yet shown":    {[]FrozenOverride{forRegion("shop", "o", "west", "")}, no, yes, yes},
+		"with a wrong one": {[]FrozenOverride{forRegion("shop", "o", "not a value", "o-0")}, no, no, no},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := placementOf(t, proven(t, "east", 1), proven(t, "west", 1))
+			f.Placement.Overrides = []placement.Override{{Name: "declared"}}
+			f.Overrides = map[int][]FrozenOverride{0: {forRegion("", "old", "east", "old-0")}, 1: tc.overrides}
+			f.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "west": inRegion("west", "west")}
+			s := Placement(f)
+			reason := func(conditions []metav1.Condition, kind string) string {
+				for _, c := range conditions {
+					if c.Type == kind {
+						return string(c.Status) + " " + c.Reason
+					}
+				}
+				return "none"
+			}
+			got := []string{
+				reason(s.Clusters[0].Conditions, "Overridden"), reason(s.Clusters[1].Conditions, "Overridden"),
+				reason(s.Conditions, "ClusterResourcePlacementOverridden"),
+			}
+			if want := []string{"True " + tc.east, "True " + tc.west, "True " + tc.together}; !slices.Equal(got, want) {
+				t.Errorf("the conditions are %q, want %q", got, want)
+			}
+			if name == "not yet shown" && s.Clusters[1].Overrides != nil {
+				t.Errorf("it names %v", s.Clusters[1].Overrides)
+			}
+		})
+	}
+}
+
+// Where overrides cannot be carried out for a cluster, it says why and comes first, and the placement says so where that is
+// what all clusters have come to; nothing of the snapshot is brought to the others either.
+func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
+	wrong := func(cluster string, invalid bool) fleet.RenderFailure {
+		return fleet.RenderFailure{Cluster: cluster, Object: "ConfigMap shop/config", Invalid: invalid, Err: errors.New("override shop/o: overrideRules[0]: no such path")}
+	}
+	cause := "ConfigMap shop/config: override shop/o: overrideRules[0]: no such path"
+	started := "RolloutStarted=True RolloutStarted: Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 1"
+	all := "ClusterResourcePlacementRolloutStarted=True RolloutStarted: All 2 cluster(s) start rolling out the latest resource"
+	overridden := "Overridden=True OverriddenSucceeded: The overrides are applied to the resources"
+	for name, tc := range map[string]struct {
+		failures        []fleet.RenderFailure
+		first, together []string
+	}{
+		"one of two": {
+			[]fleet.RenderFailure{wrong("west", false)},
+			[]string{started, "Overridden=False OverriddenFailed: The overrides cannot be applied: " + cause},
+			[]string{"ClusterResourcePlacementRolloutStarted=False RolloutNotStartedYet: The rollout has not come to 1 cluster(s) yet: " +
+				"it begins once overrides can be carried out on 1 other(s), please check `placementStatuses`"},
+		},
+		"both": {
+			[]fleet.RenderFailure{wrong("east", true), wrong("west", false)},
+			[]string{started, overridden, "WorkSynchronized=False SyncWorkFailed: What the overrides make of the resources is not valid: " + cause},
+			[]string{all, "ClusterResourcePlacementOverridden=False OverriddenFailed: Overrides cannot be carried out on 1 cluster(s), please check `placementStatuses`"},
+		},
+		"not valid": {
+			[]fleet.RenderFailure{wrong("east", true), wrong("west", true)},
+			[]string{started, overridden, "WorkSynchronized=False SyncWorkFailed: What the overrides make of the resources is not valid: " + cause},
+			[]string{
+				all, "ClusterResourcePlacement" + overridden,
+				"ClusterResourcePlacementWorkSynchronized=False WorkNotSynchronizedYet: What overrides make of the resources is not valid on 2 cluster(s), please check `placementStatuses`",
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := placementOf(t, proven(t, "east", 0), fresh("west"))
+			f.External, f.Taken, f.Unrendered = false, clock(t, "21:45:00"), tc.failures
+			f.Overrides = map[int][]FrozenOverride{1: {forRegion("shop", "o", "west", "o-0")}}
+			f.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "west": inRegion("west", "west")}
+			s := jsonOf(t, Placement(f))
+			first := s["placementStatuses"].([]any)[0].(map[string]any)
+			if want := tc.failures[0].Cluster; first["clusterName"] != want || first["observedResourceIndex"] != "1" {
+				t.Fatalf("the first cluster is %v, of snapshot %v, want %s of snapshot 1", first["clusterName"], first["observedResourceIndex"], want)
+			}
+			if diff := cmp.Diff(tc.first, told(t, first["conditions"])[1:]); diff != "" {
+				t.Errorf("conditions of %s (-want +got):\n%s", first["clusterName"], diff)
+			}
+			if diff := cmp.Diff(tc.together, told(t, s["conditions"])[1:]); diff != "" {
+				t.Errorf("conditions of the placement (-want +got):\n%s", diff)
+			}
+			if got := since(t, s["conditions"], "ClusterResourcePlacementRolloutStarted"); got != "21:45:00" {
+				t.Errorf("it is so since %s", got)
+			}
+		})
 	}
 }
 

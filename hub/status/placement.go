@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -48,6 +49,10 @@ type PlacementFacts struct {
 	Decision *Selection
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
+	// Taken is when the latest snapshot was taken, Unrendered why its overrides cannot be carried out for clusters:
+	// it is brought to none as long as there is such a cluster.
+	Taken      time.Time
+	Unrendered []fleet.RenderFailure
 	// Resources are the items of a snapshot by its index; the caller may answer
 	// none. It is called once at most.
 	Resources func(index int) []snapshot.Item
@@ -140,7 +145,11 @@ type ClusterMessage struct {
 func Placement(f *PlacementFacts) *PlacementStatus {
 	p := placementBuilder{
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
-		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures, names: shownOverrides,
+		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
+		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*fleet.RenderFailure{},
+	}
+	for i := range f.Unrendered {
+		p.unrendered[f.Unrendered[i].Cluster] = &f.Unrendered[i]
 	}
 	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
@@ -163,8 +172,10 @@ type placementBuilder struct {
 	prefix string
 	// room is how many bytes of differences may still be told, failed of failures.
 	room, failed int
-	// names is how many bytes of names of overrides may still be.
-	names int
+	// overriding is what the snapshots that clusters were tried with have for them.
+	overriding overriding
+	// unrendered are the facts' by cluster.
+	unrendered map[string]*fleet.RenderFailure
 }
 
 func (p *placementBuilder) scheduled() metav1.Condition {
@@ -215,16 +226,27 @@ func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, in
 	return out, len(items)
 }
 
-// tally counts clusters by how far they have come with a snapshot.
-type tally struct{ started, applied, available, failed int }
+// tally counts clusters by how far they have come with a snapshot; those for which it cannot be rendered
+// have started, and are in unoverridden or in invalid.
+type tally struct{ started, unoverridden, invalid, applied, available, failed int }
 
 func (p *placementBuilder) tally(index int) (t tally) {
 	for i := range p.Picked {
 		c := &p.Picked[i]
-		if c.Tried != index {
+		failure := p.unrendered[c.Name]
+		if c.Tried != index && failure == nil {
 			continue
 		}
 		t.started++
+		switch {
+		case failure == nil:
+		case failure.Invalid:
+			t.invalid++
+			continue
+		default:
+			t.unoverridden++
+			continue
+		}
 		switch g := p.stateOf(c); {
 		case g >= stateAvailable:
 			t.available++
@@ -243,14 +265,23 @@ func (p *placementBuilder) tally(index int) (t tally) {
 func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 	t, n, at := p.tally(index), len(p.Picked), p.lastChange()
 	if t.started < n {
-		return []metav1.Condition{p.isFalse(p.prefix+api.ConditionRollout, api.ReasonRolloutNotStarted,
-			fmt.Sprintf("The rollout has not come to %d cluster(s) yet", n-t.started), at)}
+		message := fmt.Sprintf("The rollout has not come to %d cluster(s) yet", n-t.started)
+		if failed := len(p.unrendered); failed > 0 {
+			message += fmt.Sprintf(": it begins once overrides can be carried out on %d other(s), please check `placementStatuses`", failed)
+		}
+		return []metav1.Condition{p.isFalse(p.prefix+api.ConditionRollout, api.ReasonRolloutNotStarted, message, at)}
 	}
-	out := []metav1.Condition{
-		p.isTrue(p.prefix+api.ConditionRollout, api.ReasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at),
-		p.overridden(p.prefix, at),
-		p.isTrue(p.prefix+api.ConditionSynchronized, api.ReasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at),
+	out := []metav1.Condition{p.isTrue(p.prefix+api.ConditionRollout, api.ReasonRolloutStarted, fmt.Sprintf("All %d cluster(s) start rolling out the latest resource", n), at)}
+	if t.unoverridden > 0 {
+		return append(out, p.isFalse(p.prefix+api.ConditionOverridden, api.ReasonOverrideFailed,
+			fmt.Sprintf("Overrides cannot be carried out on %d cluster(s), please check `placementStatuses`", t.unoverridden), at))
 	}
+	out = append(out, p.overridden(p.prefix, p.changed(), at))
+	if t.invalid > 0 {
+		return append(out, p.isFalse(p.prefix+api.ConditionSynchronized, api.ReasonNotSynchronized,
+			fmt.Sprintf("What overrides make of the resources is not valid on %d cluster(s), please check `placementStatuses`", t.invalid), at))
+	}
+	out = append(out, p.isTrue(p.prefix+api.ConditionSynchronized, api.ReasonSynchronized, fmt.Sprintf("The resources of %d cluster(s) are ready to be applied", n), at))
 	if p.reportsOnly() {
 		return append(out, p.reported(t.available, n, at))
 	}
@@ -266,8 +297,15 @@ func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 		fmt.Sprintf("The selected resources in %d cluster(s) are available now", n), at))
 }
 
-func (p *placementBuilder) overridden(prefix string, at stages.Instant) metav1.Condition {
-	if len(p.Placement.Overrides) == 0 {
+// changed reports whether an override changes anything for one of the clusters.
+func (p *placementBuilder) changed() bool {
+	return slices.ContainsFunc(p.Picked, func(c PlacedCluster) bool {
+		return p.unrendered[c.Name] != nil || p.overriding.changes(c.Name, c.Tried)
+	})
+}
+
+func (p *placementBuilder) overridden(prefix string, changed bool, at stages.Instant) metav1.Condition {
+	if !changed {
 		return p.isTrue(prefix+api.ConditionOverridden, api.ReasonNoOverride, "No override rules are configured for the selected resources", at)
 	}
 	return p.isTrue(prefix+api.ConditionOverridden, api.ReasonOverridden, "The overrides are applied to the resources", at)
@@ -300,6 +338,9 @@ func (p *placementBuilder) reportsOnly() bool {
 // lastChange is when the last of the clusters changed.
 func (p *placementBuilder) lastChange() stages.Instant {
 	at := stages.At(p.Decided)
+	if len(p.unrendered) > 0 {
+		at = max(at, stages.At(p.Taken))
+	}
 	for i := range p.Picked {
 		at = max(at, stages.At(p.Picked[i].Since))
 	}

@@ -42,6 +42,9 @@ const (
 
 // stateOf judges a cluster, in view of what is known of its drift.
 func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
+	if p.unrendered[c.Name] != nil {
+		return stateFailed
+	}
 	switch c.State {
 	case stages.Failed, stages.Skipped:
 		return stateFailed
@@ -127,12 +130,17 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	s := placedStatus{Name: c.Name, Conditions: []metav1.Condition{
 		p.isTrue(api.ConditionScheduled, api.ReasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
 	}}
-	if c.Tried < 0 {
+	switch failure := p.unrendered[c.Name]; {
+	case failure != nil:
+		s.ObservedIndex = strconv.Itoa(p.Latest)
+		s.Conditions = append(s.Conditions, p.notRendered(failure)...)
+		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, p.Latest)
+	case c.Tried < 0:
 		s.Conditions = append(s.Conditions, p.notTried(at))
-	} else {
+	default:
 		s.ObservedIndex = strconv.Itoa(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
-		p.applicable(&s, c)
+		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, c.Tried)
 		p.failures(&s, c, at)
 	}
 	if d := p.Drift[c.Name]; d != nil {
@@ -163,17 +171,22 @@ func (p *placementBuilder) shortfall() string {
 	return p.Decision.Shortfall
 }
 
-// missing are the clusters that were not picked although the policy wants more,
+// missing are the clusters that were not picked although the policy wants more, or names them,
 // as KubeFleet lists them: without their name in the place of one that has the
 // objects, one for each that the policy wants and at most as many as are listed.
 func (p *placementBuilder) missing() []placedStatus {
-	if p.shortfall() == "" || p.Placement.Policy.NumberOfClusters == nil {
+	policy := &p.Placement.Policy
+	wanted, fixed := len(policy.ClusterNames), policy.Type == placement.PickFixed
+	if policy.NumberOfClusters != nil {
+		wanted = *policy.NumberOfClusters
+	}
+	if p.shortfall() == "" || wanted == 0 {
 		return nil
 	}
-	want := min(*p.Placement.Policy.NumberOfClusters-len(p.Picked), cmp.Or(p.Listed, defaultListed))
+	want := min(wanted-len(p.Picked), cmp.Or(p.Listed, defaultListed))
 	var out []placedStatus
 	for _, v := range p.Decision.Evaluations {
-		if len(out) < want && !v.Picked {
+		if len(out) < want && !v.Picked && (!fixed || slices.Contains(policy.ClusterNames, v.Cluster)) {
 			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
 			out = append(out, placedStatus{Conditions: []metav1.Condition{p.isFalse(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
 		}
@@ -244,14 +257,31 @@ func (p *placementBuilder) notTried(at stages.Instant) metav1.Condition {
 	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
 }
 
+// notRendered are the conditions of a cluster for which the latest snapshot cannot be rendered: as in KubeFleet its rollout has
+// started, and got no further than the overrides.
+func (p *placementBuilder) notRendered(f *fleet.RenderFailure) []metav1.Condition {
+	at := stages.At(p.Taken)
+	out := []metav1.Condition{p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, startedMessage(p.Latest), at)}
+	message := fmt.Sprintf("%s: %v", f.Object, f.Err)
+	if !f.Invalid {
+		return append(out, p.isFalse(api.ConditionOverridden, api.ReasonOverrideFailed, "The overrides cannot be applied: "+message, at))
+	}
+	return append(out, p.overridden("", true, at),
+		p.isFalse(api.ConditionSynchronized, api.ReasonWorkNotSynced, "What the overrides make of the resources is not valid: "+message, at))
+}
+
+func startedMessage(index int) string {
+	return fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", index)
+}
+
 func (p *placementBuilder) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition {
-	started := fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", c.Tried)
+	started := startedMessage(c.Tried)
 	if c.Run != "" {
 		started += ", updateRun: " + c.Run
 	}
 	out := []metav1.Condition{
 		p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, started, at),
-		p.overridden("", at),
+		p.overridden("", p.overriding.changes(c.Name, c.Tried), at),
 		p.isTrue(api.ConditionSynchronized, api.ReasonWorkSynced, "All of the resources are ready to be applied", at),
 	}
 	if p.reportsOnly() {

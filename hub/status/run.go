@@ -210,8 +210,8 @@ type runBuilder struct {
 	counts []clusterCounts
 	sights [][]listedCluster
 	listed int
-	// names is the room for names of overrides.
-	names int
+	// overriding is what the plan's snapshots have for the clusters.
+	overriding overriding
 }
 
 func newRunBuilder(f *RunFacts) *runBuilder {
@@ -221,7 +221,10 @@ func newRunBuilder(f *RunFacts) *runBuilder {
 	if f.History == nil {
 		f.History = &RunHistory{}
 	}
-	p := &runBuilder{RunFacts: f, conditions: conditions{observedGeneration: f.Generation, created: max(f.Run.Created, 1)}, names: shownOverrides}
+	p := &runBuilder{
+		RunFacts: f, conditions: conditions{observedGeneration: f.Generation, created: max(f.Run.Created, 1)},
+		overriding: newOverriding(f.Overrides, f.Members),
+	}
 	p.count()
 	p.listClusters()
 	return p

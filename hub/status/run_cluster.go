@@ -146,7 +146,7 @@ func (p *runBuilder) cluster(stage int, s listedCluster) clusterStatus {
 	if p.Plan.Rollback != nil {
 		c.Index = indexText(p.Plan.IndexAt(s.pos))
 	}
-	p.applicable(&c, s.pos)
+	c.ClusterOverrides, c.Overrides = p.overriding.names(c.Name, p.Plan.IndexAt(s.pos))
 	if s.begun(times) {
 		c.Conditions = append(c.Conditions, p.isTrue(api.ConditionStarted, api.ReasonClusterStarted, "Cluster update started", start))
 	}

@@ -85,6 +85,33 @@ func TestAPolicyThatFindsTooFewSaysWhyAndOfWhichClusters(t *testing.T) {
 	}
 }
 
+func TestAPolicyThatNamesUnknownClustersListsThem(t *testing.T) {
+	p := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"x", "a", "gone"}}
+	picked, verdicts, err := placement.Decide(p, []placement.Cluster{region("a", "west"), region("b", "west")}, placement.Previous{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &Selection{fleet.Resolution{Selection: picked, Evaluations: verdicts, Shortfall: placement.Shortfall(p, verdicts)}, p.Type}
+	s := jsonOf(t, Placement(&PlacementFacts{
+		Generation: 1, Created: clock(t, "10:00:00"), Placement: &fleet.Placement{Policy: p}, Latest: 0,
+		Scheduled: true, Decision: d, Picked: []PlacedCluster{proven(t, "a", 0)},
+	}))
+	if first := fmt.Sprint(told(t, s["conditions"])[0]); !strings.Contains(first, "Scheduled=False SchedulingPolicyUnfulfilled") || !strings.Contains(first, "gone, x, since it is not in the inventory") {
+		t.Errorf("scheduled: %s", first)
+	}
+	statuses := s["placementStatuses"].([]any)
+	if len(statuses) != 3 {
+		t.Fatalf("%d entries, want one for each name: %v", len(statuses), statuses)
+	}
+	for i, name := range []string{"gone", "x"} {
+		entry := statuses[i+1].(map[string]any)
+		if entry["clusterName"] != nil {
+			t.Errorf("the entry of %s has the name %v", name, entry["clusterName"])
+		}
+		wantTold(t, name, entry["conditions"], "Scheduled=False ScheduleFailed: "+name+" is not selected: it is not in the inventory")
+	}
+}
+
 func TestWhatAClusterWasPickedForStaysWhileItDoes(t *testing.T) {
 	clusters := []placement.Cluster{region("a", "west"), region("b", "west"), region("c", "east")}
 	first, _ := decided(t, 2, placement.Previous{}, clusters...)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -70,7 +71,9 @@ func TestMemberClusters(t *testing.T) {
 	var want []placement.Cluster
 	for name, labels := range map[string]map[string]string{"member1": {"environment": "canary", "order": "2"}, "member2": nil} {
 		made := h.Create(t, members(), member(name, labels))
-		want = append(want, placement.Cluster{Name: name, UID: string(made.GetUID()) + "/", Labels: labels})
+		listed := map[string]string{"kubernetes-fleet.io/member-name": name}
+		maps.Copy(listed, labels)
+		want = append(want, placement.Cluster{Name: name, UID: string(made.GetUID()) + "/", Labels: listed})
 	}
 	kubetest.Eventually(t, "listing both clusters", func() bool { got, err := clustersOf(t, inv); return err == nil && len(got) == 2 })
 	backendtest.TestInventory(t, inv, want...)
@@ -93,11 +96,15 @@ func TestMemberClustersThatChange(t *testing.T) {
 		t.Errorf("clusters = %v, %v, want one with its new label", got, err)
 	}
 	h.Patch(t, members(), "", "a", `{"status":{"heartbeat":1}}`, "status")
+	h.Patch(t, members(), "", "a", `{"metadata":{"labels":{"kubernetes-fleet.io/member-name":"b"}}}`)
 	h.Patch(t, members(), "", "a", `{"metadata":{"annotations":{"x":"y"}}}`)
 	h.Create(t, members(), member("b", nil))
 	changes.Next(t, "another cluster")
 	if n := changes.Drain(); n != 0 {
 		t.Errorf("what is no change was told %d times", n)
+	}
+	if got, err := clustersOf(t, inv); err != nil || got[0].Labels[inventory.MemberNameLabel] != "a" {
+		t.Errorf("clusters = %v, %v, want the first with its own name in its label", got, err)
 	}
 	h.Remove(t, members(), "", "a")
 	changes.Next(t, "a cluster that left")
@@ -142,7 +149,7 @@ func TestMemberClustersThatReport(t *testing.T) {
 				{"type":"MemberAgent","conditions":[`+conditions+`],"lastReceivedHeartbeat":"`+beat(ago)+`"}]}}`, "status")
 	}
 	want := placement.Cluster{
-		Name: "a", UID: uid, Taints: []placement.Taint{{Key: "k", Value: "v", Effect: placement.NoSchedule}},
+		Name: "a", UID: uid, Labels: map[string]string{inventory.MemberNameLabel: "a"}, Taints: []placement.Taint{{Key: "k", Value: "v", Effect: placement.NoSchedule}},
 		Properties: map[string]resource.Quantity{
 			"kubernetes-fleet.io/node-count":                   resource.MustParse("3"),
 			"resources.kubernetes-fleet.io/total-cpu":          resource.MustParse("8"),
@@ -297,10 +304,10 @@ func TestAMemberClusterThatSaysTooMuchConcernsNoOther(t *testing.T) {
 		name, why                string
 		labels, properties, uids int
 	}{
-		{"many", "too much is said of it: 2001 labels, 0 too long, at most 1000", placement.MaxLabels, 0, 64},
-		{"pinned", "too much is said of it: a UID of 100037 bytes that is none", 0, 0, 64},
-		{"plain", "", 1, 0, 64},
-		{"status", "its condition Joined is False: rrr", 0, placement.MaxProperties, 64},
+		{"many", "too much is said of it: 2002 labels, 0 too long, at most 1000", placement.MaxLabels, 0, 64},
+		{"pinned", "too much is said of it: a UID of 100037 bytes that is none", 1, 0, 64},
+		{"plain", "", 2, 0, 64},
+		{"status", "its condition Joined is False: rrr", 1, placement.MaxProperties, 64},
 	} {
 		c := got[i]
 		if c.Name != want.name || !strings.HasPrefix(c.Unhealthy, want.why) || want.why == "" && c.Unhealthy != "" || len(c.Unhealthy) > placement.MaxUnhealthy+3 ||

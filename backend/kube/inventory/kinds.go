@@ -33,6 +33,9 @@ import (
 // new, and one that cannot be reached for a moment is picked as before. A
 // condition without a lastTransitionTime counts at once. One without conditions
 // and agents is healthy, as nothing says otherwise. It makes no request.
+//
+// Every cluster has its name in [MemberNameLabel], whatever the object has there: one that was made just before has it too,
+// so that no run is planned without it.
 func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {
@@ -51,8 +54,18 @@ func register(obj metav1.Object) registration {
 	}}
 }
 
+// MemberNameLabel is the label by which policies, stages and overrides select a member by its name.
+const MemberNameLabel = "kubernetes-fleet.io/member-name"
+
 func memberCluster(obj metav1.Object) registration {
 	r := register(obj)
+	if len(validation.IsValidLabelValue(obj.GetName())) == 0 {
+		r.cluster.Labels = maps.Clone(r.cluster.Labels)
+		if r.cluster.Labels == nil {
+			r.cluster.Labels = map[string]string{}
+		}
+		r.cluster.Labels[MemberNameLabel] = obj.GetName()
+	}
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok {
 		return r

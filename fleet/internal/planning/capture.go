@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -82,10 +83,10 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		return frozen{}, fmt.Errorf("placement %s: its selectors pick no object that may be placed: %s; correct them, or see to the source",
 			p.Name, selected(p.Selectors))
 	}
-	f := frozen{set: set, overrides: p.Overrides, Fresh: true}
+	f := frozen{set: set, overrides: placement.Selecting(p.Overrides, objectsOf(set.Items)), Fresh: true}
 	digest := ""
-	if len(p.Overrides) > 0 {
-		if digest, f.document, err = placement.OverridesDigest(p.Overrides); err != nil {
+	if len(f.overrides) > 0 {
+		if digest, f.document, err = placement.OverridesDigest(f.overrides); err != nil {
 			return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
 		}
 	}
@@ -94,6 +95,17 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		f.Snapshot, f.Fresh = last, false
 	}
 	return f, nil
+}
+
+// objectsOf are the objects of a set as overrides select them, each with its namespace.
+func objectsOf(items []snapshot.Item) iter.Seq2[placement.ObjectSelector, string] {
+	return func(yield func(placement.ObjectSelector, string) bool) {
+		for _, it := range items {
+			if !yield(placement.ObjectSelector{Group: it.Group, Version: it.Version, Kind: it.Kind, Name: it.Name}, it.Namespace) {
+				return
+			}
+		}
+	}
 }
 
 // selected lists the queries of selectors.

@@ -207,29 +207,59 @@ const (
 	clustersTold = 10
 )
 
-// renderProblems puts together what failed for the same reason on several
-// clusters.
-func renderProblems(failed []error) error {
-	var causes []string
+// RenderingError says that the overrides of a snapshot cannot be carried out for some of the clusters. No run of the
+// snapshot begins as long as that is so.
+type RenderingError struct {
+	// Failures are what failed first on each of these clusters, by name.
+	Failures []RenderFailure
+}
+
+// RenderFailure says why a cluster cannot get an object.
+type RenderFailure struct {
+	// Cluster is the name of the cluster, Object names the object.
+	Cluster, Object string
+	// Invalid reports whether the overrides apply, and what they make of the object is one that no cluster may get or can
+	// read. Otherwise an override does not apply to the object.
+	Invalid bool
+	// Err names the override and the rule, and says what is wrong.
+	Err error
+}
+
+// Error names the clusters on which the same failed together, the first causes where there are many.
+func (e *RenderingError) Error() string {
+	var causes, lines []string
 	clusters := map[string][]string{}
+	for _, f := range e.Failures {
+		cause := f.Object + ": " + f.Err.Error()
+		if clusters[cause] == nil {
+			causes = append(causes, cause)
+		}
+		clusters[cause] = append(clusters[cause], f.Cluster)
+	}
+	for _, cause := range causes[:min(len(causes), causesTold)] {
+		lines = append(lines, named(clusters[cause])+": "+cause)
+	}
+	if more := len(causes) - causesTold; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more objects and rules", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// renderProblems puts together what failed on several clusters, as a [*RenderingError] as far as that is about an object.
+func renderProblems(failed []error) error {
 	var errs []error
+	rendering := &RenderingError{}
 	for _, err := range failed {
 		var r *placement.RenderError
 		if !errors.As(err, &r) {
 			errs = append(errs, err)
 			continue
 		}
-		cause := r.Object + ": " + r.Err.Error()
-		if clusters[cause] == nil {
-			causes = append(causes, cause)
-		}
-		clusters[cause] = append(clusters[cause], r.Cluster)
+		invalid := errors.Is(r.Err, member.ErrNeverPlaced) || errors.Is(r.Err, errUnreadable)
+		rendering.Failures = append(rendering.Failures, RenderFailure{Cluster: r.Cluster, Object: r.Object, Invalid: invalid, Err: r.Err})
 	}
-	for _, cause := range causes[:min(len(causes), causesTold)] {
-		errs = append(errs, fmt.Errorf("%s: %s", named(clusters[cause]), cause))
-	}
-	if more := len(causes) - causesTold; more > 0 {
-		errs = append(errs, fmt.Errorf("and %d more objects and rules", more))
+	if len(rendering.Failures) > 0 {
+		errs = append(errs, rendering)
 	}
 	return errors.Join(errs...)
 }

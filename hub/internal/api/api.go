@@ -98,6 +98,8 @@ const (
 	// LabelOverride names the override of a snapshot.
 	LabelOverride      = fleetPrefix + "parent-resource-override"
 	LabelOverrideIndex = fleetPrefix + "override-index"
+	// LabelMemberName is on each MemberCluster, with its name.
+	LabelMemberName = fleetPrefix + "member-name"
 
 	AnnotationHash       = fleetPrefix + "resource-hash"
 	AnnotationEnveloped  = fleetPrefix + "number-of-enveloped-object"
@@ -238,8 +240,10 @@ const (
 	ReasonRolloutStarted    = "RolloutStarted"
 	ReasonRolloutNotStarted = "RolloutNotStartedYet"
 	ReasonNoOverride        = "NoOverrideSpecified"
+	ReasonOverrideFailed    = "OverriddenFailed"
 	ReasonOverridden        = "OverriddenSucceeded"
 	ReasonSynchronized      = "WorkSynchronized"
+	ReasonNotSynchronized   = "WorkNotSynchronizedYet"
 	ReasonApplySucceeded    = "ApplySucceeded"
 	ReasonApplyPending      = "ApplyPending"
 	ReasonApplyFailed       = "ApplyFailed"
@@ -255,6 +259,7 @@ const (
 	ReasonScheduled        = "Scheduled"
 	ReasonScheduleFailed   = "ScheduleFailed"
 	ReasonWorkSynced       = "AllWorkSynced"
+	ReasonWorkNotSynced    = "SyncWorkFailed"
 	ReasonWorkApplied      = "AllWorkHaveBeenApplied"
 	ReasonWorkNotApplied   = "NotAllWorkHaveBeenApplied"
 	ReasonWorkApplying     = "ApplyInProgress"

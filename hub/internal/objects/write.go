@@ -132,6 +132,11 @@ func (c *Client) Annotate(ctx context.Context, gvr schema.GroupVersionResource, 
 	return c.become(ctx, gvr, obj, map[string]any{"annotations": map[string]any{name: value}})
 }
 
+// Label gives an object a label, and makes obj what it is then.
+func (c *Client) Label(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name, value string) error {
+	return c.become(ctx, gvr, obj, map[string]any{"labels": map[string]any{name: value}})
+}
+
 // exactly deletes an object only as it is.
 func exactly(obj metav1.Object) metav1.DeleteOptions {
 	uid := obj.GetUID()

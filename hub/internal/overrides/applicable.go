@@ -14,13 +14,16 @@ import (
 )
 
 // Tried are the overrides in the snapshots that clusters were last tried
-// with, by index. Of a snapshot that cannot be read there are none, and an override
-// of which no version is shown is left out.
-func (r *Reconciler) Tried(ctx context.Context, name string, snapshots []snapshot.Snapshot, picked []status.PlacedCluster) (map[int][]status.FrozenOverride, error) {
+// with, and in those of more indexes, by index. Of a snapshot that cannot be read there are none, and an override
+// of which no version is shown is without a name.
+func (r *Reconciler) Tried(ctx context.Context, name string, snapshots []snapshot.Snapshot, picked []status.PlacedCluster, more ...int) (map[int][]status.FrozenOverride, error) {
 	r.keepOverrides(name, snapshots)
 	tried := map[int]bool{}
 	for _, c := range picked {
 		tried[c.Tried] = true
+	}
+	for _, index := range more {
+		tried[index] = true
 	}
 	out := map[int][]status.FrozenOverride{}
 	for _, snap := range snapshots {
@@ -123,7 +126,7 @@ func (r *Reconciler) overridesIn(ctx context.Context, name string, index int) (o
 	whole = true
 	for _, o := range overrides {
 		if !selectsAny(o, items) {
-			continue
+			continue // an earlier version froze it
 		}
 		shown, err := r.shownVersion(ctx, o)
 		if err != nil {
@@ -131,7 +134,6 @@ func (r *Reconciler) overridesIn(ctx context.Context, name string, index int) (o
 		}
 		if shown == "" {
 			whole = false
-			continue
 		}
 		out = append(out, status.FrozenOverride{Override: o, Snapshot: shown})
 	}

@@ -34,18 +34,24 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
 		Scheduled: d.Digest != "", Decision: d, Latest: -1, Listed: r.Listed,
 	}
-	if d.Digest == "" {
-		facts.Unselected, facts.Unscheduled = nil, now.problem
-	}
+	var rendering *fleet.RenderingError
+	var unrendered []int
 	snapshots := now.view.Snapshots()
 	if n := len(snapshots); n > 0 {
-		facts.Latest = snapshots[n-1].Index
+		facts.Latest, facts.Taken = snapshots[n-1].Index, snapshots[n-1].TakenAt
+	}
+	switch {
+	case d.Digest == "":
+		facts.Unselected, facts.Unscheduled = nil, now.problem
+	case errors.As(now.problem, &rendering):
+		facts.Unselected, facts.Unrendered = nil, rendering.Failures
+		unrendered = []int{facts.Latest}
 	}
 	if facts.Picked, err = r.picked(ctx, p.Name, now.view, d.Clusters); err != nil {
 		return err
 	}
 	r.Queues.Resize(api.PlacementKind, p.Name, min(len(facts.Picked), r.Listed))
-	if facts.Overrides, err = r.Overrides.Tried(ctx, p.Name, snapshots, facts.Picked); err != nil {
+	if facts.Overrides, err = r.Overrides.Tried(ctx, p.Name, snapshots, facts.Picked, unrendered...); err != nil {
 		return err
 	}
 	if len(facts.Overrides) > 0 {
