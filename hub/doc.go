@@ -129,8 +129,10 @@
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
 //     and the attempt; the condition's lastTransitionTime is not read. One whose observedGeneration is not the
 //     request's does not count, and the request says so; one without any does, which KubeFleet ignores.
-//   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
-//     decision. maxSurge means nothing here: nothing moves between clusters.
+//   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot, decision or
+//     applyStrategy. maxSurge means nothing here: nothing moves between clusters. So a change of
+//     applyStrategy takes the place of the update that is under way, and reaches clusters at the pace of
+//     maxUnavailable, where KubeFleet changes it for all of them at once.
 //   - An override may have a priority, and overrides of different priorities may select the same object,
 //     which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the

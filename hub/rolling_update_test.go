@@ -75,6 +75,66 @@ func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 }
 
+// TestRollingAChangedApplyStrategyTakesEffect: what a failed object says to change in applyStrategy is rolled out as soon
+// as it is changed, without a new snapshot, and the object is not told as failed any more.
+func TestRollingAChangedApplyStrategyTakesEffect(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, before, after string
+		begin               func(s *scenario)
+		says                string
+	}{
+		{"takeover", "whenToTakeOver: Never", "whenToTakeOver: Always", func(s *scenario) {
+			s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
+			s.onMember(1, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: theirs}}`)
+		}, "whenToTakeOver is Never"},
+		{"co-ownership", "allowCoOwnership: false", "allowCoOwnership: true", func(s *scenario) {
+			s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME-other}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
+  strategy: {type: RollingUpdate, applyStrategy: {allowCoOwnership: true}}`)
+			s.comes("crp/NAME-other", "ClusterResourcePlacementAvailable", "True", "")
+		}, "allow co-ownership"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScenario(t, openVouched, 1)
+			s.put("v1")
+			c.begin(s)
+			s.place("type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 1}, applyStrategy: {" + c.before + "}")
+			s.eventually("what fails", func() error { return s.says("crp/NAME", c.says) })
+			if err := s.failed(""); err == nil {
+				t.Error("there are no failedPlacements")
+			}
+			s.patch("crp/NAME", `{spec: {strategy: {applyStrategy: {`+c.after+`}}}}`)
+			s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+			s.eventually("it", s.has(1, "config", "v1"))
+			s.eventually("nothing to fail", func() error { return s.failed("") })
+			if got := s.indexes(); len(got) != 1 {
+				t.Errorf("there are snapshots %v", got)
+			}
+			s.stays("the run is the last one", time.Second, func() error {
+				runs, err := s.served.Engine().Runs(t.Context(), s.name)
+				if err == nil && len(runs) > 2 {
+					err = fmt.Errorf("there are runs %v", runs)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// onMember applies an object to a member.
+func (s *scenario) onMember(i int, text string) {
+	s.Helper()
+	if err := s.applyTo(s.member(i), s.objects(text)[0]); err != nil {
+		s.Fatal(err)
+	}
+}
+
 // TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: under strategy External too, what is selected is
 // in a new snapshot within seconds when it changes: a value, a new object, one that goes. Many changes at once make
 // few snapshots, and what changes nothing that is placed makes none.
