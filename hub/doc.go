@@ -132,7 +132,10 @@
 //   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot, decision or
 //     applyStrategy. maxSurge means nothing here: nothing moves between clusters. So a change of
 //     applyStrategy takes the place of the update that is under way, and reaches clusters at the pace of
-//     maxUnavailable, where KubeFleet changes it for all of them at once.
+//     maxUnavailable, where KubeFleet changes it for all of them at once. Members that no update was to
+//     reach before have nothing that could become unavailable: they are brought up at once, at most 1000
+//     at a time, beside the maxUnavailable that are updated, and neither waits for the other. KubeFleet,
+//     too, places them at once, and counts those that are not available yet against maxUnavailable.
 //   - An override may have a priority, and overrides of different priorities may select the same object,
 //     which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the

@@ -62,8 +62,10 @@ func (s *scenario) placed() (out []string) {
 // more than maxUnavailable members are touched by the bad one, and all get the good one.
 func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
-	s.apply(deployment)
+	s.put("good")
 	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.apply(deployment)
 	s.eventually("the Deployment on the first member", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
 	s.stays("the second waits for the first", 700*time.Millisecond, s.gone(s.member(2), "deploy/NAME/app"))
 	s.delete("deploy/NAME/app")
@@ -132,6 +134,25 @@ func (s *scenario) onMember(i int, text string) {
 	s.Helper()
 	if err := s.applyTo(s.member(i), s.objects(text)[0]); err != nil {
 		s.Fatal(err)
+	}
+}
+
+// TestRollingFirstRolloutPassesAFailingCluster: members that have nothing yet are brought up at once, so that one which
+// refuses to be taken over does not hold up the others; an update stops behind it.
+func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
+	s.onMember(1, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: theirs}}`)
+	s.place("type: RollingUpdate, applyStrategy: {whenToTakeOver: Never}")
+	s.eventually("the failure", func() error { return s.says("crp/NAME", "whenToTakeOver is Never") })
+	s.eventually("v1 on the other", s.has(2, "config", "v1"))
+	s.put("v2")
+	s.snapshots("0", "1")
+	s.stays("the update waits for the one that fails", time.Second, s.has(2, "config", "v1"))
+	s.patch("crp/NAME", `{spec: {strategy: {applyStrategy: {whenToTakeOver: Always}}}}`)
+	for i := range 2 {
+		s.eventually("v2", s.has(i+1, "config", "v2"))
 	}
 }
 
