@@ -158,9 +158,11 @@ func TestDriftIsToldOrPutBack(t *testing.T) {
 				}
 				return err
 			})
+			s.eventually("the object to be told as failed", func() error { return s.failed(s.own("ConfigMap NAME/config FoundDrifts")) })
 			s.stays("theirs stays", time.Second, s.has(1, "config", "theirs"))
 			s.put("v2")
 			s.eventually("a new change to come through", s.has(1, "config", "v2"))
+			s.eventually("nothing to fail any more", func() error { return s.failed("") })
 		})
 	}
 }

@@ -152,7 +152,8 @@
 //     clusters, up to 1000, and in words of Slipway's own.
 //   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have the
 //     state Rollback. Without them clusters are tried without end, and nothing is taken back.
-//   - failedPlacements are what this hub saw of the last update of a cluster, with 64 KiB for all of a
-//     placement. Another hub that takes over knows those of clusters that are in flight.
+//   - failedPlacements are what this hub saw of the last update of a cluster, and once that is done what is
+//     held back since, as with FoundDrifts, with 64 KiB for all of a placement. Of the updates, another hub
+//     that takes over knows those of clusters that are in flight.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
 package hub
