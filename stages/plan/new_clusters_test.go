@@ -34,11 +34,15 @@ func TestNewClustersAreAGroupOfTheirOwn(t *testing.T) {
 		{
 			"beside others", newGroups(Group{Name: "eu", Selector: matchLabel("region", "eu")}, Group{Name: "us", Clusters: []string{"c007"}}),
 			[]string{"c000", "c007"},
-			[]string{"all/new: c000 c007", "all/eu: c001 c002 c003 c004 c005 c006", "all/us: "}, []int{2, 1, 1},
+			[]string{"all/new: c000 c007", "all/eu: c001 c002 c003 c004 c005 c006", "all/us: "},
+			[]int{2, 1, 1},
 		},
 		{
-			"nowhere", Stage{Name: "all", Selector: &metav1.LabelSelector{}}, []string{"c000"},
-			[]string{"all/: c000 c001 c002 c003 c004 c005 c006 c007"}, []int{1},
+			"nowhere",
+			Stage{Name: "all", Selector: &metav1.LabelSelector{}},
+			[]string{"c000"},
+			[]string{"all/: c000 c001 c002 c003 c004 c005 c006 c007"},
+			[]int{1},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
