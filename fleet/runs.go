@@ -28,6 +28,9 @@ type Status struct {
 	Selection int `json:"selection"`
 	// Apply is the placement's strategy when the run was created, which it keeps.
 	Apply ApplyStrategy `json:"apply,omitzero"`
+	// AllowCoOwnership is the placement's when the run was created. A change of it reaches
+	// the run when an engine takes it the next time.
+	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 	// Holder is the engine that drives the run, "" for none.
 	Holder string `json:"holder,omitempty"`
 	Epoch  int64  `json:"epoch"`

@@ -158,14 +158,16 @@ func TestDriftIsToldOrPutBack(t *testing.T) {
 				}
 				return err
 			})
+			s.eventually("the object to be told as failed", func() error { return s.failed(s.own("ConfigMap NAME/config FoundDrifts")) })
 			s.stays("theirs stays", time.Second, s.has(1, "config", "theirs"))
 			s.put("v2")
 			s.eventually("a new change to come through", s.has(1, "config", "v2"))
+			s.eventually("nothing to fail any more", func() error { return s.failed("") })
 		})
 	}
 }
 
-// failed tells unless the status of the placement has one object under failedPlacements.
+// failed checks the objects that the status of the placement has under failedPlacements, each with its reason.
 func (s *scenario) failed(want string) error {
 	obj, err := s.get("crp/NAME")
 	if err != nil {
@@ -184,8 +186,8 @@ func (s *scenario) failed(want string) error {
 			got = append(got, fmt.Sprintf("%s %s/%s %s", kind, namespace, name, reason))
 		}
 	}
-	if len(got) != 1 || got[0] != want+" ManifestApplyFailed" {
-		return fmt.Errorf("failedPlacements are %q, want %s", got, want)
+	if strings.Join(got, ", ") != want {
+		return fmt.Errorf("failedPlacements are %q, want %q", got, want)
 	}
 	return nil
 }
@@ -244,7 +246,7 @@ spec:
 					problems = append(problems, s.says("csur/NAME-a", s.own(want)), s.says("crp/NAME", s.own(want)))
 				}
 				if c.failed != "" {
-					problems = append(problems, s.failed(s.own(c.failed)))
+					problems = append(problems, s.failed(s.own(c.failed+" ManifestApplyFailed")))
 				}
 				return errors.Join(problems...)
 			})

@@ -129,8 +129,13 @@
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
 //     and the attempt; the condition's lastTransitionTime is not read. One whose observedGeneration is not the
 //     request's does not count, and the request says so; one without any does, which KubeFleet ignores.
-//   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
-//     decision. maxSurge means nothing here: nothing moves between clusters.
+//   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot, decision or
+//     applyStrategy. maxSurge means nothing here: nothing moves between clusters. So a change of
+//     applyStrategy takes the place of the update that is under way, and reaches clusters at the pace of
+//     maxUnavailable, where KubeFleet changes it for all of them at once. Members that no update was to
+//     reach before have nothing that could become unavailable: they are brought up at once, at most 1000
+//     at a time, beside the maxUnavailable that are updated, and neither waits for the other. KubeFleet,
+//     too, places them at once, and counts those that are not available yet against maxUnavailable.
 //   - An override may have a priority, and overrides of different priorities may select the same object,
 //     which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the
@@ -152,7 +157,8 @@
 //   - An override that cannot be applied on a member, or makes an object that no member can read, holds its snapshot back
 //     everywhere, not on that member alone. Under RollingUpdate the conditions Overridden or WorkSynchronized of the
 //     clusters concerned say why, as KubeFleet's; a staged run is not begun, and its condition Initialized names them.
-//   - failedPlacements are what this hub saw of the last update of a cluster, with 64 KiB for all of a
-//     placement. Another hub that takes over knows those of clusters that are in flight.
+//   - failedPlacements are what this hub saw of the last update of a cluster, and once that is done what is
+//     held back since, as with FoundDrifts, with 64 KiB for all of a placement. Of the updates, another hub
+//     that takes over knows those of clusters that are in flight.
 //   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
 package hub

@@ -62,8 +62,10 @@ func (s *scenario) placed() (out []string) {
 // more than maxUnavailable members are touched by the bad one, and all get the good one.
 func TestRollingANewerChangeTakesOver(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
-	s.apply(deployment)
+	s.put("good")
 	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1}")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.apply(deployment)
 	s.eventually("the Deployment on the first member", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
 	s.stays("the second waits for the first", 700*time.Millisecond, s.gone(s.member(2), "deploy/NAME/app"))
 	s.delete("deploy/NAME/app")
@@ -73,6 +75,85 @@ func TestRollingANewerChangeTakesOver(t *testing.T) {
 		s.eventually("the bad one to be gone", s.gone(s.member(i+1), "deploy/NAME/app"))
 	}
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+}
+
+// TestRollingAChangedApplyStrategyTakesEffect: what a failed object says to change in applyStrategy is rolled out as soon
+// as it is changed, without a new snapshot, and the object is not told as failed any more.
+func TestRollingAChangedApplyStrategyTakesEffect(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, before, after string
+		begin               func(s *scenario)
+		says                string
+	}{
+		{"takeover", "whenToTakeOver: Never", "whenToTakeOver: Always", func(s *scenario) {
+			s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
+			s.onMember(1, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: theirs}}`)
+		}, "whenToTakeOver is Never"},
+		{"co-ownership", "allowCoOwnership: false", "allowCoOwnership: true", func(s *scenario) {
+			s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME-other}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
+  strategy: {type: RollingUpdate, applyStrategy: {allowCoOwnership: true}}`)
+			s.comes("crp/NAME-other", "ClusterResourcePlacementAvailable", "True", "")
+		}, "allow co-ownership"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScenario(t, openVouched, 1)
+			s.put("v1")
+			c.begin(s)
+			s.place("type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 1}, applyStrategy: {" + c.before + "}")
+			s.eventually("what fails", func() error { return s.says("crp/NAME", c.says) })
+			if err := s.failed(""); err == nil {
+				t.Error("there are no failedPlacements")
+			}
+			s.patch("crp/NAME", `{spec: {strategy: {applyStrategy: {`+c.after+`}}}}`)
+			s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+			s.eventually("it", s.has(1, "config", "v1"))
+			s.eventually("nothing to fail", func() error { return s.failed("") })
+			if got := s.indexes(); len(got) != 1 {
+				t.Errorf("there are snapshots %v", got)
+			}
+			s.stays("the run is the last one", time.Second, func() error {
+				runs, err := s.served.Engine().Runs(t.Context(), s.name)
+				if err == nil && len(runs) > 2 {
+					err = fmt.Errorf("there are runs %v", runs)
+				}
+				return err
+			})
+		})
+	}
+}
+
+// onMember applies an object to a member.
+func (s *scenario) onMember(i int, text string) {
+	s.Helper()
+	if err := s.applyTo(s.member(i), s.objects(text)[0]); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// TestRollingFirstRolloutPassesAFailingCluster: members that have nothing yet are brought up at once, so that one which
+// refuses to be taken over does not hold up the others; an update stops behind it.
+func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
+	s.onMember(1, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: theirs}}`)
+	s.place("type: RollingUpdate, applyStrategy: {whenToTakeOver: Never}")
+	s.eventually("the failure", func() error { return s.says("crp/NAME", "whenToTakeOver is Never") })
+	s.eventually("v1 on the other", s.has(2, "config", "v1"))
+	s.put("v2")
+	s.snapshots("0", "1")
+	s.stays("the update waits for the one that fails", time.Second, s.has(2, "config", "v1"))
+	s.patch("crp/NAME", `{spec: {strategy: {applyStrategy: {whenToTakeOver: Always}}}}`)
+	for i := range 2 {
+		s.eventually("v2", s.has(i+1, "config", "v2"))
+	}
 }
 
 // TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: under strategy External too, what is selected is

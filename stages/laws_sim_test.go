@@ -89,13 +89,16 @@ func (d *dice) plan() (*Plan, error) {
 		ProgressDeadline: d.duration(0, 0, 2*time.Minute),
 		MinHealthy:       d.duration(0, 0, time.Minute),
 	}
-	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, Part: true}
+	t := Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev-a", Revision: map[string]string{}, Remove: map[string]string{}, New: map[string]bool{}, Part: true}
 	var fleet []placement.Cluster
 	for i := range 1 + d.n(3) {
 		st := d.stage(i)
 		for g := range max(1, len(st.Groups)) {
 			for range d.n(5) {
 				name := fmt.Sprintf("m%d", len(fleet))
+				if g == 0 && len(st.Groups) > 0 && st.Groups[0].New {
+					t.New[name] = true
+				}
 				fleet = append(fleet, placement.Cluster{Name: name, UID: "u" + name, Labels: d.place(map[string]string{"s": strconv.Itoa(i), "g": strconv.Itoa(g)})})
 				if d.one(4) {
 					t.Revision[name] = "rev-b"
@@ -129,6 +132,9 @@ func (d *dice) stage(i int) Stage {
 			own.Before, own.After = d.tasks(approval.Before), d.tasks(approval.After)
 		}
 		st.Groups = append(st.Groups, own)
+	}
+	if len(st.Groups) == 3 {
+		st.Groups[0].New, st.Groups[0].Selector = true, nil
 	}
 	if d.timed {
 		d.strict(&st)

@@ -22,7 +22,7 @@ import (
 func rolledOut(t *testing.T) (*memory.Store, *fleet.Engine) {
 	t.Helper()
 	store, clusters := memory.NewStore(), memory.NewFleet()
-	clusters.Add(placement.Cluster{Name: "eu-1"}, placement.Cluster{Name: "eu-2"})
+	clusters.Add(placement.Cluster{Name: "eu-1"})
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.com/v1", "kind": "Setting", "metadata": map[string]any{"name": "app"}, "spec": map[string]any{"value": "v1"},
 	}}

@@ -189,6 +189,7 @@ func (w *writer) selector(at *field.Path, s *metav1.LabelSelector) *MemberSelect
 func (w *writer) group(at *field.Path, g *stages.Group) Group {
 	w.refuse(g.SortKey != "", at.Child("sortingLabelKey"), "members have no order; leave it out")
 	w.refuse(g.StrictFailures, at.Child("strictFailures"), "budgets are not strict; leave it out")
+	w.refuse(g.New, at.Child("new"), "members are selected by their labels; write a labelSelector")
 	out := Group{Name: g.Name, MaxConcurrency: text(g.MaxConcurrency), MaxAllowedFailures: text(g.MaxFailures)}
 	if g.MaxFailures == nil {
 		w.errs = append(w.errs, field.Required(at.Child("maxFailures"), "without a limit it is 0 for Azure; write 100% for none"))

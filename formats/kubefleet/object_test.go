@@ -281,11 +281,14 @@ func TestRollingUpdateIsARun(t *testing.T) {
 	item := func(group, kind string) snapshot.Item {
 		return snapshot.Item{ID: snapshot.ID{Group: group, Kind: kind}}
 	}
-	half := intstr.FromString("50%")
+	half, thousand := intstr.FromString("50%"), intstr.FromInt32(1000)
 	r := kubefleet.Rollout{Type: kubefleet.RollingUpdate, MaxUnavailable: half, UnavailablePeriod: time.Minute}
 	want := stages.Strategy{
-		Name:    "rolling-update",
-		Stages:  []stages.Stage{{Name: "rolling-update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half}},
+		Name: "rolling-update",
+		Stages: []stages.Stage{{Name: "rolling-update", Selector: &metav1.LabelSelector{}, Groups: []stages.Group{
+			{Name: "new", New: true, MaxConcurrency: &thousand},
+			{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &half},
+		}}},
 		Removal: stages.Removal{MaxConcurrency: &half},
 	}
 	tracked := []snapshot.Item{item("", "Namespace"), item("", "ConfigMap"), item("apps", "Deployment"), item("apiextensions.k8s.io", "CustomResourceDefinition")}
@@ -296,8 +299,8 @@ func TestRollingUpdateIsARun(t *testing.T) {
 			t.Errorf("with a %s a cluster waits %s, want a minute", untracked.Kind, got.MinHealthy)
 		}
 	}
-	if got := (kubefleet.Rollout{}).Strategy(nil); got.Stages[0].MaxConcurrency.StrVal != "25%" {
-		t.Errorf("default = %v, want 25%%", got.Stages[0].MaxConcurrency)
+	if got := (kubefleet.Rollout{}).Strategy(nil); got.Stages[0].Groups[1].MaxConcurrency.StrVal != "25%" {
+		t.Errorf("default = %v, want 25%%", got.Stages[0].Groups[1].MaxConcurrency)
 	}
 }
 

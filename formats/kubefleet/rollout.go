@@ -31,9 +31,9 @@ const (
 // follows Type belongs to a RollingUpdate and is zero otherwise.
 type Rollout struct {
 	Type RolloutType
-	// MaxUnavailable is how many clusters may be updated at a time: a number of
-	// at least 1, or a percentage from 1% to 100% of all. 0 means the default,
-	// 25%.
+	// MaxUnavailable is how many clusters may be updated at a time, of those that
+	// an update was to reach before: a number of at least 1, or a percentage from
+	// 1% to 100%. 0 means the default, 25%.
 	MaxUnavailable intstr.IntOrString
 	// MaxSurge is read and written and has no effect: a cluster is updated in
 	// place, so that there is never one more than before. By default 25%.
@@ -53,12 +53,21 @@ func defaultRollout() Rollout {
 // its only stage.
 const RollingStrategyName = "rolling-update"
 
+// newAtOnce is how many clusters without anything of a placement are brought up at a time.
+const newAtOnce = 1000
+
 // Strategy returns the strategy of the run that a rolling update of items is:
 // one stage of all clusters by name, MaxUnavailable of them in flight, and
-// clusters that leave are cleaned at the same pace. A percentage is rounded
-// down, at least 1, as in every stage; KubeFleet rounds it up. A cluster that
-// fails keeps its slot and is tried again, so that a change that breaks things
-// stops after MaxUnavailable clusters.
+// clusters that leave are cleaned at the same pace. A percentage is one of the
+// clusters that are updated, rounded down, at least 1, as in every stage;
+// KubeFleet rounds it up. A cluster that fails keeps its slot and is tried
+// again, so that a change that breaks things stops after MaxUnavailable clusters.
+//
+// A cluster that no run was to bring anything before has nothing that could become
+// unavailable. Such clusters are a group of their own beside that of the updates, in
+// which 1000 may be in flight: so the first rollout reaches all clusters at once, as
+// in KubeFleet, whatever one of them refuses, and one that joins is not held up by an
+// update that is stuck, and holds none up.
 //
 // KubeFleet waits UnavailablePeriod only for objects whose availability it does
 // not track. Here a cluster waits, once it is healthy, where items hold such
@@ -68,9 +77,13 @@ func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 	if r.MaxUnavailable == (intstr.IntOrString{}) {
 		r.MaxUnavailable = defaultRollout().MaxUnavailable
 	}
+	atOnce := intstr.FromInt32(newAtOnce)
 	s := stages.Strategy{
-		Name:    RollingStrategyName,
-		Stages:  []stages.Stage{{Name: RollingStrategyName, Selector: &metav1.LabelSelector{}, MaxConcurrency: &r.MaxUnavailable}},
+		Name: RollingStrategyName,
+		Stages: []stages.Stage{{Name: RollingStrategyName, Selector: &metav1.LabelSelector{}, Groups: []stages.Group{
+			{Name: "new", New: true, MaxConcurrency: &atOnce},
+			{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: &r.MaxUnavailable},
+		}}},
 		Removal: stages.Removal{MaxConcurrency: &r.MaxUnavailable},
 	}
 	if slices.ContainsFunc(items, func(i snapshot.Item) bool { return !isTracked(i.Group, i.Kind) }) {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -79,9 +80,12 @@ func inFlight(c *PlacedCluster) clusterState {
 // differs in.
 func (p *placementBuilder) held(cluster string) bool {
 	d := p.Drift[cluster]
-	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o fleet.ObjectDrift) bool {
-		return o.Reason != fleet.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == fleet.IfNotDrifted
-	})
+	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o fleet.ObjectDrift) bool { return p.holds(&o) })
+}
+
+// holds reports whether an object is not applied because of what it differs in.
+func (p *placementBuilder) holds(o *fleet.ObjectDrift) bool {
+	return o.Reason != fleet.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == fleet.IfNotDrifted
 }
 
 func driftOf(p *fleet.Placement, d *fleet.ClusterDrift) kubefleet.ClusterStatus {
@@ -194,21 +198,59 @@ func (p *placementBuilder) missing() []placedStatus {
 	return out
 }
 
-// failures adds the objects that fail, as far as the room for that reaches.
+// failures adds the objects that fail, as far as the room for that reaches: those that the update names, or those
+// that are held back since it was done.
 func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
-	if p.stateOf(c) >= stateNotStarted {
-		return // nothing failed, or it has what the last update brought
-	}
-	for _, o := range c.Failing {
-		kind, reason := failureOf(o.Reason)
+	add := func(id snapshot.ID, condition metav1.Condition) {
 		f := failedPlacement{
-			kubefleet.ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
-			p.isFalse(kind, reason, o.Message, at),
+			kubefleet.ObjectReference{Group: id.Group, Version: id.Version, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}, condition,
 		}
 		if fits(&f, &p.failed) {
 			s.Failed = append(s.Failed, f)
 		}
 	}
+	switch state := p.stateOf(c); {
+	case state >= stateNotStarted: // nothing failed, or it has what the last update brought
+	case state == stateHeldBack:
+		objects := p.Drift[c.Name].Objects
+		for i := range objects[:min(len(objects), heldMost)] {
+			if o := &objects[i]; p.holds(o) {
+				id := snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+				add(id, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
+			}
+		}
+	default:
+		for _, o := range c.Failing {
+			kind, reason := failureOf(o.Reason)
+			add(o.ID, p.isFalse(kind, reason, o.Message, at))
+		}
+	}
+}
+
+// heldMost is how many objects of a cluster are named that are held back.
+const heldMost = 100
+
+// heldMessage says why an object is held back, and what would change that. It has the place of the first difference and
+// no value.
+func heldMessage(o *fleet.ObjectDrift) string {
+	what := ""
+	switch o.Reason {
+	case fleet.FoundDrifts:
+		what = "it has drifted and is left alone, because whenToApply is IfNotDrifted: put it back, change it at the hub, or apply Always"
+	case fleet.NotTakenOver:
+		what = "it was there before and is not taken over, because whenToTakeOver is Never: delete it, or let it be taken over"
+	default:
+		what = "it was there before and differs, and whenToTakeOver is IfNoDiff: make them equal, or take it over Always"
+	}
+	if len(o.Differences) == 0 {
+		return what
+	}
+	first := &o.Differences[0]
+	what += fmt.Sprintf(": %s (%s)", cmp.Or(api.Printable(first.Path, 256), "all of it"), first.Class)
+	if more := o.Report.Total - 1; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return what
 }
 
 // failureOf is the condition of an object that fails, and KubeFleet's reason for it.

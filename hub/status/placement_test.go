@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -207,7 +208,7 @@ func drifted(t testing.TB, name string, reason fleet.DriftReason) *fleet.Cluster
 		Objects: []fleet.ObjectDrift{{
 			Report: drift.Report{
 				Version: "v1", Kind: "Namespace", Name: "web",
-				Differences: []drift.Difference{{Path: "/metadata/labels/owner", Hub: json.RawMessage(`"simon"`), Member: json.RawMessage(`"chen"`)}},
+				Differences: []drift.Difference{{Path: "/metadata/labels/owner", Class: drift.Changed, Hub: json.RawMessage(`"simon"`), Member: json.RawMessage(`"chen"`)}},
 			},
 			Reason: reason, Observed: clock(t, "22:00:00"), FirstObserved: clock(t, "21:50:00"),
 		}},
@@ -247,14 +248,35 @@ func TestAnObjectThatIsHeldBackMakesItsClusterNotApplied(t *testing.T) {
 	if at := since(t, held["conditions"], "Applied"); at != "21:50:00" {
 		t.Errorf("not applied since %s", at)
 	}
+	failed(t, f, "Namespace web Applied=False FoundDrifts since 21:50:00: it has drifted and is left alone, because whenToApply is IfNotDrifted: "+
+		"put it back, change it at the hub, or apply Always: /metadata/labels/owner (Changed)")
 	f.Placement.ApplyStrategy.WhenToApply = fleet.Always
 	lines = placedTold(t, f)
 	if got := lines[len(lines)-1]; got != "Available=True AllWorkAreAvailable: All resources are available" {
 		t.Error(got)
 	}
+	failed(t, f)
 	f.Drift["m"] = drifted(t, "m", fleet.NotTakenOver)
+	failed(t, f, "Namespace web Applied=False NotTakenOver since 21:50:00: it was there before and is not taken over, because whenToTakeOver is Never: "+
+		"delete it, or let it be taken over: /metadata/labels/owner (Changed)")
+	f.Drift["m"] = drifted(t, "m", fleet.FailedToTakeOver)
+	failed(t, f, "Namespace web Applied=False FailedToTakeOver since 21:50:00: it was there before and differs, and whenToTakeOver is IfNoDiff: "+
+		"make them equal, or take it over Always: /metadata/labels/owner (Changed)")
 	if got := columns(t, f); got[1] != "" {
 		t.Errorf("available is %q although an object is not applied", got[1])
+	}
+}
+
+// failed checks the failedPlacements of the first cluster.
+func failed(t *testing.T, f *PlacementFacts, want ...string) {
+	t.Helper()
+	var got []string
+	for _, o := range Placement(f).Clusters[0].Failed {
+		c := &o.Condition
+		got = append(got, fmt.Sprintf("%s %s %s=%s %s since %s: %s", o.Kind, o.Name, c.Type, c.Status, c.Reason, c.LastTransitionTime.UTC().Format(time.TimeOnly), c.Message))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

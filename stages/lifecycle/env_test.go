@@ -21,6 +21,7 @@ type record struct {
 	Entry
 	plan       string
 	clusters   []Reached
+	new        []string // the clusters that it was planned for as new ones
 	state      stages.State
 	attempt    int
 	epoch      int64
@@ -292,7 +293,7 @@ func (w *env) create(r *record) {
 // admit admits a run that is recorded.
 func (w *env) admit(r *record) (Outcome, error) {
 	in := RunAdmitted{
-		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, RollbackOf: r.rollbackOf, GCGeneration: r.stored, Recovered: true,
+		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, RollbackOf: r.rollbackOf, GCGeneration: r.stored, New: r.new, Recovered: true,
 	}
 	for _, c := range r.clusters {
 		if c.Index != None {

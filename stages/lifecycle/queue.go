@@ -35,6 +35,8 @@ type RunAdmitted struct {
 	Plan     string
 	Clusters []string
 	Count    int
+	// New are those of Clusters that the plan expects to have nothing, and that no run was to bring anything before.
+	New []string
 	// Of is the UID of the placement that the run was made for, empty where its record does not have it.
 	Of string
 	// By is the identity that started the run. Hold keeps it out of the queue until it is started.
@@ -90,6 +92,9 @@ func (in RunAdmitted) advance(m *machine) error {
 	if err != nil {
 		return err
 	}
+	if err := in.checkNew(bindings); err != nil {
+		return err
+	}
 	if bindings.add(in.Clusters) {
 		m.rebind()
 	}
@@ -108,6 +113,20 @@ func (in RunAdmitted) advance(m *machine) error {
 	})
 	if m.Bindings.Generation > 1 { // there were others before
 		m.after(DropBindings{})
+	}
+	return nil
+}
+
+// checkNew returns an error where a cluster that the plan has for new is not, by what was admitted since it was planned.
+func (in RunAdmitted) checkNew(bindings Bindings) error {
+	kind := ErrStale
+	if in.Recovered {
+		kind = ErrIncomplete
+	}
+	for _, name := range in.New {
+		if _, known := bindings[name]; known {
+			return fmt.Errorf("run %s: it was planned for cluster %s as a new one, and another run was to bring that something since: %w", in.Run, name, kind)
+		}
 	}
 	return nil
 }

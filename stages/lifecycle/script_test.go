@@ -201,6 +201,7 @@ func (w *env) newRun(name string, a args) (Outcome, error) {
 	for _, c := range a.list("remove") {
 		r.clusters = append(r.clusters, Reached{Cluster: c, Index: None})
 	}
+	r.new = a.list("new")
 	w.create(r)
 	if of := a.named["of"]; of != "" {
 		r.of = of

@@ -47,7 +47,7 @@ func newOpenStage(st Stage) *openStage {
 	for i, g := range groups {
 		s.parts[i] = part{group: g, sortKey: cmp.Or(g.SortKey, st.SortKey)}
 		s.parts[i].rank = ranksOf(g.Clusters, st.Clusters)
-		picks[i] = pick{g.Selector, g.Clusters}
+		picks[i] = pick{g.Selector, g.Clusters, g.New}
 	}
 	s.groups = newPickers(picks)
 	return s
@@ -91,7 +91,7 @@ func (b *planner) newStages() {
 		st := newOpenStage(s.Stages[i])
 		b.stages = append(b.stages, st)
 		if !st.stage.isShare() {
-			picks[i] = pick{st.stage.Selector, st.stage.Clusters}
+			picks[i] = pick{selector: st.stage.Selector, names: st.stage.Clusters}
 		}
 	}
 	b.pickers = newPickers(picks)

@@ -104,8 +104,8 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 
 // checkGroup checks what only groups with a name have.
 func checkGroup(st *PlannedStage, g *PlannedGroup) error {
-	if g.Name == "" && (len(g.Gates) > 0 || g.Strict) || st.Remove && (len(g.Gates) > 0 || g.Strict || st.Strict) {
-		return errors.New("gates or a strict budget are impossible here")
+	if g.Name == "" && (len(g.Gates) > 0 || g.Strict || g.New) || st.Remove && (len(g.Gates) > 0 || g.Strict || st.Strict) {
+		return errors.New("gates, a strict budget or new clusters are impossible here")
 	}
 	if g.Strict && g.MaxFailures < 1 && g.Len > 0 {
 		return fmt.Errorf("a strict maxFailures of %d is impossible", g.MaxFailures)

@@ -114,7 +114,7 @@ func checkWorkflow(at *field.Path, s *Strategy) field.ErrorList {
 
 // checkFlow checks what a stage has of a workflow, and what its groups depend on.
 func (s *Stage) checkFlow(at *field.Path) field.ErrorList {
-	errs := s.check(at, pick{s.Selector, s.Clusters}, s.SortKey, "beforeStageTasks", len(s.Before), len(s.After))
+	errs := s.check(at, pick{selector: s.Selector, names: s.Clusters}, s.SortKey, "beforeStageTasks", len(s.Before), len(s.After))
 	if s.Pause && len(s.Groups) > 0 {
 		errs = append(errs, field.Forbidden(at.Child("groups"), "a pause has none"))
 	}
@@ -123,7 +123,11 @@ func (s *Stage) checkFlow(at *field.Path) field.ErrorList {
 
 // checkFlow checks what a group has of a workflow.
 func (g *Group) checkFlow(at *field.Path) field.ErrorList {
-	return g.check(at, pick{g.Selector, g.Clusters}, g.SortKey, "beforeGroupTasks", len(g.Before), len(g.After))
+	errs := g.check(at, pick{selector: g.Selector, names: g.Clusters}, g.SortKey, "beforeGroupTasks", len(g.Before), len(g.After))
+	if g.New && (g.Selector != nil || len(g.Clusters) > 0 || g.Pause) {
+		errs = append(errs, field.Forbidden(at.Child("new"), "the new clusters of the stage are picked as they are: leave out labelSelector, clusters and pause"))
+	}
+	return errs
 }
 
 func (f Flow) check(at *field.Path, pick pick, sortKey, tasks string, before, after int) field.ErrorList {

@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -45,6 +46,7 @@ func (b *planner) checkTarget(at *field.Path) {
 	b.errs = append(b.errs, checkDigest(at.Child("selection"), t.Selection)...)
 	b.checkRevisions(at)
 	b.checkRemove(at.Child("remove"))
+	b.checkNew(at.Child("new"))
 }
 
 // checkRevisions checks the revisions of the target and numbers them.
@@ -119,6 +121,27 @@ func (b *planner) checkRemove(at *field.Path) {
 	b.fail(at, bad, "the name of a cluster must be a DNS label (RFC 1123)")
 	b.fail(at, uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
 	b.fail(at, picked, "a cluster that is picked cannot be removed too")
+}
+
+// checkNew checks the names of the new clusters, and marks these.
+func (b *planner) checkNew(at *field.Path) {
+	known := 0
+	for i := range b.clusters {
+		b.clusters[i].isNew = b.target.New[b.clusters[i].Name]
+		if _, named := b.target.New[b.clusters[i].Name]; named && !b.isAgain(i) {
+			known++
+		}
+	}
+	if known == len(b.target.New) {
+		return
+	}
+	var unknown []string
+	for _, name := range slices.Sorted(maps.Keys(b.target.New)) {
+		if !b.has(name) {
+			unknown = append(unknown, name)
+		}
+	}
+	b.fail(at, unknown, "is not among the clusters")
 }
 
 func checkDigest(at *field.Path, digest string) field.ErrorList {

@@ -11,11 +11,15 @@ import (
 type pick struct {
 	selector *metav1.LabelSelector
 	names    []string
+	// new picks the clusters that have nothing of the placement, and leaves none of them to the others.
+	new bool
 }
 
 // pickers answers which of several selectors match a set of labels. Selectors that ask for one label's value,
 // as most do, are found by a map; the others are tried one by one. Names are found by a map too.
 type pickers struct {
+	// new is 1 more than the index of the one that picks new clusters; 0 for none.
+	new    int
 	names  map[string][]int
 	equal  []equalTerms
 	others []otherTerm
@@ -36,6 +40,9 @@ type otherTerm struct {
 func newPickers(picks []pick) pickers {
 	var p pickers
 	for i, pick := range picks {
+		if pick.new {
+			p.new = i + 1
+		}
 		p.name(i, pick.names)
 		sel := pick.selector
 		if sel == nil {
@@ -77,6 +84,9 @@ func (p *pickers) lookUp(i int, key, value string) {
 
 // pick returns the selectors that match, ascending, in the memory of into.
 func (p *pickers) pick(c *candidate, into []int) []int {
+	if p.new > 0 && c.isNew {
+		return append(into[:0], p.new-1)
+	}
 	set := c.Labels
 	picked := append(into[:0], p.names[c.Name]...)
 	for _, e := range p.equal {

@@ -31,6 +31,9 @@ type Target struct {
 	// Remove names the clusters that left the placement, with the UID that is
 	// known for each or "".
 	Remove map[string]string
+	// New has the clusters that have nothing of the placement, and that no run was to bring anything before, for the
+	// groups of that name, see [Group].New. It names clusters that are picked; the others may have something.
+	New map[string]bool
 	// Part reports whether the clusters are only some of those that the strategy is
 	// for, as in a run that catches up: they may be fewer than a cap names, and a
 	// share of less than 100% is not taken of them.
@@ -106,6 +109,8 @@ type PlannedGroup struct {
 	Name  string `json:"name,omitempty"`
 	First int    `json:"first"`
 	Len   int    `json:"len"`
+	// New reports whether its clusters had nothing of the placement when the plan was made.
+	New bool `json:"new,omitempty"`
 	// MaxConcurrency is at least 1; MaxFailures as in PlannedStage.
 	MaxConcurrency int  `json:"maxConcurrency"`
 	MaxFailures    int  `json:"maxFailures"`

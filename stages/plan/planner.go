@@ -30,6 +30,8 @@ type planner struct {
 type candidate struct {
 	Name, UID string
 	Labels    map[string]string
+	// isNew reports whether it has nothing of the placement.
+	isNew bool
 	// revision is an index into the planner's revisions.
 	revision int32
 	// position is the cluster's place in the plan, -1 where it has none.

@@ -39,7 +39,7 @@ func (b *planner) resolveStage(st *openStage) {
 		part := &st.parts[i]
 		n := len(part.entries)
 		out.Groups = append(out.Groups, PlannedGroup{
-			Name: part.group.Name, First: len(b.plan.Clusters), Len: n,
+			Name: part.group.Name, First: len(b.plan.Clusters), Len: n, New: part.group.New,
 			MaxConcurrency: resolveConcurrency(part.group.MaxConcurrency, n, 1),
 			MaxFailures:    resolveFailures(part.group.MaxFailures, n, -1),
 			Strict:         part.group.StrictFailures,
@@ -137,6 +137,9 @@ func (b *planner) doubt(open *openStage, st *PlannedStage, size int) {
 	for _, g := range st.Groups {
 		if g.Pause {
 			continue
+		}
+		if g.Len == 0 && slices.ContainsFunc(st.Groups, func(g PlannedGroup) bool { return g.New }) {
+			continue // that there is nothing new, or only that, is as usual
 		}
 		if g.Len == 0 {
 			b.warn("%s has no clusters", whereOf(st.Name, g.Name))

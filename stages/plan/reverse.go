@@ -24,7 +24,7 @@ func inverseStrategy(s Strategy) Strategy {
 		st.Groups = slices.DeleteFunc(slices.Clone(st.Groups), func(g Group) bool { return g.Pause })
 		for j := range st.Groups {
 			g := &st.Groups[j]
-			g.Before, g.After, g.DependsOn, g.Flow = nil, nil, nil, Flow{Timeout: g.Timeout}
+			g.Before, g.After, g.DependsOn, g.New, g.Flow = nil, nil, nil, false, Flow{Timeout: g.Timeout}
 		}
 	}
 	s.Removal.Before, s.Removal.After = nil, nil
@@ -125,7 +125,7 @@ func (b *inverter) stage(from *PlannedStage, name string, here map[int]bool) {
 				b.plan.Clusters = append(b.plan.Clusters, b.cluster(pos))
 			}
 		}
-		g.First, g.Len, g.Gates, g.After, g.Flow = at, len(b.plan.Clusters)-at, nil, nil, Flow{Timeout: g.Timeout}
+		g.First, g.Len, g.New, g.Gates, g.After, g.Flow = at, len(b.plan.Clusters)-at, false, nil, nil, Flow{Timeout: g.Timeout}
 		if g.Len > 0 {
 			out.Groups, places = append(out.Groups, g), append(places, i)
 		}

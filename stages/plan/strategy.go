@@ -156,6 +156,11 @@ type Group struct {
 	Selector *metav1.LabelSelector `json:"labelSelector,omitempty"`
 	// Clusters as in Stage.
 	Clusters []string `json:"clusters,omitempty"`
+	// New makes the group that of the stage's clusters which have nothing of the placement yet, see [Target].New; the
+	// other groups pick among the rest. A new cluster has nothing that an update could interrupt, so it can be brought
+	// up without waiting for, or holding up, clusters that are updated at a lower MaxConcurrency. It has neither a
+	// Selector nor Clusters, may be empty, and a stage has one such group at most.
+	New bool `json:"new,omitempty"`
 	// SortKey is the stage's when empty.
 	SortKey string `json:"sortingLabelKey,omitempty"`
 	// MaxConcurrency is 1 by default, MaxFailures has no limit of its own;

@@ -117,8 +117,15 @@ func checkStage(at *field.Path, st *Stage) field.ErrorList {
 	errs = append(errs, checkTasks(at.Child("beforeStageTasks"), st.Before, approval.Before)...)
 	errs = append(errs, checkTasks(at.Child("afterStageTasks"), st.After, approval.After)...)
 	seen := sets.New[string]()
+	newGroup := ""
 	for i := range st.Groups {
 		g, at := &st.Groups[i], at.Child("groups").Index(i)
+		switch {
+		case g.New && newGroup != "":
+			errs = append(errs, field.Forbidden(at.Child("new"), "group "+newGroup+" has the new clusters already: there is one at most"))
+		case g.New:
+			newGroup = g.Name
+		}
 		errs = append(errs, checkUnique(at.Child("name"), g.Name, seen)...)
 		errs = append(errs, checkPick(at, g.Selector, g.SortKey)...)
 		errs = append(errs, g.checkFlow(at)...)

@@ -57,7 +57,7 @@ func isOpen(err error) bool {
 func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft) error {
 	run := &rr.Run
 	admitted := lifecycle.RunAdmitted{
-		Entry: d.Entry(run), Plan: d.Plan.Digest, Clusters: state.Updated(d.Plan), Count: len(d.Plan.Clusters),
+		Entry: d.Entry(run), Plan: d.Plan.Digest, Clusters: state.Updated(d.Plan), Count: len(d.Plan.Clusters), New: state.NewClusters(d.Plan),
 		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, RollbackOf: rr.RollbackOf, Recovered: d.Partial,
 	}
 	if rr.Selection != nil && (rr.Selection.Pages > 0 || rr.Selection.Clusters == len(d.Picked(rr))) {

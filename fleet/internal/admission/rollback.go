@@ -66,7 +66,7 @@ func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, o
 	b := rec.Rollback
 	rr := &record.Run{
 		Run: stages.NewRun(d.Plan, b.Run, b.UID, b.RollbackRequest.By, false, ad.state.Now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
-		RollbackOf: b.Of, Apply: of.Apply, GCGeneration: d.Sweeps,
+		RollbackOf: b.Of, Apply: of.Apply, AllowCoOwnership: of.AllowCoOwnership, GCGeneration: d.Sweeps,
 	}
 	if err := ad.storeDraft(ctx, rr, d); err != nil {
 		return err

@@ -74,6 +74,9 @@ type ApplyStrategy struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
+// Equal reports whether two strategies say the same. A default that is named is not the same as one that is left out.
+func (s ApplyStrategy) Equal(other ApplyStrategy) bool { return StrategyKey(&s) == StrategyKey(&other) }
+
 // ReportsOnly reports whether nothing is written to a cluster.
 func ReportsOnly(s *ApplyStrategy) bool { return s.Type == ReportDiff }
 

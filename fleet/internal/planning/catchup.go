@@ -48,6 +48,11 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	for name := range target.Revision {
 		clusters = append(clusters, inventory[name])
 	}
+	held, err := pl.state.BindingsOf(ctx, rec)
+	if err != nil {
+		return nil, err
+	}
+	target.New = unbound(held, clusters)
 	if d.Plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters); err != nil {
 		return d, err
 	}

@@ -99,6 +99,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	}
 	target := d.target(rec)
 	target.Remove = unpicked(held, d.Selection, inventory)
+	target.New = unbound(held, clusters)
 	if err := d.render(&target, clusters, pl.Bans(rec.Placement.Namespace)); err != nil {
 		return nil, err
 	}
@@ -172,6 +173,18 @@ func missingNamespaces(items []snapshot.Item) (out []string) {
 			some += fmt.Sprintf(" and %d more", n)
 		}
 		out = append(out, fmt.Sprintf("namespace %s of %s is not selected: a cluster without it cannot be updated; select Namespace %s too, unless something else creates it", ns, some, ns))
+	}
+	return out
+}
+
+// unbound are the clusters that have nothing and that no run was to bring anything before: a run that is admitted
+// binds all clusters of its plan.
+func unbound(b lifecycle.Bindings, clusters []placement.Cluster) map[string]bool {
+	out := map[string]bool{}
+	for i := range clusters {
+		if _, bound := b[clusters[i].Name]; !bound {
+			out[clusters[i].Name] = true
+		}
 	}
 	return out
 }

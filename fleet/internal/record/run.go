@@ -33,6 +33,9 @@ type Run struct {
 	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Apply is the placement's strategy when the run was created.
 	Apply member.ApplyStrategy `json:"apply,omitzero"`
+	// AllowCoOwnership is the placement's when the run was created, for comparison: what a cluster is updated with is
+	// the placement's when its driver began.
+	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 	// GCGeneration is the placement's when the contents of the run were stored.
 	GCGeneration int64 `json:"gcGeneration,omitempty"`
 	Lease        Lease `json:"lease,omitzero"`

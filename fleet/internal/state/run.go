@@ -19,8 +19,10 @@ type RunStatus struct {
 	Owner, Title string
 	Selection    int
 	Apply        member.ApplyStrategy
-	Holder       string
-	Epoch        int64
+	// AllowCoOwnership is the placement's when the run was created.
+	AllowCoOwnership bool
+	Holder           string
+	Epoch            int64
 }
 
 // NameFree returns an error where there is a run of a name.
@@ -69,7 +71,7 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 		selection = rr.Selection.Index
 	}
 	return RunStatus{
-		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Selection: selection, Apply: rr.Apply,
+		Run: rr.Run, Plan: p, Owner: rr.Owner, Title: rr.Title, Selection: selection, Apply: rr.Apply, AllowCoOwnership: rr.AllowCoOwnership,
 		Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch,
 	}, nil
 }

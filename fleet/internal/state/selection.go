@@ -49,6 +49,20 @@ func Updated(p *stages.Plan) []string {
 	return out
 }
 
+// NewClusters are those that a plan has in groups of new clusters, ascending.
+func NewClusters(p *stages.Plan) []string {
+	var out []string
+	for i := range p.Stages {
+		for _, g := range p.Stages[i].Groups {
+			for pos := g.First; g.New && pos < g.First+g.Len; pos++ {
+				out = append(out, p.Clusters[pos].Name)
+			}
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
 // WritePicked stores the clusters of a selection. What is there is written again,
 // so that a deletion that has seen it spares it.
 func (st *State) WritePicked(ctx context.Context, name string, d *lifecycle.Selection, clusters []string) error {

@@ -20,7 +20,8 @@ import (
 )
 
 // startRollingUpdate starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
-// started last was for another snapshot or for other clusters. A run that is still under way is superseded.
+// started last was for another snapshot or for other clusters, or applied in another way: a run keeps the apply strategy that
+// it was created with. A run that is still under way is superseded.
 func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
@@ -36,7 +37,11 @@ func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *uns
 		case err != nil:
 			return err
 		case last.Plan.Index == latest.Index && last.Plan.Selection == decision.Digest:
-			if same, err := r.sameClusters(ctx, last.Plan, decision); same || err != nil {
+			same, err := r.sameClusters(ctx, last.Plan, decision)
+			if same && err == nil {
+				same, err = r.appliesAlike(ctx, &last, p)
+			}
+			if same || err != nil {
 				return err
 			}
 		}
@@ -75,6 +80,19 @@ func (r *Reconciler) sameClusters(ctx context.Context, p *stages.Plan, d placeme
 		}
 	}
 	return true, nil
+}
+
+// appliesAlike reports whether a run applies as a placement says. Where the engine has another declaration than the
+// object, as when a host changed it, the run that another one would be is the same, and none is started for that.
+func (r *Reconciler) appliesAlike(ctx context.Context, last *fleet.Status, p fleet.Placement) (bool, error) {
+	alike := func(p *fleet.Placement) bool {
+		return last.AllowCoOwnership == p.AllowCoOwnership && last.Apply.Equal(p.ApplyStrategy)
+	}
+	if alike(&p) {
+		return true, nil
+	}
+	declared, err := r.Engine.Placement(ctx, p.Name)
+	return alike(&declared), err
 }
 
 // rollingName is what the engine calls the nth run that a placement started

@@ -1,0 +1,38 @@
+package member
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/slipway-dev/slipway/drift"
+)
+
+// A strategy that was stored and read is equal to itself, and to no other.
+func TestApplyStrategyEqual(t *testing.T) {
+	all := []ApplyStrategy{
+		{},
+		{Type: ReportDiff},
+		{WhenToApply: IfNotDrifted},
+		{WhenToTakeOver: TakeOverAlways},
+		{Ignore: []drift.IgnoreRule{{Pointers: []string{"/data"}}}, Secrets: []string{"/spec/token"}},
+	}
+	for i, s := range all {
+		b, err := json.Marshal(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var stored ApplyStrategy
+		if err := json.Unmarshal(b, &stored); err != nil {
+			t.Fatal(err)
+		}
+		for j, other := range all {
+			if got := stored.Equal(other); got != (i == j) {
+				t.Errorf("%+v equal to %+v: %v", s, other, got)
+			}
+		}
+	}
+	empty := ApplyStrategy{Ignore: []drift.IgnoreRule{}}
+	if !empty.Equal(ApplyStrategy{}) {
+		t.Error("an empty list is not the same as none")
+	}
+}
