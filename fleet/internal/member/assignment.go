@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Assignment is what a run wants of one cluster.
@@ -29,6 +30,8 @@ type Assignment struct {
 	Final, Orphan bool
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
+	// DeletePolicy says what becomes of objects that are to go; DeleteCreated where empty.
+	DeletePolicy lifecycle.DeletePolicy
 	// Strategy is the run's. An Updater of the host's may read it.
 	Strategy ApplyStrategy
 	// Content returns what Revision consists of, after overrides, verified by its
@@ -73,9 +76,9 @@ type Proof struct {
 	// Message says what is not current, not healthy or failed. It may quote
 	// the status of an object, never another part of it.
 	Message string
-	// Released names objects that this call gave up although the record on the cluster
-	// says that the placement created them, and says why: the run reports it, see
-	// stages.ObjectsReleased.
+	// Released names objects that were to go and that this call left on the cluster, and those that it will
+	// leave there although the record on the cluster says that the placement created them, and says why: the
+	// run reports it, see stages.ObjectsReleased. What Orphan leaves is not named.
 	Released string
 	// slow reports that a call about one object timed out.
 	slow bool

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // work is one update of one cluster.
@@ -23,9 +22,9 @@ type work struct {
 	compiled *manifests
 	// definitions are those of the kinds that come with the revision.
 	definitions map[kind]*target
-	// disowned are the objects that were given up although the ledger has them as
-	// created, also by earlier tries of the update.
-	disowned []snapshot.ID
+	// left are the objects that are left on the cluster although they were to go or the
+	// ledger has them as created, also by earlier tries of the update.
+	left []leftObject
 }
 
 // newWork returns an update of a cluster that has read nothing yet.
