@@ -134,6 +134,9 @@
 //     backend/kube/member. Events with the reasons Released and ObjectsReleased name what stays, and why.
 //     deleteStrategy.propagationPolicy Abandon, which KubeFleet has in its API and does not carry out, leaves everything
 //     when the placement is deleted; DeleteCreated, which it does not have, deletes only what the placement created.
+//   - An object is of one placement, whatever allowCoOwnership says, which is about owners on the member, as in KubeFleet.
+//     The second placement's other objects are applied, and that one is tried again every minute, so it comes within that
+//     after it was given up. allowCoOwnership counts for updates that begin after it was changed.
 //   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot or
 //     decision. maxSurge means nothing here: nothing moves between clusters.
 //   - An override may have a priority, and overrides of different priorities may select the same object,

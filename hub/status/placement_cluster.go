@@ -187,7 +187,7 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 		return // nothing failed, or it has what the last update brought
 	}
 	for _, o := range c.Failing {
-		kind, reason := failureOf(o.Reason)
+		kind, reason := p.failureOf(o.Reason)
 		f := failedPlacement{
 			kubefleet.ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace},
 			p.isFalse(kind, reason, o.Message, at),
@@ -199,14 +199,17 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 }
 
 // failureOf is the condition of an object that fails, and KubeFleet's reason for it.
-func failureOf(r fleet.FailingReason) (condition, reason string) {
+func (p *placementBuilder) failureOf(r fleet.FailingReason) (condition, reason string) {
 	switch r {
 	case fleet.NotHealthy:
 		return api.ConditionAvailable, api.ReasonObjectNotAvailable
 	case fleet.HeldDrifted:
 		return api.ConditionApplied, string(fleet.FoundDrifts)
 	case fleet.HeldForeign:
-		return api.ConditionApplied, string(fleet.NotTakenOver)
+		if p.Placement.ApplyStrategy.WhenToTakeOver == fleet.Never {
+			return api.ConditionApplied, string(fleet.NotTakenOver)
+		}
+		return api.ConditionApplied, string(fleet.FailedToTakeOver)
 	default:
 		return api.ConditionApplied, api.ReasonObjectNotApplied
 	}

@@ -30,6 +30,9 @@ type Assignment struct {
 	Final, Orphan bool
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
+	// Exclusive allows no object of another placement, and with AllowCoOwnership alone one that has an owner on the
+	// cluster and is to be taken over.
+	Exclusive bool
 	// DeletePolicy says what becomes of objects that are to go; DeleteCreated where empty.
 	DeletePolicy lifecycle.DeletePolicy
 	// Strategy is the run's. An Updater of the host's may read it.
@@ -50,6 +53,9 @@ func WithKey(a Assignment, key []byte) Assignment {
 	a.secretKey = key
 	return a
 }
+
+// shares reports whether objects of other placements are allowed.
+func (a *Assignment) shares() bool { return a.AllowCoOwnership && !a.Exclusive }
 
 // Proof is what a cluster proves.
 type Proof struct {
@@ -132,7 +138,7 @@ const (
 	NotHealthy FailingReason = "NotHealthy"
 	// HeldDrifted is one that drifted, which the strategy leaves alone then.
 	HeldDrifted FailingReason = "HeldDrifted"
-	// HeldForeign is one that was there before, which the strategy does not take over.
+	// HeldForeign is one that was there before or is another placement's, and is not taken over.
 	HeldForeign FailingReason = "HeldForeign"
 )
 

@@ -51,9 +51,10 @@ func (w *work) lookAll(ctx context.Context, targets []*target) error {
 	return JoinProblems(refused)
 }
 
-// refuse names every object that another placement applies.
+// refuse names every object that another placement applies. Of an exclusive placement these alone are held back, see
+// work.holding.
 func (w *work) refuse() error {
-	if w.a.AllowCoOwnership {
+	if w.a.shares() || w.a.Exclusive {
 		return nil
 	}
 	var refused []error

@@ -85,6 +85,7 @@ type Declaration struct {
 	RunHistory       int                    `json:"runHistory,omitempty"`
 	Admission        lifecycle.Admission    `json:"admission,omitempty"`
 	AllowCoOwnership bool                   `json:"allowCoOwnership,omitempty"`
+	Exclusive        bool                   `json:"exclusive,omitempty"`
 	DeletePolicy     lifecycle.DeletePolicy `json:"deletePolicy,omitempty"`
 	ApplyStrategy    member.ApplyStrategy   `json:"applyStrategy,omitzero"`
 }

@@ -47,8 +47,9 @@ type driver struct {
 	rec   *record.Run
 	rev   backend.Revision
 	plan  *stages.Plan
-	// coOwnership and deletePolicy are the placement's, as they were when the driver began.
+	// coOwnership, exclusive and deletePolicy are the placement's, as they were when the driver began.
 	coOwnership  bool
+	exclusive    bool
 	deletePolicy lifecycle.DeletePolicy
 	secretKey    []byte
 	// admitted reports whether the placement knows the run.

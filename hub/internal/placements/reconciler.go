@@ -137,7 +137,7 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	}
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
-	p.DeletePolicy = cmp.Or(p.DeletePolicy, lifecycle.DeleteAll) // as in KubeFleet
+	p.Exclusive, p.DeletePolicy = true, cmp.Or(p.DeletePolicy, lifecycle.DeleteAll) // as in KubeFleet
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = lifecycle.SupersedeActive
 	}
