@@ -120,7 +120,8 @@ const cleanedAtOnce = 50
 
 func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.Deletion {
 	d := &lifecycle.Deletion{
-		By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency, End: lifecycle.DeleteObjects, Run: "deletion-" + rec.UID,
+		By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency,
+		End: lifecycle.DeleteObjects, Run: "deletion-" + rec.UID,
 	}
 	if o.Orphan || cmp.Or(o.Policy, rec.Placement.DeletePolicy) == lifecycle.Abandon {
 		d.End = lifecycle.OrphanObjects

@@ -47,7 +47,8 @@ spec:
   strategy: {type: RollingUpdate` + allows + `}`)
 			s.comes("crp/NAME-second", "ClusterResourcePlacementApplied", "False", "ApplyFailed")
 			s.eventually("both objects to be named", func() error {
-				return errors.Join(s.failedAs("crp/NAME-second", "Namespace", "FailedToTakeOver"), s.failedAs("crp/NAME-second", "ConfigMap", "FailedToTakeOver"))
+				return errors.Join(
+					s.failedAs("crp/NAME-second", "Namespace", "FailedToTakeOver"), s.failedAs("crp/NAME-second", "ConfigMap", "FailedToTakeOver"))
 			})
 			s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 			s.delete("crp/NAME")

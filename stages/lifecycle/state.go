@@ -106,7 +106,7 @@ type PendingRollback struct {
 type DeletePolicy string
 
 const (
-	// DeleteCreated, the default, deletes what the placement created, and releases what it took over, namespaces above
+	// DeleteCreated is the default: it deletes what the placement created, and releases what it took over, namespaces above
 	// all.
 	DeleteCreated DeletePolicy = "DeleteCreated"
 	// DeleteAll deletes what it took over, too. Released is what belongs to others besides: what another placement

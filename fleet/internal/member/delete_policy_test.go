@@ -66,15 +66,28 @@ func TestDeletePolicyDecidesAboutWhatWasTakenOver(t *testing.T) {
 		{name: "Delete", policy: lifecycle.DeleteAll},
 		{name: "Abandon before the placement is deleted", policy: lifecycle.Abandon},
 		{name: "Abandon when it is", policy: lifecycle.Abandon, orphan: true, x: true, pre: true, y: true},
-		{name: "an object with an owner", policy: lifecycle.DeleteAll, before: owned, x: true, told: []string{"default/x", "ConfigMap bystander owns it"}},
+		{
+			name: "an object with an owner", policy: lifecycle.DeleteAll, before: owned, x: true,
+			told: []string{"default/x", "ConfigMap bystander owns it"},
+		},
 		{name: "a namespace with what Kubernetes puts there", policy: lifecycle.DeleteAll, before: inside(ofKubernetes...)},
 		{name: "a namespace with dependents of built-in kinds", policy: lifecycle.DeleteAll, before: inside(dependent)},
-		{name: "a namespace with an object of others", policy: lifecycle.DeleteAll, before: inside(configMap("pre", "theirs", "v")), pre: true, told: []string{"pre/theirs is in it"}},
-		{name: "a namespace with an object of an operator", policy: lifecycle.DeleteAll, before: inside(operated), pre: true, told: []string{"made-by-operator is in it"}},
-		{name: "a namespace that cannot be listed", policy: lifecycle.DeleteAll, wrap: unlisted(errors.ErrUnsupported), pre: true, told: []string{"cannot be listed"}},
 		{
-			name: "a namespace that may not be listed", policy: lifecycle.DeleteAll, wrap: unlisted(fmt.Errorf("secrets is forbidden: %w", backend.ErrPermanent)),
-			pre: true, told: []string{"cannot be listed", "secrets is forbidden"},
+			name: "a namespace with an object of others", policy: lifecycle.DeleteAll, before: inside(configMap("pre", "theirs", "v")), pre: true,
+			told: []string{"pre/theirs is in it"},
+		},
+		{
+			name: "a namespace with an object of an operator", policy: lifecycle.DeleteAll, before: inside(operated), pre: true,
+			told: []string{"made-by-operator is in it"},
+		},
+		{
+			name: "a namespace that cannot be listed", policy: lifecycle.DeleteAll, wrap: unlisted(errors.ErrUnsupported), pre: true,
+			told: []string{"cannot be listed"},
+		},
+		{
+			name: "a namespace that may not be listed", policy: lifecycle.DeleteAll,
+			wrap: unlisted(fmt.Errorf("secrets is forbidden: %w", backend.ErrPermanent)),
+			pre:  true, told: []string{"cannot be listed", "secrets is forbidden"},
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -160,7 +173,8 @@ func TestDeletePolicyAfterACrash(t *testing.T) {
 		k := foundKit(t)
 		k.must(k.leader(nil), k.withPolicy("F", 1, "r1", lifecycle.DeleteAll))
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
-		_, _ = k.leader(func(c backend.Conn) backend.Conn { return plan.Conn(c, "c1") }).Update(t.Context(), k.withPolicy("", 2, "r2", lifecycle.DeleteAll))
+		dies := k.leader(func(c backend.Conn) backend.Conn { return plan.Conn(c, "c1") })
+		_, _ = dies.Update(t.Context(), k.withPolicy("", 2, "r2", lifecycle.DeleteAll))
 		if r := k.must(k.leader(nil), k.withPolicy("", 3, "r3", lifecycle.DeleteAll)); !r.Healthy || r.Released != "" {
 			t.Errorf("crash at call %d: %+v", n, r)
 		}

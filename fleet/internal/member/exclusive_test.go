@@ -22,8 +22,14 @@ func TestExclusiveKeepsToItself(t *testing.T) {
 	}{
 		{name: "another placement's", other: true, refused: "applied by placement shop already", x: "theirs"},
 		{name: "another placement's, allowed", allows: true, other: true, a: "1+ours", x: "ours+ours"},
-		{name: "another placement's, exclusive", exclusive: true, other: true, refused: "applied by placement shop already", a: "1+ours", x: "theirs"},
-		{name: "another placement's, exclusive and allowed", exclusive: true, allows: true, other: true, refused: "take it out of one of them: ", a: "1+ours", x: "theirs"},
+		{
+			name: "another placement's, exclusive", exclusive: true, other: true,
+			refused: "applied by placement shop already", a: "1+ours", x: "theirs",
+		},
+		{
+			name: "another placement's, exclusive and allowed", exclusive: true, allows: true, other: true,
+			refused: "take it out of one of them: ", a: "1+ours", x: "theirs",
+		},
 		{name: "an owner's", owner: true, a: "1+ours", x: "ours+ours"},
 		{name: "an owner's, exclusive", exclusive: true, owner: true, refused: "Tenant t owns it", a: "1+ours", x: "theirs"},
 		{name: "an owner's, exclusive and allowed", exclusive: true, allows: true, owner: true, a: "1+ours", x: "ours+ours"},
