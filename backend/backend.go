@@ -4,9 +4,9 @@
 // A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
 // one role. What a backend can do beyond that is a second interface
-// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [ConnFencer], [InventoryWatcher]) with a
+// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnFencer], [InventoryWatcher]) with a
 // package function that falls back where it is missing: [Watch], [WriteAll],
-// [WatchConn], [DryRun], [FencingOf], [WatchInventory]. An upgrade may change the cost, never the
+// [WatchConn], [DryRun], [ListNamespace], [FencingOf], [WatchInventory]. An upgrade may change the cost, never the
 // result.
 //
 // Package backendtest proves an implementation; package memory is the smallest
@@ -194,6 +194,27 @@ type ConnDryRunner interface {
 	// DryRun returns what Apply would return, and writes nothing. Its errors are those of Apply, and one
 	// matching errors.ErrUnsupported where the member does not support it.
 	DryRun(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
+}
+
+// ConnLister is a [Conn] that can list a namespace. See [ListNamespace].
+type ConnLister interface {
+	Conn
+	// List yields all objects in a namespace that can be deleted, of whatever kind, each at least once and with at
+	// least apiVersion, kind and metadata. An object that is created meanwhile may be missed. Where any kind cannot
+	// be listed, the last that is yielded is an error: ErrPermanent where the member refuses. A namespace that does
+	// not exist has no objects.
+	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+// ListNamespace lists a namespace, as [ConnLister] says. A connection that is none yields an error matching
+// errors.ErrUnsupported.
+func ListNamespace(ctx context.Context, c Conn, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	if l, ok := c.(ConnLister); ok {
+		return l.List(ctx, namespace)
+	}
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		yield(nil, fmt.Errorf("list: %w", errors.ErrUnsupported))
+	}
 }
 
 // DryRun returns the result that an apply would have, as [ConnDryRunner] says. A connection that is none

@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -28,8 +29,10 @@ type DeleteOptions struct {
 	// at least 1 or a percentage; nil means 50.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// Orphan leaves the objects on the clusters, and takes away what makes them the
-	// placement's.
+	// placement's, as the policy Abandon does.
 	Orphan bool `json:"orphan,omitempty"`
+	// Policy replaces the placement's DeletePolicy; empty is that one.
+	Policy lifecycle.DeletePolicy `json:"policy,omitempty"`
 }
 
 // Deletion is what the deletion of a placement has come to.
@@ -57,6 +60,9 @@ type Deletion struct {
 	// Left are those that were given up, ascending by name: at most 500, of Skipped.
 	Left    []LeftCluster `json:"left,omitempty"`
 	Skipped int           `json:"skipped"`
+	// Released are the clusters on which objects were left for another reason than Orphan, and which and why: at
+	// most 500, once the clusters are done with.
+	Released []LeftCluster `json:"released,omitempty"`
 }
 
 // LeftCluster is a cluster on which something may be left of a placement.
@@ -73,8 +79,8 @@ type LeftCluster struct {
 // a [DeletingError]. Its runs are superseded; what is on its way to clusters may
 // arrive. Then every cluster that may hold something is cleaned as one that left
 // the placement is: what was created is deleted, namespaces too, what was there
-// before and what another placement applies is released, and the ledger goes when
-// nothing is left. A cluster that cannot be reached or cleaned within the
+// before goes or is released as the placement's DeletePolicy says, what another
+// placement applies is released, and the ledger goes when nothing is left. A cluster that cannot be reached or cleaned within the
 // deadline, and one that the inventory does not have, is left as it is. In the end
 // all records go. One is kept, with how it ended, until the name is declared
 // again or [Engine.ForgetDeletion] is called.
@@ -87,7 +93,9 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 		return err
 	}
 	_, _, err := e.state.Advance(ctx, name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
-		return lifecycle.DeleteRequested{Deletion: *o.record(rec.UID, e.state.Now())}, nil
+		return lifecycle.DeleteRequested{Deletion: *o.record(rec, e.state.Now())}, nil
+	}, Also: func(rec *record.Placement) {
+		rec.Placement.DeletePolicy = cmp.Or(o.Policy, rec.Placement.DeletePolicy)
 	}})
 	if !state.IsNotFound(err) {
 		return err
@@ -99,7 +107,8 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 }
 
 func (o *DeleteOptions) problems() field.ErrorList {
-	errs := problems.Nested(nil, planning.Cleaning(o.record("", time.Time{})).Validate())
+	errs := problems.Nested(nil, planning.Cleaning(o.record(&record.Placement{}, time.Time{})).Validate())
+	errs = problems.OneOf(errs, field.NewPath("policy"), o.Policy, lifecycle.DeleteCreated, lifecycle.DeleteAll, lifecycle.Abandon)
 	if len(o.By) > mostName {
 		errs = append(errs, field.TooLong(field.NewPath("by"), "", mostName))
 	}
@@ -109,9 +118,12 @@ func (o *DeleteOptions) problems() field.ErrorList {
 // cleanedAtOnce is how many clusters are cleaned at the same time by default.
 const cleanedAtOnce = 50
 
-func (o *DeleteOptions) record(uid string, now time.Time) *lifecycle.Deletion {
-	d := &lifecycle.Deletion{By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency, End: lifecycle.DeleteObjects, Run: "deletion-" + uid}
-	if o.Orphan {
+func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.Deletion {
+	d := &lifecycle.Deletion{
+		By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency,
+		End: lifecycle.DeleteObjects, Run: "deletion-" + rec.UID,
+	}
+	if o.Orphan || cmp.Or(o.Policy, rec.Placement.DeletePolicy) == lifecycle.Abandon {
 		d.End = lifecycle.OrphanObjects
 	}
 	if d.MaxConcurrency == nil {
@@ -159,6 +171,9 @@ func deletionOf(name string, d *record.Deleted) Deletion {
 	}
 	for _, left := range r.Left {
 		out.Left = append(out.Left, LeftCluster(left))
+	}
+	for _, released := range r.Released {
+		out.Released = append(out.Released, LeftCluster(released))
 	}
 	return out
 }

@@ -179,7 +179,7 @@ func (d *Diff) assignment(c placement.Cluster, revision string) Assignment {
 	p := &d.rec.Placement
 	a := member.WithKey(Assignment{
 		Placement: p.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
-		AllowCoOwnership: p.AllowCoOwnership, Strategy: p.ApplyStrategy,
+		AllowCoOwnership: p.AllowCoOwnership, Exclusive: p.Exclusive, DeletePolicy: p.DeletePolicy, Strategy: p.ApplyStrategy,
 	}, d.rec.Key)
 	a.Strategy.ComparisonOption = drift.Partial // a run leaves alone what the hub does not have
 	return a

@@ -70,11 +70,12 @@
 //
 // # What is deleted
 //
-// An object is deleted only where the ledger and the object itself say that the
-// placement created it: the object by annotation digest.slipway.dev/<placement>, which
+// An object is deleted only where the ledger and the object itself say that it is the
+// placement's: the object by annotation digest.slipway.dev/<placement>, which
 // is written in one step with it and has ",adopted" after the digest where the object
-// was there before. The ledger is a ConfigMap on the member, which others may be able to
-// write: what it alone claims is given up instead, and a run tells so by
+// was there before. Whether such an object goes, too, is the placement's [DeletePolicy].
+// The ledger is a ConfigMap on the member, which others may be able to
+// write: what it alone claims is given up instead. A run reports all that stays by
 // [stages.ObjectsReleased]. A ledger with an object that is never placed by its name,
 // see snapshot.Propagates, is refused as a whole. A namespace that Config.Rules come to
 // reserve is not: what was placed there before is given up.

@@ -23,7 +23,7 @@ const (
 	NotHealthy FailingReason = member.NotHealthy
 	// HeldDrifted is one that drifted, which the strategy leaves alone then.
 	HeldDrifted FailingReason = member.HeldDrifted
-	// HeldForeign is one that was there before, which the strategy does not take over.
+	// HeldForeign is one that was there before or is another placement's, and is not taken over.
 	HeldForeign FailingReason = member.HeldForeign
 )
 

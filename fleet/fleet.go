@@ -42,6 +42,12 @@ type Placement struct {
 	// AllowCoOwnership lets the placement apply objects that another placement
 	// applies too.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
+	// Exclusive never lets the placement apply objects that another placement applies. AllowCoOwnership then lets it take
+	// over objects that have an owner on the cluster, which are held back otherwise.
+	Exclusive bool `json:"exclusive,omitempty"`
+	// DeletePolicy says what becomes of objects that are to go from a cluster, because they or the cluster left the
+	// placement, or the placement is deleted. What is left there is reported, see stages.ObjectsReleased.
+	DeletePolicy lifecycle.DeletePolicy `json:"deletePolicy,omitempty"`
 	// ApplyStrategy says how objects are applied, compared and kept. The zero
 	// value applies them in runs and leaves the clusters alone in between.
 	ApplyStrategy ApplyStrategy `json:"applyStrategy,omitzero"`

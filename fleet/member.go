@@ -14,6 +14,8 @@ import "github.com/slipway-dev/slipway/fleet/internal/member"
 //	Final, Orphan     bool               the placement is being deleted, and the record of it on the cluster
 //	                                     with it; Orphan: its objects stay, without an owner
 //	AllowCoOwnership  bool               objects that another placement applies too are allowed
+//	Exclusive         bool               no object of another placement is
+//	DeletePolicy      lifecycle.DeletePolicy  the placement's
 //	Strategy          ApplyStrategy      the run's
 //	Content           func(context.Context) (snapshot.Set, error)
 //
@@ -34,8 +36,8 @@ type Assignment = member.Assignment
 //	Failed           bool    waiting will not make the cluster healthy
 //	Skipped          bool    there is nothing to be done for the cluster, for the reason in Message
 //	Message          string  what is not current, not healthy or failed
-//	Released         string  objects that were given up although the cluster's record says that the
-//	                         placement created them, and why: see stages.ObjectsReleased
+//	Released         string  objects that were to go and were left, or that the cluster's record says the
+//	                         placement created and that will be left, and why: see stages.ObjectsReleased
 //
 // A run skips a cluster that reports Skipped, unless it may have been changed for the run before: then it
 // completes by the rest of the report, or fails where that proves nothing. Message may quote the status of an

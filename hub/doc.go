@@ -129,6 +129,14 @@
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
 //     and the attempt; the condition's lastTransitionTime is not read. One whose observedGeneration is not the
 //     request's does not count, and the request says so; one without any does, which KubeFleet ignores.
+//   - What a placement took over goes with it, or with its cluster, as in KubeFleet, but never a namespace that was there
+//     before and has objects of others in it, or of which the hub may not list every kind: see package
+//     backend/kube/member. Events with the reasons Released and ObjectsReleased name what stays, and why.
+//     deleteStrategy.propagationPolicy Abandon, which KubeFleet has in its API and does not carry out, leaves everything
+//     when the placement is deleted; DeleteCreated, which it does not have, deletes only what the placement created.
+//   - An object is of one placement, whatever allowCoOwnership says, which is about owners on the member, as in KubeFleet.
+//     The second placement's other objects are applied, and that one is tried again every minute, so it comes within that
+//     after it was given up. allowCoOwnership counts for updates that begin after it was changed.
 //   - Strategy RollingUpdate is a run of one stage that the hub starts for each new snapshot, decision or
 //     applyStrategy. maxSurge means nothing here: nothing moves between clusters. So a change of
 //     applyStrategy takes the place of the update that is under way, and reaches clusters at the pace of

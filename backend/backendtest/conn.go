@@ -76,6 +76,7 @@ func connCases() []ConnCase {
 		{"context", "methods honour ctx", withMap("context", connContext)},
 		{"watch", "Watch yields once at its beginning and then after every change of an object in ids", withMap("watch", watchObject)},
 		{"watch-end", "Watch ends with ctx, yielding ctx's error", withMap("watch-end", watchObjectEnd)},
+		{"list", "List yields all objects in a namespace, with their metadata", withMap("list", listNamespace)},
 		{"close", "Close ends the connection", func(_ context.Context, c backend.Conn) error { return c.Close() }},
 	}
 }

@@ -90,6 +90,16 @@ func (f *flawed) DryRun(ctx context.Context, obj *unstructured.Unstructured, o b
 	return backend.DryRun(ctx, f.ConnWatcher, obj, o)
 }
 
+func (f *flawed) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	switch f.flaw {
+	case "lists nothing":
+		return func(func(*unstructured.Unstructured, error) bool) {}
+	case "lists all namespaces":
+		namespace = ""
+	}
+	return backend.ListNamespace(ctx, f.ConnWatcher, namespace)
+}
+
 func (f *flawed) options(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) backend.ApplyOptions {
 	switch f.flaw {
 	case "ignores absent":
@@ -176,6 +186,8 @@ func TestSuiteCatchesBrokenConns(t *testing.T) {
 		"always a new version":     "apply-unchanged",
 		"brief without a uid":      "apply-brief",
 		"dry run writes":           "dry-run",
+		"lists nothing":            "list",
+		"lists all namespaces":     "list",
 		"dry run of nothing":       "dry-run",
 		"changes its argument":     "apply-private",
 		"shares what it returns":   "get-private",

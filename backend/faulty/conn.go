@@ -77,6 +77,14 @@ func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o bac
 	})
 }
 
+// List is unsupported where the connection inside is no [backend.ConnLister].
+func (c *conn) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	key := c.key(snapshot.ID{Namespace: namespace})
+	return sequence(ctx, c.plan, "list", key, func(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
+		return backend.ListNamespace(ctx, c.inner, namespace)
+	})
+}
+
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
 	_, err := c.object(ctx, "delete", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return nil, c.inner.Delete(ctx, id, o) })
 	return err

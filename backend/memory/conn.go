@@ -26,6 +26,7 @@ type conn struct {
 var (
 	_ backend.ConnWatcher   = (*conn)(nil)
 	_ backend.ConnDryRunner = (*conn)(nil)
+	_ backend.ConnLister    = (*conn)(nil)
 	_ backend.ConnFencer    = (*conn)(nil)
 )
 
@@ -33,7 +34,7 @@ var (
 var errClosed = errors.New("the connection is closed")
 
 // Conn returns a connection to the cluster that meets no faults. It is a
-// [backend.ConnWatcher], a [backend.ConnDryRunner] and a [backend.ConnFencer]
+// [backend.ConnWatcher], a [backend.ConnDryRunner], a [backend.ConnLister] and a [backend.ConnFencer]
 // whose fencing is [backend.FencingAtomic].
 func (c *Cluster) Conn() backend.Conn { return &conn{cluster: c, faults: &faults{}} }
 
@@ -63,6 +64,20 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 		return failed("delete", c.cluster.name, err)
 	}
 	return c.cluster.delete(id, o)
+}
+
+func (c *conn) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		if err := c.ready(ctx); err != nil {
+			yield(nil, failed("list", c.cluster.name, err))
+			return
+		}
+		for _, obj := range c.cluster.List(namespace) {
+			if !yield(obj, nil) {
+				return
+			}
+		}
+	}
 }
 
 func (c *conn) Fencing() backend.Fencing { return backend.FencingAtomic }

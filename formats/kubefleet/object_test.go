@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // served returns the object of a document as an API server's client has it.
@@ -54,7 +55,8 @@ func TestPlacementOfAnAPIServer(t *testing.T) {
 	quarter := intstr.FromString("25%")
 	want := fleet.Placement{
 		Name: "served", HistoryLimit: 10, Policy: placement.Policy{Type: placement.PickAll},
-		Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
+		Selectors:    []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
+		DeletePolicy: lifecycle.DeleteAll,
 		ApplyStrategy: fleet.ApplyStrategy{
 			Type: fleet.ClientSideApply, ComparisonOption: "PartialComparison", WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
 		},

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
@@ -106,7 +107,9 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 		"rollingUpdate": func(v value) { rollingUpdate(v, &rollout) },
 		"applyStrategy": func(v value) { applyStrategy(v, p) },
 		"deleteStrategy": func(v value) {
-			v.Object(fields{"propagationPolicy": func(v value) { supported(v, []string{"Delete"}, []string{"Abandon"}) }})
+			v.Object(fields{"propagationPolicy": func(v value) {
+				p.DeletePolicy = yamldoc.OneOf(v, lifecycle.DeleteAll, lifecycle.Abandon, lifecycle.DeleteCreated)
+			}})
 		},
 		"reportBackStrategy": func(v value) {
 			v.Object(fields{

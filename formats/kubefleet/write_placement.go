@@ -49,6 +49,9 @@ func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorL
 	if apply := applyTree(p); len(apply) > 0 {
 		strategy["applyStrategy"] = apply
 	}
+	if p.DeletePolicy != "" {
+		strategy["deleteStrategy"] = map[string]any{"propagationPolicy": string(p.DeletePolicy)}
+	}
 	spec := map[string]any{"resourceSelectors": yamldoc.Plain(writtenSelectors(p.Selectors)), "strategy": strategy}
 	if p.HistoryLimit != 0 {
 		spec["revisionHistoryLimit"] = int64(p.HistoryLimit)

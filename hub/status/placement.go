@@ -253,11 +253,16 @@ func (p *placementBuilder) tally(index int) (t tally) {
 			t.applied++
 		case g == stateApplied:
 			t.applied++
-		case g == stateFailed || g == stateHeldBack:
+		case g == stateFailed || g == stateHeldBack || g == stateStopped && isRefused(c):
 			t.failed++
 		}
 	}
 	return t
+}
+
+// isRefused reports whether objects of a cluster are held back or were refused, and not only late.
+func isRefused(c *PlacedCluster) bool {
+	return slices.ContainsFunc(c.Failing, func(o fleet.FailingObject) bool { return o.Reason != fleet.NotHealthy })
 }
 
 // aggregate are the conditions of the placement about a snapshot, as far as all

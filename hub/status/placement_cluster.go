@@ -221,7 +221,7 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 		}
 	default:
 		for _, o := range c.Failing {
-			kind, reason := failureOf(o.Reason)
+			kind, reason := p.failureOf(o.Reason)
 			add(o.ID, p.isFalse(kind, reason, o.Message, at))
 		}
 	}
@@ -254,14 +254,17 @@ func heldMessage(o *fleet.ObjectDrift) string {
 }
 
 // failureOf is the condition of an object that fails, and KubeFleet's reason for it.
-func failureOf(r fleet.FailingReason) (condition, reason string) {
+func (p *placementBuilder) failureOf(r fleet.FailingReason) (condition, reason string) {
 	switch r {
 	case fleet.NotHealthy:
 		return api.ConditionAvailable, api.ReasonObjectNotAvailable
 	case fleet.HeldDrifted:
 		return api.ConditionApplied, string(fleet.FoundDrifts)
 	case fleet.HeldForeign:
-		return api.ConditionApplied, string(fleet.NotTakenOver)
+		if p.Placement.ApplyStrategy.WhenToTakeOver == fleet.Never {
+			return api.ConditionApplied, string(fleet.NotTakenOver)
+		}
+		return api.ConditionApplied, string(fleet.FailedToTakeOver)
 	default:
 		return api.ConditionApplied, api.ReasonObjectNotApplied
 	}

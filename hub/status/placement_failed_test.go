@@ -40,7 +40,7 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 			"/v1/ConfigMap shop/cm: Applied=False ManifestApplyFailed: denied",
 			"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet: 0/1",
 			"/v1/ConfigMap shop/cm: Applied=False FoundDrifts: drifted",
-			"/v1/ConfigMap shop/cm: Applied=False NotTakenOver: there before",
+			"/v1/ConfigMap shop/cm: Applied=False FailedToTakeOver: there before",
 		},
 		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet: 0/1"},
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"iter"
 	"strings"
 	"sync"
 
@@ -169,6 +170,7 @@ func (f *Fleet) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, er
 type simulated interface {
 	backend.ConnWatcher
 	backend.ConnDryRunner
+	backend.ConnLister
 	backend.ConnFencer
 }
 
@@ -191,6 +193,29 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (got *unstructured.Unstructured, err error) {
 	err = c.m.do(ctx, false, func() error { got, err = c.simulated.DryRun(ctx, obj, o); return err })
 	return got, err
+}
+
+func (c *conn) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		var all []*unstructured.Unstructured
+		err := c.m.do(ctx, false, func() error {
+			for obj, err := range c.simulated.List(ctx, namespace) {
+				if err != nil {
+					return err
+				}
+				all = append(all, obj)
+			}
+			return nil
+		})
+		for _, obj := range all {
+			if err == nil && !yield(obj, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
 }
 
 func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {

@@ -94,9 +94,8 @@ const (
 	ClusterRetrying  Type = "ClusterRetrying"  // Attempt, Message, Until
 	ClusterCompleted Type = "ClusterCompleted" // Attempt, Unchanged
 	ClusterFailed    Type = "ClusterFailed"    // Attempt, Message
-	// ObjectsReleased: objects that the cluster's records say the placement created are
-	// given up and stay on the cluster, because nothing proves that it did. Attempt,
-	// Message, which names some of them and says why.
+	// ObjectsReleased: objects that were to go are given up and stay on the cluster, or will because nothing
+	// proves that the placement created them. Attempt, Message, which names some of them and says why.
 	ObjectsReleased Type = "ObjectsReleased"
 	// ClusterSkipped: Message. Of several clusters of a group at once it has
 	// no Cluster, and Count of those that were not skipped before.

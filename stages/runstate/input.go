@@ -90,9 +90,8 @@ type Observation struct {
 	// Skipped reports whether there is nothing to be done for the cluster, and that
 	// nothing was: it is skipped, for the reason in Message.
 	Skipped bool
-	// Released names objects that were given up since the last observation, although
-	// the cluster's records say that the placement created them, and says why: see
-	// [ObjectsReleased]. It is for people.
+	// Released names objects that were given up since the last observation instead of
+	// deleted, and says why: see [ObjectsReleased]. It is for people.
 	Released string
 	// Message says what failed or what is not healthy.
 	Message string

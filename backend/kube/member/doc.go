@@ -22,7 +22,9 @@
 // # Rights
 //
 // [RBACManifests] is what the engine needs on a member: its ledgers, which are ConfigMaps named after the
-// placements in the namespace slipway-system, and the kinds that placements carry. [FenceManifests] are policies
+// placements in the namespace slipway-system, and the kinds that placements carry. A namespace that a placement took over
+// is deleted with it only where the engine may list all kinds that are served, to see that nothing of others is in it:
+// that is the right to read all Secrets, too, so it is for the host to grant. [FenceManifests] are policies
 // by which the member itself refuses an older epoch, with [Options].Fenced also the creation of an object by a
 // leader that was paused right before it. Without them such a creation may come late, one of each cluster; the
 // engine has it in doubt and removes it when it next reads the cluster.

@@ -180,7 +180,8 @@ func isCore(gv schema.GroupVersion) bool { return gv.Group == "" && gv.Version =
 
 // ask asks which kinds there are in a version of a group.
 func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) (map[string]served, error) {
-	body, err := m.client.do(ctx, request{verb: http.MethodGet, path: groupPath(gv)})
+	var list metav1.APIResourceList
+	err := m.client.discover(ctx, groupPath(gv), &list)
 	if api.IsUnserved(err) && isCore(gv) {
 		return nil, api.ErrNoServer
 	}
@@ -190,14 +191,22 @@ func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) (map[string]se
 	if err != nil {
 		return nil, err
 	}
-	if err := m.client.limits.check(body); err != nil {
-		return nil, api.Permanent(err)
-	}
-	var list metav1.APIResourceList
-	if err := json.Unmarshal(body, &list); err != nil {
-		return nil, api.Permanent(errors.New("the member's list of kinds is no JSON of that kind"))
-	}
 	return kindsOf(gv, list.APIResources), nil
+}
+
+// discover reads what an API server says of its kinds at a path.
+func (c *client) discover(ctx context.Context, path string, into any) error {
+	body, err := c.do(ctx, request{verb: http.MethodGet, path: path})
+	if err != nil {
+		return err
+	}
+	if err := c.limits.check(body); err != nil {
+		return api.Permanent(err)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return api.Permanent(errors.New("the member's list of kinds is no JSON of that kind"))
+	}
+	return nil
 }
 
 // kindsOf returns the kinds of a list whose objects can be read by name.

@@ -91,23 +91,34 @@ func queryOf(o metav1.ListOptions) url.Values {
 	return q
 }
 
-// listMeta returns a page of metadata.
-func (c *client) listMeta(ctx context.Context, path string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+// metaPage is a page of metadata, of which what is read of an object depends on the reader.
+type metaPage[T any] struct {
+	Metadata metav1.ListMeta `json:"metadata"`
+	Items    []T             `json:"items"`
+}
+
+// readPage reads a page of metadata into a metaPage.
+func (c *client) readPage(ctx context.Context, path string, o metav1.ListOptions, into any) error {
 	q := queryOf(o)
 	q.Set("limit", strconv.FormatInt(o.Limit, 10))
 	body, err := c.do(ctx, request{verb: http.MethodGet, path: path, query: q, accept: listType})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if err := c.limits.check(body); err != nil {
-		return nil, api.Permanent(err)
+		return api.Permanent(err)
 	}
-	var page struct {
-		Metadata metav1.ListMeta `json:"metadata"`
-		Items    []objectMeta    `json:"items"`
+	if err := json.Unmarshal(body, into); err != nil {
+		return errors.New("the member's list is no JSON of the kind that was asked for")
 	}
-	if err := json.Unmarshal(body, &page); err != nil {
-		return nil, errors.New("the member's list is no JSON of the kind that was asked for")
+	return nil
+}
+
+// listMeta returns a page of metadata.
+func (c *client) listMeta(ctx context.Context, path string, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
+	var page metaPage[objectMeta]
+	if err := c.readPage(ctx, path, o, &page); err != nil {
+		return nil, err
 	}
 	list := &metav1.PartialObjectMetadataList{ListMeta: page.Metadata, Items: make([]metav1.PartialObjectMetadata, len(page.Items))}
 	for i, item := range page.Items {

@@ -90,12 +90,42 @@ func (ad *Admitter) conclude(ctx context.Context, rec *record.Placement, prev ba
 	if err != nil {
 		return err
 	}
+	if err := ad.addReleased(ctx, rec.Deleting.Run, report); err != nil {
+		return err
+	}
 	d := record.Deleted{Format: record.Format, UID: rec.UID, Epoch: rec.Epoch, Report: report}
 	_, err = ad.store.Put(ctx, record.DeletedKey(rec.Placement.Name), record.Encode(d), prev)
 	if errors.Is(err, backend.ErrConflict) {
 		return nil // another engine did
 	}
 	return err
+}
+
+// addReleased adds to a report what the run that cleaned has released, by its events.
+func (ad *Admitter) addReleased(ctx context.Context, run string, report *record.DeletionReport) error {
+	rr, _, err := ad.state.Run(ctx, run)
+	if state.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	pages, err := record.ReadJournal(ctx, ad.store, rr.Run.UID, rr.Journal, 0)
+	if state.IsLasting(err) {
+		return nil // what was released is still there, and says itself that it is not the placement's
+	}
+	if err != nil {
+		return err
+	}
+	for _, page := range pages {
+		for _, text := range page.Events {
+			var ev stages.Event
+			if json.Unmarshal(text, &ev) == nil && ev.Type == stages.ObjectsReleased {
+				report.Release(ev.Cluster, ev.Message)
+			}
+		}
+	}
+	return nil
 }
 
 // tellGone reports that everything is gone, once.

@@ -278,7 +278,8 @@ func (c *clusterWatch) restore(ctx context.Context, x *comparison, revision stri
 func (c *clusterWatch) assignment(x *comparison) member.Assignment {
 	p := &x.rec.Placement
 	return member.WithKey(member.Assignment{
-		Placement: p.Name, Cluster: c.cluster, AllowCoOwnership: p.AllowCoOwnership, Strategy: x.strategy,
+		Placement: p.Name, Cluster: c.cluster, AllowCoOwnership: p.AllowCoOwnership, Exclusive: p.Exclusive,
+		DeletePolicy: p.DeletePolicy, Strategy: x.strategy,
 	}, x.rec.Key)
 }
 

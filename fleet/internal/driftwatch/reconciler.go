@@ -262,10 +262,15 @@ func concernOf(rec *record.Placement) string {
 		Decision *lifecycle.Selection
 		Strategy member.ApplyStrategy
 		Share    bool
+		Alone    bool
+		Delete   lifecycle.DeletePolicy
 		Roster   lifecycle.Generation
 		Snapshot string
 		Active   *lifecycle.Entry
-	}{rec.Placement.Policy, rec.Selection, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership, rec.Bindings, last.Digest, rec.Queue.Active}))
+	}{
+		rec.Placement.Policy, rec.Selection, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership,
+		rec.Placement.Exclusive, rec.Placement.DeletePolicy, rec.Bindings, last.Digest, rec.Queue.Active,
+	}))
 }
 
 // cluster returns the watch of a cluster, nil where there is none.

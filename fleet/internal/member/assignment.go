@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Assignment is what a run wants of one cluster.
@@ -29,6 +30,11 @@ type Assignment struct {
 	Final, Orphan bool
 	// AllowCoOwnership allows objects that another placement applies too.
 	AllowCoOwnership bool
+	// Exclusive allows no object of another placement, and with AllowCoOwnership alone one that has an owner on the
+	// cluster and is to be taken over.
+	Exclusive bool
+	// DeletePolicy says what becomes of objects that are to go; DeleteCreated where empty.
+	DeletePolicy lifecycle.DeletePolicy
 	// Strategy is the run's. An Updater of the host's may read it.
 	Strategy ApplyStrategy
 	// Content returns what Revision consists of, after overrides, verified by its
@@ -47,6 +53,9 @@ func WithKey(a Assignment, key []byte) Assignment {
 	a.secretKey = key
 	return a
 }
+
+// shares reports whether objects of other placements are allowed.
+func (a *Assignment) shares() bool { return a.AllowCoOwnership && !a.Exclusive }
 
 // Proof is what a cluster proves.
 type Proof struct {
@@ -73,9 +82,9 @@ type Proof struct {
 	// Message says what is not current, not healthy or failed. It may quote
 	// the status of an object, never another part of it.
 	Message string
-	// Released names objects that this call gave up although the record on the cluster
-	// says that the placement created them, and says why: the run reports it, see
-	// stages.ObjectsReleased.
+	// Released names objects that were to go and that this call left on the cluster, and those that it will
+	// leave there although the record on the cluster says that the placement created them, and says why: the
+	// run reports it, see stages.ObjectsReleased. What Orphan leaves is not named.
 	Released string
 	// slow reports that a call about one object timed out.
 	slow bool
@@ -129,7 +138,7 @@ const (
 	NotHealthy FailingReason = "NotHealthy"
 	// HeldDrifted is one that drifted, which the strategy leaves alone then.
 	HeldDrifted FailingReason = "HeldDrifted"
-	// HeldForeign is one that was there before, which the strategy does not take over.
+	// HeldForeign is one that was there before or is another placement's, and is not taken over.
 	HeldForeign FailingReason = "HeldForeign"
 )
 

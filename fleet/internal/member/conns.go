@@ -215,6 +215,24 @@ func (m *memberConn) dryRun(ctx context.Context, obj *unstructured.Unstructured,
 	return got, nil
 }
 
+// list returns the objects of a namespace, of every kind.
+func (m *memberConn) list(ctx context.Context, namespace string) ([]*unstructured.Unstructured, error) {
+	m.use()
+	all, err := guard.Call(ctx, m.guard, "List", m.name, func(ctx context.Context) (all []*unstructured.Unstructured, err error) {
+		for obj, err := range backend.ListNamespace(ctx, m.conn, namespace) {
+			if err != nil {
+				return nil, err
+			}
+			all = append(all, obj)
+		}
+		return all, nil
+	})
+	if err := m.note(ctx, err); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
 func (m *memberConn) delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptions) error {
 	m.use()
 	_, err := guard.Call(ctx, m.guard, "Delete", m.name, func(ctx context.Context) (struct{}, error) {

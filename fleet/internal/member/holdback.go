@@ -34,6 +34,8 @@ func (w *work) holding(ctx context.Context, t *target) error {
 	switch {
 	case t.want == nil || t.live == nil || isTerminating(t.live):
 		return nil
+	case w.a.Exclusive && len(otherPlacements(t.live, w.a.Placement)) > 0:
+		return t.refusal(&w.a)
 	case !owned(t, w.a.Placement):
 		return w.keepsOut(ctx, t)
 	case w.a.Strategy.WhenToApply != IfNotDrifted:
@@ -81,6 +83,10 @@ func (w *work) stays(t *target) bool { return w.holds && t.want == nil && t.list
 func (w *work) keepsOut(ctx context.Context, t *target) error {
 	if w.a.keeps {
 		return fmt.Errorf("cluster %s: %s is not the placement's, and only runs take objects over: %w", w.m.name, t.id, backend.ErrPermanent)
+	}
+	if w.a.Exclusive && !w.a.AllowCoOwnership && len(t.live.GetOwnerReferences()) > 0 {
+		return fmt.Errorf("cluster %s: %s was there before and %s owns it: delete it, or allow co-ownership: %w",
+			w.m.name, t.id, ownerOf(t.live), backend.ErrPermanent)
 	}
 	switch takesOver(&w.a.Strategy) {
 	case Never:

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // intended are the objects of the intent: what is to be there and what may
@@ -192,26 +194,54 @@ func (w *work) disown(t *target) {
 	if t.disowned || w.a.Orphan || !t.adopted || !t.listed || t.entry.Adopted || t.entry.UID == "" || t.entry.UID != uidOf(t.live) {
 		return
 	}
+	if w.deletesAll() && w.takenOver(t) {
+		return // it is deleted in either case
+	}
 	t.disowned = true
-	w.disowned = append(w.disowned, t.id)
+	w.left = append(w.left, leftObject{t.id, w.unproven()})
 }
 
-// released says which objects were given up, for people; empty for none.
+// deletesAll reports whether what was taken over is deleted like what was created.
+func (s *session) deletesAll() bool {
+	return s.a.DeletePolicy == lifecycle.DeleteAll || s.a.DeletePolicy == lifecycle.Abandon
+}
+
+// unproven is why an object is not deleted of which the ledger alone says that it is the placement's.
+func (s *session) unproven() string {
+	return fmt.Sprintf("not now or later, because annotation %s does not say that the placement created it, or its namespace is reserved",
+		digestMark+s.a.Placement)
+}
+
+// leftObject is an object that is left on the cluster, and why.
+type leftObject struct {
+	id     snapshot.ID
+	reason string
+}
+
+// released says which objects are left on the cluster and why, for people; empty for none.
 func (w *work) released() string {
 	const most = 3
-	if len(w.disowned) == 0 {
-		return ""
+	var reasons []string
+	names := map[string][]string{}
+	for _, o := range w.left {
+		if names[o.reason] == nil {
+			reasons = append(reasons, o.reason)
+		}
+		names[o.reason] = append(names[o.reason], guard.Clip(o.id.String()))
 	}
-	var names []string
-	for _, id := range w.disowned[:min(len(w.disowned), most)] {
-		names = append(names, guard.Clip(id.String()))
+	var texts []string
+	for _, reason := range reasons[:min(len(reasons), most)] {
+		of := names[reason]
+		text := strings.Join(of[:min(len(of), most)], ", ")
+		if more := len(of) - most; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		texts = append(texts, text+": not deleted: "+reason)
 	}
-	text := strings.Join(names, ", ")
-	if more := len(w.disowned) - most; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
+	if more := len(reasons) - most; more > 0 {
+		texts = append(texts, fmt.Sprintf("and others for %d more reasons", more))
 	}
-	return fmt.Sprintf("%s: not deleted, now or later: annotation %s does not say that the placement created it, or its namespace is reserved",
-		text, digestMark+w.a.Placement)
+	return strings.Join(texts, "; ")
 }
 
 // lookAgain reads an object after its precondition did not hold. The ledger

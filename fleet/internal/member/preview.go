@@ -57,7 +57,7 @@ func (p *preview) add(ctx context.Context) {
 	}
 	for i := range p.targets {
 		if t := p.targets[len(p.targets)-1-i]; t.want == nil {
-			p.addPruned(t)
+			p.addPruned(ctx, t)
 		}
 	}
 }
@@ -93,15 +93,18 @@ func (p *preview) applyReason(t *target) DriftReason {
 }
 
 // addPruned adds an object that is not to be there any more, where it is.
-func (p *preview) addPruned(t *target) {
+func (p *preview) addPruned(ctx context.Context, t *target) {
 	if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, p.a.Placement) {
 		return
 	}
-	reason := ToRemove
-	switch {
-	case p.stays(t) || ReportsOnly(&p.a.Strategy):
+	if p.stays(t) || ReportsOnly(&p.a.Strategy) {
 		return
-	case t.adopted || len(otherPlacements(t.live, p.a.Placement)) > 0:
+	}
+	reason := ToRemove
+	switch staying, err := p.staying(ctx, t); {
+	case err != nil:
+		p.out.Problems = append(p.out.Problems, guard.Clip(err.Error()))
+	case staying != "":
 		reason = ToRelease
 	}
 	p.out.add(ObjectDrift{Report: presenceOf(t), Reason: reason, Observed: p.out.Observed, FirstObserved: p.out.Observed})

@@ -7,8 +7,13 @@ import (
 	"fmt"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // pruneAll gives up what is not to be there, last applied first, and what may be
@@ -93,15 +98,21 @@ func (w *work) prune(ctx context.Context, t *target) error {
 }
 
 // giveUp deletes what the placement created, by the ledger and by the object, and
-// releases everything else: what it adopted, what another placement applies too, and
-// what only the ledger says it created.
+// releases what is to stay, which is reported with the reason.
 func (w *work) giveUp(ctx context.Context, t *target) error {
-	if w.a.Orphan || t.adopted || len(otherPlacements(t.live, w.a.Placement)) > 0 {
+	if w.a.Orphan {
 		return w.release(ctx, t)
+	}
+	reason, err := w.staying(ctx, t)
+	if err != nil {
+		return err
+	}
+	if reason != "" {
+		return w.releaseFor(ctx, t, reason)
 	}
 	// The resourceVersion is demanded too: the uid stays when a newer leader
 	// wants the object again.
-	err := w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: t.asLooked(), Fence: w.asLed()})
+	err = w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: t.asLooked(), Fence: w.asLed()})
 	if err != nil {
 		return err
 	}
@@ -120,6 +131,45 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	return nil
 }
 
+// staying says why an object that is to go is released instead of deleted; empty where it is deleted.
+func (s *session) staying(ctx context.Context, t *target) (reason string, err error) {
+	if others := otherPlacements(t.live, s.a.Placement); len(others) > 0 {
+		return "placement " + others[0] + " applies it, too", nil
+	}
+	switch {
+	case !t.adopted:
+		return "", nil
+	case !s.takenOver(t):
+		return s.unproven(), nil
+	case cmp.Or(s.a.DeletePolicy, lifecycle.DeleteCreated) == lifecycle.DeleteCreated:
+		return "it was there before, and the placement deletes only what it created", nil
+	case len(t.live.GetOwnerReferences()) > 0:
+		return "it was there before, and " + ownerOf(t.live) + " owns it", nil
+	case !isNamespace(t.id):
+		return "", nil
+	}
+	return s.occupied(ctx, t.id.Name)
+}
+
+// takenOver reports whether the placement took an object over, by the ledger and by the object.
+func (s *session) takenOver(t *target) bool {
+	return t.listed && carries(t.live, s.a.Placement) && !s.u.rules.Reserves(t.id)
+}
+
+func ownerOf(obj *unstructured.Unstructured) string {
+	owner := obj.GetOwnerReferences()[0]
+	return guard.Clip(owner.Kind + " " + owner.Name)
+}
+
+// releaseFor releases an object and takes down why, for the report.
+func (w *work) releaseFor(ctx context.Context, t *target, reason string) error {
+	err := w.release(ctx, t)
+	if err == nil && t.listed && !t.disowned {
+		w.left = append(w.left, leftObject{t.id, reason})
+	}
+	return err
+}
+
 // release leaves an object as it is and takes away what is ours. An object that has
 // nothing of that is not written: the ledger alone says that it has.
 func (w *work) release(ctx context.Context, t *target) error {
@@ -134,4 +184,55 @@ func (w *work) release(ctx context.Context, t *target) error {
 		t.live = nil
 	}
 	return err
+}
+
+// occupied says why a namespace that was there before the placement is not deleted; empty where nothing is in it
+// that others brought. A namespace whose content cannot be listed is not deleted either.
+func (s *session) occupied(ctx context.Context, namespace string) (reason string, err error) {
+	objects, err := s.m.list(ctx, namespace)
+	switch {
+	case errors.Is(err, errors.ErrUnsupported) || errors.Is(err, backend.ErrPermanent):
+		return "it was there before, and others may have objects in it, which cannot be listed: " + guard.Clip(err.Error()), nil
+	case err != nil:
+		return "", err
+	}
+	for _, obj := range objects {
+		if s.foreign(obj) {
+			return fmt.Sprintf("it was there before, and %s is in it", guard.Clip(snapshot.IDOf(obj).String())), nil
+		}
+	}
+	return "", nil
+}
+
+// foreign reports whether an object in a namespace is to outlive the placement: not what the placement placed, what is
+// being deleted, what Kubernetes puts into every namespace, and what its controllers make of another object.
+func (s *session) foreign(obj *unstructured.Unstructured) bool {
+	id := snapshot.IDOf(obj)
+	switch {
+	case carries(obj, s.a.Placement) || isTerminating(obj):
+		return false
+	case id.Kind == "Event" || id.Kind == "Endpoints" && id.Group == "":
+		return false
+	case id.Kind == "ConfigMap" && id.Group == "":
+		return id.Name != "kube-root-ca.crt"
+	case id.Kind == "ServiceAccount" && id.Group == "":
+		return id.Name != "default"
+	case id.Kind == "Secret" && id.Group == "" && annotation(obj, "kubernetes.io/service-account.name") == "default":
+		return false
+	}
+	return !slices.ContainsFunc(obj.GetOwnerReferences(), isBuiltinOwner)
+}
+
+// isBuiltinOwner reports whether an owner is an object of the same namespace, whose dependents Kubernetes deletes with it.
+// An owner that is still there is listed, too.
+func isBuiltinOwner(o metav1.OwnerReference) bool {
+	switch o.APIVersion {
+	case "apps/v1":
+		return slices.Contains([]string{"DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"}, o.Kind)
+	case "batch/v1":
+		return slices.Contains([]string{"CronJob", "Job"}, o.Kind)
+	case "v1":
+		return slices.Contains([]string{"Pod", "ReplicationController", "Service"}, o.Kind)
+	}
+	return false
 }

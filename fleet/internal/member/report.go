@@ -107,7 +107,7 @@ func (w *work) failure(t *target, applied bool) (FailingObject, bool) {
 		return bad(HeldForeign, t.held.Error())
 	}
 	if err := t.refusal(&w.a); err != nil {
-		return bad(NotApplied, err.Error())
+		return bad(HeldForeign, err.Error())
 	}
 	if !applied {
 		return FailingObject{}, false

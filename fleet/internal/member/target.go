@@ -127,15 +127,19 @@ func (t *target) asLooked() backend.Precondition {
 
 // refusal says which other placement has the object, where that is not allowed.
 func (t *target) refusal(a *Assignment) error {
-	if t.want == nil || t.live == nil || a.AllowCoOwnership {
+	if t.want == nil || t.live == nil || a.shares() {
 		return nil
 	}
 	others := otherPlacements(t.live, a.Placement)
 	if len(others) == 0 {
 		return nil
 	}
-	return fmt.Errorf("cluster %s: %s is applied by placement %s already: take it out of one of them, or allow co-ownership: %w",
-		a.Cluster.Name, t.id, strings.Join(others[:min(len(others), 3)], ", "), backend.ErrPermanent)
+	remedy := "take it out of one of them, or allow co-ownership"
+	if a.Exclusive {
+		remedy = "take it out of one of them"
+	}
+	return fmt.Errorf("cluster %s: %s is applied by placement %s already: %s: %w",
+		a.Cluster.Name, t.id, strings.Join(others[:min(len(others), 3)], ", "), remedy, backend.ErrPermanent)
 }
 
 // settled reports whether nothing has to be done about an object.

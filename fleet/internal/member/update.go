@@ -132,12 +132,12 @@ func (u *Applier) Unrestored(ctx context.Context, a Assignment) (revision string
 // carryOut carries an assignment out, from the beginning where another writer replaced
 // the ledger meanwhile, and returns the last try of it.
 func (u *Applier) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
-	var disowned []snapshot.ID
+	var left []leftObject
 	for i := range rounds {
 		w = u.newWork(m, a)
-		w.reuses, w.disowned = i == 0, disowned
+		w.reuses, w.left = i == 0, left
 		err = w.update(ctx)
-		sent, disowned = sent || w.sent, w.disowned
+		sent, left = sent || w.sent, w.left
 		if !errors.Is(err, errLedgerMoved) {
 			break
 		}

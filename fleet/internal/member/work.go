@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // work is one update of one cluster.
@@ -23,9 +22,9 @@ type work struct {
 	compiled *manifests
 	// definitions are those of the kinds that come with the revision.
 	definitions map[kind]*target
-	// disowned are the objects that were given up although the ledger has them as
-	// created, also by earlier tries of the update.
-	disowned []snapshot.ID
+	// left are the objects that are left on the cluster although they were to go or the
+	// ledger has them as created, also by earlier tries of the update.
+	left []leftObject
 }
 
 // newWork returns an update of a cluster that has read nothing yet.
@@ -52,9 +51,10 @@ func (w *work) lookAll(ctx context.Context, targets []*target) error {
 	return JoinProblems(refused)
 }
 
-// refuse names every object that another placement applies.
+// refuse names every object that another placement applies. Of an exclusive placement these alone are held back, see
+// work.holding.
 func (w *work) refuse() error {
-	if w.a.AllowCoOwnership {
+	if w.a.shares() || w.a.Exclusive {
 		return nil
 	}
 	var refused []error

@@ -35,6 +35,8 @@ type DeletionReport struct {
 	Done     int            `json:"done"`
 	Left     []LeftCluster  `json:"left,omitempty"`
 	Skipped  int            `json:"skipped,omitempty"`
+	// Released are the clusters on which objects were released, with those and why: at most leftMost.
+	Released []LeftCluster `json:"released,omitempty"`
 }
 
 // leftMost bounds how many clusters a report names.
@@ -48,6 +50,13 @@ func (r *DeletionReport) Leave(left map[string]string) {
 			return
 		}
 		r.Left = append(r.Left, LeftCluster{name, left[name]})
+	}
+}
+
+// Release records what was released on a cluster.
+func (r *DeletionReport) Release(cluster, what string) {
+	if len(r.Released) < leftMost {
+		r.Released = append(r.Released, LeftCluster{cluster, what})
 	}
 }
 

@@ -48,6 +48,7 @@ func goldenRecords() map[string]any {
 			Report: &DeletionReport{
 				Owner: "owner-uid", By: "ann", End: lifecycle.DeleteObjects, Run: "deletion-uid", Since: 1700000000000, Ended: 1700000000001,
 				Clusters: 3, Done: 2, Left: []LeftCluster{{"member2", "not reached"}}, Skipped: 1,
+				Released: []LeftCluster{{"member1", "ConfigMap default/x: not deleted: it was there before"}},
 			},
 		},
 		"intent": &Intent{Format: 1, Run: "run-1", Plan: "plan", Lost: true},
@@ -109,7 +110,7 @@ func goldenPlacement() *Placement {
 				}},
 			}},
 			HistoryLimit: 3, RunHistory: 5, Admission: lifecycle.SupersedeActive, AllowCoOwnership: true,
-			ApplyStrategy: goldenApply(),
+			Exclusive: true, DeletePolicy: lifecycle.DeleteAll, ApplyStrategy: goldenApply(),
 		},
 		Journal: Journal{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		State: lifecycle.State{

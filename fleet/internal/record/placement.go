@@ -75,15 +75,17 @@ func (rec *Placement) IsEmptied() bool { return rec.IsEmpty() && rec.Journal.Kep
 
 // Declaration is fleet.Placement, which documents the fields: the two convert to each other.
 type Declaration struct {
-	Name             string               `json:"name"`
-	Owner            string               `json:"owner,omitempty"`
-	Namespace        string               `json:"namespace,omitempty"`
-	Selectors        []snapshot.Selector  `json:"selectors"`
-	Policy           placement.Policy     `json:"policy,omitzero"`
-	Overrides        []placement.Override `json:"overrides,omitempty"`
-	HistoryLimit     int                  `json:"historyLimit,omitempty"`
-	RunHistory       int                  `json:"runHistory,omitempty"`
-	Admission        lifecycle.Admission  `json:"admission,omitempty"`
-	AllowCoOwnership bool                 `json:"allowCoOwnership,omitempty"`
-	ApplyStrategy    member.ApplyStrategy `json:"applyStrategy,omitzero"`
+	Name             string                 `json:"name"`
+	Owner            string                 `json:"owner,omitempty"`
+	Namespace        string                 `json:"namespace,omitempty"`
+	Selectors        []snapshot.Selector    `json:"selectors"`
+	Policy           placement.Policy       `json:"policy,omitzero"`
+	Overrides        []placement.Override   `json:"overrides,omitempty"`
+	HistoryLimit     int                    `json:"historyLimit,omitempty"`
+	RunHistory       int                    `json:"runHistory,omitempty"`
+	Admission        lifecycle.Admission    `json:"admission,omitempty"`
+	AllowCoOwnership bool                   `json:"allowCoOwnership,omitempty"`
+	Exclusive        bool                   `json:"exclusive,omitempty"`
+	DeletePolicy     lifecycle.DeletePolicy `json:"deletePolicy,omitempty"`
+	ApplyStrategy    member.ApplyStrategy   `json:"applyStrategy,omitzero"`
 }

@@ -164,7 +164,8 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	rev, p, err := r.e.state.Acquire(ctx, rec, rev)
 	if err == nil {
 		d = newDriver(r.e, rec, rev, plan)
-		d.coOwnership, d.secretKey, d.admitted, d.first, d.over = p.Placement.AllowCoOwnership, p.Key, p.HasRun(d.uid), p, over
+		d.coOwnership, d.exclusive, d.deletePolicy = p.Placement.AllowCoOwnership, p.Placement.Exclusive, p.Placement.DeletePolicy
+		d.secretKey, d.admitted, d.first, d.over = p.Key, p.HasRun(d.uid), p, over
 		d.wake = func() { r.runs.Add(name) }
 		r.mu.Lock()
 		defer r.mu.Unlock()

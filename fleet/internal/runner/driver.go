@@ -47,9 +47,11 @@ type driver struct {
 	rec   *record.Run
 	rev   backend.Revision
 	plan  *stages.Plan
-	// coOwnership is the placement's, as it was when the driver began.
-	coOwnership bool
-	secretKey   []byte
+	// coOwnership, exclusive and deletePolicy are the placement's, as they were when the driver began.
+	coOwnership  bool
+	exclusive    bool
+	deletePolicy lifecycle.DeletePolicy
+	secretKey    []byte
 	// admitted reports whether the placement knows the run.
 	admitted bool
 	// first is the placement's record that the run was taken with, until the first turn.

@@ -111,7 +111,7 @@ func (d *driver) assignment(a *stages.Action) member.Assignment {
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
 		Revision: a.Revision, Final: d.rec.Final != "", Orphan: d.rec.Final == lifecycle.OrphanObjects, AllowCoOwnership: d.coOwnership,
-		Strategy: d.rec.Apply,
+		Exclusive: d.exclusive, DeletePolicy: d.deletePolicy, Strategy: d.rec.Apply,
 	}, d.secretKey)
 	if a.Revision != "" {
 		out.Content = d.e.state.Content(out.Placement, a.Revision)

@@ -3,6 +3,7 @@
 package placements
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -136,6 +137,7 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	}
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
+	p.Exclusive, p.DeletePolicy = true, cmp.Or(p.DeletePolicy, lifecycle.DeleteAll) // as in KubeFleet
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = lifecycle.SupersedeActive
 	}
@@ -252,7 +254,9 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	gvr, name := api.ScopeOf(k).GVR(api.PlacementKind), kubefleet.EngineName(k.Namespace, k.Name)
 	p, err := r.Engine.Placement(ctx, name)
 	if err == nil && p.Owner == string(obj.GetUID()) {
-		err = r.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind()})
+		err = r.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{
+			Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj),
+		})
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting) {
 		return 0, err
@@ -270,12 +274,28 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
 }
 
+// deletePolicyOf is what a placement asks for that is being deleted. It may have been changed just before, and
+// the rest of the object need not be valid.
+func deletePolicyOf(obj *unstructured.Unstructured) lifecycle.DeletePolicy {
+	text, _, _ := unstructured.NestedString(obj.Object, "spec", "strategy", "deleteStrategy", "propagationPolicy")
+	return cmp.Or(lifecycle.DeletePolicy(text), lifecycle.DeleteAll)
+}
+
 // deletionPoll is how often a deletion is read.
 const deletionPoll = time.Second
 
 // recordDeletion says what became of what was placed.
 func (r *Reconciler) recordDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
-	if d.Skipped == 0 {
+	for _, released := range d.Released {
+		r.Recorder.Warning(obj, "Released", "cluster %s: %s", released.Name, released.Reason)
+		r.Log.Warn("released", "placement", d.Placement, "cluster", released.Name, "objects", released.Reason)
+	}
+	switch {
+	case d.Skipped > 0:
+	case d.Orphan:
+		r.Recorder.Normal(obj, "Abandoned", "left on %d clusters, because deleteStrategy.propagationPolicy is Abandon", d.Done)
+		return
+	default:
 		r.Recorder.Normal(obj, "Deleted", "removed from %d clusters", d.Done)
 		return
 	}
@@ -292,8 +312,12 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 	if st == nil {
 		st = map[string]any{}
 	}
+	doing := "removing what was placed: %d of %d clusters are clean"
+	if d.Orphan {
+		doing = "giving up what was placed, because deleteStrategy.propagationPolicy is Abandon: %d of %d clusters are done"
+	}
 	told := status.DeletionStatus{
-		Message:   fmt.Sprintf("removing what was placed: %d of %d clusters are clean", d.Done, d.Clusters),
+		Message:   fmt.Sprintf(doing, d.Done, d.Clusters),
 		Remaining: d.Clusters - d.Done - d.Skipped,
 	}
 	for _, left := range d.Left[:min(len(d.Left), r.Listed)] {
