@@ -241,9 +241,12 @@ func TestRunsGiveTheirCapBack(t *testing.T) {
 		"aborted": func(t *testing.T, e *fleet.Engine, _ func()) {
 			done(t, e.Command(t.Context(), "run-a", stages.Command{Verb: stages.Abort}))
 		},
-		"deleted":          func(t *testing.T, e *fleet.Engine, _ func()) { done(t, e.DeleteRun(t.Context(), "run-a", forced)) },
-		"its engine died":  func(_ *testing.T, _ *fleet.Engine, kill func()) { kill() },
-		"deleted and died": func(t *testing.T, e *fleet.Engine, kill func()) { kill(); done(t, e.DeleteRun(t.Context(), "run-a", forced)) },
+		"deleted":         func(t *testing.T, e *fleet.Engine, _ func()) { done(t, e.DeleteRun(t.Context(), "run-a", forced)) },
+		"its engine died": func(_ *testing.T, _ *fleet.Engine, kill func()) { kill() },
+		"deleted and died": func(t *testing.T, e *fleet.Engine, kill func()) {
+			kill()
+			done(t, e.DeleteRun(t.Context(), "run-a", forced))
+		},
 	}
 	for name, leave := range away {
 		t.Run(name, func(t *testing.T) {
