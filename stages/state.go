@@ -144,9 +144,6 @@ type Outline = runstate.Outline
 // Deferred is a range of clusters that have not started while others behind them have.
 type Deferred = runstate.Deferred
 
-// ClusterOutline is what a cluster has come to in a run, see [runstate.ClusterOutline].
-type ClusterOutline = runstate.ClusterOutline
-
 // ClusterPhase is the phase of a cluster in flight.
 type ClusterPhase = runstate.ClusterPhase
 
@@ -240,6 +237,3 @@ func Derive(p *Plan, r *Run) Outline { return runstate.Derive(p, r) }
 
 // States yields the state of every cluster of the plan, by position, see [runstate.States].
 func States(p *Plan, r *Run) iter.Seq2[int, State] { return runstate.States(p, r) }
-
-// Clusters yields what every cluster of the plan has come to, by position, see [runstate.Clusters].
-func Clusters(p *Plan, r *Run) iter.Seq[ClusterOutline] { return runstate.Clusters(p, r) }

@@ -15,7 +15,8 @@ import (
 func TestARequestNamesTheClustersThatItIsAbout(t *testing.T) {
 	strategy := stages.Strategy{Profile: stages.Workflow, Stages: []stages.Stage{
 		{Name: "first", Clusters: []string{"a1", "a2", "b1", "c1"}, Groups: []stages.Group{
-			{Name: "a", Clusters: []string{"a1", "a2"}}, {Name: "b", Clusters: []string{"b1"}, DependsOn: []string{"a"}},
+			{Name: "a", Clusters: []string{"a1", "a2"}},
+			{Name: "b", Clusters: []string{"b1"}, DependsOn: []string{"a"}},
 			{Name: "c", Clusters: []string{"c1"}, DependsOn: []string{"b"}},
 		}},
 		{Name: "last", Clusters: []string{"z1", "z2", "z3", "z4", "z5", "z6", "z7"}},

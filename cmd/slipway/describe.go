@@ -18,8 +18,8 @@ import (
 
 func newDescribe(o *options) *cobra.Command {
 	var g getter
-	cmd := o.command(&verb{use: "describe KIND NAME", short: "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease", reads: true,
-		example: "slipway describe run web-v2\nslipway describe cluster eu-1 --run web-v2", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("describe KIND NAME", "Show all of a placement, a run, a cluster, an approval, a snapshot, a cap or a lease",
+		"slipway describe run web-v2\nslipway describe cluster eu-1 --run web-v2", func(ctx context.Context, c call) error {
 			l, err := g.list(ctx, c, c.args[0], c.args[1])
 			if err != nil {
 				return err
@@ -40,7 +40,7 @@ func newDescribe(o *options) *cobra.Command {
 				return o.describeApproval(ctx, c, l.Values()[0].(approval.Request))
 			}
 			return o.Fields(l)
-		}})
+		})
 	g.flags(cmd)
 	return cmd
 }
@@ -135,8 +135,8 @@ func (o *options) showRequest(ctx context.Context, c call, r approval.Request) e
 
 // newExplain explains what a run waits for, or what one of its clusters does.
 func newExplain(o *options) *cobra.Command {
-	return o.command(&verb{use: "explain RUN [CLUSTER]", short: "Explain what a run waits for, or what a cluster of it has come to and waits for", reads: true,
-		example: "slipway explain web-v2\nslipway explain web-v2 eu-1", do: func(ctx context.Context, c call) error {
+	return o.reading("explain RUN [CLUSTER]", "Explain what a run waits for, or what a cluster of it has come to and waits for",
+		"slipway explain web-v2\nslipway explain web-v2 eu-1", func(ctx context.Context, c call) error {
 			run := c.run()
 			if len(c.args) == 1 {
 				waiting, err := c.Waiting(ctx, run)
@@ -160,5 +160,5 @@ func newExplain(o *options) *cobra.Command {
 				return err
 			}
 			return o.Print(cli.Awaited(why.Waiting))
-		}})
+		})
 }

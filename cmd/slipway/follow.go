@@ -20,8 +20,8 @@ import (
 // newHistory shows events as they are stored, one for each line.
 func newHistory(o *options) *cobra.Command {
 	var follow bool
-	cmd := o.command(&verb{use: "history PLACEMENT|run/NAME", short: "Show what happened to a placement itself, or to a run", reads: true,
-		example: "slipway history web --follow\nslipway history run/web-v2 -o json", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("history PLACEMENT|run/NAME", "Show what happened to a placement itself, or to a run",
+		"slipway history web --follow\nslipway history run/web-v2 -o json", func(ctx context.Context, c call) error {
 			read, follower, name := c.PlacementHistory, c.Follow, c.args[0]
 			if run, is := strings.CutPrefix(name, "run/"); is {
 				read, follower, name = c.History, c.FollowRun, run
@@ -42,7 +42,7 @@ func newHistory(o *options) *cobra.Command {
 				err = nothingGoesOn(c)
 			}
 			return err
-		}})
+		})
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "show events as they happen: to the end of a run, or those of a placement and all its runs")
 	return cmd
 }
@@ -66,8 +66,8 @@ func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(sta
 
 // newWait waits for the end of a run.
 func newWait(o *options) *cobra.Command {
-	return o.command(&verb{use: "wait RUN", short: "Wait for the end of a run; the exit code is 0 where it completed, 4 where it did not, 5 after --timeout", reads: true,
-		example: "slipway wait web-v2 --timeout 1h", do: func(ctx context.Context, c call) error {
+	return o.reading("wait RUN", "Wait for the end of a run; the exit code is 0 where it completed, 4 where it did not, 5 after --timeout",
+		"slipway wait web-v2 --timeout 1h", func(ctx context.Context, c call) error {
 			s, err := c.Status(ctx, c.run())
 			if err == nil && !s.Run.IsEnded() {
 				if err := nothingGoesOn(c); err != nil {
@@ -84,7 +84,7 @@ func newWait(o *options) *cobra.Command {
 				err = outcome(&s)
 			}
 			return err
-		}})
+		})
 }
 
 // outcome is an error for a run that was followed to its end and did not complete.
@@ -97,8 +97,8 @@ func outcome(s *fleet.Status) error {
 
 // newWatch shows a run until it has ended. On a file that no program holds nothing goes on: it is shown as it is.
 func newWatch(o *options) *cobra.Command {
-	return o.command(&verb{use: "watch RUN", short: "Show a run while it goes on: on a terminal as a tree, elsewhere a line for each event", reads: true,
-		example: "slipway watch web-v2", formats: []string{cli.Table, cli.Wide}, do: func(ctx context.Context, c call) error {
+	return o.reading("watch RUN", "Show a run while it goes on: on a terminal as a tree, elsewhere a line for each event",
+		"slipway watch web-v2", func(ctx context.Context, c call) error {
 			options := watch.Options{
 				Forecast: func(ctx context.Context, run string) (time.Time, error) {
 					f, err := c.ForecastEnd(ctx, run, fleet.Assumptions{})
@@ -117,5 +117,5 @@ func newWatch(o *options) *cobra.Command {
 				return err
 			}
 			return outcome(&s)
-		}})
+		}, cli.Table, cli.Wide)
 }

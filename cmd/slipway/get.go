@@ -170,8 +170,8 @@ func (g *getter) list(ctx context.Context, c call, name string, names ...string)
 func newGet(o *options) *cobra.Command {
 	var g getter
 	var watch bool
-	cmd := o.command(&verb{use: "get KIND [NAME...]", short: "List placements, runs, clusters, approvals, snapshots, caps or leases", reads: true,
-		example: "slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("get KIND [NAME...]", "List placements, runs, clusters, approvals, snapshots, caps or leases",
+		"slipway get runs --placement web -o wide\nslipway get clusters --run web-v2 --watch", func(ctx context.Context, c call) error {
 			get := func() (*cli.List, error) { return g.list(ctx, c, c.args[0], c.args[1:]...) }
 			if watch && c.Live {
 				return o.Watch(ctx, get)
@@ -184,7 +184,7 @@ func newGet(o *options) *cobra.Command {
 				err = nothingGoesOn(c)
 			}
 			return err
-		}})
+		})
 	g.flags(cmd)
 	cmd.Flags().BoolVarP(&watch, "watch", "w", false, "show each row again as it changes")
 	return cmd
@@ -192,13 +192,14 @@ func newGet(o *options) *cobra.Command {
 
 // newLeases is get leases, in a word of its own.
 func newLeases(o *options) *cobra.Command {
-	return o.command(&verb{use: "leases", short: "Show which engine drives which run", reads: true, do: func(ctx context.Context, c call) error {
-		l, err := new(getter).list(ctx, c, "lease")
-		if err != nil {
-			return err
-		}
-		return o.Print(l)
-	}})
+	return o.reading("leases", "Show which engine drives which run",
+		"", func(ctx context.Context, c call) error {
+			l, err := new(getter).list(ctx, c, "lease")
+			if err != nil {
+				return err
+			}
+			return o.Print(l)
+		})
 }
 
 func (c call) clustersOfRun(ctx context.Context, run string) ([]stages.ClusterOutline, error) {

@@ -65,14 +65,14 @@ func readFile(path string, into any) error {
 
 func newPreview(o *options) *cobra.Command {
 	var s specOptions
-	cmd := o.command(&verb{use: "preview PLACEMENT --strategy FILE", short: "Show the plan that a run would have; nothing is written", reads: true,
-		example: "slipway preview web --strategy strategy.yaml", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("preview PLACEMENT --strategy FILE", "Show the plan that a run would have; nothing is written",
+		"slipway preview web --strategy strategy.yaml", func(ctx context.Context, c call) error {
 			spec, err := s.spec(c, c.args[0])
 			if err != nil {
 				return err
 			}
 			return o.printPlan(c.Preview(ctx, spec))
-		}})
+		})
 	s.flags(cmd)
 	return cmd
 }
@@ -92,8 +92,8 @@ func (o *options) printPlan(p *stages.Plan, err error) error {
 
 func newPreviewSelection(o *options) *cobra.Command {
 	var file string
-	cmd := o.command(&verb{use: "preview-selection PLACEMENT", short: "Show which clusters a placement picks, or would with another policy; nothing is written", reads: true,
-		example: "slipway preview-selection web --policy policy.yaml", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("preview-selection PLACEMENT", "Show which clusters a placement picks, or would with another policy; nothing is written",
+		"slipway preview-selection web --policy policy.yaml", func(ctx context.Context, c call) error {
 			var policy *placement.Policy
 			if file != "" {
 				if err := readFile(file, &policy); err != nil {
@@ -112,21 +112,21 @@ func newPreviewSelection(o *options) *cobra.Command {
 				o.Warn("%s", r.Shortfall)
 			}
 			return o.Print(l)
-		}})
+		})
 	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON")
 	return cmd
 }
 
 func newDiff(o *options) *cobra.Command {
 	var s specOptions
-	cmd := o.command(&verb{use: "diff PLACEMENT --strategy FILE", short: "Show what a run would change on the clusters; nothing is written", reads: true,
-		example: "slipway diff web --strategy strategy.yaml --cluster eu-1", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("diff PLACEMENT --strategy FILE", "Show what a run would change on the clusters; nothing is written",
+		"slipway diff web --strategy strategy.yaml --cluster eu-1", func(ctx context.Context, c call) error {
 			spec, err := s.spec(c, c.args[0])
 			if err != nil {
 				return err
 			}
 			return printDifferences(o, c.Diff(ctx, spec, s.clusters...), func(d *fleet.ClusterDiff) *fleet.ClusterDrift { return &d.ClusterDrift })
-		}})
+		})
 	s.flags(cmd)
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
 	return cmd
@@ -135,11 +135,11 @@ func newDiff(o *options) *cobra.Command {
 // newDrift compares what a placement has brought to clusters, or two files.
 func newDrift(o *options) *cobra.Command {
 	var s specOptions
-	cmd := o.command(&verb{use: "drift PLACEMENT | --hub FILE --member FILE", short: "Show how the clusters, or a file, differ from what they should have; nothing is written", reads: true,
-		example: "slipway drift web\nslipway drift --hub hub.yaml --member member.yaml", do: func(ctx context.Context, c call) error {
+	cmd := o.reading("drift PLACEMENT | --hub FILE --member FILE", "Show how the clusters, or a file, differ from what they should have; nothing is written",
+		"slipway drift web\nslipway drift --hub hub.yaml --member member.yaml", func(ctx context.Context, c call) error {
 			found := c.Drift(ctx, c.args[0], fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
 			return printDifferences(o, found, func(d *fleet.ClusterDrift) *fleet.ClusterDrift { return d })
-		}})
+		})
 	drift.AddFiles(cmd, &o.Options)
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
 	cmd.Flags().IntVar(&s.index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")

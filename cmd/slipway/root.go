@@ -84,18 +84,6 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	return root
 }
 
-// verb describes a command that works on a target.
-type verb struct {
-	// use is the name and the arguments, which are the words up to the first flag: RUN has to be given, [RUN] may be, and
-	// NAME... is any number of names. They are completed by what they are.
-	use, short, example string
-	// reads reports whether it only reads; a store is opened so.
-	reads bool
-	// formats are those of -o, and nil those of lists.
-	formats []string
-	do      func(ctx context.Context, c call) error
-}
-
 // call is a verb that is carried out on a target.
 type call struct {
 	*target.Target
@@ -105,9 +93,22 @@ type call struct {
 // run is the name of the run that the first argument is, given as NAME or run/NAME.
 func (c call) run() string { return runName(c.args[0]) }
 
-// command returns the command of a verb, which its flags may change until it runs.
-func (o *options) command(v *verb) *cobra.Command {
-	name, rest, _ := strings.Cut(v.use, " ")
+// reading returns the command of a verb that only reads. Formats are those of -o; none are those of lists.
+func (o *options) reading(use, short, example string, do func(context.Context, call) error, formats ...string) *cobra.Command {
+	reads := true
+	return o.command(use, short, example, do, &reads, formats...)
+}
+
+// writing returns the command of a verb that asks for something.
+func (o *options) writing(use, short, example string, do func(context.Context, call) error) *cobra.Command {
+	return o.command(use, short, example, do, new(bool))
+}
+
+// command returns the command of a verb. Its arguments are the words of use up to the first flag: RUN has to be given,
+// [RUN] may be, and NAME... is any number of names. They are completed by what they are. A store is opened for reading only
+// where reads is true when the verb runs.
+func (o *options) command(use, short, example string, do func(context.Context, call) error, reads *bool, formats ...string) *cobra.Command {
+	name, rest, _ := strings.Cut(use, " ")
 	words := strings.Fields(strings.TrimSuffix(rest[:strings.IndexAny(rest+"-", "-|")], "["))
 	least, most := 0, len(words)
 	for _, word := range words {
@@ -118,9 +119,9 @@ func (o *options) command(v *verb) *cobra.Command {
 			most = math.MaxInt
 		}
 	}
-	cmd := &cobra.Command{Use: v.use, Short: v.short}
-	if v.example != "" {
-		cmd.Example = "  " + strings.ReplaceAll(v.example, "\n", "\n  ")
+	cmd := &cobra.Command{Use: use, Short: short}
+	if example != "" {
+		cmd.Example = "  " + strings.ReplaceAll(example, "\n", "\n  ")
 	}
 	cmd.Args = cli.Arguments(func(_ *cobra.Command, args []string) error {
 		if len(args) < least || len(args) > most {
@@ -129,9 +130,9 @@ func (o *options) command(v *verb) *cobra.Command {
 		return nil
 	})
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		o.Formats = v.formats
-		return o.target.Do(cmd.Context(), v.reads, func(ctx context.Context, t *target.Target) error {
-			return v.do(ctx, call{t, args})
+		o.Formats = formats
+		return o.target.Do(cmd.Context(), *reads, func(ctx context.Context, t *target.Target) error {
+			return do(ctx, call{t, args})
 		})
 	}
 	cmd.ValidArgsFunction = func(cmd *cobra.Command, args []string, word string) ([]string, cobra.ShellCompDirective) {

@@ -24,8 +24,8 @@ import (
 func newCreate(o *options) *cobra.Command {
 	var s specOptions
 	var placed, title string
-	run := o.command(&verb{use: "run NAME --placement PLACEMENT --strategy FILE", short: "Plan a run and record it; the engine that runs on the store starts it",
-		example: "slipway create run web-v2 --placement web --strategy strategy.yaml", do: func(ctx context.Context, c call) error {
+	run := o.writing("run NAME --placement PLACEMENT --strategy FILE", "Plan a run and record it; the engine that runs on the store starts it",
+		"slipway create run web-v2 --placement web --strategy strategy.yaml", func(ctx context.Context, c call) error {
 			if placed == "" {
 				return cli.Usagef("--placement is not set: it names the placement that is rolled out")
 			}
@@ -36,7 +36,7 @@ func newCreate(o *options) *cobra.Command {
 			spec.Name, spec.Title = c.run(), title
 			status, err := c.CreateRun(ctx, spec)
 			return o.created(c, status, err)
-		}})
+		})
 	run.ValidArgsFunction = cobra.NoFileCompletions // it is a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
@@ -46,14 +46,14 @@ func newCreate(o *options) *cobra.Command {
 
 func newCatchUp(o *options) *cobra.Command {
 	var name string
-	cmd := o.command(&verb{use: "catch-up RUN --name NAME", short: "Create a run for the clusters that failed, were skipped or joined since",
-		example: "slipway catch-up web-v2 --name web-v2-rest", do: func(ctx context.Context, c call) error {
+	cmd := o.writing("catch-up RUN --name NAME", "Create a run for the clusters that failed, were skipped or joined since",
+		"slipway catch-up web-v2 --name web-v2-rest", func(ctx context.Context, c call) error {
 			if name == "" {
 				return cli.Usagef("--name is not set: it names the run that catches up")
 			}
 			status, err := c.CatchUp(ctx, c.run(), name)
 			return o.created(c, status, err)
-		}})
+		})
 	cmd.Flags().StringVar(&name, "name", "", "name of the run that catches up")
 	return cmd
 }
@@ -104,14 +104,15 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 	for _, v := range runVerbs {
 		var message, value string
 		name := strings.ToLower(string(v.verb))
-		cmd := o.command(&verb{use: name + " RUN", short: v.short, example: v.example, do: func(ctx context.Context, c call) error {
-			command := stages.Command{Verb: v.verb, Message: message, At: time.Now()}
-			if v.read != nil && !v.read(value, &command) {
-				return cli.Usagef("--%s %q: want %s", v.flag, value, v.usage)
-			}
-			run := c.run()
-			return o.recorded(c, c.Command(ctx, run, command), "run/"+run, "%s is recorded", name)
-		}})
+		cmd := o.writing(name+" RUN", v.short,
+			v.example, func(ctx context.Context, c call) error {
+				command := stages.Command{Verb: v.verb, Message: message, At: time.Now()}
+				if v.read != nil && !v.read(value, &command) {
+					return cli.Usagef("--%s %q: want %s", v.flag, value, v.usage)
+				}
+				run := c.run()
+				return o.recorded(c, c.Command(ctx, run, command), "run/"+run, "%s is recorded", name)
+			})
 		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
 		if v.flag != "" {
 			cmd.Flags().StringVar(&value, v.flag, "", v.usage)
@@ -123,20 +124,18 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 
 func newRollback(o *options) *cobra.Command {
 	var opts fleet.RollbackOptions
-	v := &verb{
-		use: "rollback RUN", short: "Roll back what a run brought to the clusters",
-		example: "slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"",
-	}
-	v.do = func(ctx context.Context, c call) error {
-		run := c.run()
-		if v.reads {
-			return o.printPlan(c.PreviewRollback(ctx, run))
-		}
-		name, err := c.Rollback(ctx, run, opts)
-		return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
-	}
-	cmd := o.command(v)
-	cmd.Flags().BoolVar(&v.reads, "preview", false, "show the plan of the rollback; nothing is written")
+	var preview bool
+	cmd := o.command("rollback RUN", "Roll back what a run brought to the clusters",
+		"slipway rollback web-v2 --preview\nslipway rollback web-v2 --name web-v2-back --reason \"errors on eu-1\"",
+		func(ctx context.Context, c call) error {
+			run := c.run()
+			if preview {
+				return o.printPlan(c.PreviewRollback(ctx, run))
+			}
+			name, err := c.Rollback(ctx, run, opts)
+			return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
+		}, &preview)
+	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
 	cmd.Flags().StringVar(&opts.Name, "name", "", "name of the run that rolls back")
 	cmd.Flags().StringVar(&opts.Reason, "reason", "", "reason, which is recorded")
 	return cmd
@@ -146,8 +145,8 @@ func newRollback(o *options) *cobra.Command {
 func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Command {
 	var comment string
 	var yes bool
-	cmd := o.command(&verb{use: use + " RUN [REQUEST]", short: strings.ToUpper(use[:1]) + use[1:] + " an open request of a run, which is shown first",
-		example: "slipway " + use + " web-v2 --comment \"see the dashboard\"", do: func(ctx context.Context, c call) error {
+	cmd := o.writing(use+" RUN [REQUEST]", strings.ToUpper(use[:1])+use[1:]+" an open request of a run, which is shown first",
+		"slipway "+use+" web-v2 --comment \"see the dashboard\"", func(ctx context.Context, c call) error {
 			r, err := openRequest(ctx, c, c.args[0], c.args[1:]...)
 			if err != nil {
 				return err
@@ -166,7 +165,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 				by = " by " + o.As
 			}
 			return o.recorded(c, err, "approval/"+r.Name, "%s%s is recorded", use, by)
-		}})
+		})
 	cmd.Flags().StringVar(&comment, "comment", "", "comment, which is recorded")
 	cmd.Flags().BoolVarP(&yes, "yes", "y", false, "do not ask, on a terminal, whether what is shown is meant")
 	return cmd
@@ -202,28 +201,28 @@ func (o *options) confirm(use string, yes bool) error {
 }
 
 func newSet(o *options) *cobra.Command {
-	return cli.Group("set", "Set how many clusters may be in flight together", o.command(&verb{
-		use: "cap NAME LIMIT", short: "Declare a cap, or change its limit; 0 lets nothing more start",
-		example: "slipway set cap production 10", do: func(ctx context.Context, c call) error {
+	return cli.Group("set", "Set how many clusters may be in flight together", o.writing("cap NAME LIMIT", "Declare a cap, or change its limit; 0 lets nothing more start",
+		"slipway set cap production 10", func(ctx context.Context, c call) error {
 			limit, err := strconv.Atoi(c.args[1])
 			if err != nil {
 				return cli.Usagef("LIMIT %q: want a number of clusters", c.args[1])
 			}
 			return o.recorded(c, c.SetCap(ctx, c.args[0], limit), "cap/"+c.args[0], "at most %d clusters in flight", limit)
-		}}))
+		}))
 }
 
 func newDelete(o *options) *cobra.Command {
 	var placed fleet.DeleteOptions
 	var ofRun fleet.DeleteRunOptions
 	kind := func(kind, short, done string, do func(c call, ctx context.Context, name string) error) *cobra.Command {
-		return o.command(&verb{use: kind + " NAME", short: short, do: func(ctx context.Context, c call) error {
-			name := strings.TrimPrefix(c.args[0], kind+"/")
-			if err := do(c, ctx, name); err != nil {
-				return err
-			}
-			return o.Recorded(kind+"/"+name, "%s", done)
-		}})
+		return o.writing(kind+" NAME", short,
+			"", func(ctx context.Context, c call) error {
+				name := strings.TrimPrefix(c.args[0], kind+"/")
+				if err := do(c, ctx, name); err != nil {
+					return err
+				}
+				return o.Recorded(kind+"/"+name, "%s", done)
+			})
 	}
 	placement := kind("placement", "Delete a placement, and what it brought to clusters", "an engine deletes it",
 		func(c call, ctx context.Context, name string) error { return c.DeletePlacement(ctx, name, placed) })

@@ -18,10 +18,10 @@ var drawn = []string{"text", "svg"}
 // newTimeline draws a run.
 func newTimeline(o *options) *cobra.Command {
 	var width int
-	cmd := o.command(&verb{use: "timeline RUN [-o text|svg]", short: "Draw a run over time, and what is still to come of one that goes on", reads: true,
-		example: "slipway timeline web-v2 -o svg > web-v2.svg", formats: append(drawn, cli.Table), do: func(ctx context.Context, c call) error {
+	cmd := o.reading("timeline RUN [-o text|svg]", "Draw a run over time, and what is still to come of one that goes on",
+		"slipway timeline web-v2 -o svg > web-v2.svg", func(ctx context.Context, c call) error {
 			return o.drawRun(ctx, c, c.run(), fleet.Assumptions{}, width)
-		}})
+		}, append(drawn, cli.Table)...)
 	cmd.Flags().IntVar(&width, "width", 0, "width in columns, or in pixels of an SVG")
 	return cmd
 }
@@ -30,10 +30,8 @@ func newTimeline(o *options) *cobra.Command {
 func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
-	cmd := o.command(&verb{use: "forecast RUN | PLACEMENT --strategy FILE [-o text|svg]",
-		short: "Forecast when a run ends, or when one would that there is not yet; nothing is written", reads: true,
-		example: "slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m -o text",
-		formats: append(cli.Formats(), drawn...), do: func(ctx context.Context, c call) (err error) {
+	cmd := o.reading("forecast RUN | PLACEMENT --strategy FILE [-o text|svg]", "Forecast when a run ends, or when one would that there is not yet; nothing is written",
+		"slipway forecast web-v2\nslipway forecast web --strategy strategy.yaml --approve-after 30m -o text", func(ctx context.Context, c call) (err error) {
 			asPicture := slices.Contains(drawn, o.Output)
 			var f fleet.Forecast
 			switch {
@@ -54,7 +52,7 @@ func newForecast(o *options) *cobra.Command {
 				return o.draw(timeline.Simulated(f.Plan, f.Events, timeline.Options{}), 0)
 			}
 			return o.printForecast(f)
-		}})
+		}, append(cli.Formats(), drawn...)...)
 	s.flags(cmd)
 	cmd.Flags().DurationVar(&a.Take, "take", 0, "how long a cluster needs of which nothing is known; 1m where it is not set")
 	cmd.Flags().DurationVar(&a.Approve, "approve-after", 0, "how long people take to approve; a negative time is never")

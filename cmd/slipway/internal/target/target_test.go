@@ -2,6 +2,7 @@ package target_test
 
 import (
 	"context"
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
@@ -181,7 +182,7 @@ func TestAFileIsWaitedFor(t *testing.T) {
 	_, release = store(t, file)
 	defer release()
 	o.Timeout = 100 * time.Millisecond
-	if err := o.Do(t.Context(), true, func(context.Context, *target.Target) error { return nil }); err != cli.ErrTimeout {
+	if err := o.Do(t.Context(), true, func(context.Context, *target.Target) error { return nil }); !errors.Is(err, cli.ErrTimeout) {
 		t.Errorf("%v, want %v", err, cli.ErrTimeout)
 	}
 }
