@@ -209,7 +209,7 @@ func (s *randomAttack) act() {
 	case 0:
 		s.judge()
 		s.note("again", false)
-		s.must(s.host.DeleteRun(s.t.Context(), "r", DeleteRunOptions{Force: true}))
+		s.must(s.host.DeleteRun(s.t.Context(), "r", true))
 		s.begin()
 	case 1, 2, 3:
 		time.Sleep(time.Duration(20+s.rnd.IntN(80)) * time.Minute)

@@ -15,7 +15,7 @@ import (
 )
 
 // forced deletes a run whatever it does.
-var forced = fleet.DeleteRunOptions{Force: true}
+var forced = true
 
 // A deletion that ends with a crash at any write is ended by asking again, and
 // leaves nothing, neither in the line of the placement.
@@ -84,7 +84,7 @@ func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 				defer running(t, e)()
 				w.fleet.Hang("member1", true)
 				c.come(t, w, e)
-				err := e.DeleteRun(t.Context(), "r", fleet.DeleteRunOptions{})
+				err := e.DeleteRun(t.Context(), "r", false)
 				refusal, is := errors.AsType[*stages.RefusedError](err)
 				if is != c.refused || !is && err != nil {
 					t.Fatalf("%v, refused: %t, want %t", err, is, c.refused)

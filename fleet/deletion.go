@@ -28,10 +28,8 @@ type DeleteOptions struct {
 	// MaxConcurrency is how many clusters are cleaned at the same time, a number of
 	// at least 1 or a percentage; nil means 50.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// Orphan leaves the objects on the clusters, and takes away what makes them the
-	// placement's, as the policy Abandon does.
-	Orphan bool `json:"orphan,omitempty"`
-	// Policy replaces the placement's DeletePolicy; empty is that one.
+	// Policy replaces the placement's DeletePolicy; empty is that one. Abandon leaves the objects on the clusters, and
+	// takes away what makes them the placement's.
 	Policy lifecycle.DeletePolicy `json:"policy,omitempty"`
 }
 
@@ -41,9 +39,10 @@ type Deletion struct {
 	// UID distinguishes the placement from others of that name.
 	UID string `json:"uid"`
 	// Owner is the placement's.
-	Owner  string `json:"owner,omitempty"`
-	By     string `json:"by,omitempty"`
-	Orphan bool   `json:"orphan,omitempty"`
+	Owner string `json:"owner,omitempty"`
+	By    string `json:"by,omitempty"`
+	// Orphan reports whether the objects are left on the clusters, by the policy Abandon.
+	Orphan bool `json:"orphan,omitempty"`
 	// Run is the name of the run that cleans the clusters. It is a run like others:
 	// [Engine.Status] and [Engine.History] say how far it is, and a command may
 	// skip a cluster, stop it, or abort it, which leaves what is not cleaned yet. It
@@ -123,7 +122,7 @@ func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.
 		By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency,
 		End: lifecycle.DeleteObjects, Run: "deletion-" + rec.UID,
 	}
-	if o.Orphan || cmp.Or(o.Policy, rec.Placement.DeletePolicy) == lifecycle.Abandon {
+	if cmp.Or(o.Policy, rec.Placement.DeletePolicy) == lifecycle.Abandon {
 		d.End = lifecycle.OrphanObjects
 	}
 	if d.MaxConcurrency == nil {

@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"github.com/slipway-dev/slipway/fleet/internal/admission"
-	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
@@ -30,16 +29,3 @@ type DeletingError = state.DeletingError
 //	Run        string
 //	Want, Got  string  the digests of the plan that was previewed and of the one that it would be now
 type PlanChangedError = admission.PlanChangedError
-
-// RenderingError says that the overrides of a snapshot cannot be carried out for some of the clusters, so that
-// no run of it begins. It has
-//
-//	Failures  []RenderFailure  what failed first on each of these clusters, by name
-type RenderingError = planning.RenderingError
-
-// RenderFailure says why a cluster cannot get an object. Its fields are
-//
-//	Cluster, Object  string  the name of the cluster, and kind and name of the object
-//	Invalid          bool    the overrides apply, and what they make of the object is refused
-//	Err              error   the override, the rule and what is wrong
-type RenderFailure = planning.RenderFailure

@@ -124,7 +124,7 @@ func TestARenderingErrorHasEachCluster(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Overrides = []placement.Override{o} })
 		w.capture(e, "v0")
 		_, err := e.CreateRun(t.Context(), specOf("r", 0))
-		var failed *fleet.RenderingError
+		var failed *placement.RenderingError
 		if !errors.As(err, &failed) || !errors.Is(err, backend.ErrPermanent) || len(failed.Failures) != 2 {
 			t.Fatalf("%s: %v, want a permanent RenderingError of two clusters", name, err)
 		}

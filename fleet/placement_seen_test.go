@@ -15,7 +15,7 @@ import (
 func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "a")
-	if err := e.MarkIrreversible(t.Context(), ep, 0, "ann"); err != nil {
+	if err := e.SetIrreversible(t.Context(), ep, 0, true, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	ask := func() (any, error) {

@@ -207,12 +207,12 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 		w.holds("v1")
 		ranTo(t, e, fleet.RunSpec{Name: "r1", Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1)}, stages.Completed)
 		for range 2 {
-			must(0, e.MarkIrreversible(ctx, ep, 1, "ann"))(t)
+			must(0, e.SetIrreversible(ctx, ep, 1, true, "ann"))(t)
 		}
 		if d := cmp.Diff([]int{1}, irreversible(t, e, ep)); d != "" {
 			t.Error(d)
 		}
-		refused(t, w.store, "no snapshot", func() error { return e.MarkIrreversible(ctx, ep, 7, "ann") }, "example-placement-7-snapshot does not exist")
+		refused(t, w.store, "no snapshot", func() error { return e.SetIrreversible(ctx, ep, 7, true, "ann") }, "example-placement-7-snapshot does not exist")
 		older := inAll("older")
 		older.Index = new(0)
 		refused(t, w.store, "an older index", func() error { _, err := e.CreateRun(ctx, older); return err },
@@ -235,7 +235,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 		}
 		w.holds("v3")
 		w.failsAt("s1a", "v3")
-		must(0, e.MarkIrreversible(ctx, ep, w.capture(e, "v3").Index, "ann"))(t)
+		must(0, e.SetIrreversible(ctx, ep, w.capture(e, "v3").Index, true, "ann"))(t)
 		create(t, e, inAll("r3"))
 		endOf(t, e, "r3")
 		time.Sleep(time.Minute)
@@ -246,8 +246,8 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 			t.Errorf("explanation: %s", x.Reason)
 		}
 		w.fleet.Cluster("s1a").Refuse(nil)
-		must(0, e.UnmarkIrreversible(ctx, ep, 3, "ann"))(t)
-		must(0, e.UnmarkIrreversible(ctx, ep, 1, "ann"))(t)
+		must(0, e.SetIrreversible(ctx, ep, 3, false, "ann"))(t)
+		must(0, e.SetIrreversible(ctx, ep, 1, false, "ann"))(t)
 		ranTo(t, e, older, stages.Completed)
 	})
 }

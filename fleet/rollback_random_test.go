@@ -26,7 +26,7 @@ func past(t *testing.T, w *engineEnv, e *fleet.Engine, r *rand.Rand) {
 		w.holds(fmt.Sprint("v", i))
 		ranTo(t, e, fleet.RunSpec{Name: fmt.Sprint("past", i), Placement: ep, Strategy: inStages(nil, someStages(r)...)}, stages.Completed)
 		if r.IntN(5) == 0 {
-			must(0, e.MarkIrreversible(t.Context(), ep, i, "ann"))(t)
+			must(0, e.SetIrreversible(t.Context(), ep, i, true, "ann"))(t)
 		}
 	}
 }

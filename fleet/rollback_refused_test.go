@@ -18,7 +18,7 @@ func TestARefusedRollbackIsTold(t *testing.T) {
 		w.failsAt("s2a", "v1")
 		w.holds("v1")
 		w.capture(e, "v1")
-		must(0, e.MarkIrreversible(t.Context(), ep, 1, "ann"))(t)
+		must(0, e.SetIrreversible(t.Context(), ep, 1, true, "ann"))(t)
 		create(t, e, inAll("r1"))
 		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.RollbackRequest == nil {
 			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)

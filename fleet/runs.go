@@ -210,14 +210,8 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 	return Status(created), err
 }
 
-// DeleteRunOptions say which runs are deleted.
-type DeleteRunOptions struct {
-	// Force deletes a run that is Running or Stopping, too.
-	Force bool `json:"force,omitempty"`
-}
-
 // DeleteRun deletes a run with its events and gives its placement free. It cannot be undone. A run that is Running or
-// Stopping is refused with a [*stages.RefusedError] unless [DeleteRunOptions.Force] is set: stop or abort it first.
+// Stopping is refused with a [*stages.RefusedError] unless force is set: stop or abort it first.
 //
 // Forced, it is not stopped first. No cluster is started any more, and the engine that drives the run is fenced: its next
 // write is refused, by the store and, with the epoch of the next run, by the members. An update that is in flight is left
@@ -226,6 +220,6 @@ type DeleteRunOptions struct {
 //
 // A run whose record is damaged is deleted whatever it was; one that a newer version wrote cannot be deleted. After an
 // error DeleteRun may be called again, and ends what it had begun.
-func (e *Engine) DeleteRun(ctx context.Context, name string, o DeleteRunOptions) error {
-	return e.admitter.DeleteRun(ctx, name, o.Force)
+func (e *Engine) DeleteRun(ctx context.Context, name string, force bool) error {
+	return e.admitter.DeleteRun(ctx, name, force)
 }

@@ -21,18 +21,12 @@ func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, e
 	return e.planner.Capture(ctx, name)
 }
 
-// MarkIrreversible marks a snapshot as one that nothing is rolled back past: what it brings cannot be undone,
-// as a change of a database. No cluster that has it or a newer snapshot, or may have parts of one, goes to an
+// SetIrreversible marks a snapshot as one that nothing is rolled back past, or takes the mark away: what it brings cannot
+// be undone, as a change of a database. No cluster that has it or a newer snapshot, or may have parts of one, goes to an
 // older one, or to nothing because it had nothing before: neither where a run is rolled back nor in a run of
-// an older index, which is an error then. by is recorded in the event. That it is marked already is no error.
-func (e *Engine) MarkIrreversible(ctx context.Context, placement string, index int, by string) error {
-	return markSnapshot(ctx, e.state, placement, index, by, true)
-}
-
-// UnmarkIrreversible takes the mark of [Engine.MarkIrreversible] away. That there is
-// none is no error.
-func (e *Engine) UnmarkIrreversible(ctx context.Context, placement string, index int, by string) error {
-	return markSnapshot(ctx, e.state, placement, index, by, false)
+// an older index, which is an error then. by is recorded in the event. That it is marked already, or is not, is no error.
+func (e *Engine) SetIrreversible(ctx context.Context, placement string, index int, irreversible bool, by string) error {
+	return markSnapshot(ctx, e.state, placement, index, by, irreversible)
 }
 
 func markSnapshot(ctx context.Context, st *state.State, name string, index int, by string, irreversible bool) error {

@@ -50,7 +50,7 @@ func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) err
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
 
-// Irreversible returns the indexes of the snapshots that [Engine.MarkIrreversible]
+// Irreversible returns the indexes of the snapshots that [Engine.SetIrreversible]
 // has marked, ascending.
 func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
 

@@ -70,7 +70,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 		}
 
 		w.capture(e, "v1")
-		if err := e.MarkIrreversible(t.Context(), ep, 1, "ann"); err != nil {
+		if err := e.SetIrreversible(t.Context(), ep, 1, true, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(got, look(t, v, 0)); d != "" {

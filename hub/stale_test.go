@@ -137,7 +137,7 @@ func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 // engine's is gone.
 func TestAStaleHubBeginsNoRunTwice(t *testing.T) {
 	s, before := begun(t)
-	if err := s.engine.DeleteRun(t.Context(), s.name, fleet.DeleteRunOptions{Force: true}); err != nil {
+	if err := s.engine.DeleteRun(t.Context(), s.name, true); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.See(before); err != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
@@ -238,6 +239,9 @@ type RenderError struct {
 	Cluster, Object string
 	// Err names the override, the rule, the operation and what is wrong.
 	Err error
+	// Invalid reports whether the overrides apply, and what they make of the object is one that no cluster may get or can
+	// read. A [Renderer] does not find that out; package fleet does.
+	Invalid bool
 }
 
 func (e *RenderError) Error() string {
@@ -246,6 +250,52 @@ func (e *RenderError) Error() string {
 
 // Unwrap returns Err.
 func (e *RenderError) Unwrap() error { return e.Err }
+
+// RenderingError says that the overrides of a snapshot cannot be carried out for some of the clusters. Package fleet begins
+// no run of the snapshot as long as that is so.
+type RenderingError struct {
+	// Failures are what failed first on each of these clusters, by name.
+	Failures []*RenderError
+}
+
+// The most causes and clusters that a RenderingError names.
+const (
+	causesTold   = 5
+	clustersTold = 10
+)
+
+// Error names the clusters on which the same failed together, the first causes where there are many.
+func (e *RenderingError) Error() string {
+	var causes, lines []string
+	clusters := map[string][]string{}
+	for _, f := range e.Failures {
+		cause := f.Object + ": " + f.Err.Error()
+		if clusters[cause] == nil {
+			causes = append(causes, cause)
+		}
+		clusters[cause] = append(clusters[cause], f.Cluster)
+	}
+	for _, cause := range causes[:min(len(causes), causesTold)] {
+		lines = append(lines, named(clusters[cause])+": "+cause)
+	}
+	if more := len(causes) - causesTold; more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more objects and rules", more))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// named names clusters, the first of them where there are many.
+func named(clusters []string) string {
+	what := "cluster "
+	if len(clusters) > 1 {
+		what = "clusters "
+	}
+	what += strings.Join(clusters[:min(len(clusters), clustersTold)], ", ")
+	if more := len(clusters) - clustersTold; more > 0 {
+		what += fmt.Sprintf(" and %d more", more)
+	}
+	return what
+}
 
 // describe names an object without its contents.
 func describe(obj *unstructured.Unstructured) string {

@@ -208,7 +208,7 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway create run web-4 --placement none --strategy careful", "the hub refuses it", "none")
 	w.shows(cli.ExitFailed, "slipway get runs --context none", `context "none" does not exist`)
 
-	w.shows(cli.ExitFailed, "slipway delete placement web --orphan", "deletion policy in its spec")
+	w.shows(cli.ExitFailed, "slipway delete placement web --policy Abandon", "deletion policy in its spec")
 	w.shows(cli.ExitFailed, "slipway delete placement none", "none")
 	w.shows(cli.ExitFailed, "slipway delete placement web --as ann", "--clusterrole=slipway-cluster-editor")
 	w.shows(cli.ExitDone, "slipway delete placement web", "placement/web: an engine deletes it")

@@ -213,7 +213,7 @@ func newSet(o *options) *cobra.Command {
 
 func newDelete(o *options) *cobra.Command {
 	var placed fleet.DeleteOptions
-	var ofRun fleet.DeleteRunOptions
+	var force bool
 	kind := func(kind, short, done string, do func(c call, ctx context.Context, name string) error) *cobra.Command {
 		return o.writing(kind+" NAME", short,
 			"", func(ctx context.Context, c call) error {
@@ -226,10 +226,11 @@ func newDelete(o *options) *cobra.Command {
 	}
 	placement := kind("placement", "Delete a placement, and what it brought to clusters", "an engine deletes it",
 		func(c call, ctx context.Context, name string) error { return c.DeletePlacement(ctx, name, placed) })
-	placement.Flags().BoolVar(&placed.Orphan, "orphan", false, "leave what was placed on the clusters")
+	placement.Flags().StringVar((*string)(&placed.Policy), "policy", "",
+		"what becomes of the objects on the clusters: DeleteCreated, Delete or Abandon; that of the placement where it is not set")
 	run := kind("run", "Delete a run with its events", "deleted",
-		func(c call, ctx context.Context, name string) error { return c.DeleteRun(ctx, name, ofRun) })
-	run.Flags().BoolVar(&ofRun.Force, "force", false, "delete a run that goes on, too: what is in flight is left as it is")
+		func(c call, ctx context.Context, name string) error { return c.DeleteRun(ctx, name, force) })
+	run.Flags().BoolVar(&force, "force", false, "delete a run that goes on, too: what is in flight is left as it is")
 	return cli.Group("delete", "Delete a placement, a run, a cap, or the record of a deletion", placement, run,
 		kind("cap", "Delete a cap that no run holds or waits for", "deleted", call.DeleteCap),
 		kind("deletion", "Forget how the deletion of a placement ended", "deleted", call.ForgetDeletion))

@@ -323,8 +323,8 @@ func (c *Client) Outline(ctx context.Context, run string) (stages.Outline, error
 }
 
 // DeleteRun is that of [fleet.Engine].
-func (c *Client) DeleteRun(ctx context.Context, run string, o fleet.DeleteRunOptions) error {
-	return c.change(ctx, http.MethodDelete, path("runs", run), o)
+func (c *Client) DeleteRun(ctx context.Context, run string, force bool) error {
+	return c.change(ctx, http.MethodDelete, path("runs", run), RunDeletion{Force: force})
 }
 
 // Progress is that of [fleet.Engine]. The plan is shared.

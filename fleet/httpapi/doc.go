@@ -26,7 +26,7 @@
 //	GET    /v1/runs                                              List of fleet.RunSummary
 //	POST   /v1/runs                                            * > fleet.RunSpec: fleet.Status
 //	GET    /v1/runs/{run}                                        fleet.Status
-//	DELETE /v1/runs/{run}                                      * > fleet.DeleteRunOptions
+//	DELETE /v1/runs/{run}                                      * > RunDeletion
 //	GET    /v1/runs/{run}/outline                                stages.Outline
 //	GET    /v1/runs/{run}/progress                               Progress
 //	GET    /v1/runs/{run}/events                                 EventsPage, or a stream of stages.Event

@@ -57,7 +57,7 @@ func ExampleServe() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(client.SetCap(ctx, "all", 5), client.DeleteRun(ctx, "web-1", fleet.DeleteRunOptions{Force: true}))
+	fmt.Println(client.SetCap(ctx, "all", 5), client.DeleteRun(ctx, "web-1", true))
 	stop()
 	fmt.Println(<-ended)
 	// Output:

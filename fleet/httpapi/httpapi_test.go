@@ -306,7 +306,7 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		if !cmp.Equal(status.Run.Starter, ann) {
 			t.Errorf("started by %+v", status.Run.Starter)
 		}
-		v.must(c.DeleteRun(ctx, "shop-3", fleet.DeleteRunOptions{Force: true}))
+		v.must(c.DeleteRun(ctx, "shop-3", true))
 		if _, err := c.CatchUp(ctx, "shop-2", "shop-4"); err == nil || !strings.Contains(err.Error(), "no cluster failed") {
 			t.Errorf("CatchUp: %v", err)
 		}

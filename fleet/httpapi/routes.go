@@ -30,6 +30,11 @@ type (
 		Runs      int                `json:"runs"`
 	}
 
+	// RunDeletion says how a run is deleted: Force deletes one that goes on, too, see [fleet.Engine.DeleteRun].
+	RunDeletion struct {
+		Force bool `json:"force,omitempty"`
+	}
+
 	// LeaseRecord is a lease. Problem says why the record of the run cannot be read.
 	LeaseRecord struct {
 		fleet.Lease
@@ -124,7 +129,7 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 		s, err := c.engine.Status(c.ctx(), c.run())
 		return c.withoutPlan(s), err
 	})},
-	{"DELETE /v1/runs/{run}", true, done(func(c *call, o fleet.DeleteRunOptions) error { return c.engine.DeleteRun(c.ctx(), c.run(), o) })},
+	{"DELETE /v1/runs/{run}", true, done(func(c *call, o RunDeletion) error { return c.engine.DeleteRun(c.ctx(), c.run(), o.Force) })},
 	{"GET /v1/runs/{run}/outline", false, one(func(c *call) (stages.Outline, error) {
 		s, err := c.engine.Status(c.ctx(), c.run())
 		if err != nil {

@@ -214,7 +214,7 @@ func TestAListenerWithoutAuthenticationOnlyReads(t *testing.T) {
 	c := client(v, address, httpapi.ClientOptions{As: approval.Identity{Name: "eve"}})
 	_, err = c.RunSummaries(t.Context(), "")
 	v.must(err)
-	if e, is := errors.AsType[*httpapi.Error](c.DeleteRun(t.Context(), "shop-2", fleet.DeleteRunOptions{Force: true})); !is || e.Reason != "ReadOnly" {
+	if e, is := errors.AsType[*httpapi.Error](c.DeleteRun(t.Context(), "shop-2", true)); !is || e.Reason != "ReadOnly" {
 		t.Errorf("a run is deleted: %v", e)
 	}
 }

@@ -84,7 +84,7 @@ func TestCheckNamesWhatCannotBeRead(t *testing.T) {
 	if tried < 4 {
 		t.Errorf("%d records were damaged", tried)
 	}
-	must(t, e.DeleteRun(t.Context(), "web-v1", fleet.DeleteRunOptions{}))
+	must(t, e.DeleteRun(t.Context(), "web-v1", false))
 	if found := checked(t, store); len(found) != 0 {
 		t.Errorf("after a run was deleted: %v", found)
 	}

@@ -47,7 +47,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return all[0], nil
 	})
 	route("DELETE /v1/placements/{placement}", with(func(r *http.Request, o fleet.DeleteOptions) (any, error) {
-		if o.Deadline != 0 || o.MaxConcurrency != nil || o.Orphan {
+		if o.Deadline != 0 || o.MaxConcurrency != nil || o.Policy != "" {
 			return nil, refused("a placement of a hub is deleted as the hub is told to by --deadline and the deletion policy in its spec")
 		}
 		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
@@ -55,7 +55,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
 		return fleet.Status{Run: stages.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
-	route("DELETE /v1/runs/{run}", with(func(r *http.Request, o fleet.DeleteRunOptions) (any, error) {
+	route("DELETE /v1/runs/{run}", with(func(r *http.Request, o httpapi.RunDeletion) (any, error) {
 		return nil, h.deleteRun(r.Context(), r.PathValue("run"), o)
 	}))
 	route("POST /v1/runs/{run}/decisions", with(func(r *http.Request, a fleet.Answer) (any, error) {

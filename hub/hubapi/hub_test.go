@@ -302,7 +302,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	if _, err := c.CreateRun(ctx, fleet.RunSpec{Name: "web-2", Placement: "none", Strategy: stages.Strategy{Name: "careful"}}); err == nil || !strings.Contains(err.Error(), "the hub refuses it") {
 		t.Errorf("a run of no placement: %v", err)
 	}
-	w.must(c.DeleteRun(ctx, "web-1", fleet.DeleteRunOptions{Force: true}))
+	w.must(c.DeleteRun(ctx, "web-1", true))
 	w.eventually("web-1 to be gone", func() bool {
 		all, err := c.RunSummaries(ctx, "")
 		w.must(err)
@@ -372,7 +372,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		{"approving", viewer.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
 		{"approving as an editor", editor.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "slipway-approver"},
 		{"stopping", viewer.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}), "--clusterrole=slipway-editor"},
-		{"deleting", viewer.DeleteRun(ctx, "web-1", fleet.DeleteRunOptions{Force: true}), "--clusterrole=slipway-editor"},
+		{"deleting", viewer.DeleteRun(ctx, "web-1", true), "--clusterrole=slipway-editor"},
 		{"all namespaces", allNamespaces, "kubectl create clusterrolebinding NAME --clusterrole=slipway-cluster-viewer"},
 		{"the records", record, "get and list for Secrets in namespace slipway-system"},
 	} {
@@ -381,7 +381,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		}
 	}
 
-	refused, is := errors.AsType[*httpapi.Error](editor.DeleteRun(ctx, "web-1", fleet.DeleteRunOptions{}))
+	refused, is := errors.AsType[*httpapi.Error](editor.DeleteRun(ctx, "web-1", false))
 	if !is || refused.Reason != "Refused" || !strings.Contains(refused.Message, "stop it first") {
 		t.Errorf("deleting a run that goes on: %v", refused)
 	}
@@ -413,7 +413,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if runs, err := none.RunSummaries(ctx, ""); err != nil || len(runs) != 0 {
 		t.Errorf("runs of no namespace: %+v, %v", runs, err)
 	}
-	w.must(editor.DeleteRun(ctx, "web-1", fleet.DeleteRunOptions{}))
+	w.must(editor.DeleteRun(ctx, "web-1", false))
 }
 
 // A rejection is the hub's to carry out, and what a cluster is that is no hub is said.

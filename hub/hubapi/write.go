@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/stages"
@@ -173,7 +174,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 
 // deleteRun deletes the object of a run. One that goes on is refused unless it is forced, as [fleet.Engine.DeleteRun] does;
 // kubectl deletes it in any state.
-func (h *Hub) deleteRun(ctx context.Context, run string, o fleet.DeleteRunOptions) error {
+func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) error {
 	if o.Force {
 		return h.remove(ctx, runKind, run)
 	}

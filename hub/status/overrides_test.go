@@ -10,7 +10,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -102,30 +101,30 @@ func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
 // Where overrides cannot be carried out for a cluster, it says why and comes first, and the placement says so where that is
 // what all clusters have come to; nothing of the snapshot is brought to the others either.
 func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
-	wrong := func(cluster string, invalid bool) fleet.RenderFailure {
-		return fleet.RenderFailure{Cluster: cluster, Object: "ConfigMap shop/config", Invalid: invalid, Err: errors.New("override shop/o: overrideRules[0]: no such path")}
+	wrong := func(cluster string, invalid bool) *placement.RenderError {
+		return &placement.RenderError{Cluster: cluster, Object: "ConfigMap shop/config", Invalid: invalid, Err: errors.New("override shop/o: overrideRules[0]: no such path")}
 	}
 	cause := "ConfigMap shop/config: override shop/o: overrideRules[0]: no such path"
 	started := "RolloutStarted=True RolloutStarted: Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: 1"
 	all := "ClusterResourcePlacementRolloutStarted=True RolloutStarted: All 2 cluster(s) start rolling out the latest resource"
 	overridden := "Overridden=True OverriddenSucceeded: The overrides are applied to the resources"
 	for name, tc := range map[string]struct {
-		failures        []fleet.RenderFailure
+		failures        []*placement.RenderError
 		first, together []string
 	}{
 		"one of two": {
-			[]fleet.RenderFailure{wrong("west", false)},
+			[]*placement.RenderError{wrong("west", false)},
 			[]string{started, "Overridden=False OverriddenFailed: The overrides cannot be applied: " + cause},
 			[]string{"ClusterResourcePlacementRolloutStarted=False RolloutNotStartedYet: The rollout has not come to 1 cluster(s) yet: " +
 				"it begins once overrides can be carried out on 1 other(s), please check `placementStatuses`"},
 		},
 		"both": {
-			[]fleet.RenderFailure{wrong("east", true), wrong("west", false)},
+			[]*placement.RenderError{wrong("east", true), wrong("west", false)},
 			[]string{started, overridden, "WorkSynchronized=False SyncWorkFailed: What the overrides make of the resources is not valid: " + cause},
 			[]string{all, "ClusterResourcePlacementOverridden=False OverriddenFailed: Overrides cannot be carried out on 1 cluster(s), please check `placementStatuses`"},
 		},
 		"not valid": {
-			[]fleet.RenderFailure{wrong("east", true), wrong("west", true)},
+			[]*placement.RenderError{wrong("east", true), wrong("west", true)},
 			[]string{started, overridden, "WorkSynchronized=False SyncWorkFailed: What the overrides make of the resources is not valid: " + cause},
 			[]string{
 				all, "ClusterResourcePlacement" + overridden,

@@ -52,7 +52,7 @@ type PlacementFacts struct {
 	// Taken is when the latest snapshot was taken, Unrendered why its overrides cannot be carried out for clusters:
 	// it is brought to none as long as there is such a cluster.
 	Taken      time.Time
-	Unrendered []fleet.RenderFailure
+	Unrendered []*placement.RenderError
 	// Resources are the items of a snapshot by its index; the caller may answer
 	// none. It is called once at most.
 	Resources func(index int) []snapshot.Item
@@ -146,10 +146,10 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 	p := placementBuilder{
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
 		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
-		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*fleet.RenderFailure{},
+		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*placement.RenderError{},
 	}
 	for i := range f.Unrendered {
-		p.unrendered[f.Unrendered[i].Cluster] = &f.Unrendered[i]
+		p.unrendered[f.Unrendered[i].Cluster] = f.Unrendered[i]
 	}
 	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
@@ -175,7 +175,7 @@ type placementBuilder struct {
 	// overriding is what the snapshots that clusters were tried with have for them.
 	overriding overriding
 	// unrendered are the facts' by cluster.
-	unrendered map[string]*fleet.RenderFailure
+	unrendered map[string]*placement.RenderError
 }
 
 func (p *placementBuilder) scheduled() metav1.Condition {

@@ -304,7 +304,7 @@ func (p *placementBuilder) notTried(at stages.Instant) metav1.Condition {
 
 // notRendered are the conditions of a cluster for which the latest snapshot cannot be rendered: as in KubeFleet its rollout has
 // started, and got no further than the overrides.
-func (p *placementBuilder) notRendered(f *fleet.RenderFailure) []metav1.Condition {
+func (p *placementBuilder) notRendered(f *placement.RenderError) []metav1.Condition {
 	at := stages.At(p.Taken)
 	out := []metav1.Condition{p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, startedMessage(p.Latest), at)}
 	message := fmt.Sprintf("%s: %v", f.Object, f.Err)

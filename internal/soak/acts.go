@@ -116,7 +116,7 @@ func (s *scenario) anyCluster() string { return s.clusters[s.rand.IntN(len(s.clu
 func (s *scenario) remove() step {
 	run := s.anyRun()
 	return willing("delete "+run, func(ctx context.Context, env *environment.Environment) error {
-		err := env.Workers[0].DeleteRun(ctx, run, fleet.DeleteRunOptions{Force: true})
+		err := env.Workers[0].DeleteRun(ctx, run, true)
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}

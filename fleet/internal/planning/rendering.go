@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"weak"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -201,78 +200,21 @@ func (v *variants) Save(ctx context.Context, c *content.Store, placement string)
 	return nil
 }
 
-// The most causes and clusters that the error of a rendering names.
-const (
-	causesTold   = 5
-	clustersTold = 10
-)
-
-// RenderingError says that the overrides of a snapshot cannot be carried out for some of the clusters. No run of the
-// snapshot begins as long as that is so.
-type RenderingError struct {
-	// Failures are what failed first on each of these clusters, by name.
-	Failures []RenderFailure
-}
-
-// RenderFailure says why a cluster cannot get an object.
-type RenderFailure struct {
-	// Cluster is the name of the cluster, Object names the object.
-	Cluster, Object string
-	// Invalid reports whether the overrides apply, and what they make of the object is one that no cluster may get or can
-	// read. Otherwise an override does not apply to the object.
-	Invalid bool
-	// Err names the override and the rule, and says what is wrong.
-	Err error
-}
-
-// Error names the clusters on which the same failed together, the first causes where there are many.
-func (e *RenderingError) Error() string {
-	var causes, lines []string
-	clusters := map[string][]string{}
-	for _, f := range e.Failures {
-		cause := f.Object + ": " + f.Err.Error()
-		if clusters[cause] == nil {
-			causes = append(causes, cause)
-		}
-		clusters[cause] = append(clusters[cause], f.Cluster)
-	}
-	for _, cause := range causes[:min(len(causes), causesTold)] {
-		lines = append(lines, named(clusters[cause])+": "+cause)
-	}
-	if more := len(causes) - causesTold; more > 0 {
-		lines = append(lines, fmt.Sprintf("and %d more objects and rules", more))
-	}
-	return strings.Join(lines, "\n")
-}
-
-// renderProblems puts together what failed on several clusters, as a [*RenderingError] as far as that is about an object.
+// renderProblems puts together what failed on several clusters, as a [*placement.RenderingError] as far as that is about an object.
 func renderProblems(failed []error) error {
 	var errs []error
-	rendering := &RenderingError{}
+	rendering := &placement.RenderingError{}
 	for _, err := range failed {
 		var r *placement.RenderError
 		if !errors.As(err, &r) {
 			errs = append(errs, err)
 			continue
 		}
-		invalid := errors.Is(r.Err, member.ErrNeverPlaced) || errors.Is(r.Err, errUnreadable)
-		rendering.Failures = append(rendering.Failures, RenderFailure{Cluster: r.Cluster, Object: r.Object, Invalid: invalid, Err: r.Err})
+		r.Invalid = errors.Is(r.Err, member.ErrNeverPlaced) || errors.Is(r.Err, errUnreadable)
+		rendering.Failures = append(rendering.Failures, r)
 	}
 	if len(rendering.Failures) > 0 {
 		errs = append(errs, rendering)
 	}
 	return errors.Join(errs...)
-}
-
-// named names clusters, the first of them where there are many.
-func named(clusters []string) string {
-	what := "cluster "
-	if len(clusters) > 1 {
-		what = "clusters "
-	}
-	what += strings.Join(clusters[:min(len(clusters), clustersTold)], ", ")
-	if more := len(clusters) - clustersTold; more > 0 {
-		what += fmt.Sprintf(" and %d more", more)
-	}
-	return what
 }

@@ -24,6 +24,6 @@ func checkReversal(rec *record.Placement, held lifecycle.Bindings, index int, cl
 	if len(names) == 0 {
 		return nil
 	}
-	return fmt.Errorf("placement %s: snapshot %d would take %d clusters, the first %s, back past snapshot %d, which is irreversible: roll out a snapshot that is not older, or take the mark away with UnmarkIrreversible: %w",
+	return fmt.Errorf("placement %s: snapshot %d would take %d clusters, the first %s, back past snapshot %d, which is irreversible: roll out a snapshot that is not older, or take the mark away with SetIrreversible: %w",
 		rec.Placement.Name, index, len(names), slices.Min(names), past, backend.ErrPermanent)
 }

@@ -26,10 +26,10 @@ func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstruct
 		}
 		switch label := master.Labels[api.LabelIrreversible]; markAsked(label, slices.Contains(before, snap.Index)) {
 		case markSet:
-			err = r.Engine.MarkIrreversible(ctx, name, snap.Index, markedBy(master))
+			err = r.Engine.SetIrreversible(ctx, name, snap.Index, true, markedBy(master))
 			marked = append(slices.Clip(marked), snap.Index)
 		case markTaken:
-			err = r.Engine.UnmarkIrreversible(ctx, name, snap.Index, markedBy(master))
+			err = r.Engine.SetIrreversible(ctx, name, snap.Index, false, markedBy(master))
 			marked = slices.DeleteFunc(slices.Clone(marked), func(index int) bool { return index == snap.Index })
 		case markWrong:
 			r.Recorder.Warning(obj, "InvalidLabel", "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)

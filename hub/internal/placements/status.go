@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -34,7 +35,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
 		Scheduled: d.Digest != "", Decision: d, Latest: -1, Listed: r.Listed,
 	}
-	var rendering *fleet.RenderingError
+	var rendering *placement.RenderingError
 	var unrendered []int
 	snapshots := now.view.Snapshots()
 	if n := len(snapshots); n > 0 {

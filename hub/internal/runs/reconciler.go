@@ -144,7 +144,7 @@ func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructure
 		return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	r.Recorder.Warning(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
-	if err := r.Engine.DeleteRun(ctx, st.Run.Name, fleet.DeleteRunOptions{Force: true}); err != nil && !errors.Is(err, backend.ErrNotFound) {
+	if err := r.Engine.DeleteRun(ctx, st.Run.Name, true); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
 	}
 	r.Queues.Runs.Add(k)
@@ -339,7 +339,7 @@ func (r *Reconciler) deleteRun(ctx context.Context, k api.Key, obj *unstructured
 		own, err = r.Seals.IsOf(ctx, obj, st)
 	}
 	if own {
-		err = r.Engine.DeleteRun(ctx, name, fleet.DeleteRunOptions{Force: true})
+		err = r.Engine.DeleteRun(ctx, name, true)
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
@@ -421,7 +421,7 @@ func (r *Reconciler) orphaned(ctx context.Context, k api.Key) (time.Duration, er
 		return r.ShowRollback(ctx, k, st)
 	}
 	r.Log.Warn("the object of a run went without its finalizer: the run is deleted", "run", k.String(), "uid", st.Owner)
-	if err := r.Engine.DeleteRun(ctx, st.Run.Name, fleet.DeleteRunOptions{Force: true}); !errors.Is(err, backend.ErrNotFound) {
+	if err := r.Engine.DeleteRun(ctx, st.Run.Name, true); !errors.Is(err, backend.ErrNotFound) {
 		return 0, err
 	}
 	return 0, nil

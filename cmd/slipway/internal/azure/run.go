@@ -36,7 +36,7 @@ func runVerbs() []verb {
 			return s.showRun(r)
 		}},
 		{use: "delete", short: "Delete a run", needs: "name", do: func(ctx context.Context, s *session) error {
-			return s.DeleteRun(ctx, s.name, fleet.DeleteRunOptions{})
+			return s.DeleteRun(ctx, s.name, false)
 		}},
 	}
 }
