@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -30,7 +31,7 @@ type DeleteOptions struct {
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
 	// Policy replaces the placement's DeletePolicy; empty is that one. Abandon leaves the objects on the clusters, and
 	// takes away what makes them the placement's.
-	Policy lifecycle.DeletePolicy `json:"policy,omitempty"`
+	Policy placement.DeletePolicy `json:"policy,omitempty"`
 }
 
 // Deletion is what the deletion of a placement has come to.
@@ -107,7 +108,7 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 
 func (o *DeleteOptions) problems() field.ErrorList {
 	errs := problems.Nested(nil, planning.Cleaning(o.record(&record.Placement{}, time.Time{})).Validate())
-	errs = problems.OneOf(errs, field.NewPath("policy"), o.Policy, lifecycle.DeleteCreated, lifecycle.DeleteAll, lifecycle.Abandon)
+	errs = problems.OneOf(errs, field.NewPath("policy"), o.Policy, placement.DeleteCreated, placement.DeleteAll, placement.Abandon)
 	if len(o.By) > mostName {
 		errs = append(errs, field.TooLong(field.NewPath("by"), "", mostName))
 	}
@@ -122,7 +123,7 @@ func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.
 		By: o.By, Since: stages.At(now), Deadline: o.Deadline, MaxConcurrency: o.MaxConcurrency,
 		End: lifecycle.DeleteObjects, Run: "deletion-" + rec.UID,
 	}
-	if cmp.Or(o.Policy, rec.Placement.DeletePolicy) == lifecycle.Abandon {
+	if cmp.Or(o.Policy, rec.Placement.DeletePolicy) == placement.Abandon {
 		d.End = lifecycle.OrphanObjects
 	}
 	if d.MaxConcurrency == nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // rolledOut is an environment whose clusters have the tutorial's placement.
@@ -128,7 +128,7 @@ func TestADeletedPlacementTakesNothingMore(t *testing.T) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := e.DeletePlacement(ctx, ep, fleet.DeleteOptions{Policy: lifecycle.Abandon}); err != nil {
+		if err := e.DeletePlacement(ctx, ep, fleet.DeleteOptions{Policy: placement.Abandon}); err != nil {
 			t.Errorf("asked again: %v", err)
 		}
 		if d := must(e.Deletion(ctx, ep))(t); d.Orphan || !d.Ended.IsZero() || d.Done != 2 || d.Clusters != 3 {
@@ -310,7 +310,7 @@ func TestAnOrphaningDeletionLeavesTheObjects(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
-		if d := deleteAndWait(t, e, fleet.DeleteOptions{Policy: lifecycle.Abandon}); d.Done != 3 || !d.Orphan {
+		if d := deleteAndWait(t, e, fleet.DeleteOptions{Policy: placement.Abandon}); d.Done != 3 || !d.Orphan {
 			t.Errorf("deletion %+v", d)
 		}
 		for _, name := range []string{"member1", "member2", "member3"} {

@@ -47,7 +47,7 @@ type Placement struct {
 	Exclusive bool `json:"exclusive,omitempty"`
 	// DeletePolicy says what becomes of objects that are to go from a cluster, because they or the cluster left the
 	// placement, or the placement is deleted. What is left there is reported, see stages.ObjectsReleased.
-	DeletePolicy lifecycle.DeletePolicy `json:"deletePolicy,omitempty"`
+	DeletePolicy placement.DeletePolicy `json:"deletePolicy,omitempty"`
 	// ApplyStrategy says how objects are applied, compared and kept. The zero
 	// value applies them in runs and leaves the clusters alone in between.
 	ApplyStrategy ApplyStrategy `json:"applyStrategy,omitzero"`

@@ -15,7 +15,7 @@ import "github.com/slipway-dev/slipway/fleet/internal/member"
 //	                                     with it; Orphan: its objects stay, without an owner
 //	AllowCoOwnership  bool               objects that another placement applies too are allowed
 //	Exclusive         bool               no object of another placement is
-//	DeletePolicy      lifecycle.DeletePolicy  the placement's
+//	DeletePolicy      placement.DeletePolicy  the placement's
 //	Strategy          ApplyStrategy      the run's
 //	Content           func(context.Context) (snapshot.Set, error)
 //

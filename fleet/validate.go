@@ -41,7 +41,7 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 		errs = append(errs, field.NotSupported(field.NewPath("admission"), p.Admission,
 			[]lifecycle.Admission{lifecycle.QueueRun, lifecycle.RejectRun, lifecycle.SupersedeActive}))
 	}
-	errs = problems.OneOf(errs, field.NewPath("deletePolicy"), p.DeletePolicy, lifecycle.DeleteCreated, lifecycle.DeleteAll, lifecycle.Abandon)
+	errs = problems.OneOf(errs, field.NewPath("deletePolicy"), p.DeletePolicy, placement.DeleteCreated, placement.DeleteAll, placement.Abandon)
 	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, p.namespaceProblems()...)
 	errs = append(errs, strategyProblems(&p.ApplyStrategy, field.NewPath("applyStrategy"))...)

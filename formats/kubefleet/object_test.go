@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // served returns the object of a document as an API server's client has it.
@@ -56,7 +55,7 @@ func TestPlacementOfAnAPIServer(t *testing.T) {
 	want := fleet.Placement{
 		Name: "served", HistoryLimit: 10, Policy: placement.Policy{Type: placement.PickAll},
 		Selectors:    []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
-		DeletePolicy: lifecycle.DeleteAll,
+		DeletePolicy: placement.DeleteAll,
 		ApplyStrategy: fleet.ApplyStrategy{
 			Type: fleet.ClientSideApply, ComparisonOption: "PartialComparison", WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
 		},

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
@@ -108,7 +108,7 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 		"applyStrategy": func(v value) { applyStrategy(v, p) },
 		"deleteStrategy": func(v value) {
 			v.Object(fields{"propagationPolicy": func(v value) {
-				p.DeletePolicy = yamldoc.OneOf(v, lifecycle.DeleteAll, lifecycle.Abandon, lifecycle.DeleteCreated)
+				p.DeletePolicy = yamldoc.OneOf(v, placement.DeleteAll, placement.Abandon, placement.DeleteCreated)
 			}})
 		},
 		"reportBackStrategy": func(v value) {

@@ -79,6 +79,7 @@ var areas = []area{
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru"), testUses: tried},
+	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},

@@ -263,7 +263,7 @@ func concernOf(rec *record.Placement) string {
 		Strategy member.ApplyStrategy
 		Share    bool
 		Alone    bool
-		Delete   lifecycle.DeletePolicy
+		Delete   placement.DeletePolicy
 		Roster   lifecycle.Generation
 		Snapshot string
 		Active   *lifecycle.Entry

@@ -7,7 +7,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Assignment is what a run wants of one cluster.
@@ -34,7 +33,7 @@ type Assignment struct {
 	// cluster and is to be taken over.
 	Exclusive bool
 	// DeletePolicy says what becomes of objects that are to go; DeleteCreated where empty.
-	DeletePolicy lifecycle.DeletePolicy
+	DeletePolicy placement.DeletePolicy
 	// Strategy is the run's. An Updater of the host's may read it.
 	Strategy ApplyStrategy
 	// Content returns what Revision consists of, after overrides, verified by its

@@ -13,7 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // foundKit has a revision F of a namespace and of objects that were there before, and of one that was not.
@@ -23,7 +23,7 @@ func foundKit(t *testing.T) *kit {
 	return k
 }
 
-func (k *kit) withPolicy(rev string, epoch int64, run string, p lifecycle.DeletePolicy) Assignment {
+func (k *kit) withPolicy(rev string, epoch int64, run string, p placement.DeletePolicy) Assignment {
 	a := k.want(rev, epoch, run)
 	a.DeletePolicy = p
 	return a
@@ -54,7 +54,7 @@ func TestDeletePolicyDecidesAboutWhatWasTakenOver(t *testing.T) {
 	operated.SetOwnerReferences([]metav1.OwnerReference{{APIVersion: "example.com/v1", Kind: "Tenant", Name: "pre", UID: "u"}})
 	for _, c := range []struct {
 		name      string
-		policy    lifecycle.DeletePolicy
+		policy    placement.DeletePolicy
 		orphan    bool
 		before    func(*kit)
 		wrap      func(backend.Conn) backend.Conn
@@ -62,30 +62,30 @@ func TestDeletePolicyDecidesAboutWhatWasTakenOver(t *testing.T) {
 		told      []string
 	}{
 		{name: "by default", x: true, pre: true, told: []string{"default/x", "Namespace.v1 pre", "only what it created"}},
-		{name: "DeleteCreated", policy: lifecycle.DeleteCreated, x: true, pre: true, told: []string{"default/x", "only what it created"}},
-		{name: "Delete", policy: lifecycle.DeleteAll},
-		{name: "Abandon before the placement is deleted", policy: lifecycle.Abandon},
-		{name: "Abandon when it is", policy: lifecycle.Abandon, orphan: true, x: true, pre: true, y: true},
+		{name: "DeleteCreated", policy: placement.DeleteCreated, x: true, pre: true, told: []string{"default/x", "only what it created"}},
+		{name: "Delete", policy: placement.DeleteAll},
+		{name: "Abandon before the placement is deleted", policy: placement.Abandon},
+		{name: "Abandon when it is", policy: placement.Abandon, orphan: true, x: true, pre: true, y: true},
 		{
-			name: "an object with an owner", policy: lifecycle.DeleteAll, before: owned, x: true,
+			name: "an object with an owner", policy: placement.DeleteAll, before: owned, x: true,
 			told: []string{"default/x", "ConfigMap bystander owns it"},
 		},
-		{name: "a namespace with what Kubernetes puts there", policy: lifecycle.DeleteAll, before: inside(ofKubernetes...)},
-		{name: "a namespace with dependents of built-in kinds", policy: lifecycle.DeleteAll, before: inside(dependent)},
+		{name: "a namespace with what Kubernetes puts there", policy: placement.DeleteAll, before: inside(ofKubernetes...)},
+		{name: "a namespace with dependents of built-in kinds", policy: placement.DeleteAll, before: inside(dependent)},
 		{
-			name: "a namespace with an object of others", policy: lifecycle.DeleteAll, before: inside(configMap("pre", "theirs", "v")), pre: true,
+			name: "a namespace with an object of others", policy: placement.DeleteAll, before: inside(configMap("pre", "theirs", "v")), pre: true,
 			told: []string{"pre/theirs is in it"},
 		},
 		{
-			name: "a namespace with an object of an operator", policy: lifecycle.DeleteAll, before: inside(operated), pre: true,
+			name: "a namespace with an object of an operator", policy: placement.DeleteAll, before: inside(operated), pre: true,
 			told: []string{"made-by-operator is in it"},
 		},
 		{
-			name: "a namespace that cannot be listed", policy: lifecycle.DeleteAll, wrap: unlisted(errors.ErrUnsupported), pre: true,
+			name: "a namespace that cannot be listed", policy: placement.DeleteAll, wrap: unlisted(errors.ErrUnsupported), pre: true,
 			told: []string{"cannot be listed"},
 		},
 		{
-			name: "a namespace that may not be listed", policy: lifecycle.DeleteAll,
+			name: "a namespace that may not be listed", policy: placement.DeleteAll,
 			wrap: unlisted(fmt.Errorf("secrets is forbidden: %w", backend.ErrPermanent)),
 			pre:  true, told: []string{"cannot be listed", "secrets is forbidden"},
 		},
@@ -155,9 +155,9 @@ func TestDeletePolicyNeedsTheObjectAndTheLedger(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			k := foundKit(t)
-			k.must(k.leader(nil), k.withPolicy("F", 1, "r1", lifecycle.DeleteAll))
+			k.must(k.leader(nil), k.withPolicy("F", 1, "r1", placement.DeleteAll))
 			spoil(k)
-			k.must(k.leader(nil), k.withPolicy("", 1, "r2", lifecycle.DeleteAll))
+			k.must(k.leader(nil), k.withPolicy("", 1, "r2", placement.DeleteAll))
 			for _, object := range []string{"x", "bystander"} {
 				if _, err := k.member.Get(configMapID("default", object)); err != nil {
 					t.Errorf("%s was deleted", object)
@@ -171,11 +171,11 @@ func TestDeletePolicyNeedsTheObjectAndTheLedger(t *testing.T) {
 func TestDeletePolicyAfterACrash(t *testing.T) {
 	for n := 1; ; n++ {
 		k := foundKit(t)
-		k.must(k.leader(nil), k.withPolicy("F", 1, "r1", lifecycle.DeleteAll))
+		k.must(k.leader(nil), k.withPolicy("F", 1, "r1", placement.DeleteAll))
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
 		dies := k.leader(func(c backend.Conn) backend.Conn { return plan.Conn(c, "c1") })
-		_, _ = dies.Update(t.Context(), k.withPolicy("", 2, "r2", lifecycle.DeleteAll))
-		if r := k.must(k.leader(nil), k.withPolicy("", 3, "r3", lifecycle.DeleteAll)); !r.Healthy || r.Released != "" {
+		_, _ = dies.Update(t.Context(), k.withPolicy("", 2, "r2", placement.DeleteAll))
+		if r := k.must(k.leader(nil), k.withPolicy("", 3, "r3", placement.DeleteAll)); !r.Healthy || r.Released != "" {
 			t.Errorf("crash at call %d: %+v", n, r)
 		}
 		if got := k.objects(); len(got) != 1 {
@@ -189,7 +189,7 @@ func TestDeletePolicyAfterACrash(t *testing.T) {
 
 // TestDeletePolicyInAPreview says beforehand what is deleted and what is released.
 func TestDeletePolicyInAPreview(t *testing.T) {
-	for policy, want := range map[lifecycle.DeletePolicy]DriftReason{lifecycle.DeleteCreated: ToRelease, lifecycle.DeleteAll: ToRemove} {
+	for policy, want := range map[placement.DeletePolicy]DriftReason{placement.DeleteCreated: ToRelease, placement.DeleteAll: ToRemove} {
 		k := foundKit(t)
 		k.must(k.leader(nil), k.withPolicy("F", 1, "r1", policy))
 		var out ClusterDrift

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // intended are the objects of the intent: what is to be there and what may
@@ -203,7 +203,7 @@ func (w *work) disown(t *target) {
 
 // deletesAll reports whether what was taken over is deleted like what was created.
 func (s *session) deletesAll() bool {
-	return s.a.DeletePolicy == lifecycle.DeleteAll || s.a.DeletePolicy == lifecycle.Abandon
+	return s.a.DeletePolicy == placement.DeleteAll || s.a.DeletePolicy == placement.Abandon
 }
 
 // unproven is why an object is not deleted of which the ledger alone says that it is the placement's.

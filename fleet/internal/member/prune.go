@@ -12,8 +12,8 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // pruneAll gives up what is not to be there, last applied first, and what may be
@@ -141,7 +141,7 @@ func (s *session) staying(ctx context.Context, t *target) (reason string, err er
 		return "", nil
 	case !s.takenOver(t):
 		return s.unproven(), nil
-	case cmp.Or(s.a.DeletePolicy, lifecycle.DeleteCreated) == lifecycle.DeleteCreated:
+	case cmp.Or(s.a.DeletePolicy, placement.DeleteCreated) == placement.DeleteCreated:
 		return "it was there before, and the placement deletes only what it created", nil
 	case len(t.live.GetOwnerReferences()) > 0:
 		return "it was there before, and " + ownerOf(t.live) + " owns it", nil

@@ -86,6 +86,6 @@ type Declaration struct {
 	Admission        lifecycle.Admission    `json:"admission,omitempty"`
 	AllowCoOwnership bool                   `json:"allowCoOwnership,omitempty"`
 	Exclusive        bool                   `json:"exclusive,omitempty"`
-	DeletePolicy     lifecycle.DeletePolicy `json:"deletePolicy,omitempty"`
+	DeletePolicy     placement.DeletePolicy `json:"deletePolicy,omitempty"`
 	ApplyStrategy    member.ApplyStrategy   `json:"applyStrategy,omitzero"`
 }

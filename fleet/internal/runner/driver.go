@@ -50,7 +50,7 @@ type driver struct {
 	// coOwnership, exclusive and deletePolicy are the placement's, as they were when the driver began.
 	coOwnership  bool
 	exclusive    bool
-	deletePolicy lifecycle.DeletePolicy
+	deletePolicy placement.DeletePolicy
 	secretKey    []byte
 	// admitted reports whether the placement knows the run.
 	admitted bool

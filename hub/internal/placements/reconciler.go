@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/overrides"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -137,7 +138,7 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	}
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
-	p.Exclusive, p.DeletePolicy = true, cmp.Or(p.DeletePolicy, lifecycle.DeleteAll) // as in KubeFleet
+	p.Exclusive, p.DeletePolicy = true, cmp.Or(p.DeletePolicy, placement.DeleteAll) // as in KubeFleet
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = lifecycle.SupersedeActive
 	}
@@ -276,9 +277,9 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 
 // deletePolicyOf is what a placement asks for that is being deleted. It may have been changed just before, and
 // the rest of the object need not be valid.
-func deletePolicyOf(obj *unstructured.Unstructured) lifecycle.DeletePolicy {
+func deletePolicyOf(obj *unstructured.Unstructured) placement.DeletePolicy {
 	text, _, _ := unstructured.NestedString(obj.Object, "spec", "strategy", "deleteStrategy", "propagationPolicy")
-	return cmp.Or(lifecycle.DeletePolicy(text), lifecycle.DeleteAll)
+	return cmp.Or(placement.DeletePolicy(text), placement.DeleteAll)
 }
 
 // deletionPoll is how often a deletion is read.
