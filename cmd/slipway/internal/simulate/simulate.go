@@ -7,22 +7,7 @@
 // flight at most in each stage and group, and which gates held the run; and the same of the run that takes it back. A
 // gate is said to have decided when no other one of its side held the run longer. Warnings are on the other stream.
 //
-// With -o json every line is one JSON object. Those of events have at, the time since the start of the run,
-// type, one of those of [stages.EventType], stage, group and cluster, which may be "", and after them what
-// else there is: attempt, count, request, command, by, unchanged, until, which is counted from the start too,
-// and message. The last one has type End, the state of the run, and the states of its stages and clusters by
-// their names; besides
-//
-//	reason    Ended; Stuck, where nothing can happen any more; Cut, at until
-//	message   why the run is in its state
-//	waiting   what it waits for, where it has not ended
-//	peak      clusters in flight at most: in the run, in each stage, and in each
-//	          group, which is named stage/group
-//	gates     those that were reached: for how long they held the run, and the
-//	          identity that decided
-//	rollback  the same of the run that takes this one back, which begins with a line
-//	          of type Rollback that has its plan; in its events run is its name
-//	refused   why the run is not taken back, where that was asked for
+// With -o json every line is one JSON object, see [scenario.Scenario.Lines].
 package simulate
 
 import (
@@ -89,7 +74,12 @@ func show(o *cli.Options, s *scenario.Scenario) error {
 	}
 	switch o.Output {
 	case cli.JSON:
-		return printLines(o, cmp.Or(s.Environment.Start, simulate.DefaultStart()), events, &end)
+		for line := range s.Lines(events, &end) {
+			if err := o.PrintLine(line, ""); err != nil {
+				return err
+			}
+		}
+		return nil
 	case "svg":
 		return timeline.SVG(o.Out, timeline.Simulated(s.Plan, events, timeline.Options{}), timeline.SVGOptions{})
 	case "timeline":

@@ -1,10 +1,10 @@
-package simulate
+package scenario
 
 import (
-	"fmt"
+	"cmp"
+	"iter"
 	"time"
 
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
@@ -27,37 +27,80 @@ type eventLine struct {
 	// Run is that which takes the first one back, in its events.
 	Run string `json:"run,omitempty"`
 	// Plan is what that run does, in a line of type Rollback before its first event.
-	Plan []any                 `json:"plan,omitempty"`
+	Plan []plannedLine         `json:"plan,omitempty"`
 	Kept []stages.KeptClusters `json:"kept,omitempty"`
 }
 
-// printLines shows a simulation as one object a line.
-func printLines(o *cli.Options, start time.Time, events []simulate.Event, end *simulate.End) error {
-	var back *stages.Plan
-	for _, e := range events {
-		l := eventLine{
-			At: e.At.String(), Type: e.Type, Stage: e.Stage, Group: e.Group, Cluster: e.Cluster,
-			Attempt: e.Attempt, Count: e.Count, Request: e.Request, Command: e.Command, By: e.By,
-			Unchanged: e.Unchanged, Message: e.Message,
-		}
-		if !e.Until.IsZero() {
-			l.Until = (e.At + e.Until.Sub(e.Time)).String()
-		}
-		if e.Back != nil {
-			l.Run = e.Run
-		}
-		if e.Back != back {
-			back = e.Back
-			plan := eventLine{At: l.At, Type: "Rollback", Run: l.Run, Count: len(back.Clusters)}
-			plan.Plan, plan.Kept = cli.Planned(back).Values(), back.Rollback.Kept
-			if err := o.PrintLine(plan, ""); err != nil {
-				return err
+// plannedLine is a cluster of a plan; without a revision it is cleaned.
+type plannedLine struct {
+	Cluster  string `json:"cluster"`
+	Stage    string `json:"stage"`
+	Group    string `json:"group,omitempty"`
+	Revision string `json:"revision,omitempty"`
+}
+
+// Lines yields what became of the simulation of a scenario as values, each of which is encoded as one JSON object: the
+// events, in their order, and the end. Events have at, the time since the start of the run, type, one of those of
+// [stages.EventType], stage, group and cluster, which may be "", and after them what else there is: attempt, count,
+// request, command, by, unchanged, until, which is counted from the start too, and message. The last object has type End,
+// the state of the run, and the states of its stages and clusters by their names; besides
+//
+//	reason    Ended; Stuck, where nothing can happen any more; Cut, at until
+//	message   why the run is in its state
+//	waiting   what it waits for, where it has not ended
+//	peak      clusters in flight at most: in the run, in each stage, and in each
+//	          group, which is named stage/group
+//	gates     those that were reached: for how long they held the run, and the
+//	          identity that decided
+//	rollback  the same of the run that takes this one back, which begins with an object
+//	          of type Rollback that has its plan; in its events run is its name
+//	refused   why the run is not taken back, where that was asked for
+func (s *Scenario) Lines(events []simulate.Event, end *simulate.End) iter.Seq[any] {
+	return func(yield func(any) bool) {
+		var back *stages.Plan
+		for _, e := range events {
+			l := eventLine{
+				At: e.At.String(), Type: e.Type, Stage: e.Stage, Group: e.Group, Cluster: e.Cluster,
+				Attempt: e.Attempt, Count: e.Count, Request: e.Request, Command: e.Command, By: e.By,
+				Unchanged: e.Unchanged, Message: e.Message,
+			}
+			if !e.Until.IsZero() {
+				l.Until = (e.At + e.Until.Sub(e.Time)).String()
+			}
+			if e.Back != nil {
+				l.Run = simulate.BackName
+			}
+			if e.Back != back {
+				back = e.Back
+				plan := eventLine{At: l.At, Type: "Rollback", Run: l.Run, Count: len(back.Clusters), Plan: planned(back), Kept: back.Rollback.Kept}
+				if !yield(plan) {
+					return
+				}
+			}
+			if !yield(l) {
+				return
 			}
 		}
-		if err := o.PrintLine(l, ""); err != nil {
-			return err
-		}
+		yield(s.endOf(end))
 	}
+}
+
+// planned are the clusters of a plan in their order.
+func planned(p *stages.Plan) (all []plannedLine) {
+	for pos, c := range p.Clusters {
+		stage, group := p.StageOf(pos)
+		l := plannedLine{Cluster: c.Name, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name}
+		if c.Revision >= 0 {
+			l.Revision = p.Revisions[c.Revision]
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// endOf is the last line.
+func (s *Scenario) endOf(end *simulate.End) endLine {
+	start := cmp.Or(s.Environment.Start, simulate.DefaultStart())
 	l := outcomeOf(end, "End", start)
 	if end.Back != nil {
 		l.Refused = end.Back.Refused
@@ -66,7 +109,7 @@ func printLines(o *cli.Options, start time.Time, events []simulate.Event, end *s
 		rollback := outcomeOf(&end.Back.End, "Rollback", start)
 		l.At, l.Rollback = rollback.At, &rollback
 	}
-	return o.PrintLine(l, "")
+	return l
 }
 
 // endLine is the last line.
@@ -135,75 +178,4 @@ func outcomeOf(e *simulate.End, kind string, start time.Time) endLine {
 		l.Gates = append(l.Gates, gateLine{g, g.Opened.String(), g.Held.String()})
 	}
 	return l
-}
-
-// printText shows a simulation to people: its events, then what each run came to. The output keeps its first error.
-func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
-	var shown []stages.Event
-	for _, e := range events {
-		shown = append(shown, e.Event)
-	}
-	_ = o.Print(cli.Events(shown...))
-	printOutcome(o, "The run", end)
-	switch back := end.Back; {
-	case back == nil:
-	case back.Plan == nil:
-		_ = o.Said("\nIt is not taken back: %s", back.Refused)
-	default:
-		goes := cli.Planned(back.Plan)
-		goes.Narrow = 0
-		_ = o.Section(fmt.Sprintf("%s takes back what %s brought", simulate.BackName, back.Plan.Rollback.Run), goes)
-		for _, k := range back.Plan.Rollback.Kept {
-			_ = o.Said("clusters that stay as they are: %d, %s", k.Count, k.Reason)
-		}
-		printOutcome(o, simulate.BackName, &back.End)
-	}
-}
-
-// printOutcome says what a run came to.
-func printOutcome(o *cli.Options, run string, e *simulate.End) {
-	how := fmt.Sprintf("%s is %s at %s", run, e.State, e.At)
-	how += map[simulate.Reason]string{
-		simulate.Stuck: ", and nothing can happen any more", simulate.Cut: ", where the simulation ends",
-	}[e.Reason]
-	if e.Message != "" {
-		how += ": " + e.Message
-	}
-	others := &cli.List{Columns: []string{"Cluster", "Stage", "Group", "State"}}
-	for _, c := range e.Clusters {
-		if c.State != stages.Completed {
-			others.Add(c.Name, nil, c.Stage, c.Group, c.State)
-		}
-	}
-	_ = o.Said("\n%s. Clusters: %d, Completed: %d, in flight at most: %d.", how, len(e.Clusters), len(e.Clusters)-others.Len(), e.Peak)
-	_ = o.Section("Waits for", cli.Awaited(e.Waiting))
-	_ = o.Section("Clusters that are not Completed", others)
-	levels := &cli.List{Columns: []string{"Stage", "Group", "State", "From", "To", "Peak", "Limit"}}
-	for _, st := range e.Stages {
-		levels.Add(st.Name, nil, "", st.State, since(st.Started), since(st.Ended), st.Peak, limit(st.Limit))
-		for _, g := range st.Groups {
-			levels.Add(st.Name, nil, g.Name, g.State, "", "", g.Peak, limit(g.Limit))
-		}
-	}
-	_ = o.Section("Stages", levels)
-	gates := &cli.List{Columns: []string{"Stage", "Group", "Gate", "State", "Opened", "Held", "By", "Decided"}}
-	for _, g := range e.Gates {
-		gates.Add(g.Stage, nil, g.Group, fmt.Sprint(g.When, " ", g.Type), g.State, g.Opened, g.Held, g.By, g.Decided)
-	}
-	_ = o.Section("Gates", gates)
-}
-
-// since is when something happened, empty where it did not.
-func since(d time.Duration) string {
-	if d < 0 {
-		return ""
-	}
-	return d.String()
-}
-
-func limit(n int) string {
-	if n == 0 {
-		return "none"
-	}
-	return fmt.Sprint(n)
 }
