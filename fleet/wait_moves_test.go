@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -43,9 +44,6 @@ func TestMoves(t *testing.T) {
 		if err := other.Command(t.Context(), "second", stages.Command{Verb: stages.Stop}); err != nil {
 			t.Fatal(err)
 		}
-		if !must(e.Moves(t.Context(), "second"))(t) {
-			t.Error("a run with a command that is not taken in does not move")
-		}
 		quiet()
 		expect("after the second one was stopped", false, false)
 		command(t, e, "second", stages.Start)
@@ -57,6 +55,23 @@ func TestMoves(t *testing.T) {
 		}
 		if _, err := e.Moves(t.Context(), "none"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that is not there: %v", err)
+		}
+	})
+}
+
+func TestARunWithACommandThatIsNotTakenInMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		held := specOf("r", 0)
+		held.Hold = true
+		create(t, e, held)
+		if must(e.Moves(t.Context(), "r"))(t) {
+			t.Error("a run that waits for its start moves")
+		}
+		command(t, e, "r", stages.Start)
+		if !must(e.Moves(t.Context(), "r"))(t) {
+			t.Error("a run with a command that is not taken in does not move")
 		}
 	})
 }

@@ -274,7 +274,7 @@ func (l testLog) Write(p []byte) (int, error) {
 
 // patience is how long anything may take, on a machine that does much else. It says
 // nothing of how fast a hub is.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 // eventually tries until there is no error, for as long as anything may take here.
 func (w *hubEnv) eventually(what string, try func() error) {

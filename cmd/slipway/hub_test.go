@@ -83,7 +83,7 @@ func (w *kubeEnv) must(err error) {
 func (w *kubeEnv) path(name string) string { return filepath.Join(w.files, filepath.FromSlash(name)) }
 
 // patience is how long anything may take, on a machine that does much else.
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 // run runs kubectl against the hub, and returns its exit code and what it printed.
 func (w *kubeEnv) run(args string) (int, string) {

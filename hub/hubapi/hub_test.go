@@ -139,7 +139,7 @@ func (w *hubEnv) declare(namespace string) {
 }
 
 // patience is how long anything may take, on a machine that does much else.
-const patience = 2 * time.Minute
+const patience = 6 * time.Minute
 
 func (w *hubEnv) eventually(what string, happened func() bool) {
 	w.t.Helper()

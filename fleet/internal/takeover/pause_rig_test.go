@@ -29,7 +29,7 @@ import (
 )
 
 // patience is how long anything may take on a busy machine.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 // ground is a store, a fleet of four clusters and what is rolled out.
 type ground struct {

@@ -175,7 +175,7 @@ func (w *hubEnv) run(cluster, dir string, args ...string) (string, error) {
 }
 
 // patience is how long anything may take, on a machine that does much else.
-const patience = 3 * time.Minute
+const patience = 6 * time.Minute
 
 // eventually tries until there is no error, for as long as anything may take here.
 func (w *hubEnv) eventually(what string, try func() error) {

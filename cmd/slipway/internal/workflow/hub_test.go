@@ -114,7 +114,7 @@ func (v *hubEnv) do(code int, line, want string) {
 // comes waits for a phase of the application and for the image tags of both members.
 func (v *hubEnv) comes(phase, test, prod string) {
 	v.t.Helper()
-	const patience = 2 * time.Minute
+	const patience = 6 * time.Minute
 	ctx, cancel := context.WithTimeout(v.t.Context(), patience)
 	defer cancel()
 	try := func() error {
