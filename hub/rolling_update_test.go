@@ -91,15 +91,9 @@ func TestRollingAChangedApplyStrategyTakesEffect(t *testing.T) {
 			s.onMember(1, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME}, data: {key: theirs}}`)
 		}, "whenToTakeOver is Never"},
 		{"co-ownership", "allowCoOwnership: false", "allowCoOwnership: true", func(s *scenario) {
-			s.apply(`
-apiVersion: placement.kubernetes-fleet.io/v1beta1
-kind: ClusterResourcePlacement
-metadata: {name: NAME-other}
-spec:
-  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
-  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
-  strategy: {type: RollingUpdate, applyStrategy: {allowCoOwnership: true}}`)
-			s.comes("crp/NAME-other", "ClusterResourcePlacementAvailable", "True", "")
+			s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
+			s.onMember(1, `{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME,
+  ownerReferences: [{apiVersion: example.com/v1, kind: Tenant, name: t, uid: u}]}, data: {key: theirs}}`)
 		}, "allow co-ownership"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

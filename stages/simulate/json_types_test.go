@@ -34,6 +34,7 @@ var plainData = map[string][]any{
 		stages.Claim{},
 		stages.Clock{},
 		stages.Closing{},
+		stages.ClusterOutline{},
 		stages.Command{},
 		stages.Domain{},
 		stages.Event{},
