@@ -26,7 +26,7 @@ func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, e
 		if err != nil {
 			return nil, err
 		}
-		defer answer.Close()
+		defer func() { _ = answer.Close() }()
 		return decodeItems[status.RunObject](answer)
 	})
 	if err != nil {
