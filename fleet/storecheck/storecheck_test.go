@@ -2,6 +2,7 @@ package storecheck_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -96,4 +97,17 @@ func TestCheckReturnsTheErrorOfTheStore(t *testing.T) {
 	if found, err := storecheck.Check(ctx, memory.NewStore()); err == nil {
 		t.Errorf("%v after the end of its context", found)
 	}
+}
+
+func ExampleCheck() {
+	store := memory.NewStore() // a host opens its own
+	problems, err := storecheck.Check(context.Background(), store)
+	if err != nil {
+		fmt.Println("the store cannot be read:", err)
+	}
+	for _, p := range problems {
+		fmt.Println(p.Record, p.Err)
+	}
+	fmt.Println("records that cannot be read:", len(problems))
+	// Output: records that cannot be read: 0
 }
