@@ -168,5 +168,6 @@
 //   - failedPlacements are what this hub saw of the last update of a cluster, and once that is done what is
 //     held back since, as with FoundDrifts, with 64 KiB for all of a placement. Of the updates, another hub
 //     that takes over knows those of clusters that are in flight.
-//   - A status lists at most Config.Listed clusters, those in trouble first, and counts all.
+//   - A status lists at most Config.Listed clusters, those in trouble first, and counts all. A run's has a summary, its
+//     state, stage and times, and in message why it does not go on: columns of kubectl get -o wide, which lists are made of.
 package hub

@@ -76,6 +76,7 @@ func benchStatus() map[string]any {
 	counts := map[string]any{"total": int64(10), "completed": int64(10), "inFlight": int64(0), "failed": int64(0), "skipped": int64(0), "waiting": int64(0)}
 	return map[string]any{
 		"conditions": []any{done("Initialized"), done("Succeeded")}, "resourceSnapshotIndexUsed": "1", "clusterCounts": counts,
+		"summary":      map[string]any{"state": "Completed", "startTime": "2025-07-22T21:28:10Z", "endTime": "2025-07-22T21:29:53Z"},
 		"stagesStatus": []any{map[string]any{"stageName": "all", "clusters": clusters, "clusterCounts": counts, "conditions": []any{done("Succeeded")}}},
 	}
 }

@@ -76,7 +76,7 @@ type Hub struct {
 	all       bool
 	client    dynamic.Interface
 	metadata  metadata.Interface
-	// raw gets lists of which most is not decoded.
+	// raw gets the tables that an API server makes of objects.
 	raw rest.Interface
 	// engine reads the records of the hub. It is not run.
 	engine *fleet.Engine

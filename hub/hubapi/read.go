@@ -2,9 +2,7 @@ package hubapi
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"io"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -19,51 +17,29 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// runs returns the runs that are meant, of one placement where that is not "", as their objects show them.
+// runs returns the runs that are meant, of one placement where that is not "", as their objects show them. The API
+// server makes a table of them, so that what their objects list of clusters is not sent.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
-	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunObject, error) {
-		answer, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).Stream(ctx)
+	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunRow, error) {
+		table, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).
+			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("includeObject", "Metadata").Do(ctx).Raw()
 		if err != nil {
 			return nil, err
 		}
-		defer func() { _ = answer.Close() }()
-		return decodeItems[status.RunObject](answer)
+		return status.RunTable(table)
 	})
 	if err != nil {
 		return nil, err
 	}
 	out := make([]fleet.RunSummary, 0, len(items))
-	for i := range items {
-		s, namespace := items[i].Summary(), items[i].Metadata.Namespace
-		s.Name, s.Placement = h.shown(namespace, s.Name), h.shown(namespace, s.Placement)
+	for _, r := range items {
+		s := r.RunSummary
+		s.Name, s.Placement = h.shown(r.Namespace, s.Name), h.shown(r.Namespace, s.Placement)
 		if placement == "" || s.Placement == placement {
 			out = append(out, s)
 		}
 	}
 	return out, nil
-}
-
-// decodeItems returns the items of a list that an API server sends. Each is decoded as soon as it is there, while the
-// server encodes the next one. A list that is cut off is an error.
-func decodeItems[T any](list io.Reader) (items []T, err error) {
-	in := json.NewDecoder(list)
-	for token := json.Token(nil); token != "items"; {
-		if token, err = in.Token(); err != nil {
-			return nil, err
-		}
-	}
-	if begin, err := in.Token(); err != nil || begin == nil {
-		return nil, err
-	}
-	for in.More() {
-		var item T
-		if err := in.Decode(&item); err != nil {
-			return nil, err
-		}
-		items = append(items, item)
-	}
-	_, err = in.Token() // the end of the items
-	return items, err
 }
 
 // requests returns the open approval requests that are meant, of one run and of one placement where these are

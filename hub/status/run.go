@@ -63,6 +63,7 @@ type RunFacts struct {
 // RunStatus is the status of a ClusterStagedUpdateRun.
 type RunStatus struct {
 	Conditions       []metav1.Condition `json:"conditions,omitempty"`
+	Summary          *runSummary        `json:"summary,omitempty"`
 	PolicyIndex      string             `json:"policySnapshotIndexUsed,omitempty"`
 	ObservedClusters int                `json:"policyObservedClusterCount,omitempty"`
 	ResourceIndex    string             `json:"resourceSnapshotIndexUsed,omitempty"`
@@ -168,6 +169,7 @@ func Run(f *RunFacts) *RunStatus {
 	if s.Deletion == nil {
 		s.Deletion = p.skippedDeleteStage()
 	}
+	s.Summary = p.summary(s.Conditions)
 	return s
 }
 
@@ -183,23 +185,25 @@ func startedBy(run *stages.Run) *approver {
 // whatever is wrong with what it asks for. It is the end of the run.
 func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
 	message := "cannot continue the updateRun: failed to validate the updateRun: " + err.Error()
-	return onlyCondition(conditions{generation, at}.isFalse(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
+	s := onlyCondition(stages.Failed, conditions{generation, at}.isFalse(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
+	s.Summary.End = &s.Conditions[0].LastTransitionTime
+	return s
 }
 
 // Initializing is the status of a run that cannot be planned yet, because
 // something failed that may work the next time.
 func Initializing(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
-	return onlyCondition(conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
+	return onlyCondition(stages.NotStarted, conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
 }
 
 // Forgotten is the status of a run whose record is gone before its end was
 // told.
 func Forgotten(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
-	return onlyCondition(conditions{generation, at}.isUnknown(api.ConditionSucceeded, api.ReasonRunForgotten, err.Error(), at))
+	return onlyCondition("", conditions{generation, at}.isUnknown(api.ConditionSucceeded, api.ReasonRunForgotten, err.Error(), at))
 }
 
-func onlyCondition(c metav1.Condition) *RunStatus {
-	return &RunStatus{Conditions: []metav1.Condition{c}}
+func onlyCondition(state stages.State, c metav1.Condition) *RunStatus {
+	return &RunStatus{Conditions: []metav1.Condition{c}, Summary: &runSummary{State: state, Message: c.Message}}
 }
 
 // runBuilder is a run that is being projected.

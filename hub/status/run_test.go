@@ -20,7 +20,7 @@ import (
 // fails where it is not there.
 func withoutOurs(t *testing.T, status map[string]any) {
 	t.Helper()
-	for _, field := range []string{"appliedStrategy", "resourceSnapshotIndexUsed", "clusterCounts", "planDigest"} {
+	for _, field := range []string{"appliedStrategy", "resourceSnapshotIndexUsed", "clusterCounts", "planDigest", "summary"} {
 		if _, ok := status[field]; !ok {
 			t.Errorf("the status has no %s", field)
 		}

@@ -1,8 +1,8 @@
 package status
 
 import (
-	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,103 +18,30 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RunObject is the object of a run as far as a list of runs shows it: what stands in it of single clusters, which is
-// most of it, is not decoded.
-type RunObject struct {
-	Metadata struct {
-		Name        string            `json:"name"`
-		Namespace   string            `json:"namespace"`
-		Annotations map[string]string `json:"annotations"`
-		Created     metav1.Time       `json:"creationTimestamp"`
-	} `json:"metadata"`
-	Spec struct {
-		Placement string `json:"placementName"`
-	} `json:"spec"`
-	Status struct {
-		Conditions    []metav1.Condition `json:"conditions"`
-		ResourceIndex string             `json:"resourceSnapshotIndexUsed"`
-		Stages        []stageSummary     `json:"stagesStatus"`
-		Deletion      *stageSummary      `json:"deletionStageStatus"`
-		Counts        clusterCounts      `json:"clusterCounts"`
-	} `json:"status"`
+// runSummary is what a list of runs shows of a run, in fields of which the API server makes columns: a list of a thousand
+// runs is then a hundredth of what the objects are.
+type runSummary struct {
+	State   stages.State `json:"state,omitempty"`
+	Stage   string       `json:"stage,omitempty"`
+	Start   *metav1.Time `json:"startTime,omitempty"`
+	End     *metav1.Time `json:"endTime,omitempty"`
+	Message string       `json:"message,omitempty"`
 }
 
-// stageSummary is what a list needs of a stageStatus.
-type stageSummary struct {
-	Name       string             `json:"stageName"`
-	Start      *metav1.Time       `json:"startTime"`
-	Conditions []metav1.Condition `json:"conditions"`
-	Counts     *clusterCounts     `json:"clusterCounts"`
-}
-
-// RunSummary is the summary of a [RunObject].
-func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
-	var r RunObject
-	text, err := json.Marshal(obj.Object)
-	if err == nil {
-		err = json.Unmarshal(text, &r)
+// summary is that of the run, whose message is that of the condition that is the reason why it is not on its way.
+func (p *runBuilder) summary(all []metav1.Condition) *runSummary {
+	s := &runSummary{State: p.Run.State, Start: api.SecondsOrNil(p.Run.Started), End: api.SecondsOrNil(p.Run.Ended)}
+	if i := p.Run.Stage; i >= 0 && i < len(p.Plan.Stages) {
+		s.Stage = p.Plan.Stages[i].Name
 	}
-	return r.Summary(), err
-}
-
-// Summary reads back what the object of a run shows of it, for those who may read the objects of a hub and not its
-// store. Name and Placement are the names of the objects, and Holder is not known; Reason is a message for people. The
-// object of a run that has no record any more has no State, and says so in Problem.
-func (r *RunObject) Summary() fleet.RunSummary {
-	_, uid, _ := strings.Cut(r.Metadata.Annotations[api.AnnotationRunUID], "/")
-	counts := &r.Status.Counts
-	out := fleet.RunSummary{
-		Name: r.Metadata.Name, UID: uid, Placement: r.Spec.Placement, Created: r.Metadata.Created.UTC(),
-		Clusters: counts.Total, Completed: counts.Completed, Failed: counts.Failed, Skipped: counts.Skipped,
-	}
-	out.Index, _ = strconv.Atoi(r.Status.ResourceIndex)
-	all := r.Status.Stages
-	if d := r.Status.Deletion; d != nil && d.Counts != nil {
-		all = append(slices.Clip(all), *d)
-	}
-	for i := range all {
-		if at := all[i].Start; at != nil && (out.Started.IsZero() || at.Time.Before(out.Started)) {
-			out.Started = at.UTC()
-		}
-		if out.Stage == "" && conditionOf(all[i].Conditions, api.ConditionSucceeded).Status != metav1.ConditionTrue {
-			out.Stage = all[i].Name
-		}
-	}
-	r.summarizeConditions(&out)
-	return out
-}
-
-// summarizeConditions says what state the conditions of a run tell of, why, and when it ended.
-func (r *RunObject) summarizeConditions(out *fleet.RunSummary) {
-	all := r.Status.Conditions
-	initialized, progressing, succeeded := conditionOf(all, api.ConditionInitialized), conditionOf(all, api.ConditionProgressing), conditionOf(all, api.ConditionSucceeded)
+	progressing, succeeded := conditionOf(all, api.ConditionProgressing), conditionOf(all, api.ConditionSucceeded)
 	switch {
-	case succeeded.Status == metav1.ConditionTrue:
-		out.State, out.Ended = stages.Completed, succeeded.LastTransitionTime.UTC()
 	case succeeded.Status == metav1.ConditionFalse:
-		states := map[string]stages.State{api.ReasonRunAborted: stages.Aborted, api.ReasonRunSuperseded: stages.Superseded}
-		out.State, out.Reason = cmp.Or(states[succeeded.Reason], stages.Failed), succeeded.Message
-		out.Ended = succeeded.LastTransitionTime.UTC()
-	case succeeded.Status != "":
-		out.Problem = succeeded.Message
-	case initialized.Status == metav1.ConditionFalse:
-		out.State, out.Reason, out.Ended = stages.Failed, initialized.Message, initialized.LastTransitionTime.UTC()
-	case progressing.Status == "":
-		out.State = stages.NotStarted
-		if initialized.Status == metav1.ConditionUnknown {
-			out.Reason = initialized.Message
-		}
-	case progressing.Reason == api.ReasonRunStopping:
-		out.State, out.Reason = stages.Stopping, progressing.Message
-	case progressing.Reason == api.ReasonRunStopped:
-		out.State, out.Reason = stages.Stopped, progressing.Message
-	case progressing.Reason == api.ReasonRunWaiting && strings.HasPrefix(progressing.Message, queuedMessage):
-		out.State, out.Reason = stages.Pending, progressing.Message
-	case progressing.Status == metav1.ConditionTrue:
-		out.State = stages.Running
-	default:
-		out.State, out.Reason = stages.Running, progressing.Message
+		s.Message = succeeded.Message
+	case succeeded.Status == "" && progressing.Status != metav1.ConditionTrue:
+		s.Message = progressing.Message
 	}
+	return s
 }
 
 func conditionOf(all []metav1.Condition, kind string) metav1.Condition {
@@ -124,6 +51,112 @@ func conditionOf(all []metav1.Condition, kind string) metav1.Condition {
 		}
 	}
 	return metav1.Condition{}
+}
+
+// runMetadata is what a list shows of the metadata of a run.
+type runMetadata struct {
+	Name        string            `json:"name"`
+	Namespace   string            `json:"namespace"`
+	Annotations map[string]string `json:"annotations"`
+	Created     metav1.Time       `json:"creationTimestamp"`
+}
+
+// read is the summary that the object of a run shows, for those who may read the objects of a hub and not its store. Name
+// and Placement are the names of the objects, and Holder is not known; Reason is a message for people. The object of a
+// run that has no record any more has no State, and says so in Problem.
+func (s *runSummary) read(of *runMetadata, placement, index string, counts *clusterCounts) fleet.RunSummary {
+	_, uid, _ := strings.Cut(of.Annotations[api.AnnotationRunUID], "/")
+	out := fleet.RunSummary{
+		Name: of.Name, UID: uid, Placement: placement, Created: of.Created.UTC(), State: s.State, Stage: s.Stage, Reason: s.Message,
+		Clusters: counts.Total, Completed: counts.Completed, Failed: counts.Failed, Skipped: counts.Skipped,
+	}
+	out.Index, _ = strconv.Atoi(index)
+	if s.Start != nil {
+		out.Started = s.Start.UTC()
+	}
+	if s.End != nil {
+		out.Ended = s.End.UTC()
+	}
+	switch {
+	case *s == runSummary{}: // the hub has not seen it yet
+		out.State = stages.NotStarted
+	case s.State == "":
+		out.Problem, out.Reason = s.Message, ""
+	}
+	return out
+}
+
+// RunSummary is what the object of a run shows of it in a list.
+func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
+	var r struct {
+		Metadata runMetadata `json:"metadata"`
+		Spec     struct {
+			Placement string `json:"placementName"`
+		} `json:"spec"`
+		Status struct {
+			Summary runSummary    `json:"summary"`
+			Index   string        `json:"resourceSnapshotIndexUsed"`
+			Counts  clusterCounts `json:"clusterCounts"`
+		} `json:"status"`
+	}
+	text, err := json.Marshal(obj.Object)
+	if err == nil {
+		err = json.Unmarshal(text, &r)
+	}
+	return r.Status.Summary.read(&r.Metadata, r.Spec.Placement, r.Status.Index, &r.Status.Counts), err
+}
+
+// RunRow is a run in a table, with the namespace of its object.
+type RunRow struct {
+	fleet.RunSummary
+	Namespace string
+}
+
+// RunTable reads the table that an API server makes of the objects of runs: a meta.k8s.io/v1 Table with their metadata.
+// It says the same of a run as [RunSummary].
+func RunTable(text []byte) ([]RunRow, error) {
+	var table struct {
+		Columns []struct{ Name string } `json:"columnDefinitions"`
+		Rows    []struct {
+			Cells  []json.RawMessage `json:"cells"`
+			Object struct {
+				Metadata runMetadata `json:"metadata"`
+			} `json:"object"`
+		} `json:"rows"`
+	}
+	if err := json.Unmarshal(text, &table); err != nil {
+		return nil, err
+	}
+	var s runSummary
+	var counts clusterCounts
+	var placement, index string
+	columns := []struct {
+		name string
+		to   any
+	}{
+		{"Placement", &placement}, {"Snapshot", &index}, {"State", &s.State}, {"Stage", &s.Stage}, {"Started", &s.Start}, {"Ended", &s.End}, {"Message", &s.Message},
+		{"Clusters", &counts.Total}, {"Completed", &counts.Completed}, {"Failed", &counts.Failed}, {"Skipped", &counts.Skipped},
+	}
+	at := map[string]int{}
+	for i, c := range table.Columns {
+		at[c.Name] = i
+	}
+	out := make([]RunRow, 0, len(table.Rows))
+	for i := range table.Rows {
+		r := &table.Rows[i]
+		s, counts, placement, index = runSummary{}, clusterCounts{}, "", ""
+		for _, c := range columns {
+			n, there := at[c.name]
+			if !there || n >= len(r.Cells) {
+				return nil, fmt.Errorf("the table of runs has no column %s: the definitions that are installed are not those of this version, install them again", c.name)
+			}
+			if err := json.Unmarshal(r.Cells[n], c.to); err != nil {
+				return nil, fmt.Errorf("run %s: column %s: %w", r.Object.Metadata.Name, c.name, err)
+			}
+		}
+		out = append(out, RunRow{s.read(&r.Object.Metadata, placement, index, &counts), r.Object.Metadata.Namespace})
+	}
+	return out, nil
 }
 
 // OpenRequest reads back the approval that an object asks for; open is false where it was decided. Name and Run are

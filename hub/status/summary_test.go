@@ -1,6 +1,9 @@
 package status
 
 import (
+	"encoding/json"
+	"errors"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -27,7 +30,83 @@ func (r *rig) summary() fleet.RunSummary {
 	if err != nil {
 		r.t.Fatal(err)
 	}
+	rows, err := RunTable(tableOf(r.t, obj))
+	if err != nil || len(rows) != 1 {
+		r.t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	if diff := cmp.Diff(s, rows[0].RunSummary); diff != "" {
+		r.t.Errorf("-object +row:\n%s", diff)
+	}
 	return s
+}
+
+// tableOf is the table that an API server makes of the object of a run, by the columns of its definition.
+func tableOf(t *testing.T, obj *unstructured.Unstructured) []byte {
+	t.Helper()
+	at := func(path ...string) any {
+		v, _, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	columns := map[string]any{
+		"Name": obj.GetName(), "Placement": at("spec", "placementName"), "Snapshot": at("status", "resourceSnapshotIndexUsed"),
+		"State": at("status", "summary", "state"), "Stage": at("status", "summary", "stage"), "Message": at("status", "summary", "message"),
+		"Started": at("status", "summary", "startTime"), "Ended": at("status", "summary", "endTime"),
+		"Clusters": at("status", "clusterCounts", "total"), "Completed": at("status", "clusterCounts", "completed"),
+		"Failed": at("status", "clusterCounts", "failed"), "Skipped": at("status", "clusterCounts", "skipped"),
+	}
+	var definitions, cells []any
+	for name, cell := range columns {
+		definitions, cells = append(definitions, map[string]any{"name": name}), append(cells, cell)
+	}
+	object := map[string]any{"kind": "PartialObjectMetadata", "metadata": obj.Object["metadata"]}
+	text, err := json.Marshal(map[string]any{"columnDefinitions": definitions, "rows": []any{map[string]any{"cells": cells, "object": object}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// A table without the columns, as a hub serves it whose definitions are older, is not read as one of runs that have not
+// started.
+func TestATableWithoutTheColumnsIsRefused(t *testing.T) {
+	text := `{"columnDefinitions":[{"name":"Name"},{"name":"Placement"}],"rows":[{"cells":["a","web"],"object":{"metadata":{"name":"a"}}}]}`
+	if rows, err := RunTable([]byte(text)); err == nil || !strings.Contains(err.Error(), "install") {
+		t.Errorf("%v, %v", rows, err)
+	}
+}
+
+// A run whose record is gone has no state, and says why; one that cannot be planned has failed, and one that is not seen
+// by the hub yet has not started.
+func TestTheSummaryOfARunWithoutARecord(t *testing.T) {
+	at := stages.At(clock(t, "10:00:00"))
+	for _, c := range []struct {
+		status *RunStatus
+		want   fleet.RunSummary
+	}{
+		{nil, fleet.RunSummary{State: stages.NotStarted}},
+		{Forgotten(true, 1, at, errors.New("it is gone")), fleet.RunSummary{Problem: "it is gone"}},
+		{Initializing(true, 1, at, errors.New("later")), fleet.RunSummary{State: stages.NotStarted, Reason: "the updateRun is tried again: later"}},
+		{InitializeFailed(true, 1, at, errors.New("no stage")), fleet.RunSummary{
+			State: stages.Failed, Reason: "cannot continue the updateRun: failed to validate the updateRun: no stage", Ended: clock(t, "10:00:00"),
+		}},
+	} {
+		obj := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "a", "creationTimestamp": "2025-07-22T10:00:00Z"}}}
+		if c.status != nil {
+			m, err := api.ToMap(c.status)
+			if err != nil {
+				t.Fatal(err)
+			}
+			obj.Object["status"] = m
+		}
+		got, err := RunSummary(obj)
+		c.want.Name, c.want.Created = "a", got.Created
+		if diff := cmp.Diff(c.want, got); diff != "" || err != nil {
+			t.Errorf("-want +got (%v):\n%s", err, diff)
+		}
+	}
 }
 
 // A summary that is read from the object of a run says what the run itself does, at every step of the tutorial.
