@@ -134,6 +134,9 @@ type Precondition struct {
 type ApplyOptions struct {
 	// Manager owns the fields that are applied: slipway/<placement>.
 	Manager string
+	// RefuseConflicts has an apply that would change a field of another manager change nothing and return a
+	// [*FieldConflictError]. Without it, such fields become Manager's.
+	RefuseConflicts bool
 	// Brief reports whether the caller reads only the ID, the uid and the resourceVersion of the returned
 	// object: the rest may be missing.
 	Brief bool

@@ -1,6 +1,9 @@
 package backend
 
-import "errors"
+import (
+	"errors"
+	"fmt"
+)
 
 // The kinds of error a backend returns, to be tested with [errors.Is]. Any
 // other error is transient: the caller tries again later.
@@ -14,6 +17,20 @@ var (
 	// ErrPermanent: trying again does not help until something changes: forbidden, invalid, no such kind.
 	ErrPermanent = errors.New("permanent error")
 )
+
+// FieldConflictError is the error of an apply with [ApplyOptions.RefuseConflicts] that would change fields of other managers.
+// It matches ErrPermanent.
+type FieldConflictError struct {
+	// Managers are the other managers, each once; "" stands for those that are not known.
+	Managers []string
+}
+
+func (e *FieldConflictError) Error() string {
+	return fmt.Sprintf("fields belong to other managers and are not taken from them: %.200q", e.Managers)
+}
+
+// Unwrap returns ErrPermanent.
+func (e *FieldConflictError) Unwrap() error { return ErrPermanent }
 
 // Error is a failed operation of a backend and the object of it. Implementations wrap one of the kinds above,
 // or the transient cause, in Err.

@@ -240,11 +240,11 @@ func TestNothingSecretLeavesTheEngine(t *testing.T) {
 func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 	p := tutorialPlacement()
 	p.ApplyStrategy = fleet.ApplyStrategy{
-		Type: "Push", ComparisonOption: "Half", WhenToApply: "Never", WhenToTakeOver: "Sometimes",
+		Type: "Push", RefuseConflicts: true, ComparisonOption: "Half", WhenToApply: "Never", WhenToTakeOver: "Sometimes",
 		Ignore: []drift.IgnoreRule{{}}, Secrets: []string{"data"},
 	}
 	err := p.Validate()
-	for _, want := range []string{"applyStrategy.type", "applyStrategy.comparisonOption", "applyStrategy.whenToApply", "applyStrategy.whenToTakeOver", "applyStrategy.ignore[0]", "applyStrategy.secrets[0]"} {
+	for _, want := range []string{"applyStrategy.type", "applyStrategy.refuseConflicts", "applyStrategy.comparisonOption", "applyStrategy.whenToApply", "applyStrategy.whenToTakeOver", "applyStrategy.ignore[0]", "applyStrategy.secrets[0]"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %s is missing", err, want)
 		}

@@ -106,6 +106,7 @@ type ProberFunc = member.ProberFunc
 // ones are left out:
 //
 //	Type              ApplyType           ServerSideApply where empty
+//	RefuseConflicts   bool                does not take fields from other managers; with ServerSideApply
 //	ComparisonOption  drift.Comparison    what counts as drift; PartialComparison where empty
 //	WhenToApply       WhenToApply         where set, Engine.Run watches the clusters between runs too
 //	WhenToTakeOver    WhenToTakeOver      Always where empty

@@ -129,6 +129,9 @@ func strategyProblems(s *ApplyStrategy, at *field.Path) (errs field.ErrorList) {
 	errs = problems.OneOf(errs, at.Child("comparisonOption"), s.ComparisonOption, drift.Partial, drift.Full)
 	errs = problems.OneOf(errs, at.Child("whenToApply"), s.WhenToApply, Always, IfNotDrifted)
 	errs = problems.OneOf(errs, at.Child("whenToTakeOver"), s.WhenToTakeOver, TakeOverAlways, IfNoDiff, Never)
+	if s.RefuseConflicts && s.Type != ServerSideApply && s.Type != "" {
+		errs = append(errs, field.Invalid(at.Child("refuseConflicts"), true, "goes with the type ServerSideApply only"))
+	}
 	o := drift.Options{Ignore: s.Ignore, Secrets: s.Secrets}
 	return append(errs, problems.Nested(at, o.Validate())...)
 }

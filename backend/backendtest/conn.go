@@ -57,6 +57,7 @@ func ownershipCases() []ConnCase {
 		{"removed", "fields that Manager applied before and obj no longer has go", withMap("removed", removedFields)},
 		{"shared", "a field that another manager applied too stays", withMap("shared", sharedFields)},
 		{"force", "Apply makes the object's fields those of obj, forcing ownership of them", withMap("force", forcedFields)},
+		{"refuse-conflicts", "with RefuseConflicts an apply that would change a field of another manager changes nothing", withMap("refuse-conflicts", refusedConflicts)},
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -65,6 +66,30 @@ func forcedFields(ctx context.Context, s subject) error {
 		step{one, []string{"b", "1"}, []string{"a", "2", "b", "1"}},
 		step{one, []string{"a", "3"}, []string{"a", "3"}},
 		step{two, []string{"c", "2"}, []string{"a", "3", "c", "2"}})
+}
+
+func refusedConflicts(ctx context.Context, s subject) error {
+	refusing := func(pairs ...string) error {
+		_, err := s.conn.Apply(ctx, s.configMap(pairs...), backend.ApplyOptions{Manager: two, RefuseConflicts: true})
+		return err
+	}
+	if _, err := s.applied(ctx, one, "a", "1", "b", "1"); err != nil {
+		return err
+	}
+	refused := refusing("a", "2", "c", "2")
+	if err := want("apply another value for a field of another manager", refused, backend.ErrPermanent); err != nil {
+		return err
+	}
+	if conflict := (*backend.FieldConflictError)(nil); !errors.As(refused, &conflict) || !slices.Equal(conflict.Managers, []string{one}) {
+		return fmt.Errorf("want a FieldConflictError with the manager %s: %w", one, refused)
+	}
+	if err := s.holds(ctx, "a", "1", "b", "1"); err != nil {
+		return err
+	}
+	if err := refusing("a", "1", "c", "2"); err != nil {
+		return fmt.Errorf("apply the same value, and a field of nobody's: %w", err)
+	}
+	return s.holds(ctx, "a", "1", "b", "1", "c", "2")
 }
 
 func deleteObject(ctx context.Context, s subject) error {

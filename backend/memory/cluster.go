@@ -198,6 +198,11 @@ func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOption
 	if err := cmp.Or(c.checkFence(opts.Fence), c.check(before, opts.Precondition)); err != nil {
 		return nil, failed("apply", k.String(), err)
 	}
+	if opts.RefuseConflicts && before != nil {
+		if others := before.conflicts(by); len(others) > 0 {
+			return nil, failed("apply", k.String(), &backend.FieldConflictError{Managers: others})
+		}
+	}
 	var next *object
 	op := "apply"
 	if before != nil {

@@ -48,6 +48,32 @@ func (c *content) apply(by owner) *content {
 	return c.next(live, by.manager, by.fields)
 }
 
+// conflicts returns the other managers that own a field to which an apply gives another value.
+func (c *content) conflicts(by owner) (managers []string) {
+	for _, w := range c.owners {
+		if w.manager != by.manager && disagrees(w.fields, by.fields) {
+			managers = append(managers, w.manager)
+		}
+	}
+	return managers
+}
+
+// disagrees reports whether now has another value for a field that is owned. The version in which an object is applied is
+// nobody's.
+func disagrees(owned, now tree) bool {
+	for k, v := range owned {
+		value, there := now[k]
+		if mine, theirs, nested := subtrees(v, value); nested {
+			if disagrees(mine, theirs) {
+				return true
+			}
+		} else if there && k != "apiVersion" && !equal(v, value) {
+			return true
+		}
+	}
+	return false
+}
+
 // edit returns the content after an edit by hand that made it live: [Editor]
 // owns what the edit changed.
 func (c *content) edit(live tree) *content {

@@ -152,6 +152,9 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 		{"{comparisonOption: FullComparison, whenToApply: IfNotDrifted}", fleet.ApplyStrategy{ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted}},
 		{"{comparisonOptions: partialComparison, whenToApply: Always}", fleet.ApplyStrategy{ComparisonOption: drift.Partial, WhenToApply: fleet.Always}},
 		{"{comparisonOptions: fullComparison, comparisonOption: FullComparison}", fleet.ApplyStrategy{ComparisonOption: drift.Full}},
+		{"{type: ServerSideApply}", fleet.ApplyStrategy{Type: fleet.ServerSideApply, RefuseConflicts: true}},
+		{"{type: ServerSideApply, serverSideApplyConfig: {force: false}}", fleet.ApplyStrategy{Type: fleet.ServerSideApply, RefuseConflicts: true}},
+		{"{type: ServerSideApply, serverSideApplyConfig: {force: true}}", fleet.ApplyStrategy{Type: fleet.ServerSideApply}},
 		{"{type: ClientSideApply, whenToTakeOver: IfNoDiff}", fleet.ApplyStrategy{Type: fleet.ClientSideApply, WhenToTakeOver: fleet.IfNoDiff}},
 	} {
 		p := read(t, crp("strategy: {type: External, applyStrategy: "+c.text+"}")).Placements[0]

@@ -128,7 +128,7 @@ func TestProblemsOfPlacements(t *testing.T) {
 		"strategy: {applyStrategy: {comparisonOption: Half}}":                                                 "comparisonOption: must be PartialComparison or FullComparison",
 		"strategy: {applyStrategy: {comparisonOption: FullComparison, comparisonOptions: partialComparison}}": "is another name of comparisonOption",
 		"strategy: {applyStrategy: {allowCoOwnership: 1}}":                                                    "allowCoOwnership: must be true or false, not the number 1",
-		"strategy: {applyStrategy: {serverSideApplyConfig: {force: false}}}":                                  "serverSideApplyConfig.force: false is not supported yet",
+		"strategy: {applyStrategy: {serverSideApplyConfig: {force: false}}}":                                  "serverSideApplyConfig: is only valid for ServerSideApply",
 		"strategy: {deleteStrategy: {propagationPolicy: Orphan}}":                                             "deleteStrategy.propagationPolicy: must be Delete or Abandon or DeleteCreated",
 		"strategy: {reportBackStrategy: {type: Mirror}}":                                                      "reportBackStrategy.type: Mirror is not supported yet",
 		"revisionHistoryLimit: 0":                                                                             "spec.revisionHistoryLimit: must be from 1 to 1000, not 0",

@@ -127,10 +127,11 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 	return Rollout{Type: External}
 }
 
-// applyStrategy reads how objects are applied. Slipway applies on the server
-// and takes fields over from other managers, whichever type is asked for.
+// applyStrategy reads how objects are applied. Slipway applies on the server, whichever type is asked for, and takes
+// fields over from other managers unless that is ServerSideApply without force.
 func applyStrategy(v value, p *fleet.Placement) {
 	s := &p.ApplyStrategy
+	force := false
 	v.Object(fields{
 		"type": func(v value) {
 			s.Type = yamldoc.OneOf(v, fleet.ClientSideApply, fleet.ServerSideApply, fleet.ReportDiff)
@@ -141,9 +142,16 @@ func applyStrategy(v value, p *fleet.Placement) {
 		"whenToTakeOver":    func(v value) { s.WhenToTakeOver = yamldoc.OneOf(v, fleet.TakeOverAlways, fleet.IfNoDiff, fleet.Never) },
 		"allowCoOwnership":  func(v value) { p.AllowCoOwnership = v.Boolean() },
 		"serverSideApplyConfig": func(v value) {
-			v.Object(fields{"force": force})
+			v.Object(fields{"force": func(v value) { force = v.Boolean() }})
 		},
 	})
+	config, ok := v.Get("serverSideApplyConfig")
+	switch {
+	case s.Type == fleet.ServerSideApply:
+		s.RefuseConflicts = !force
+	case ok && !config.IsNull():
+		config.Fail("is only valid for ServerSideApply strategy type; leave it out")
+	}
 }
 
 // comparison reads which differences count, in the spelling of the resource or
@@ -164,12 +172,4 @@ func comparisonOptions(v value, s *fleet.ApplyStrategy) {
 		return
 	}
 	s.ComparisonOption = other
-}
-
-// force reads whether to take fields over from other managers, which Slipway
-// always does.
-func force(v value) {
-	if !v.Boolean() && v.OK() {
-		v.Fail("false is not supported yet; write true")
-	}
 }

@@ -113,6 +113,9 @@ func applyTree(p fleet.Placement) map[string]any {
 			tree[key] = v
 		}
 	}
+	if s.Type == fleet.ServerSideApply {
+		tree["serverSideApplyConfig"] = map[string]any{"force": !s.RefuseConflicts}
+	}
 	if p.AllowCoOwnership {
 		tree["allowCoOwnership"] = true
 	}

@@ -20,6 +20,12 @@ type applyStrategy struct {
 	WhenToApply    fleet.WhenToApply    `json:"whenToApply,omitempty"`
 	WhenToTakeOver fleet.WhenToTakeOver `json:"whenToTakeOver,omitempty"`
 	CoOwnership    bool                 `json:"allowCoOwnership,omitempty"`
+	ServerSide     *serverSideApply     `json:"serverSideApplyConfig,omitempty"`
+}
+
+// serverSideApply goes with the type ServerSideApply.
+type serverSideApply struct {
+	Force bool `json:"force"`
 }
 
 func applyStrategyOf(p *fleet.Placement) *applyStrategy {
@@ -27,13 +33,17 @@ func applyStrategyOf(p *fleet.Placement) *applyStrategy {
 		return nil
 	}
 	s := &p.ApplyStrategy
-	return &applyStrategy{
+	out := &applyStrategy{
 		Type:           cmp.Or(s.Type, fleet.ClientSideApply),
 		Comparison:     cmp.Or(s.ComparisonOption, drift.Partial),
 		WhenToApply:    cmp.Or(s.WhenToApply, fleet.Always),
 		WhenToTakeOver: cmp.Or(s.WhenToTakeOver, fleet.TakeOverAlways),
 		CoOwnership:    p.AllowCoOwnership,
 	}
+	if out.Type == fleet.ServerSideApply {
+		out.ServerSide = &serverSideApply{Force: !s.RefuseConflicts}
+	}
+	return out
 }
 
 // updateStrategy is the spec of a ClusterStagedUpdateStrategy.

@@ -8,11 +8,15 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
+	"strconv"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -72,7 +76,7 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if err != nil {
 		return nil, err
 	}
-	query := url.Values{"fieldManager": {o.Manager}, "force": {"true"}}
+	query := url.Values{"fieldManager": {o.Manager}, "force": {strconv.FormatBool(!o.RefuseConflicts)}}
 	if dry {
 		query.Set("dryRun", "All")
 	}
@@ -152,6 +156,9 @@ func (d demand) explain(err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return api.ErrTerminating
 	}
+	if owners := ownersOf(err); len(owners) > 0 {
+		return &backend.FieldConflictError{Managers: owners}
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
 		return err
@@ -168,6 +175,29 @@ func (d demand) explain(err error) error {
 		}
 	}
 	return err
+}
+
+// ownersOf returns who owns the fields that an apply without force would change.
+func ownersOf(err error) (owners []string) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
+		return nil
+	}
+	for _, c := range status.Status().Details.Causes {
+		if c.Type != metav1.CauseTypeFieldManagerConflict {
+			continue
+		}
+		_, quoted, _ := strings.Cut(c.Message, "conflict with ")
+		quoted, _ = strconv.QuotedPrefix(quoted) // what is behind it says how and when
+		owner, err := strconv.Unquote(quoted)
+		if err != nil || len(owner) > metav1validation.FieldManagerMaxLength {
+			owner = ""
+		}
+		if !slices.Contains(owners, owner) {
+			owners = append(owners, owner)
+		}
+	}
+	return owners
 }
 
 // isFence tells the refusal of a policy of [FenceManifests] from one that quotes an

@@ -54,6 +54,9 @@ const (
 type ApplyStrategy struct {
 	// Type is ServerSideApply where empty.
 	Type ApplyType `json:"type,omitempty"`
+	// RefuseConflicts has objects not applied that would take a field with another value from another field manager, as
+	// a server-side apply without force does. It goes with ServerSideApply. The other objects are applied.
+	RefuseConflicts bool `json:"refuseConflicts,omitempty"`
 	// ComparisonOption says what counts as drift; empty is PartialComparison.
 	ComparisonOption drift.Comparison `json:"comparisonOption,omitempty"`
 	// WhenToApply, where set, has Engine.Run watch the clusters between runs too:

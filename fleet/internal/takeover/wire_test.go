@@ -87,6 +87,8 @@ func (o *object) UnmarshalJSON(b []byte) error {
 type fault struct {
 	Text  string   `json:"text"`
 	Kinds []string `json:"kinds,omitempty"`
+	// Owners are the managers of a conflict over fields.
+	Owners []string `json:"owners,omitempty"`
 }
 
 func kinds() []error {
@@ -98,6 +100,9 @@ func faultOf(err error) *fault {
 		return nil
 	}
 	f := &fault{Text: err.Error()}
+	if conflict := (*backend.FieldConflictError)(nil); errors.As(err, &conflict) {
+		f.Owners = conflict.Managers
+	}
 	for _, kind := range kinds() {
 		if errors.Is(err, kind) {
 			f.Kinds = append(f.Kinds, kind.Error())
@@ -115,6 +120,16 @@ func (f *fault) err() error {
 }
 
 func (f *fault) Error() string { return f.Text }
+
+// As makes the error one about fields.
+func (f *fault) As(target any) bool {
+	conflict, ok := target.(**backend.FieldConflictError)
+	if !ok || f.Owners == nil {
+		return false
+	}
+	*conflict = &backend.FieldConflictError{Managers: f.Owners}
+	return true
+}
 
 // Is reports whether the error is of a kind.
 func (f *fault) Is(target error) bool {
