@@ -48,6 +48,7 @@ func fleetKind(short, name, plural string) kind {
 // others are further kinds that tests use.
 func others() []kind {
 	return []kind{
+		{"crps", "ClusterResourcePlacementStatus", schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "clusterresourceplacementstatuses"}, true},
 		{"ns", "Namespace", schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, false},
 		{"cm", "ConfigMap", schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, true},
 		{"secret", "Secret", schema.GroupVersionResource{Version: "v1", Resource: "secrets"}, true},

@@ -134,7 +134,7 @@ func TestProblemsOfPlacements(t *testing.T) {
 		"revisionHistoryLimit: 0":                                                                             "spec.revisionHistoryLimit: must be from 1 to 1000, not 0",
 		"revisionHistoryLimit: 1001":                                                                          "spec.revisionHistoryLimit: must be from 1 to 1000",
 		"revisionHistoryLimit: ten":                                                                           "spec.revisionHistoryLimit: must be a whole number, not a string",
-		"statusReportingScope: NamespaceAccessible":                                                           "statusReportingScope: NamespaceAccessible is not supported yet",
+		"statusReportingScope: Everywhere":                                                                    "statusReportingScope: must be ClusterScopeOnly or NamespaceAccessible",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, crp(text), strings.Split(want, "\n")...) })
 	}

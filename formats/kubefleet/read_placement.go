@@ -23,9 +23,7 @@ func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 			"policy":               func(v value) { p.Policy = policy(v) },
 			"strategy":             func(v value) { rollout = readRollout(v, &p) },
 			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.Integer(1, 1000) },
-			"statusReportingScope": func(v value) {
-				supported(v, []string{"ClusterScopeOnly"}, []string{"NamespaceAccessible"})
-			},
+			"statusReportingScope": func(v value) { yamldoc.OneOf(v, "ClusterScopeOnly", "NamespaceAccessible") }, // what a hub does
 		}, "resourceSelectors")
 	}, "spec")
 	if namespaced {

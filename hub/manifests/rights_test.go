@@ -143,6 +143,8 @@ func TestAggregationIsAChoice(t *testing.T) {
 		{"a-view", "list", "resourceplacements", true},
 		{"a-view", "get", "resourcesnapshots", true},
 		{"a-view", "get", "stagedupdateruns", true},
+		{"a-view", "get", "clusterresourceplacementstatuses", true},
+		{"a-edit", "update", "clusterresourceplacementstatuses", false},
 		{"a-view", "get", "resourceenvelopes", false},
 		{"a-view", "list", "resourceenvelopes", false},
 		{"a-view", "watch", "resourceoverrides", false},

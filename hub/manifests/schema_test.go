@@ -60,6 +60,7 @@ func TestTheKindsOfTheAPI(t *testing.T) {
 		"ApprovalRequest Namespaced areq", "ClusterApprovalRequest Cluster careq",
 		"ClusterResourceEnvelope Cluster",
 		"ClusterResourceOverride Cluster cro", "ClusterResourceOverrideSnapshot Cluster cros", "ClusterResourcePlacement Cluster crp",
+		"ClusterResourcePlacementStatus Namespaced crps",
 		"ClusterResourceSnapshot Cluster crs", "ClusterSchedulingPolicySnapshot Cluster csps",
 		"ClusterStagedUpdateRun Cluster csur", "ClusterStagedUpdateStrategy Cluster csus", "MemberCluster Cluster cluster",
 		"ResourceEnvelope Namespaced",

@@ -63,6 +63,16 @@ func (s Scope) GVR(base string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: placementGroup, Version: version, Resource: plural + "s"}
 }
 
+// ReplicaGVK is the kind that shows the status of a placement in a namespace.
+func ReplicaGVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: placementGroup, Version: version, Kind: "ClusterResourcePlacementStatus"}
+}
+
+// ReplicaGVR is the resource of that kind.
+func ReplicaGVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: placementGroup, Version: version, Resource: "clusterresourceplacementstatuses"}
+}
+
 // MemberGVK is the kind of members.
 func MemberGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: clusterGroup, Version: version, Kind: memberKind}
@@ -151,6 +161,7 @@ const (
 	ConditionApplied      = "Applied"
 	ConditionAvailable    = "Available"
 	ConditionDiffReported = "DiffReported"
+	ConditionStatusSynced = "StatusSynced" // of a placement alone
 
 	ConditionReadyToJoin = "ReadyToJoin"
 	ConditionJoined      = "Joined"
@@ -248,6 +259,8 @@ const (
 	ReasonApplyPending      = "ApplyPending"
 	ReasonApplyFailed       = "ApplyFailed"
 	ReasonAvailable         = "ResourceAvailable"
+	ReasonStatusSynced      = "StatusSyncSucceeded"
+	ReasonStatusNotSynced   = "StatusSyncFailed"
 	ReasonNotAvailable      = "ResourceNotAvailableYet"
 	ReasonDiffReported      = "DiffReportingCompleted"
 	ReasonDiffNotReported   = "DiffReportingIncompleteOrFailed"

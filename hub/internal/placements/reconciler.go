@@ -158,6 +158,10 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	}
 	before, err := r.Engine.Placement(ctx, p.Name)
 	switch {
+	case err == nil && before.Owner == p.Owner:
+		if err := checkNamespace(obj, &before, &p); err != nil {
+			return err
+		}
 	case err == nil && before.Owner == "":
 		return api.Refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
 	case err == nil && before.Owner != p.Owner:
@@ -166,6 +170,9 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 		}
 		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
 	case err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting):
+		return err
+	}
+	if err := checkNamespace(obj, &fleet.Placement{}, &p); err != nil {
 		return err
 	}
 	err = r.Engine.PutPlacement(ctx, p)

@@ -70,7 +70,9 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		items, unread = r.items(ctx, p.Name, now.view, index)
 		return items
 	}
-	err = r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, status.Placement(facts))
+	st := status.Placement(facts)
+	shown := r.showInNamespace(ctx, obj, &p, st)
+	err = errors.Join(r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st), shown)
 	if errors.Is(unread, backend.ErrPermanent) || errors.Is(unread, backend.ErrNotFound) {
 		return err // trying again is of no use: the status says nothing of them
 	}

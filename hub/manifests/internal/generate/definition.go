@@ -76,8 +76,13 @@ func objectSchema(s *source, r resolver) (schema, error) {
 			return nil, err
 		}
 	}
+	r.plain = true
+	for name, content := range s.Content {
+		if properties[name], err = r.resolve(content); err != nil {
+			return nil, err
+		}
+	}
 	if s.Status != nil {
-		r.plain = true
 		if properties["status"], err = r.resolve(s.Status); err != nil {
 			return nil, err
 		}

@@ -30,10 +30,11 @@ type source struct {
 	// Rules are the validations of the whole object.
 	Rules    []any `json:"rules,omitempty"`
 	NoStatus bool  `json:"noStatus,omitempty"`
-	// A kind has a spec, or data in its place.
-	Spec   schema `json:"spec,omitempty"`
-	Data   schema `json:"data,omitempty"`
-	Status schema `json:"status,omitempty"`
+	// A kind has a spec, or data in its place, or what the hub writes beside its metadata.
+	Spec    schema            `json:"spec,omitempty"`
+	Data    schema            `json:"data,omitempty"`
+	Content map[string]schema `json:"content,omitempty"`
+	Status  schema            `json:"status,omitempty"`
 }
 
 // kind is one of the twins.

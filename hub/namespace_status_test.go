@@ -1,0 +1,108 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// The status of a placement with statusReportingScope NamespaceAccessible stands in the namespace that it selects, too, as
+// far as it is about that, and goes with the placement. Another namespace cannot be selected any more.
+func TestAStatusIsShownInTheNamespaceThatIsSelected(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	w.start("hub")
+	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
+	w.createText(`{apiVersion: rbac.authorization.k8s.io/v1, kind: ClusterRole, metadata: {name: $NAME-role}}`)
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec:
+  statusReportingScope: NamespaceAccessible
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: $NAME}
+  - {group: rbac.authorization.k8s.io, version: v1, kind: ClusterRole, name: $NAME-role}
+`)
+	w.await("crp", w.name, "ClusterResourcePlacementAvailable", "True")
+	w.await("crp", w.name, "ClusterResourcePlacementStatusSynced", "True")
+	replicas := w.on(w.client, "crps", w.name)
+	w.eventually("the status in the namespace", func() error {
+		placed, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		u, err := replicas.Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if !metav1.IsControlledBy(u, placed) {
+			t.Fatalf("it is owned by %v", u.GetOwnerReferences())
+		}
+		resources, _, _ := unstructured.NestedSlice(u.Object, "statusReplica", "selectedResources")
+		clusters, _, _ := unstructured.NestedSlice(u.Object, "statusReplica", "placementStatuses")
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "statusReplica", "conditions")
+		var told []string
+		for _, c := range conditions {
+			c := c.(map[string]any)
+			told = append(told, fmt.Sprintf("%s=%s%s", c["type"], c["status"], c["message"]))
+		}
+		if len(resources) != 2 || len(clusters) != 1 || !strings.Contains(strings.Join(told, " "), "ClusterResourcePlacementAvailable=True") {
+			return fmt.Errorf("%d resources, %d clusters, %v", len(resources), len(clusters), told)
+		}
+		if strings.Contains(strings.Join(told, " "), "StatusSynced") {
+			t.Errorf("the replica tells of itself: %v", told)
+		}
+		if at, _, _ := unstructured.NestedString(u.Object, "lastUpdatedTime"); at == "" {
+			t.Error("it has no time")
+		}
+		return nil
+	})
+
+	w.patch("crp", w.name, `{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"default"}]}}`)
+	w.eventually("the other namespace to be refused", func() error {
+		u, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		_, why := conditionOf(u, "ClusterResourcePlacementScheduled")
+		if !strings.HasPrefix(why, "InvalidResourceSelectors: ") || !strings.Contains(why, "choosing a different namespace 'default' from what was originally picked '"+w.name+"'") {
+			return errors.New(why)
+		}
+		return nil
+	})
+	if err := w.holds(w.members[0], "v1"); err != nil {
+		t.Errorf("what was placed is gone: %v", err)
+	}
+}
+
+// An object of that name that another client made is left alone, and the placement says so.
+func TestAStatusInANamespaceDoesNotReplaceAnothersObject(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	w.start("hub")
+	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementStatus, metadata: {name: $NAME, namespace: $NAME}, statusReplica: {observedResourceIndex: "7"}}`)
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec:
+  statusReportingScope: NamespaceAccessible
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME}]
+`)
+	w.await("crp", w.name, "ClusterResourcePlacementStatusSynced", "False")
+	w.await("crp", w.name, "ClusterResourcePlacementAvailable", "True")
+	u, err := w.on(w.client, "crps", w.name).Get(t.Context(), w.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if index, _, _ := unstructured.NestedString(u.Object, "statusReplica", "observedResourceIndex"); index != "7" {
+		t.Errorf("it has become %v", u.Object)
+	}
+}

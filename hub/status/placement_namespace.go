@@ -1,0 +1,106 @@
+package status
+
+import (
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// ReportsInNamespace reports whether the status of a placement is shown in the namespace that it selects, too:
+// statusReportingScope is NamespaceAccessible.
+func ReportsInNamespace(obj *unstructured.Unstructured) bool {
+	scope, _, _ := unstructured.NestedString(obj.Object, "spec", "statusReportingScope")
+	return scope == "NamespaceAccessible" && obj.GetNamespace() == ""
+}
+
+// SelectedNamespace is the namespace that selectors name, "" where none does.
+func SelectedNamespace(selectors []snapshot.Selector) string {
+	i := slices.IndexFunc(selectors, func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" })
+	if i < 0 {
+		return ""
+	}
+	return selectors[i].Name
+}
+
+// NamespaceReplica is the status of a placement as it is shown in the namespace that it selects, to those who may read
+// that and not the placement: without what it says of objects and overrides that are elsewhere, without messages and
+// without values, any of which may tell of these.
+func NamespaceReplica(s *PlacementStatus, namespace string) *PlacementStatus {
+	out := &PlacementStatus{
+		Conditions: withoutMessages(s.Conditions), ObservedIndex: s.ObservedIndex, ClustersTotal: s.ClustersTotal,
+		Resources: slices.DeleteFunc(slices.Clone(s.Resources), func(r kubefleet.ObjectReference) bool { return isElsewhere(r, namespace) }),
+	}
+	out.ResourcesTotal = len(out.Resources)
+	for _, c := range s.Clusters {
+		p := placedStatus{Name: c.Name, ObservedIndex: c.ObservedIndex, Conditions: withoutMessages(c.Conditions)}
+		for _, o := range c.Overrides {
+			if o.Namespace == namespace {
+				p.Overrides = append(p.Overrides, o)
+			}
+		}
+		for _, f := range c.Failed {
+			if !isElsewhere(f.ObjectReference, namespace) {
+				f.Condition.Message = ""
+				p.Failed = append(p.Failed, f)
+			}
+		}
+		for _, d := range c.Diffed {
+			if !isElsewhere(d.ObjectReference, namespace) {
+				d.ObservedDiffs = withoutValues(d.ObservedDiffs)
+				p.Diffed = append(p.Diffed, d)
+			}
+		}
+		for _, d := range c.Drifted {
+			if !isElsewhere(d.ObjectReference, namespace) {
+				d.ObservedDrifts = withoutValues(d.ObservedDrifts)
+				p.Drifted = append(p.Drifted, d)
+			}
+		}
+		p.DifferencesTotal = len(p.Diffed) + len(p.Drifted)
+		out.Clusters = append(out.Clusters, p)
+	}
+	return out
+}
+
+// isElsewhere reports whether an object is neither the namespace nor in it.
+func isElsewhere(r kubefleet.ObjectReference, namespace string) bool {
+	return r.Namespace != namespace && (r.Group != "" || r.Kind != "Namespace" || r.Name != namespace)
+}
+
+func withoutMessages(all []metav1.Condition) []metav1.Condition {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].Message = ""
+	}
+	return all
+}
+
+func withoutValues(all []kubefleet.PatchDetail) []kubefleet.PatchDetail {
+	all = slices.Clone(all)
+	for i := range all {
+		all[i].ValueInHub, all[i].ValueInMember = nil, nil
+	}
+	return all
+}
+
+// ReportedInNamespace is the condition of a placement about the object that shows its status in a namespace; err is why
+// that could not be written. It has the time of the condition that obj has, where that is the same.
+func ReportedInNamespace(obj *unstructured.Unstructured, namespace string, err error, now stages.Instant) metav1.Condition {
+	kind := api.ClusterScope.Kind(api.PlacementKind) + api.ConditionStatusSynced
+	t := conditions{observedGeneration: obj.GetGeneration()}
+	c := t.isTrue(kind, api.ReasonStatusSynced, fmt.Sprintf("Successfully created or updated ClusterResourcePlacementStatus in namespace '%s'", namespace), now)
+	if err != nil {
+		c = t.isFalse(kind, api.ReasonStatusNotSynced, "Failed to create or update ClusterResourcePlacementStatus: "+err.Error(), now)
+	}
+	if before := api.ConditionOf(obj, kind); before.Status == string(c.Status) {
+		c.LastTransitionTime = metav1.NewTime(before.Since)
+	}
+	return c
+}
