@@ -44,6 +44,8 @@ type RunAdmitted struct {
 	Hold bool
 	// RollbackOf is the UID of the run that this one rolls back.
 	RollbackOf string
+	// Evicts are the clusters that the run cleans where it does nothing else. They are not picked until it has ended.
+	Evicts []string
 	// GCGeneration is the placement's when the contents and the plan of the run were stored.
 	GCGeneration int64
 	// Recovered reports whether the run was recorded by a process that did not live to see it admitted, so that
@@ -98,7 +100,7 @@ func (in RunAdmitted) advance(m *machine) error {
 	if bindings.add(in.Clusters) {
 		m.rebind()
 	}
-	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, RollbackOf: in.RollbackOf})
+	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, RollbackOf: in.RollbackOf, Evicts: in.Evicts})
 	if in.Selection != nil {
 		m.recordSelection(*in.Selection)
 	}
@@ -355,6 +357,9 @@ func (m *machine) enqueue(e Entry, hold, rollback bool) error {
 }
 
 func (m *machine) enter(e Entry, a Admission) (err error) {
+	if r := m.entry(e.UID); r != nil {
+		e.Evicts = len(r.Evicts) > 0
+	}
 	if m.Queue, m.out.Turn, err = m.Queue.Enter(e, a); err == nil {
 		m.supersede(e, m.out.Turn.Supersedes)
 	}
