@@ -22,14 +22,13 @@ import (
 // shown are the blocks of commands that no test runs, each with its reason.
 var shown = map[string]string{
 	"README.md: go run ./cmd/slipway demo      # needs Go 1.26 only: a staged rollout, an approval and a rollback, over clusters in memory": tests,
-	"CONTRIBUTING.md: make          # lists the targets":                                                                                                 tests,
-	"docs/command.md: $ slipway --store state.db watch web-1          # first terminal: the tree of the run, and when it will end":                       people,
-	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig          # prints each change; may be repeated":                                      clusters,
-	"docs/hub.md: $ kubectl label membercluster member2 environment=staging":                                                                             clusters,
-	"docs/hub.md: $ kubectl patch membercluster member1 --type merge -p '{\"spec\":{\"taints\":[{\"key\":\"maintenance\",\"effect\":\"NoSchedule\"}]}}'": clusters,
-	"docs/hub.md: $ kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                                                clusters,
-	"docs/hub.md: $ kubectl slipway create run web-1 --placement web --strategy careful   # names of objects of the hub":                                 clusters,
-	"docs/workflows.md: $ slipway hub install --applications --kubeconfig hub.kubeconfig":                                                                clusters,
+	"CONTRIBUTING.md: make          # lists the targets":                                                                           tests,
+	"docs/command.md: $ slipway --store state.db watch web-1          # first terminal: the tree of the run, and when it will end": people,
+	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig          # prints each change; may be repeated":                clusters,
+	"docs/hub.md: $ kubectl label membercluster member2 environment=staging":                                                       clusters,
+	"docs/hub.md: $ kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                          clusters,
+	"docs/hub.md: $ kubectl slipway create run web-1 --placement web --strategy careful   # names of objects of the hub":           clusters,
+	"docs/workflows.md: $ slipway hub install --applications --kubeconfig hub.kubeconfig":                                          clusters,
 
 	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/plan BENCH='NewPlan|DecodePlan'": benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":          benchmarks,
@@ -38,6 +37,8 @@ var shown = map[string]string{
 	"docs/performance.md: (cd cmd/slipway && go test -run '^$' -bench GetRuns -benchtime 5x .)":            benchmarks,
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":    benchmarks,
 	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
+
+	"docs/hub.md: $ kubectl patch membercluster member1 --type merge -p '{\"spec\":{\"taints\":[{\"key\":\"maintenance\",\"effect\":\"NoSchedule\"}]}}'": clusters,
 
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
 }

@@ -97,6 +97,9 @@ func (in RunAdmitted) advance(m *machine) error {
 	if err := in.checkNew(bindings); err != nil {
 		return err
 	}
+	if err := in.checkEvicted(m.Evicting()); err != nil {
+		return err
+	}
 	if bindings.add(in.Clusters) {
 		m.rebind()
 	}
@@ -128,6 +131,21 @@ func (in RunAdmitted) checkNew(bindings Bindings) error {
 	for _, name := range in.New {
 		if _, known := bindings[name]; known {
 			return fmt.Errorf("run %s: it was planned for cluster %s as a new one, and another run was to bring that something since: %w", in.Run, name, kind)
+		}
+	}
+	return nil
+}
+
+// checkEvicted returns an error where the run is to update a cluster that another one evicts since it was planned: it
+// would bring back what is taken away.
+func (in RunAdmitted) checkEvicted(evicting map[string]string) error {
+	kind := ErrStale
+	if in.Recovered {
+		kind = ErrIncomplete
+	}
+	for _, name := range in.Clusters {
+		if by, is := evicting[name]; is && in.RollbackOf == "" {
+			return fmt.Errorf("run %s: it was planned for cluster %s, which run %s evicts since: %w", in.Run, name, by, kind)
 		}
 	}
 	return nil

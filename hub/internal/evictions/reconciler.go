@@ -58,12 +58,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
+	if err := r.WriteStatus(ctx, gvr, obj, answer.Status(obj.GetGeneration(), time.Now())); err != nil {
+		return 0, err
+	}
 	if answer.Executed {
 		r.Recorder.Normal(obj, "Evicted", "%s", answer.Message)
 	} else {
 		r.Recorder.Warning(obj, "NotEvicted", "%s", answer.Message)
 	}
-	return 0, r.WriteStatus(ctx, gvr, obj, answer.Status(obj.GetGeneration(), time.Now()))
+	return 0, nil
 }
 
 // isAnswered reports whether an eviction has an answer, as KubeFleet reads it.
@@ -126,7 +129,6 @@ func (r *Reconciler) carryOut(ctx context.Context, k api.Key, run string, facts 
 	if err != nil {
 		return err
 	}
-	r.Placements.Evicts(run, k)
 	_, err = r.Engine.CreateRun(ctx, fleet.RunSpec{
 		Name: run, Owner: declared.Owner, Title: answer.Message, Placement: name, Starter: approval.Identity{Name: api.Manager},
 		Strategy: stages.Strategy{

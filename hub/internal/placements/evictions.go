@@ -107,9 +107,6 @@ func (r *Reconciler) addRuns(ctx context.Context, name string, facts *status.Evi
 	return nil
 }
 
-// Evicts has the placement of k told of what becomes of a run that evicts.
-func (r *Reconciler) Evicts(run string, k api.Key) { r.rolling.Store(run, k) }
-
 // showBindings has the bindings of a placement shown where they changed. They are written apart, because there are as
 // many as clusters.
 func (r *Reconciler) showBindings(k api.Key, picked []string, have map[string]fleet.PlacedCluster) {
