@@ -91,6 +91,15 @@
 // no fences, and nothing else. A placement that is declared again under the name
 // goes on with the epochs.
 //
+// # Eviction
+//
+// A run whose strategy names clusters in Removal.Only takes the placement from these, whether it is picked there or not, and
+// does nothing else. From its admission until it has ended they are not picked; then the policy decides about them as
+// about new ones, so that a taint keeps away what it would not have taken away. It takes its turn as Placement.Admission says,
+// but it is superseded by nothing but the deletion of the placement, and supersedes no other eviction. A run that was planned
+// for such a cluster and is admitted later is refused with [backend.ErrConflict]; one that was admitted before brings
+// there what it was to bring, in its turn. Its events are those of a removal.
+//
 // # Rollback
 //
 // A run whose strategy has a [stages.RollbackPolicy] is taken back when a budget is

@@ -116,6 +116,20 @@
 // sets the mark, "false" takes it away, and the hub writes "true" where it is missing and the mark is set.
 // It takes the right to patch snapshots, which the roles of package hub/manifests do not give.
 //
+// # Evictions
+//
+// A ClusterResourcePlacementEviction takes what a placement put on a cluster away from there, within the
+// ClusterResourcePlacementDisruptionBudget of the placement's name. It is answered once, in the conditions Valid and
+// Executed with KubeFleet's reasons and messages, and the answer is final. Executed means that the removal is recorded:
+// a run of the engine, which has no object, cleans that cluster and no other, and until it has ended the cluster is not
+// picked. Then the policy decides again, and without a taint that keeps the cluster away it may be picked again.
+// Where a member cannot be reached within Config.DeleteDeadline, what it has is left to the next run of the placement.
+//
+// kubectl fleet draincluster and uncordoncluster work unchanged: a drain adds the taint cordon-key to a MemberCluster, and
+// makes an eviction for each ClusterResourceBinding that names the cluster. The hub writes such an object for each cluster
+// of a placement that is in no namespace, with its state, unless Config.NoBindings says otherwise; without them a drain
+// finds nothing to evict.
+//
 // # Differences from KubeFleet
 //
 //   - A run without spec.state runs; the tutorial's runs have none. Where else defaults, limits and messages
@@ -155,6 +169,13 @@
 //     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no
 //     new placement, and neither does one that was not reached within a minute of the first try, whose
 //     Joined is False from then on until it is. What it has already it keeps.
+//   - An eviction is not executed while a staged run of the placement has not ended, and Executed names the run: its plan
+//     is frozen, and would bring to the cluster again what was just taken away. KubeFleet evicts, which fails the run. After
+//     an eviction the runs before it are not rolled back any more.
+//   - A cluster that is being evicted, or cleaned for another reason, does not count as available for a budget. In KubeFleet
+//     it does until its resources are gone, so that evictions which come together may take more than the budget allows.
+//   - A ClusterResourceBinding has its cluster and its state, and neither snapshots nor conditions, which the status of the
+//     placement has: it seldom changes. Deleting one evicts nothing; it is made again.
 //   - A member has its name in the label kubernetes-fleet.io/member-name for policies, stages and overrides from the
 //     moment its MemberCluster is there; the hub writes it on the object, too, over any other value.
 //   - Policies use taints, health and properties of a MemberCluster as it reports them; the hub

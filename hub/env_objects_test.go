@@ -28,7 +28,10 @@ func kinds() []kind {
 	return []kind{
 		fleetKind("csur", "ClusterStagedUpdateRun", "clusterstagedupdateruns"), fleetKind("sur", "StagedUpdateRun", "stagedupdateruns"),
 		fleetKind("careq", "ClusterApprovalRequest", "clusterapprovalrequests"), fleetKind("areq", "ApprovalRequest", "approvalrequests"),
+		fleetKind("crpe", "ClusterResourcePlacementEviction", "clusterresourceplacementevictions"),
+		fleetKind("crpdb", "ClusterResourcePlacementDisruptionBudget", "clusterresourceplacementdisruptionbudgets"),
 		fleetKind("crp", "ClusterResourcePlacement", "clusterresourceplacements"), fleetKind("rp", "ResourcePlacement", "resourceplacements"),
+		fleetKind("binding", "ClusterResourceBinding", "clusterresourcebindings"), // crb, too, which is a ClusterRoleBinding here
 		fleetKind("crs", "ClusterResourceSnapshot", "clusterresourcesnapshots"), fleetKind("rss", "ResourceSnapshot", "resourcesnapshots"),
 		fleetKind("csps", "ClusterSchedulingPolicySnapshot", "clusterschedulingpolicysnapshots"),
 		fleetKind("sps", "SchedulingPolicySnapshot", "schedulingpolicysnapshots"),

@@ -75,6 +75,9 @@ type Config struct {
 	DeleteDeadline time.Duration
 	// Listed is how many clusters a status lists; default 100.
 	Listed int
+	// NoBindings leaves out the ClusterResourceBindings, one for each cluster of a placement that is in no namespace, by
+	// which kubectl fleet draincluster finds what to evict.
+	NoBindings bool
 	// Registry takes the metrics; nil for none.
 	Registry prometheus.Registerer
 	// Log may be nil.

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/applications"
+	"github.com/slipway-dev/slipway/hub/internal/evictions"
 	"github.com/slipway-dev/slipway/hub/internal/members"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/overrides"
@@ -37,6 +38,7 @@ type service struct {
 	placements *placements.Reconciler
 	runs       *runs.Reconciler
 	members    *members.Reconciler
+	evictions  *evictions.Reconciler
 	// applications is nil where they are not served.
 	applications *applications.Reconciler
 }
@@ -51,16 +53,20 @@ func newService(h *Hub) (*service, error) {
 	s.placements = placements.New(&placements.Reconciler{
 		Client: s.client, Engine: h.engine, Inventory: h.cfg.Inventory, Source: h.source, Queues: s.queues, Overrides: s.overrides,
 		Clusters: clusters, Collect: h.cfg.Collect, DeleteDeadline: h.cfg.DeleteDeadline, Listed: h.cfg.Listed,
+		NoBindings: h.cfg.NoBindings,
 	})
 	s.runs = &runs.Reconciler{
 		Client: s.client, Engine: h.engine, Queues: s.queues, Seals: signer, Policies: s.policies, Requests: s.requests,
 		Overrides: s.overrides, Placements: s.placements, Meters: h.meters, Listed: h.cfg.Listed,
 	}
 	s.members = &members.Reconciler{Client: s.client, Dialer: h.cfg.Dialer, Queues: s.queues, Clusters: clusters}
+	s.evictions = &evictions.Reconciler{Client: s.client, Engine: h.engine, Queues: s.queues, Placements: s.placements, Deadline: h.cfg.DeleteDeadline}
 	s.queues.Placements = s.newQueue("placement", 4, s.placements.Reconcile)
 	s.queues.Runs = s.newQueue("run", 8, s.runs.Reconcile)
 	s.queues.Members = s.newQueue("member", 16, s.members.Reconcile) // most of them may wait for members that are down
 	s.queues.Overrides = s.newQueue("override", 1, s.overrides.Reconcile)
+	s.queues.Evictions = s.newQueue("eviction", 1, s.evictions.Reconcile) // one by one: a budget is counted over those before
+	s.queues.Bindings = s.newQueue("binding", 1, s.placements.ReconcileBindings)
 	s.queues.Orphans = s.newQueue("orphan", 1, s.runs.ReconcileOrphan)
 	if o := h.cfg.Applications; o != nil {
 		s.applications = &applications.Reconciler{Client: s.client, Queues: s.queues, Delivery: &delivery.Applications{

@@ -45,6 +45,15 @@ func (s *service) watch() error {
 			}
 		}
 	}
+	if !s.hub.cfg.NoBindings {
+		if err := s.client.WatchMetadata(api.ClusterScope.GVR(api.BindingKind), s.queues.Bindings, false); err != nil {
+			return err
+		}
+	}
+	evict := func(obj *unstructured.Unstructured) { s.queues.Evictions.Add(api.KeyOf(obj)) }
+	if err := s.client.Watch(api.ClusterScope.GVR(api.EvictionKind), nil, evict); err != nil {
+		return err
+	}
 	if err := s.watchApplications(); err != nil {
 		return err
 	}

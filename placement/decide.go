@@ -14,6 +14,8 @@ type Previous struct {
 	// Clusters are the names of the clusters that are placed; the value reports whether the cluster was ever
 	// updated.
 	Clusters map[string]bool
+	// HeldOut are the clusters that are not picked, whatever the policy says, and why.
+	HeldOut map[string]string
 }
 
 // Evaluation explains a selection for one cluster.
@@ -44,7 +46,7 @@ type Score struct {
 // types of policies, and with a verdict for every cluster of the inventory and
 // every one that the policy names, by name.
 //
-// A placed cluster stays despite new taints or bad health, unless it is leaving or no longer matches the
+// A placed cluster stays despite new taints or bad health, unless it is held out, is leaving or no longer matches the
 // policy. A PickAll or PickFixed policy matches placed clusters again with each selection, a PickN policy only
 // after it was edited in more than its number. A PickFixed policy picks what it names despite taints and
 // health, as far as the inventory has it; without names it picks nothing.
@@ -126,7 +128,7 @@ type matcher struct {
 
 func (x *matcher) candidate(cluster *Cluster, previous Previous) *candidate {
 	updated, placed := previous.Clusters[cluster.Name]
-	expelled := x.expels(cluster)
+	expelled := cmp.Or(previous.HeldOut[cluster.Name], x.expels(cluster))
 	c := &candidate{Cluster: cluster, updated: updated, stays: placed && expelled == ""}
 	c.bar = cmp.Or(expelled, x.hinders(cluster))
 	switch {

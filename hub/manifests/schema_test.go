@@ -58,8 +58,9 @@ func TestTheKindsOfTheAPI(t *testing.T) {
 	slices.Sort(got)
 	want := []string{
 		"ApprovalRequest Namespaced areq", "ClusterApprovalRequest Cluster careq",
-		"ClusterResourceEnvelope Cluster",
+		"ClusterResourceBinding Cluster crb", "ClusterResourceEnvelope Cluster",
 		"ClusterResourceOverride Cluster cro", "ClusterResourceOverrideSnapshot Cluster cros", "ClusterResourcePlacement Cluster crp",
+		"ClusterResourcePlacementDisruptionBudget Cluster crpdb", "ClusterResourcePlacementEviction Cluster crpe",
 		"ClusterResourcePlacementStatus Namespaced crps",
 		"ClusterResourceSnapshot Cluster crs", "ClusterSchedulingPolicySnapshot Cluster csps",
 		"ClusterStagedUpdateRun Cluster csur", "ClusterStagedUpdateStrategy Cluster csus", "MemberCluster Cluster cluster",

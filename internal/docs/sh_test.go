@@ -38,6 +38,8 @@ var shown = map[string]string{
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":    benchmarks,
 	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
 
+	"docs/hub.md: $ kubectl patch membercluster member1 --type merge -p '{\"spec\":{\"taints\":[{\"key\":\"maintenance\",\"effect\":\"NoSchedule\"}]}}'": clusters,
+
 	"docs/embedding.md: $ slipway demo --data tutorial                    # kill it in the middle of a run, and start it again: it goes on": "it is killed in the middle; the tests of the command do that",
 }
 

@@ -17,7 +17,7 @@ const (
 	// RejectRun refuses the run with a [RejectedError].
 	RejectRun Admission = "Reject"
 	// SupersedeActive drains the active run and takes its place, and that of
-	// the runs that wait.
+	// the runs that wait, except of those that evict.
 	SupersedeActive Admission = "Supersede"
 )
 
@@ -28,6 +28,9 @@ type Entry struct {
 	Run string `json:"run"`
 	// Index is that of the snapshot it rolls out.
 	Index int `json:"index"`
+	// Evicts reports whether the run does nothing but clean clusters. No run supersedes it, and it supersedes none
+	// because of its index.
+	Evicts bool `json:"evicts,omitempty"`
 }
 
 // Superseder says which run superseded an entry.
@@ -98,7 +101,7 @@ func (q Queue) Enter(e Entry, policy Admission) (Queue, Turn, error) {
 	if !q.has(e.UID) {
 		rival, taken := q.rival()
 		switch {
-		case taken && (policy == SupersedeActive || e.Index < rival.Index):
+		case taken && (policy == SupersedeActive || !e.Evicts && e.Index < rival.Index):
 			q = q.displace(e.Run)
 		case policy == RejectRun && (taken || q.Active != nil):
 			return q, Turn{}, &RejectedError{Run: e.Run, Active: q.ahead().Run}
@@ -160,16 +163,20 @@ func (q Queue) rival() (Entry, bool) {
 	}
 }
 
-// displace supersedes every run in the queue.
+// displace supersedes every run in the queue, except those that evict.
 func (q Queue) displace(by string) Queue {
-	out := slices.Clone(q.Superseded)
-	if q.Active != nil && q.superseder(q.Active.UID) == "" {
+	out, stay := slices.Clone(q.Superseded), []Entry(nil)
+	if q.Active != nil && !q.Active.Evicts && q.superseder(q.Active.UID) == "" {
 		out = append(out, Superseder{*q.Active, by})
 	}
 	for _, e := range q.Waiting {
+		if e.Evicts {
+			stay = append(stay, e)
+			continue
+		}
 		out = append(out, Superseder{e, by})
 	}
-	q.Superseded, q.Waiting = out, nil
+	q.Superseded, q.Waiting = out, stay
 	return q
 }
 

@@ -188,7 +188,7 @@ func TestQueueEnterRejects(t *testing.T) {
 	for name, q := range map[string]Queue{
 		"active":            queueOf(t, queueEntry("a", 1)),
 		"waiting":           queueOf(t, queueEntry("x", 1), queueEntry("a", 1)).Leave("ux"),
-		"active and drains": {Active: &Entry{"ua", "a", 1}, Superseded: []Superseder{{Entry{"ua", "a", 1}, "gone"}}},
+		"active and drains": {Active: &Entry{"ua", "a", 1, false}, Superseded: []Superseder{{Entry{"ua", "a", 1, false}, "gone"}}},
 	} {
 		got, _, err := q.Enter(queueEntry("b", 2), RejectRun)
 		var rejected *RejectedError

@@ -22,6 +22,7 @@ type record struct {
 	plan       string
 	clusters   []Reached
 	new        []string // the clusters that it was planned for as new ones
+	evicts     []string
 	state      stages.State
 	attempt    int
 	epoch      int64
@@ -294,6 +295,7 @@ func (w *env) create(r *record) {
 func (w *env) admit(r *record) (Outcome, error) {
 	in := RunAdmitted{
 		Entry: r.Entry, Plan: r.plan, Count: len(r.clusters), Of: r.of, By: "ann", Hold: r.hold, RollbackOf: r.rollbackOf, GCGeneration: r.stored, New: r.new, Recovered: true,
+		Evicts: r.evicts,
 	}
 	for _, c := range r.clusters {
 		if c.Index != None {

@@ -337,6 +337,11 @@ func (c *checker) checkOrder(before, s *State, in Input) {
 			last = at
 		}
 	}
+	for _, e := range s.Queue.Superseded {
+		if e.Evicts {
+			c.broken("6", "%T: run %s evicts and was superseded by run %s", in, e.Run, e.By)
+		}
+	}
 	for _, e := range before.Queue.Superseded {
 		at := slices.Contains(now, e.UID)
 		if active := before.Queue.Active; at && s.superseder(e.UID) == "" && (active == nil || active.UID != e.UID) {

@@ -162,7 +162,13 @@ func (l *life) newRun() {
 			r.clusters = append(r.clusters, Reached{Cluster: name, Index: r.Index, Revision: "rev-" + strconv.Itoa(r.Index)})
 		}
 	}
-	if _, err := l.tell(RunRequested{Entry: Entry{UID: "asks", Run: r.Run, Index: r.Index}, Hold: r.hold}); err != nil {
+	if name := clusterName(l.names % 4); l.names%9 == 0 && l.inventory[name] {
+		if _, is := bound[name]; is {
+			r.clusters, r.evicts = []Reached{{Cluster: name, Index: None}}, []string{name}
+			r.Evicts, r.catchUp, r.noBack, r.Index = true, true, true, s.Snapshots[len(s.Snapshots)-1].Index
+		}
+	}
+	if _, err := l.tell(RunRequested{Entry: Entry{UID: "asks", Run: r.Run, Index: r.Index, Evicts: r.Evicts}, Hold: r.hold}); err != nil {
 		return
 	}
 	l.create(r)

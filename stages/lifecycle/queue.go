@@ -44,6 +44,8 @@ type RunAdmitted struct {
 	Hold bool
 	// RollbackOf is the UID of the run that this one rolls back.
 	RollbackOf string
+	// Evicts are the clusters that the run cleans where it does nothing else. They are not picked until it has ended.
+	Evicts []string
 	// GCGeneration is the placement's when the contents and the plan of the run were stored.
 	GCGeneration int64
 	// Recovered reports whether the run was recorded by a process that did not live to see it admitted, so that
@@ -95,10 +97,13 @@ func (in RunAdmitted) advance(m *machine) error {
 	if err := in.checkNew(bindings); err != nil {
 		return err
 	}
+	if err := in.checkEvicted(m.Evicting()); err != nil {
+		return err
+	}
 	if bindings.add(in.Clusters) {
 		m.rebind()
 	}
-	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, RollbackOf: in.RollbackOf})
+	m.Runs = append(m.Runs, Run{Name: in.Run, UID: in.UID, Index: in.Index, Plan: in.Plan, RollbackOf: in.RollbackOf, Evicts: in.Evicts})
 	if in.Selection != nil {
 		m.recordSelection(*in.Selection)
 	}
@@ -126,6 +131,21 @@ func (in RunAdmitted) checkNew(bindings Bindings) error {
 	for _, name := range in.New {
 		if _, known := bindings[name]; known {
 			return fmt.Errorf("run %s: it was planned for cluster %s as a new one, and another run was to bring that something since: %w", in.Run, name, kind)
+		}
+	}
+	return nil
+}
+
+// checkEvicted returns an error where the run is to update a cluster that another one evicts since it was planned: it
+// would bring back what is taken away.
+func (in RunAdmitted) checkEvicted(evicting map[string]string) error {
+	kind := ErrStale
+	if in.Recovered {
+		kind = ErrIncomplete
+	}
+	for _, name := range in.Clusters {
+		if by, is := evicting[name]; is && in.RollbackOf == "" {
+			return fmt.Errorf("run %s: it was planned for cluster %s, which run %s evicts since: %w", in.Run, name, by, kind)
 		}
 	}
 	return nil
@@ -355,6 +375,9 @@ func (m *machine) enqueue(e Entry, hold, rollback bool) error {
 }
 
 func (m *machine) enter(e Entry, a Admission) (err error) {
+	if r := m.entry(e.UID); r != nil {
+		e.Evicts = len(r.Evicts) > 0
+	}
 	if m.Queue, m.out.Turn, err = m.Queue.Enter(e, a); err == nil {
 		m.supersede(e, m.out.Turn.Supersedes)
 	}

@@ -201,6 +201,10 @@ func (w *env) newRun(name string, a args) (Outcome, error) {
 	for _, c := range a.list("remove") {
 		r.clusters = append(r.clusters, Reached{Cluster: c, Index: None})
 	}
+	for _, c := range a.list("evicts") {
+		r.evicts, r.Evicts, r.catchUp, r.noBack = append(r.evicts, c), true, true, true
+		r.clusters = append(r.clusters, Reached{Cluster: c, Index: None})
+	}
 	r.new = a.list("new")
 	w.create(r)
 	if of := a.named["of"]; of != "" {

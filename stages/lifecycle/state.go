@@ -79,6 +79,8 @@ type Run struct {
 	RollbackOf      string `json:"rollbackOf,omitempty"`
 	RolledBackBy    string `json:"rolledBackBy,omitempty"`
 	RollbackRefused string `json:"rollbackRefused,omitempty"`
+	// Evicts are the clusters that the run cleans where it does nothing else, see stages.Removal.
+	Evicts []string `json:"evicts,omitempty"`
 }
 
 // Base is what the clusters had before a run: the bindings as they were when its end was taken in. No other
@@ -138,6 +140,20 @@ func (s *State) entry(uid string) *Run {
 		}
 	}
 	return nil
+}
+
+// Evicting returns the clusters that are not to be picked, because a run which has not ended evicts them, each with
+// the name of that run.
+func (s *State) Evicting() map[string]string {
+	out := map[string]string{}
+	for i := range s.Runs {
+		if r := &s.Runs[i]; r.Ended == "" {
+			for _, cluster := range r.Evicts {
+				out[cluster] = r.Name
+			}
+		}
+	}
+	return out
 }
 
 func (s *State) isRetired(uid string) bool {

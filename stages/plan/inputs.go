@@ -12,6 +12,7 @@ func (b *planner) check(s *Strategy) {
 	b.errs = s.problems(field.NewPath("strategy"))
 	b.checkClusters(field.NewPath("clusters"))
 	b.checkTarget(field.NewPath("target"))
+	b.checkOnly(field.NewPath("target", "remove"), s.Removal.Only)
 }
 
 func (b *planner) checkClusters(at *field.Path) {
@@ -121,6 +122,23 @@ func (b *planner) checkRemove(at *field.Path) {
 	b.fail(at, bad, "the name of a cluster must be a DNS label (RFC 1123)")
 	b.fail(at, uids, "the UID of a cluster must be printable ASCII without spaces, at most 253 bytes")
 	b.fail(at, picked, "a cluster that is picked cannot be removed too")
+}
+
+// checkOnly reports where a strategy that evicts clusters has other ones to clean, or any to update.
+func (b *planner) checkOnly(at *field.Path, only []string) {
+	if len(only) == 0 {
+		return
+	}
+	var others []string
+	for _, name := range sortedKeys(b.target.Remove) {
+		if !slices.Contains(only, name) {
+			others = append(others, name)
+		}
+	}
+	b.fail(at, others, "the strategy cleans the clusters of removal.only and no others")
+	if len(b.clusters) > 0 {
+		b.errs = append(b.errs, field.Forbidden(at, "the strategy has removal.only, so that it updates no cluster"))
+	}
 }
 
 // checkNew checks the names of the new clusters, and marks these.

@@ -187,6 +187,10 @@ type Removal struct {
 	Deadline time.Duration `json:"deadline,omitempty"`
 	Before   []Task        `json:"beforeStageTasks,omitempty"`
 	After    []Task        `json:"afterStageTasks,omitempty"`
+	// Only, where not empty, makes a run an eviction: it updates nothing, and cleans these clusters and no others,
+	// picked or not. Until it has ended they are not picked; what is decided then may pick them again. A run that
+	// supersedes others does not supersede an eviction. The stages of the strategy stay empty, and it has no Rollback.
+	Only []string `json:"only,omitempty"`
 }
 
 // TaskType is what a [Task] waits for.

@@ -70,6 +70,9 @@ func (s *Strategy) problems(at *field.Path) field.ErrorList {
 	errs = append(errs, checkRequests(at, s)...)
 	errs = append(errs, checkOptions(at, s)...)
 	errs = append(errs, s.Rollback.problems(at.Child("rollback"))...)
+	if s.Rollback != nil && len(s.Removal.Only) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("rollback"), "a run that evicts clusters, see removal.only, is not rolled back"))
+	}
 	errs = append(errs, checkWorkflow(at, s)...)
 	return append(errs, checkTiming(at, s)...)
 }
@@ -157,7 +160,16 @@ func checkRemoval(at *field.Path, r *Removal) field.ErrorList {
 	errs := checkLimit(at.Child("maxConcurrency"), r.MaxConcurrency, 1)
 	errs = append(errs, checkDuration(at.Child("deadline"), r.Deadline)...)
 	errs = append(errs, checkTasks(at.Child("beforeStageTasks"), r.Before, approval.Before)...)
-	return append(errs, checkTasks(at.Child("afterStageTasks"), r.After, approval.After)...)
+	errs = append(errs, checkTasks(at.Child("afterStageTasks"), r.After, approval.After)...)
+	for i, name := range r.Only {
+		switch {
+		case !isName(name):
+			errs = append(errs, field.Invalid(at.Child("only").Index(i), name, "the name of a cluster must be a DNS label (RFC 1123)"))
+		case slices.Contains(r.Only[:i], name):
+			errs = append(errs, field.Duplicate(at.Child("only").Index(i), name))
+		}
+	}
+	return errs
 }
 
 // checkPick checks how a stage or a group picks and orders its clusters.

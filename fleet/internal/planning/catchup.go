@@ -17,6 +17,9 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	if err := state.Open(rec); err != nil {
 		return nil, err
 	}
+	if len(s.Plan.Strategy.Removal.Only) > 0 {
+		return nil, errors.New("it evicts clusters, and what it did not clean the next run does, or another eviction")
+	}
 	inventory, err := pl.state.Inventory(ctx)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 
 // Entry is the run of a draft as the queue has it.
 func (d *Draft) Entry(run *stages.Run) lifecycle.Entry {
-	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.Plan.Index}
+	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.Plan.Index, Evicts: len(d.Plan.Strategy.Removal.Only) > 0}
 }
 
 // Picked are the clusters of the selection that a draft was made of, as far as the draft has them.
@@ -72,6 +72,9 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	if err := state.Open(rec); err != nil {
 		return nil, err
 	}
+	if len(spec.Strategy.Removal.Only) > 0 {
+		return pl.draftEviction(ctx, rec, spec)
+	}
 	f, err := pl.freeze(ctx, rec, spec.Index)
 	if err != nil {
 		return nil, err
@@ -85,7 +88,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	if err != nil {
 		return nil, err
 	}
-	r, err := pl.resolveOver(ctx, rec, inventory, held)
+	r, err := pl.resolveOver(ctx, rec, inventory, held, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -26,14 +26,24 @@ func (pl *Planner) Resolve(ctx context.Context, rec *record.Placement, inventory
 	if err != nil {
 		return Resolution{}, err
 	}
-	return pl.resolveOver(ctx, rec, inventory, held)
+	return pl.resolveOver(ctx, rec, inventory, held, nil)
 }
 
-// resolveOver is resolve for a caller that has read the bindings.
-func (pl *Planner) resolveOver(ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings) (Resolution, error) {
+// resolveOver is resolve for a caller that has read the bindings. Clusters that runs evict, and those of evicted, are
+// not picked.
+func (pl *Planner) resolveOver(
+	ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings, evicted []string,
+) (Resolution, error) {
 	previous, err := pl.previous(ctx, rec, held)
 	if err != nil {
 		return Resolution{}, err
+	}
+	previous.HeldOut = rec.Evicting()
+	for cluster, run := range previous.HeldOut {
+		previous.HeldOut[cluster] = "run " + run + " evicts it"
+	}
+	for _, cluster := range evicted {
+		previous.HeldOut[cluster] = "it is evicted"
 	}
 	policy := rec.Placement.Policy
 	d, verdicts, err := placement.Decide(policy, slices.Collect(maps.Values(inventory)), previous)

@@ -89,7 +89,7 @@ var (
 	goldenTime     = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	goldenBinding  = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
 	goldenInFlight = stages.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000}
-	goldenEntry    = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4}
+	goldenEntry    = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4, Evicts: true}
 )
 
 func goldenPlacement() *Placement {
@@ -123,12 +123,12 @@ func goldenPlacement() *Placement {
 			InUse:     []int{4, 5}, Whole: new(5), Previous: new(4),
 			Bindings: lifecycle.Generation{Generation: 2, ID: "roster-id", Pages: 1},
 			Queue: lifecycle.Queue{
-				Active: &goldenEntry, Waiting: []lifecycle.Entry{{UID: "uid-2", Run: "run-2", Index: 5}},
+				Active: &goldenEntry, Waiting: []lifecycle.Entry{{UID: "uid-2", Run: "run-2", Index: 5, Evicts: true}},
 				Superseded: []lifecycle.Superseder{{Entry: goldenEntry, By: "run-2"}},
 			},
-			Runs:         []lifecycle.Run{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because"}},
+			Runs:         []lifecycle.Run{{Name: "run-1", UID: "uid-1", Index: 4, Plan: "plan", Ended: stages.Completed, Restart: 2, Nth: 1, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because", Evicts: []string{"m"}}},
 			Ended:        1,
-			Retired:      []lifecycle.Run{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because"}},
+			Retired:      []lifecycle.Run{{Name: "run-0", UID: "uid-0", Index: 3, Plan: "plan-0", Ended: stages.Failed, Restart: 2, Nth: 7, RollbackOf: "uid-0", RolledBackBy: "run-2", RollbackRefused: "because", Evicts: []string{"m"}}},
 			GCGeneration: 3,
 			Deleting:     &lifecycle.Deletion{By: "ann", Since: 1700000000000, Deadline: time.Minute, MaxConcurrency: new(intstr.FromInt32(50)), End: lifecycle.OrphanObjects, Run: "deletion-uid"},
 			Base:         &lifecycle.Base{UID: "uid-1", Run: "run-1", Bindings: lifecycle.Generation{Generation: 1, ID: "base-id", Pages: 1}, InUse: []int{3}},

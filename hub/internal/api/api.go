@@ -29,6 +29,20 @@ const (
 	OverrideSnapshotKind = "ResourceOverrideSnapshot"
 )
 
+// The kinds of which there is none in a namespace, without the word Cluster in front.
+const (
+	EvictionKind = "ResourcePlacementEviction"
+	BudgetKind   = "ResourcePlacementDisruptionBudget"
+	BindingKind  = "ResourceBinding"
+)
+
+// The states of a binding.
+const (
+	BindingScheduled   = "Scheduled"
+	BindingBound       = "Bound"
+	BindingUnscheduled = "Unscheduled"
+)
+
 // memberKind is the one kind of clusterGroup, which has no twin.
 const memberKind = "MemberCluster"
 
@@ -163,6 +177,9 @@ const (
 	ConditionDiffReported = "DiffReported"
 	ConditionStatusSynced = "StatusSynced" // of a placement alone
 
+	ConditionValid    = "Valid"
+	ConditionExecuted = "Executed"
+
 	ConditionReadyToJoin = "ReadyToJoin"
 	ConditionJoined      = "Joined"
 	ConditionHealthy     = "Healthy"
@@ -188,6 +205,14 @@ const (
 	ReasonRollbackRequested = "UpdateRunRollbackRequested"
 	ReasonRollbackStarted   = "UpdateRunRollbackStarted"
 	ReasonRollbackRefused   = "UpdateRunRollbackRefused"
+)
+
+// Reasons of an eviction's conditions.
+const (
+	ReasonEvictionValid       = "ClusterResourcePlacementEvictionValid"
+	ReasonEvictionInvalid     = "ClusterResourcePlacementEvictionInvalid"
+	ReasonEvictionExecuted    = "ClusterResourcePlacementEvictionExecuted"
+	ReasonEvictionNotExecuted = "ClusterResourcePlacementEvictionNotExecuted"
 )
 
 // Reasons of a stage's conditions.

@@ -45,6 +45,8 @@ type Reconciler struct {
 	DeleteDeadline time.Duration
 	// Listed is how many clusters a status lists.
 	Listed int
+	// NoBindings leaves out the objects that show bindings.
+	NoBindings bool
 
 	documents objects.Parsed[placementDocument]
 	selected  *selections
@@ -57,6 +59,8 @@ type Reconciler struct {
 	evaluations sync.Map
 	// frozen are the items of the snapshot that was shown last, by placement.
 	shownItems sync.Map
+	// bindings are those that are to be shown, by key.
+	bindings sync.Map
 }
 
 type placementDocument struct {
@@ -124,6 +128,7 @@ func (r *Reconciler) forget(k api.Key) {
 	r.putPlacements.Delete(k)
 	r.evaluations.Delete(k)
 	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
+	r.bindings.Delete(k)
 	r.Overrides.Forget(kubefleet.EngineName(k.Namespace, k.Name))
 	r.Queues.Resize(api.PlacementKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
 	r.Queues.Placements.Drop(k)

@@ -21,7 +21,8 @@ import (
 
 // startRollingUpdate starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
 // started last was for another snapshot or for other clusters, or applied in another way: a run keeps the apply strategy that
-// it was created with. A run that is still under way is superseded.
+// it was created with. A run that is still under way is superseded. An eviction is waited for, and what it took from a
+// cluster that is picked again is brought there by another run.
 func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
@@ -30,7 +31,11 @@ func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *uns
 		return err
 	}
 	r.rolling.Store(rollingName(p.Name, number), k)
-	if number > 0 {
+	evicted, goesOn, err := r.evictedSince(ctx, p.Name, rollingName(p.Name, number))
+	if err != nil || goesOn {
+		return err
+	}
+	if number > 0 && !evicted {
 		last, err := r.Engine.Status(ctx, rollingName(p.Name, number))
 		switch {
 		case errors.Is(err, backend.ErrNotFound):

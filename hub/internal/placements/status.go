@@ -48,7 +48,12 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		facts.Unselected, facts.Unrendered = nil, rendering.Failures
 		unrendered = []int{facts.Latest}
 	}
-	if facts.Picked, err = r.picked(ctx, p.Name, now.view, d.Clusters); err != nil {
+	have, err := placedIn(ctx, now.view)
+	if err != nil {
+		return err
+	}
+	r.showBindings(k, d.Clusters, have)
+	if facts.Picked, err = r.picked(ctx, p.Name, have, d.Clusters); err != nil {
 		return err
 	}
 	r.Queues.Resize(api.PlacementKind, p.Name, min(len(facts.Picked), r.Listed))
@@ -97,15 +102,22 @@ func (r *Reconciler) items(ctx context.Context, name string, view *fleet.Placeme
 	return items, nil
 }
 
-// picked is what the clusters of a decision have, by what the engine recorded.
-func (r *Reconciler) picked(ctx context.Context, name string, view *fleet.PlacementView, clusters []string) ([]status.PlacedCluster, error) {
+// placedIn is what clusters have by a view, by their names.
+func placedIn(ctx context.Context, view *fleet.PlacementView) (map[string]fleet.PlacedCluster, error) {
 	have := map[string]fleet.PlacedCluster{}
-	active := ""
 	for c, err := range view.Placed(ctx) {
 		if err != nil {
 			return nil, err
 		}
 		have[c.Name] = c
+	}
+	return have, nil
+}
+
+// picked is what the clusters of a decision have, by what the engine recorded.
+func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fleet.PlacedCluster, clusters []string) ([]status.PlacedCluster, error) {
+	active := ""
+	for _, c := range have {
 		if c.Run != "" {
 			active = c.Run
 		}

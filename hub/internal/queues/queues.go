@@ -14,7 +14,9 @@ type Queue = reconcile.Queue[api.Key]
 
 // Queues are those of all kinds. Who changes something that concerns an object adds its key.
 type Queues struct {
-	Placements, Runs, Members, Overrides *Queue
+	Placements, Runs, Members, Overrides, Evictions *Queue
+	// Bindings are placements of which the objects that show bindings are written.
+	Bindings *Queue
 	// Orphans are runs of the engine whose names were cut and that have no object.
 	Orphans *Queue
 	// Applications is nil where the hub does not serve applications.
@@ -26,7 +28,7 @@ type Queues struct {
 
 // All are the queues of all kinds.
 func (q *Queues) All() []*Queue {
-	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Orphans}
+	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Evictions, q.Bindings, q.Orphans}
 	if q.Applications != nil {
 		all = append(all, q.Applications)
 	}

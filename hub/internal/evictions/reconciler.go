@@ -1,0 +1,143 @@
+// Package evictions reconciles ClusterResourcePlacementEvictions: it answers each once, and has the engine carry it out.
+package evictions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/internal/placements"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Reconciler answers evictions. It owns their status, and the runs of the engine that carry them out.
+//
+// One is answered at a time: what is allowed depends on those before it. The run is recorded first, under a name that is
+// made of the eviction's UID and with the answer as its title, and then the status: where the hub dies in between, the
+// next one finds the run and writes the same answer.
+type Reconciler struct {
+	*objects.Client
+	Engine     *fleet.Engine
+	Queues     *queues.Queues
+	Placements *placements.Reconciler
+	// Deadline is how long a member that cannot be reached holds up the removal.
+	Deadline time.Duration
+}
+
+// Reconcile answers an eviction that has no answer yet.
+func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
+	gvr := api.ClusterScope.GVR(api.EvictionKind)
+	obj := r.Object(gvr, k)
+	if obj == nil {
+		r.Queues.Evictions.Drop(k)
+		return 0, nil
+	}
+	if isAnswered(obj) || obj.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	if err := r.Refresh(ctx, gvr, obj); err != nil { // an answer that was just written may not have been seen
+		return 0, err
+	}
+	if isAnswered(obj) || obj.GetDeletionTimestamp() != nil {
+		return 0, nil
+	}
+	answer, err := r.answer(ctx, obj)
+	if err != nil {
+		return 0, err
+	}
+	if err := r.WriteStatus(ctx, gvr, obj, answer.Status(obj.GetGeneration(), time.Now())); err != nil {
+		return 0, err
+	}
+	if answer.Executed {
+		r.Recorder.Normal(obj, "Evicted", "%s", answer.Message)
+	} else {
+		r.Recorder.Warning(obj, "NotEvicted", "%s", answer.Message)
+	}
+	return 0, nil
+}
+
+// isAnswered reports whether an eviction has an answer, as KubeFleet reads it.
+func isAnswered(obj *unstructured.Unstructured) bool {
+	return api.ConditionOf(obj, api.ConditionValid).Is("False", obj.GetGeneration()) || api.ConditionOf(obj, api.ConditionExecuted).Status != ""
+}
+
+// answer judges an eviction and has it carried out. An eviction of which there is a run was judged before.
+func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured) (status.Eviction, error) {
+	run := placements.EvictionRun(string(obj.GetUID()))
+	before, err := r.Engine.Status(ctx, run)
+	if err == nil {
+		return status.CarriedEviction(before.Title), nil
+	}
+	if !errors.Is(err, backend.ErrNotFound) {
+		return status.Eviction{}, err
+	}
+	k := api.Key{Name: api.SpecString(obj, "placementName")}
+	placement, err := r.DeclaredNow(ctx, api.ClusterScope.GVR(api.PlacementKind), k)
+	if err != nil {
+		return status.Eviction{}, err
+	}
+	facts := &status.EvictionFacts{}
+	if placement != nil {
+		if facts, err = r.Placements.Evictable(ctx, placement, api.SpecString(obj, "clusterName")); err != nil {
+			return status.Eviction{}, err
+		}
+		if facts.Budget, err = r.budget(ctx, k.Name); err != nil {
+			return status.Eviction{}, err
+		}
+	}
+	answer := status.JudgeEviction(facts)
+	if !answer.Carry {
+		return answer, nil
+	}
+	err = r.carryOut(ctx, k, run, facts, &answer)
+	if missing := (*fleet.NotFoundError)(nil); errors.As(err, &missing) && missing.Kind == "cluster" {
+		return status.Unevictable(), nil // it has left the fleet, or was cleaned since
+	}
+	return answer, err
+}
+
+// budget is the disruption budget of a placement as it is now, nil where there is none.
+func (r *Reconciler) budget(ctx context.Context, name string) (*status.DisruptionBudget, error) {
+	obj, err := r.Dynamic.Resource(api.ClusterScope.GVR(api.BudgetKind)).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := &status.DisruptionBudget{}
+	return out, api.FromMap(obj, "spec", out)
+}
+
+// carryOut has the engine clean the cluster, in a run of its own.
+func (r *Reconciler) carryOut(ctx context.Context, k api.Key, run string, facts *status.EvictionFacts, answer *status.Eviction) error {
+	name := kubefleet.EngineName(k.Namespace, k.Name)
+	declared, err := r.Engine.Placement(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = r.Engine.CreateRun(ctx, fleet.RunSpec{
+		Name: run, Owner: declared.Owner, Title: answer.Message, Placement: name, Starter: approval.Identity{Name: api.Manager},
+		Strategy: stages.Strategy{
+			Name: "eviction", Stages: []stages.Stage{{Name: "none"}},
+			Removal: stages.Removal{Only: []string{facts.Cluster}, Deadline: r.Deadline},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("evicting cluster %s from placement %s: %w", facts.Cluster, k.Name, err)
+	}
+	return nil
+}

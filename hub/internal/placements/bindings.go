@@ -1,0 +1,74 @@
+package placements
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/status"
+)
+
+// bindingsPace is how often the bindings of a placement are written.
+const bindingsPace = 100 * time.Millisecond
+
+// annotationState holds the state that a binding shows, so that the metadata says whether it is as it should be.
+const annotationState = "slipway.dev/binding-state"
+
+// ReconcileBindings makes the objects that show the bindings of a placement what they should be, one after the other: as
+// many are written as there are clusters, and no reconcile waits for them.
+func (r *Reconciler) ReconcileBindings(ctx context.Context, k api.Key) (time.Duration, error) {
+	obj := r.Cached(api.ScopeOf(k).GVR(api.PlacementKind), k)
+	want, known := r.bindings.Load(k)
+	if obj == nil || !known {
+		r.Queues.Bindings.Drop(k)
+		return 0, nil // they go with the placement, or are written once its clusters are known
+	}
+	gvr := api.ScopeOf(k).GVR(api.BindingKind)
+	have := maps.Clone(r.Mirrored(gvr, k))
+	for _, b := range want.([]status.Binding) {
+		name := status.BindingName(k.Name, b.Cluster)
+		now := have[name]
+		delete(have, name)
+		if err := r.showBinding(ctx, obj, name, b, now); err != nil {
+			return 0, err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(have)) {
+		if err := r.DeleteMirror(ctx, gvr, have[name]); err != nil {
+			return 0, err
+		}
+	}
+	return 0, nil
+}
+
+// showBinding makes the object of a binding, or changes it where it shows something else.
+func (r *Reconciler) showBinding(ctx context.Context, placement *unstructured.Unstructured, name string, b status.Binding, now *metav1.PartialObjectMetadata) error {
+	if now != nil && objects.IsOwnedBy(now, placement) && now.Annotations[annotationState] == b.State {
+		return nil
+	}
+	in := api.ScopeOf(api.KeyOf(placement))
+	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"state": b.State, "targetCluster": b.Cluster}}}
+	u.SetGroupVersionKind(in.GVK(api.BindingKind))
+	u.SetName(name)
+	u.SetLabels(map[string]string{api.LabelParent: placement.GetName()})
+	u.SetAnnotations(map[string]string{annotationState: b.State})
+	u.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: in.GVK(api.PlacementKind).GroupVersion().String(), Kind: in.Kind(api.PlacementKind), Name: placement.GetName(), UID: placement.GetUID(),
+	}})
+	resource := r.Dynamic.Resource(in.GVR(api.BindingKind))
+	var err error
+	if now == nil {
+		_, err = resource.Create(ctx, u, metav1.CreateOptions{FieldManager: api.Manager})
+	} else {
+		u.SetUID(now.UID)
+		u.SetResourceVersion(now.ResourceVersion)
+		_, err = resource.Update(ctx, u, metav1.UpdateOptions{FieldManager: api.Manager})
+	}
+	return objects.Settled(err)
+}

@@ -1,0 +1,129 @@
+package placements
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/status"
+)
+
+// evictionPrefix begins the names of the runs that evict. No object has such a name, see kubefleet.EngineName.
+const evictionPrefix = "e."
+
+// EvictionRun is what the engine calls the run that carries out the eviction of that UID: there is one.
+func EvictionRun(uid string) string { return evictionPrefix + uid }
+
+// evictedSince reports whether a run that evicts was made after the run of that name, and whether one goes on.
+func (r *Reconciler) evictedSince(ctx context.Context, name, run string) (evicted, goesOn bool, err error) {
+	names, err := r.Engine.Runs(ctx, name)
+	if err != nil {
+		return false, false, err
+	}
+	for _, run := range names[slices.Index(names, run)+1:] {
+		if !strings.HasPrefix(run, evictionPrefix) {
+			continue
+		}
+		st, err := r.Engine.Status(ctx, run)
+		switch {
+		case errors.Is(err, backend.ErrNotFound):
+		case err != nil:
+			return false, false, err
+		default:
+			evicted, goesOn = true, goesOn || !st.Run.IsEnded()
+		}
+	}
+	return evicted, goesOn, nil
+}
+
+// Evictable is what the eviction of a cluster from a placement is judged by, except of the budget; without a placement
+// where the engine has none of the object.
+func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructured, cluster string) (*status.EvictionFacts, error) {
+	facts := &status.EvictionFacts{Cluster: cluster, Deleting: obj.GetDeletionTimestamp() != nil, Removing: map[string]bool{}}
+	name := kubefleet.EngineName(obj.GetNamespace(), obj.GetName())
+	read, err := r.documents.Of(obj, readPlacement)
+	if err != nil {
+		return nil, err
+	}
+	facts.Placement = &status.PlacementFacts{Placement: &read.placement, Latest: -1}
+	view, err := r.Engine.View(ctx, name)
+	if errors.Is(err, backend.ErrNotFound) {
+		return facts, nil // it is not declared yet, so that no cluster has anything
+	}
+	if err != nil {
+		return nil, err
+	}
+	have, err := placedIn(ctx, view)
+	if err != nil {
+		return nil, err
+	}
+	decision, err := view.Selection(ctx)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return nil, err
+	}
+	clusters := slices.Compact(slices.Sorted(slices.Values(slices.Concat(decision.Clusters, slices.Collect(maps.Keys(have))))))
+	if facts.Placement.Picked, err = r.picked(ctx, name, have, clusters); err != nil {
+		return nil, err
+	}
+	if facts.Placement.Drift, err = r.drifted(ctx, name); err != nil {
+		return nil, err
+	}
+	return facts, r.addRuns(ctx, name, facts)
+}
+
+// addRuns adds what the runs of a placement that have not ended do to it.
+func (r *Reconciler) addRuns(ctx context.Context, name string, facts *status.EvictionFacts) error {
+	all, err := r.Engine.RunSummaries(ctx, name)
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		if !all[i].Ended.IsZero() {
+			continue
+		}
+		st, err := r.Engine.Status(ctx, all[i].Name)
+		switch {
+		case errors.Is(err, backend.ErrNotFound) || err == nil && st.Run.IsEnded():
+			continue
+		case err != nil:
+			return err
+		case !strings.HasPrefix(all[i].Name, evictionPrefix) && !strings.HasPrefix(all[i].Name, rollingPrefix):
+			facts.Run = status.RunName(all[i].Name)
+		}
+		for pos := range st.Plan.Clusters {
+			if c := &st.Plan.Clusters[pos]; c.Revision < 0 {
+				facts.Removing[c.Name] = true
+			}
+		}
+	}
+	return nil
+}
+
+// showBindings has the bindings of a placement shown where they changed. They are written apart, because there are as
+// many as clusters.
+func (r *Reconciler) showBindings(k api.Key, picked []string, have map[string]fleet.PlacedCluster) {
+	if r.NoBindings || k.Namespace != "" {
+		return
+	}
+	var bound []string
+	for name, c := range have {
+		if c.Index >= 0 || c.Tried >= 0 {
+			bound = append(bound, name)
+		}
+	}
+	slices.Sort(bound)
+	want := status.Bindings(picked, bound)
+	if before, ok := r.bindings.Load(k); ok && slices.Equal(before.([]status.Binding), want) {
+		return
+	}
+	r.bindings.Store(k, want)
+	r.Queues.Bindings.AddPaced(k, bindingsPace)
+}

@@ -1,0 +1,52 @@
+package plan
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/placement"
+)
+
+// TestPlanThatEvicts has the clusters that are named and no others.
+func TestPlanThatEvicts(t *testing.T) {
+	t.Parallel()
+	strategy := func(only ...string) Strategy {
+		return Strategy{Stages: []Stage{{Name: "none"}}, Removal: Removal{Only: only}}
+	}
+	target := func(remove ...string) Target {
+		out := Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "r", Remove: map[string]string{}}
+		for _, name := range remove {
+			out.Remove[name] = ""
+		}
+		return out
+	}
+	p, err := New(strategy("b", "a"), target("a", "b"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range p.Clusters {
+		if c := &p.Clusters[i]; c.Revision >= 0 || c.Name != []string{"a", "b"}[i] {
+			t.Errorf("cluster %d is %+v", i, c)
+		}
+	}
+	if !slices.Equal(p.Strategy.Removal.Only, []string{"b", "a"}) {
+		t.Errorf("the strategy is %+v", p.Strategy)
+	}
+	back := strategy("a")
+	back.Rollback = &RollbackPolicy{}
+	for want, try := range map[string]func() error{
+		"the strategy cleans the clusters of removal.only and no others": func() error { _, err := New(strategy("a"), target("a", "b"), nil); return err },
+		"so that it updates no cluster": func() error {
+			_, err := New(strategy("a"), target("a"), []placement.Cluster{{Name: "c"}})
+			return err
+		},
+		"removal.only[0]: Invalid value":   strategy("A").Validate,
+		"removal.only[1]: Duplicate value": strategy("a", "a").Validate,
+		"is not rolled back":               back.Validate,
+	} {
+		if err := try(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("the error is %v, want %q", err, want)
+		}
+	}
+}
