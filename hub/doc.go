@@ -75,11 +75,12 @@
 //
 // # Names of requests
 //
-// The request of run x is x-<stage> after a stage and x-before-<stage> before it, as in the tutorial, and its
-// object has that name. So run x before stage prod and run x-before after it would have one request. A run is not begun
-// where one of its requests would have the name of one of another run that is there and has not ended or still has it,
-// and of two that have not begun the younger is refused; the condition Initialized names both. A run that the engine
-// makes, to take another one back, cannot be refused: it waits at its gate, and says so, until the other request is gone.
+// The object of a request of run x is x-before-<stage> before a stage and x-after-<stage> after it, as in KubeFleet since
+// December 2025. Earlier versions, and the tutorial, called the one after a stage x-<stage>, as the events of the engine
+// still do. A request that such a version made and that is open stays valid: it is the one that is answered, and the
+// status of the run names it. Only where it expires, or the admission policies change, is it made again under the name of
+// today. The one of run x-before after stage prod has the name of that of run x before it, which is not made, and says so
+// in the status of its run, until the other one is gone with its run.
 //
 // # Rollback
 //
