@@ -122,6 +122,8 @@
 //   - A run without spec.state runs; the tutorial's runs have none. Where else defaults, limits and messages
 //     differ, package hub/manifests says.
 //   - Snapshots are taken whenever what is selected changes, also under strategy External.
+//   - An External placement whose applyStrategy becomes ReportDiff reports at once of the clusters that a run has come to;
+//     KubeFleet waits for the next run. After a change of the policy both wait for one; what a failed update left is told all the same.
 //   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:
 //     see above. KubeFleet's examples have roles and quotas in ResourceEnvelopes; have them in the namespace of
 //     the hub, or allow them by NamespaceRules.

@@ -48,8 +48,13 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		facts.Unselected, facts.Unrendered = nil, rendering.Failures
 		unrendered = []int{facts.Latest}
 	}
-	if facts.Picked, err = r.picked(ctx, p.Name, now.view, d.Clusters); err != nil {
+	if facts.Picked, err = r.picked(ctx, p.Name, now.view, &d.Selection); err != nil {
 		return err
+	}
+	if !facts.External {
+		for i := range facts.Picked {
+			facts.Picked[i].Unreached = false // a rolling update begins by itself
+		}
 	}
 	r.Queues.Resize(api.PlacementKind, p.Name, min(len(facts.Picked), r.Listed))
 	if facts.Overrides, err = r.Overrides.Tried(ctx, p.Name, snapshots, facts.Picked, unrendered...); err != nil {
@@ -96,7 +101,7 @@ func (r *Reconciler) items(ctx context.Context, name string, view *fleet.Placeme
 }
 
 // picked is what the clusters of a decision have, by what the engine recorded.
-func (r *Reconciler) picked(ctx context.Context, name string, view *fleet.PlacementView, clusters []string) ([]status.PlacedCluster, error) {
+func (r *Reconciler) picked(ctx context.Context, name string, view *fleet.PlacementView, d *placement.Selection) ([]status.PlacedCluster, error) {
 	have := map[string]fleet.PlacedCluster{}
 	active := ""
 	for c, err := range view.Placed(ctx) {
@@ -113,13 +118,14 @@ func (r *Reconciler) picked(ctx context.Context, name string, view *fleet.Placem
 		return nil, err
 	}
 	failing := r.Engine.Failing(name)
-	out := make([]status.PlacedCluster, len(clusters))
-	for i, cluster := range clusters {
+	out := make([]status.PlacedCluster, len(d.Clusters))
+	for i, cluster := range d.Clusters {
 		c, ok := have[cluster]
 		if !ok {
 			c = fleet.PlacedCluster{Index: -1, Tried: -1}
 		}
 		out[i] = status.PlacedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: status.RunName(c.Run), Since: c.Since}
+		out[i].Unreached = c.Tried >= 0 && c.Index == c.Tried && c.Policy > 0 && c.Policy <= d.Index
 		if f, ok := flights[cluster]; ok {
 			out[i].Applied, out[i].Message = f.Phase == stages.Settling || f.Phase == stages.Soaking, f.Message
 		}
