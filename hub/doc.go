@@ -117,10 +117,21 @@
 // sets the mark, "false" takes it away, and the hub writes "true" where it is missing and the mark is set.
 // It takes the right to patch snapshots, which the roles of package hub/manifests do not give.
 //
+// # Reasons of Slipway's own
+//
+// Conditions have KubeFleet's types and reasons, one by one in docs/conditions.md, but these, which say what KubeFleet does not
+// have or does not show: of runs UpdateRunInitializing, UpdateRunAborted, UpdateRunSuperseded, UpdateRunForgotten, and
+// UpdateRunRollbackRequested, UpdateRunRollbackStarted and UpdateRunRollbackRefused; of tasks StageTaskApprovalRequestNameTaken,
+// StageTaskApprovalRequestRejected, StageTaskSkipped and AfterStageTaskWaitTimeNotElapsed; of the clusters of a run
+// ClusterUpdatingSkipped, ClusterUpdatingApplying, ClusterUpdatingNotHealthyYet, ClusterUpdatingRetrying and
+// ClusterUpdatingPending; of requests ApprovalRequestRejected, ApprovalRequestApprovalRefused, ApprovalRequestUnvouched and
+// Rejected; of members MemberClusterUnreachable, MemberClusterNotReachedYet and MemberClusterHealthy.
+//
 // # Differences from KubeFleet
 //
-//   - A run without spec.state runs; the tutorial's runs have none. Where else defaults, limits and messages
-//     differ, package hub/manifests says.
+//   - Where defaults, limits and messages differ, package hub/manifests says. A run without spec.state is Initialize, and
+//     starts when that is changed to Run; in earlier versions, and in the tutorial, it ran. One of an earlier version that was begun goes
+//     on, although it reads as Initialize now: set Run before Stop or Rollback. One that was not begun waits for Run.
 //   - Snapshots are taken whenever what is selected changes, also under strategy External.
 //   - An External placement whose applyStrategy becomes ReportDiff reports at once of the clusters that a run has come to;
 //     KubeFleet waits for the next run. After a change of the policy both wait for one; what a failed update left is told all the same.

@@ -47,7 +47,7 @@ func (s *scenario) begins(run, strategy string) {
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: StagedUpdateRun
 metadata: {name: ` + run + `, namespace: NAME}
-spec: {placementName: p, stagedRolloutStrategyName: ` + strategy + `}`)
+spec: {placementName: p, stagedRolloutStrategyName: ` + strategy + `, state: Run}`)
 }
 
 // labelledAs checks that an object has the label that says which run it takes back.

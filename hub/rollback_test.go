@@ -356,7 +356,7 @@ spec: {stages: [{name: all, labelSelector: {}}], rollback: {}}`)
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: StagedUpdateRun
 metadata: {name: r, namespace: NAME}
-spec: {placementName: p, stagedRolloutStrategyName: s}`
+spec: {placementName: p, stagedRolloutStrategyName: s, state: Run}`
 	s.apply(run)
 	s.comes("sur/NAME/r", "Succeeded", "True", "")
 	s.eventually("the member", s.has(1, "config", "v1"))
