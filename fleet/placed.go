@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -12,27 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
-// PlacedCluster is what a cluster has of a placement, by the records.
-type PlacedCluster struct {
-	Name string `json:"name"`
-	// UID is the cluster's as the plan had it that brought what it has; empty where
-	// that is forgotten.
-	UID string `json:"uid,omitempty"`
-	// Index is that of the snapshot which the cluster was proven to have last, -1
-	// for none. Revision is the digest of what it got of that, after overrides, and
-	// Since is when the stage ended in which a run last proved it; Since is zero
-	// where that run is forgotten, and while the stage goes on.
-	Index    int       `json:"index"`
-	Revision string    `json:"revision,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	// Tried is the index that a run last tried to bring to the cluster, which may
-	// have got there in part; it is Index where that was proven.
-	Tried int `json:"tried"`
-	// Run is the run that is under way and has the cluster in its plan, and State
-	// what the cluster has come to in it; empty for none.
-	Run   string       `json:"run,omitempty"`
-	State stages.State `json:"state,omitempty"`
-}
+// PlacedCluster is what a cluster has of a placement, by the records: its Name and UID, Index and Revision of what it was
+// proven to have last, by a run of the policy Policy and Since when, the index Tried, and the Run under way with its State.
+type PlacedCluster = state.PlacedCluster
 
 // summary is what all clusters of a placement have.
 type summary struct {
@@ -64,7 +45,7 @@ func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*su
 	}
 	s := &summary{map[string]*PlacedCluster{}, map[int]map[string]bool{}}
 	for name, h := range held {
-		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Applied, Tried: h.Attempted, Revision: h.Revision}
+		s.clusters[name] = &PlacedCluster{Name: name, Index: h.Applied, Tried: h.Attempted, Revision: h.Revision, Policy: h.Policy}
 		s.miss(name, h.Applied)
 	}
 	for _, r := range slices.Backward(rec.Runs) {
@@ -123,12 +104,12 @@ func (s *summary) bring(c *PlacedCluster, status *state.RunStatus, pos int, stat
 	switch {
 	case state == stages.Completed && planned.Revision < 0:
 		delete(s.unknown[c.Index], c.Name)
-		c.Index, c.Tried, c.Revision = lifecycle.None, lifecycle.None, ""
+		c.Index, c.Tried, c.Revision, c.Policy = lifecycle.None, lifecycle.None, "", 0
 	case state == stages.Completed:
 		delete(s.unknown[c.Index], c.Name)
-		c.Index, c.Tried = index, index
+		c.Index, c.Tried, c.Policy = index, index, status.Selection+1
 		s.miss(c.Name, index)
 	case state != stages.NotStarted && planned.Revision >= 0:
-		c.Tried = index
+		c.Tried, c.Policy = index, status.Selection+1
 	}
 }

@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"errors"
 	"iter"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -60,7 +61,7 @@ func (w *engineEnv) wantPlaced(known bool, want ...fleet.PlacedCluster) {
 		}
 		got = append(got, c)
 	}
-	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(fleet.PlacedCluster{}, "UID", "Revision", "Since")); d != "" {
+	if d := cmp.Diff(want, got, cmpopts.IgnoreFields(fleet.PlacedCluster{}, "UID", "Revision", "Since", "Policy")); d != "" {
 		w.t.Errorf("placed (-want +got):\n%s", d)
 	}
 }
@@ -131,6 +132,47 @@ func TestWhatClustersHadBefore(t *testing.T) {
 		endOf(t, e, "second")
 		time.Sleep(time.Minute)
 		w.wantPlaced(true, fleet.PlacedCluster{Name: "member2"}, fleet.PlacedCluster{Name: "member3"})
+	})
+}
+
+// The policy is that of the run that came to a cluster last, also once its record is deleted; a change of how many
+// clusters a policy picks makes no other one.
+func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		policies := func() (out []int) {
+			for c, err := range placedOn(t, e, ep) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, c.Policy)
+			}
+			return out
+		}
+		if d := cmp.Diff([]int{1, 1, 1}, policies()); d != "" {
+			t.Error(d)
+		}
+		p := tutorialPlacement()
+		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member2", "member3"}}
+		w.declare(e, p)
+		must(e.Resolve(t.Context(), ep))(t)
+		if d := cmp.Diff([]int{1, 1, 1}, policies()); d != "" {
+			t.Errorf("before another run:\n%s", d)
+		}
+		w.fleet.Hang("member3", true)
+		must(e.CreateRun(t.Context(), specOf("second", 0)))(t)
+		time.Sleep(time.Minute)
+		during := policies()
+		w.fleet.Hang("member3", false)
+		endOf(t, e, "second")
+		time.Sleep(time.Minute)
+		if err := e.DeleteRun(t.Context(), "second", forced); err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff([]int{2, 2, 2}, policies()); d != "" || !slices.Contains(during, 2) {
+			t.Errorf("during the run %v, after it:\n%s", during, d)
+		}
 	})
 }
 

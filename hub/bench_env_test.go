@@ -142,7 +142,7 @@ func (s *benchEnv) strategy(stages ...any) {
 
 func (s *benchEnv) run(name string) {
 	s.create(placementGroup, "clusterstagedupdateruns", "ClusterStagedUpdateRun", name, nil, map[string]any{
-		"placementName": "web", "stagedRolloutStrategyName": "order",
+		"placementName": "web", "stagedRolloutStrategyName": "order", "state": "Run",
 	})
 }
 

@@ -191,11 +191,14 @@ metadata: {name: NAME}
 spec: {stages: [` + strings.Join(stages, ", ") + `]}`)
 }
 
-// run creates the run NAME-name, with more in its spec.
+// run creates the run NAME-name, with more in its spec, which runs unless that has another state.
 func (s *scenario) run(name, more string) {
 	s.Helper()
 	if more != "" {
 		more = ", " + more
+	}
+	if !strings.Contains(more, "state: ") {
+		more += ", state: Run"
 	}
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1

@@ -175,7 +175,7 @@ func (p *crashScenario) round() {
 	p.eventually("the snapshot", func() error { return p.shown(p.snapshots(n + 1)) })
 	p.run(run, "")
 	p.asked(run)
-	p.approve(run + "-canary")
+	p.approve(run + "-after-canary")
 	p.await("csur", run, "Succeeded", "True")
 }
 

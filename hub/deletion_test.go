@@ -27,12 +27,12 @@ func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
 	s.comes("csur/NAME-b", "Progressing", "False", "NAME-a of the same placement")
 	s.delete("csur/NAME-a")
 	s.eventually("run and request to be gone", func() error {
-		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-s1")())
+		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-after-s1")())
 	})
 	if err := s.has(1, "config", "v1")(); err != nil {
 		t.Error(err)
 	}
-	s.approved("careq/NAME-b-s1")
+	s.approved("careq/NAME-b-after-s1")
 	s.comes("csur/NAME-b", "Succeeded", "True", "")
 }
 
@@ -275,13 +275,13 @@ func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
 	w.force("csur")
 	w.change("v2")
 	w.run(w.name, "")
-	old, err := w.at("careq").Get(t.Context(), w.name+"-canary", metav1.GetOptions{})
+	old, err := w.at("careq").Get(t.Context(), w.name+"-after-canary", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	two := w.start("two")
 	w.eventually("another request", func() error {
-		now, err := w.at("careq").Get(t.Context(), w.name+"-canary", metav1.GetOptions{})
+		now, err := w.at("careq").Get(t.Context(), w.name+"-after-canary", metav1.GetOptions{})
 		if err == nil && now.GetUID() == old.GetUID() {
 			err = errors.New("it is still the old one")
 		}
@@ -315,7 +315,7 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME
 func (w *hubEnv) approvedOnce() {
 	w.t.Helper()
 	w.eventually("the approval", func() error {
-		_, err := w.at("careq").Patch(w.t.Context(), w.name+"-canary", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
+		_, err := w.at("careq").Patch(w.t.Context(), w.name+"-after-canary", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
 		return err
 	})
 	w.await("csur", w.name, "Succeeded", "True")

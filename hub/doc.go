@@ -75,11 +75,12 @@
 //
 // # Names of requests
 //
-// The request of run x is x-<stage> after a stage and x-before-<stage> before it, as in the tutorial, and its
-// object has that name. So run x before stage prod and run x-before after it would have one request. A run is not begun
-// where one of its requests would have the name of one of another run that is there and has not ended or still has it,
-// and of two that have not begun the younger is refused; the condition Initialized names both. A run that the engine
-// makes, to take another one back, cannot be refused: it waits at its gate, and says so, until the other request is gone.
+// The object of a request of run x is x-before-<stage> before a stage and x-after-<stage> after it, as in KubeFleet since
+// December 2025. Earlier versions, and the tutorial, called the one after a stage x-<stage>, as the events of the engine
+// still do. A request that such a version made and that is open stays valid: it is the one that is answered, and the
+// status of the run names it. Only where it expires, or the admission policies change, is it made again under the name of
+// today. The one of run x-before after stage prod has the name of that of run x before it, which is not made, and says so
+// in the status of its run, until the other one is gone with its run.
 //
 // # Rollback
 //
@@ -130,11 +131,24 @@
 // of a placement that is in no namespace, with its state, unless Config.NoBindings says otherwise; without them a drain
 // finds nothing to evict.
 //
+// # Reasons of Slipway's own
+//
+// Conditions have KubeFleet's types and reasons, one by one in docs/conditions.md, but these, which say what KubeFleet does not
+// have or does not show: of runs UpdateRunInitializing, UpdateRunAborted, UpdateRunSuperseded, UpdateRunForgotten, and
+// UpdateRunRollbackRequested, UpdateRunRollbackStarted and UpdateRunRollbackRefused; of tasks StageTaskApprovalRequestNameTaken,
+// StageTaskApprovalRequestRejected, StageTaskSkipped and AfterStageTaskWaitTimeNotElapsed; of the clusters of a run
+// ClusterUpdatingSkipped, ClusterUpdatingApplying, ClusterUpdatingNotHealthyYet, ClusterUpdatingRetrying and
+// ClusterUpdatingPending; of requests ApprovalRequestRejected, ApprovalRequestApprovalRefused, ApprovalRequestUnvouched and
+// Rejected; of members MemberClusterUnreachable, MemberClusterNotReachedYet and MemberClusterHealthy.
+//
 // # Differences from KubeFleet
 //
-//   - A run without spec.state runs; the tutorial's runs have none. Where else defaults, limits and messages
-//     differ, package hub/manifests says.
+//   - Where defaults, limits and messages differ, package hub/manifests says. A run without spec.state is Initialize, and
+//     starts when that is changed to Run; in earlier versions, and in the tutorial, it ran. One of an earlier version that was begun goes
+//     on, although it reads as Initialize now: set Run before Stop or Rollback. One that was not begun waits for Run.
 //   - Snapshots are taken whenever what is selected changes, also under strategy External.
+//   - An External placement whose applyStrategy becomes ReportDiff reports at once of the clusters that a run has come to;
+//     KubeFleet waits for the next run. After a change of the policy both wait for one; what a failed update left is told all the same.
 //   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:
 //     see above. KubeFleet's examples have roles and quotas in ResourceEnvelopes; have them in the namespace of
 //     the hub, or allow them by NamespaceRules.

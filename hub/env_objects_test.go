@@ -213,7 +213,7 @@ func (w *hubEnv) runOf(name, index string) *unstructured.Unstructured {
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterStagedUpdateRun
 metadata: {name: ` + name + `}
-spec: {placementName: $NAME, stagedRolloutStrategyName: $NAME}
+spec: {placementName: $NAME, stagedRolloutStrategyName: $NAME, state: Run}
 `)
 	if index != "" {
 		obj.Object["spec"].(map[string]any)["resourceSnapshotIndex"] = index

@@ -30,7 +30,7 @@ func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
 	s.strategy(gate)
 	s.snapshots("0")
 	s.run("a", "")
-	s.approved("careq/NAME-a-s1")
+	s.approved("careq/NAME-a-after-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.eventually("the Events", func() error {
 		var missing []error
@@ -134,7 +134,7 @@ spec:
   strategy: {type: External}`)
 	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateStrategy, metadata: {name: s, namespace: $NAME},
   spec: {stages: [{name: all, labelSelector: {}, beforeStageTasks: [{type: Approval, approval: {quorums: [{group: "system:masters", count: 1}]}}]}]}}`)
-	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {name: r, namespace: $NAME}, spec: {placementName: p, stagedRolloutStrategyName: s}}`)
+	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {name: r, namespace: $NAME}, spec: {placementName: p, stagedRolloutStrategyName: s, state: Run}}`)
 	w.eventually("the approval", func() error {
 		_, err := w.on(w.client, "areq", w.name).Patch(t.Context(), "r-before-all", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
 		return err

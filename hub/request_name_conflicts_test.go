@@ -4,13 +4,15 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/hub"
 )
 
 // asks plays a placement of one member with two strategies: one asks before its stage s1, and one after it.
@@ -29,73 +31,62 @@ func (s *scenario) by(run, strategy string) {
 	s.apply(runOf(run, "placementName: NAME, stagedRolloutStrategyName: NAME-"+strategy))
 }
 
-// Run x before stage s1 and run x-before after it would have one request: the second run is refused with a sentence,
-// whichever it is, the request of the first stays what it is, and the answer to it counts. When the first is deleted,
-// the second can be created again.
-func TestARunWhoseRequestWouldHaveTheNameOfAnothersIsRefused(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct{ first, by, second, byThen, says string }{
-		"after, then before": {"x-before", "late", "x", "early", "its request before stage s1 would have the name NAME-x-before-s1 of that of updateRun NAME-x-before after stage s1"},
-		"before, then after": {"x", "early", "x-before", "late", "its request after stage s1 would have the name NAME-x-before-s1 of that of updateRun NAME-x before stage s1"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			s := asks(t)
-			alice := s.as("alice-"+s.name, "slipway-approver")
-			request := "careq/NAME-x-before-s1"
-			s.by(c.first, c.by)
-			asked := s.seen(request)
-			s.by(c.second, c.byThen)
-			s.comes("csur/NAME-"+c.second, "Initialized", "False", c.says)
-			s.comes("csur/NAME-"+c.second, "Initialized", "False", "choose another name")
-			s.stays("the request of the first", 500*time.Millisecond, func() error { return s.same(request, asked.GetUID()) })
-			s.eventually("alice to approve", func() error { return s.again(alice, request) })
-			s.comes("csur/NAME-"+c.first, "Succeeded", "True", "")
-			s.eventually("an Event about the second", func() error { return s.told("csur/NAME-"+c.second, "UpdateRunInitializedFailed") })
-
-			s.remove("csur/NAME-" + c.second)
-			s.by(c.second, c.byThen)
-			s.comes("csur/NAME-"+c.second, "Initialized", "False", "which is there")
-			s.remove("csur/NAME-" + c.second)
-			s.remove("csur/NAME-" + c.first)
-			s.by(c.second, c.byThen)
-			s.eventually("the request of the second", func() error { return s.other(request, asked.GetUID()) })
-			s.eventually("alice to approve", func() error { return s.again(alice, request) })
-			s.comes("csur/NAME-"+c.second, "Succeeded", "True", "")
-		})
-	}
+// The requests of two runs have two names, whatever the names of the runs and on whichever side of a stage they ask.
+func TestTheRequestsOfTwoRunsHaveTwoNames(t *testing.T) {
+	s := asks(t)
+	s.by("x-before", "late")
+	s.comes("csur/NAME-x-before", "Progressing", "False", "waiting for after-stage tasks")
+	s.by("x", "early")
+	s.approved("careq/NAME-x-before-after-s1")
+	s.comes("csur/NAME-x-before", "Succeeded", "True", "")
+	s.approved("careq/NAME-x-before-s1")
+	s.comes("csur/NAME-x", "Succeeded", "True", "")
 }
 
-// Of two runs of one name for their requests that are created at once exactly one is begun.
-func TestOneOfTwoRunsWithOneRequestIsBegun(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
-	s.put("v1")
-	s.apply(strategyOf("early", "{name: s1, labelSelector: {}, beforeStageTasks: [{type: Approval}]}"))
-	s.apply(strategyOf("late", "{name: s1, labelSelector: {}, "+gate+"}"))
-	s.place("type: External")
-	s.snapshots("0")
-	for i := range 4 {
-		pair := fmt.Sprint(i)
-		var both sync.WaitGroup
-		for run, strategy := range map[string]string{pair: "early", pair + "-before": "late"} {
-			u := s.objects(runOf(run, "placementName: NAME, stagedRolloutStrategyName: NAME-"+strategy))[0]
-			both.Go(func() {
-				if err := s.applyTo(s.admin, u); err != nil {
-					t.Error(err)
-				}
-			})
+// A request that an earlier version of the hub made, under the name that it gave, stays the one that is answered, and the
+// status of the run names it.
+func TestARequestOfAnEarlierVersionStaysTheOneThatIsAnswered(t *testing.T) {
+	w := newHubEnv(t, 1)
+	w.place("v1")
+	w.staged("Approval")
+	first := w.start("first")
+	run := "a-" + w.name
+	w.run(run, "")
+	var request *unstructured.Unstructured
+	w.eventually("the request", func() (err error) {
+		request, err = w.at("careq").Get(t.Context(), run+"-after-canary", metav1.GetOptions{})
+		return err
+	})
+	w.end(first)
+	older, err := hub.OlderRequest(t.Context(), first.Hub, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.at("careq").Create(t.Context(), older, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.at("careq").Delete(t.Context(), request.GetName(), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.start("second")
+	named := func() error {
+		u, err := w.at("csur").Get(t.Context(), run, metav1.GetOptions{})
+		if err != nil {
+			return err
 		}
-		both.Wait()
-		s.eventually("one of the two to begin and the other to be refused", func() error {
-			begun := func(run string) error { return s.condition("csur/NAME-"+run, "Initialized", "True", "")() }
-			refused := func(run string) error {
-				return s.condition("csur/NAME-"+run, "Initialized", "False", "would have the name NAME-"+pair+"-before-s1")()
-			}
-			one := errors.Join(begun(pair), refused(pair+"-before"))
-			if other := errors.Join(begun(pair+"-before"), refused(pair)); other != nil && one != nil {
-				return errors.Join(one, other)
-			}
-			return nil
-		})
+		all, _, _ := unstructured.NestedSlice(u.Object, "status", "stagesStatus")
+		if text := fmt.Sprint(all); !strings.Contains(text, "approvalRequestName:"+run+"-canary ") {
+			return errors.New(text)
+		}
+		return nil
+	}
+	w.eventually("the run to name the request", named)
+	w.approve(run + "-canary")
+	w.await("csur", run, "Succeeded", "True")
+	w.await("careq", run+"-canary", "ApprovalAccepted", "True")
+	w.eventually("the run that has ended to name it, too", named)
+	if _, err := w.at("careq").Get(t.Context(), request.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("it is asked for once more, under the name of today: %v", err)
 	}
 }
 
@@ -115,49 +106,44 @@ func (s *scenario) same(what string, uid types.UID) error {
 	return err
 }
 
-// A run that the engine makes by itself cannot be refused: where its request has the name of that of another run, that
-// one stays, and the run that needs the name says why it waits until it is gone.
-func TestARollbackWhoseRequestHasTheNameOfAnothersWaits(t *testing.T) {
-	s := newScenario(t, openVouched, 2)
-	s.put("v1")
-	s.place("type: External")
-	s.apply(strategyOf("late", "{name: s2, labelSelector: {}, "+gate+"}"))
-	s.rollingBack("", ", rollback: {causes: [Command], approval: {}}")
-	s.snapshots("0")
-	s.by("a-rollback-before", "late")
-	request := "careq/NAME-a-rollback-before-s2"
+// The request of a run may have the name that an earlier version gave that of another run. That one stays, and the run
+// that needs the name says why it waits until it is gone.
+func TestARequestWithTheNameOfAnEarlierOneOfAnotherRunWaits(t *testing.T) {
+	s := asks(t)
+	s.by("x-before", "late")
+	s.approved("careq/NAME-x-before-after-s1")
+	s.comes("careq/NAME-x-before-after-s1", "ApprovalAccepted", "True", "")
+	s.comes("csur/NAME-x-before", "Succeeded", "True", "")
+	older, err := hub.OlderRequest(t.Context(), s.served, s.seen("careq/NAME-x-before-after-s1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := "careq/NAME-x-before-s1"
+	r, _ := s.on(s.admin, request)
+	first, err := r.Create(t.Context(), older, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.by("x", "early")
+	s.comes("csur/NAME-x", "Progressing", "False", "the request before stage s1 has the name NAME-x-before-s1 of that of run NAME-x-before after stage s1")
+	s.eventually("an Event that says so", func() error { return s.told("csur/NAME-x", "RequestNameTaken") })
+	s.stays("the request of the other run", time.Second, func() error { return s.same(request, first.GetUID()) })
+	s.delete("csur/NAME-x-before")
+	s.eventually("the request of the run", func() error { return s.other(request, first.GetUID()) })
 	s.approved(request)
-	s.comes("csur/NAME-a-rollback-before", "Succeeded", "True", "")
-	first := s.seen(request)
-	s.put("v2")
-	s.snapshots("0", "1")
-	s.run("a", "")
-	s.comes("csur/NAME-a", "Succeeded", "True", "")
-	s.patch("csur/NAME-a", `{spec: {state: Rollback}}`)
-	const says = "the request before stage s2 has the name NAME-a-rollback-before-s2 of that of run NAME-a-rollback-before after stage s2"
-	s.comes("csur/NAME-a-rollback", "Progressing", "False", says)
-	s.eventually("an Event that says so", func() error { return s.told("csur/NAME-a-rollback", "RequestNameTaken") })
-	s.stays("the request of the other run", time.Second, func() error {
-		return errors.Join(s.same(request, first.GetUID()), s.condition(request, "ApprovalAccepted", "True", "")(), s.has(2, "config", "v2")())
-	})
-	s.delete("csur/NAME-a-rollback-before")
-	s.eventually("the request of the rollback", func() error { return s.other(request, first.GetUID()) })
-	s.comes("csur/NAME-a-rollback", "Progressing", "False", "waiting for before-stage tasks in stage s2")
-	s.approved(request)
-	s.comes("csur/NAME-a-rollback", "Succeeded", "True", "")
-	s.bothHave("v1")
+	s.comes("csur/NAME-x", "Succeeded", "True", "")
 }
 
 // An object that has the name of a request which was decided, and that the hub did not make, is not told that it was.
 func TestARequestThatTheHubDidNotMakeIsNotAccepted(t *testing.T) {
 	s := gated(t, openVouched, gate)
-	s.approved("careq/NAME-a-s1")
+	s.approved("careq/NAME-a-after-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
-	s.remove("careq/NAME-a-s1")
+	s.remove("careq/NAME-a-after-s1")
 	forged := s.forge("")
 	s.patch("csur/NAME-a", `{metadata: {labels: {look: again}}}`)
 	s.stays("the forged request", 2*time.Second, func() error {
-		return errors.Join(s.same("careq/NAME-a-s1", forged.GetUID()), s.condition("careq/NAME-a-s1", "ApprovalAccepted", "", "")())
+		return errors.Join(s.same("careq/NAME-a-after-s1", forged.GetUID()), s.condition("careq/NAME-a-after-s1", "ApprovalAccepted", "", "")())
 	})
 }
 
@@ -168,7 +154,7 @@ func TestAnAnswerThatIsDeletedWithItsRunIsTold(t *testing.T) {
 	w.staged("Approval")
 	first := w.start("first")
 	run := "a-" + w.name
-	request := run + "-canary"
+	request := run + "-after-canary"
 	w.run(run, "")
 	w.eventually("the request", func() error {
 		_, err := w.at("careq").Get(t.Context(), request, metav1.GetOptions{})

@@ -47,7 +47,7 @@ func (s *scenario) begins(run, strategy string) {
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: StagedUpdateRun
 metadata: {name: ` + run + `, namespace: NAME}
-spec: {placementName: p, stagedRolloutStrategyName: ` + strategy + `}`)
+spec: {placementName: p, stagedRolloutStrategyName: ` + strategy + `, state: Run}`)
 }
 
 // labelledAs checks that an object has the label that says which run it takes back.
@@ -73,7 +73,7 @@ func TestARollbackInALongNamespace(t *testing.T) {
 	back := "sur/NAME/" + run + "-rollback"
 	s.begins(run, "s")
 	s.eventually("the run to be rejected", func() error {
-		return s.tryPatch(s.admin, "areq/NAME/"+run+"-all", strings.Replace(approvalFile, `"Approved"`, `"Rejected"`, 1), "status")
+		return s.tryPatch(s.admin, "areq/NAME/"+run+"-after-all", strings.Replace(approvalFile, `"Approved"`, `"Rejected"`, 1), "status")
 	})
 	s.comes("sur/NAME/"+run, "Succeeded", "False", "UpdateRunFailed")
 	s.comes("sur/NAME/"+run, "RollbackStarted", "True", "UpdateRunRollbackStarted: The update run is rolled back by updateRun "+run+"-rollback")

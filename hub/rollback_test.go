@@ -82,7 +82,7 @@ func TestARejectedRunIsRolledBackByARunOfItsOwn(t *testing.T) {
 	s.put("v2")
 	s.snapshots("0", "1")
 	s.run("b", "")
-	s.reject("careq/NAME-b-s2")
+	s.reject("careq/NAME-b-after-s2")
 	s.comes("csur/NAME-b", "Succeeded", "False", "UpdateRunFailed")
 	s.comes("csur/NAME-b", "RollbackStarted", "True", "UpdateRunRollbackStarted: The update run is rolled back by updateRun NAME-b-rollback")
 	s.comes("csur/NAME-b-rollback", "Initialized", "True", "UpdateRunInitializedSuccessfully")
@@ -105,7 +105,7 @@ func TestARejectedRunIsRolledBackByARunOfItsOwn(t *testing.T) {
 			s.told("csur/NAME-b-rollback", "RunStarted"), s.told("csur/NAME-b-rollback", "ApprovalRequested"), s.told("csur/NAME-b-rollback", "RunCompleted"))
 	})
 	s.run("c", "")
-	s.approved("careq/NAME-c-s2")
+	s.approved("careq/NAME-c-after-s2")
 	s.comes("csur/NAME-c", "Succeeded", "True", "")
 }
 
@@ -218,7 +218,7 @@ func TestTheObjectOfARollbackIsAProjection(t *testing.T) {
 	s.put("v2")
 	s.snapshots("0", "1")
 	s.run("b", "")
-	s.reject("careq/NAME-b-s2")
+	s.reject("careq/NAME-b-after-s2")
 	s.comes("csur/NAME-b-rollback", "Progressing", "False", "UpdateRunWaiting")
 	s.patch("csur/NAME-b-rollback", `{spec: {state: Stop}}`)
 	s.comes("csur/NAME-b-rollback", "Progressing", "False", "UpdateRunStopped")
@@ -279,7 +279,7 @@ func TestAnObjectThatHasTheNameOfARollbackIsLeftAlone(t *testing.T) {
 	s.apply(strings.Replace(runOf("claims", "placementName: NAME, stagedRolloutStrategyName: NAME"), "metadata: {", "metadata: {labels: {slipway.dev/rollback-of: NAME-a}, ", 1))
 	s.comes("csur/NAME-claims", "Initialized", "False", "slipway.dev/rollback-of is for runs that the hub makes")
 	s.run("b", "")
-	s.reject("careq/NAME-b-s2")
+	s.reject("careq/NAME-b-after-s2")
 	s.bothHave("v1")
 	s.comes("csur/NAME-b", "RollbackStarted", "True", "not shown as an object because there is another one of that name")
 	users, err := s.get("csur/NAME-b-rollback")
@@ -356,7 +356,7 @@ spec: {stages: [{name: all, labelSelector: {}}], rollback: {}}`)
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: StagedUpdateRun
 metadata: {name: r, namespace: NAME}
-spec: {placementName: p, stagedRolloutStrategyName: s}`
+spec: {placementName: p, stagedRolloutStrategyName: s, state: Run}`
 	s.apply(run)
 	s.comes("sur/NAME/r", "Succeeded", "True", "")
 	s.eventually("the member", s.has(1, "config", "v1"))

@@ -41,10 +41,11 @@ type NamespacedName struct {
 // cluster: the placement only reports, or may not take the object over.
 type DiffedPlacement struct {
 	ObjectReference
-	FirstDiffedObservedTime         metav1.Time   `json:"firstDiffedObservedTime"`
-	ObservationTime                 metav1.Time   `json:"observationTime"`
-	ObservedDiffs                   []PatchDetail `json:"observedDiffs"`
-	TargetClusterObservedGeneration int64         `json:"targetClusterObservedGeneration"`
+	FirstDiffedObservedTime metav1.Time   `json:"firstDiffedObservedTime"`
+	ObservationTime         metav1.Time   `json:"observationTime"`
+	ObservedDiffs           []PatchDetail `json:"observedDiffs"`
+	// TargetClusterObservedGeneration is missing where the object is.
+	TargetClusterObservedGeneration *int64 `json:"targetClusterObservedGeneration,omitempty"`
 }
 
 // DriftedPlacement is an object of the placement's that was changed on the
@@ -65,6 +66,9 @@ type PatchDetail struct {
 	ValueInHub    *string `json:"valueInHub,omitempty"`
 	ValueInMember *string `json:"valueInMember,omitempty"`
 }
+
+// wholeObject is the difference of an object that a cluster does not have.
+const wholeObject = "(the whole object)"
 
 // placementsMost is how many objects of a cluster the status names.
 const placementsMost = 100
@@ -93,10 +97,14 @@ func DriftStatuses(p fleet.Placement, all []fleet.ClusterDrift) []ClusterStatus 
 func (s *ClusterStatus) add(o *fleet.ObjectDrift) {
 	ref := ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}
 	first, now, details := seconds(o.FirstObserved), seconds(o.Observed), detailsOf(&o.Report)
-	if o.Reason == fleet.FoundDrifts {
+	switch {
+	case o.Reason == fleet.FoundDrifts:
 		s.DriftedPlacements = append(s.DriftedPlacements, DriftedPlacement{ref, first, now, details, o.Generation})
-	} else {
-		s.DiffedPlacements = append(s.DiffedPlacements, DiffedPlacement{ref, first, now, details, o.Generation})
+	case o.State == drift.Absent:
+		whole := wholeObject
+		s.DiffedPlacements = append(s.DiffedPlacements, DiffedPlacement{ref, first, now, []PatchDetail{{Path: "/", ValueInHub: &whole}}, nil})
+	default:
+		s.DiffedPlacements = append(s.DiffedPlacements, DiffedPlacement{ref, first, now, details, &o.Generation})
 	}
 }
 

@@ -141,6 +141,23 @@ func TestDriftStatuses(t *testing.T) {
 	}
 }
 
+// An object that a cluster does not have differs as a whole, and has no generation.
+func TestTheStatusOfAnObjectThatIsMissing(t *testing.T) {
+	p := fleet.Placement{ApplyStrategy: fleet.ApplyStrategy{Type: fleet.ReportDiff}}
+	report := drift.Report{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "cm", State: drift.Absent, Total: 1, Differences: []drift.Difference{
+		{Class: drift.Missing, Hub: json.RawMessage(`{"data":{"key":"v"}}`)},
+	}}
+	all := []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Objects: []fleet.ObjectDrift{{Report: report, Reason: fleet.FoundDiff}}}}
+	b, err := json.Marshal(kubefleet.DriftStatuses(p, all))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `"observedDiffs":[{"path":"/","valueInHub":"(the whole object)"}]`
+	if !strings.Contains(string(b), want) || strings.Contains(string(b), "targetClusterObservedGeneration") {
+		t.Errorf("%s\nlacks\n%s, or has a generation", b, want)
+	}
+}
+
 // The apply strategy of a document is that of the placement, in either spelling,
 // and written again.
 func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {

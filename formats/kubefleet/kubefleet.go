@@ -86,7 +86,7 @@ type State string
 const (
 	// Initialize makes the plan and does not start.
 	Initialize State = "Initialize"
-	// RunState starts. It is the default, as in the tutorial.
+	// RunState starts. It is the default of a document, as in the tutorial; an API server makes that Initialize, as in KubeFleet.
 	RunState State = "Run"
 	// Stop stops; a run that is created with it does not start.
 	Stop State = "Stop"

@@ -154,6 +154,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	if spec.Index != nil {
 		fields["resourceSnapshotIndex"] = fmt.Sprint(*spec.Index)
 	}
+	fields["state"] = string(kubefleet.RunState)
 	if spec.Hold {
 		fields["state"] = string(kubefleet.Initialize)
 	}

@@ -48,8 +48,9 @@
 // testdata/kubefleet.yaml has them by field, with those that differ and why, and a test holds the definitions
 // to it. What KubeFleet refuses in webhooks the rules of the definitions refuse, in its words. They are
 // stricter where KubeFleet takes what fails later, and where a list must be bounded so that rules may look
-// into it: at most 100 preferences and spread constraints and 20 requirements of a term. They are not in two
-// places: a run without a state runs, as the tutorial's do, and a MemberCluster needs no identity.
+// into it: at most 100 preferences and spread constraints and 20 requirements of a term. They are not in one
+// place: a MemberCluster needs no identity. A run without a state is Initialize, also one that was stored without any when
+// definitions of earlier versions were installed, which had no default.
 //
 // # What a schema cannot say
 //

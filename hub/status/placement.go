@@ -75,6 +75,9 @@ type PlacedCluster struct {
 	// Index is that of the snapshot it was last proven to have, Tried of the one
 	// that a run last began to bring to it; -1 for none.
 	Index, Tried int
+	// Unreached reports that the placement's policy was changed since a run last came to the cluster, which has what that
+	// run brought.
+	Unreached bool
 	// State is Running while an update is in flight, Pending while it waits to be
 	// tried again, Failed or Skipped where the last one did not complete, and
 	// Completed or empty otherwise.
@@ -158,10 +161,14 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		s.Resources, s.ResourcesTotal = p.resources(index)
 		s.Conditions = append(s.Conditions, p.aggregate(index)...)
 	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
-		s.Conditions = append(s.Conditions, p.isUnknown(p.prefix+api.ConditionRollout, api.ReasonExternal,
-			"Rollout is controlled by staged update runs, and not all clusters observe the same snapshot", p.lastChange()))
+		s.Conditions = append(s.Conditions, p.controlled("and not all clusters observe the same snapshot", p.lastChange()))
 	}
 	return s
+}
+
+// controlled says of an External placement that it is not known whether it is rolled out.
+func (p *placementBuilder) controlled(why string, at stages.Instant) metav1.Condition {
+	return p.isUnknown(p.prefix+api.ConditionRollout, api.ReasonExternal, "Rollout is controlled by staged update runs, "+why, at)
 }
 
 // placementBuilder is a placement that is being projected.
@@ -234,7 +241,7 @@ func (p *placementBuilder) tally(index int) (t tally) {
 	for i := range p.Picked {
 		c := &p.Picked[i]
 		failure := p.unrendered[c.Name]
-		if c.Tried != index && failure == nil {
+		if (c.Tried != index || c.Unreached) && failure == nil {
 			continue
 		}
 		t.started++
@@ -269,6 +276,9 @@ func isRefused(c *PlacedCluster) bool {
 // clusters have come: the first that is not true is the last.
 func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 	t, n, at := p.tally(index), len(p.Picked), p.lastChange()
+	if t.started < n && p.External {
+		return []metav1.Condition{p.controlled(fmt.Sprintf("and none has come to %d cluster(s) since the policy was changed", n-t.started), at)}
+	}
 	if t.started < n {
 		message := fmt.Sprintf("The rollout has not come to %d cluster(s) yet", n-t.started)
 		if failed := len(p.unrendered); failed > 0 {

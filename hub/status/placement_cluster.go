@@ -54,7 +54,7 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 	default:
 	}
 	switch {
-	case c.Tried < 0:
+	case !c.isReached():
 		return stateNotStarted
 	case c.Index != c.Tried:
 		return stateFailed
@@ -64,6 +64,9 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 		return stateAvailable
 	}
 }
+
+// isReached reports whether a run has come to the cluster, with the policy that the placement has.
+func (c *PlacedCluster) isReached() bool { return c.Tried >= 0 && !c.Unreached }
 
 func inFlight(c *PlacedCluster) clusterState {
 	switch {
@@ -139,8 +142,12 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 		s.ObservedIndex = strconv.Itoa(p.Latest)
 		s.Conditions = append(s.Conditions, p.notRendered(failure)...)
 		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, p.Latest)
-	case c.Tried < 0:
-		s.Conditions = append(s.Conditions, p.notTried(at))
+	case !c.isReached():
+		if c.Unreached {
+			s.ObservedIndex = strconv.Itoa(c.Tried)
+		}
+		s.Conditions = append(s.Conditions, p.notTried(c, at))
+		return s
 	default:
 		s.ObservedIndex = strconv.Itoa(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
@@ -199,9 +206,10 @@ func (p *placementBuilder) missing() []placedStatus {
 }
 
 // failures adds the objects that fail, as far as the room for that reaches: those that the update names, or those
-// that are held back since it was done.
+// that are held back since it was done. The observedGeneration of their conditions is that of the object on the member.
 func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
-	add := func(id snapshot.ID, condition metav1.Condition) {
+	add := func(id snapshot.ID, generation int64, condition metav1.Condition) {
+		condition.ObservedGeneration = generation
 		f := failedPlacement{
 			kubefleet.ObjectReference{Group: id.Group, Version: id.Version, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}, condition,
 		}
@@ -216,13 +224,13 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 		for i := range objects[:min(len(objects), heldMost)] {
 			if o := &objects[i]; p.holds(o) {
 				id := snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-				add(id, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
+				add(id, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
 			}
 		}
 	default:
 		for _, o := range c.Failing {
 			kind, reason := p.failureOf(o.Reason)
-			add(o.ID, p.isFalse(kind, reason, o.Message, at))
+			add(o.ID, o.Generation, p.isFalse(kind, reason, o.Message, at))
 		}
 	}
 }
@@ -295,9 +303,12 @@ func fits(d any, room *int) bool {
 	return true
 }
 
-func (p *placementBuilder) notTried(at stages.Instant) metav1.Condition {
-	if p.External {
-		return p.isUnknown(api.ConditionRollout, api.ReasonExternal, "Rollout is controlled by staged update runs, and none has come to the cluster yet", at)
+func (p *placementBuilder) notTried(c *PlacedCluster, at stages.Instant) metav1.Condition {
+	switch {
+	case c.Unreached:
+		return p.isUnknown(api.ConditionRollout, api.ReasonRolloutUnknown, "No staged update run has come to the cluster since the policy was changed", max(at, stages.At(p.Decided)))
+	case p.External:
+		return p.isUnknown(api.ConditionRollout, api.ReasonRolloutUnknown, "No staged update run has come to the cluster yet", at)
 	}
 	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
 }

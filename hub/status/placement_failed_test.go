@@ -18,7 +18,7 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	cm := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "cm"}
 	failing := []fleet.FailingObject{
 		{ID: cm, Reason: fleet.NotApplied, Message: "denied"},
-		{ID: app, Reason: fleet.NotHealthy, Message: "0/1"},
+		{ID: app, Reason: fleet.NotHealthy, Generation: 3, Message: "0/1"},
 		{ID: cm, Reason: fleet.HeldDrifted, Message: "drifted"},
 		{ID: cm, Reason: fleet.HeldForeign, Message: "there before"},
 	}
@@ -31,18 +31,18 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	got := map[string][]string{}
 	for _, c := range Placement(f).Clusters {
 		for _, o := range c.Failed {
-			got[c.Name] = append(got[c.Name], fmt.Sprintf("%s/%s/%s %s/%s: %s=%s %s: %s",
-				o.Group, o.Version, o.Kind, o.Namespace, o.Name, o.Condition.Type, o.Condition.Status, o.Condition.Reason, o.Condition.Message))
+			got[c.Name] = append(got[c.Name], fmt.Sprintf("%s/%s/%s %s/%s: %s=%s %s (%d): %s",
+				o.Group, o.Version, o.Kind, o.Namespace, o.Name, o.Condition.Type, o.Condition.Status, o.Condition.Reason, o.Condition.ObservedGeneration, o.Condition.Message))
 		}
 	}
 	want := map[string][]string{
 		"failed": {
-			"/v1/ConfigMap shop/cm: Applied=False ManifestApplyFailed: denied",
-			"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet: 0/1",
-			"/v1/ConfigMap shop/cm: Applied=False FoundDrifts: drifted",
-			"/v1/ConfigMap shop/cm: Applied=False FailedToTakeOver: there before",
+			"/v1/ConfigMap shop/cm: Applied=False ManifestApplyFailed (0): denied",
+			"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet (3): 0/1",
+			"/v1/ConfigMap shop/cm: Applied=False FoundDrifts (0): drifted",
+			"/v1/ConfigMap shop/cm: Applied=False FailedToTakeOver (0): there before",
 		},
-		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet: 0/1"},
+		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet (3): 0/1"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)

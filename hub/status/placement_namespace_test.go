@@ -21,7 +21,9 @@ func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 		{Version: "v1", Kind: "Namespace", Name: secret}, {Version: "v1", Kind: "ConfigMap", Namespace: secret, Name: "shop"},
 		{Group: "example.com", Version: "v1", Kind: "Namespace", Name: "shop", Namespace: secret}, {Group: "example.com", Version: "v1", Kind: secret, Name: "shop"},
 	}
-	condition := func(kind string) metav1.Condition { return metav1.Condition{Type: kind, Status: "False", Reason: "R", Message: secret} }
+	condition := func(kind string) metav1.Condition {
+		return metav1.Condition{Type: kind, Status: "False", Reason: "R", Message: secret}
+	}
 	detail := []kubefleet.PatchDetail{{Path: "/data/a", ValueInHub: &secret, ValueInMember: &secret}}
 	s := &PlacementStatus{
 		Conditions: []metav1.Condition{condition("ClusterResourcePlacementApplied")}, ObservedIndex: "3", ClustersTotal: 1,

@@ -130,7 +130,7 @@ func TestAClusterOfAPlacementSaysHowFarItHasCome(t *testing.T) {
 		overall string
 	}{
 		"new": {fresh("m"), []string{
-			scheduled, "RolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and none has come to the cluster yet",
+			scheduled, "RolloutStarted=Unknown RolloutStartedUnknown: No staged update run has come to the cluster yet",
 		}, "ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController"},
 		"applying": {flight, append(upTo[:4:4], "Applied=False ApplyInProgress: Resources are being applied"), "ClusterResourcePlacementApplied=Unknown ApplyPending"},
 		"retrying": {with(func(c *PlacedCluster) { c.Message = "forbidden" }), append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: forbidden"), "ClusterResourcePlacementApplied=Unknown ApplyPending"},
@@ -212,6 +212,43 @@ func drifted(t testing.TB, name string, reason fleet.DriftReason) *fleet.Cluster
 			},
 			Reason: reason, Observed: clock(t, "22:00:00"), FirstObserved: clock(t, "21:50:00"),
 		}},
+	}
+}
+
+// As in KubeFleet, what clusters have is not known to be rolled out once the policy is another one than that of the run
+// which brought it, until a run comes to them; what they differ in is not told meanwhile.
+func TestAClusterWaitsForARunOnceThePolicyWasChanged(t *testing.T) {
+	f := placementOf(t, proven(t, "a", 1), proven(t, "b", 1))
+	f.Picked[1].Unreached = true
+	f.Drift = map[string]*fleet.ClusterDrift{"a": drifted(t, "a", fleet.FoundDrifts), "b": drifted(t, "b", fleet.FoundDrifts)}
+	s := jsonOf(t, Placement(f))
+	wantTold(t, "the placement", s["conditions"],
+		"ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 2 cluster(s)",
+		"ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and none has come to 1 cluster(s) since the policy was changed")
+	if s["observedResourceIndex"] != "1" {
+		t.Errorf("observed is %v", s["observedResourceIndex"])
+	}
+	for _, c := range s["placementStatuses"].([]any) {
+		c := c.(map[string]any)
+		name, lines, differs := c["clusterName"], told(t, c["conditions"]), c["driftedPlacements"] != nil
+		last := lines[len(lines)-1]
+		switch {
+		case c["observedResourceIndex"] != "1":
+			t.Errorf("%s observes %v", name, c["observedResourceIndex"])
+		case name == "a" && (!differs || !strings.HasPrefix(last, "Available=True")),
+			name == "b" && (differs || last != "RolloutStarted=Unknown RolloutStartedUnknown: No staged update run has come to the cluster since the policy was changed"):
+			t.Errorf("%s: %s, differences are told: %t", name, last, differs)
+		}
+	}
+}
+
+// Differences are those of clusters that a run has come to.
+func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
+	f := placementOf(t, fresh("m"))
+	f.Placement.ApplyStrategy.Type = fleet.ReportDiff
+	f.Drift = map[string]*fleet.ClusterDrift{"m": drifted(t, "m", fleet.FoundDiff)}
+	if c := Placement(f).Clusters[0]; len(c.Diffed) > 0 || c.DifferencesTotal > 0 || c.ObservedIndex != "" {
+		t.Errorf("%+v", c)
 	}
 }
 

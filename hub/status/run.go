@@ -45,6 +45,8 @@ type RunFacts struct {
 	Placement *fleet.Placement
 	// Held are the requests that have no object yet, because their name is taken.
 	Held []HeldRequest
+	// Older are the stages after which an object asks that an earlier version of the hub named.
+	Older []string
 	// Rollback is what is known of taking the run back.
 	Rollback RollbackFacts
 	// Overrides are those in the snapshots that the plan brings, by index, Members the

@@ -26,7 +26,7 @@ func Side(when approval.When) string { return strings.ToLower(string(when)) }
 // runConditions are those of the run as a whole.
 func (p *runBuilder) runConditions() []metav1.Condition {
 	out := []metav1.Condition{
-		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, p.scope().Kind(api.RunKind)+" initialized successfully", p.Run.Created),
+		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, "The UpdateRun initialized successfully", p.Run.Created),
 	}
 	switch r := p.Run; r.State {
 	case stages.NotStarted:

@@ -126,7 +126,7 @@ func TestTasksBeforeAndAfterAStageAreToldApart(t *testing.T) {
 	r.step("", stages.Input{})
 	r.decide("10:01:00", approval.Approve)
 	st := stageAt(r.status(), 0)
-	want := []any{map[string]any{"type": "Approval", "approvalRequestName": "example-run-all"}}
+	want := []any{map[string]any{"type": "Approval", "approvalRequestName": "example-run-after-all"}}
 	if diff := cmp.Diff(want, st["afterStageTaskStatus"]); diff != "" {
 		t.Errorf("a task that was not reached (-want +got):\n%s", diff)
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strings"
 	"testing"
 	"time"
 
@@ -165,10 +166,20 @@ func golden(t testing.TB, name string) map[string]any {
 		t.Fatal(err)
 	}
 	var out map[string]any
-	if err := yaml.Unmarshal(b, &out); err != nil {
+	if err := yaml.Unmarshal([]byte(renamed().Replace(string(b))), &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
+}
+
+// renamed replaces words of the tutorial which KubeFleet has changed since that was written.
+func renamed() *strings.Replacer {
+	return strings.NewReplacer(
+		"approvalRequestName: example-run-canary", "approvalRequestName: example-run-after-canary",
+		"AfterStageTaskApprovalRequestCreated", "StageTaskApprovalRequestCreated",
+		"ClusterApprovalRequest is created", "ApprovalRequest object is created",
+		"ClusterStagedUpdateRun initialized successfully", "The UpdateRun initialized successfully",
+	)
 }
 
 // told is what a condition says, without its times.

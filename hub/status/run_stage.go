@@ -2,6 +2,7 @@ package status
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -113,7 +114,7 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 		}
 		t := taskStatus{Type: pg.Type}
 		if pg.Type == stages.Approval {
-			t.Request = approval.RequestName(p.Name, p.Plan.Stages[i].Name, when)
+			t.Request = p.requestName(p.Plan.Stages[i].Name, when)
 		}
 		if g := reached(&p.Run.Stages[i], pg); g != nil {
 			t.Conditions = p.taskConditions(p.Plan.Stages[i].Name, g)
@@ -121,6 +122,14 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 		out = append(out, t)
 	}
 	return out
+}
+
+// requestName is the name of the object of a request.
+func (p *runBuilder) requestName(stage string, when approval.When) string {
+	if when == approval.After && slices.Contains(p.Older, stage) {
+		return OlderRequestName(p.Name, stage, when)
+	}
+	return RequestName(p.Name, stage, when)
 }
 
 // reached is the run of a planned task, nil where the run has not come to it.
@@ -134,27 +143,23 @@ func reached(run *stages.StageRun, pg *stages.PlannedGate) *stages.Gate {
 }
 
 func (p *runBuilder) taskConditions(stage string, g *stages.Gate) []metav1.Condition {
-	side := api.ReasonAfterTask
-	if g.When == approval.Before {
-		side = api.ReasonBeforeTask
-	}
 	if g.Type == stages.TimedWait {
-		return []metav1.Condition{p.waitCondition(side, g)}
+		return []metav1.Condition{p.waitCondition(g)}
 	}
-	kind := p.scope().Kind(api.ApprovalKind)
+	const object = "ApprovalRequest object is "
 	for _, h := range p.Held {
 		if h.Stage == stage && h.When == g.When {
-			return []metav1.Condition{p.isFalse(api.ConditionRequestCreated, side+api.ReasonTaskNameTaken, h.Why, g.Opened)}
+			return []metav1.Condition{p.isFalse(api.ConditionRequestCreated, api.ReasonTaskNameTaken, h.Why, g.Opened)}
 		}
 	}
-	out := []metav1.Condition{p.isTrue(api.ConditionRequestCreated, side+api.ReasonTaskCreated, kind+" is created", g.Opened)}
+	out := []metav1.Condition{p.isTrue(api.ConditionRequestCreated, api.ReasonTaskCreated, object+"created", g.Opened)}
 	switch g.State {
 	case stages.Completed:
-		return append(out, p.isTrue(api.ConditionRequestApproved, side+api.ReasonTaskApproved, kind+" is approved", g.Ended))
+		return append(out, p.isTrue(api.ConditionRequestApproved, api.ReasonTaskApproved, object+"approved", g.Ended))
 	case stages.Failed:
-		return append(out, p.isFalse(api.ConditionRequestApproved, side+api.ReasonTaskRejected, kind+" is rejected"+byLast(g), g.Ended))
+		return append(out, p.isFalse(api.ConditionRequestApproved, api.ReasonTaskRejected, object+"rejected"+byLast(g), g.Ended))
 	case stages.Skipped:
-		return append(out, p.isFalse(api.ConditionRequestApproved, side+api.ReasonTaskSkipped, kind+" is not needed any more", g.Ended))
+		return append(out, p.isFalse(api.ConditionRequestApproved, api.ReasonTaskSkipped, object+"not needed any more", g.Ended))
 	default:
 		return out
 	}
@@ -162,14 +167,14 @@ func (p *runBuilder) taskConditions(stage string, g *stages.Gate) []metav1.Condi
 
 // waitCondition tells of a wait also how long it takes, which KubeFleet does
 // not.
-func (p *runBuilder) waitCondition(side string, g *stages.Gate) metav1.Condition {
+func (p *runBuilder) waitCondition(g *stages.Gate) metav1.Condition {
 	switch g.State {
 	case stages.Completed:
-		return p.isTrue(api.ConditionWaitElapsed, side+api.ReasonTaskElapsed, "Wait time elapsed", g.Ended)
+		return p.isTrue(api.ConditionWaitElapsed, api.ReasonTaskElapsed, "Wait time elapsed", g.Ended)
 	case stages.Skipped:
-		return p.isFalse(api.ConditionWaitElapsed, side+api.ReasonTaskSkipped, "The wait was skipped", g.Ended)
+		return p.isFalse(api.ConditionWaitElapsed, api.ReasonTaskSkipped, "The wait was skipped", g.Ended)
 	default:
-		return p.isFalse(api.ConditionWaitElapsed, side+api.ReasonTaskNotElapsed,
+		return p.isFalse(api.ConditionWaitElapsed, api.ReasonTaskNotElapsed,
 			"The wait ends at "+g.Until.Time().Format(time.RFC3339), g.Opened)
 	}
 }

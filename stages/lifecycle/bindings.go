@@ -18,6 +18,9 @@ type Binding struct {
 	Attempted int `json:"attempted"`
 	// Revision is the digest of what it got of Applied, after overrides; empty where that is not known.
 	Revision string `json:"revision,omitempty"`
+	// Policy is the index of the selection, plus one, whose run proved the cluster to have Applied last; 0 where that is
+	// not known. A selection by another policy has another index.
+	Policy int `json:"policy,omitempty"`
 }
 
 // Bindings is what the clusters that may have something of the placement may have, by name, as far as it was
@@ -120,7 +123,7 @@ func (b Bindings) take(r *Result) (changed bool) {
 		case c.Index == None:
 			changed = c.Got == Applied && b.remove(c.Cluster) || changed
 		case c.Got == Applied:
-			changed = b.set(c.Cluster, Binding{c.Index, c.Index, c.Revision}) || changed
+			changed = b.set(c.Cluster, Binding{c.Index, c.Index, c.Revision, r.Policy}) || changed
 		default:
 			changed = b.attempt(c.Cluster, c.Index) || changed
 		}
@@ -211,6 +214,8 @@ type Result struct {
 	// Final reports whether what the run did can never be rolled back: it only reported, or cleaned the clusters of a
 	// placement that is deleted.
 	Final bool
+	// Policy is the index of the selection that picked the clusters, plus one; 0 where that is not known.
+	Policy int
 	// RollbackName is the name of the run that rolls this one back, where RollbackRequest has none.
 	RollbackName string
 }

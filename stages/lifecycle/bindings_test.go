@@ -56,13 +56,14 @@ func cleanedRun(p *stages.Plan) *stages.Run {
 
 func result(p *stages.Plan, r *stages.Run) *Result {
 	out := ResultOf(p, r)
+	out.Policy = 4
 	return &out
 }
 
 func heldBefore() Bindings {
 	return Bindings{
-		"done": {3, 5, ""}, "failed": {3, 5, ""}, "flying": {3, 5, ""}, "gone": {3, 5, ""}, "unreached": {3, 5, ""},
-		"leaver": {3, 5, ""}, "stuck": {3, 5, ""}, "other": {2, 2, ""},
+		"done": {3, 5, "", 2}, "failed": {3, 5, "", 2}, "flying": {3, 5, "", 2}, "gone": {3, 5, "", 2}, "unreached": {3, 5, "", 2},
+		"leaver": {3, 5, "", 2}, "stuck": {3, 5, "", 2}, "other": {2, 2, "", 1},
 	}
 }
 
@@ -77,27 +78,27 @@ func TestWhatClustersMayHave(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	was, got, maybe := Binding{3, 5, ""}, Binding{7, 7, "rev"}, Binding{3, 7, ""}
+	was, got, maybe := Binding{3, 5, "", 2}, Binding{7, 7, "rev", 4}, Binding{3, 7, "", 2}
 	for what, c := range map[string]struct {
 		do    func(Bindings) bool
 		want  Bindings
 		inUse []int
 	}{
 		"stopped in the first stage": {func(r Bindings) bool { return r.take(result(plan, held)) }, Bindings{
-			"done": got, "failed": maybe, "flying": maybe, "gone": {None, None, ""}, "unreached": was,
-			"leaver": was, "stuck": was, "other": {2, 2, ""},
+			"done": got, "failed": maybe, "flying": maybe, "gone": {None, None, "", 0}, "unreached": was,
+			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
 		"ended": {func(r Bindings) bool { return r.take(result(plan, cleaned)) }, Bindings{
 			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
-			"stuck": was, "other": {2, 2, ""},
+			"stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
 		"deleted": {func(r Bindings) bool { return r.doubt(result(plan, held)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": was,
-			"leaver": was, "stuck": was, "other": {2, 2, ""},
+			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
 		"deleted, and its record cannot be read": {func(r Bindings) bool { return r.doubt(result(plan, nil)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": maybe,
-			"leaver": was, "stuck": was, "other": {2, 2, ""},
+			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
 	} {
 		r := heldBefore()
@@ -111,14 +112,14 @@ func TestWhatClustersMayHave(t *testing.T) {
 			t.Errorf("%s: in use:\n%s", what, d)
 		}
 	}
-	r := Bindings{"done": {7, 7, "rev"}}
+	r := Bindings{"done": {7, 7, "rev", 4}}
 	quiet := heldRun(plan)
 	quiet.Unsuccessful, quiet.InFlight = nil, nil
 	quiet.Stages[0].Groups[0] = stages.GroupRun{Next: 1, Completed: 1}
 	if r.take(result(plan, quiet)) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the bindings: %v", r)
 	}
-	if r.doubtAll(8); r["done"] != (Binding{7, 8, "rev"}) {
+	if r.doubtAll(8); r["done"] != (Binding{7, 8, "rev", 4}) {
 		t.Errorf("in doubt: %v", r)
 	}
 }

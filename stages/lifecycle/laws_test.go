@@ -309,7 +309,7 @@ func (c *checker) expect(want, got Bindings, r *record, f Facts) {
 			delete(want, cl.Cluster)
 		case cl.Index == None:
 		case cl.Got == Applied:
-			want[cl.Cluster] = Binding{cl.Index, cl.Index, cl.Revision}
+			want[cl.Cluster] = Binding{cl.Index, cl.Index, cl.Revision, 0}
 		default:
 			h.Attempted = cl.Index
 			want[cl.Cluster] = h

@@ -124,6 +124,8 @@ type FailingReason string
 type FailingObject struct {
 	snapshot.ID
 	Reason FailingReason
+	// Generation is that of the object on the cluster, as it was read last; 0 where it is not there.
+	Generation int64
 	// Message says what is wrong, for people. It may quote the status of the object, never
 	// another part of it, and is cut at 256 characters.
 	Message string

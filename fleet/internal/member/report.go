@@ -95,8 +95,12 @@ func (w *work) failing(applied bool) []FailingObject {
 }
 
 func (w *work) failure(t *target, applied bool) (FailingObject, bool) {
+	generation := int64(0)
+	if t.live != nil {
+		generation = t.live.GetGeneration()
+	}
 	bad := func(reason FailingReason, message string) (FailingObject, bool) {
-		return FailingObject{ID: t.id, Reason: reason, Message: guard.Clip(message)}, true
+		return FailingObject{ID: t.id, Reason: reason, Generation: generation, Message: guard.Clip(message)}, true
 	}
 	switch {
 	case t.problem != nil:
@@ -115,5 +119,5 @@ func (w *work) failure(t *target, applied bool) (FailingObject, bool) {
 	if stale := t.stale(w.a.Placement); stale != "" {
 		return bad(NotApplied, stale)
 	}
-	return FailingObject{ID: t.id, Reason: NotHealthy, Message: t.illness}, t.illness != ""
+	return FailingObject{ID: t.id, Reason: NotHealthy, Generation: generation, Message: t.illness}, t.illness != ""
 }

@@ -287,6 +287,9 @@ func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 	r := lifecycle.ResultOf(p, &rr.Run)
 	r.Whole, r.Final = rr.Whole, rr.Final != "" || member.ReportsOnly(&rr.Apply)
 	r.RollbackName = st.RollbackName(rr.Run.Name, rr.Title, 1)
+	if rr.Selection != nil {
+		r.Policy = rr.Selection.Index + 1
+	}
 	return &r
 }
 

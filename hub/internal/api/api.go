@@ -226,19 +226,15 @@ const (
 	ReasonStageSkipped   = "StageUpdatingSkippedNoClusters"
 )
 
-// Reasons of the conditions of a stage's tasks have BeforeStageTask or
-// AfterStageTask before them. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
+// Reasons of the conditions of a stage's tasks. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
 const (
-	ReasonBeforeTask = "BeforeStageTask"
-	ReasonAfterTask  = "AfterStageTask"
-
-	ReasonTaskCreated    = "ApprovalRequestCreated"
-	ReasonTaskNameTaken  = "ApprovalRequestNameTaken"
-	ReasonTaskApproved   = "ApprovalRequestApproved"
-	ReasonTaskRejected   = "ApprovalRequestRejected"
-	ReasonTaskElapsed    = "WaitTimeElapsed"
-	ReasonTaskNotElapsed = "WaitTimeNotElapsed"
-	ReasonTaskSkipped    = "Skipped"
+	ReasonTaskCreated    = "StageTaskApprovalRequestCreated"
+	ReasonTaskNameTaken  = "StageTaskApprovalRequestNameTaken"
+	ReasonTaskApproved   = "StageTaskApprovalRequestApproved"
+	ReasonTaskRejected   = "StageTaskApprovalRequestRejected"
+	ReasonTaskElapsed    = "AfterStageTaskWaitTimeElapsed"
+	ReasonTaskNotElapsed = "AfterStageTaskWaitTimeNotElapsed"
+	ReasonTaskSkipped    = "StageTaskSkipped"
 )
 
 // Reasons of the conditions of a run's clusters. All after Succeeded are
@@ -275,6 +271,7 @@ const (
 	ReasonExternal          = "RolloutControlledByExternalController"
 	ReasonRolloutStarted    = "RolloutStarted"
 	ReasonRolloutNotStarted = "RolloutNotStartedYet"
+	ReasonRolloutUnknown    = "RolloutStartedUnknown"
 	ReasonNoOverride        = "NoOverrideSpecified"
 	ReasonOverrideFailed    = "OverriddenFailed"
 	ReasonOverridden        = "OverriddenSucceeded"

@@ -28,7 +28,8 @@ func InitializeFailed(obj *unstructured.Unstructured) bool {
 // such a one: it orders none.
 func ShowsRun(obj *unstructured.Unstructured) bool { return obj.GetAnnotations()[AnnotationSeal] != "" }
 
-// StateOf is what a run is to do, by its spec.
+// StateOf is what a run is to do, by its spec. It is there unless the definitions are those of an earlier version, under
+// which a run without one runs.
 func StateOf(obj *unstructured.Unstructured) kubefleet.State {
 	if state := SpecString(obj, "state"); state != "" {
 		return kubefleet.State(state)

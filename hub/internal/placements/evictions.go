@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // evictionPrefix begins the names of the runs that evict. No object has such a name, see kubefleet.EngineName.
@@ -70,7 +71,7 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 		return nil, err
 	}
 	clusters := slices.Compact(slices.Sorted(slices.Values(slices.Concat(decision.Clusters, slices.Collect(maps.Keys(have))))))
-	if facts.Placement.Picked, err = r.picked(ctx, name, have, clusters); err != nil {
+	if facts.Placement.Picked, err = r.picked(ctx, name, have, &placement.Selection{Clusters: clusters, Index: -1}); err != nil {
 		return nil, err
 	}
 	if facts.Placement.Drift, err = r.drifted(ctx, name); err != nil {

@@ -53,8 +53,13 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		return err
 	}
 	r.showBindings(k, d.Clusters, have)
-	if facts.Picked, err = r.picked(ctx, p.Name, have, d.Clusters); err != nil {
+	if facts.Picked, err = r.picked(ctx, p.Name, have, &d.Selection); err != nil {
 		return err
+	}
+	if !facts.External {
+		for i := range facts.Picked {
+			facts.Picked[i].Unreached = false // a rolling update begins by itself
+		}
 	}
 	r.Queues.Resize(api.PlacementKind, p.Name, min(len(facts.Picked), r.Listed))
 	if facts.Overrides, err = r.Overrides.Tried(ctx, p.Name, snapshots, facts.Picked, unrendered...); err != nil {
@@ -115,7 +120,7 @@ func placedIn(ctx context.Context, view *fleet.PlacementView) (map[string]fleet.
 }
 
 // picked is what the clusters of a decision have, by what the engine recorded.
-func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fleet.PlacedCluster, clusters []string) ([]status.PlacedCluster, error) {
+func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fleet.PlacedCluster, d *placement.Selection) ([]status.PlacedCluster, error) {
 	active := ""
 	for _, c := range have {
 		if c.Run != "" {
@@ -127,13 +132,14 @@ func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fl
 		return nil, err
 	}
 	failing := r.Engine.Failing(name)
-	out := make([]status.PlacedCluster, len(clusters))
-	for i, cluster := range clusters {
+	out := make([]status.PlacedCluster, len(d.Clusters))
+	for i, cluster := range d.Clusters {
 		c, ok := have[cluster]
 		if !ok {
 			c = fleet.PlacedCluster{Index: -1, Tried: -1}
 		}
 		out[i] = status.PlacedCluster{Name: cluster, Index: c.Index, Tried: c.Tried, State: c.State, Run: status.RunName(c.Run), Since: c.Since}
+		out[i].Unreached = c.Tried >= 0 && c.Index == c.Tried && c.Policy > 0 && c.Policy <= d.Index
 		if f, ok := flights[cluster]; ok {
 			out[i].Applied, out[i].Message = f.Phase == stages.Settling || f.Phase == stages.Soaking, f.Message
 		}

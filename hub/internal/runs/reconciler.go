@@ -170,7 +170,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	}
 	spec, err := r.runSpec(ctx, k, obj)
 	if err == nil {
-		err = r.record(ctx, k, obj, spec)
+		_, err = r.Engine.CreateRun(ctx, spec)
 	}
 	switch {
 	case err == nil:
@@ -181,17 +181,6 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
-}
-
-// record creates the engine's run of an object, unless its requests would have the names of those of another run.
-func (r *Reconciler) record(ctx context.Context, k api.Key, obj *unstructured.Unstructured, spec fleet.RunSpec) error {
-	release, err := r.Requests.Reserve(ctx, k, obj, &spec.Strategy)
-	if err != nil {
-		return err
-	}
-	defer release()
-	_, err = r.Engine.CreateRun(ctx, spec)
-	return err
 }
 
 // reportForgotten says in the status of a run that the engine's is gone, where the
@@ -289,19 +278,19 @@ func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Un
 	if err := errors.Join(r.sendCommand(ctx, obj, st), r.requestRollback(ctx, obj, &st, &back)); err != nil {
 		return 0, err
 	}
-	requests, asked := r.Requests.Reconcile(ctx, k, obj, st)
-	again, err := r.writeRun(ctx, k, obj, st, history, back, requests.Held)
-	if requests.Again > 0 && (again == 0 || requests.Again < again) {
-		again = requests.Again
+	asked, problem := r.Requests.Reconcile(ctx, k, obj, st)
+	again, err := r.writeRun(ctx, k, obj, st, history, back, &asked)
+	if asked.Again > 0 && (again == 0 || asked.Again < again) {
+		again = asked.Again
 	}
-	return again, errors.Join(asked, err)
+	return again, errors.Join(problem, err)
 }
 
 // writeRun writes what became of a run. It asks to be called again when time
 // alone will change that.
-func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts, held []status.HeldRequest) (time.Duration, error) {
+func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts, asked *requests.Result) (time.Duration, error) {
 	facts := r.factsOf(k, obj, &st, back)
-	facts.Held = held
+	facts.Held, facts.Older = asked.Held, asked.Older
 	facts.History, facts.Events = &history.RunHistory, history.next
 	if err := r.Overrides.AddTo(ctx, facts); err != nil {
 		return 0, err

@@ -206,12 +206,13 @@ type step struct {
 
 func readScript(t *testing.T, path string) (steps []step) {
 	t.Helper()
-	text, err := os.ReadFile(path)
+	script, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	text := renamed().Replace(string(script))
 	command := regexp.MustCompile(`^(?:@(\w+) )?\$ kubectl (.*)$`)
-	for i, line := range strings.Split(string(text), "\n") {
+	for i, line := range strings.Split(text, "\n") {
 		m := command.FindStringSubmatch(line)
 		switch {
 		case m != nil:
@@ -228,6 +229,16 @@ func readScript(t *testing.T, path string) (steps []step) {
 		}
 	}
 	return steps
+}
+
+// renamed replaces words of the tutorial which KubeFleet has changed since that was written.
+func renamed() *strings.Replacer {
+	return strings.NewReplacer(
+		"example-run-canary", "example-run-after-canary", "example-run-2-canary", "example-run-2-after-canary",
+		"AfterStageTaskApprovalRequestCreated", "StageTaskApprovalRequestCreated",
+		"ClusterApprovalRequest is created", "ApprovalRequest object is created",
+		"ClusterStagedUpdateRun initialized successfully", "The UpdateRun initialized successfully",
+	)
 }
 
 // play plays a script. What only reads is tried until it prints what it should.
@@ -284,7 +295,7 @@ func contains(file, got string) error {
 		return err
 	}
 	var want, have any
-	if err := yaml.Unmarshal(text, &want); err != nil {
+	if err := yaml.Unmarshal([]byte(renamed().Replace(string(text))), &want); err != nil {
 		return err
 	}
 	if err := yaml.Unmarshal([]byte(got), &have); err != nil {
