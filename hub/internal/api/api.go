@@ -269,6 +269,7 @@ const (
 	ReasonWorkNotReported  = "NotAllWorkHaveDiffReported"
 
 	ReasonObjectNotApplied   = "ManifestApplyFailed"
+	ReasonGenerateName       = "FoundGenerateName"
 	ReasonObjectNotAvailable = "ManifestNotAvailableYet"
 )
 
