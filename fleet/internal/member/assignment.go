@@ -46,8 +46,6 @@ type Assignment struct {
 	// keeps reports that nothing new is brought: what the ledger proves is put back,
 	// and only while it proves it.
 	keeps bool
-	// labels reports that what is applied has appliedLabel.
-	labels bool
 }
 
 // WithKey returns an assignment with the key of its placement, which a host's Updater does not get to see.
