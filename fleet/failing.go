@@ -9,7 +9,8 @@ import (
 
 // FailingObject is an object that a cluster does not have as an update wants it: its snapshot.ID, the Reason,
 // and a Message for people, which may quote the status of the object, never another part of it, and is cut at
-// 256 characters.
+// 256 characters. One that cannot be applied because it has a generateName and no name has no name in its ID,
+// the reason NotApplied, and in Envelope the envelope that it is in.
 type FailingObject = member.FailingObject
 
 // FailingReason says what is wrong with an object.

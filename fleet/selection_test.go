@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -88,6 +89,73 @@ func TestEnvelopesAreRolledOut(t *testing.T) {
 		wants("without it", []string{cm}, []string{cm})
 		ranTo(t, e, specOf("r3", 0), stages.Completed)
 		wants("after the rollback", []string{cm, fifty}, []string{cm, ten})
+	})
+}
+
+// What an envelope has without a name holds up no other object. It is told of in the plan, the snapshot and the
+// objects that fail, and no cluster completes until it is gone, which makes another snapshot. The items of a snapshot
+// name the envelope that they came in.
+func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, func(p *fleet.Placement) {
+			p.Overrides = []placement.Override{{
+				Name: "more", Namespace: "test-namespace",
+				Selectors: []placement.ObjectSelector{{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget", Name: "limits"}},
+				Rules: []placement.Rule{{
+					ClusterSelector: &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: selects("canary")}}},
+					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/spec/minAvailable", Value: []byte(`"50"`)}},
+				}},
+			}}
+		})
+		defer running(t, e)()
+		unnamed := configMap("", "v")
+		unnamed.SetName("")
+		unnamed.SetGenerateName("settings-")
+		w.puts(enveloped("hard", budget("10"), unnamed))
+		s := w.capture(e, "v0")
+		if s.Index != 0 || s.Objects != 3 || len(s.Unnamed) != 1 || s.Unnamed[0].GenerateName != "settings-" || s.Unnamed[0].Envelope.Name != "hard" {
+			t.Fatalf("the snapshot is %+v", s)
+		}
+		view := viewOf(t, e, ep)
+		items, err := view.Items(t.Context(), 0)
+		content, failed := view.Content(t.Context(), 0)
+		if err := errors.Join(err, failed); err != nil || !cmp.Equal(items, content.Items) || len(content.Unnamed) != 1 {
+			t.Errorf("items %v, content %v with %v, %v", items, content.Items, content.Unnamed, err)
+		}
+		for _, item := range items {
+			if came := item.Envelope != nil && item.Envelope.Name == "hard"; came != (item.Kind == "PodDisruptionBudget") {
+				t.Errorf("%s came in %v", item.ID, item.Envelope)
+			}
+		}
+		w.create(e, specOf("r0", 0))
+		settle()
+		st, err := e.Status(t.Context(), "r0")
+		if err != nil || st.Run.State != stages.Running || !strings.Contains(strings.Join(st.Plan.Warnings, "\n"), "ConfigMap.v1 test-namespace/(no name)") {
+			t.Errorf("the run: %v, %v, warnings %q", st.Run.State, err, st.Plan.Warnings)
+		}
+		const cm, fifty = "ConfigMap.v1 test-namespace/test-cm", "PodDisruptionBudget.v1.policy test-namespace/limits 50"
+		if got := w.held("member1"); !cmp.Equal(got, []string{cm, fifty}) {
+			t.Errorf("member1 has %v", got)
+		}
+		for cluster, f := range e.Failing(ep) {
+			if len(f.Objects) != 1 || f.Objects[0].Envelope == nil || f.Objects[0].Name != "" {
+				t.Errorf("on %s fail %+v", cluster, f.Objects)
+			}
+		}
+		if len(e.Failing(ep)) == 0 {
+			t.Error("nothing fails")
+		}
+		w.puts(enveloped("hard", budget("10")))
+		if s := w.capture(e, "v0"); s.Index != 1 || len(s.Unnamed) != 0 {
+			t.Errorf("without it the snapshot is %+v", s)
+		}
+		// The same objects in another envelope are another snapshot, of the same digest.
+		w.source.Delete(snapshot.IDOf(enveloped("hard")))
+		w.puts(enveloped("soft", budget("10")))
+		before, after := w.capture(e, "v0"), w.capture(e, "v0")
+		if before.Index != 2 || after.Index != 2 {
+			t.Errorf("moved to another envelope, the snapshots are %d and %d", before.Index, after.Index)
+		}
 	})
 }
 

@@ -61,18 +61,23 @@ func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irrever
 func (v *PlacementView) Tag(digest string) string { return keyed.Tag(v.rec.Key, "shown", digest) }
 
 // Items returns what the snapshot of an index consists of, before overrides, in the
-// order of application. [snapshot.Compare] says what two of them differ in. The error
-// matches backend.ErrNotFound where the snapshot is not kept, and names those that are.
+// order of application, each with the envelope that it came in. What cannot be applied
+// for want of a name is not among them: see Snapshot.Unnamed of [PlacementView.Snapshots].
+// [snapshot.Compare] says what two snapshots differ in. The error matches
+// backend.ErrNotFound where the snapshot is not kept, and names those that are.
 func (v *PlacementView) Items(ctx context.Context, index int) (items []snapshot.Item, err error) {
 	err = v.read(ctx, func(rec *record.Placement) error {
 		s, err := state.SnapshotAt(rec, index)
 		if err != nil {
 			return err
 		}
-		items, _, err = v.contents.Indexed(ctx, rec.Placement.Name, s.Set)
+		if items, _, err = v.contents.Indexed(ctx, rec.Placement.Name, s.Set); err != nil {
+			return err
+		}
+		items, err = v.contents.FromEnvelopes(ctx, &s, items)
 		return err
 	})
-	return slices.Clone(items), err
+	return items, err
 }
 
 // Content returns what the snapshot of an index consists of with the objects
@@ -84,7 +89,10 @@ func (v *PlacementView) Content(ctx context.Context, index int) (set snapshot.Se
 		if err != nil {
 			return err
 		}
-		set, err = v.contents.LoadSet(ctx, rec.Placement.Name, s.Set)
+		if set, err = v.contents.LoadSet(ctx, rec.Placement.Name, s.Set); err != nil {
+			return err
+		}
+		set.Items, err = v.contents.FromEnvelopes(ctx, &s, set.Items)
 		return err
 	})
 	return set, err

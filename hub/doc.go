@@ -152,6 +152,10 @@
 //   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:
 //     see above. KubeFleet's examples have roles and quotas in ResourceEnvelopes; have them in the namespace of
 //     the hub, or allow them by NamespaceRules.
+//   - What has a generateName and no name in an envelope is on no member, and in failedPlacements as FoundGenerateName; the rest is
+//     placed, as in KubeFleet. The cluster has not all of its snapshot, so it does not complete: a run waits for it, or fails by
+//     its progressDeadline, and a rolling update goes on as far as maxUnavailable. Of such objects a snapshot has room for 20, and one that
+//     would have nothing else is not taken; both are told by Scheduled.
 //   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply with
 //     force: fields of other managers stay, and a conflict is taken over as a client-side apply would.
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 // TestVersionsOfAnOverride: each change of an override is shown, the last ten of them, and none that a
@@ -76,6 +77,71 @@ spec:
 	}
 	s.patch("re/NAME/limits", `{data: {cm.yaml: {data: {key: v7}}}}`)
 	s.eventually("a change in the envelope on the member", s.has(1, "enveloped", "v7"))
+}
+
+// TestAnObjectWithoutANameInAnEnvelope: what has a generateName and no name is on no member, what else is in the envelope
+// is, and the placement names the object, its envelope and KubeFleet's reason until it is gone.
+func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceEnvelope
+metadata: {name: limits, namespace: NAME}
+data:
+  cm.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: enveloped, namespace: NAME}, data: {key: v5}}
+  unnamed.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {generateName: wrapped-, namespace: NAME}, data: {key: v6}}`)
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
+	s.eventually("the named object on the member", s.has(1, "enveloped", "v5"))
+	s.comes("crp/NAME", "ClusterResourcePlacementApplied", "False", "")
+	wantPlacement := func(failed, selected string) func() error {
+		return func() error {
+			u, err := s.get("crp/NAME")
+			if err != nil {
+				return err
+			}
+			var named []string
+			clusters, _, _ := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
+			for _, c := range clusters {
+				objects, _, _ := unstructured.NestedSlice(c.(map[string]any), "failedPlacements")
+				for _, o := range objects {
+					m := o.(map[string]any)
+					condition, envelope := m["condition"].(map[string]any), m["envelope"].(map[string]any)
+					named = append(named, fmt.Sprintf("%v %v/%v %v=%v %v in %v %v/%v", m["kind"], m["namespace"], m["name"],
+						condition["type"], condition["status"], condition["reason"], envelope["type"], envelope["namespace"], envelope["name"]))
+				}
+			}
+			var picked []string
+			resources, _, _ := unstructured.NestedSlice(u.Object, "status", "selectedResources")
+			for _, r := range resources {
+				m := r.(map[string]any)
+				picked = append(picked, fmt.Sprintf("%v %v", m["kind"], m["name"]))
+			}
+			if a, b := strings.Join(named, "; "), strings.Join(picked, "; "); a != s.own(failed) || b != s.own(selected) {
+				return fmt.Errorf("failed: %s; selected: %s", a, b)
+			}
+			return nil
+		}
+	}
+	const selected = "Namespace NAME; ConfigMap config; ResourceEnvelope limits"
+	s.eventually("the object to be named", wantPlacement("ConfigMap NAME/ Applied=False FoundGenerateName in ResourceEnvelope NAME/limits", selected))
+	cms, _ := s.on(s.member(1), "cm/NAME/x")
+	if list, err := cms.List(s.Context(), metav1.ListOptions{}); err != nil || slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetGenerateName() != "" }) {
+		t.Errorf("the member has %v, %v", list, err)
+	}
+	s.patch("re/NAME/limits", `{data: {unnamed.yaml: null}}`)
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.eventually("nothing to fail", wantPlacement("", selected))
+	s.delete("crp/NAME")
+	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
+  policy: {placementType: PickFixed, clusterNames: [nowhere]}`)
+	s.eventually("what is selected without a cluster", wantPlacement("", selected))
 }
 
 // versions are the indexes of the versions of the override NAME-o, ascending.

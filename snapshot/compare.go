@@ -26,7 +26,7 @@ func Compare(a, b []Item) Changes {
 		case order > 0:
 			c.Added, b = append(c.Added, b[0].ID), b[1:]
 		default:
-			if a[0] != b[0] {
+			if a[0].ID != b[0].ID || a[0].Digest != b[0].Digest {
 				c.Changed = append(c.Changed, b[0].ID)
 			}
 			a, b = a[1:], b[1:]

@@ -13,12 +13,14 @@ import (
 // envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
 const envelopeGroup = "placement.kubernetes-fleet.io"
 
-// MaxEnveloped is how many objects an envelope carries at most, and
-// MaxEnvelopedKinds of how many kinds the objects may be that the ResourceEnvelopes
-// of a snapshot bring, since a snapshot records them.
+// MaxEnveloped is how many objects an envelope carries at most, MaxEnvelopedKinds of
+// how many kinds the objects may be that the ResourceEnvelopes of a snapshot bring,
+// and MaxUnnamed how many objects of its envelopes may lack a name, since a snapshot
+// records them.
 const (
 	MaxEnveloped      = 50
 	MaxEnvelopedKinds = 100
+	MaxUnnamed        = 20
 )
 
 // isEnvelope reports whether the object is an envelope, which stands for the objects in it.
@@ -26,10 +28,10 @@ func isEnvelope(id ID) bool {
 	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
 }
 
-// unpack cleans objects and replaces the envelopes among them, which it counts, by their contents. Objects
-// from ResourceEnvelopes, whose kinds it returns, must also be allowed by authors.
-func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (objects []*unstructured.Unstructured, opened int, kinds []GroupKind, err error) {
-	u := unpacking{rules: r, authors: authors, from: map[ID]string{}, kinds: map[GroupKind]bool{}}
+// unpack cleans objects and replaces the envelopes among them by their contents. Objects from
+// ResourceEnvelopes must also be allowed by authors.
+func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (*unpacking, error) {
+	u := &unpacking{rules: r, authors: authors, from: map[ID]*ID{}, kinds: map[GroupKind]bool{}}
 	var envelopes []*unstructured.Unstructured
 	for _, obj := range objs {
 		id := IDOf(obj)
@@ -37,9 +39,10 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (objects
 			envelopes = append(envelopes, obj)
 			continue
 		}
-		u.from[id.object()] = "selected"
+		u.from[id.object()] = nil
 		u.objects = append(u.objects, Clean(obj))
 	}
+	u.opened = len(envelopes)
 	slices.SortFunc(envelopes, func(a, b *unstructured.Unstructured) int { return IDOf(a).Compare(IDOf(b)) })
 	var errs []error
 	for _, obj := range envelopes {
@@ -50,7 +53,12 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (objects
 	if n := len(u.kinds); n > MaxEnvelopedKinds {
 		errs = append(errs, fmt.Errorf("snapshot: the ResourceEnvelopes bring objects of %d kinds: a snapshot has room for %d: use several placements", n, MaxEnvelopedKinds))
 	}
-	return u.objects, len(envelopes), slices.SortedFunc(maps.Keys(u.kinds), GroupKind.compare), errors.Join(errs...)
+	if n := len(u.unnamed); n > MaxUnnamed {
+		errs = append(errs, fmt.Errorf("snapshot: %d objects of envelopes, %s first, have a generateName and no name: a snapshot has room for %d: give them names",
+			n, u.unnamed[0], MaxUnnamed))
+	}
+	slices.SortFunc(u.unnamed, Unnamed.compare)
+	return u, errors.Join(errs...)
 }
 
 // unpacking collects the objects that were taken out of envelopes.
@@ -60,8 +68,16 @@ type unpacking struct {
 	authors Rules
 	kinds   map[GroupKind]bool
 	objects []*unstructured.Unstructured
-	// from is the origin of each object, by its ID without version.
-	from map[ID]string
+	unnamed []Unnamed
+	// from is the envelope of each object, by its ID without version, nil for what is selected. opened counts
+	// the envelopes.
+	from   map[ID]*ID
+	opened int
+}
+
+// enveloped are the kinds that ResourceEnvelopes bring, ascending.
+func (u *unpacking) enveloped() []GroupKind {
+	return slices.SortedFunc(maps.Keys(u.kinds), GroupKind.compare)
 }
 
 // open takes out what is in one envelope, and returns what is wrong with it.
@@ -76,23 +92,28 @@ func (u *unpacking) open(envelope ID, obj map[string]any) field.ErrorList {
 	}
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(data)) {
-		errs = append(errs, u.take(envelope, data[name], path.Key(clip(name)))...)
+		errs = append(errs, u.take(&envelope, data[name], path.Key(clip(name)))...)
 	}
 	return errs
 }
 
 // take takes out one object.
-func (u *unpacking) take(envelope ID, entry any, path *field.Path) field.ErrorList {
+func (u *unpacking) take(envelope *ID, entry any, path *field.Path) field.ErrorList {
 	manifest, ok := entry.(map[string]any)
 	if !ok {
 		return field.ErrorList{field.TypeInvalid(path, field.OmitValueType{}, "must be an object with apiVersion, kind and metadata.name")}
 	}
 	obj := cleanManifest(manifest)
 	id := IDOf(obj)
-	if err := id.check(); err != nil {
+	generates := obj.GetGenerateName()
+	check := id.check
+	if id.Name == "" && generates != "" {
+		check = id.checkKind
+	}
+	if err := check(); err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	errs := placeInEnvelope(envelope, id, path)
+	errs := placeInEnvelope(*envelope, id, path)
 	switch {
 	case isEnvelope(id):
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" cannot be in an envelope; take what is in it"))
@@ -102,17 +123,43 @@ func (u *unpacking) take(envelope ID, entry any, path *field.Path) field.ErrorLi
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind that authors of a namespace may not bring to other clusters: "+
 			"create it in the namespace itself, from where a ClusterResourcePlacement takes it, or have the host allow the kind by NamespaceRules"))
 	}
+	if id.Name == "" {
+		if errs = append(errs, tooLong(id, generates, path)...); len(errs) == 0 {
+			u.unnamed = append(u.unnamed, Unnamed{ID: id, GenerateName: generates, Envelope: *envelope})
+		}
+		return errs
+	}
 	if other, twice := u.from[id.object()]; twice {
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, clip(id.String())+" is "+other+" already; it can be placed once"))
+		errs = append(errs, field.Invalid(path, field.OmitValueType{}, clip(id.String())+" is "+origin(other)+" already; it can be placed once"))
 	}
 	if len(errs) == 0 {
-		u.from[id.object()] = "in " + envelope.String()
+		u.from[id.object()] = envelope
 		u.objects = append(u.objects, obj)
 		if envelope.Kind == "ResourceEnvelope" {
 			u.kinds[GroupKind{Group: id.Group, Kind: id.Kind}] = true
 		}
 	}
 	return errs
+}
+
+// tooLong reports what is too long to be recorded of an object without a name.
+func tooLong(id ID, generates string, path *field.Path) (errs field.ErrorList) {
+	for _, f := range [...]struct{ at, text string }{
+		{"apiVersion", id.Group + "/" + id.Version}, {"kind", id.Kind}, {"metadata.generateName", generates},
+	} {
+		if len(f.text) > maxText {
+			errs = append(errs, field.TooLong(path.Child(f.at), "", maxText))
+		}
+	}
+	return errs
+}
+
+// origin says where an object comes from.
+func origin(envelope *ID) string {
+	if envelope == nil {
+		return "selected"
+	}
+	return "in " + envelope.String()
 }
 
 // placeInEnvelope reports an object whose namespace the envelope may not carry: the right to write envelopes
@@ -136,11 +183,13 @@ func placeInEnvelope(envelope, id ID, path *field.Path) field.ErrorList {
 	return nil
 }
 
+// maxText is how much text of another author an error quotes, or a record keeps.
+const maxText = 253
+
 // clip bounds text from another author that an error quotes.
 func clip(s string) string {
-	const most = 253
-	if len(s) <= most {
+	if len(s) <= maxText {
 		return s
 	}
-	return s[:most] + "..."
+	return s[:maxText] + "..."
 }

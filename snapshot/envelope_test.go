@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -52,17 +53,80 @@ func TestCaptureUnpacksEnvelopes(t *testing.T) {
 	}
 	want := mustSet(t, shop, webhook, role, quota, service, object("v1", "ConfigMap", "shop", "c"))
 	want.Envelopes, want.Enveloped = 2, []snapshot.GroupKind{{Kind: "ConfigMap"}, {Kind: "ResourceQuota"}, {Kind: "Service"}}
+	for i := range want.Items {
+		switch want.Items[i].Kind {
+		case "Namespace":
+		case "ClusterRole", "ValidatingWebhookConfiguration":
+			want.Items[i].Envelope = new(snapshot.IDOf(hub[1]))
+		default:
+			want.Items[i].Envelope = new(snapshot.IDOf(hub[2]))
+		}
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("Capture (-want +got):\n%s", diff)
 	}
 	if fmt.Sprint(hub) != before {
 		t.Error("the objects of the source were changed")
 	}
+	items, err := snapshot.WithOrigins(mustSet(t, shop, webhook, role, quota, service, object("v1", "ConfigMap", "shop", "c")).Items, got.Origins())
+	if diff := cmp.Diff(got.Items, items); err != nil || diff != "" {
+		t.Errorf("the items with their origins: %v (-want +got):\n%s", err, diff)
+	}
 	// Another envelope with the same content is no change.
 	moved := objects{envelope("shop", "b", inside(copied)), envelope("", "guards", inside(role, webhook)), shop, envelope("shop", "a", inside(service, quota))}
 	again, err := snapshot.Capture(t.Context(), moved, picksEnvelopes)
 	if err != nil || again.Digest != got.Digest {
 		t.Errorf("Capture = %s, %v, want %s", again.Digest, err, got.Digest)
+	}
+}
+
+// An object with a generateName and no name does not hold up the others: it is part of the set, and of what its
+// digest covers, and no item of it. What else is wrong with it is an error as with any object.
+func TestCaptureKeepsObjectsWithoutNamesApart(t *testing.T) {
+	unnamed := func(namespace, generates string) *unstructured.Unstructured {
+		return with(object("v1", "ConfigMap", namespace, ""), generates, "metadata", "generateName")
+	}
+	shop, named := object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "c")
+	capture := func(inside ...*unstructured.Unstructured) (snapshot.Set, error) {
+		data := map[string]any{}
+		for i, obj := range inside {
+			data[fmt.Sprint(i)] = obj.Object
+		}
+		return snapshot.Capture(t.Context(), objects{shop, envelope("shop", "hard", data)}, picksEnvelopes)
+	}
+	plain, err := capture(named)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := capture(unnamed("shop", "b-"), named, unnamed("shop", "a-"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"}
+	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop"}
+	want := []snapshot.Unnamed{{ID: id, GenerateName: "a-", Envelope: in}, {ID: id, GenerateName: "b-", Envelope: in}}
+	if diff := cmp.Diff(want, got.Unnamed); diff != "" || len(got.Items) != 2 || got.Digest == plain.Digest {
+		t.Errorf("%d items, digest %s, without them %s (-want +got):\n%s", len(got.Items), got.Digest, plain.Digest, diff)
+	}
+	if s := snapshot.New("web", 0, got, "", time.Time{}); !slices.Equal(s.Unnamed, want) || s.Origins != snapshot.Digest(got.Origins()) || s.Verify() != nil {
+		t.Errorf("the snapshot is %+v, %v", s, s.Verify())
+	}
+	many := make([]*unstructured.Unstructured, snapshot.MaxUnnamed+1)
+	for i := range many {
+		many[i] = unnamed("shop", "a-")
+	}
+	for name, c := range map[string]struct {
+		inside []*unstructured.Unstructured
+		want   string
+	}{
+		"another namespace": {[]*unstructured.Unstructured{unnamed("other", "a-")}, `Invalid value: "other": must be shop`},
+		"never placed":      {[]*unstructured.Unstructured{with(object("v1", "Pod", "shop", ""), "a-", "metadata", "generateName")}, "Forbidden: Pod.v1 shop/(no name)"},
+		"a long name":       {[]*unstructured.Unstructured{unnamed("shop", strings.Repeat("a", 254))}, "data[0].metadata.generateName: Too long"},
+		"too many":          {many, "21 objects of envelopes, ConfigMap.v1 shop/(no name) in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io shop/hard first"},
+	} {
+		if _, err := capture(c.inside...); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %s", name, err, c.want)
+		}
 	}
 }
 

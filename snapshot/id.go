@@ -152,13 +152,22 @@ func (id ID) object() ID {
 
 // check says what an ID lacks to name an object.
 func (id ID) check() error {
+	if err := id.checkKind(); err != nil {
+		return err
+	}
+	if id.Name == "" {
+		return errors.New("metadata.name is missing")
+	}
+	return nil
+}
+
+// checkKind says what an ID lacks to name a kind.
+func (id ID) checkKind() error {
 	switch {
 	case id.Version == "" || strings.Contains(id.Group, "/"):
 		return errors.New("apiVersion must be <version> or <group>/<version>")
 	case id.Kind == "":
 		return errors.New("kind is missing")
-	case id.Name == "":
-		return errors.New("metadata.name is missing")
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package snapshot
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"fmt"
 	"slices"
@@ -12,8 +13,12 @@ import (
 
 const (
 	// Format is the version of encoded pages and roots that this package
-	// writes, and the newest that it reads.
+	// writes, and the newest that it reads, but that roots with Unnamed are of
+	// the next one: an older version, which does not know it, must not apply
+	// the rest of such a set and say that this is all.
 	Format = 1
+
+	unnamedFormat = 2
 
 	// maxPageItems limits a page; pageMask makes one of 64 names the last of
 	// its page.
@@ -36,6 +41,8 @@ type Root struct {
 	// Objects counts the items of all pages.
 	Objects int      `json:"objects"`
 	Pages   []string `json:"pages"`
+	// Unnamed are those of the set, ascending.
+	Unnamed []Unnamed `json:"unnamed,omitempty"`
 }
 
 // FormatError says that a document was written by a newer version of this
@@ -79,7 +86,10 @@ func appendFields(b []byte, fields ...string) []byte {
 
 // Root returns the root of the set.
 func (s Set) Root() Root {
-	r := Root{Format: Format, Objects: len(s.Items), Pages: []string{}}
+	r := Root{Format: Format, Objects: len(s.Items), Pages: []string{}, Unnamed: s.Unnamed}
+	if len(r.Unnamed) > 0 {
+		r.Format = unnamedFormat
+	}
 	for _, p := range s.Pages() {
 		r.Pages = append(r.Pages, p.Digest)
 	}
@@ -102,14 +112,14 @@ func (p Page) Encode() []byte {
 
 // appendItem writes an item as its JSON tags say.
 func appendItem(b []byte, item Item) []byte {
+	return append(appendString(append(appendID(b, item.ID), `,"digest":`...), item.Digest), '}')
+}
+
+// appendID writes an ID as its JSON tags say, without the brace at its end.
+func appendID(b []byte, id ID) []byte {
 	next := byte('{')
 	for _, f := range [...]struct{ key, value string }{
-		{"group", item.Group},
-		{"version", item.Version},
-		{"kind", item.Kind},
-		{"namespace", item.Namespace},
-		{"name", item.Name},
-		{"digest", item.Digest},
+		{"group", id.Group}, {"version", id.Version}, {"kind", id.Kind}, {"namespace", id.Namespace}, {"name", id.Name},
 	} {
 		if f.value == "" && (f.key == "group" || f.key == "namespace") {
 			continue
@@ -117,7 +127,17 @@ func appendItem(b []byte, item Item) []byte {
 		b = append(append(append(b, next, '"'), f.key...), `":`...)
 		b, next = appendString(b, f.value), ','
 	}
-	return append(b, '}')
+	return b
+}
+
+// appendUnnamed writes an object without a name as its JSON tags say.
+func appendUnnamed(b []byte, u Unnamed) []byte {
+	b = appendString(append(appendID(b, u.ID), `,"generateName":`...), u.GenerateName)
+	return append(appendID(append(b, `,"envelope":`...), u.Envelope), "}}"...)
+}
+
+func (u Unnamed) compare(other Unnamed) int {
+	return cmp.Or(u.Envelope.Compare(other.Envelope), u.Compare(other.ID), cmp.Compare(u.GenerateName, other.GenerateName))
 }
 
 // DecodePage reads an encoded page. It fills in Digest from the bytes, which the
@@ -130,7 +150,7 @@ func DecodePage(body []byte) (Page, error) {
 		Format int    `json:"format"`
 		Items  []Item `json:"items"`
 	}
-	if err := decodeStrict("page", body, &doc); err != nil {
+	if err := versioned.Decode("snapshot page", Format, body, &doc); err != nil {
 		return Page{}, err
 	}
 	p := Page{Digest: Digest(body), Items: doc.Items}
@@ -169,7 +189,14 @@ func (r Root) Encode() []byte {
 		}
 		b = appendString(b, page)
 	}
-	return append(b, "]}"...)
+	b = append(b, ']')
+	for i, u := range r.Unnamed {
+		b = appendUnnamed(append(b, []string{`,"unnamed":[`, ","}[min(i, 1)]...), u)
+	}
+	if len(r.Unnamed) > 0 {
+		b = append(b, ']')
+	}
+	return append(b, '}')
 }
 
 // DecodeRoot reads an encoded root. The caller has checked the bytes against the
@@ -178,8 +205,11 @@ func (r Root) Encode() []byte {
 // a [*FormatError].
 func DecodeRoot(body []byte) (Root, error) {
 	var r Root
-	if err := decodeStrict("root", body, &r); err != nil {
+	if err := versioned.Decode("snapshot root", unnamedFormat, body, &r); err != nil {
 		return Root{}, err
+	}
+	if err := r.checkUnnamed(); err != nil {
+		return Root{}, fmt.Errorf("snapshot: root: %w", err)
 	}
 	if least, most := len(r.Pages), len(r.Pages)*maxPageItems; r.Objects < least || r.Objects > most {
 		return Root{}, fmt.Errorf("snapshot: root: objects: %d cannot be on %d pages, want %d to %d", r.Objects, len(r.Pages), least, most)
@@ -190,9 +220,20 @@ func DecodeRoot(body []byte) (Root, error) {
 	return r, sameBytes("root", r.Encode(), body)
 }
 
-// decodeStrict reads a document of a known format.
-func decodeStrict(document string, body []byte, into any) error {
-	return versioned.Decode("snapshot "+document, Format, body, into)
+// checkUnnamed says what is wrong with the objects that have no name.
+func (r Root) checkUnnamed() error {
+	if (r.Format == unnamedFormat) != (len(r.Unnamed) > 0) || len(r.Unnamed) > MaxUnnamed {
+		return fmt.Errorf("unnamed: there are %d in format %d, want none in format %d, and 1 to %d in %d", len(r.Unnamed), r.Format, Format, MaxUnnamed, unnamedFormat)
+	}
+	for i, u := range r.Unnamed {
+		if err := cmp.Or(u.checkKind(), u.Envelope.check()); err != nil {
+			return fmt.Errorf("unnamed[%d]: %w", i, err)
+		}
+		if u.Name != "" || u.GenerateName == "" || i > 0 && r.Unnamed[i-1].compare(u) > 0 {
+			return fmt.Errorf("unnamed[%d]: must have a generateName and no name, and stand after the ones before it", i)
+		}
+	}
+	return nil
 }
 
 // sameBytes refuses a document that is not in the form this package writes.

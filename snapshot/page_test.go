@@ -47,11 +47,16 @@ func TestEncodings(t *testing.T) {
 	golden(t, "page.json", pages[0].Encode())
 	golden(t, "root.json", set.Root().Encode())
 	golden(t, "root-empty.json", mustSet(t).Root().Encode())
+	unnamed := set
+	in := snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"}
+	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop"}
+	unnamed.Unnamed = []snapshot.Unnamed{{ID: id, GenerateName: "a-\"<", Envelope: in}, {ID: id, GenerateName: "b-", Envelope: in}}
+	golden(t, "root-unnamed.json", unnamed.Root().Encode())
 	page, err := snapshot.DecodePage(pages[0].Encode())
 	if diff := cmp.Diff(pages[0], page); err != nil || diff != "" {
 		t.Errorf("DecodePage: %v (-want +got):\n%s", err, diff)
 	}
-	for _, s := range []snapshot.Set{set, mustSet(t)} {
+	for _, s := range []snapshot.Set{set, unnamed, mustSet(t)} {
 		root, err := snapshot.DecodeRoot(s.Root().Encode())
 		if diff := cmp.Diff(s.Root(), root); err != nil || diff != "" {
 			t.Errorf("DecodeRoot: %v (-want +got):\n%s", err, diff)
@@ -172,6 +177,7 @@ func TestDecodePageErrors(t *testing.T) {
 
 func TestDecodeRootErrors(t *testing.T) {
 	digest := strings.Repeat("a", 64)
+	const unnamed = `{"version":"v1","kind":"ConfigMap","name":"","generateName":"a-","envelope":{"version":"v1","kind":"ResourceEnvelope","name":"e"}}`
 	tests := []struct{ name, body, want string }{
 		{"not JSON", ``, "unexpected end"},
 		{"unknown field", `{"format":1,"objects":0,"pages":[],"more":1}`, "unknown field"},
@@ -181,6 +187,9 @@ func TestDecodeRootErrors(t *testing.T) {
 		{"no digest", `{"format":1,"objects":1,"pages":["../etc"]}`, "pages[0] must be"},
 		{"null", `{"format":1,"objects":0,"pages":null}`, "not in the form"},
 		{"missing", `{"format":1,"objects":0}`, "not in the form"},
+		{"unnamed in the first format", `{"format":1,"objects":0,"pages":[],"unnamed":[` + unnamed + `]}`, "unnamed: there are 1 in format 1"},
+		{"no unnamed in the second", `{"format":2,"objects":0,"pages":[]}`, "unnamed: there are 0 in format 2"},
+		{"unnamed with a name", `{"format":2,"objects":0,"pages":[],"unnamed":[` + strings.Replace(unnamed, `"name":""`, `"name":"a"`, 1) + `]}`, "unnamed[0]: must have"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -193,13 +202,16 @@ func TestDecodeRootErrors(t *testing.T) {
 
 // What a newer version wrote is refused as such, whatever else is in it.
 func TestNewerFormat(t *testing.T) {
-	body := []byte(`{"format":2,"items":{"packed":"..."},"pages":7}`)
+	body := []byte(`{"format":3,"items":{"packed":"..."},"pages":7}`)
 	_, pageErr := snapshot.DecodePage(body)
 	_, rootErr := snapshot.DecodeRoot(body)
-	for document, err := range map[string]error{"page": pageErr, "root": rootErr} {
+	for want, err := range map[snapshot.FormatError]error{
+		{Record: "snapshot page", Have: 3, Want: 1}: pageErr,
+		{Record: "snapshot root", Have: 3, Want: 2}: rootErr,
+	} {
 		var format *snapshot.FormatError
-		if !errors.As(err, &format) || *format != (snapshot.FormatError{Record: "snapshot " + document, Have: 2, Want: 1}) {
-			t.Errorf("%s: error %v, want a FormatError for format 2", document, err)
+		if !errors.As(err, &format) || *format != want {
+			t.Errorf("error %v, want %v", err, &want)
 		}
 	}
 }

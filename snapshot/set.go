@@ -42,18 +42,25 @@ func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector
 	if err != nil {
 		return Set{}, err
 	}
-	objs, envelopes, kinds, err := r.unpack(objs, authors)
+	u, err := r.unpack(objs, authors)
 	if err != nil {
 		return Set{}, err
 	}
-	if err := validateContents(objs); err != nil {
+	if err := validateContents(u.objects); err != nil {
 		return Set{}, err
 	}
-	set, err := NewSet(objs)
+	set, err := NewSet(u.objects)
 	if err != nil {
 		return Set{}, err
 	}
-	set.Envelopes, set.Enveloped = envelopes, kinds
+	set.Envelopes, set.Enveloped = u.opened, u.enveloped()
+	for i := range set.Items {
+		set.Items[i].Envelope = u.from[set.Items[i].object()]
+	}
+	if len(u.unnamed) > 0 {
+		set.Unnamed = u.unnamed
+		set.Digest = Digest(set.Root().Encode())
+	}
 	return set, nil
 }
 

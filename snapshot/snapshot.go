@@ -125,7 +125,23 @@ type ID struct {
 type Item struct {
 	ID
 	Digest string `json:"digest"`
+	// Envelope names the envelope that the object came in; nil where it came in none, or where that is not
+	// known. No page has it, and so no digest: see [Set.Origins].
+	Envelope *ID `json:"envelope,omitempty"`
 }
+
+// Unnamed is an object of an envelope that has a generateName and no name. A server makes another object of it
+// each time that it gets it, so it is never applied: it is part of a set for every cluster to report it.
+type Unnamed struct {
+	// ID has no Name.
+	ID
+	GenerateName string `json:"generateName"`
+	// Envelope is the envelope that it is in.
+	Envelope ID `json:"envelope"`
+}
+
+// String names the object for people, and the envelope.
+func (u Unnamed) String() string { return u.ID.String() + " in " + u.Envelope.String() }
 
 // Set is an ordered collection of cleaned objects in canonical form.
 type Set struct {
@@ -133,6 +149,8 @@ type Set struct {
 	Items []Item
 	// Bodies are the canonical JSON of the objects, parallel to Items.
 	Bodies [][]byte
+	// Unnamed are objects that cannot be applied, for want of a name. The digest covers them.
+	Unnamed []Unnamed
 	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
 	// Envelopes is how many envelopes were taken apart when it was captured, which
@@ -163,7 +181,13 @@ type Snapshot struct {
 	// at most [MaxEnvelopedKinds]: what the authors of namespaces may bring can be less
 	// when the snapshot is rolled out than when it was taken. Digest does not cover them.
 	Enveloped []GroupKind `json:"enveloped,omitempty"`
-	TakenAt   time.Time   `json:"takenAt"`
+	// Origins is the digest of what says which of the objects came in which envelope, see [Set.Origins]; empty
+	// where none did. Snapshots that were taken before that was recorded have Envelopes and no Origins. Digest
+	// does not cover it.
+	Origins string `json:"origins,omitempty"`
+	// Unnamed are those of Set, at most [MaxUnnamed].
+	Unnamed []Unnamed `json:"unnamed,omitempty"`
+	TakenAt time.Time `json:"takenAt"`
 }
 
 // Name returns the name of the snapshot as the Fleet API prints it, for

@@ -21,7 +21,11 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 		Objects:   len(set.Items),
 		Envelopes: set.Envelopes,
 		Enveloped: set.Enveloped,
+		Unnamed:   set.Unnamed,
 		TakenAt:   at,
+	}
+	if origins := set.Origins(); origins != nil {
+		s.Origins = Digest(origins)
 	}
 	s.Digest = s.digest()
 	return s
@@ -48,6 +52,8 @@ func (s Snapshot) Verify() error {
 		return fmt.Errorf("snapshot: %s: set must be a sha256 in lower-case hex", s.Name())
 	case s.Overrides != "" && !isDigest(s.Overrides):
 		return fmt.Errorf("snapshot: %s: overrides must be empty or a sha256 in lower-case hex", s.Name())
+	case s.Origins != "" && !isDigest(s.Origins):
+		return fmt.Errorf("snapshot: %s: origins must be empty or a sha256 in lower-case hex", s.Name())
 	}
 	if got := s.digest(); got != s.Digest {
 		return fmt.Errorf("snapshot: %s: %w", s.Name(), &DigestError{Want: s.Digest, Got: got})

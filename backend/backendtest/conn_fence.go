@@ -86,7 +86,6 @@ func (f *fenced) under(ctx context.Context, fence backend.Fence, p backend.Preco
 func (f *fenced) named(ctx context.Context, name string, fence backend.Fence, p backend.Precondition) (*unstructured.Unstructured, error) {
 	obj := f.configMap("a", "1")
 	obj.SetName(name)
-	obj.SetLabels(map[string]string{"slipway.dev/applied": "true"})
 	return f.conn.Apply(ctx, obj, backend.ApplyOptions{Manager: one, Precondition: p, Fence: fence})
 }
 

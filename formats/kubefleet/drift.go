@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // ClusterStatus is one element of status.placementStatuses of a
@@ -29,6 +30,24 @@ type ObjectReference struct {
 	Kind      string `json:"kind"`
 	Name      string `json:"name"`
 	Namespace string `json:"namespace,omitempty"`
+	// Envelope is the envelope that it came in, nil for none.
+	Envelope *EnvelopeReference `json:"envelope,omitempty"`
+}
+
+// EnvelopeReference names an envelope; Type is its kind.
+type EnvelopeReference struct {
+	Name      string `json:"name"`
+	Namespace string `json:"namespace,omitempty"`
+	Type      string `json:"type"`
+}
+
+// ReferenceTo returns how a status names an object that came in an envelope, nil for none.
+func ReferenceTo(id snapshot.ID, envelope *snapshot.ID) ObjectReference {
+	r := ObjectReference{Group: id.Group, Version: id.Version, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}
+	if envelope != nil {
+		r.Envelope = &EnvelopeReference{Name: envelope.Name, Namespace: envelope.Namespace, Type: envelope.Kind}
+	}
+	return r
 }
 
 // NamespacedName names an object of a known kind.
@@ -95,7 +114,7 @@ func DriftStatuses(p fleet.Placement, all []fleet.ClusterDrift) []ClusterStatus 
 
 // add adds an object that differs.
 func (s *ClusterStatus) add(o *fleet.ObjectDrift) {
-	ref := ObjectReference{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}
+	ref := ReferenceTo(snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}, nil)
 	first, now, details := seconds(o.FirstObserved), seconds(o.Observed), detailsOf(&o.Report)
 	switch {
 	case o.Reason == fleet.FoundDrifts:

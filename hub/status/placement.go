@@ -3,6 +3,7 @@ package status
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -53,9 +54,10 @@ type PlacementFacts struct {
 	// it is brought to none as long as there is such a cluster.
 	Taken      time.Time
 	Unrendered []*placement.RenderError
-	// Resources are the items of a snapshot by its index; the caller may answer
-	// none. It is called once at most.
+	// Resources are the items of a snapshot by its index, with the envelopes that they came in; the caller may
+	// answer none. Snapshots are those that are kept, ascending.
 	Resources func(index int) []snapshot.Item
+	Snapshots []snapshot.Snapshot
 	// Drift is what is known of differences, by cluster; clusters of which nothing
 	// is known are missing.
 	Drift map[string]*fleet.ClusterDrift
@@ -150,6 +152,7 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
 		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
 		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*placement.RenderError{},
+		enveloped: map[int]map[snapshot.ID]*snapshot.ID{},
 	}
 	for i := range f.Unrendered {
 		p.unrendered[f.Unrendered[i].Cluster] = f.Unrendered[i]
@@ -160,6 +163,9 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		s.ObservedIndex = strconv.Itoa(index)
 		s.Resources, s.ResourcesTotal = p.resources(index)
 		s.Conditions = append(s.Conditions, p.aggregate(index)...)
+	} else if len(f.Picked) == 0 && f.Latest >= 0 {
+		s.ObservedIndex = strconv.Itoa(f.Latest)
+		s.Resources, s.ResourcesTotal = p.resources(f.Latest)
 	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
 		s.Conditions = append(s.Conditions, p.controlled("and not all clusters observe the same snapshot", p.lastChange()))
 	}
@@ -183,6 +189,8 @@ type placementBuilder struct {
 	overriding overriding
 	// unrendered are the facts' by cluster.
 	unrendered map[string]*placement.RenderError
+	// enveloped are the envelopes that objects came in, by the index of a snapshot and the object without version.
+	enveloped map[int]map[snapshot.ID]*snapshot.ID
 }
 
 func (p *placementBuilder) scheduled() metav1.Condition {
@@ -219,18 +227,64 @@ func (p *placementBuilder) observed() (int, bool) {
 	return p.Picked[0].Tried, true
 }
 
+// resources are what is selected by a snapshot: an envelope instead of what is in it.
 func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, int) {
 	if p.Resources == nil {
 		return nil, 0
 	}
 	items := p.Resources(index)
-	out := make([]kubefleet.ObjectReference, 0, min(len(items), shownResources))
-	for _, item := range items[:cap(out)] {
-		out = append(out, kubefleet.ObjectReference{
-			Group: item.Group, Version: item.Version, Kind: item.Kind, Name: item.Name, Namespace: item.Namespace,
-		})
+	ids := make([]snapshot.ID, 0, len(items))
+	opened := map[snapshot.ID]bool{}
+	for i := range items {
+		if envelope := items[i].Envelope; envelope != nil {
+			opened[*envelope] = true
+		} else {
+			ids = append(ids, items[i].ID)
+		}
 	}
-	return out, len(items)
+	if s := p.snapshot(index); s != nil {
+		for _, u := range s.Unnamed {
+			opened[u.Envelope] = true
+		}
+	}
+	if len(opened) > 0 {
+		ids = slices.AppendSeq(ids, maps.Keys(opened))
+		slices.SortFunc(ids, snapshot.ID.Compare)
+	}
+	out := make([]kubefleet.ObjectReference, min(len(ids), shownResources))
+	for i := range out {
+		out[i] = kubefleet.ReferenceTo(ids[i], nil)
+	}
+	return out, len(ids)
+}
+
+// snapshot returns the snapshot of an index, nil where it is not kept.
+func (p *placementBuilder) snapshot(index int) *snapshot.Snapshot {
+	i, ok := slices.BinarySearchFunc(p.Snapshots, index, func(s snapshot.Snapshot, index int) int { return cmp.Compare(s.Index, index) })
+	if !ok {
+		return nil
+	}
+	return &p.Snapshots[i]
+}
+
+// envelopeOf returns the envelope that an object of a snapshot came in, nil for none or where that is not known.
+func (p *placementBuilder) envelopeOf(index int, id snapshot.ID) *snapshot.ID {
+	s := p.snapshot(index)
+	if s == nil || s.Origins == "" || p.Resources == nil {
+		return nil
+	}
+	if p.enveloped[index] == nil {
+		in := map[snapshot.ID]*snapshot.ID{}
+		for _, item := range p.Resources(index) {
+			if item.Envelope != nil {
+				item.Version = ""
+				in[item.ID] = item.Envelope
+			}
+		}
+		p.enveloped[index] = in
+	}
+	id.Version = ""
+	return p.enveloped[index][id]
 }
 
 // tally counts clusters by how far they have come with a snapshot; those for which it cannot be rendered

@@ -156,7 +156,7 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	}
 	if d := p.Drift[c.Name]; d != nil {
 		s.DifferencesTotal = d.Total
-		p.differences(&s, driftOf(p.Placement, d))
+		p.differences(&s, c, driftOf(p.Placement, d))
 	}
 	return s
 }
@@ -208,11 +208,9 @@ func (p *placementBuilder) missing() []placedStatus {
 // failures adds the objects that fail, as far as the room for that reaches: those that the update names, or those
 // that are held back since it was done. The observedGeneration of their conditions is that of the object on the member.
 func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
-	add := func(id snapshot.ID, generation int64, condition metav1.Condition) {
+	add := func(id snapshot.ID, envelope *snapshot.ID, generation int64, condition metav1.Condition) {
 		condition.ObservedGeneration = generation
-		f := failedPlacement{
-			kubefleet.ObjectReference{Group: id.Group, Version: id.Version, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}, condition,
-		}
+		f := failedPlacement{kubefleet.ReferenceTo(id, cmp.Or(envelope, p.envelopeOf(c.Tried, id))), condition}
 		if fits(&f, &p.failed) {
 			s.Failed = append(s.Failed, f)
 		}
@@ -224,13 +222,13 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 		for i := range objects[:min(len(objects), heldMost)] {
 			if o := &objects[i]; p.holds(o) {
 				id := snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-				add(id, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
+				add(id, nil, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
 			}
 		}
 	default:
 		for _, o := range c.Failing {
-			kind, reason := p.failureOf(o.Reason)
-			add(o.ID, o.Generation, p.isFalse(kind, reason, o.Message, at))
+			kind, reason := p.failureOf(&o)
+			add(o.ID, o.Envelope, o.Generation, p.isFalse(kind, reason, o.Message, at))
 		}
 	}
 }
@@ -262,8 +260,11 @@ func heldMessage(o *fleet.ObjectDrift) string {
 }
 
 // failureOf is the condition of an object that fails, and KubeFleet's reason for it.
-func (p *placementBuilder) failureOf(r fleet.FailingReason) (condition, reason string) {
-	switch r {
+func (p *placementBuilder) failureOf(o *fleet.FailingObject) (condition, reason string) {
+	if o.Name == "" {
+		return api.ConditionApplied, api.ReasonGenerateName
+	}
+	switch o.Reason {
 	case fleet.NotHealthy:
 		return api.ConditionAvailable, api.ReasonObjectNotAvailable
 	case fleet.HeldDrifted:
@@ -280,13 +281,19 @@ func (p *placementBuilder) failureOf(r fleet.FailingReason) (condition, reason s
 
 // differences adds what a cluster differs in, as far as the room for that
 // reaches.
-func (p *placementBuilder) differences(s *placedStatus, found kubefleet.ClusterStatus) {
+func (p *placementBuilder) differences(s *placedStatus, c *PlacedCluster, found kubefleet.ClusterStatus) {
+	fromEnvelope := func(r *kubefleet.ObjectReference) {
+		id := snapshot.ID{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
+		*r = kubefleet.ReferenceTo(id, p.envelopeOf(c.Tried, id))
+	}
 	for _, d := range found.DiffedPlacements {
+		fromEnvelope(&d.ObjectReference)
 		if fits(&d, &p.room) {
 			s.Diffed = append(s.Diffed, d)
 		}
 	}
 	for _, d := range found.DriftedPlacements {
+		fromEnvelope(&d.ObjectReference)
 		if fits(&d, &p.room) {
 			s.Drifted = append(s.Drifted, d)
 		}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -50,6 +51,61 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	if at := Placement(f).Clusters[0].Failed[0].Condition.LastTransitionTime; !at.Time.Equal(clock(t, "21:30:00")) {
 		t.Errorf("the first fails since %v", at)
 	}
+}
+
+// What came in an envelope is selected by the envelope, and names it where it fails or differs, also where it has no
+// name, which KubeFleet has a reason for. What is selected is told of the latest snapshot where no cluster is picked.
+func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
+	id := func(group, kind, name string) snapshot.ID {
+		return snapshot.ID{Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: name}
+	}
+	hard, soft := id("placement.kubernetes-fleet.io", "ResourceEnvelope", "hard"), id("placement.kubernetes-fleet.io", "ResourceEnvelope", "soft")
+	quota, plain, unnamed := id("", "ResourceQuota", "q"), id("", "ConfigMap", "cm"), id("", "ConfigMap", "")
+	f := placementOf(t, PlacedCluster{Name: "m", Index: 0, Tried: 1, State: stages.Pending, Failing: []fleet.FailingObject{
+		{ID: quota, Reason: fleet.NotApplied, Message: "denied"}, {ID: plain, Reason: fleet.NotApplied, Message: "denied"},
+		{ID: unnamed, Reason: fleet.NotApplied, Message: "no name", Envelope: &soft},
+	}})
+	f.Snapshots = []snapshot.Snapshot{{Index: 0}, {Index: 1, Origins: "digest", Envelopes: 2, Unnamed: []snapshot.Unnamed{{ID: unnamed, Envelope: soft}}}}
+	f.Resources = func(int) []snapshot.Item { return []snapshot.Item{{ID: quota, Envelope: &hard}, {ID: plain}} }
+	drifted := func(o snapshot.ID, reason fleet.DriftReason) fleet.ObjectDrift {
+		return fleet.ObjectDrift{Reason: reason, Report: drift.Report{Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+	}
+	f.Drift = map[string]*fleet.ClusterDrift{"m": {Cluster: "m", State: fleet.Compared, Objects: []fleet.ObjectDrift{
+		drifted(quota, fleet.FoundDrifts), drifted(quota, fleet.FailedToTakeOver), drifted(plain, fleet.FoundDrifts),
+	}}}
+	wantOf := func(list any, want ...string) {
+		t.Helper()
+		var got []string
+		for _, o := range list.([]any) {
+			m := o.(map[string]any)
+			line := fmt.Sprint(m["kind"], " ", m["name"])
+			if e, ok := m["envelope"].(map[string]any); ok {
+				line += fmt.Sprintf(" in %v %v/%v", e["type"], e["namespace"], e["name"])
+			}
+			if c, ok := m["condition"].(map[string]any); ok {
+				line += fmt.Sprint(": ", c["reason"])
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+	}
+	s := jsonOf(t, Placement(f))
+	m := s["placementStatuses"].([]any)[0].(map[string]any)
+	wantOf(m["failedPlacements"], "ResourceQuota q in ResourceEnvelope shop/hard: ManifestApplyFailed", "ConfigMap cm: ManifestApplyFailed",
+		"ConfigMap  in ResourceEnvelope shop/soft: FoundGenerateName")
+	wantOf(m["driftedPlacements"], "ResourceQuota q in ResourceEnvelope shop/hard", "ConfigMap cm")
+	wantOf(m["diffedPlacements"], "ResourceQuota q in ResourceEnvelope shop/hard")
+	if told := column(s, "ClusterResourcePlacementApplied"); told != "False 1" {
+		t.Errorf("Applied is %s", told)
+	}
+	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard", "ResourceEnvelope soft")
+	f.Picked = nil
+	if s = jsonOf(t, Placement(f)); s["observedResourceIndex"] != "1" || s["selectedResourcesTotal"] != 3.0 {
+		t.Errorf("without clusters: index %v, %v resources", s["observedResourceIndex"], s["selectedResourcesTotal"])
+	}
+	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard", "ResourceEnvelope soft")
 }
 
 // The objects that fail on many clusters take no more room than there is for them.

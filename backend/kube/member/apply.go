@@ -69,8 +69,11 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if err != nil {
 		return nil, err
 	}
-	if c.fenced && o.Absent {
-		want.annotation, want.mark = o.Fence.Annotation, o.Fence.Mark
+	if c.fenced {
+		want.labelled = o.Fence.Annotation != "" && obj.GetAnnotations()[o.Fence.Annotation] == ""
+		if o.Absent {
+			want.annotation, want.mark = o.Fence.Annotation, o.Fence.Mark
+		}
 	}
 	body, err := applyBody(obj, want)
 	if err != nil {
@@ -126,7 +129,13 @@ func briefOf(obj *unstructured.Unstructured, answer []byte) (*unstructured.Unstr
 type demand struct {
 	backend.Precondition
 	annotation, mark string
+	// labelled reports that it is an object under a fence, and no mark alone, to which the policies apply.
+	labelled bool
 }
+
+// appliedLabel is on what is applied under a fence: by it the policies of [FenceManifests] find it. A policy that has no
+// selector would be asked, and could fail, for every object of the cluster.
+const appliedLabel = "slipway.dev/applied"
 
 // complete returns what an apply has to carry. A resourceVersion alone would let it create the object
 // where that is missing, so that its uid is looked up.
@@ -218,13 +227,19 @@ func applyBody(obj *unstructured.Unstructured, d demand) ([]byte, error) {
 	if d.ResourceVersion != "" {
 		meta["resourceVersion"] = d.ResourceVersion
 	}
-	if d.annotation != "" {
-		annotations, _ := meta["annotations"].(map[string]any)
-		if annotations = maps.Clone(annotations); annotations == nil {
-			annotations = map[string]any{}
+	set := func(field, key, value string) {
+		values, _ := meta[field].(map[string]any)
+		if values = maps.Clone(values); values == nil {
+			values = map[string]any{}
 		}
-		annotations[d.annotation] = d.mark
-		meta["annotations"] = annotations
+		values[key] = value
+		meta[field] = values
+	}
+	if d.annotation != "" {
+		set("annotations", d.annotation, d.mark)
+	}
+	if d.labelled {
+		set("labels", appliedLabel, "true")
 	}
 	out := maps.Clone(obj.Object)
 	out["metadata"] = meta

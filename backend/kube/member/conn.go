@@ -23,7 +23,7 @@ var errConnClosed = errors.New("the connection is closed")
 type conn struct {
 	client  *client
 	mapper  *mapper
-	watches *watch.Shared[scope, *names]
+	watches *watch.Shared[scope, watch.NoIndex]
 	// fenced reports whether the member has the policies of FenceManifests.
 	fenced bool
 	// closed is closed by Close.
@@ -71,7 +71,7 @@ func newConn(cfg *rest.Config, o Options) (*conn, error) {
 	}
 	c := &conn{
 		client: cl, mapper: newMapper(cl), fenced: o.Fenced, closed: make(chan struct{}),
-		watches: &watch.Shared[scope, *names]{Open: cl.openWatch, Patience: watch.Patience},
+		watches: &watch.Shared[scope, watch.NoIndex]{Open: cl.openWatch, Patience: watch.Patience},
 	}
 	c.close = sync.OnceFunc(func() {
 		close(c.closed)

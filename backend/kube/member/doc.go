@@ -3,13 +3,13 @@
 //
 // A connection has a transport of its own and applies by server-side apply with force. Preconditions are
 // checked by the API server in the same request. It learns of kinds when it needs them, also of those that were
-// defined a moment ago. What was applied is watched by one watch of metadata for each kind, by the label
-// slipway.dev/applied.
+// defined a moment ago. What was applied is watched by one watch of metadata for each kind in each namespace, or
+// of the whole kind where those would be many.
 //
 // # Limits
 //
 // A member is not trusted. What it returns is bounded before it is decoded, see [Limits], requests by
-// [Options].RequestTimeout, and the names that a watch keeps by both; nothing of it is quoted in an error.
+// [Options].RequestTimeout; a watch keeps nothing of what it tells; nothing of it is quoted in an error.
 //
 // # Addresses and credentials
 //

@@ -147,4 +147,7 @@ func TestAnUpdateTakesFewRequests(t *testing.T) {
 			t.Errorf("%s took %d requests, want at most %d: %v", step.run, n, step.most, counts.Calls())
 		}
 	}
+	if obj, err := connTo(t, s).Get(t.Context(), snapshot.IDOf(configMap(ns, "a"))); err != nil || len(obj.GetLabels()) > 0 {
+		t.Errorf("what was applied has labels that were not asked for: %v, %v", obj, err)
+	}
 }

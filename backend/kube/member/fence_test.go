@@ -163,8 +163,8 @@ func TestTheMarkOfACreationIsNoDrift(t *testing.T) {
 	r.start()
 	r.run("first")
 	created, err := c.Get(t.Context(), snapshot.IDOf(configMap(ns, "a")))
-	if err != nil || created.GetAnnotations()["epoch.slipway.dev/"+ns] == "" {
-		t.Fatalf("it carries no mark: %v, %v", created, err)
+	if err != nil || created.GetAnnotations()["epoch.slipway.dev/"+ns] == "" || created.GetLabels()["slipway.dev/applied"] == "" {
+		t.Fatalf("it carries no mark, or no label: %v, %v", created, err)
 	}
 	for d, err := range r.engine.Drift(t.Context(), ns, fleet.DriftOptions{}) {
 		if err != nil || len(d.Objects) > 0 || len(d.Problems) > 0 {

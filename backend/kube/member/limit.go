@@ -8,16 +8,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/json"
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
 // usualAnswer bounds what is set aside for an answer because it says so, in bytes.
 const usualAnswer = 64 << 10
-
-// keptName is about what a name takes that is kept, in bytes.
-const keptName = 100
 
 // object decodes an object within the limits. No error quotes it.
 func (l Limits) object(body []byte) (*unstructured.Unstructured, error) {
@@ -68,17 +64,6 @@ func endOfString(body []byte, i int) int {
 		}
 	}
 	return i
-}
-
-// name reports that a name can be kept with others.
-func (l Limits) name(n name, among map[name]struct{}) error {
-	switch {
-	case len(n.name) > validation.DNS1123SubdomainMaxLength || len(n.namespace) > validation.DNS1123LabelMaxLength:
-		return api.Permanent(errors.New("the member tells of an object whose name is longer than names are"))
-	case len(among) >= min(l.Elements, l.Bytes/keptName):
-		return api.Permanent(fmt.Errorf("the member tells of more than %d objects of a kind", len(among)))
-	}
-	return nil
 }
 
 // read reads an answer to its end, or up to the limit. announced is how long it says that it is; negative

@@ -37,6 +37,10 @@ var memberRBAC string
 // ConfigMap until it is started again (kubernetes/kubernetes#130887), and refuses no creation then.
 // Whether a member does can be seen by backendtest.CheckConn, with a connection that is Fenced.
 //
+// They find what the engine applies by the label slipway.dev/applied, which a Fenced connection puts on it, and no other: an
+// object that was there before has it with its next change. A policy without a selector would be asked, and could fail,
+// for every object of the cluster.
+//
 // The engine sends no request more for them. An API server compares each object that is created, of the
 // label slipway.dev/applied, with every ConfigMap in the namespace slipway-system, by name: that takes it
 // about 0.2 ms for each, which is for each placement on the member.

@@ -68,6 +68,12 @@ func ledgerOf(name string, epoch int) *unstructured.Unstructured {
 	return configMap("slipway-system", name, "ledger", string(text))
 }
 
+// labelled returns obj with the label by which the policies of a fence find what the engine applies.
+func labelled(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	obj.SetLabels(map[string]string{"slipway.dev/applied": "true"})
+	return obj
+}
+
 func marked(ns, mark string) *unstructured.Unstructured {
 	obj := labelled(configMap(ns, "a", "v", mark))
 	if mark != "" {

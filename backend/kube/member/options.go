@@ -25,7 +25,8 @@ type Options struct {
 	// Fenced reports whether the members have the policies of [FenceManifests]. What is created then carries
 	// the epoch of its writer, as a mark, by which the policies refuse what an older leader creates;
 	// the connection's fencing is [backend.FencingEventual]. On a member without them it is a mark
-	// that has no effect. By default a connection knows no fences.
+	// that has no effect. What is applied there has the label slipway.dev/applied besides, by which the policies
+	// find it; otherwise objects have no label but their own. By default a connection knows no fences.
 	Fenced bool
 	// Limits bound what a member returns.
 	Limits Limits

@@ -4,12 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/url"
 	"strconv"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,38 +28,27 @@ const (
 	eventType = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// scope is what a watch is about: the objects of a kind, in all namespaces or one, all of them, those
-// with the engine's label, or one by name.
+// scope is what a watch is about: the objects of a kind, all of them, those in a namespace, or one by name.
 type scope struct {
 	kind      served
 	namespace string
-	labelled  bool
 	name      string
 }
 
-// openWatch returns what the watch of a scope is of.
-func (c *client) openWatch(at scope) (watch.Client, metav1.ListOptions, *names) {
-	o := metav1.ListOptions{Limit: listPage}
-	if at.labelled {
-		o.LabelSelector = appliedLabel
-	}
+// openWatch returns what the watch of a scope is of. It keeps nothing, so what there is already is not listed.
+func (c *client) openWatch(at scope) (watch.Client, metav1.ListOptions, watch.NoIndex) {
+	o := metav1.ListOptions{}
 	if at.name != "" {
 		o.FieldSelector = "metadata.name=" + at.name
 	}
-	pages, path := 0, at.kind.collection(at.namespace)
+	path := at.kind.collection(at.namespace)
 	from := watch.Of(func(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
-		if pages++; o.Continue == "" {
-			pages = 1
-		}
-		if pages > listPages {
-			return nil, api.Permanent(fmt.Errorf("the member's list of %s has more than %d pages", at.kind.resource, listPages))
-		}
 		return c.listMeta(ctx, path, o)
 	}, func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
 		return c.watchMeta(ctx, path, o)
 	})
 	from.Timeout = c.timeout
-	return from, o, &names{limits: c.limits, labelled: at.labelled}
+	return from.VersionOnly(), o, watch.NoIndex{}
 }
 
 // objectMeta is what is read of an object that is watched.
@@ -82,7 +69,7 @@ func (o objectMeta) object() metav1.PartialObjectMetadata {
 func queryOf(o metav1.ListOptions) url.Values {
 	q := url.Values{}
 	for key, value := range map[string]string{
-		"labelSelector": o.LabelSelector, "fieldSelector": o.FieldSelector, "continue": o.Continue, "resourceVersion": o.ResourceVersion,
+		"fieldSelector": o.FieldSelector, "continue": o.Continue, "resourceVersion": o.ResourceVersion,
 	} {
 		if value != "" {
 			q.Set(key, value)
@@ -199,55 +186,3 @@ func statusOf(object []byte) error {
 type name struct{ namespace, name string }
 
 func nameOf(obj metav1.Object) name { return name{obj.GetNamespace(), obj.GetName()} }
-
-// names are the objects there are that carry the engine's label: the [watch.Index] of a watch of those. Of other
-// watches it keeps nothing.
-type names struct {
-	limits   Limits
-	labelled bool
-
-	mu          sync.Mutex
-	now, listed map[name]struct{}
-}
-
-func (n *names) has(one name) bool {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	_, ok := n.now[one]
-	return ok
-}
-
-// Begin implements [watch.Index].
-func (n *names) Begin() { n.listed = map[name]struct{}{} }
-
-// Listed implements [watch.Index].
-func (n *names) Listed(obj metav1.Object) error { return n.add(n.listed, obj) }
-
-// Synced implements [watch.Index].
-func (n *names) Synced() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.now, n.listed = n.listed, nil
-}
-
-// Changed implements [watch.Index].
-func (n *names) Changed(deleted bool, obj metav1.Object) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if deleted {
-		delete(n.now, nameOf(obj))
-		return nil
-	}
-	return n.add(n.now, obj)
-}
-
-func (n *names) add(to map[name]struct{}, obj metav1.Object) error {
-	if !n.labelled {
-		return nil
-	}
-	if err := n.limits.name(nameOf(obj), to); err != nil {
-		return err
-	}
-	to[nameOf(obj)] = struct{}{}
-	return nil
-}

@@ -17,13 +17,11 @@ import (
 )
 
 const (
-	// appliedLabel is on everything that the engine applies, and ledgerNamespace is where it keeps its
-	// ledgers, which are without: see package fleet.
-	appliedLabel    = "slipway.dev/applied=true"
-	ledgerNamespace = "slipway-system"
-	// namedMost is how many objects of a kind in a namespace without the label are watched one by one;
-	// with more, everything of the kind in the namespace is.
-	namedMost = 8
+	// namedMost is how many objects of a kind that is in no namespace are watched one by one, and
+	// namespacesMost in how many namespaces a kind is watched, by all calls together: beyond that, all
+	// objects of the kind are watched at once.
+	namedMost      = 8
+	namespacesMost = 32
 	// unservedPoll is how often is asked for kinds that do not exist yet, and is as long as that answer
 	// is kept.
 	unservedPoll = 5 * time.Second
@@ -31,20 +29,20 @@ const (
 
 // subscription is one call of Watch: which objects it is about, and the watches that tell of them.
 type subscription struct {
-	*watch.Subscription[scope, *names]
+	*watch.Subscription[scope, watch.NoIndex]
 	conn  *conn
 	names map[schema.GroupVersionKind]map[name]struct{}
 	// signal is filled when something may have changed.
 	signal chan struct{}
-	// narrow tells of kinds that may not be watched in all namespaces at once.
+	// narrow tells of kinds of which not all objects may be watched at once.
 	narrow map[served]bool
 	// unserved reports whether there are kinds that the API server does not have.
 	unserved bool
 }
 
-// Watch watches the metadata of the objects. All calls share watches, one for each kind, of the objects
-// that carry the engine's label. What does not carry it, because it is not applied yet, or only
-// compared, or has lost the label, has watches of its own.
+// Watch watches the metadata of the objects. All calls share watches: one for each kind in each namespace, or for
+// each object that is in none, as long as those are few, see namespacesMost. An object need not be there yet, and
+// nothing on it marks it as one that is watched: the labels of an object are those that were asked for.
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		s := &subscription{
@@ -132,60 +130,63 @@ func (s *subscription) cover(ctx context.Context) error {
 
 // coverKind joins the watches for objects of one kind.
 func (s *subscription) coverKind(ctx context.Context, kind served, names map[name]struct{}) error {
-	bare := map[string][]name{}
+	if s.Has(scope{kind: kind}) {
+		return nil
+	}
+	parts := map[scope]struct{}{}
 	for n := range names {
-		if s.Has(scope{kind: kind, namespace: n.namespace}) {
-			continue
+		part := scope{kind: kind, namespace: n.namespace}
+		if n.namespace == "" {
+			part.name = n.name
 		}
-		labelled := false
-		if n.namespace != ledgerNamespace {
-			those, err := s.joinLabelled(ctx, kind, n.namespace)
-			if err != nil {
-				return err
-			}
-			labelled = those.has(n)
-		}
-		if !labelled {
-			bare[n.namespace] = append(bare[n.namespace], n)
+		if !s.Has(part) {
+			parts[part] = struct{}{}
 		}
 	}
-	for namespace, names := range bare {
-		if err := s.coverBare(ctx, kind, namespace, names); err != nil {
+	if !s.narrow[kind] && s.tooMany(kind, parts) {
+		err := s.join(ctx, scope{kind: kind})
+		if !api.IsForbidden(err) {
 			return err
-		}
-	}
-	return nil
-}
-
-// coverBare joins the watches for objects of a namespace that do not carry the label.
-func (s *subscription) coverBare(ctx context.Context, kind served, namespace string, names []name) error {
-	if len(names) > namedMost || namespace == ledgerNamespace {
-		_, err := s.join(ctx, scope{kind: kind, namespace: namespace})
-		return err
-	}
-	for _, n := range names {
-		if _, err := s.join(ctx, scope{kind: kind, namespace: namespace, name: n.name}); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// joinLabelled joins the watch of all objects of a kind that carry the label; of those in one namespace
-// where more is forbidden.
-func (s *subscription) joinLabelled(ctx context.Context, kind served, namespace string) (*names, error) {
-	if !s.narrow[kind] {
-		f, err := s.join(ctx, scope{kind: kind, labelled: true})
-		if !api.IsForbidden(err) || namespace == "" {
-			return f, err
 		}
 		s.narrow[kind] = true
 	}
-	return s.join(ctx, scope{kind: kind, namespace: namespace, labelled: true})
+	for part := range parts {
+		if err := s.join(ctx, part); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// tooMany reports whether there would be too many watches of a kind with those of parts: more objects one by one than
+// namedMost, or more namespaces than namespacesMost.
+func (s *subscription) tooMany(kind served, parts map[scope]struct{}) bool {
+	named, namespaces := 0, 0
+	count := func(at scope) {
+		switch {
+		case at.name != "":
+			named++
+		case at.namespace != "":
+			namespaces++
+		}
+	}
+	for at := range parts {
+		count(at)
+	}
+	if named+namespaces == 0 {
+		return false
+	}
+	for _, at := range s.conn.watches.Keys() {
+		if _, counted := parts[at]; at.kind == kind && !counted {
+			count(at)
+		}
+	}
+	return named > namedMost || namespaces > namespacesMost
 }
 
 // join joins a watch and waits until it has begun.
-func (s *subscription) join(ctx context.Context, at scope) (*names, error) {
+func (s *subscription) join(ctx context.Context, at scope) error {
 	s.Join(at)
-	return s.Begun(ctx, at)
+	_, err := s.Begun(ctx, at)
+	return err
 }

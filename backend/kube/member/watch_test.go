@@ -52,12 +52,6 @@ func (s *sight) after(what string, do func()) {
 	kubetest.Eventually(s.t, "a sign of "+what, func() bool { return s.signs.Load() > before })
 }
 
-// labelled returns obj with the label of what the engine applies.
-func labelled(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	obj.SetLabels(map[string]string{"slipway.dev/applied": "true"})
-	return obj
-}
-
 // counted returns a connection whose requests are counted, and may be spoiled.
 func counted(t *testing.T, cfg *rest.Config) (backend.Conn, *kubeenv.Counts, *kubeenv.Faults) {
 	t.Helper()
@@ -73,18 +67,18 @@ func counted(t *testing.T, cfg *rest.Config) (backend.Conn, *kubeenv.Counts, *ku
 	return c, &counts, &faults
 }
 
-// TestWatchesOfOneConnShareOneForEachKind watches what many placements would.
-func TestWatchesOfOneConnShareOneForEachKind(t *testing.T) {
+// TestWatchesOfOneConnShareOneForEachKindInANamespace watches what many placements would.
+func TestWatchesOfOneConnShareOneForEachKindInANamespace(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
 	c, counts, _ := counted(t, s.Config())
 	var ids []snapshot.ID
 	for i := range 20 {
-		obj := labelled(configMap(ns, fmt.Sprint("a", i), "v", "1"))
+		obj := configMap(ns, fmt.Sprint("a", i), "v", "1")
 		applied(t, c, obj, backend.Precondition{})
 		ids = append(ids, snapshot.IDOf(obj))
 	}
-	secret := labelled(configMap(ns, "s"))
+	secret := configMap(ns, "s")
 	secret.SetKind("Secret")
 	applied(t, c, secret, backend.Precondition{})
 	counts.Reset()
@@ -96,7 +90,7 @@ func TestWatchesOfOneConnShareOneForEachKind(t *testing.T) {
 		t.Errorf("20 watches of two kinds opened %d, want 2: %v", n, counts.Calls())
 	}
 	for i, w := range sights {
-		w.after("its object", func() { applied(t, c, labelled(configMap(ns, fmt.Sprint("a", i), "v", "2")), backend.Precondition{}) })
+		w.after("its object", func() { applied(t, c, configMap(ns, fmt.Sprint("a", i), "v", "2"), backend.Precondition{}) })
 	}
 	for i, w := range sights {
 		if n := w.signs.Load(); n > 3 {
@@ -117,9 +111,9 @@ func TestWatchesOfOneConnShareOneForEachKind(t *testing.T) {
 	}
 }
 
-// TestAWatchSeesWhatDoesNotCarryTheLabel is about objects that are not applied yet, only compared, or
-// robbed of their label, and about ledgers.
-func TestAWatchSeesWhatDoesNotCarryTheLabel(t *testing.T) {
+// TestAWatchSeesWhateverLabelsAnObjectHas is about objects that are not there yet, that were there before, and whose labels
+// other clients change.
+func TestAWatchSeesWhateverLabelsAnObjectHas(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
 	c, counts, _ := counted(t, s.Config())
@@ -130,20 +124,43 @@ func TestAWatchSeesWhatDoesNotCarryTheLabel(t *testing.T) {
 		}
 	}
 	edit(configMap(ns, "bare", "v", "1"))
-	edit(labelled(configMap(ns, "robbed", "v", "1")))
-	w := watch(t, c, settingsIn(ns, "bare"), settingsIn(ns, "robbed"), settingsIn(ns, "missing"))
-	w.after("a change of what has no label", func() { edit(configMap(ns, "bare", "v", "2")) })
+	edit(labelled(configMap(ns, "labelled", "v", "1")))
+	w := watch(t, c, settingsIn(ns, "bare"), settingsIn(ns, "labelled"), settingsIn(ns, "missing"))
+	w.after("a change of what was there", func() { edit(configMap(ns, "bare", "v", "2")) })
 	w.after("a creation", func() { edit(configMap(ns, "missing", "v", "1")) })
-	w.after("the label being taken", func() { edit(configMap(ns, "robbed", "v", "1")) })
-	w.after("a change of what lost its label", func() { edit(configMap(ns, "robbed", "v", "2")) })
-	w.after("the label coming back", func() { edit(labelled(configMap(ns, "robbed", "v", "2"))) })
+	w.after("a label being taken", func() { edit(configMap(ns, "labelled", "v", "1")) })
+	w.after("a change after that", func() { edit(configMap(ns, "labelled", "v", "2")) })
 	w.after("a deletion", func() {
-		if err := person.Delete(t.Context(), settingsIn(ns, "robbed"), backend.DeleteOptions{}); err != nil {
+		if err := person.Delete(t.Context(), settingsIn(ns, "labelled"), backend.DeleteOptions{}); err != nil {
 			t.Error(err)
 		}
 	})
-	if n := counts.Watches(); n > 4 {
-		t.Errorf("one watch of three objects opened %d: %v", n, counts.Calls())
+	if n := counts.Watches(); n != 1 {
+		t.Errorf("one watch of three objects of a namespace opened %d: %v", n, counts.Calls())
+	}
+}
+
+// TestAKindInManyPlacesIsWatchedAsAWhole is what bounds the watches of a member that has many placements.
+func TestAKindInManyPlacesIsWatchedAsAWhole(t *testing.T) {
+	s := clusters.Server(t, "one")
+	ns := s.Namespace(t)
+	c, counts, _ := counted(t, s.Config())
+	namespace := func(name string) snapshot.ID { return snapshot.ID{Version: "v1", Kind: "Namespace", Name: name} }
+	for i := range 40 {
+		watch(t, c, settingsIn(fmt.Sprint(ns, "-", i), "a"), namespace(fmt.Sprint(ns, "-", i)))
+	}
+	last := watch(t, c, settingsIn(ns, "a"), namespace(ns+"-last"))
+	if n := counts.Watches(); n != 32+1+8+1 {
+		t.Errorf("41 watches of two kinds opened %d, want one for each of 32 namespaces and of 8 objects, and two of all: %v", n, counts.Calls())
+	}
+	last.after("a creation", func() { applied(t, c, configMap(ns, "a"), backend.Precondition{}) })
+	last.after("a creation in no namespace", func() {
+		applied(t, c, &unstructured.Unstructured{Object: map[string]any{
+			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns + "-last"},
+		}}, backend.Precondition{})
+	})
+	if err := c.Delete(t.Context(), namespace(ns+"-last"), backend.DeleteOptions{}); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -151,8 +168,8 @@ func settingsIn(namespace, name string) snapshot.ID {
 	return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: namespace, Name: name}
 }
 
-// TestManyObjectsWithoutTheLabelAreWatchedTogether is what a placement that only compares has.
-func TestManyObjectsWithoutTheLabelAreWatchedTogether(t *testing.T) {
+// TestManyObjectsAreWatchedTogether is about a large placement.
+func TestManyObjectsAreWatchedTogether(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
 	c, counts, _ := counted(t, s.Config())
@@ -161,7 +178,7 @@ func TestManyObjectsWithoutTheLabelAreWatchedTogether(t *testing.T) {
 		ids = append(ids, settingsIn(ns, fmt.Sprint("a", i)))
 	}
 	w := watch(t, c, ids...)
-	if n := counts.Watches(); n != 2 {
+	if n := counts.Watches(); n != 1 {
 		t.Errorf("100 objects are watched %d times: %v", n, counts.Calls())
 	}
 	w.after("a creation", func() { applied(t, c, configMap(ns, "a99"), backend.Precondition{}) })
@@ -176,7 +193,7 @@ func TestAWatchMissesNothingWhileItIsInterrupted(t *testing.T) {
 	version := 0
 	change := func() {
 		version++
-		applied(t, person, labelled(configMap(ns, "a", "v", fmt.Sprint(version))), backend.Precondition{})
+		applied(t, person, configMap(ns, "a", "v", fmt.Sprint(version)), backend.Precondition{})
 	}
 	change()
 	w := watch(t, c, settingsIn(ns, "a"))
@@ -245,7 +262,7 @@ func TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces(t *testing.T) {
 			"subjects": []any{map[string]any{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": ns}},
 		}},
 	})
-	applied(t, admin, labelled(configMap(ns, "a", "v", "1")), backend.Precondition{})
+	applied(t, admin, configMap(ns, "a", "v", "1"), backend.Precondition{})
 	c, err := member.NewConn(s.ConfigFor(ns), member.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -262,7 +279,7 @@ func TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces(t *testing.T) {
 	}
 	kubetest.Eventually(t, "the rights", func() bool { return errors.Is(ended(settingsIn(ns, "a")), context.DeadlineExceeded) })
 	w := watch(t, c, settingsIn(ns, "a"))
-	w.after("a change", func() { applied(t, admin, labelled(configMap(ns, "a", "v", "2")), backend.Precondition{}) })
+	w.after("a change", func() { applied(t, admin, configMap(ns, "a", "v", "2"), backend.Precondition{}) })
 	kubetest.Eventually(t, "the permanent error of a watch of another namespace", func() bool {
 		return errors.Is(ended(settingsIn("default", "a")), backend.ErrPermanent)
 	})

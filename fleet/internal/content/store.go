@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -47,7 +48,7 @@ type Store struct {
 // setIndex is what a set consists of.
 type setIndex struct {
 	items []snapshot.Item
-	pages []string
+	root  snapshot.Root
 }
 
 func (i setIndex) cost() int { return len(i.items) + indexCost }
@@ -154,43 +155,60 @@ func (c *Store) LoadBlob(ctx context.Context, placement, digest string) ([]byte,
 	return rec.Value, nil
 }
 
-// Index returns the items of a set and the digests of its pages.
-func (c *Store) Index(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
+// Index returns the items of a set and its root.
+func (c *Store) Index(ctx context.Context, placement, set string) ([]snapshot.Item, snapshot.Root, error) {
 	body, err := c.LoadBlob(ctx, placement, set)
 	if err != nil {
-		return nil, nil, member.InRevision(placement, set, "its root", err)
+		return nil, snapshot.Root{}, member.InRevision(placement, set, "its root", err)
 	}
 	root, err := snapshot.DecodeRoot(body)
 	if err != nil {
-		return nil, nil, member.InRevision(placement, set, "its root", guard.Permanent(err))
+		return nil, snapshot.Root{}, member.InRevision(placement, set, "its root", guard.Permanent(err))
 	}
 	items := make([]snapshot.Item, 0, root.Objects)
 	for _, digest := range root.Pages {
 		page, err := c.page(ctx, placement, digest)
 		if err != nil {
-			return nil, nil, member.InRevision(placement, set, "page "+digest, err)
+			return nil, snapshot.Root{}, member.InRevision(placement, set, "page "+digest, err)
 		}
 		items = append(items, page.Items...)
 	}
 	if len(items) != root.Objects {
 		err := fmt.Errorf("it has %d objects, its root says %d", len(items), root.Objects)
-		return nil, nil, member.InRevision(placement, set, "its pages", guard.Permanent(err))
+		return nil, snapshot.Root{}, member.InRevision(placement, set, "its pages", guard.Permanent(err))
 	}
-	return items, root.Pages, nil
+	return items, root, nil
 }
 
 // Indexed is index from the cache: what a set consists of follows from its digest, but
 // that it is still stored does not. What it returns is shared and must not be changed.
-func (c *Store) Indexed(ctx context.Context, placement, set string) ([]snapshot.Item, []string, error) {
+func (c *Store) Indexed(ctx context.Context, placement, set string) ([]snapshot.Item, snapshot.Root, error) {
 	key := key(placement, set)
 	if known, ok := c.indexes.Get(key); ok {
-		return known.items, known.pages, nil
+		return known.items, known.root, nil
 	}
-	items, pages, err := c.Index(ctx, placement, set)
+	items, root, err := c.Index(ctx, placement, set)
 	if err == nil {
-		c.indexes.Add(key, setIndex{items, pages})
+		c.indexes.Add(key, setIndex{items, root})
 	}
-	return items, pages, err
+	return items, root, err
+}
+
+// FromEnvelopes returns the items of the set of a snapshot, each with the envelope that it came in. What it returns
+// is the caller's.
+func (c *Store) FromEnvelopes(ctx context.Context, s *snapshot.Snapshot, items []snapshot.Item) ([]snapshot.Item, error) {
+	if s.Origins == "" {
+		return slices.Clone(items), nil
+	}
+	document, err := c.LoadBlob(ctx, s.Placement, s.Origins)
+	if err == nil {
+		items, err = snapshot.WithOrigins(items, document)
+		err = guard.Permanent(err)
+	}
+	if err != nil {
+		return nil, member.InRevision(s.Placement, s.Set, "its envelopes", err)
+	}
+	return items, nil
 }
 
 func (c *Store) page(ctx context.Context, placement, digest string) (snapshot.Page, error) {
@@ -204,11 +222,11 @@ func (c *Store) page(ctx context.Context, placement, digest string) (snapshot.Pa
 
 // LoadSet returns a set that was saved, every part of it verified.
 func (c *Store) LoadSet(ctx context.Context, placement, set string) (snapshot.Set, error) {
-	items, _, err := c.Index(ctx, placement, set)
+	items, root, err := c.Index(ctx, placement, set)
 	if err != nil {
 		return snapshot.Set{}, err
 	}
-	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Digest: set}
+	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Unnamed: root.Unnamed, Digest: set}
 	for i, item := range items {
 		if out.Bodies[i], err = c.LoadBlob(ctx, placement, item.Digest); err != nil {
 			return snapshot.Set{}, member.InRevision(placement, set, item.ID.String(), err)

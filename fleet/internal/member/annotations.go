@@ -28,7 +28,9 @@ const (
 	// Two placements on one object must not take it from each other, so each
 	// has its own.
 	epochMark = "epoch.slipway.dev/"
-	// appliedLabel is on everything that any placement applies.
+	// appliedLabel is on what earlier versions applied: it goes with the next apply, since it is not applied any
+	// more, and counts until then as what a placement wrote. A connection to a member with policies may apply it,
+	// see backend/kube/member.FenceManifests.
 	appliedLabel = "slipway.dev/applied"
 )
 
@@ -51,9 +53,11 @@ func marked(obj *unstructured.Unstructured, placement, digest string) *unstructu
 	})
 	annotations[digestMark+placement] = digest
 	meta["annotations"] = annotations
-	labels := cloneStrings(meta["labels"])
-	labels[appliedLabel] = "true"
-	meta["labels"] = labels
+	if labels, _ := meta["labels"].(map[string]any); labels[appliedLabel] != nil {
+		labels = maps.Clone(labels)
+		delete(labels, appliedLabel)
+		meta["labels"] = labels
+	}
 	return out
 }
 

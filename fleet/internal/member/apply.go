@@ -11,8 +11,10 @@ import (
 
 // applyAll applies what is to be there and is not, phase by phase. An object that
 // the member refuses is a problem, and the others go on; where something has to
-// be waited for, or an object failed, later phases wait, too.
+// be waited for, or an object failed, later phases wait, too. An object without a
+// name is a problem as one that is refused, so that the cluster does not complete.
 func (w *work) applyAll(ctx context.Context) error {
+	w.problems = append(w.problems, w.rev.nameless()...)
 	w.definitions = definitionsOf(w.targets)
 	var phase snapshot.Phase
 	for _, t := range w.targets {

@@ -59,6 +59,9 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 		}
 	}
 	out.Revision = x.Revision.Digest
+	for _, problem := range x.Revision.nameless() {
+		out.Problems = append(out.Problems, guard.Clip(problem.Error()))
+	}
 	targets := targetsOf(x.Revision, l.ledger)
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.want == nil })
 	var failed error

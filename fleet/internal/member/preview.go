@@ -50,6 +50,9 @@ type preview struct {
 // add adds what the update would do to the objects that were read: first
 // what is applied, in order, then what is given up, in the order of that.
 func (p *preview) add(ctx context.Context) {
+	for _, problem := range p.rev.nameless() {
+		p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
+	}
 	for _, t := range p.targets {
 		if t.want != nil {
 			p.addApplied(ctx, t)

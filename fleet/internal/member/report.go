@@ -80,6 +80,10 @@ func (w *work) note(applied, proven bool) {
 // there yet is among them where everything has been applied.
 func (w *work) failing(applied bool) []FailingObject {
 	var all []FailingObject
+	for i, problem := range w.rev.nameless() {
+		u := &w.rev.unnamed[i]
+		all = append(all, FailingObject{ID: u.ID, Reason: NotApplied, Message: guard.Clip(problem.Error()), Envelope: &u.Envelope})
+	}
 	for _, t := range w.targets {
 		if t.want == nil {
 			continue
@@ -87,7 +91,7 @@ func (w *work) failing(applied bool) []FailingObject {
 		if o, bad := w.failure(t, applied); bad {
 			all = append(all, o)
 		}
-		if len(all) == failingMost {
+		if len(all) >= failingMost {
 			break
 		}
 	}

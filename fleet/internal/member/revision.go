@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -16,6 +17,8 @@ import (
 type Revision struct {
 	Digest string
 	items  []revisionItem // in the order of application
+	// unnamed are what cannot be applied, for want of a name.
+	unnamed []snapshot.Unnamed
 }
 
 // revisionItem is an object with the marks of its placement.
@@ -26,7 +29,7 @@ type revisionItem struct {
 
 // NewRevision decodes a verified set and marks its objects.
 func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
-	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, len(set.Items))}
+	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, len(set.Items)), unnamed: set.Unnamed}
 	for i, item := range set.Items {
 		obj, err := snapshot.Decode(set.Bodies[i])
 		if err == nil && snapshot.IDOf(obj) != item.ID {
@@ -41,6 +44,19 @@ func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
 		rev.items[i] = revisionItem{item, marked(obj, placement, item.Digest)}
 	}
 	return rev, nil
+}
+
+// nameless are the problems with the objects of a revision, which may be nil, that have no name.
+func (r *Revision) nameless() (problems []error) {
+	if r == nil {
+		return nil
+	}
+	for i := range r.unnamed {
+		u := &r.unnamed[i]
+		problems = append(problems, fmt.Errorf("%s: it has the generateName %q and no name, so that each time it is applied there would be one more: give it a name: %w",
+			u, u.GenerateName, backend.ErrPermanent))
+	}
+	return problems
 }
 
 // ErrNeverPlaced is that a revision has what no placement may bring to a cluster.

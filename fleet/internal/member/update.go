@@ -257,7 +257,7 @@ func (w *work) outstanding() error {
 	for _, t := range w.targets {
 		w.served = w.served || t.failed == nil
 	}
-	var refused []error
+	refused := w.rev.nameless()
 	for _, t := range w.stumbled {
 		if w.hopeless(t) {
 			t.problem = t.exhausted()

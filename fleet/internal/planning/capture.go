@@ -80,8 +80,12 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
 	}
 	if len(set.Items) == 0 {
-		return frozen{}, fmt.Errorf("placement %s: its selectors pick no object that may be placed: %s; correct them, or see to the source",
-			p.Name, selected(p.Selectors))
+		beside := ""
+		if len(set.Unnamed) > 0 {
+			beside = fmt.Sprintf(", and %s has a generateName and no name", set.Unnamed[0])
+		}
+		return frozen{}, fmt.Errorf("placement %s: its selectors pick no object that may be placed: %s%s; correct them, or see to the source",
+			p.Name, selected(p.Selectors), beside)
 	}
 	f := frozen{set: set, overrides: placement.Selecting(p.Overrides, objectsOf(set.Items)), Fresh: true}
 	digest := ""
@@ -91,10 +95,16 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		}
 	}
 	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, pl.state.Now())
-	if last, ok := rec.Latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) {
+	if last, ok := rec.Latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) && sameOrigins(&last, &f.Snapshot) {
 		f.Snapshot, f.Fresh = last, false
 	}
 	return f, nil
+}
+
+// sameOrigins reports whether the objects of two snapshots came in the same envelopes. A snapshot of before that was
+// recorded counts as the same: an upgrade alone makes no snapshot.
+func sameOrigins(last, now *snapshot.Snapshot) bool {
+	return last.Origins == now.Origins || last.Origins == "" && last.Envelopes > 0
 }
 
 // objectsOf are the objects of a set as overrides select them, each with its namespace.
@@ -126,6 +136,11 @@ func (pl *Planner) persist(ctx context.Context, rec *record.Placement, f frozen)
 	}
 	if f.document != nil {
 		if err := pl.contents.SaveBlob(ctx, rec.Placement.Name, f.Overrides, f.document); err != nil {
+			return err
+		}
+	}
+	if f.Origins != "" {
+		if err := pl.contents.SaveBlob(ctx, rec.Placement.Name, f.Origins, f.set.Origins()); err != nil {
 			return err
 		}
 	}

@@ -111,6 +111,9 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	}
 	d.warn(r.Shortfall)
 	d.warn(strangeNames(none))
+	for _, u := range d.Frozen.set.Unnamed {
+		d.warn(fmt.Sprintf("%s has a generateName and no name: no cluster gets it, and none completes; give it a name", u))
+	}
 	if rec.Placement.Namespace == "" && pl.cfg.Updater == nil {
 		for _, w := range missingNamespaces(d.Frozen.set.Items) {
 			d.warn(w)

@@ -97,7 +97,7 @@ func (v *variants) render(c placement.Cluster) (snapshot.Set, []*unstructured.Un
 	if err != nil {
 		return snapshot.Set{}, nil, err
 	}
-	set := snapshot.Set{Items: make([]snapshot.Item, len(rendered))}
+	set := snapshot.Set{Items: make([]snapshot.Item, len(rendered)), Unnamed: v.base.Unnamed}
 	for i, obj := range rendered {
 		if set.Items[i], err = v.item(obj); err != nil {
 			return snapshot.Set{}, nil, &placement.RenderError{Cluster: c.Name, Object: snapshot.IDOf(obj).String(), Err: v.blame(c, obj, err)}

@@ -18,12 +18,12 @@ func (st *State) DigestsOf(ctx context.Context, placement, set string, into map[
 	if into[set] {
 		return nil
 	}
-	items, pages, err := st.contents.Indexed(ctx, placement, set)
+	items, root, err := st.contents.Indexed(ctx, placement, set)
 	if err != nil {
 		return err
 	}
 	into[set] = true
-	for _, p := range pages {
+	for _, p := range root.Pages {
 		into[p] = true
 	}
 	for i := range items {
@@ -112,9 +112,7 @@ func (st *State) Revisions(ctx context.Context, prefix string) (out []backend.Re
 func (c collector) referenced(ctx context.Context, rec *record.Placement, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
-		if s.Overrides != "" {
-			used[s.Overrides] = true
-		}
+		used[s.Overrides], used[s.Origins] = true, true
 		if err := c.DigestsOf(ctx, rec.Placement.Name, s.Set, used); err != nil {
 			return nil, err
 		}

@@ -304,6 +304,7 @@ const (
 	ReasonWorkNotReported  = "NotAllWorkHaveDiffReported"
 
 	ReasonObjectNotApplied   = "ManifestApplyFailed"
+	ReasonGenerateName       = "FoundGenerateName"
 	ReasonObjectNotAvailable = "ManifestNotAvailableYet"
 )
 

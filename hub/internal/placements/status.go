@@ -39,7 +39,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	var unrendered []int
 	snapshots := now.view.Snapshots()
 	if n := len(snapshots); n > 0 {
-		facts.Latest, facts.Taken = snapshots[n-1].Index, snapshots[n-1].TakenAt
+		facts.Latest, facts.Taken, facts.Snapshots = snapshots[n-1].Index, snapshots[n-1].TakenAt, snapshots
 	}
 	switch {
 	case d.Digest == "":
@@ -76,8 +76,9 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		}
 	}
 	var unread error
-	facts.Resources = func(index int) (items []snapshot.Item) {
-		items, unread = r.items(ctx, p.Name, now.view, index)
+	facts.Resources = func(index int) []snapshot.Item {
+		items, err := r.items(ctx, p.Name, now.view, index)
+		unread = errors.Join(unread, err)
 		return items
 	}
 	st := status.Placement(facts)

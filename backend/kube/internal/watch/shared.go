@@ -2,6 +2,8 @@ package watch
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -171,6 +173,13 @@ func (s *Shared[K, I]) leave(f *feed[K, I], sub *Subscription[K, I]) {
 			f.end(context.Canceled)
 		}
 	})
+}
+
+// Keys returns the keys of the watches that go on.
+func (s *Shared[K, I]) Keys() []K {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.feeds))
 }
 
 // Close ends all watches with err, now and later, and waits for that.
