@@ -159,11 +159,13 @@ func (e *Eviction) Status(generation int64, now time.Time) *EvictionStatus {
 		return &EvictionStatus{[]metav1.Condition{t.isFalse(api.ConditionValid, api.ReasonEvictionInvalid, e.Message, at)}}
 	case e.Executed:
 		return &EvictionStatus{[]metav1.Condition{
-			t.isTrue(api.ConditionValid, api.ReasonEvictionValid, evictionValid, at), t.isTrue(api.ConditionExecuted, api.ReasonEvictionExecuted, e.Message, at),
+			t.isTrue(api.ConditionValid, api.ReasonEvictionValid, evictionValid, at),
+			t.isTrue(api.ConditionExecuted, api.ReasonEvictionExecuted, e.Message, at),
 		}}
 	default:
 		return &EvictionStatus{[]metav1.Condition{
-			t.isTrue(api.ConditionValid, api.ReasonEvictionValid, evictionValid, at), t.isFalse(api.ConditionExecuted, api.ReasonEvictionNotExecuted, e.Message, at),
+			t.isTrue(api.ConditionValid, api.ReasonEvictionValid, evictionValid, at),
+			t.isFalse(api.ConditionExecuted, api.ReasonEvictionNotExecuted, e.Message, at),
 		}}
 	}
 }

@@ -48,7 +48,9 @@ func (r *Reconciler) ReconcileBindings(ctx context.Context, k api.Key) (time.Dur
 }
 
 // showBinding makes the object of a binding, or changes it where it shows something else.
-func (r *Reconciler) showBinding(ctx context.Context, placement *unstructured.Unstructured, name string, b status.Binding, now *metav1.PartialObjectMetadata) error {
+func (r *Reconciler) showBinding(
+	ctx context.Context, placement *unstructured.Unstructured, name string, b status.Binding, now *metav1.PartialObjectMetadata,
+) error {
 	if now != nil && objects.IsOwnedBy(now, placement) && now.Annotations[annotationState] == b.State {
 		return nil
 	}

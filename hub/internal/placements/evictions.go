@@ -23,12 +23,9 @@ const evictionPrefix = "e."
 // EvictionRun is what the engine calls the run that carries out the eviction of that UID: there is one.
 func EvictionRun(uid string) string { return evictionPrefix + uid }
 
-// evictedSince reports whether a run that evicts was made after the run of that name, and whether one goes on.
-func (r *Reconciler) evictedSince(ctx context.Context, name, run string) (evicted, goesOn bool, err error) {
-	names, err := r.Engine.Runs(ctx, name)
-	if err != nil {
-		return false, false, err
-	}
+// evictedSince reports whether one of the runs of a placement that evicts was made after the run of that name, and whether
+// one goes on.
+func (r *Reconciler) evictedSince(ctx context.Context, names []string, run string) (evicted, goesOn bool, err error) {
 	for _, run := range names[slices.Index(names, run)+1:] {
 		if !strings.HasPrefix(run, evictionPrefix) {
 			continue

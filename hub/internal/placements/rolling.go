@@ -26,12 +26,13 @@ import (
 func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
-	number, err := r.lastRolling(ctx, p.Name)
+	names, err := r.Engine.Runs(ctx, p.Name)
 	if err != nil {
 		return err
 	}
+	number := lastRolling(names)
 	r.rolling.Store(rollingName(p.Name, number), k)
-	evicted, goesOn, err := r.evictedSince(ctx, p.Name, rollingName(p.Name, number))
+	evicted, goesOn, err := r.evictedSince(ctx, names, rollingName(p.Name, number))
 	if err != nil || goesOn {
 		return err
 	}
@@ -113,13 +114,9 @@ func rollingName(name string, n int) string {
 
 const rollingPrefix = "r."
 
-// lastRolling is the number of the last run that a placement started itself, 0
+// lastRolling is the number of the last of the runs that a placement started itself, 0
 // for none.
-func (r *Reconciler) lastRolling(ctx context.Context, name string) (int, error) {
-	names, err := r.Engine.Runs(ctx, name)
-	if err != nil {
-		return 0, err
-	}
+func lastRolling(names []string) int {
 	last := 0
 	for _, run := range names {
 		if rest, ok := strings.CutPrefix(run, rollingPrefix); ok {
@@ -129,7 +126,7 @@ func (r *Reconciler) lastRolling(ctx context.Context, name string) (int, error) 
 			}
 		}
 	}
-	return last, nil
+	return last
 }
 
 // PlacementsOf are the placements of a run, of an object or one that the hub
