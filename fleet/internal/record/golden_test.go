@@ -118,6 +118,10 @@ func goldenPlacement() *Placement {
 			Snapshots: []snapshot.Snapshot{{
 				Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
 				Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
+				Origins: set, Unnamed: []snapshot.Unnamed{{
+					ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop"}, GenerateName: "web-",
+					Envelope: snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"},
+				}},
 			}},
 			Selection: &lifecycle.Selection{Index: 1, PolicyDigest: "policy", Digest: "selection", Clusters: 3, Pages: 1},
 			InUse:     []int{4, 5}, Whole: new(5), Previous: new(4),
@@ -300,6 +304,7 @@ func excused(name string) map[string]bool {
 		"InFlight.Unsuccessful": name != "run-paged", "InFlight.Waiting": name != "run-paged",
 		"Run.Unsuccessful": name == "run-paged", "Run.Waiting": name == "run-paged", "Run.InFlight": true,
 		"Selector.LabelSelector": true, "Policy.ClusterNames": true, "ObjectSelector.Group": true, "Identity.Groups": true, "Binding.Group": true,
+		"ID.Name": true, // of an object without one
 	}
 }
 
