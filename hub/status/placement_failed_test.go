@@ -62,7 +62,8 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 	hard, soft := id("placement.kubernetes-fleet.io", "ResourceEnvelope", "hard"), id("placement.kubernetes-fleet.io", "ResourceEnvelope", "soft")
 	quota, plain, unnamed := id("", "ResourceQuota", "q"), id("", "ConfigMap", "cm"), id("", "ConfigMap", "")
 	f := placementOf(t, PlacedCluster{Name: "m", Index: 0, Tried: 1, State: stages.Pending, Failing: []fleet.FailingObject{
-		{ID: quota, Reason: fleet.NotApplied, Message: "denied"}, {ID: plain, Reason: fleet.NotApplied, Message: "denied"},
+		{ID: quota, Reason: fleet.NotApplied, Message: "denied"},
+		{ID: plain, Reason: fleet.NotApplied, Message: "denied"},
 		{ID: unnamed, Reason: fleet.NotApplied, Message: "no name", Envelope: &soft},
 	}})
 	f.Snapshots = []snapshot.Snapshot{{Index: 0}, {Index: 1, Origins: "digest", Envelopes: 2, Unnamed: []snapshot.Unnamed{{ID: unnamed, Envelope: soft}}}}

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
@@ -18,8 +17,10 @@ func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 	in := kubefleet.ObjectReference{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
 	namespace := kubefleet.ObjectReference{Version: "v1", Kind: "Namespace", Name: "shop"}
 	others := []kubefleet.ObjectReference{
-		{Version: "v1", Kind: "Namespace", Name: secret}, {Version: "v1", Kind: "ConfigMap", Namespace: secret, Name: "shop"},
-		{Group: "example.com", Version: "v1", Kind: "Namespace", Name: "shop", Namespace: secret}, {Group: "example.com", Version: "v1", Kind: secret, Name: "shop"},
+		{Version: "v1", Kind: "Namespace", Name: secret},
+		{Version: "v1", Kind: "ConfigMap", Namespace: secret, Name: "shop"},
+		{Group: "example.com", Version: "v1", Kind: "Namespace", Name: "shop", Namespace: secret},
+		{Group: "example.com", Version: "v1", Kind: secret, Name: "shop"},
 	}
 	condition := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: "False", Reason: "R", Message: secret}

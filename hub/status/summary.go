@@ -134,8 +134,17 @@ func RunTable(text []byte) ([]RunRow, error) {
 		name string
 		to   any
 	}{
-		{"Placement", &placement}, {"Snapshot", &index}, {"State", &s.State}, {"Stage", &s.Stage}, {"Started", &s.Start}, {"Ended", &s.End}, {"Message", &s.Message},
-		{"Clusters", &counts.Total}, {"Completed", &counts.Completed}, {"Failed", &counts.Failed}, {"Skipped", &counts.Skipped},
+		{"Placement", &placement},
+		{"Snapshot", &index},
+		{"State", &s.State},
+		{"Stage", &s.Stage},
+		{"Started", &s.Start},
+		{"Ended", &s.End},
+		{"Message", &s.Message},
+		{"Clusters", &counts.Total},
+		{"Completed", &counts.Completed},
+		{"Failed", &counts.Failed},
+		{"Skipped", &counts.Skipped},
 	}
 	at := map[string]int{}
 	for i, c := range table.Columns {

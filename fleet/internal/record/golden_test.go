@@ -149,7 +149,7 @@ func goldenApply() member.ApplyStrategy {
 			Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web",
 			Pointers: []string{"/spec/replicas"}, Managers: []string{"autoscaler"}, Classes: []drift.Class{drift.Changed},
 		}},
-		Secrets: []string{"/data/token"}, DryRun: true,
+		Secrets: []string{"/data/token"}, DryRun: true, RefuseConflicts: true,
 	}
 }
 
