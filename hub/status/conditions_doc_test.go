@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// reasonsOfTheAPI are the constants of the reasons that the hub writes, by what stands in front of them.
+// reasonsOfTheAPI are the types of conditions and the reasons of which package api has constants.
 func reasonsOfTheAPI(t *testing.T) (conditions, reasons []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../internal/api/api.go", nil, 0)
@@ -97,9 +97,8 @@ func reasonsOfDoc(t *testing.T) (out []string) {
 		t.Fatal("package hub does not say which reasons are Slipway's own")
 	}
 	section, _, _ = strings.Cut(section, "// # ")
-	for _, m := range regexp.MustCompile(`\b(?:UpdateRun|StageTask|AfterStageTask|ClusterUpdating|ApprovalRequest|MemberCluster)[A-Z][A-Za-z]+\b|\bRejected\b`).FindAllString(section, -1) {
-		out = append(out, m)
-	}
+	reason := regexp.MustCompile(`\b(?:UpdateRun|StageTask|AfterStageTask|ClusterUpdating|ApprovalRequest|MemberCluster)[A-Z][A-Za-z]+\b|\bRejected\b`)
+	out = reason.FindAllString(section, -1)
 	slices.Sort(out)
 	return out
 }

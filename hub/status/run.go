@@ -236,8 +236,6 @@ func newRunBuilder(f *RunFacts) *runBuilder {
 	return p
 }
 
-func (p *runBuilder) scope() api.Scope { return p.Namespace != "" }
-
 // observed counts the clusters that are updated rather than cleaned.
 func (p *runBuilder) observed() int {
 	n := p.Plan.Len()
