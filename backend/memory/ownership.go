@@ -59,7 +59,7 @@ func (c *content) conflicts(by owner) (managers []string) {
 }
 
 // disagrees reports whether now has another value for a field that is owned. The version in which an object is applied is
-// nobody's.
+// owned by none.
 func disagrees(owned, now tree) bool {
 	for k, v := range owned {
 		value, there := now[k]
