@@ -60,6 +60,6 @@ func ExampleEngine_Diff() {
 		log.Fatal(err)
 	}
 	// Unordered output:
-	// eu-1 ToChange Namespace shop /metadata/labels/owner "eu-1-team"
-	// eu-2 ToChange Namespace shop /metadata/labels/owner "eu-2-team"
+	// eu-1 ToChange Namespace shop /metadata/labels {"owner":"eu-1-team"}
+	// eu-2 ToChange Namespace shop /metadata/labels {"owner":"eu-2-team"}
 }
