@@ -33,20 +33,3 @@ func TestConflictsAreRefused(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
-
-// TestTheMarksOfAPlacementAreNoConflict: a leader's mark on an object is a field of the placement's own, so the next leader
-// applies the object over it.
-func TestTheMarksOfAPlacementAreNoConflict(t *testing.T) {
-	k := newKit(t)
-	k.place("A", 1, "r0")
-	marked := mark{epoch: 2}.on(configMapID("app", "a"), kitPlacement)
-	if _, err := k.member.Conn().Apply(t.Context(), marked, backend.ApplyOptions{Manager: marker(kitPlacement)}); err != nil {
-		t.Fatal(err)
-	}
-	a := k.want("B", 3, "r1")
-	a.Strategy.RefuseConflicts = true
-	k.must(k.leader(nil), a)
-	if got := k.objects(); got["ConfigMap/app/a"] != "2+ours" {
-		t.Errorf("%v", got)
-	}
-}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -120,17 +119,12 @@ func (s *session) asLed() backend.Fence {
 
 // write applies an object, under the fence. A member may know of a newer leader by
 // itself: then the ledger shows whether that is another engine, or another run of
-// this one. Conflicts between the two managers of the placement are none.
+// this one. Marks are written over what owns them before, which is the placement.
 func (s *session) write(ctx context.Context, obj *unstructured.Unstructured, manager string, p backend.Precondition) (*unstructured.Unstructured, error) {
-	marks := marker(s.a.Placement)
-	o := backend.ApplyOptions{
-		Manager: manager, Precondition: p, Fence: s.asLed(), RefuseConflicts: s.a.Strategy.RefuseConflicts && manager != marks,
-	}
-	live, err := s.m.apply(ctx, obj, o)
-	if conflict := (*backend.FieldConflictError)(nil); errors.As(err, &conflict) && slices.Equal(conflict.Managers, []string{marks}) {
-		o.RefuseConflicts = false
-		live, err = s.m.apply(ctx, obj, o)
-	}
+	live, err := s.m.apply(ctx, obj, backend.ApplyOptions{
+		Manager: manager, Precondition: p, Fence: s.asLed(),
+		RefuseConflicts: s.a.Strategy.RefuseConflicts && manager != marker(s.a.Placement),
+	})
 	if errors.Is(err, backend.ErrFenced) {
 		err = cmp.Or(s.confirm(ctx), err)
 	}
