@@ -220,7 +220,41 @@ func performAs(t *testing.T, w func(*testing.T) *sharedCluster, name string, mem
 		s.join(i+1, fmt.Sprintf("s%d", i+1))
 	}
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME, labels: {story: NAME}}}`)
+	t.Cleanup(s.leave)
 	return s
+}
+
+// leave deletes the runs, the placements and the members of a story that has gone well. The hub, which is that of other
+// stories, too, would go on to decide for each of these placements whenever a member of a later story joins.
+func (s *scenario) leave() {
+	if s.Failed() {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	for _, short := range []string{"csur", "sur"} {
+		all, err := s.admin.Resource(s.resourceOf(short)).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			s.Log(err)
+			return
+		}
+		for i := range all.Items {
+			if u := &all.Items[i]; u.GetNamespace() == s.name || placementOfRun(u) == s.name {
+				_ = s.admin.Resource(s.resourceOf(short)).Namespace(u.GetNamespace()).Delete(ctx, u.GetName(), metav1.DeleteOptions{})
+			}
+		}
+	}
+	_ = s.admin.Resource(s.resourceOf("rp")).Namespace(s.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+	placements := s.admin.Resource(s.resourceOf("crp"))
+	for err := placements.Delete(ctx, s.name, metav1.DeleteOptions{}); err == nil; _, err = placements.Get(ctx, s.name, metav1.GetOptions{}) {
+		time.Sleep(200 * time.Millisecond)
+	}
+	_ = s.admin.Resource(s.resourceOf("mc")).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "story=" + s.name})
+}
+
+func placementOfRun(u *unstructured.Unstructured) string {
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "placementName")
+	return name
 }
 
 // storyName is the first words of a test's name, and a number.

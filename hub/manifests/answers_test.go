@@ -234,7 +234,7 @@ func TestARunSaysWhoCreatedIt(t *testing.T) {
 	for _, version := range []string{"v1", "v1beta1"} {
 		k := requestKind{kind: "ClusterStagedUpdateRun", gvr: placementResource(version, "clusterstagedupdateruns")}
 		u := k.request()
-		u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s"}
+		u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s", "state": "Run"}
 		u.SetAnnotations(map[string]string{"slipway.dev/created-by": "root", "slipway.dev/created-by-uid": "0", "note": "kept"})
 		got, err := k.client(clientFor(t, configOf(s, "carol"))).Create(t.Context(), u, metav1.CreateOptions{})
 		if err != nil {

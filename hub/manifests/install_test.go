@@ -124,7 +124,7 @@ func TestARunOfAnOlderServerHasNoOtherCreator(t *testing.T) {
 	s := olderServer(t)
 	k := requestKind{kind: "StagedUpdateRun", gvr: placementResource("v1beta1", "stagedupdateruns"), namespace: s.Namespace(t)}
 	u := k.request()
-	u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s"}
+	u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s", "state": "Run"}
 	for by, refused := range map[string]bool{"root": true, "admin": false, "": false} {
 		u.SetAnnotations(nil)
 		if by != "" {
