@@ -252,7 +252,7 @@ func TestARunSaysWhoAskedForItsRollback(t *testing.T) {
 	bind(t, s, "slipway-cluster-editor", "carol", "dave")
 	k := requestKind{kind: "ClusterStagedUpdateRun", gvr: placementResource("v1beta1", "clusterstagedupdateruns")}
 	u := k.request()
-	u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s"}
+	u.Object["spec"] = map[string]any{"placementName": "p", "stagedRolloutStrategyName": "s", "state": "Run"}
 	u.SetAnnotations(map[string]string{manifests.RollbackBy: "root"})
 	u, err := k.client(clientFor(t, configOf(s, "carol"))).Create(t.Context(), u, metav1.CreateOptions{})
 	if err != nil {
