@@ -188,7 +188,7 @@ func TestApprovalRequestThatIsDeletedIsAskedAgain(t *testing.T) {
 	s.approved("careq/NAME-a-after-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.delete("careq/NAME-a-after-s1")
-	s.stays("nobody is asked", 500*time.Millisecond, s.gone(s.admin, "careq/NAME-a-after-s1"))
+	s.stays("there is no request", 500*time.Millisecond, s.gone(s.admin, "careq/NAME-a-after-s1"))
 }
 
 // TestApprovalCanBeARejection: Approved=False with the reason Rejected ends the run, and says who.

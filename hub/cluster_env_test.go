@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
@@ -246,9 +247,11 @@ func (s *scenario) leave() {
 	}
 	_ = s.admin.Resource(s.resourceOf("rp")).Namespace(s.name).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
 	placements := s.admin.Resource(s.resourceOf("crp"))
-	for err := placements.Delete(ctx, s.name, metav1.DeleteOptions{}); err == nil; _, err = placements.Get(ctx, s.name, metav1.GetOptions{}) {
-		time.Sleep(200 * time.Millisecond)
-	}
+	_ = placements.Delete(ctx, s.name, metav1.DeleteOptions{})
+	_ = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
+		_, err := placements.Get(ctx, s.name, metav1.GetOptions{})
+		return err != nil, nil //nolint:nilerr // it is gone, or the time is up
+	})
 	_ = s.admin.Resource(s.resourceOf("mc")).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "story=" + s.name})
 }
 

@@ -165,7 +165,7 @@ func TestEvictionOfAMemberThatIsPickedAgain(t *testing.T) {
 	})
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 	if now := uid(2); now != other {
-		t.Errorf("the object of the other member was made anew: %q, before %q", now, other)
+		t.Errorf("the object of the other member was made again: %q, before %q", now, other)
 	}
 	again := uid(1)
 	s.stays("it is not evicted twice", time.Second, func() error {

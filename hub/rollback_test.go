@@ -249,7 +249,7 @@ func TestTheObjectOfARollbackIsAProjection(t *testing.T) {
 	}
 }
 
-// forceAway deletes an object that has no finalizers just then, which nobody is asked about.
+// forceAway deletes an object that has no finalizers just then, without a question.
 func (s *scenario) forceAway(what string, obj *unstructured.Unstructured) {
 	s.Helper()
 	r, name := s.on(s.admin, what)

@@ -49,7 +49,7 @@ func TestARunWithoutAStateIsInitialized(t *testing.T) {
 }
 
 // A run that began without a state, when the definitions had no default, goes on when they have one: it reads as
-// Initialize then, although nobody changed it, and is stopped by way of Run.
+// Initialize then, although it was not changed, and is stopped by way of Run.
 func TestARunOfBeforeTheDefaultOfTheStateGoesOn(t *testing.T) {
 	w := newHubEnv(t, 1)
 	restore := func() error {

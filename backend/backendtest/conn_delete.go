@@ -87,7 +87,7 @@ func refusedConflicts(ctx context.Context, s subject) error {
 		return err
 	}
 	if err := refusing("a", "1", "c", "2"); err != nil {
-		return fmt.Errorf("apply the same value, and a field of nobody's: %w", err)
+		return fmt.Errorf("apply the same value, and a field without an owner: %w", err)
 	}
 	return s.holds(ctx, "a", "1", "b", "1", "c", "2")
 }

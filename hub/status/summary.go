@@ -63,8 +63,9 @@ type runMetadata struct {
 
 // read is the summary that the object of a run shows, for those who may read the objects of a hub and not its store. Name
 // and Placement are the names of the objects, and Holder is not known; Reason is a message for people. The object of a
-// run that has no record any more has no State, and says so in Problem.
-func (s *runSummary) read(of *runMetadata, placement, index string, counts *clusterCounts) fleet.RunSummary {
+// run that has no record any more has no State, and says so in Problem, and so does a status that an earlier version of the
+// hub wrote, which has conditions and no summary.
+func (s *runSummary) read(of *runMetadata, placement, index string, counts *clusterCounts, hasConditions bool) fleet.RunSummary {
 	_, uid, _ := strings.Cut(of.Annotations[api.AnnotationRunUID], "/")
 	out := fleet.RunSummary{
 		Name: of.Name, UID: uid, Placement: placement, Created: of.Created.UTC(), State: s.State, Stage: s.Stage, Reason: s.Message,
@@ -78,6 +79,8 @@ func (s *runSummary) read(of *runMetadata, placement, index string, counts *clus
 		out.Ended = s.End.UTC()
 	}
 	switch {
+	case *s == runSummary{} && hasConditions:
+		out.Problem = "an earlier version of the hub wrote its status, and its record is gone: see the conditions of the object"
 	case *s == runSummary{}: // the hub has not seen it yet
 		out.State = stages.NotStarted
 	case s.State == "":
@@ -94,16 +97,17 @@ func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 			Placement string `json:"placementName"`
 		} `json:"spec"`
 		Status struct {
-			Summary runSummary    `json:"summary"`
-			Index   string        `json:"resourceSnapshotIndexUsed"`
-			Counts  clusterCounts `json:"clusterCounts"`
+			Conditions []json.RawMessage `json:"conditions"`
+			Summary    runSummary        `json:"summary"`
+			Index      string            `json:"resourceSnapshotIndexUsed"`
+			Counts     clusterCounts     `json:"clusterCounts"`
 		} `json:"status"`
 	}
 	text, err := json.Marshal(obj.Object)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
-	return r.Status.Summary.read(&r.Metadata, r.Spec.Placement, r.Status.Index, &r.Status.Counts), err
+	return r.Status.Summary.read(&r.Metadata, r.Spec.Placement, r.Status.Index, &r.Status.Counts, len(r.Status.Conditions) > 0), err
 }
 
 // RunRow is a run in a table, with the namespace of its object.
@@ -129,13 +133,14 @@ func RunTable(text []byte) ([]RunRow, error) {
 	}
 	var s runSummary
 	var counts clusterCounts
-	var placement, index string
+	var placement, index, initialized string
 	columns := []struct {
 		name string
 		to   any
 	}{
 		{"Placement", &placement},
 		{"Snapshot", &index},
+		{"Initialized", &initialized},
 		{"State", &s.State},
 		{"Stage", &s.Stage},
 		{"Started", &s.Start},
@@ -153,7 +158,7 @@ func RunTable(text []byte) ([]RunRow, error) {
 	out := make([]RunRow, 0, len(table.Rows))
 	for i := range table.Rows {
 		r := &table.Rows[i]
-		s, counts, placement, index = runSummary{}, clusterCounts{}, "", ""
+		s, counts, placement, index, initialized = runSummary{}, clusterCounts{}, "", "", ""
 		for _, c := range columns {
 			n, there := at[c.name]
 			if !there || n >= len(r.Cells) {
@@ -163,7 +168,7 @@ func RunTable(text []byte) ([]RunRow, error) {
 				return nil, fmt.Errorf("run %s: column %s: %w", r.Object.Metadata.Name, c.name, err)
 			}
 		}
-		out = append(out, RunRow{s.read(&r.Object.Metadata, placement, index, &counts), r.Object.Metadata.Namespace})
+		out = append(out, RunRow{s.read(&r.Object.Metadata, placement, index, &counts, initialized != ""), r.Object.Metadata.Namespace})
 	}
 	return out, nil
 }

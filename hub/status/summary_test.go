@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -52,7 +53,7 @@ func tableOf(t *testing.T, obj *unstructured.Unstructured) []byte {
 	}
 	columns := map[string]any{
 		"Name": obj.GetName(), "Placement": at("spec", "placementName"), "Snapshot": at("status", "resourceSnapshotIndexUsed"),
-		"State": at("status", "summary", "state"), "Stage": at("status", "summary", "stage"), "Message": at("status", "summary", "message"),
+		"Initialized": "True", "State": at("status", "summary", "state"), "Stage": at("status", "summary", "stage"), "Message": at("status", "summary", "message"),
 		"Started": at("status", "summary", "startTime"), "Ended": at("status", "summary", "endTime"),
 		"Clusters": at("status", "clusterCounts", "total"), "Completed": at("status", "clusterCounts", "completed"),
 		"Failed": at("status", "clusterCounts", "failed"), "Skipped": at("status", "clusterCounts", "skipped"),
@@ -87,6 +88,10 @@ func TestTheSummaryOfARunWithoutARecord(t *testing.T) {
 		want   fleet.RunSummary
 	}{
 		{nil, fleet.RunSummary{State: stages.NotStarted}},
+		{
+			&RunStatus{Conditions: []metav1.Condition{{Type: api.ConditionInitialized, Status: metav1.ConditionTrue}}},
+			fleet.RunSummary{Problem: "an earlier version of the hub wrote its status, and its record is gone: see the conditions of the object"},
+		},
 		{Forgotten(true, 1, at, errors.New("it is gone")), fleet.RunSummary{Problem: "it is gone"}},
 		{Initializing(true, 1, at, errors.New("later")), fleet.RunSummary{State: stages.NotStarted, Reason: "the updateRun is tried again: later"}},
 		{InitializeFailed(true, 1, at, errors.New("no stage")), fleet.RunSummary{

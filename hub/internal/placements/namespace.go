@@ -2,6 +2,7 @@ package placements
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"reflect"
 	"time"
@@ -17,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// checkNamespace returns why the status of a placement cannot be shown in the namespace that it selects; before is what
-// the engine has of it, which may have no selectors.
+// checkNamespace returns why the status of a placement cannot be shown in the namespace that it selects: it names none, or
+// another one than before, which is what the engine has of the placement and empty for a new one.
 func checkNamespace(obj *unstructured.Unstructured, before, now *fleet.Placement) error {
 	if !status.ReportsInNamespace(obj) {
 		return nil
@@ -26,7 +27,7 @@ func checkNamespace(obj *unstructured.Unstructured, before, now *fleet.Placement
 	was, is := status.SelectedNamespace(before.Selectors), status.SelectedNamespace(now.Selectors)
 	switch {
 	case is == "":
-		return api.Refused(fmt.Errorf("NamespaceAccessible ClusterResourcePlacement doesn't specify a resource selector which selects a namespace"))
+		return api.Refused(errors.New("NamespaceAccessible ClusterResourcePlacement doesn't specify a resource selector which selects a namespace"))
 	case was != "" && was != is:
 		return api.Refused(fmt.Errorf("namespace resource selector is choosing a different namespace '%s' from what was originally picked '%s'. "+
 			"This is not allowed for NamespaceAccessible ClusterResourcePlacement", is, was))
@@ -44,7 +45,9 @@ func (r *Reconciler) showInNamespace(ctx context.Context, obj *unstructured.Unst
 	err := r.writeReplica(ctx, obj, namespace, status.NamespaceReplica(st, namespace))
 	st.Conditions = append(st.Conditions, status.ReportedInNamespace(obj, namespace, err, stages.At(time.Now())))
 	if apierrors.IsNotFound(err) || api.IsRefusal(err) {
-		return nil // the namespace is missing, and the placement is reconciled when it comes; or it has to be deleted
+		// Trying again is of no use: the placement is reconciled when the namespace is created, or the object of another
+		// client is in the way.
+		return nil
 	}
 	return objects.Settled(err)
 }

@@ -163,10 +163,6 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	}
 	before, err := r.Engine.Placement(ctx, p.Name)
 	switch {
-	case err == nil && before.Owner == p.Owner:
-		if err := checkNamespace(obj, &before, &p); err != nil {
-			return err
-		}
 	case err == nil && before.Owner == "":
 		return api.Refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
 	case err == nil && before.Owner != p.Owner:
@@ -177,7 +173,7 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	case err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting):
 		return err
 	}
-	if err := checkNamespace(obj, &fleet.Placement{}, &p); err != nil {
+	if err := checkNamespace(obj, &before, &p); err != nil {
 		return err
 	}
 	err = r.Engine.PutPlacement(ctx, p)
