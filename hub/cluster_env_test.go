@@ -250,7 +250,7 @@ func (s *scenario) leave() {
 	_ = placements.Delete(ctx, s.name, metav1.DeleteOptions{})
 	_ = wait.PollUntilContextCancel(ctx, 200*time.Millisecond, true, func(ctx context.Context) (bool, error) {
 		_, err := placements.Get(ctx, s.name, metav1.GetOptions{})
-		return err != nil, nil //nolint:nilerr // it is gone, or the time is up
+		return err != nil, nil // it is gone, or the time is up
 	})
 	_ = s.admin.Resource(s.resourceOf("mc")).DeleteCollection(context.Background(), metav1.DeleteOptions{}, metav1.ListOptions{LabelSelector: "story=" + s.name})
 }
