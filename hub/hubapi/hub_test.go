@@ -3,6 +3,7 @@ package hubapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -179,8 +180,22 @@ func (w *hubEnv) as(user, namespace string) *httpapi.Client {
 // until waits for a run to come to a state.
 func (w *hubEnv) until(c *httpapi.Client, run string, want stages.State) fleet.RunSummary {
 	w.t.Helper()
+	return w.summary(c, run, "to be "+string(want), func(r fleet.RunSummary) bool { return r.State == want })
+}
+
+// completed waits until so many clusters of a run are completed: its request is there a moment before its status says
+// so.
+func (w *hubEnv) completed(c *httpapi.Client, run string, clusters int) fleet.RunSummary {
+	w.t.Helper()
+	what := fmt.Sprintf("to have completed %d clusters", clusters)
+	return w.summary(c, run, what, func(r fleet.RunSummary) bool { return r.Completed == clusters })
+}
+
+// summary waits until a run is listed as it is wanted.
+func (w *hubEnv) summary(c *httpapi.Client, run, what string, want func(fleet.RunSummary) bool) fleet.RunSummary {
+	w.t.Helper()
 	var got fleet.RunSummary
-	w.eventually(run+" to be "+string(want), func() bool {
+	w.eventually(run+" "+what, func() bool {
 		all, err := c.RunSummaries(w.t.Context(), "")
 		w.must(err)
 		for _, r := range all {
@@ -188,7 +203,7 @@ func (w *hubEnv) until(c *httpapi.Client, run string, want stages.State) fleet.R
 				got = r
 			}
 		}
-		return got.State == want
+		return want(got)
 	})
 	return got
 }
@@ -223,7 +238,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	_, err := c.CreateRun(ctx, spec("web-1"))
 	w.must(err)
 	name := w.request(c, "web-1")
-	if got := w.until(c, "web-1", stages.Running); name != "web-1-after-staging" || got.Stage != "staging" || got.Completed != 1 || got.Clusters != 2 || got.Placement != "web" {
+	if got := w.completed(c, "web-1", 1); name != "web-1-after-staging" || got.Stage != "staging" || got.State != stages.Running || got.Clusters != 2 || got.Placement != "web" {
 		t.Errorf("request %s of %+v", name, got)
 	}
 	placements, err := c.Placements(ctx)
@@ -349,7 +364,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	w.must(err)
 	viewer := w.as("eve", "shop")
 	name := w.request(viewer, "web-1")
-	if got := w.until(viewer, "web-1", stages.Running); got.Completed != 1 || got.Placement != "web" {
+	if got := w.completed(viewer, "web-1", 1); got.State != stages.Running || got.Placement != "web" {
 		t.Errorf("a viewer sees %+v", got)
 	}
 	if placements, err := viewer.Placements(ctx); err != nil || len(placements) != 1 || placements[0].Runs != 1 {
