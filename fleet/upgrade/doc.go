@@ -30,4 +30,9 @@
 // pool, and no node is newer than its control plane or more than three minor versions
 // older. [Check] finds this out for all clusters before a plan is recorded, and the
 // updater again for each when it starts.
+//
+// # Profiles
+//
+// A [Profile] says which releases are followed with no person asking, and [AutoUpgrade] what that comes to for a
+// fleet: it is the source of the placement and the revision of a trigger of package trigger, which creates the runs.
 package upgrade

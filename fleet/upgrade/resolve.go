@@ -44,24 +44,33 @@ func Resolve(ctx context.Context, p Provider, clusters []placement.Cluster, t Ta
 // ResolveFor is [Resolve] for those clusters of an inventory that the stages of a
 // strategy pick: a run by the strategy upgrades those.
 func ResolveFor(ctx context.Context, p Provider, inventory backend.Inventory, s stages.Strategy, t Target) (Target, error) {
+	picked, err := picks(ctx, inventory, s)
+	if err != nil {
+		return t, err
+	}
+	return Resolve(ctx, p, picked, t)
+}
+
+// picks returns those clusters of an inventory that the stages of a strategy pick.
+func picks(ctx context.Context, inventory backend.Inventory, s stages.Strategy) ([]placement.Cluster, error) {
 	var all, picked []placement.Cluster
 	for c, err := range inventory.Clusters(ctx) {
 		if err != nil {
-			return t, err
+			return nil, err
 		}
 		all = append(all, c)
 	}
 	// Which clusters are picked does not depend on what they are brought to.
 	plan, err := stages.NewPlan(s, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, all)
 	if err != nil {
-		return t, err
+		return nil, err
 	}
 	for _, c := range all {
 		if _, is := plan.Position(c.Name); is {
 			picked = append(picked, c)
 		}
 	}
-	return Resolve(ctx, p, picked, t)
+	return picked, nil
 }
 
 // description is what became of describing a cluster.

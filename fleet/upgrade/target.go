@@ -184,12 +184,16 @@ func Object(name string, t Target) (*unstructured.Unstructured, error) {
 func Source(name string, t Target) snapshot.Source {
 	return snapshot.SourceFunc(func(_ context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 		return func(yield func(*unstructured.Unstructured, error) bool) {
-			asked := q.Kind == "" || q.Group == group && q.Kind == kind
-			if asked && (q.Name == "" || q.Name == name) {
+			if asks(q, name) {
 				yield(Object(name, t))
 			}
 		}
 	})
+}
+
+// asks reports whether a query is for the target of that name.
+func asks(q snapshot.Query, name string) bool {
+	return (q.Kind == "" || q.Group == group && q.Kind == kind) && (q.Name == "" || q.Name == name)
 }
 
 // Selector selects what [Source] and [Object] give under a name.

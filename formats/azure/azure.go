@@ -8,6 +8,7 @@
 //	an update run with its status    UpdateRun, which NewUpdateRun makes
 //	the gates of an update run       FleetGate, which FleetGates makes
 //	a member, a stored strategy      FleetMember, FleetUpdateStrategy
+//	an auto-upgrade profile          AutoUpgradeProfile: ReadAutoUpgradeProfile
 //
 // The names of fields and their shapes are those of Azure's REST API, version
 // 2026-05-01-preview and the documentation of maxAllowedFailures; what the az

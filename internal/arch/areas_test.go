@@ -96,7 +96,8 @@ var areas = []area{
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
-	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(tried, kube...)},
+	{path: "fleet/trigger", uses: engine, testUses: tried},
+	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
 	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", program: true},
 	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet"}, testUses: with(tried, "backend/kube/..."), cluster: true},

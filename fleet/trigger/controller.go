@@ -1,0 +1,71 @@
+package trigger
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+// DefaultInterval is how often a [Controller] fires its triggers.
+const DefaultInterval = time.Minute
+
+// Controller fires triggers at intervals.
+type Controller struct {
+	Engine Engine
+	// Triggers returns the triggers as they are now; it is called before each round. It must not be nil.
+	Triggers func(context.Context) ([]Trigger, error)
+	// Interval is the time between two rounds, a tenth more or less, so that several processes spread; 0 is
+	// [DefaultInterval].
+	Interval time.Duration
+	// Tell, where it is not nil, is called for each trigger whose outcome or error is another than the time before, and
+	// with no trigger for an error of Triggers. It is called by one goroutine.
+	Tell func(Trigger, Outcome, error)
+}
+
+// spread is by which part of an interval the next round may be later.
+const spread = 0.1
+
+// Run fires until ctx ends, and returns its error. The first round is at once. An error of one trigger does not keep
+// others from being fired; it is tried again the next time.
+func (c *Controller) Run(ctx context.Context) error {
+	if c.Engine == nil || c.Triggers == nil {
+		return errors.New("trigger: a controller needs an Engine and Triggers")
+	}
+	interval := c.Interval
+	if interval == 0 {
+		interval = DefaultInterval
+	}
+	told := map[string]string{}
+	wait.JitterUntilWithContext(ctx, func(ctx context.Context) { told = c.round(ctx, told) }, interval, spread, true)
+	return ctx.Err()
+}
+
+// round fires all triggers, and returns what was told of each, by name.
+func (c *Controller) round(ctx context.Context, before map[string]string) map[string]string {
+	now := map[string]string{}
+	tell := func(t Trigger, o Outcome, err error) {
+		if ctx.Err() != nil {
+			return // the error is the end
+		}
+		text := string(o.State) + " " + o.Revision + " " + o.Run
+		if err != nil {
+			text = err.Error()
+		}
+		now[t.Name] = text
+		if c.Tell != nil && before[t.Name] != text {
+			c.Tell(t, o, err)
+		}
+	}
+	all, err := c.Triggers(ctx)
+	if err != nil {
+		tell(Trigger{}, Outcome{}, err)
+		return now
+	}
+	for _, t := range all {
+		o, err := Fire(ctx, c.Engine, t)
+		tell(t, o, err)
+	}
+	return now
+}

@@ -1,0 +1,288 @@
+package upgrade
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/version"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Channel is which releases a [Profile] follows.
+type Channel string
+
+// The channels. The words and what they mean are Azure's; N is the newest minor version that is no preview.
+const (
+	// Rapid is the newest patch of N.
+	Rapid Channel = "Rapid"
+	// Stable is the newest patch of the minor version before N.
+	Stable Channel = "Stable"
+	// TargetKubernetesVersion is the newest patch of a given minor version.
+	TargetKubernetesVersion Channel = "TargetKubernetesVersion"
+	// NodeImage is the newest node images, and leaves all versions.
+	NodeImage Channel = "NodeImage"
+	// SecurityPatch is the node images with the newest security patches, and leaves all versions.
+	SecurityPatch Channel = "SecurityPatch"
+)
+
+// supportedMinors is how many minor versions before N are supported without long-term support.
+const supportedMinors = 2
+
+// Profile says what clusters are upgraded to when it is there, with no person asking.
+type Profile struct {
+	Channel Channel `json:"channel"`
+	// KubernetesVersion is the minor version of TargetKubernetesVersion, as 1.30, and empty for the others.
+	KubernetesVersion string `json:"targetKubernetesVersion,omitempty"`
+	// LongTermSupport goes on with patches of a minor version that is older than N-2, where the catalog has them
+	// for long-term support. It is for TargetKubernetesVersion alone.
+	LongTermSupport bool `json:"longTermSupport,omitempty"`
+	// NodeImages is Latest when empty, or Consistent; not for SecurityPatch, whose images the catalog names.
+	NodeImages Selection `json:"nodeImageSelection,omitempty"`
+}
+
+// Release is a version of Kubernetes that a catalog has.
+type Release struct {
+	// Version has its patch, as 1.30.2.
+	Version string `json:"version"`
+	// Preview releases are not followed.
+	Preview bool `json:"preview,omitempty"`
+	// LongTermSupport is a release for clusters with long-term support alone.
+	LongTermSupport bool `json:"longTermSupport,omitempty"`
+}
+
+// Catalog is what a provider has to offer, whichever cluster asks. Its methods may be called concurrently.
+type Catalog interface {
+	// Releases returns the versions of Kubernetes, in any order.
+	Releases(ctx context.Context) ([]Release, error)
+	// SecurityPatches returns the images with the newest security patches, one of each family of nodes. It is asked for
+	// SecurityPatch alone.
+	SecurityPatches(ctx context.Context) ([]string, error)
+}
+
+// Validate returns everything that is wrong with p, which is at path.
+func (p Profile) Validate(path *field.Path) field.ErrorList {
+	var errs field.ErrorList
+	channels := []Channel{Stable, Rapid, NodeImage, TargetKubernetesVersion, SecurityPatch}
+	if !slices.Contains(channels, p.Channel) {
+		errs = append(errs, field.NotSupported(path.Child("channel"), p.Channel, channels))
+	}
+	at := path.Child("targetKubernetesVersion")
+	switch {
+	case p.Channel != TargetKubernetesVersion && p.KubernetesVersion != "":
+		errs = append(errs, field.Forbidden(at, "goes with channel TargetKubernetesVersion only"))
+	case p.Channel == TargetKubernetesVersion && p.KubernetesVersion == "":
+		errs = append(errs, field.Required(at, "channel TargetKubernetesVersion needs a minor version, as 1.30"))
+	case p.Channel == TargetKubernetesVersion && minorOf(p.KubernetesVersion) == nil:
+		errs = append(errs, field.Invalid(at, p.KubernetesVersion, "must be a minor version without a patch, as 1.30"))
+	}
+	if p.LongTermSupport && p.Channel != TargetKubernetesVersion {
+		errs = append(errs, field.Forbidden(path.Child("longTermSupport"), "goes with channel TargetKubernetesVersion only"))
+	}
+	at = path.Child("nodeImageSelection")
+	switch {
+	case p.Channel == SecurityPatch && p.NodeImages != "":
+		errs = append(errs, field.Forbidden(at, "channel SecurityPatch takes the images that have the patches"))
+	case p.NodeImages != "" && p.NodeImages != Latest && p.NodeImages != Consistent:
+		errs = append(errs, field.NotSupported(at, p.NodeImages, []Selection{Latest, Consistent}))
+	}
+	return errs
+}
+
+// minorOf parses a version without a patch; nil where it is none.
+func minorOf(text string) *version.Version {
+	v, err := version.ParseMajorMinor(text)
+	if err != nil || fmt.Sprintf("%d.%d", v.Major(), v.Minor()) != text {
+		return nil
+	}
+	return v
+}
+
+// Target returns what clusters, by name, are to be upgraded to now. Under a channel of versions that is the channel's
+// newest patch, or, where the oldest control plane is more than one minor version behind, the newest patch of the minor
+// version after that one: the run after the next goes on from there. patches are those of the catalog, for
+// SecurityPatch. A target of Consistent images is still to be resolved. The error says what the catalog does not have.
+func (p Profile) Target(releases []Release, patches []string, clusters map[string]Cluster) (Target, error) {
+	if errs := p.Validate(nil); len(errs) > 0 {
+		return Target{}, fmt.Errorf("upgrade profile: %w", errs.ToAggregate())
+	}
+	switch p.Channel {
+	case NodeImage:
+		return Target{Type: NodeImageOnly, NodeImages: NodeImages{Selection: p.NodeImages}}, nil
+	case SecurityPatch:
+		if len(patches) == 0 {
+			return Target{}, fmt.Errorf("upgrade profile: channel SecurityPatch: the catalog has no images with security patches")
+		}
+		return Target{Type: NodeImageOnly, NodeImages: NodeImages{Selection: Custom, Versions: patches}}, nil
+	}
+	to, err := p.version(releases, clusters)
+	if err != nil {
+		return Target{}, fmt.Errorf("upgrade profile: channel %s: %w", p.Channel, err)
+	}
+	return Target{Type: Full, KubernetesVersion: to, NodeImages: NodeImages{Selection: p.NodeImages}}, nil
+}
+
+// version returns the version of a channel of versions.
+func (p Profile) version(releases []Release, clusters map[string]Cluster) (string, error) {
+	newest, err := newestMinor(releases)
+	if err != nil {
+		return "", err
+	}
+	goal := newest
+	switch p.Channel {
+	case Stable:
+		goal = version.MajorMinor(newest.Major(), newest.Minor()-1)
+	case TargetKubernetesVersion:
+		goal = minorOf(p.KubernetesVersion)
+	}
+	if newest.LessThan(goal) {
+		return "", fmt.Errorf("%s is not released: the newest minor version is %s", goal, newest)
+	}
+	if goal.Minor()+supportedMinors < newest.Minor() && !p.LongTermSupport {
+		return "", fmt.Errorf("%s is not supported any more, the newest minor version is %s: choose a newer one, or set longTermSupport", goal, newest)
+	}
+	for name, c := range clusters {
+		has := parsed(c.ControlPlane)
+		if has == nil {
+			return "", fmt.Errorf("cluster %s: its version %q cannot be compared", name, c.ControlPlane)
+		}
+		if has.Major() == goal.Major() && has.Minor()+1 < goal.Minor() {
+			goal = version.MajorMinor(has.Major(), has.Minor()+1)
+		}
+	}
+	return newestPatch(releases, goal, p.LongTermSupport)
+}
+
+// newestMinor returns N.
+func newestMinor(releases []Release) (*version.Version, error) {
+	var newest *version.Version
+	for _, r := range releases {
+		v, err := version.ParseSemantic(r.Version)
+		if err != nil {
+			return nil, fmt.Errorf("the catalog has version %q, which must be as 1.30.2", r.Version)
+		}
+		if !r.Preview && !r.LongTermSupport && (newest == nil || newest.LessThan(v)) {
+			newest = v
+		}
+	}
+	if newest == nil {
+		return nil, fmt.Errorf("the catalog has no release")
+	}
+	return version.MajorMinor(newest.Major(), newest.Minor()), nil
+}
+
+// newestPatch returns the newest release of a minor version.
+func newestPatch(releases []Release, minor *version.Version, longTerm bool) (string, error) {
+	var newest *version.Version
+	var out string
+	for _, r := range releases {
+		v := parsed(r.Version)
+		switch {
+		case r.Preview, r.LongTermSupport && !longTerm:
+		case v.Major() != minor.Major() || v.Minor() != minor.Minor():
+		case newest == nil || newest.LessThan(v):
+			newest, out = v, r.Version
+		}
+	}
+	if newest == nil {
+		return "", fmt.Errorf("the catalog has no release of %s", minor)
+	}
+	return strings.TrimPrefix(out, "v"), nil
+}
+
+// AutoUpgrade follows a profile: it says what there is, as the source of a placement and as the revision of a trigger.
+// Its methods may be called concurrently.
+type AutoUpgrade struct {
+	// Name is that of the object of the source: see [Selector].
+	Name    string
+	Profile Profile
+	Catalog Catalog
+	// Provider describes the clusters of Inventory that the stages of Strategy pick.
+	Provider  Provider
+	Inventory backend.Inventory
+	Strategy  stages.Strategy
+}
+
+// Objects yields the target as it is now, as [Source] does; AutoUpgrade is a [snapshot.Source].
+func (a *AutoUpgrade) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
+	if !asks(q, a.Name) {
+		return func(func(*unstructured.Unstructured, error) bool) {}
+	}
+	return func(yield func(*unstructured.Unstructured, error) bool) {
+		t, _, err := a.target(ctx)
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		yield(Object(a.Name, t))
+	}
+}
+
+// Revision is what the target is in a word: the version of a channel of versions, so that an image alone is no reason to
+// begin, and otherwise a digest of the images.
+func (a *AutoUpgrade) Revision(ctx context.Context) (string, error) {
+	t, described, err := a.target(ctx)
+	if err != nil {
+		return "", err
+	}
+	if t.Type == Full {
+		return t.KubernetesVersion, nil
+	}
+	images := sets.New(t.NodeImages.Versions...)
+	if len(images) == 0 { // Latest: the first that each pool is offered
+		for _, d := range described {
+			for i := range d.Pools {
+				if offered := d.Pools[i].Images; len(offered) > 0 {
+					images.Insert(d.Region + "/" + d.Pools[i].Family + "/" + offered[0])
+				}
+			}
+		}
+	}
+	digest := sha256.Sum256([]byte(strings.Join(sets.List(images), "\n")))
+	return "images-" + hex.EncodeToString(digest[:])[:revisionDigits], nil
+}
+
+// revisionDigits is how much of a digest is in the name of a run.
+const revisionDigits = 12
+
+// target returns the target, resolved, and the clusters that it is made from.
+func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error) {
+	releases, err := a.Catalog.Releases(ctx)
+	if err != nil {
+		return Target{}, nil, fmt.Errorf("catalog: %w", err)
+	}
+	var patches []string
+	if a.Profile.Channel == SecurityPatch {
+		if patches, err = a.Catalog.SecurityPatches(ctx); err != nil {
+			return Target{}, nil, fmt.Errorf("catalog: %w", err)
+		}
+	}
+	picked, err := picks(ctx, a.Inventory, a.Strategy)
+	if err != nil {
+		return Target{}, nil, err
+	}
+	described, failed := describe(ctx, a.Provider, picked)
+	if len(failed) > 0 {
+		return Target{}, nil, joined(failed)
+	}
+	clusters := make(map[string]Cluster, len(described))
+	for _, d := range described {
+		clusters[d.name] = d.Cluster
+	}
+	t, err := a.Profile.Target(releases, patches, clusters)
+	if err != nil || t.resolved() {
+		return t, described, err
+	}
+	t.NodeImages.Versions, err = common(described)
+	return t, described, err
+}

@@ -1,0 +1,246 @@
+package upgrade_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/trigger"
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// released are versions as a provider has them when 1.31 is the newest minor version.
+var released = []upgrade.Release{
+	{Version: "1.30.1"}, {Version: "1.31.0"}, {Version: "1.30.2"}, {Version: "1.29.9"}, {Version: "1.29.10"},
+	{Version: "1.32.0", Preview: true}, {Version: "1.27.20", LongTermSupport: true}, {Version: "1.28.3"},
+}
+
+func TestAChannelIsAVersion(t *testing.T) {
+	const target = upgrade.TargetKubernetesVersion
+	for _, c := range []struct {
+		name    string
+		profile upgrade.Profile
+		has     string // the versions of control planes
+		want    string // a version or an error
+	}{
+		{"rapid", upgrade.Profile{Channel: upgrade.Rapid}, "1.30.2", "1.31.0"},
+		{"stable", upgrade.Profile{Channel: upgrade.Stable}, "1.30.0", "1.30.2"},
+		{"patches are numbers", upgrade.Profile{Channel: target, KubernetesVersion: "1.29"}, "1.29.1", "1.29.10"},
+		{"the oldest cluster decides", upgrade.Profile{Channel: upgrade.Rapid}, "1.29.10 1.28.3", "1.29.10"},
+		{"a fleet without clusters", upgrade.Profile{Channel: upgrade.Stable}, "", "1.30.2"},
+		{"a minor version that is not released", upgrade.Profile{Channel: target, KubernetesVersion: "1.32"}, "1.31.0", "1.32 is not released: the newest minor version is 1.31"},
+		{"one that is not supported any more", upgrade.Profile{Channel: target, KubernetesVersion: "1.27"}, "1.27.1", "1.27 is not supported any more, the newest minor version is 1.31: choose a newer one, or set longTermSupport"},
+		{"long-term support", upgrade.Profile{Channel: target, KubernetesVersion: "1.27", LongTermSupport: true}, "1.27.1", "1.27.20"},
+		{"a step that the catalog does not have", upgrade.Profile{Channel: upgrade.Rapid}, "1.25.1", "the catalog has no release of 1.26"},
+		{"a version that is none", upgrade.Profile{Channel: upgrade.Rapid}, "new", `cluster a: its version "new" cannot be compared`},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clusters := map[string]upgrade.Cluster{}
+			for i, v := range strings.Fields(c.has) {
+				clusters[string(rune('a'+i))] = upgrade.Cluster{ControlPlane: v}
+			}
+			got, err := c.profile.Target(released, nil, clusters)
+			if err != nil {
+				if !strings.HasSuffix(err.Error(), c.want) {
+					t.Errorf("%v, want %s", err, c.want)
+				}
+				return
+			}
+			if want := (upgrade.Target{Type: upgrade.Full, KubernetesVersion: c.want}); !cmp.Equal(got, want) {
+				t.Errorf("%+v, want %+v", got, want)
+			}
+		})
+	}
+}
+
+// The example of Azure's description of its channel Stable.
+func TestStableIsThePatchBeforeTheNewestMinorVersion(t *testing.T) {
+	all := []upgrade.Release{{Version: "1.17.9"}, {Version: "1.18.4"}, {Version: "1.18.6"}, {Version: "1.19.1"}}
+	got, err := upgrade.Profile{Channel: upgrade.Stable}.Target(all, nil, map[string]upgrade.Cluster{"a": {ControlPlane: "1.17.7"}})
+	if err != nil || got.KubernetesVersion != "1.18.6" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+func TestAChannelOfImagesLeavesVersions(t *testing.T) {
+	got, err := upgrade.Profile{Channel: upgrade.NodeImage, NodeImages: upgrade.Consistent}.Target(nil, nil, nil)
+	if want := (upgrade.Target{Type: upgrade.NodeImageOnly, NodeImages: upgrade.NodeImages{Selection: upgrade.Consistent}}); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	got, err = upgrade.Profile{Channel: upgrade.SecurityPatch}.Target(nil, []string{"p1"}, nil)
+	if want := (upgrade.Target{Type: upgrade.NodeImageOnly, NodeImages: upgrade.NodeImages{Selection: upgrade.Custom, Versions: []string{"p1"}}}); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if _, err = (upgrade.Profile{Channel: upgrade.SecurityPatch}).Target(nil, nil, nil); err == nil || !strings.Contains(err.Error(), "no images with security patches") {
+		t.Error(err)
+	}
+}
+
+func TestAnInvalidProfileIsRefusedWithEverythingThatIsWrong(t *testing.T) {
+	for _, c := range []struct {
+		profile upgrade.Profile
+		want    []string
+	}{
+		{upgrade.Profile{Channel: "Nightly"}, []string{`channel: Unsupported value: "Nightly"`}},
+		{upgrade.Profile{Channel: upgrade.Stable, KubernetesVersion: "1.30", LongTermSupport: true, NodeImages: "Oldest"}, []string{
+			"targetKubernetesVersion: Forbidden", "longTermSupport: Forbidden", `nodeImageSelection: Unsupported value: "Oldest"`,
+		}},
+		{upgrade.Profile{Channel: upgrade.TargetKubernetesVersion}, []string{"targetKubernetesVersion: Required"}},
+		{upgrade.Profile{Channel: upgrade.TargetKubernetesVersion, KubernetesVersion: "1.30.2"}, []string{"targetKubernetesVersion: Invalid"}},
+		{upgrade.Profile{Channel: upgrade.SecurityPatch, NodeImages: upgrade.Latest}, []string{"nodeImageSelection: Forbidden"}},
+	} {
+		_, err := c.profile.Target(released, nil, nil)
+		for _, part := range c.want {
+			if err == nil || !strings.Contains(err.Error(), part) {
+				t.Errorf("%+v: %v, want %s", c.profile, err, part)
+			}
+		}
+	}
+}
+
+// catalog is one whose content a test changes.
+type catalog struct {
+	releases []upgrade.Release
+	patches  []string
+}
+
+func (c *catalog) Releases(context.Context) ([]upgrade.Release, error) { return c.releases, nil }
+func (c *catalog) SecurityPatches(context.Context) ([]string, error)   { return c.patches, nil }
+
+// followed is a fleet that follows a profile.
+type followed struct {
+	*env
+	catalog *catalog
+	auto    *upgrade.AutoUpgrade
+	trigger trigger.Trigger
+}
+
+func follow(t *testing.T, w embedded.State, p upgrade.Profile, test func(*testing.T, *followed)) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newEnv(t, w, upgrade.Target{Type: upgrade.NodeImageOnly})
+		f := &followed{env: r, catalog: &catalog{releases: released}}
+		f.auto = &upgrade.AutoUpgrade{Name: "prod", Profile: p, Catalog: f.catalog, Provider: r.p, Inventory: r.members, Strategy: oneByOne(0)}
+		f.trigger = trigger.Trigger{Name: "auto", Placement: "prod", Strategy: oneByOne(0), Revision: f.auto.Revision}
+		var err error
+		f.e, err = fleet.New(fleet.Config{Name: "auto", Store: r.store, Inventory: r.members, Source: f.auto, Updater: upgrade.NewUpdater(r.p)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.running(f.e)()
+		test(t, f)
+	})
+}
+
+// fires fires the trigger; where that creates a run, it is followed to its end.
+func (f *followed) fires(want trigger.State, run string) {
+	f.t.Helper()
+	got, err := trigger.Fire(f.t.Context(), f.e, f.trigger)
+	if err != nil || got.State != want || !strings.HasPrefix(got.Run, run) {
+		f.t.Fatalf("%+v, %v, want %s of %s", got, err, want, run)
+	}
+	if want == trigger.Created {
+		f.until(got.Run, stages.Completed)
+	}
+}
+
+func (f *followed) versions() string {
+	var out []string
+	for _, name := range []string{"a", "b"} {
+		c, _ := f.p.Cluster(name)
+		out = append(out, c.ControlPlane+" "+c.Pools[0].Image)
+	}
+	return strings.Join(out, ", ")
+}
+
+// twoClusters are two in one region.
+func twoClusters(version string) embedded.State {
+	cluster := func() *embedded.Cluster {
+		return &embedded.Cluster{Region: "eu", ControlPlane: version, Pools: []upgrade.Pool{{Name: "nodes", Version: version, Image: "i1"}}}
+	}
+	return embedded.State{
+		Regions:  map[string]*embedded.Region{"eu": {Images: map[string][]string{"": {"i2", "i1"}}}},
+		Clusters: map[string]*embedded.Cluster{"a": cluster(), "b": cluster()}, Takes: time.Minute,
+	}
+}
+
+// A fleet that is two minor versions behind gets there by one run after the other, and by another when there is a patch;
+// an image is no reason to begin.
+func TestAFleetFollowsAChannelOfVersions(t *testing.T) {
+	follow(t, twoClusters("1.29.0"), upgrade.Profile{Channel: upgrade.Rapid}, func(t *testing.T, f *followed) {
+		f.fires(trigger.Created, "auto-1.30.2")
+		f.fires(trigger.Created, "auto-1.31.0")
+		f.fires(trigger.Current, "auto-1.31.0")
+		f.p.Edit(func(s *embedded.State) { s.Regions["eu"].Images[""] = []string{"i3", "i2", "i1"} })
+		f.fires(trigger.Current, "auto-1.31.0")
+		f.catalog.releases = append(f.catalog.releases, upgrade.Release{Version: "1.31.1"})
+		f.fires(trigger.Created, "auto-1.31.1")
+		if got := f.versions(); got != "1.31.1 i3, 1.31.1 i3" {
+			t.Error(got)
+		}
+	})
+}
+
+func TestAFleetFollowsImages(t *testing.T) {
+	for _, selection := range []upgrade.Selection{upgrade.Latest, upgrade.Consistent} {
+		follow(t, twoClusters("1.30.2"), upgrade.Profile{Channel: upgrade.NodeImage, NodeImages: selection}, func(t *testing.T, f *followed) {
+			f.fires(trigger.Created, "auto-images-")
+			f.fires(trigger.Current, "auto-images-")
+			f.catalog.releases = append(f.catalog.releases, upgrade.Release{Version: "1.31.1"})
+			f.fires(trigger.Current, "auto-images-")
+			f.p.Edit(func(s *embedded.State) { s.Regions["eu"].Images[""] = []string{"i3", "i2", "i1"} })
+			f.fires(trigger.Created, "auto-images-")
+			f.fires(trigger.Current, "auto-images-")
+			if got := f.versions(); got != "1.30.2 i3, 1.30.2 i3" {
+				t.Error(selection, got)
+			}
+		})
+	}
+}
+
+func TestAFleetFollowsSecurityPatches(t *testing.T) {
+	follow(t, twoClusters("1.30.2"), upgrade.Profile{Channel: upgrade.SecurityPatch}, func(t *testing.T, f *followed) {
+		f.catalog.patches = []string{"i2"}
+		f.fires(trigger.Created, "auto-images-")
+		f.fires(trigger.Current, "auto-images-")
+		if got := f.versions(); got != "1.30.2 i2, 1.30.2 i2" {
+			t.Error(got)
+		}
+	})
+}
+
+// What cannot be upgraded keeps everything from beginning: see Check.
+func TestAProfileThatAFleetCannotFollowCreatesNoRun(t *testing.T) {
+	w := twoClusters("1.29.0")
+	w.Clusters["b"].ControlPlane = "1.31.0"
+	follow(t, w, upgrade.Profile{Channel: upgrade.Stable}, func(t *testing.T, f *followed) {
+		_, err := trigger.Fire(t.Context(), f.e, f.trigger)
+		if err == nil || !strings.Contains(err.Error(), "cluster b: control plane: it has 1.31.0 and would go down to 1.30.2") {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAutoUpgradeYieldsOneObject(t *testing.T) {
+	follow(t, twoClusters("1.30.2"), upgrade.Profile{Channel: upgrade.Rapid}, func(t *testing.T, f *followed) {
+		for query, want := range map[snapshot.Query]int{{}: 1, {Kind: "ConfigMap"}: 0, {Group: "slipway.dev", Kind: "ClusterUpgrade", Name: "prod"}: 1, {Name: "other"}: 0} {
+			got := 0
+			for _, err := range f.auto.Objects(t.Context(), query) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				got++
+			}
+			if got != want {
+				t.Errorf("%+v: %d objects, want %d", query, got, want)
+			}
+		}
+	})
+}

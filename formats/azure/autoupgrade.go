@@ -1,0 +1,95 @@
+package azure
+
+import (
+	"io"
+	"regexp"
+
+	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+)
+
+// AutoUpgradeProfile is a profile that creates update runs when there is something to upgrade to.
+type AutoUpgradeProfile struct {
+	// Name is empty where the document has none: Azure has it in the address.
+	Name    string
+	Profile upgrade.Profile
+	// UpdateStrategyID is the resource id of the stored strategy, or its name; empty is [OneByOne].
+	UpdateStrategyID string
+	Disabled         bool
+}
+
+// profileName is what Azure allows as the name of a profile.
+var profileName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
+
+// ReadAutoUpgradeProfile reads an AutoUpgradeProfile, which is JSON, as version 2026-06-02-preview of Azure's REST API
+// has it: the settings are under properties. What Azure alone writes, such as the status of the last trigger, may be
+// there and is not read. The name stands for the input in errors, which are as those of [Read].
+func ReadAutoUpgradeProfile(r io.Reader, name string) (AutoUpgradeProfile, error) {
+	d, err := parse(r, name)
+	if err != nil {
+		return AutoUpgradeProfile{}, err
+	}
+	if d.IsEmpty() {
+		return AutoUpgradeProfile{}, asError(d)
+	}
+	var p AutoUpgradeProfile
+	ignored := func(value) {}
+	d.Root().Object(fields{
+		"name": func(v value) {
+			p.Name = v.Str()
+			if !profileName.MatchString(p.Name) || len(p.Name) > MaxName {
+				v.Fail("must have at most %d lower case letters, digits and hyphens, with a letter or a digit at both ends", MaxName)
+			}
+		},
+		"id": ignored, "type": ignored, "eTag": ignored, "systemData": ignored,
+		"properties": func(v value) {
+			v.Object(fields{
+				"channel": func(v value) {
+					p.Profile.Channel = yamldoc.OneOf(v, upgrade.Stable, upgrade.Rapid, upgrade.NodeImage, upgrade.TargetKubernetesVersion, upgrade.SecurityPatch)
+				},
+				"targetKubernetesVersion": func(v value) { p.Profile.KubernetesVersion = v.Str() },
+				"longTermSupport":         func(v value) { p.Profile.LongTermSupport = v.Boolean() },
+				"disabled":                func(v value) { p.Disabled = v.Boolean() },
+				"updateStrategyId":        func(v value) { p.UpdateStrategyID = v.Str() },
+				"nodeImageSelection": func(v value) {
+					v.Object(fields{"type": func(v value) { p.Profile.NodeImages = yamldoc.OneOf(v, upgrade.Latest, upgrade.Consistent) }}, "type")
+				},
+				"provisioningState": ignored, "autoUpgradeProfileStatus": ignored,
+			}, "channel")
+		},
+	}, "properties")
+	d.Root().Check(p.Profile.Validate(nil).ToAggregate(), func(path string) string { return "properties." + path })
+	if err := asError(d); err != nil {
+		return AutoUpgradeProfile{}, err
+	}
+	return p, nil
+}
+
+// autoUpgradeProfile is the document.
+type autoUpgradeProfile struct {
+	Name       string `json:"name,omitempty"`
+	Properties struct {
+		Channel           upgrade.Channel     `json:"channel"`
+		KubernetesVersion string              `json:"targetKubernetesVersion,omitempty"`
+		LongTermSupport   bool                `json:"longTermSupport,omitempty"`
+		NodeImages        *NodeImageSelection `json:"nodeImageSelection,omitempty"`
+		UpdateStrategyID  string              `json:"updateStrategyId,omitempty"`
+		Disabled          bool                `json:"disabled,omitempty"`
+	} `json:"properties"`
+}
+
+// WriteAutoUpgradeProfile returns a profile as the JSON that [ReadAutoUpgradeProfile] reads. The error says what is
+// wrong with it.
+func WriteAutoUpgradeProfile(p AutoUpgradeProfile) ([]byte, error) {
+	if errs := p.Profile.Validate(nil); len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	doc := autoUpgradeProfile{Name: p.Name}
+	doc.Properties.Channel, doc.Properties.KubernetesVersion = p.Profile.Channel, p.Profile.KubernetesVersion
+	doc.Properties.LongTermSupport, doc.Properties.Disabled = p.Profile.LongTermSupport, p.Disabled
+	doc.Properties.UpdateStrategyID = p.UpdateStrategyID
+	if p.Profile.NodeImages != "" {
+		doc.Properties.NodeImages = &NodeImageSelection{Type: string(p.Profile.NodeImages)}
+	}
+	return marshal(doc)
+}
