@@ -119,6 +119,7 @@ func (p Profile) Target(releases []Release, patches []string, clusters map[strin
 	switch p.Channel {
 	case NodeImage:
 		return Target{Type: NodeImageOnly, NodeImages: NodeImages{Selection: p.NodeImages}}, nil
+	case Stable, Rapid, TargetKubernetesVersion:
 	case SecurityPatch:
 		if len(patches) == 0 {
 			return Target{}, fmt.Errorf("upgrade profile: channel SecurityPatch: the catalog has no images with security patches")
@@ -139,10 +140,9 @@ func (p Profile) version(releases []Release, clusters map[string]Cluster) (strin
 		return "", err
 	}
 	goal := newest
-	switch p.Channel {
-	case Stable:
+	if p.Channel == Stable {
 		goal = version.MajorMinor(newest.Major(), newest.Minor()-1)
-	case TargetKubernetesVersion:
+	} else if p.Channel == TargetKubernetesVersion {
 		goal = minorOf(p.KubernetesVersion)
 	}
 	if newest.LessThan(goal) {

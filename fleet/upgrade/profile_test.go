@@ -19,8 +19,14 @@ import (
 
 // released are versions as a provider has them when 1.31 is the newest minor version.
 var released = []upgrade.Release{
-	{Version: "1.30.1"}, {Version: "1.31.0"}, {Version: "1.30.2"}, {Version: "1.29.9"}, {Version: "1.29.10"},
-	{Version: "1.32.0", Preview: true}, {Version: "1.27.20", LongTermSupport: true}, {Version: "1.28.3"},
+	{Version: "1.30.1"},
+	{Version: "1.31.0"},
+	{Version: "1.30.2"},
+	{Version: "1.29.9"},
+	{Version: "1.29.10"},
+	{Version: "1.32.0", Preview: true},
+	{Version: "1.27.20", LongTermSupport: true},
+	{Version: "1.28.3"},
 }
 
 func TestAChannelIsAVersion(t *testing.T) {
