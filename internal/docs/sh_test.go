@@ -51,6 +51,9 @@ const (
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
 
+// trimmed makes what is built here that of the build cache, for each copy of the repository.
+const trimmed = "GOFLAGS=-trimpath"
+
 var exitsWith = regexp.MustCompile(`exits with (\d+)`)
 
 // Every block of sh is run, in a copy of the repository and with slipway on the PATH. Each that is not, is in the
@@ -81,6 +84,7 @@ func TestBlocksOfCommandsRun(t *testing.T) {
 	slipway := filepath.Join(tools, "slipway")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", slipway, ".")
 	build.Dir = filepath.Join(root, "cmd", "slipway")
+	build.Env = append(os.Environ(), trimmed)
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -121,8 +125,7 @@ func TestTheFirstCommandOfTheReadme(t *testing.T) {
 func (b *block) run(ctx context.Context, dir, tools string) error {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
 	cmd.Dir = dir
-	// Paths are trimmed, so that what is built here is that of the cache.
-	cmd.Env = append(os.Environ(), "GOWORK=", "GOFLAGS=-trimpath", "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
+	cmd.Env = append(os.Environ(), "GOWORK=", trimmed, "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves in the background ends with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	file, err := os.CreateTemp(dir, "output") // a pipe would be open for as long as something in the background is

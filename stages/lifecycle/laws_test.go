@@ -36,7 +36,7 @@ func TestLaws(t *testing.T) {
 	case testing.Short():
 		n /= 20
 	case underRace:
-		n /= 5
+		n /= 25
 	}
 	for seed := range n {
 		for _, v := range live(lawBytes(seed), Advance) {
