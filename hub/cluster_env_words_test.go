@@ -56,8 +56,9 @@ func (s *scenario) tryPatch(c dynamic.Interface, what, text string, sub ...strin
 func (s *scenario) eventually(what string, try func() error) {
 	s.Helper()
 	err := try()
+	pauses := breaths()
 	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
-		breath(s.Context())
+		breath(s.Context(), pauses.Step())
 	}
 	if err != nil {
 		s.Fatalf("waiting for %s: %v\n%s", what, err, s.state())
@@ -67,7 +68,7 @@ func (s *scenario) eventually(what string, try func() error) {
 // stays fails where a try has an error within a time.
 func (s *scenario) stays(what string, d time.Duration, try func() error) {
 	s.Helper()
-	for deadline := time.Now().Add(d); time.Now().Before(deadline); breath(s.Context()) {
+	for deadline := time.Now().Add(d); time.Now().Before(deadline); breath(s.Context(), 100*time.Millisecond) {
 		if err := try(); err != nil {
 			s.Fatalf("%s: %v\n%s", what, err, s.state())
 		}
@@ -75,10 +76,10 @@ func (s *scenario) stays(what string, d time.Duration, try func() error) {
 }
 
 // breath is the pause between two tries.
-func breath(ctx context.Context) {
+func breath(ctx context.Context, pause time.Duration) {
 	select {
 	case <-ctx.Done():
-	case <-time.After(50 * time.Millisecond):
+	case <-time.After(pause):
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -286,16 +287,23 @@ func (w *hubEnv) eventually(what string, try func() error) {
 func (w *hubEnv) within(limit time.Duration, what string, try func() error) {
 	w.t.Helper()
 	err := try()
+	pauses := breaths()
 	for deadline := time.Now().Add(limit); err != nil && time.Now().Before(deadline); err = try() {
 		select {
 		case <-w.t.Context().Done():
 			w.t.Fatal(w.t.Context().Err())
-		case <-time.After(20 * time.Millisecond):
+		case <-time.After(pauses.Step()):
 		}
 	}
 	if err != nil {
 		w.t.Fatalf("waiting for %s: %v\n%s", what, err, w.state())
 	}
+}
+
+// breaths are the pauses between two tries. They become longer, since a server that answers tries has less time for
+// what is waited for.
+func breaths() wait.Backoff {
+	return wait.Backoff{Duration: 20 * time.Millisecond, Factor: 1.3, Steps: 1000, Cap: 300 * time.Millisecond}
 }
 
 // wipe deletes every object of the Fleet API, whatever holds it.

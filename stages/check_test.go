@@ -207,7 +207,7 @@ func TestARunThatStepMadeIsNotRefused(t *testing.T) {
 // all that answers questions about it bear it: nothing panics, and what is
 // stored of it next can be read.
 func TestATamperedRunIsRefusedOrBorne(t *testing.T) {
-	n := few(300, 5)
+	n := few(300, 15)
 	if os.Getenv("SLIPWAY_SOAK") == "1" {
 		n = 20_000
 	}

@@ -27,7 +27,7 @@ func FuzzWorkflowLaws(f *testing.F) {
 }
 
 func TestWorkflowLaws(t *testing.T) {
-	n := uint64(few(1000, 25))
+	n := uint64(few(1000, 100))
 	if testing.Short() {
 		n = 100
 	}

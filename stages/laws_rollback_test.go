@@ -25,7 +25,7 @@ func FuzzRollBack(f *testing.F) {
 }
 
 func TestRollBackLaws(t *testing.T) {
-	n := uint64(few(1000, 25))
+	n := uint64(few(1000, 100))
 	if testing.Short() {
 		n = 100
 	}

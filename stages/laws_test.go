@@ -22,7 +22,7 @@ func FuzzLaws(f *testing.F) {
 const lawSeeds = 1000
 
 func TestLaws(t *testing.T) {
-	n := uint64(few(lawSeeds, 40))
+	n := uint64(few(lawSeeds, 100))
 	switch {
 	case os.Getenv("SLIPWAY_SOAK") != "":
 		n = 20 * lawSeeds

@@ -11,4 +11,4 @@ func few(n, oneOf int) int {
 
 // corpus is with how many seeds a fuzz target begins. The test beside it plays the same
 // ones, so that with the race detector few are enough.
-func corpus() int { return few(50, 10) }
+func corpus() int { return few(50, 25) }
