@@ -329,3 +329,90 @@ func replaceFor(environment, value string) placement.Override {
 }
 
 var _ backend.Store = (*memory.Store)(nil)
+
+// What would be captured is told as a capture tells it, with the index that it would have, and nothing is written.
+func TestPreviewOfACapture(t *testing.T) {
+	w, e := declared(t, nil)
+	w.holds("a")
+	preview := func(want int) (snapshot.Snapshot, []snapshot.Item) {
+		t.Helper()
+		before := dump(t, w.store)
+		s, items, err := e.PreviewCapture(t.Context(), ep)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Index != want || len(items) != s.Objects {
+			t.Errorf("preview: %+v with %d items, want index %d", s, len(items), want)
+		}
+		if !reflect.DeepEqual(before, dump(t, w.store)) {
+			t.Error("a preview writes")
+		}
+		return s, items
+	}
+	would, items := preview(0)
+	taken := must(e.Capture(t.Context(), ep))(t)
+	if taken.TakenAt = would.TakenAt; !reflect.DeepEqual(would, taken) {
+		t.Errorf("previewed %+v, captured %+v", would, taken)
+	}
+	if got := must(must(e.View(t.Context(), ep))(t).Items(t.Context(), 0))(t); !reflect.DeepEqual(got, items) {
+		t.Errorf("previewed %v, captured %v", items, got)
+	}
+	preview(0)
+	w.holds("b")
+	preview(1)
+	wantIndexes(t, e, ep, 0)
+	if _, _, err := e.PreviewCapture(t.Context(), "nothing"); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("no placement: %v", err)
+	}
+}
+
+// Runs that are created at the same moment, in however many engines, have one snapshot where they bring the same.
+func TestRunsCreatedTogetherShareASnapshot(t *testing.T) {
+	w, e := declared(t, nil)
+	engines := []*fleet.Engine{e, w.engine(w.store, "two")}
+	for round := range 5 {
+		w.holds(fmt.Sprint("v", round))
+		var wg sync.WaitGroup
+		for g := range 4 {
+			wg.Go(func() {
+				spec := fleet.RunSpec{Name: fmt.Sprintf("r-%d-%d", round, g), Placement: ep, Strategy: oneStage()}
+				for {
+					s, err := engines[g%2].EnsureRun(t.Context(), spec)
+					if errors.Is(err, backend.ErrConflict) {
+						continue
+					}
+					if err != nil || s.Plan.Index != round {
+						t.Errorf("run %s: index %d, want %d: %v", spec.Name, s.Plan.Index, round, err)
+					}
+					return
+				}
+			})
+		}
+		wg.Wait()
+	}
+	wantIndexes(t, e, ep, 0, 1, 2, 3, 4)
+}
+
+// A run brings what was selected when it was planned, also where that changes all the time: it need not be created again.
+func TestRunOfASourceThatChangesAllTheTime(t *testing.T) {
+	w := newEngineEnv(t)
+	reads := 0
+	source := snapshot.SourceFunc(func(context.Context, snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
+		return func(yield func(*unstructured.Unstructured, error) bool) {
+			reads++
+			yield(configMap("test-cm", fmt.Sprint("v", reads)), nil)
+		}
+	})
+	e := must(fleet.New(fleet.Config{Store: w.store, Inventory: w.fleet, Dialer: w.fleet, Source: source}))(t)
+	p := tutorialPlacement()
+	p.Selectors = []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Name: "test-cm", Namespace: "test-namespace"}}
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s := must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Strategy: oneStage()}))(t)
+	set := must(must(e.View(t.Context(), ep))(t).Content(t.Context(), s.Plan.Index))(t)
+	if got := string(set.Bodies[0]); reads != 1 || !strings.Contains(got, `"v1"`) {
+		t.Errorf("%d reads, and the run has %s", reads, got)
+	}
+	wantIndexes(t, e, ep, 0)
+}

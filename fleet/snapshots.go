@@ -21,6 +21,15 @@ func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, e
 	return e.planner.Capture(ctx, name)
 }
 
+// PreviewCapture returns the snapshot that [Engine.Capture] would and what it consists of, as
+// [PlacementView.Items] has it, and writes nothing. It is for a host that leaves it to runs to take snapshots, as
+// one that names no index does when it is created, and tells meanwhile what is selected, or what is wrong with it. The
+// index is that of the latest snapshot where nothing differs from it, and the next one otherwise, which another
+// snapshot may get.
+func (e *Engine) PreviewCapture(ctx context.Context, name string) (snapshot.Snapshot, []snapshot.Item, error) {
+	return e.planner.PreviewCapture(ctx, name)
+}
+
 // SetIrreversible marks a snapshot as one that nothing is rolled back past, or takes the mark away: what it brings cannot
 // be undone, as a change of a database. No cluster that has it or a newer snapshot, or may have parts of one, goes to an
 // older one, or to nothing because it had nothing before: neither where a run is rolled back nor in a run of

@@ -95,7 +95,7 @@ func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(gate)
-	s.snapshots("0")
+	s.scheduled()
 	api := kubernetes.NewForConfigOrDie(s.server.Config()).AdmissionregistrationV1()
 	mallory, alice := s.as("mallory", "status-only"), s.as("alice", "slipway-approver")
 	for i, w := range weakenings {

@@ -69,7 +69,7 @@ func TestOverridesThatFailAreNamed(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("")
-	s.snapshots("0")
+	s.scheduled()
 	s.override("ResourceOverride", "bad", "resourceSelectors", "config", "s1", "/no/such/path", "x")
 	s.run("a", "")
 	for _, want := range []string{"NAME-bad", "config", "NAME-1"} {
@@ -238,7 +238,7 @@ spec:
 			c.begin(s)
 			s.place("type: External")
 			s.strategy("")
-			s.snapshots("0")
+			s.scheduled()
 			s.run("a", "")
 			s.eventually("the statuses to tell", func() error {
 				var problems []error
@@ -332,7 +332,7 @@ func TestT21ManyRunsOfOnePlacement(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(`beforeStageTasks: [{type: Approval}]`)
-	s.snapshots("0")
+	s.scheduled()
 	for i := range n {
 		s.run(fmt.Sprint(i), "")
 	}

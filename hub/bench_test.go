@@ -39,7 +39,7 @@ func BenchmarkTutorial(b *testing.B) {
 		"afterStageTasks": []any{map[string]any{"type": "Approval"}},
 	})
 	s.place("test-namespace")
-	s.snapshots(1)
+	s.declared()
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
 	go approve(ctx, s.client)
@@ -48,7 +48,6 @@ func BenchmarkTutorial(b *testing.B) {
 	for b.Loop() {
 		n++
 		edit(b, client, "test-namespace", fmt.Sprintf("value%d", n))
-		s.snapshots(n + 1)
 		begun := time.Now()
 		s.run(fmt.Sprintf("run-%d", n))
 		s.await(fmt.Sprintf("run-%d", n))
@@ -108,7 +107,7 @@ func BenchmarkHundredMembers(b *testing.B) {
 	deploy(b, client, "shop", 0)
 	s.strategy(stageOf("first", "50%"), stageOf("second", "50%"), stageOf("third", "50%"))
 	s.place("shop")
-	s.snapshots(1)
+	s.declared()
 	n := 0
 	var took time.Duration
 	for b.Loop() {
@@ -118,7 +117,6 @@ func BenchmarkHundredMembers(b *testing.B) {
 		s.await(fmt.Sprintf("run-%d", n))
 		took += time.Since(begun)
 		deploy(b, client, "shop", n)
-		s.snapshots(n + 1)
 	}
 	b.ReportMetric(took.Seconds()/float64(n), "s/run")
 	b.ReportMetric(peakMemory(), "MiB-peak")
@@ -158,7 +156,7 @@ func BenchmarkClusterUpdate(b *testing.B) {
 	client := s.content("shop", 2)
 	s.strategy(stageOf("all", workers))
 	s.place("shop")
-	s.snapshots(1)
+	s.declared()
 	s.run("run-0")
 	s.await("run-0")
 	bare := newBareLoop(b, s.members[0], s.names)
@@ -168,7 +166,6 @@ func BenchmarkClusterUpdate(b *testing.B) {
 		for range runs {
 			number++
 			edit(b, client, "shop", fmt.Sprintf("value%d", number))
-			s.snapshots(number + 1)
 			time.Sleep(settles)
 			s.onHub.Reset()
 			hub.add(&s.onMembers, func() {
@@ -294,7 +291,7 @@ func BenchmarkApproval(b *testing.B) {
 		"name": "staging", "labelSelector": selecting("staging"), "afterStageTasks": []any{map[string]any{"type": "Approval"}},
 	}, stageOf("canary", 1))
 	s.place("test-namespace")
-	s.snapshots(1)
+	s.declared()
 	requests := s.client.Resource(schema.GroupVersionResource{Group: placementGroup, Version: "v1beta1", Resource: "clusterapprovalrequests"})
 	member, err := kubernetes.NewForConfig(quick(s.members[1]))
 	s.must(err)
@@ -306,7 +303,6 @@ func BenchmarkApproval(b *testing.B) {
 		n++
 		value, run := fmt.Sprintf("value%d", n), fmt.Sprintf("run-%d", n)
 		edit(b, client, "test-namespace", value)
-		s.snapshots(n + 1)
 		s.run(run)
 		request := asked(ctx, b, requests, run)
 		time.Sleep(settles) // the hub is idle

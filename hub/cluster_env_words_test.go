@@ -208,6 +208,12 @@ metadata: {name: NAME-` + name + `}
 spec: {placementName: NAME, stagedRolloutStrategyName: NAME` + more + `}`)
 }
 
+// scheduled waits until the clusters of the placement NAME are picked, of which a run takes the first snapshot.
+func (s *scenario) scheduled() {
+	s.Helper()
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+}
+
 // snapshots waits for the placement to have snapshot objects of these indexes.
 func (s *scenario) snapshots(want ...string) {
 	s.Helper()

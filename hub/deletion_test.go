@@ -3,7 +3,6 @@ package hub_test
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +19,7 @@ func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(gate, "")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.asked()
 	s.run("b", "")
@@ -43,7 +42,7 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("", "")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.apply(strategyOf("gated", `{name: s1, labelSelector: {}, beforeStageTasks: [{type: Approval}]}`))
@@ -69,12 +68,11 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	})
 	s.put("v2")
 	s.place("type: External")
-	s.eventually("snapshots that begin anew", func() error { return s.latest("v2") })
-	if got := s.indexes(); !slices.Equal(got, []string{"0"}) {
-		t.Errorf("the snapshots are %v", got)
-	}
+	s.snapshots() // none of the one before
 	s.run("c", "")
 	s.comes("csur/NAME-c", "Succeeded", "True", "")
+	s.snapshots("0")
+	s.eventually("snapshots that begin anew", func() error { return s.latest("v2") })
 	for _, run := range []string{"a", "b", "c"} {
 		s.delete("csur/NAME-" + run)
 		s.eventually("the run to be gone", s.gone(s.admin, "csur/NAME-"+run))
@@ -93,7 +91,7 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: only-old, namespace: NAME}, data: {key: old}}`)
 	s.place("type: External")
 	s.strategy("")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.force("csur/NAME-a")
@@ -102,15 +100,11 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.put("v2")
 	s.place("type: External")
 	s.eventually("the member to be clean before any run", s.has(1, "config", ""))
-	// The old object's hub may have shown one more of it before it heard that it went.
-	s.eventually("snapshots that begin anew", func() error {
-		if got := s.indexes(); !slices.Equal(got, []string{"0"}) {
-			return fmt.Errorf("the snapshots are %v", got)
-		}
-		return s.latest("v2")
-	})
+	s.snapshots() // none of the one before, of which the hub may have shown one more before it heard that it went
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
+	s.snapshots("0")
+	s.eventually("snapshots that begin anew", func() error { return s.latest("v2") })
 	s.eventually("what the new one places", s.has(1, "config", "v2"))
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
@@ -157,7 +151,7 @@ func TestHealthIsSeenWhenItHappens(t *testing.T) {
 	s.apply(deployment)
 	s.place("type: External")
 	s.strategy("", "")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.eventually("the Deployment", func() error { _, err := s.read(s.member(1), "deploy/NAME/app"); return err })
 	s.eventually("the status of the cluster to name the Deployment", func() error {
@@ -233,7 +227,7 @@ func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	printed, err := s.get("csur/NAME-a")
@@ -301,14 +295,9 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME
 	w.start("three", func(c *hub.Config) { c.DeleteDeadline = deleteDeadline }) // the namespace does not go on this member
 	w.eventually("the member to be clean before any run", func() error { return w.allHold("") })
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
-	w.eventually("snapshots that begin anew", func() error {
-		_, err := w.at("crs").Get(t.Context(), w.name+"-1-snapshot", metav1.GetOptions{})
-		if err == nil {
-			return errors.New("there is one of the old placement")
-		}
-		_, err = w.at("crs").Get(t.Context(), w.name+"-0-snapshot", metav1.GetOptions{})
-		return err
-	})
+	w.eventually("no snapshot of the old placement", func() error { return w.shown(nil) })
+	w.run(w.name, "")
+	w.eventually("snapshots that begin anew", func() error { return w.shown([]string{w.name + "-0-snapshot"}) })
 }
 
 // approvedOnce approves the run of the world's name, and waits for its end.

@@ -15,6 +15,17 @@
 // and wakes up late is refused by the store and by the members, see package fleet; what it still writes
 // to a status is refused by the resourceVersion, or is what the next one writes too.
 //
+// # Snapshots
+//
+// With strategy RollingUpdate a snapshot is taken whenever what is selected changes, and rolled out. With strategy External, as
+// in KubeFleet since February 2026, none is: a run without spec.resourceSnapshotIndex takes one when it begins, also with the
+// state Initialize, or brings the latest one where nothing differs from that. So an External placement has no snapshot before
+// its first run, and the changes between two runs are in one. A run of an index takes none, and neither does one that is
+// refused. What a run brings is saved and recorded with it before it reaches a member: it stays the same, whatever changes
+// afterwards and whichever hub goes on. Where a hub dies after it saved a snapshot and before it recorded the run, the
+// next one brings that snapshot, or another one where what is selected has changed since. Statuses are about what runs have
+// brought; only what keeps a snapshot from being taken is told of what is selected now, by the condition Scheduled.
+//
 // # Rights of authors
 //
 // The hub acts on members with rights of its own, so what declares a placement decides what its author gains.
@@ -146,7 +157,9 @@
 //   - Where defaults, limits and messages differ, package hub/manifests says. A run without spec.state is Initialize, and
 //     starts when that is changed to Run; in earlier versions, and in the tutorial, it ran. One of an earlier version that was begun goes
 //     on, although it reads as Initialize now: set Run before Stop or Rollback. One that was not begun waits for Run.
-//   - Snapshots are taken whenever what is selected changes, also under strategy External.
+//   - A run without an index brings what is selected when it begins, always: KubeFleet's takes no snapshot within the 30 seconds
+//     after another one, nor in the first 15 seconds after a change, and brings the one before. Overrides are part of a
+//     snapshot, so where they alone were changed the run takes one with another index.
 //   - An External placement whose applyStrategy becomes ReportDiff reports at once of the clusters that a run has come to;
 //     KubeFleet waits for the next run. After a change of the policy both wait for one; what a failed update left is told all the same.
 //   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:

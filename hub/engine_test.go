@@ -105,7 +105,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(`beforeStageTasks: [{type: Approval, approval: {forbidStarter: true, quorums: [{count: 1, group: security}]}}]`)
-	s.snapshots("0")
+	s.scheduled()
 	run := s.objects(runOf("a", "placementName: NAME, stagedRolloutStrategyName: NAME"))[0]
 	s.eventually("alice to start it", func() error { return s.applyTo(alice, run) })
 	request := "careq/NAME-a-before-s1"

@@ -28,7 +28,7 @@ func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy(gate)
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.approved("careq/NAME-a-after-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")

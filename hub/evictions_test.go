@@ -284,7 +284,6 @@ func TestEvictionUnderStagedRuns(t *testing.T) {
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.put("v2")
-	s.snapshots("0", "1")
 	s.run("b", "state: Initialize")
 	s.comes("csur/NAME-b", "Initialized", "True", "")
 	s.evict("during", "NAME", "NAME-1")

@@ -133,14 +133,6 @@ func clusterMessage(run *unstructured.Unstructured, cluster string) (text string
 	return text
 }
 
-// snapshots are the names of the objects of the first n snapshots.
-func (w *hubEnv) snapshots(n int) (out []string) {
-	for i := range n {
-		out = append(out, fmt.Sprintf("%s-%d-snapshot", w.name, i))
-	}
-	return out
-}
-
 // define places a definition of kind Widget, in a group of the world's own, with
 // one of them.
 func (w *hubEnv) define() {

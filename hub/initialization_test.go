@@ -14,7 +14,7 @@ func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: External")
-	s.snapshots("0")
+	s.scheduled()
 	s.strategy("", "")
 	s.apply(strategyOf("lonely", `{name: s1, labelSelector: {matchLabels: {stage: s1}}}`))
 	s.apply(strategyOf("twice", `{name: s1, labelSelector: {matchLabels: {story: NAME}}}, {name: s2, labelSelector: {matchLabels: {stage: s2}}}`))

@@ -15,7 +15,9 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.taken(", "+gate, ", rollback: {}")
 	s.put("v2")
+	s.run("plan", "state: Initialize") // takes the snapshot
 	s.snapshots("0", "1")
+	s.delete("csur/NAME-plan")
 	s.patch("crs/NAME-1-snapshot", `{metadata: {labels: {slipway.dev/irreversible: "true"}}}`)
 	s.eventually("the Event", func() error { return s.told("crp/NAME", "SnapshotMarked") })
 	s.delete("crs/NAME-1-snapshot")
@@ -69,7 +71,6 @@ func TestAHubThatStartsShowsARollbackThatHasNoObject(t *testing.T) {
 	w.run(w.name+"-a", "")
 	w.await("csur", w.name+"-a", "Succeeded", "True")
 	w.change("v2")
-	w.eventually("the snapshot", func() error { _, err := w.at("crs").Get(t.Context(), w.name+"-1-snapshot", getOptions()); return err })
 	struck := first.faults.Add(kubeenv.Rule{Verb: "create", Path: "clusterstagedupdateruns", Times: -1, Fault: kubeenv.ResetBefore()})
 	w.run(w.name+"-b", "")
 	w.await("csur", w.name+"-b", "Succeeded", "True")

@@ -16,7 +16,7 @@ func TestProjectionsAreMadeAgainAsTheyWere(t *testing.T) {
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("", "")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "UpdateRunSucceeded")
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")

@@ -19,7 +19,11 @@ func TestVersionsOfAnOverride(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
 	s.override("ResourceOverride", "o", "resourceSelectors", "config", "s1", "/data/b", `"0"`)
+	s.eventually("the first version", s.latestVersion(0))
 	s.place("type: External")
+	s.strategy("")
+	s.scheduled()
+	s.run("a", "state: Initialize")
 	s.eventually("a snapshot with the first version", func() error { _, err := s.get("crs/NAME-0-snapshot"); return err })
 	for i := range 11 {
 		s.override("ResourceOverride", "o", "resourceSelectors", "config", "none", "/data/b", fmt.Sprintf(`"%d"`, i+1))

@@ -22,7 +22,7 @@ func asks(t *testing.T) *scenario {
 	s.place("type: External")
 	s.apply(strategyOf("early", "{name: s1, labelSelector: {}, beforeStageTasks: [{type: Approval}]}"))
 	s.apply(strategyOf("late", "{name: s1, labelSelector: {}, "+gate+"}"))
-	s.snapshots("0")
+	s.scheduled()
 	return s
 }
 

@@ -1,7 +1,6 @@
 package hub_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -76,10 +75,7 @@ func newTakingBack(t *testing.T) *stale {
 	}
 	t.Cleanup(s.Close)
 	s.engine = h.Engine()
-	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.engine.Run(ctx) }()
-	t.Cleanup(func() { stop(); <-ended })
+	s.drive()
 	s.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
 	s.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
 	err = s.engine.PutPlacement(t.Context(), fleet.Placement{Name: s.name, Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: s.name}}})

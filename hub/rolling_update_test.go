@@ -150,13 +150,13 @@ func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: under strategy External too, what is selected is
-// in a new snapshot within seconds when it changes: a value, a new object, one that goes. Many changes at once make
-// few snapshots, and what changes nothing that is placed makes none.
+// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: under RollingUpdate what is selected is in a new snapshot within
+// seconds when it changes: a value, a new object, one that goes. Many changes at once make few snapshots, and what changes
+// nothing that is placed makes none.
 func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
-	s.place("type: External")
+	s.place("type: RollingUpdate")
 	s.snapshots("0")
 	begun := time.Now()
 	s.put("v2")
@@ -337,7 +337,7 @@ metadata: {name: NAME}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, labelSelector: {matchLabels: {story: NAME}}}]
   policy: {placementType: PickFixed, clusterNames: [NAME-1]}
-  strategy: {type: External}`)
+  strategy: {type: RollingUpdate}`)
 	s.snapshots("0")
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME-too}}`)
 	s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: second, namespace: NAME-too}, data: {key: too}}`)
@@ -358,7 +358,7 @@ spec:
 func TestSnapshotsThatSomebodySpoilsAreMadeAgain(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
-	s.place("type: External")
+	s.place("type: RollingUpdate")
 	s.snapshots("0")
 	s.delete("crs/NAME-0-snapshot")
 	s.snapshots("0")

@@ -43,10 +43,7 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w.have("west", "east")
 
 	w.override("image", "app:west-2")
-	w.eventually("a snapshot of the new override", func() error {
-		_, err := w.at("crs").Get(t.Context(), w.name+"-1-snapshot", metav1.GetOptions{})
-		return err
-	})
+	w.eventually("the new override to be seen", func() error { return w.overrideVersion("image-1", "true", "app:west-2") })
 	w.finish("run-4", "")
 	w.shows("app:west-2", "app:0")
 	w.appliesTo("image-1", "without-0")

@@ -58,7 +58,7 @@ func TestWhatDiffersIsNotTakenOver(t *testing.T) {
 				s.place("type: " + strategy + ", applyStrategy: {whenToTakeOver: " + when + "}")
 				if strategy == "External" {
 					s.strategy("")
-					s.snapshots("0")
+					s.scheduled()
 					s.run("a", "state: Run")
 				}
 				s.eventually("the object to be named", func() error {
@@ -88,7 +88,7 @@ func TestDifferencesAreToldOfMembersThatARunHasComeTo(t *testing.T) {
 	s.strategy("", gate)
 	s.apply(strategyOf("first", "{name: s1, labelSelector: {matchLabels: {stage: s1}}, "+gate+"}, {name: s2, labelSelector: {matchLabels: {stage: s2}}}"))
 	s.place("type: External, applyStrategy: {type: ReportDiff}")
-	s.snapshots("0")
+	s.scheduled()
 	undiffed := func(member int) error {
 		c, err := s.statusOf(member)
 		if err == nil && (c.Object["diffedPlacements"] != nil || c.Object["differencesTotal"] != nil) {
@@ -148,7 +148,7 @@ func TestAChangedPolicyOfAnExternalPlacementWaitsForARun(t *testing.T) {
 	s.put("v1")
 	s.strategy("", "")
 	s.place("type: External")
-	s.snapshots("0")
+	s.scheduled()
 	s.run("a", "state: Run")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	both := func(want string) func() error {

@@ -69,7 +69,7 @@ func newKubeEnv(t *testing.T) *kubeEnv {
 	w.shows(cli.ExitDone, "create namespace shop")
 	w.shows(cli.ExitDone, "create configmap web -n shop --from-literal=key=v1")
 	w.shows(cli.ExitDone, "apply -f testdata/hub.yaml")
-	w.eventually("get clusterresourcesnapshots", "web-0-snapshot")
+	w.eventually("get clusterresourceplacement web", "True")
 	return w
 }
 
@@ -185,8 +185,8 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway drift web", "--clusters is not set")
 
 	w.shows(cli.ExitDone, `patch configmap web -n shop --type merge -p {"data":{"key":"v2"}}`)
-	w.eventually("get clusterresourcesnapshots", "web-1-snapshot")
 	w.shows(cli.ExitDone, "slipway create run web-2 --placement web --strategy careful")
+	w.eventually("get clusterresourcesnapshots", "web-1-snapshot")
 	w.eventually("slipway get approvals", "web-2-after-staging")
 	w.shows(cli.ExitDone, "slipway stop web-2", "stop is recorded")
 	w.eventually("slipway get run web-2", "Stopped")

@@ -132,10 +132,11 @@ func (w *hubEnv) declare(namespace string) {
 	lower := strings.ToLower(twin)
 	w.create(placementAPI, lower+placementKind, twin+"ResourcePlacement", namespace, "web", spec, nil)
 	w.create(placementAPI, lower+strategyKind, twin+"StagedUpdateStrategy", namespace, "careful", strategy, nil)
-	w.eventually("a snapshot of "+namespace+"/web", func() bool {
-		l, err := w.objects.Resource(gvr(snapshotKind, namespace != "")).Namespace(namespace).List(w.t.Context(), metav1.ListOptions{})
+	w.eventually("clusters to be picked for "+namespace+"/web", func() bool {
+		u, err := w.objects.Resource(gvr(placementKind, namespace != "")).Namespace(namespace).Get(w.t.Context(), "web", metav1.GetOptions{})
 		w.must(err)
-		return len(l.Items) > 0
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		return len(conditions) > 0
 	})
 }
 

@@ -167,7 +167,11 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		s.ObservedIndex = strconv.Itoa(f.Latest)
 		s.Resources, s.ResourcesTotal = p.resources(f.Latest)
 	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
-		s.Conditions = append(s.Conditions, p.controlled("and not all clusters observe the same snapshot", p.lastChange()))
+		why := "and none has come to a cluster yet"
+		if slices.ContainsFunc(f.Picked, func(c PlacedCluster) bool { return c.Tried >= 0 }) {
+			why = "and not all clusters observe the same snapshot"
+		}
+		s.Conditions = append(s.Conditions, p.controlled(why, p.lastChange()))
 	}
 	return s
 }

@@ -59,11 +59,14 @@ func TestAPlacementUnderExternalIsAvailableOnceARunHasBeenEverywhere(t *testing.
 	s := jsonOf(t, Placement(f))
 	wantTold(t, "before any run", s["conditions"],
 		"ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)",
-		"ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and not all clusters observe the same snapshot")
+		"ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and none has come to a cluster yet")
 	if s["observedResourceIndex"] != nil || s["selectedResources"] != nil {
 		t.Errorf("a snapshot is observed: %v %v", s["observedResourceIndex"], s["selectedResources"])
 	}
 	f.Picked[1] = proven(t, "member2", 1)
+	wantTold(t, "in a run", jsonOf(t, Placement(f))["conditions"],
+		"ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 3 cluster(s)",
+		"ClusterResourcePlacementRolloutStarted=Unknown RolloutControlledByExternalController: Rollout is controlled by staged update runs, and not all clusters observe the same snapshot")
 	if got := columns(t, f); got != [2]string{"True 1", ""} {
 		t.Errorf("in a run: %q", got)
 	}

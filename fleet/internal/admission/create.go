@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -73,8 +72,8 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 	if _, err := ad.state.Outcome(ctx, rec, &state.Transition{Input: state.Always(asks)}); err != nil {
 		return state.RunStatus{}, err
 	}
-	if err := ad.captured(ctx, spec, d); err != nil {
-		return state.RunStatus{}, err
+	if err := ad.planner.Take(ctx, rec, d); err != nil {
+		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, err)
 	}
 	if err := ad.storeDraft(ctx, rr, d); err != nil {
 		return state.RunStatus{}, err
@@ -90,21 +89,6 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 		}
 	}
 	return state.RunStatus{Run: run, Plan: d.Plan, Owner: spec.Owner, Title: spec.Title}, nil
-}
-
-// captured takes the snapshot that a draft was made of, if there is none yet.
-func (ad *Admitter) captured(ctx context.Context, spec planning.Request, d *planning.Draft) error {
-	if !d.Frozen.Fresh {
-		return nil
-	}
-	taken, err := ad.planner.Capture(ctx, spec.Placement)
-	if err != nil {
-		return err
-	}
-	if taken.Digest != d.Frozen.Digest || taken.Index != d.Frozen.Index {
-		return fmt.Errorf("run %s: the source changed while the run was planned: try again: %w", spec.Name, backend.ErrConflict)
-	}
-	return nil
 }
 
 // putRun creates the record of a run, and finds out whether it did where the

@@ -45,6 +45,19 @@ func (pl *Planner) Capture(ctx context.Context, name string) (taken snapshot.Sna
 	}
 }
 
+// PreviewCapture returns the snapshot that Capture would, and what it consists of.
+func (pl *Planner) PreviewCapture(ctx context.Context, name string) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
+	err = pl.state.WithPlacement(ctx, name, func(rec *record.Placement) error {
+		if err := state.Open(rec); err != nil {
+			return err
+		}
+		f, err := pl.captureNow(ctx, rec)
+		taken, items = f.Snapshot, f.set.Items
+		return err
+	})
+	return taken, items, err
+}
+
 // capture takes a snapshot if something differs from the latest one. It returns ErrConflict where another
 // engine has changed the placement since rec was read.
 func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot.Snapshot, error) {
@@ -55,13 +68,43 @@ func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot
 	if err != nil || !f.Fresh {
 		return f.Snapshot, err
 	}
-	if err := pl.persist(ctx, rec, f); err != nil {
-		return snapshot.Snapshot{}, err
-	}
-	if err := pl.recordSnapshot(ctx, rec, f); err != nil {
+	if err := pl.take(ctx, rec, f); err != nil {
 		return snapshot.Snapshot{}, err
 	}
 	return f.Snapshot, nil
+}
+
+// take stores what a snapshot holds and makes it the latest one. It returns ErrConflict as recordSnapshot does.
+func (pl *Planner) take(ctx context.Context, rec *record.Placement, f frozen) error {
+	if err := pl.persist(ctx, rec, f); err != nil {
+		return err
+	}
+	return pl.recordSnapshot(ctx, rec, f)
+}
+
+// Take takes the snapshot that a draft was made of, if it is not recorded yet: it holds what was planned, whatever the
+// source holds by now. Where another one was taken since rec was read, the draft has that one if it holds the same.
+// Otherwise the error is ErrConflict, and so it is where the placement was deleted and declared again.
+func (pl *Planner) Take(ctx context.Context, rec *record.Placement, d *Draft) error {
+	if !d.Frozen.Fresh {
+		return nil
+	}
+	for uid := rec.UID; ; {
+		err := pl.take(ctx, rec, d.Frozen)
+		if !errors.Is(err, backend.ErrConflict) {
+			return err
+		}
+		if rec, _, err = pl.state.Placement(ctx, rec.Placement.Name); err != nil {
+			return err
+		}
+		last, ok := rec.Latest()
+		switch {
+		case rec.UID == uid && ok && last.Index == d.Frozen.Index && holdsSame(&last, &d.Frozen.Snapshot):
+			return nil
+		case rec.UID != uid || rec.NextIndex != d.Frozen.Index:
+			return fmt.Errorf("placement %s: another snapshot was taken meanwhile: try again: %w", rec.Placement.Name, backend.ErrConflict)
+		}
+	}
 }
 
 // captureNow captures what the source holds now. Nothing is stored.
@@ -95,10 +138,15 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		}
 	}
 	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, pl.state.Now())
-	if last, ok := rec.Latest(); ok && last.Digest == f.Digest && slices.Equal(last.Enveloped, f.Enveloped) && sameOrigins(&last, &f.Snapshot) {
+	if last, ok := rec.Latest(); ok && holdsSame(&last, &f.Snapshot) {
 		f.Snapshot, f.Fresh = last, false
 	}
 	return f, nil
+}
+
+// holdsSame reports whether two snapshots hold the same, out of the same envelopes.
+func holdsSame(last, now *snapshot.Snapshot) bool {
+	return last.Digest == now.Digest && slices.Equal(last.Enveloped, now.Enveloped) && sameOrigins(last, now)
 }
 
 // sameOrigins reports whether the objects of two snapshots came in the same envelopes. A snapshot of before that was

@@ -195,7 +195,7 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if errors.Is(decided, backend.ErrNotFound) {
 		r.putPlacements.Delete(k) // a host deleted it from the engine
 	}
-	captured := r.capture(ctx, k, p)
+	captured := r.capture(ctx, k, p, rollout)
 	problem := errors.Join(decided, captured)
 	view, err := r.Engine.View(ctx, p.Name)
 	if err != nil {
@@ -236,25 +236,37 @@ const captureAgain = 30 * time.Second
 // patience is how often a conflict is tried again before a status tells of it.
 const patience = 5
 
-// capture takes a snapshot where what is selected may have changed since the last one.
-func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement) error {
+// capture takes a snapshot where what is selected may have changed since the last one. Under External a run takes it when
+// it begins, as in KubeFleet, so that here it is only found out whether one can be taken.
+func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement, rollout kubefleet.Rollout) error {
 	if !r.selected.take(k, p) {
 		return nil
 	}
 	var items []snapshot.Item
-	var view *fleet.PlacementView
-	taken, err := r.Engine.Capture(ctx, p.Name)
-	if err == nil {
-		view, err = r.Engine.View(ctx, p.Name)
-	}
-	if err == nil {
-		items, err = view.Items(ctx, taken.Index)
+	var err error
+	if rollout.Type == kubefleet.External {
+		_, items, err = r.Engine.PreviewCapture(ctx, p.Name)
+	} else {
+		items, err = r.takeSnapshot(ctx, p.Name)
 	}
 	if err != nil {
 		r.selected.mark(k)
 	}
 	r.selected.put(k, source.Queries(p.Selectors, items))
 	return err
+}
+
+// takeSnapshot takes a snapshot where something differs from the latest one, and returns what the latest one consists of.
+func (r *Reconciler) takeSnapshot(ctx context.Context, name string) ([]snapshot.Item, error) {
+	taken, err := r.Engine.Capture(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	view, err := r.Engine.View(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return view.Items(ctx, taken.Index)
 }
 
 // deletePlacement removes from the clusters what was placed, and lets the object

@@ -1,0 +1,287 @@
+package hub_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestSnapshotsUnderExternalAreTakenByRuns: a placement that starts as External has no snapshot until its first run, and
+// changes between two runs are in one. A run without an index takes what is selected when it begins, or the latest snapshot
+// where that has it already; a run of an index takes none.
+func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v0")
+	s.place("type: External")
+	s.strategy("")
+	s.scheduled()
+	s.noSnapshotBut("a placement without a run")
+	s.observes("crp/NAME", "", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementRolloutStarted", "Unknown", "RolloutControlledByExternalController")
+	s.put("v1")
+	s.noSnapshotBut("a change before the first run")
+
+	s.completes("one", "", "0")
+	s.snapshots("0")
+	s.eventually("v1", s.has(1, "config", "v1"))
+	s.observes("crp/NAME", "0", "0")
+	s.put("v2")
+	s.patch("crp/NAME", `{spec: {revisionHistoryLimit: 5, policy: {tolerations: [{key: k, operator: Exists}]}}}`)
+	s.put("v3")
+	s.noSnapshotBut("changes of the object and of the policy", "0")
+
+	s.completes("two", "", "1")
+	s.eventually("v3", s.has(1, "config", "v3"))
+	s.completes("three", "", "1") // nothing changed
+	s.completes("back", `resourceSnapshotIndex: "0"`, "0")
+	s.eventually("v1 again", s.has(1, "config", "v1"))
+	s.completes("forward", "", "1")
+	s.eventually("v3 again", s.has(1, "config", "v3"))
+	s.noSnapshotBut("runs of what is there", "0", "1")
+
+	s.put("v1")
+	s.completes("as-before", "", "2") // only the latest snapshot is compared
+	s.snapshots("0", "1", "2")
+}
+
+// TestSnapshotIsFrozenWhenARunIsPlanned: a run that is planned and waits brings what was selected then.
+func TestSnapshotIsFrozenWhenARunIsPlanned(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("")
+	s.run("1", "state: Initialize")
+	s.comes("csur/NAME-1", "Initialized", "True", "")
+	s.snapshots("0")
+	s.put("v2")
+	s.noSnapshotBut("a change after it", "0")
+	s.patch("csur/NAME-1", `{spec: {state: Run}}`)
+	s.comes("csur/NAME-1", "Succeeded", "True", "")
+	if err := s.has(1, "config", "v1")(); err != nil {
+		t.Error(err)
+	}
+	s.noSnapshotBut("the run", "0")
+}
+
+// TestRunsThatAreRefusedTakeNoSnapshot: of runs that name what is not there, or have a strategy that leaves clusters out,
+// nothing stays.
+func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("") // one stage, for the first of two members
+	s.run("partial", "")
+	s.run("index", `resourceSnapshotIndex: "0"`)
+	s.run("elsewhere", `stagedRolloutStrategyName: nothing`)
+	for _, run := range []string{"partial", "index", "elsewhere"} {
+		s.comes("csur/NAME-"+run, "Initialized", "False", "UpdateRunInitializedFailed")
+	}
+	s.noSnapshotBut("runs that are refused")
+}
+
+// TestSnapshotThatCannotBeTakenIsTold: what is wrong with what is selected is in the status of an External placement, too,
+// before any run.
+func TestSnapshotThatCannotBeTakenIsTold(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: NAME-nothing}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
+  strategy: {type: External}`)
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", "InvalidResourceSelectors")
+	s.patch("crp/NAME", `{spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]}}`)
+	s.scheduled()
+	s.noSnapshotBut("a placement that was corrected")
+}
+
+// TestRunsThatBeginTogetherShareASnapshot: runs that are made in one moment bring one snapshot.
+func TestRunsThatBeginTogetherShareASnapshot(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External")
+	s.strategy("")
+	s.scheduled()
+	runs := []string{"a", "b", "c", "d", "e"}
+	var made sync.WaitGroup
+	for _, run := range runs {
+		made.Go(func() { s.run(run, "state: Initialize") })
+	}
+	made.Wait()
+	for _, run := range runs {
+		s.comes("csur/NAME-"+run, "Initialized", "True", "")
+		s.usedIndex("csur/NAME-"+run, "0")
+	}
+	s.noSnapshotBut("runs of one moment", "0")
+}
+
+// TestSnapshotsAfterRollingUpdateBecameExternal: from then on runs take them; those before stay.
+func TestSnapshotsAfterRollingUpdateBecameExternal(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate")
+	s.strategy("")
+	s.eventually("v1", s.has(1, "config", "v1"))
+	s.put("v2")
+	s.eventually("v2", s.has(1, "config", "v2"))
+	s.snapshots("0", "1")
+	s.patch("crp/NAME", `{spec: {strategy: {type: External, rollingUpdate: null}}}`)
+	s.scheduled()
+	s.eventually("the hub to have read it", func() error { return s.isObserved("crp/NAME") })
+	s.put("v3")
+	s.noSnapshotBut("a change under External", "0", "1")
+	s.completes("back", `resourceSnapshotIndex: "0"`, "0")
+	s.eventually("v1 again", s.has(1, "config", "v1"))
+	s.completes("latest", "", "2")
+	s.eventually("v3", s.has(1, "config", "v3"))
+	if err := s.tryPatch(s.admin, "crp/NAME", `{spec: {strategy: {type: RollingUpdate}}}`); err == nil {
+		t.Error("External became RollingUpdate, which KubeFleet refuses")
+	}
+}
+
+// TestSnapshotsOfANamespacedPlacementAreTakenByRuns: a ResourcePlacement does as a ClusterResourcePlacement.
+func TestSnapshotsOfANamespacedPlacementAreTakenByRuns(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {name: shop, namespace: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-1]}
+  strategy: {type: External}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: StagedUpdateStrategy
+metadata: {name: all, namespace: NAME}
+spec: {stages: [{name: all, labelSelector: {}}]}`)
+	run := func(name, index string) {
+		s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: StagedUpdateRun
+metadata: {name: ` + name + `, namespace: NAME}
+spec: {placementName: shop, stagedRolloutStrategyName: all, state: Run}`)
+		s.comes("sur/NAME/"+name, "Succeeded", "True", "")
+		s.usedIndex("sur/NAME/"+name, index)
+	}
+	taken := func(n int) func() error {
+		return func() error {
+			list, err := s.admin.Resource(s.resourceOf("rss")).Namespace(s.name).List(s.Context(), metav1.ListOptions{})
+			if err == nil && len(list.Items) != n {
+				err = fmt.Errorf("there are %d snapshots, want %d", len(list.Items), n)
+			}
+			return err
+		}
+	}
+	s.comes("rp/NAME/shop", "ResourcePlacementScheduled", "True", "")
+	s.stays("no run", quiet, taken(0))
+	run("one", "0")
+	s.put("v2")
+	s.stays("a change", quiet, taken(1))
+	run("two", "1")
+	s.eventually("v2", s.has(1, "config", "v2"))
+	s.eventually("the second snapshot", taken(2))
+}
+
+// TestSnapshotsOfRunsStayWithinTheHistory: of those that runs took the newest stay, and what a member has.
+func TestSnapshotsOfRunsStayWithinTheHistory(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.place("type: External")
+	s.patch("crp/NAME", `{spec: {revisionHistoryLimit: 1}}`)
+	s.strategy("")
+	for n := range 3 {
+		s.put(fmt.Sprint("v", n))
+		s.completes(fmt.Sprint("r", n), "", fmt.Sprint(n))
+	}
+	s.eventually("the newest alone", func() error {
+		if got := s.indexes(); !slices.Contains(got, "2") || slices.Contains(got, "0") {
+			return fmt.Errorf("there are %v", got)
+		}
+		return nil
+	})
+}
+
+// quiet is for how long nothing must happen after a change: some times as long as the hub collects changes.
+const quiet = 1500 * time.Millisecond
+
+// noSnapshotBut fails unless the snapshots stay those of these indexes.
+func (s *scenario) noSnapshotBut(after string, want ...string) {
+	s.Helper()
+	s.stays(after, quiet, func() error {
+		if got := s.indexes(); !slices.Equal(got, want) {
+			return fmt.Errorf("there are snapshots %v, want %v", got, want)
+		}
+		return nil
+	})
+}
+
+// completes makes the run NAME-name, with more in its spec, and waits for it to have brought the snapshot of an index.
+func (s *scenario) completes(name, more, index string) {
+	s.Helper()
+	s.run(name, more)
+	s.comes("csur/NAME-"+name, "Succeeded", "True", "")
+	s.usedIndex("csur/NAME-"+name, index)
+}
+
+// usedIndex fails unless a run brings the snapshot of an index.
+func (s *scenario) usedIndex(run, index string) {
+	s.Helper()
+	u, err := s.get(run)
+	if err != nil {
+		s.Fatal(err)
+	}
+	if got, _, _ := unstructured.NestedString(u.Object, "status", "resourceSnapshotIndexUsed"); got != index {
+		s.Fatalf("%s brings snapshot %q, want %q", run, got, index)
+	}
+}
+
+// observes waits for a placement to observe an index, and each of its clusters another one.
+func (s *scenario) observes(what, index, cluster string) {
+	s.Helper()
+	s.eventually(what+" to observe "+index, func() error {
+		u, err := s.get(what)
+		if err != nil {
+			return err
+		}
+		got, _, _ := unstructured.NestedString(u.Object, "status", "observedResourceIndex")
+		selected, _, _ := unstructured.NestedSlice(u.Object, "status", "selectedResources")
+		if got != index || (len(selected) > 0) != (index != "") {
+			return fmt.Errorf("it observes %q with %d resources", got, len(selected))
+		}
+		clusters, _, _ := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
+		if len(clusters) == 0 {
+			return errors.New("it has no clusters")
+		}
+		for _, c := range clusters {
+			if got, _, _ := unstructured.NestedString(c.(map[string]any), "observedResourceIndex"); got != cluster {
+				return fmt.Errorf("a cluster observes %q", got)
+			}
+		}
+		return nil
+	})
+}
+
+// isObserved checks that the conditions of an object are about its spec as it is now.
+func (s *scenario) isObserved(what string) error {
+	u, err := s.get(what)
+	if err != nil {
+		return err
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	for _, c := range conditions {
+		if at, _, _ := unstructured.NestedInt64(c.(map[string]any), "observedGeneration"); at == u.GetGeneration() {
+			return nil
+		}
+	}
+	return fmt.Errorf("none of %d conditions is of generation %d", len(conditions), u.GetGeneration())
+}
