@@ -4,9 +4,9 @@
 // A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
 // one role. What a backend can do beyond that is a second interface
-// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnFencer], [InventoryWatcher]) with a
+// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnMeasurer], [ConnFencer], [InventoryWatcher]) with a
 // package function that falls back where it is missing: [Watch], [WriteAll],
-// [WatchConn], [DryRun], [ListNamespace], [FencingOf], [WatchInventory]. An upgrade may change the cost, never the
+// [WatchConn], [DryRun], [ListNamespace], [Measure], [FencingOf], [WatchInventory]. An upgrade may change the cost, never the
 // result.
 //
 // Package backendtest proves an implementation; package memory is the smallest
@@ -19,6 +19,7 @@ import (
 	"fmt"
 	"iter"
 
+	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/placement"
@@ -207,6 +208,36 @@ type ConnLister interface {
 	// be listed, the last that is yielded is an error: ErrPermanent where the member refuses. A namespace that does
 	// not exist has no objects.
 	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
+}
+
+// ConnMeasurer is a [Conn] that can measure its cluster. See [Measure].
+type ConnMeasurer interface {
+	Conn
+	// Measure reads what the cluster is made of. What the connection may not read, or what is more than it reads, is left out of the
+	// result; an error is of the cluster as a whole.
+	Measure(ctx context.Context) (Measurement, error)
+}
+
+// Measurement is what a cluster is made of, as far as it could be read.
+type Measurement struct {
+	// Nodes is how many there are, Capacity and Allocatable what they have together, by resource: cpu and memory. They are nil
+	// where nodes could not be read.
+	Nodes                 int
+	Capacity, Allocatable map[string]resource.Quantity
+	// Available is Allocatable without what pods request; nil where that is not known.
+	Available map[string]resource.Quantity
+	// Namespaces are the names of those that are not being deleted, ascending, and at most 200; nil where they could not be
+	// read. MoreNamespaces reports whether there are more.
+	Namespaces     []string
+	MoreNamespaces bool
+}
+
+// Measure measures a cluster, as [ConnMeasurer] says. A connection that is none returns an error matching errors.ErrUnsupported.
+func Measure(ctx context.Context, c Conn) (Measurement, error) {
+	if m, ok := c.(ConnMeasurer); ok {
+		return m.Measure(ctx)
+	}
+	return Measurement{}, fmt.Errorf("measure: %w", errors.ErrUnsupported)
 }
 
 // ListNamespace lists a namespace, as [ConnLister] says. A connection that is none yields an error matching

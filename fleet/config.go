@@ -94,6 +94,10 @@ type Config struct {
 	// for each n, at once. Engines that share a store have the same. Where it is nil, or
 	// returns no such name, it is the function [RollbackName] of the name and n.
 	RollbackName func(run, title string, n int) string
+	// Reported, where it is not nil, gets the status of the objects of placements that have ReportStatus, each time that this
+	// engine has compared a cluster: when the watch begins, when an object changes there, and after a run. What has not changed
+	// may come again. It may be called concurrently, and returns at once.
+	Reported func(StatusReport)
 	// Log may be nil.
 	Log *slog.Logger
 }

@@ -75,7 +75,7 @@ func New(cfg Config) (*Engine, error) {
 	})
 	e.drifts = driftwatch.New(driftwatch.Options{
 		Store: e.store, State: e.state, Planner: e.planner, Applier: e.applier, Limiter: e.lanes,
-		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Log: cfg.Log,
+		Name: cfg.Name, Lease: cfg.Lease, Skew: cfg.Skew, CallTimeout: cfg.CallTimeout, Poll: cfg.Poll, Reported: cfg.Reported, Log: cfg.Log,
 	})
 	e.admitter = admission.New(admission.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Contents: e.contents, Planner: e.planner, CallTimeout: cfg.CallTimeout,

@@ -48,6 +48,9 @@ type Placement struct {
 	// DeletePolicy says what becomes of objects that are to go from a cluster, because they or the cluster left the
 	// placement, or the placement is deleted. What is left there is reported, see stages.ObjectsReleased.
 	DeletePolicy placement.DeletePolicy `json:"deletePolicy,omitempty"`
+	// ReportStatus has clusters watched between runs, whatever ApplyStrategy.WhenToApply says, and Config.Reported called with
+	// the status that objects have there. A placement that only reports has none.
+	ReportStatus bool `json:"reportStatus,omitempty"`
 	// ApplyStrategy says how objects are applied, compared and kept. The zero
 	// value applies them in runs and leaves the clusters alone in between.
 	ApplyStrategy ApplyStrategy `json:"applyStrategy,omitzero"`

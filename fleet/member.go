@@ -179,6 +179,18 @@ type ClusterDrift = member.ClusterDrift
 // observationTime), and FirstObserved (firstObservedTime), since when every comparison found a difference.
 type ObjectDrift = member.ObjectDrift
 
+// StatusReport is what objects of a placement say of themselves on a cluster that has been brought to a revision. Its fields are
+//
+//	Placement, Cluster, Revision  string
+//	Objects                       []ObjectStatus
+//
+// Objects are those of the revision that are there, are the placement's and have a status, in the order of application: an ID, a
+// snapshot.ID, and the Status, a map[string]any of the receiver's. Both are what the cluster says, and not trusted.
+type StatusReport = member.StatusReport
+
+// ObjectStatus is the status of one object of a [StatusReport].
+type ObjectStatus = member.ObjectStatus
+
 // DriftState says what a [ClusterDrift] is based on.
 type DriftState = member.DriftState
 

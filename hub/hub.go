@@ -27,6 +27,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/metrics"
+	"github.com/slipway-dev/slipway/hub/internal/reportback"
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -78,6 +79,9 @@ type Config struct {
 	// NoBindings leaves out the ClusterResourceBindings, one for each cluster of a placement that is in no namespace, by
 	// which kubectl fleet draincluster finds what to evict.
 	NoBindings bool
+	// MemberNamespaces has the hub read the namespaces of members, every 2 minutes, and write them to their MemberClusters. Policies of
+	// ResourcePlacements then pick no member anew that does not have their namespace.
+	MemberNamespaces bool
 	// Registry takes the metrics; nil for none.
 	Registry prometheus.Registerer
 	// Log may be nil.
@@ -101,6 +105,8 @@ type Hub struct {
 	// leading and ready are for the handlers of health.
 	leading, ready atomic.Bool
 	gaveUp         atomic.Pointer[error]
+	// statuses takes what members report while the hub leads.
+	statuses atomic.Pointer[reportback.Reconciler]
 	// ends are what the hub made and has to close.
 	ends []io.Closer
 }
@@ -120,7 +126,7 @@ func New(cfg Config) (*Hub, error) {
 	}
 	ec := cfg.Engine
 	ec.Store, ec.Inventory, ec.Dialer, ec.Source = h.store, h.cfg.Inventory, h.cfg.Dialer, &filteredSource{h.source, h.cfg.Namespace}
-	ec.Name, ec.Log, ec.RollbackName = cfg.Name, cfg.Log, api.RollbackName
+	ec.Name, ec.Log, ec.RollbackName, ec.Reported = cfg.Name, cfg.Log, api.RollbackName, h.report
 	if ec.Lease == 0 {
 		ec.Lease = cfg.LeaseDuration
 	}
@@ -136,6 +142,14 @@ func New(cfg Config) (*Hub, error) {
 // in the objects, too. What is declared to it directly has no Owner: that is the
 // UID of an object, and a run of an object that is gone is deleted.
 func (h *Hub) Engine() *fleet.Engine { return h.engine }
+
+// report takes in what objects say of themselves on a member. What comes before the hub serves is reported again when the engine
+// begins to watch, which it does with the hub.
+func (h *Hub) report(report fleet.StatusReport) {
+	if statuses := h.statuses.Load(); statuses != nil {
+		statuses.Receive(report)
+	}
+}
 
 func (c *Config) check() error {
 	var errs []error

@@ -119,6 +119,8 @@ func (h *Hub) lead(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	h.statuses.Store(s.statuses)
+	defer h.statuses.Store(nil)
 	var group sync.WaitGroup
 	failures := make([]error, 2)
 	for i, work := range []func(context.Context) error{h.engine.Run, s.run} {

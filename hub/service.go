@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/placements"
 	"github.com/slipway-dev/slipway/hub/internal/policies"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/hub/internal/reportback"
 	"github.com/slipway-dev/slipway/hub/internal/requests"
 	"github.com/slipway-dev/slipway/hub/internal/runs"
 	"github.com/slipway-dev/slipway/hub/internal/seals"
@@ -39,6 +40,7 @@ type service struct {
 	runs       *runs.Reconciler
 	members    *members.Reconciler
 	evictions  *evictions.Reconciler
+	statuses   *reportback.Reconciler
 	// applications is nil where they are not served.
 	applications *applications.Reconciler
 }
@@ -59,14 +61,17 @@ func newService(h *Hub) (*service, error) {
 		Client: s.client, Engine: h.engine, Queues: s.queues, Seals: signer, Policies: s.policies, Requests: s.requests,
 		Overrides: s.overrides, Placements: s.placements, Meters: h.meters, Listed: h.cfg.Listed,
 	}
-	s.members = &members.Reconciler{Client: s.client, Dialer: h.cfg.Dialer, Queues: s.queues, Clusters: clusters}
+	s.members = members.New(&members.Reconciler{Client: s.client, Dialer: h.cfg.Dialer, Queues: s.queues, Clusters: clusters, Namespaces: h.cfg.MemberNamespaces})
 	s.evictions = &evictions.Reconciler{Client: s.client, Engine: h.engine, Queues: s.queues, Placements: s.placements, Deadline: h.cfg.DeleteDeadline}
+	s.statuses = &reportback.Reconciler{Client: s.client, Engine: h.engine, Source: h.source, Placements: s.placements, Queues: s.queues}
+	s.placements.SourceChanged = s.statuses.SourceChanged
 	s.queues.Placements = s.newQueue("placement", 4, s.placements.Reconcile)
 	s.queues.Runs = s.newQueue("run", 8, s.runs.Reconcile)
-	s.queues.Members = s.newQueue("member", 16, s.members.Reconcile) // most of them may wait for members that are down
+	s.queues.Members = s.newQueue("member", members.Workers, s.members.Reconcile) // most of them may wait for members that are down
 	s.queues.Overrides = s.newQueue("override", 1, s.overrides.Reconcile)
 	s.queues.Evictions = s.newQueue("eviction", 1, s.evictions.Reconcile) // one by one: a budget is counted over those before
 	s.queues.Bindings = s.newQueue("binding", 1, s.placements.ReconcileBindings)
+	s.queues.Statuses = s.newQueue("status", 1, s.statuses.Reconcile) // one by one: so they never take all requests that the hub allows itself
 	s.queues.Orphans = s.newQueue("orphan", 1, s.runs.ReconcileOrphan)
 	if o := h.cfg.Applications; o != nil {
 		s.applications = &applications.Reconciler{Client: s.client, Queues: s.queues, Delivery: &delivery.Applications{

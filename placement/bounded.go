@@ -19,6 +19,9 @@ const (
 	MaxLabels     = 1000
 	MaxProperties = 100
 	MaxTaints     = 100
+	// MaxNamespaces is how many [Cluster.Namespaces] are kept. More of them are no error: the others are as those that a cluster
+	// does not have.
+	MaxNamespaces = 1000
 	// MaxUID is how many bytes a UID has at most. It is printable ASCII without spaces.
 	MaxUID = 253
 	// MaxUnhealthy is how many bytes of [Cluster.Unhealthy] are kept.
@@ -50,6 +53,10 @@ func (c Cluster) Bounded() Cluster {
 	if taints := fitting(c.Taints); len(taints) < len(c.Taints) {
 		note("%d taints, %d too long or too many, at most %d", len(c.Taints), len(c.Taints)-len(taints), MaxTaints)
 		c.Taints = taints
+	}
+	if long := func(name string) bool { return !isLabel(name) }; len(c.Namespaces) > MaxNamespaces || slices.ContainsFunc(c.Namespaces, long) {
+		kept := slices.DeleteFunc(slices.Sorted(slices.Values(c.Namespaces)), long)
+		c.Namespaces = append([]string{}, kept[:min(len(kept), MaxNamespaces)]...)
 	}
 	if c.UID != "" && !isID(c.UID) {
 		note("a UID of %d bytes that is none", len(c.UID))

@@ -11,7 +11,13 @@ import (
 // same number, and the order of taints does not count.
 func (c Cluster) Equal(o Cluster) bool {
 	return c.Name == o.Name && c.UID == o.UID && c.Leaving == o.Leaving && c.Unhealthy == o.Unhealthy &&
-		maps.Equal(c.Labels, o.Labels) && sameTaints(c.Taints, o.Taints) && c.sameProperties(o)
+		maps.Equal(c.Labels, o.Labels) && sameTaints(c.Taints, o.Taints) && c.sameProperties(o) && c.sameNamespaces(o)
+}
+
+// sameNamespaces does not regard their order. No namespaces are others than those that are not known.
+func (c Cluster) sameNamespaces(o Cluster) bool {
+	return (c.Namespaces == nil) == (o.Namespaces == nil) && (slices.Equal(c.Namespaces, o.Namespaces) ||
+		slices.Equal(slices.Sorted(slices.Values(c.Namespaces)), slices.Sorted(slices.Values(o.Namespaces))))
 }
 
 func (c Cluster) sameProperties(o Cluster) bool {
@@ -32,16 +38,16 @@ func sameTaints(a, b []Taint) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(b, func(t Taint) bool { return count[t] != 0 })
 }
 
-// SameButProperties reports whether c and o differ at most in their properties, which an inventory may
+// SameButProperties reports whether c and o differ at most in their properties and namespaces, which an inventory may
 // measure continuously.
 func (c Cluster) SameButProperties(o Cluster) bool {
-	c.Properties = o.Properties
+	c.Properties, c.Namespaces = o.Properties, o.Namespaces
 	return c.Equal(o)
 }
 
 // Clone returns a copy that shares nothing with c.
 func (c Cluster) Clone() Cluster {
-	c.Labels, c.Taints = maps.Clone(c.Labels), slices.Clone(c.Taints)
+	c.Labels, c.Taints, c.Namespaces = maps.Clone(c.Labels), slices.Clone(c.Taints), slices.Clone(c.Namespaces)
 	if c.Properties != nil {
 		properties := make(map[string]resource.Quantity, len(c.Properties))
 		for name, q := range c.Properties {

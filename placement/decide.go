@@ -16,6 +16,9 @@ type Previous struct {
 	Clusters map[string]bool
 	// HeldOut are the clusters that are not picked, whatever the policy says, and why.
 	HeldOut map[string]string
+	// Namespace, where it is not empty, is the namespace that what is placed goes to and does not bring. A cluster of which the
+	// namespaces are known and that one is not among them is not picked anew, unless the policy is PickFixed. What is there stays.
+	Namespace string
 }
 
 // Evaluation explains a selection for one cluster.
@@ -108,7 +111,7 @@ func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([
 	if err != nil {
 		return nil, fmt.Errorf("placement policy: %w", err)
 	}
-	x := matcher{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match, edited: edited}
+	x := matcher{Policy: p, names: slices.Sorted(slices.Values(p.ClusterNames)), match: match, edited: edited, namespace: previous.Namespace}
 	out := make([]*candidate, len(sorted))
 	for i, cluster := range sorted {
 		out[i] = x.candidate(cluster, previous)
@@ -124,6 +127,8 @@ type matcher struct {
 	names  []string
 	match  func(*Cluster) bool
 	edited bool
+	// namespace is the one that clusters are to have.
+	namespace string
 }
 
 func (x *matcher) candidate(cluster *Cluster, previous Previous) *candidate {
@@ -174,6 +179,9 @@ func (x *matcher) hinders(c *Cluster) string {
 	}
 	if c.Unhealthy != "" {
 		return "it is not healthy: " + clip(c.Unhealthy)
+	}
+	if x.namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, x.namespace) {
+		return "it has no namespace " + x.namespace
 	}
 	if taint, found := x.repels(c); found {
 		return fmt.Sprintf("the policy does not tolerate its taint %s", taint)

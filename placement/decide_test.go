@@ -373,3 +373,35 @@ func BenchmarkResolve(b *testing.B) {
 		}
 	})
 }
+
+// TestANamespaceThatAClusterDoesNotHave keeps it from being picked anew, where it is known and the policy does not name the cluster.
+func TestANamespaceThatAClusterDoesNotHave(t *testing.T) {
+	one := 3
+	clusters := []placement.Cluster{
+		{Name: "has", Namespaces: []string{"app", "other"}}, {Name: "has-not", Namespaces: []string{"other"}},
+		{Name: "none", Namespaces: []string{}}, {Name: "unknown"},
+	}
+	for _, c := range []struct {
+		name     string
+		policy   placement.Policy
+		previous placement.Previous
+		want     string
+	}{
+		{"of no namespace", placement.Policy{}, placement.Previous{}, "has has-not none unknown"},
+		{"all", placement.Policy{}, placement.Previous{Namespace: "app"}, "has unknown"},
+		{"a number", placement.Policy{Type: placement.PickN, NumberOfClusters: &one}, placement.Previous{Namespace: "app"}, "has unknown"},
+		{"by name", placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"has-not"}}, placement.Previous{Namespace: "app"}, "has-not"},
+		{"what is there stays", placement.Policy{}, placement.Previous{Namespace: "app", Clusters: map[string]bool{"has-not": true}}, "has has-not unknown"},
+	} {
+		d, why, err := placement.Decide(c.policy, clusters, c.previous)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(d.Clusters, " "); got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+		if c.name == "all" && !strings.Contains(why[1].Reason, "it has no namespace app") {
+			t.Errorf("%s: %s", why[1].Cluster, why[1].Reason)
+		}
+	}
+}

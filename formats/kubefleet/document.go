@@ -60,9 +60,6 @@ func dnsLabel(v value) { v.Named(validation.IsDNS1123Label) }
 // subdomain reads a name and reports one that is no DNS subdomain.
 func subdomain(v value) { v.Named(validation.IsDNS1123Subdomain) }
 
-// unsupported reads a field that asks for something Slipway does not do yet.
-func unsupported(v value) { v.Fail("is not supported yet; leave it out") }
-
 // supported reads a string of which Slipway does some values and only knows the
 // others.
 func supported(v value, does, knows []string) {

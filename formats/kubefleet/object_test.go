@@ -253,6 +253,13 @@ func TestRolloutSettings(t *testing.T) {
 		"{rollingUpdate: {maxUnavailable: 100%}}":                     {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromString("100%"), MaxSurge: quarter, UnavailablePeriod: time.Minute},
 		"{rollingUpdate: {maxSurge: 0%}}":                             {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: intstr.FromString("0%"), UnavailablePeriod: time.Minute},
 		"{rollingUpdate: {maxSurge: 0, unavailablePeriodSeconds: 0}}": {Type: kubefleet.RollingUpdate, MaxUnavailable: quarter},
+		"{type: External, reportBackStrategy: {type: Mirror, destination: OriginalResource}}": {
+			Type: kubefleet.External, ReportBack: kubefleet.OriginalResource,
+		},
+		"{reportBackStrategy: {type: Mirror, destination: WorkAPI}}": {
+			Type: kubefleet.RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute, ReportBack: kubefleet.WorkAPI,
+		},
+		"{type: External, reportBackStrategy: {destination: OriginalResource}}": {Type: kubefleet.External},
 	} {
 		d := read(t, crp("strategy: "+text))
 		if got := d.Rollouts["x"]; got != want {
@@ -310,6 +317,7 @@ func TestWriteRolloutErrors(t *testing.T) {
 	for want, r := range map[string]kubefleet.Rollout{
 		"rollouts: Forbidden":                 {Type: kubefleet.External, UnavailablePeriod: 1},
 		"rollouts.type: Unsupported":          {Type: "Other"},
+		"rollouts.reportBack: Unsupported":    {Type: kubefleet.External, ReportBack: "Elsewhere"},
 		"rollouts.maxUnavailable: Invalid":    {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromString("0%")},
 		"rollouts.maxSurge: Invalid":          {Type: kubefleet.RollingUpdate, MaxSurge: intstr.FromInt32(-1)},
 		"rollouts.unavailablePeriod: Invalid": {Type: kubefleet.RollingUpdate, UnavailablePeriod: time.Millisecond},

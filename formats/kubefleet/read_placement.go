@@ -109,12 +109,7 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 				p.DeletePolicy = yamldoc.OneOf(v, placement.DeleteAll, placement.Abandon, placement.DeleteCreated)
 			}})
 		},
-		"reportBackStrategy": func(v value) {
-			v.Object(fields{
-				"type":        func(v value) { supported(v, []string{"Disabled"}, []string{"Mirror"}) },
-				"destination": unsupported,
-			})
-		},
+		"reportBackStrategy": func(v value) { rollout.ReportBack = reportBack(v) },
 	})
 	if rollout.Type != External {
 		return rollout
@@ -122,7 +117,24 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 	if settings, ok := v.Get("rollingUpdate"); ok && !settings.IsNull() {
 		settings.Fail("goes with the type RollingUpdate only; leave it out")
 	}
-	return Rollout{Type: External}
+	return Rollout{Type: External, ReportBack: rollout.ReportBack}
+}
+
+// reportBack reads where the status of placed objects goes. A destination without Mirror means nothing, as in KubeFleet.
+func reportBack(v value) (to ReportBack) {
+	mirrors := false
+	v.Object(fields{
+		"type":        func(v value) { mirrors = yamldoc.OneOf(v, "Disabled", "Mirror") == "Mirror" },
+		"destination": func(v value) { to = yamldoc.OneOf(v, OriginalResource, WorkAPI) },
+	})
+	destination, given := v.Get("destination")
+	switch {
+	case !mirrors:
+		return ""
+	case !given || destination.IsNull():
+		v.Fail("with the type Mirror a destination must be specified, OriginalResource or WorkAPI")
+	}
+	return to
 }
 
 // applyStrategy reads how objects are applied. Slipway applies on the server, whichever type is asked for, and takes

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -28,7 +29,7 @@ const (
 )
 
 // Rollout is how a placement says that its changes reach the clusters. What
-// follows Type belongs to a RollingUpdate and is zero otherwise.
+// follows Type belongs to a RollingUpdate and is zero otherwise, but for ReportBack.
 type Rollout struct {
 	Type RolloutType
 	// MaxUnavailable is how many clusters may be updated at a time, of those that
@@ -41,6 +42,32 @@ type Rollout struct {
 	// UnavailablePeriod is how long to wait after an object has been applied of
 	// whose availability cannot be known. By default a minute.
 	UnavailablePeriod time.Duration
+	// ReportBack is where the status of placed objects goes, whichever Type it is; empty for nowhere.
+	ReportBack ReportBack
+}
+
+// ReportBack is the destination of spec.strategy.reportBackStrategy with the type Mirror.
+type ReportBack string
+
+// Where the status of placed objects goes.
+const (
+	// OriginalResource is the object of the hub that was placed, where the policy picks exactly one cluster. See
+	// [ReportsToOriginal].
+	OriginalResource ReportBack = "OriginalResource"
+	// WorkAPI are the Work objects of a cluster, which KubeFleet has.
+	WorkAPI ReportBack = "WorkAPI"
+)
+
+// ReportsToOriginal reports whether the status of an object on a cluster can be that of the object which was placed: a policy
+// PickFixed that names one cluster, or PickN of one. KubeFleet checks the same.
+func ReportsToOriginal(p placement.Policy) bool {
+	switch p.Type {
+	case placement.PickFixed:
+		return len(p.ClusterNames) == 1
+	case placement.PickN:
+		return p.NumberOfClusters != nil && *p.NumberOfClusters == 1
+	}
+	return false
 }
 
 // defaultRollout is that of a placement that does not say.
@@ -155,6 +182,9 @@ func isShare(x intstr.IntOrString, least int32) bool {
 // rolloutTree is spec.strategy without how objects are applied.
 func rolloutTree(r Rollout) map[string]any {
 	tree := map[string]any{"type": string(r.Type)}
+	if r.ReportBack != "" {
+		tree["reportBackStrategy"] = map[string]any{"type": "Mirror", "destination": string(r.ReportBack)}
+	}
 	if r.Type != RollingUpdate {
 		return tree
 	}
@@ -172,9 +202,12 @@ func rolloutTree(r Rollout) map[string]any {
 // rolloutErrors names what is wrong with a rollout.
 func rolloutErrors(r Rollout) field.ErrorList {
 	at := field.NewPath("rollouts")
+	if !slices.Contains([]ReportBack{"", OriginalResource, WorkAPI}, r.ReportBack) {
+		return field.ErrorList{field.NotSupported(at.Child("reportBack"), r.ReportBack, []ReportBack{OriginalResource, WorkAPI})}
+	}
 	switch r.Type {
 	case External:
-		if r != (Rollout{Type: External}) {
+		if r != (Rollout{Type: External, ReportBack: r.ReportBack}) {
 			return field.ErrorList{field.Forbidden(at, "External goes without the settings of a RollingUpdate")}
 		}
 		return nil

@@ -33,7 +33,7 @@ func clusterErrors(c placement.Cluster) field.ErrorList {
 	for _, f := range []struct {
 		path  string
 		given bool
-	}{{"uid", c.UID != ""}, {"leaving", c.Leaving}, {"unhealthy", c.Unhealthy != ""}} {
+	}{{"uid", c.UID != ""}, {"leaving", c.Leaving}, {"unhealthy", c.Unhealthy != ""}, {"namespaces", c.Namespaces != nil}} {
 		if f.given {
 			errs = append(errs, inexpressible(f.path))
 		}

@@ -140,6 +140,9 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	if len(p.ApplyStrategy.Secrets) > 0 {
 		errs = append(errs, inexpressible("applyStrategy.secrets"))
 	}
+	if p.ReportStatus {
+		errs = append(errs, inexpressible("reportStatus"))
+	}
 	if p.ApplyStrategy.DryRun {
 		errs = append(errs, inexpressible("applyStrategy.dryRun"))
 	}

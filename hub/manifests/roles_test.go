@@ -185,7 +185,7 @@ func TestTheRolesOfAHubAreThoseOfItsOptions(t *testing.T) {
 			for _, u := range all {
 				wantOfHub(t, u, namespace, subject)
 			}
-			if want := 12; c.options.User == "" && len(all) != want || c.options.User != "" && len(all) != want-1 {
+			if want := 14; c.options.User == "" && len(all) != want || c.options.User != "" && len(all) != want-1 {
 				t.Errorf("%d objects, want %d with a service account", len(all), want)
 			}
 		})

@@ -114,6 +114,7 @@ var areas = []area{
 	{path: "hub/internal/members", uses: []string{"backend", "placement", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues"}},
 	{path: "hub/internal/applications", uses: with(engine, "formats/oam", "formats/oam/delivery", "hub/internal/api", "hub/internal/objects", "hub/internal/queues")},
 	{path: "hub/internal/placements", uses: with(with(engine, "backend/kube/source", "formats/kubefleet", "internal/backoff"), "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides")},
+	{path: "hub/internal/reportback", uses: with(engine, "backend/kube/source", "formats/kubefleet", "hub/internal/api", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/evictions", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
 	{path: "hub/hubapi", uses: with(with(engine, kube...), "fleet/httpapi", "formats/kubefleet", "hub/status"), testUses: with(tried, "hub", "hub/manifests", "internal/parallel"), cluster: true},

@@ -24,7 +24,8 @@ import (
 // resources.kubernetes-fleet.io/available-cpu, those of capacity begin with total
 // and those of allocatable with allocatable. The UID is that of the object, so
 // that a MemberCluster that was deleted and made again is another cluster; see
-// [KubeSystemUID] for how to say which cluster it is.
+// [KubeSystemUID] for how to say which cluster it is. Its namespaces are those of status.namespaces where it has the condition
+// NamespaceCollectionSucceeded, which says that they are collected, and not known otherwise.
 //
 // One that is being deleted is leaving. One is not healthy whose condition, or
 // its member agent's, Joined is False, or Healthy has been False for 5 minutes by
@@ -71,7 +72,7 @@ func memberCluster(obj metav1.Object) registration {
 		return r
 	}
 	r.cluster.Taints = taintsOf(u)
-	r.cluster.Properties = memberProperties(u)
+	r.cluster.Properties, r.cluster.Namespaces = memberProperties(u), memberNamespaces(u)
 	r.distrustMember(conditionsOf(u.Object, "status", "conditions"))
 	for _, agent := range maplists(u.Object, "status", "agentStatus") {
 		if agent["type"] == "MemberAgent" {

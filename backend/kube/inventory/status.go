@@ -63,6 +63,15 @@ func memberProperties(u *unstructured.Unstructured) measurements {
 	return m
 }
 
+// memberNamespaces are the namespaces of a MemberCluster, ascending, nil where they are not collected.
+func memberNamespaces(u *unstructured.Unstructured) []string {
+	if conditionsOf(u.Object, "status", "conditions")["NamespaceCollectionSucceeded"] == nil {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(nested(u.Object, "status", "namespaces")))
+	return append([]string{}, names...)
+}
+
 // taintsOf are the taints of a MemberCluster.
 func taintsOf(u *unstructured.Unstructured) (out []placement.Taint) {
 	for _, t := range maplists(u.Object, "spec", "taints") {

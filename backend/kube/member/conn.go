@@ -38,10 +38,11 @@ var (
 	_ backend.ConnDryRunner = (*conn)(nil)
 	_ backend.ConnLister    = (*conn)(nil)
 	_ backend.ConnFencer    = (*conn)(nil)
+	_ backend.ConnMeasurer  = (*conn)(nil)
 )
 
 // NewConn returns a connection to the API server that cfg names. It is a
-// [backend.ConnWatcher], a [backend.ConnDryRunner], a [backend.ConnLister] and a [backend.ConnFencer], see
+// [backend.ConnWatcher], a [backend.ConnDryRunner], a [backend.ConnLister], a [backend.ConnMeasurer] and a [backend.ConnFencer], see
 // [ConnOptions], and sends nothing before it is used. It neither changes nor keeps cfg.
 //
 // It has a transport of its own and at most two connections: one of HTTP/1.1, over which a request costs

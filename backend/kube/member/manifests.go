@@ -62,7 +62,7 @@ func InstallFence(ctx context.Context, conn backend.Conn, manager string) error 
 }
 
 // RBACManifests returns the namespace of the ledgers and the least that subject needs on a member: to
-// read, write, watch and delete ledgers, to see which cluster it is, and to read, watch, create, apply and
+// read, write, watch and delete ledgers, to see which cluster it is and what it is made of, and to read, watch, create, apply and
 // delete the kinds that placements carry. Without list and watch everything works, by looking more
 // often. No kinds are the common ones of the file manifests/member-rbac.yaml, which is for the user
 // slipway.

@@ -86,9 +86,14 @@ type metaPage[T any] struct {
 
 // readPage reads a page of metadata into a metaPage.
 func (c *client) readPage(ctx context.Context, path string, o metav1.ListOptions, into any) error {
+	return c.readPageAs(ctx, path, o, listType, into)
+}
+
+// readPageAs reads a page of a list in a form that the server is asked for, empty for whole objects.
+func (c *client) readPageAs(ctx context.Context, path string, o metav1.ListOptions, form string, into any) error {
 	q := queryOf(o)
 	q.Set("limit", strconv.FormatInt(o.Limit, 10))
-	body, err := c.do(ctx, request{verb: http.MethodGet, path: path, query: q, accept: listType})
+	body, err := c.do(ctx, request{verb: http.MethodGet, path: path, query: q, accept: form})
 	if err != nil {
 		return err
 	}

@@ -140,6 +140,15 @@ func (s *Source) lists(ctx context.Context, q snapshot.Query) iter.Seq[listed] {
 	return s.listContent(ctx, q, c.content)
 }
 
+// Resource returns the resource of the kind of an object, as the hub serves it.
+func (s *Source) Resource(ctx context.Context, id snapshot.ID) (schema.GroupVersionResource, error) {
+	kind, err := s.kinds.find(ctx, schema.GroupVersionKind{Group: id.Group, Version: id.Version, Kind: id.Kind})
+	if err != nil {
+		return schema.GroupVersionResource{}, api.Classify("resource", id.String(), err)
+	}
+	return kind.resource, nil
+}
+
 func failedList(q snapshot.Query, err error) iter.Seq[listed] {
 	return func(yield func(listed) bool) { yield(listed{of: q, err: err}) }
 }

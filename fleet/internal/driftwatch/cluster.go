@@ -198,7 +198,7 @@ func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after ti
 	if err != nil {
 		return "", 0, err
 	}
-	found := x.compare(ctx, c.cluster)
+	found := x.compareWatched(ctx, c.cluster)
 	if ctx.Err() != nil {
 		return "", 0, ctx.Err()
 	}

@@ -152,9 +152,23 @@ func (x *comparison) all(ctx context.Context) iter.Seq[member.ClusterDrift] {
 	return parallel.Map(ctx, comparedAtOnce, x.clusters, x.compare)
 }
 
-// compare compares one cluster, within the limits of concurrency.
+// compare compares one cluster.
 func (x *comparison) compare(ctx context.Context, c placement.Cluster) member.ClusterDrift {
+	return x.carryOut(ctx, c, x.of(c))
+}
+
+// compareWatched is compare of a cluster that is watched: what its objects say of themselves is reported, where the placement
+// asks for it.
+func (x *comparison) compareWatched(ctx context.Context, c placement.Cluster) member.ClusterDrift {
 	one := x.of(c)
+	if x.rec.Placement.ReportStatus {
+		one.Reported = x.reporter.cfg.Reported
+	}
+	return x.carryOut(ctx, c, one)
+}
+
+// carryOut compares a cluster, within the limits of concurrency.
+func (x *comparison) carryOut(ctx context.Context, c placement.Cluster, one member.Comparison) member.ClusterDrift {
 	leave, err := x.reporter.limiter.Enter(ctx, c.Name)
 	if err != nil {
 		return one.Failed(err)

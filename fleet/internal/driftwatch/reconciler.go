@@ -104,7 +104,7 @@ func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	if state.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && rec.Deleting == nil && member.Watches(&rec.Placement.ApplyStrategy), err
+	return err == nil && rec.Deleting == nil && (rec.Placement.ReportStatus || member.Watches(&rec.Placement.ApplyStrategy)), err
 }
 
 // FleetChanged has every placement that is watched reconciled, because the inventory has changed. It may be
@@ -264,12 +264,13 @@ func concernOf(rec *record.Placement) string {
 		Share    bool
 		Alone    bool
 		Delete   placement.DeletePolicy
+		Reports  bool
 		Roster   lifecycle.Generation
 		Snapshot string
 		Active   *lifecycle.Entry
 	}{
 		rec.Placement.Policy, rec.Selection, rec.Placement.ApplyStrategy, rec.Placement.AllowCoOwnership,
-		rec.Placement.Exclusive, rec.Placement.DeletePolicy, rec.Bindings, last.Digest, rec.Queue.Active,
+		rec.Placement.Exclusive, rec.Placement.DeletePolicy, rec.Placement.ReportStatus, rec.Bindings, last.Digest, rec.Queue.Active,
 	}))
 }
 

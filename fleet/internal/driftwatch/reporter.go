@@ -25,7 +25,9 @@ type Options struct {
 	// Name is that of the engine.
 	Name                           string
 	Lease, Skew, CallTimeout, Poll time.Duration
-	Log                            *slog.Logger
+	// Reported gets the status of objects of placements that ask for it; nil for none.
+	Reported func(member.StatusReport)
+	Log      *slog.Logger
 }
 
 // Reporter compares clusters. Its methods may be called concurrently.

@@ -26,6 +26,38 @@ type Comparison struct {
 	Revision *Revision
 	// Now is when the cluster is observed.
 	Now time.Time
+	// Reported gets the status of the objects, where the cluster has the revision; it may be nil.
+	Reported func(StatusReport)
+}
+
+// StatusReport is what objects of a placement say of themselves on a cluster that has been brought to a revision.
+type StatusReport struct {
+	Placement, Cluster, Revision string
+	// Objects are those that are there, are the placement's and have a status, in the order of application.
+	Objects []ObjectStatus
+}
+
+// ObjectStatus is the status of an object on a cluster.
+type ObjectStatus struct {
+	snapshot.ID
+	Status map[string]any
+}
+
+// report reports the status of the objects, if that is asked for.
+func (x *Comparison) report(out *ClusterDrift, targets []*target) {
+	if x.Reported == nil || out.State != Compared || ReportsOnly(&x.Strategy) {
+		return
+	}
+	r := StatusReport{Placement: x.Placement, Cluster: x.Cluster.Name, Revision: out.Revision}
+	for _, t := range targets {
+		if !owned(t, x.Placement) {
+			continue
+		}
+		if status, ok := t.live.Object["status"].(map[string]any); ok {
+			r.Objects = append(r.Objects, ObjectStatus{t.id, status})
+		}
+	}
+	x.Reported(r)
 }
 
 // Failed is the outcome of a comparison that could not be made.
@@ -86,6 +118,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 		c.dry = m.asking(ctx, x.Placement)
 	}
 	c.add(&out, x.Strategy, x.Placement, targets)
+	x.report(&out, targets)
 	return out, nil
 }
 

@@ -38,7 +38,7 @@ func (pl *Planner) resolveOver(
 	if err != nil {
 		return Resolution{}, err
 	}
-	previous.HeldOut = rec.Evicting()
+	previous.HeldOut, previous.Namespace = rec.Evicting(), rec.Placement.Namespace
 	for cluster, run := range previous.HeldOut {
 		previous.HeldOut[cluster] = "run " + run + " evicts it"
 	}

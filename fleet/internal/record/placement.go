@@ -87,5 +87,6 @@ type Declaration struct {
 	AllowCoOwnership bool                   `json:"allowCoOwnership,omitempty"`
 	Exclusive        bool                   `json:"exclusive,omitempty"`
 	DeletePolicy     placement.DeletePolicy `json:"deletePolicy,omitempty"`
+	ReportStatus     bool                   `json:"reportStatus,omitempty"`
 	ApplyStrategy    member.ApplyStrategy   `json:"applyStrategy,omitzero"`
 }

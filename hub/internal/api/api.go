@@ -183,6 +183,8 @@ const (
 	ConditionReadyToJoin = "ReadyToJoin"
 	ConditionJoined      = "Joined"
 	ConditionHealthy     = "Healthy"
+
+	ConditionNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
 )
 
 // Reasons of a run's conditions. Initializing, Aborted, Superseded, Forgotten and
@@ -206,6 +208,9 @@ const (
 	ReasonRollbackStarted   = "UpdateRunRollbackStarted"
 	ReasonRollbackRefused   = "UpdateRunRollbackRefused"
 )
+
+// EventNotReportedBack is the reason of an Event of a placement: the status of what is placed does not come back as it asks for.
+const EventNotReportedBack = "StatusNotReportedBack"
 
 // Reasons of an eviction's conditions.
 const (
@@ -308,6 +313,13 @@ const (
 	ReasonObjectNotAvailable = "ManifestNotAvailableYet"
 )
 
+// Reasons of the conditions of a member's agent.
+const (
+	ReasonAgentJoined    = "InternalMemberClusterJoined"
+	ReasonAgentHealthy   = "InternalMemberClusterHealthy"
+	ReasonAgentUnhealthy = "InternalMemberClusterUnhealthy"
+)
+
 // Reasons of a member's conditions. Unreachable and NotReached are Slipway's own.
 const (
 	ReasonReadyToJoin = "MemberClusterReadyToJoin"
@@ -315,4 +327,7 @@ const (
 	ReasonUnreachable = "MemberClusterUnreachable"
 	ReasonNotReached  = "MemberClusterNotReachedYet"
 	ReasonHealthy     = "MemberClusterHealthy"
+
+	ReasonNamespacesCollected = "Succeeded"
+	ReasonNamespacesDegraded  = "Degraded"
 )

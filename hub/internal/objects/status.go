@@ -7,8 +7,10 @@ import (
 	"reflect"
 	"slices"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
@@ -59,4 +61,48 @@ func (c *Client) putStatus(ctx context.Context, gvr schema.GroupVersionResource,
 		SetHeader("Content-Type", "application/json").
 		SetHeader("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json").
 		Body(body).Do(ctx).Error()
+}
+
+// PatchStatusMap writes those fields of a status that differ from what the object has, and no others, if it is still the one
+// that obj is. A map in a field is the whole of it: what next does not have is removed.
+func (c *Client) PatchStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
+	before, _ := obj.Object["status"].(map[string]any)
+	fields := map[string]any{}
+	for name, v := range next {
+		if !reflect.DeepEqual(before[name], v) {
+			fields[name] = replacing(before[name], v)
+		}
+	}
+	if len(fields) == 0 {
+		return nil
+	}
+	patch, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"uid": obj.GetUID(), "resourceVersion": obj.GetResourceVersion()}, "status": fields,
+	})
+	if err != nil {
+		return err
+	}
+	_, err = c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: api.Manager}, "status")
+	return Settled(err)
+}
+
+// replacing is the merge patch that makes next of before.
+func replacing(before, next any) any {
+	old, isMap := before.(map[string]any)
+	now, areMaps := next.(map[string]any)
+	if !isMap || !areMaps {
+		return next
+	}
+	out := map[string]any{}
+	for name := range old {
+		if _, ok := now[name]; !ok {
+			out[name] = nil
+		}
+	}
+	for name, v := range now {
+		if !reflect.DeepEqual(old[name], v) {
+			out[name] = replacing(old[name], v)
+		}
+	}
+	return out
 }

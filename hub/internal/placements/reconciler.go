@@ -47,6 +47,8 @@ type Reconciler struct {
 	Listed int
 	// NoBindings leaves out the objects that show bindings.
 	NoBindings bool
+	// SourceChanged is told of the placements of which what is selected may have changed; nil for none.
+	SourceChanged func(api.Key)
 
 	documents objects.Parsed[placementDocument]
 	selected  *selections
@@ -144,6 +146,7 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
 	p.Exclusive, p.DeletePolicy = true, cmp.Or(p.DeletePolicy, placement.DeleteAll) // as in KubeFleet
+	p.ReportStatus = rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(p.Policy)
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = lifecycle.SupersedeActive
 	}
@@ -183,8 +186,30 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	if err == nil {
 		r.putPlacements.Store(k, p)
 		r.enqueueRuns(k)
+		r.warnUnreported(obj)
 	}
 	return err
+}
+
+// ReportsBack reports whether a placement asks for the status of its objects to come back to those that were placed, and its
+// policy allows it.
+func (r *Reconciler) ReportsBack(obj *unstructured.Unstructured) bool {
+	read, err := r.documents.Of(obj, readPlacement)
+	return err == nil && read.rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(read.placement.Policy)
+}
+
+// warnUnreported says of a placement that asks for the status of its objects why none comes back. KubeFleet's agents log it.
+func (r *Reconciler) warnUnreported(obj *unstructured.Unstructured) {
+	read, err := r.documents.Of(obj, readPlacement)
+	switch {
+	case err != nil || read.rollout.ReportBack == "" || r.ReportsBack(obj):
+	case read.rollout.ReportBack == kubefleet.WorkAPI:
+		r.Recorder.Warning(obj, api.EventNotReportedBack,
+			"reportBackStrategy.destination WorkAPI reports nothing: this hub has no Work objects; OriginalResource writes to the objects that are placed")
+	default:
+		r.Recorder.Warning(obj, api.EventNotReportedBack, "reportBackStrategy.destination OriginalResource reports nothing: "+
+			"it takes a policy of the type PickFixed that names one cluster, or PickN with numberOfClusters 1")
+	}
 }
 
 // serve captures, decides and rolls out, and writes what came of it. What fails
@@ -241,6 +266,9 @@ const patience = 5
 func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement, rollout kubefleet.Rollout) error {
 	if !r.selected.take(k, p) {
 		return nil
+	}
+	if r.SourceChanged != nil {
+		r.SourceChanged(k)
 	}
 	var items []snapshot.Item
 	var err error

@@ -17,6 +17,8 @@ type Queues struct {
 	Placements, Runs, Members, Overrides, Evictions *Queue
 	// Bindings are placements of which the objects that show bindings are written.
 	Bindings *Queue
+	// Statuses are placements whose objects report their status to the objects of the hub.
+	Statuses *Queue
 	// Orphans are runs of the engine whose names were cut and that have no object.
 	Orphans *Queue
 	// Applications is nil where the hub does not serve applications.
@@ -28,7 +30,7 @@ type Queues struct {
 
 // All are the queues of all kinds.
 func (q *Queues) All() []*Queue {
-	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Evictions, q.Bindings, q.Orphans}
+	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Evictions, q.Bindings, q.Statuses, q.Orphans}
 	if q.Applications != nil {
 		all = append(all, q.Applications)
 	}

@@ -1,0 +1,121 @@
+package fleet_test
+
+import (
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// reports are the last status reports by cluster, and how many there were.
+type reports struct {
+	mu   sync.Mutex
+	last map[string]fleet.StatusReport
+	n    int
+}
+
+func (r *reports) take(s fleet.StatusReport) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.last == nil {
+		r.last = map[string]fleet.StatusReport{}
+	}
+	r.last[s.Cluster], r.n = s, r.n+1
+}
+
+func (r *reports) of(cluster string) (last fleet.StatusReport, n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.last[cluster], r.n
+}
+
+// say gives the ConfigMap of a member a status.
+func (w *engineEnv) say(cluster, word string) {
+	w.t.Helper()
+	if err := w.fleet.Cluster(cluster).SetStatus(testCM, map[string]any{"word": word}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// TestTheStatusOfObjectsIsReported: a placement with ReportStatus has what its objects say on the clusters reported when that
+// changes, without anything else that asks for a watch, and no more once it does not ask for it.
+func TestTheStatusOfObjectsIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEngineEnv(t)
+		var got reports
+		e := w.newEngine(fleet.Config{Name: "a", Reported: got.take})
+		p := tutorialPlacement()
+		p.ReportStatus = true
+		declare := func() {
+			t.Helper()
+			if err := e.PutPlacement(t.Context(), p); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(5 * time.Second)
+		}
+		declare()
+		defer running(t, e)()
+		if s := runTo(t, e, "one", inOneStage()); s.Run.State != stages.Completed {
+			t.Fatalf("run one is %s: %s", s.Run.State, s.Run.Reason)
+		}
+		for _, word := range []string{"one", "two"} {
+			w.say("member2", word)
+			time.Sleep(2 * time.Second)
+			last, _ := got.of("member2")
+			if len(last.Objects) != 1 || last.Objects[0].ID != testCM || last.Objects[0].Status["word"] != word || last.Placement != p.Name || last.Revision == "" {
+				t.Fatalf("after it said %s: %+v", word, last)
+			}
+		}
+		if last, _ := got.of("member1"); len(last.Objects) != 0 {
+			t.Errorf("of member1, where nothing has a status: %+v", last)
+		}
+		p.ApplyStrategy.WhenToApply, p.ReportStatus = fleet.IfNotDrifted, false
+		declare()
+		_, before := got.of("member2")
+		w.say("member2", "three")
+		time.Sleep(5 * time.Second)
+		if _, after := got.of("member2"); after != before {
+			t.Errorf("%d reports came of a placement that does not ask for them", after-before)
+		}
+	})
+}
+
+// TestAReportHasWhatIsThePlacements: an object that was there before and is not taken over is in no report, and neither is
+// anything of a placement that only reports differences.
+func TestAReportHasWhatIsThePlacements(t *testing.T) {
+	for name, s := range map[string]fleet.ApplyStrategy{
+		"never taken over": {WhenToTakeOver: fleet.Never, WhenToApply: fleet.Always}, "differences only": {Type: fleet.ReportDiff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newEngineEnv(t)
+				for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
+					if err := w.fleet.Cluster("member1").Update(obj); err != nil {
+						t.Fatal(err)
+					}
+				}
+				w.say("member1", "theirs")
+				var got reports
+				e := w.newEngine(fleet.Config{Name: "a", Reported: got.take})
+				p := tutorialPlacement()
+				p.ReportStatus, p.ApplyStrategy = true, s
+				if err := e.PutPlacement(t.Context(), p); err != nil {
+					t.Fatal(err)
+				}
+				defer running(t, e)()
+				if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "one", Placement: p.Name, Strategy: inOneStage()}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				if last, _ := got.of("member1"); len(last.Objects) != 0 {
+					t.Errorf("%+v", last)
+				}
+			})
+		})
+	}
+}

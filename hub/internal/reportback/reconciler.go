@@ -1,0 +1,328 @@
+// Package reportback writes the status that placed objects have on their one cluster to the objects of the hub that they
+// were made of, where a placement asks for it: spec.strategy.reportBackStrategy with the destination OriginalResource.
+package reportback
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/internal/placements"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Reconciler writes reported statuses. It owns the status of the objects of the hub that placements report to, and nothing
+// else of them.
+type Reconciler struct {
+	*objects.Client
+	Engine     *fleet.Engine
+	Source     *source.Source
+	Placements *placements.Reconciler
+	Queues     *queues.Queues
+
+	mu sync.Mutex
+	// last is what was last reported, by what the engine calls the placement: its object may not have been read yet.
+	last map[string]*reported
+}
+
+// reported is what clusters last reported of a placement. Its fields are guarded by the reconciler's mutex.
+type reported struct {
+	clusters map[string]fleet.StatusReport
+	// written are the statuses that objects of the hub were given last, as JSON has them.
+	written map[snapshot.ID]string
+	// changed reports whether objects of the hub were changed since they were last compared, which was at compared.
+	changed  bool
+	compared time.Time
+}
+
+const (
+	// pace is how often the statuses of a placement are written at most, comparePace how often they are compared with
+	// what another client may have made of them: a controller of the hub that writes its own status again and again is
+	// not fought with.
+	pace        = 2 * time.Second
+	comparePace = time.Minute
+	// mostObjects and mostBytes bound what is written: the objects of a placement, and a status as JSON.
+	mostObjects = 200
+	mostBytes   = 64 << 10
+	// forbiddenAgain is when a write is tried again for which a right is missing: no watch tells that it was granted.
+	forbiddenAgain = 30 * time.Second
+)
+
+// Receive takes in what a cluster reports. It returns at once.
+func (r *Reconciler) Receive(report fleet.StatusReport) {
+	r.mu.Lock()
+	one := r.last[report.Placement]
+	if one == nil {
+		one = &reported{clusters: map[string]fleet.StatusReport{}, written: map[snapshot.ID]string{}}
+		if r.last == nil {
+			r.last = map[string]*reported{}
+		}
+		r.last[report.Placement] = one
+	}
+	one.clusters[report.Cluster] = report
+	r.mu.Unlock()
+	for _, k := range r.ByEngineName(api.PlacementKind, report.Placement) {
+		r.Queues.Statuses.AddPaced(k, pace)
+	}
+}
+
+func engineName(k api.Key) string { return kubefleet.EngineName(k.Namespace, k.Name) }
+
+// SourceChanged takes in that objects of the hub that a placement selects may have changed, their status among the rest, or
+// that the placement is served from now on.
+func (r *Reconciler) SourceChanged(k api.Key) {
+	r.mu.Lock()
+	one := r.last[engineName(k)]
+	if one != nil {
+		one.changed = true
+	}
+	r.mu.Unlock()
+	if one != nil {
+		r.Queues.Statuses.AddPaced(k, comparePace)
+	}
+}
+
+// Reconcile writes what was reported of a placement, as far as it is still true.
+func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
+	obj := r.Object(api.ScopeOf(k).GVR(api.PlacementKind), k)
+	if obj == nil || obj.GetDeletionTimestamp() != nil || !r.Placements.ReportsBack(obj) {
+		r.forget(k)
+		return 0, nil
+	}
+	name := engineName(k)
+	p, err := r.Engine.Placement(ctx, name)
+	if errors.Is(err, backend.ErrNotFound) || err == nil && p.Owner != string(obj.GetUID()) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	view, err := r.Engine.View(ctx, name)
+	if err != nil {
+		return 0, err
+	}
+	report, err := r.current(ctx, name, view)
+	if err != nil || len(report.Objects) == 0 {
+		return 0, err
+	}
+	originals, err := originalsOf(ctx, view, &report)
+	if err != nil {
+		return 0, err
+	}
+	return r.writeAll(ctx, name, obj, &report, originals)
+}
+
+// current is the report of the one cluster that the placement picks, without what need not be written again; no objects where
+// there is none. Reports of other clusters are dropped: one that the placement leaves says nothing any more.
+func (r *Reconciler) current(ctx context.Context, name string, view *fleet.PlacementView) (report fleet.StatusReport, err error) {
+	d, err := view.Selection(ctx)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) {
+		return report, err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.last[name]
+	if one == nil {
+		return report, nil
+	}
+	if len(d.Clusters) == 1 {
+		report = one.clusters[d.Clusters[0]]
+	}
+	one.clusters = map[string]fleet.StatusReport{report.Cluster: report}
+	if one.changed && time.Since(one.compared) >= comparePace {
+		one.changed, one.compared = false, time.Now()
+		one.written = map[snapshot.ID]string{}
+	}
+	return report, nil
+}
+
+// forget drops what was reported of a placement.
+func (r *Reconciler) forget(k api.Key) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, engineName(k))
+	r.Queues.Statuses.Drop(k)
+}
+
+// original is what the cluster got of an object of the hub.
+type original struct {
+	digest string
+	// taken is when the snapshot was taken that the cluster has.
+	taken time.Time
+}
+
+// originalsOf are the objects of the snapshot that the reporting cluster has which are selected now, too, and were in no
+// envelope: that one is not what is on the cluster.
+func originalsOf(ctx context.Context, view *fleet.PlacementView, report *fleet.StatusReport) (map[snapshot.ID]original, error) {
+	index := -1
+	for c, err := range view.Placed(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		if c.Name == report.Cluster {
+			index = c.Tried
+			if c.Revision == report.Revision {
+				index = c.Index
+			}
+		}
+	}
+	out := map[snapshot.ID]original{}
+	all := view.Snapshots()
+	for _, s := range all {
+		if s.Index != index {
+			continue
+		}
+		items, err := view.Items(ctx, index)
+		if err != nil {
+			return nil, err
+		}
+		for _, item := range items {
+			if item.Envelope == nil {
+				out[item.ID] = original{item.Digest, s.TakenAt}
+			}
+		}
+		if latest := all[len(all)-1].Index; latest != index {
+			selected, err := view.Items(ctx, latest)
+			if err != nil {
+				return nil, err
+			}
+			out = among(out, selected)
+		}
+	}
+	return out, nil
+}
+
+// among are the originals that are items, too.
+func among(all map[snapshot.ID]original, items []snapshot.Item) map[snapshot.ID]original {
+	out := map[snapshot.ID]original{}
+	for _, item := range items {
+		if o, ok := all[item.ID]; ok && item.Envelope == nil {
+			out[item.ID] = o
+		}
+	}
+	return out
+}
+
+// writeAll writes the statuses of a report that were not written before. One that is refused does not hold up the others.
+func (r *Reconciler) writeAll(ctx context.Context, name string, placement *unstructured.Unstructured, report *fleet.StatusReport, originals map[snapshot.ID]original) (time.Duration, error) {
+	var again time.Duration
+	var failed []error
+	written := 0
+	for _, o := range report.Objects {
+		from, ok := originals[o.ID]
+		if !ok {
+			continue
+		}
+		if written++; written > mostObjects {
+			r.warn(placement, report, "of more than %d objects only the first are reported", mostObjects)
+			break
+		}
+		status, err := json.Marshal(o.Status)
+		switch {
+		case err != nil || len(status) > mostBytes:
+			r.warn(placement, report, "the status of %s is not reported: it has %d bytes, and may have %d", o.ID, len(status), mostBytes)
+			continue
+		case r.isWritten(name, o.ID, string(status)):
+			continue
+		}
+		err = r.write(ctx, o, from, status)
+		switch {
+		case err == nil:
+			r.setWritten(name, o.ID, string(status))
+		case apierrors.IsForbidden(err):
+			r.warn(placement, report, "the status of %s may not be written on the hub: %v: grant patch on its status by a ClusterRole with the label slipway.dev/aggregate-to-hub-source=true", o.ID, err)
+			again = forbiddenAgain
+		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || errors.Is(err, errNoStatus):
+			r.warn(placement, report, "the status of %s cannot be written on the hub: %v", o.ID, err)
+			r.setWritten(name, o.ID, string(status)) // until the cluster says something else
+		default:
+			failed = append(failed, fmt.Errorf("status of %s: %w", o.ID, err))
+		}
+	}
+	return again, errors.Join(failed...)
+}
+
+func (r *Reconciler) warn(placement *unstructured.Unstructured, report *fleet.StatusReport, format string, args ...any) {
+	r.Recorder.Warning(placement, api.EventNotReportedBack, "cluster %s: "+format, append([]any{report.Cluster}, args...)...)
+}
+
+func (r *Reconciler) isWritten(name string, id snapshot.ID, status string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	one := r.last[name]
+	return one != nil && one.written[id] == status
+}
+
+func (r *Reconciler) setWritten(name string, id snapshot.ID, status string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if one := r.last[name]; one != nil {
+		one.written[id] = status
+	}
+}
+
+// errNoStatus is of a kind that has no status on the hub which could be written by itself.
+var errNoStatus = errors.New("the hub has no status of this kind that is written apart from the rest of the object")
+
+// write gives the original of an object the status that the object has on the cluster, if it is still there, is not another
+// one, and has another status. Nothing but the status is changed, and only of the object that was read.
+func (r *Reconciler) write(ctx context.Context, o fleet.ObjectStatus, from original, status json.RawMessage) error {
+	gvr, err := r.Source.Resource(ctx, o.ID)
+	if err != nil {
+		return err
+	}
+	resource := r.Dynamic.Resource(gvr).Namespace(o.Namespace)
+	now, err := resource.Get(ctx, o.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil || !from.isStill(now) || isStatus(now, o.Status) {
+		return err
+	}
+	patch, err := json.Marshal([]map[string]any{
+		{"op": "replace", "path": "/metadata/uid", "value": now.GetUID()},
+		{"op": "replace", "path": "/metadata/resourceVersion", "value": now.GetResourceVersion()},
+		{"op": "add", "path": "/status", "value": status},
+	})
+	if err != nil {
+		return err
+	}
+	_, err = resource.Patch(ctx, o.Name, types.JSONPatchType, patch, metav1.PatchOptions{FieldManager: api.Manager}, "status")
+	if apierrors.IsNotFound(err) {
+		if _, err := resource.Get(ctx, o.Name, metav1.GetOptions{}); err == nil {
+			return errNoStatus
+		}
+	}
+	return objects.Settled(err)
+}
+
+// isStill reports whether an object is the one of which the cluster got a copy: it was there when that was copied, or has the
+// same content. One that was deleted since and made again with another content is another one. A creationTimestamp leaves out
+// the parts of a second.
+func (o original) isStill(now *unstructured.Unstructured) bool {
+	if created := now.GetCreationTimestamp(); !created.Add(time.Second).After(o.taken) {
+		return true
+	}
+	body, err := snapshot.Canonical(snapshot.Clean(now).Object)
+	return err == nil && snapshot.Digest(body) == o.digest
+}
+
+func isStatus(now *unstructured.Unstructured, status map[string]any) bool {
+	return reflect.DeepEqual(now.Object["status"], any(status))
+}
