@@ -189,6 +189,8 @@
 //     reach before have nothing that could become unavailable: they are brought up at once, at most 1000
 //     at a time, beside the maxUnavailable that are updated, and neither waits for the other. KubeFleet,
 //     too, places them at once, and counts those that are not available yet against maxUnavailable.
+//   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or NamespaceWithResourceSelectors is refused: KubeFleet reads
+//     it, and changes everything in the Namespace all the same.
 //   - An override may have a priority, and overrides of different priorities may select the same object,
 //     which KubeFleet refuses. Its versions are shown as snapshots, which stay, be they more
 //     than ten, while a snapshot that may be rolled out has frozen them, also after the

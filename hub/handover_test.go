@@ -36,6 +36,9 @@ func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 	s.staged("")
 	s.sync("crp", s.name, s.SyncPlacement)
 	before.sync("crp", s.name, before.SyncPlacement)
+	if _, err := s.engine.Capture(t.Context(), s.name); err != nil { // the hub before takes no snapshot, and only records the run
+		t.Fatal(err)
+	}
 	run := s.runOf(s.name, "")
 	run.Object["spec"].(map[string]any)["state"] = "Initialize"
 	s.create(run)

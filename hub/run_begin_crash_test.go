@@ -75,9 +75,9 @@ func (s *stale) diesAt(at int, lands, changes bool) bool {
 	if recorded > saved {
 		b.t.Fatalf("write %d: the run brings snapshot %d, and %d is the latest that is saved", at, recorded, saved)
 	}
-	want, next := max(saved, before+1), value
+	want := max(saved, before+1)
 	if changes {
-		next = "later than " + b.run
+		next := "later than " + b.run
 		b.change(next)
 		if recorded < 0 {
 			want, value = saved+1, next

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +36,9 @@ func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
 	s.patch("crp/NAME", `{spec: {revisionHistoryLimit: 5, policy: {tolerations: [{key: k, operator: Exists}]}}}`)
 	s.put("v3")
 	s.noSnapshotBut("changes of the object and of the policy", "0")
+	if err := s.has(1, "config", "v1")(); err != nil {
+		t.Error(err)
+	}
 
 	s.completes("two", "", "1")
 	s.eventually("v3", s.has(1, "config", "v3"))
@@ -48,6 +52,38 @@ func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
 	s.put("v1")
 	s.completes("as-before", "", "2") // only the latest snapshot is compared
 	s.snapshots("0", "1", "2")
+}
+
+// TestStatusUnderExternalIsAboutWhatWasRolledOut: what was changed since the last run is no difference of a member, and what a
+// member has that only the hub has now is one.
+func TestStatusUnderExternalIsAboutWhatWasRolledOut(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: External, applyStrategy: {whenToApply: IfNotDrifted}")
+	s.strategy("")
+	s.completes("one", "", "0")
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.put("v2")
+	s.stays("the status is as it was", quiet, func() error {
+		return errors.Join(s.drifts("")(), s.condition("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")())
+	})
+	s.observes("crp/NAME", "0", "0")
+	if err := s.tryPatch(s.member(1), "cm/NAME/config", `{data: {key: v2}}`); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the difference from what was rolled out", s.drifts(`"v1"`))
+	s.noSnapshotBut("a difference", "0")
+}
+
+// drifts checks that the status tells of a member that drifted from a value, or of none.
+func (s *scenario) drifts(from string) func() error {
+	return func() error {
+		out, err := s.kubectl("get", "crp", s.name, "-o", "jsonpath={.status.placementStatuses[0].driftedPlacements}")
+		if err == nil && (!strings.Contains(out, from) || from == "" && out != "") {
+			err = fmt.Errorf("it has drifted: %s", out)
+		}
+		return err
+	}
 }
 
 // TestSnapshotIsFrozenWhenARunIsPlanned: a run that is planned and waits brings what was selected then.

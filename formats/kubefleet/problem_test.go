@@ -155,12 +155,13 @@ func TestProblemsOfOverrides(t *testing.T) {
 		sel + "  priority: high\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                "spec.priority: must be a whole number, not a string",
 		sel + "  policy: {overrideRules: [{overrideType: Delete, clusterSelector: {clusterSelectorTerms: [{propertySorter: {}}]}}]}\n": "clusterSelectorTerms[0].propertySorter: an override selects clusters by labelSelector only",
 		sel + "  policy: {overrideRules: []}\n": "f.yaml:6: ClusterResourceOverride/o: spec.policy.overrideRules: Required",
-		sel + "  policy:\n    overrideRules:\n    - jsonPatchOverrides:\n      - {op: add, path: /kind, value: 1}\n":                             "f.yaml:9: ClusterResourceOverride/o: spec.policy.overrideRules[0].jsonPatchOverrides[0].path: Forbidden",
-		sel + "  policy: {overrideRules: [{jsonPatchOverrides: [{op: copy, path: /a}]}]}\n":                                                      "jsonPatchOverrides[0].op: must be add or remove or replace",
-		sel + "  policy: {overrideRules: [{overrideType: Merge}]}\n":                                                                             "overrideRules[0].overrideType: must be JSONPatch or Delete",
-		sel + "  placement: {name: p, scope: Namespaced}\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                 "spec.placement.scope: Namespaced is for a ResourceOverride in the namespace of the placement; write Cluster",
-		"  clusterResourceSelectors: [{version: v1, kind: Namespace, labelSelector: {}}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n": "clusterResourceSelectors[0].labelSelector: an override selects by name\nclusterResourceSelectors[0].name: is required",
-		"  resourceSelectors: []\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                         "spec.resourceSelectors: unknown field\nspec.clusterResourceSelectors: is required",
+		sel + "  policy:\n    overrideRules:\n    - jsonPatchOverrides:\n      - {op: add, path: /kind, value: 1}\n":                                                   "f.yaml:9: ClusterResourceOverride/o: spec.policy.overrideRules[0].jsonPatchOverrides[0].path: Forbidden",
+		sel + "  policy: {overrideRules: [{jsonPatchOverrides: [{op: copy, path: /a}]}]}\n":                                                                            "jsonPatchOverrides[0].op: must be add or remove or replace",
+		sel + "  policy: {overrideRules: [{overrideType: Merge}]}\n":                                                                                                   "overrideRules[0].overrideType: must be JSONPatch or Delete",
+		sel + "  placement: {name: p, scope: Namespaced}\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                       "spec.placement.scope: Namespaced is for a ResourceOverride in the namespace of the placement; write Cluster",
+		"  clusterResourceSelectors: [{version: v1, kind: Namespace, labelSelector: {}}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                       "clusterResourceSelectors[0].labelSelector: an override selects by name\nclusterResourceSelectors[0].name: is required",
+		"  clusterResourceSelectors: [{version: v1, kind: Namespace, name: ns, selectionScope: NamespaceOnly}]\n  policy: {overrideRules: [{overrideType: Delete}]}\n": "clusterResourceSelectors[0].selectionScope: an override of a Namespace changes everything in it",
+		"  resourceSelectors: []\n  policy: {overrideRules: [{overrideType: Delete}]}\n":                                                                               "spec.resourceSelectors: unknown field\nspec.clusterResourceSelectors: is required",
 	} {
 		t.Run(text, func(t *testing.T) { problems(t, cro+text, strings.Split(want, "\n")...) })
 	}

@@ -110,7 +110,9 @@ func objectSelector(v value) placement.ObjectSelector {
 		"name":          func(v value) { s.Name = v.Str() },
 		"labelSelector": func(v value) { v.Fail("an override selects by name; write name instead") },
 		"selectionScope": func(v value) {
-			supported(v, []string{"NamespaceWithResources"}, []string{"NamespaceOnly", "NamespaceWithResourceSelectors"})
+			if scope := selectionScope(v); scope != "" {
+				v.Fail("an override of a Namespace changes everything in it, in KubeFleet whatever the scope is; leave %s out", scope)
+			}
 		},
 	}, "version", "kind", "name")
 	return s
