@@ -374,7 +374,8 @@ func BenchmarkResolve(b *testing.B) {
 	})
 }
 
-// TestANamespaceThatAClusterDoesNotHave keeps it from being picked anew, where it is known and the policy does not name the cluster.
+// TestANamespaceThatAClusterDoesNotHave keeps it from being picked where it was not before, if it is known and the policy
+// does not name the cluster.
 func TestANamespaceThatAClusterDoesNotHave(t *testing.T) {
 	three := 3
 	clusters := []placement.Cluster{

@@ -220,7 +220,9 @@ func among(all map[snapshot.ID]original, items []snapshot.Item) map[snapshot.ID]
 }
 
 // writeAll writes the statuses of a report that were not written before. One that is refused does not hold up the others.
-func (r *Reconciler) writeAll(ctx context.Context, name string, placement *unstructured.Unstructured, report *fleet.StatusReport, originals map[snapshot.ID]original) (time.Duration, error) {
+func (r *Reconciler) writeAll(
+	ctx context.Context, name string, placement *unstructured.Unstructured, report *fleet.StatusReport, originals map[snapshot.ID]original,
+) (time.Duration, error) {
 	var again time.Duration
 	var failed []error
 	written := 0
@@ -246,7 +248,8 @@ func (r *Reconciler) writeAll(ctx context.Context, name string, placement *unstr
 		case err == nil:
 			r.setWritten(name, o.ID, string(status))
 		case apierrors.IsForbidden(err):
-			r.warn(placement, report, "the status of %s may not be written on the hub: %v: grant patch on its status by a ClusterRole with the label slipway.dev/aggregate-to-hub-source=true", o.ID, err)
+			r.warn(placement, report, "the status of %s may not be written on the hub: %v: "+
+				"grant patch on its status by a ClusterRole with the label slipway.dev/aggregate-to-hub-source=true", o.ID, err)
 			again = forbiddenAgain
 		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || errors.Is(err, errNoStatus):
 			r.warn(placement, report, "the status of %s cannot be written on the hub: %v", o.ID, err)

@@ -12,7 +12,8 @@ import (
 
 func configMap(value string, created time.Time) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "data": map[string]any{"key": value},
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "data": map[string]any{"key": value},
 	}}
 	obj.SetCreationTimestamp(metav1.NewTime(created))
 	return obj
