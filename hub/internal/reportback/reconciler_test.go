@@ -1,12 +1,15 @@
 package reportback
 
 import (
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -55,5 +58,24 @@ func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
 	got := among(all, []snapshot.Item{{ID: id("a")}, {ID: id("new")}, {ID: id("packed"), Envelope: &snapshot.ID{Kind: "ResourceEnvelope"}}})
 	if _, ok := got[id("a")]; !ok || len(got) != 1 {
 		t.Errorf("%v, want a alone", got)
+	}
+}
+
+// TestAReportIsKeptWithinItsBounds: a status that is too long is not kept, and neither are more objects than are ever written.
+func TestAReportIsKeptWithinItsBounds(t *testing.T) {
+	from := fleet.StatusReport{Cluster: "c", Revision: "r"}
+	for i := range mostReported + 1 {
+		from.Objects = append(from.Objects, fleet.ObjectStatus{
+			ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: strconv.Itoa(i)}, Status: map[string]any{"text": strings.Repeat("x", i*100)},
+		})
+	}
+	got := reportOf(from)
+	if len(got.objects) != mostReported || !got.more {
+		t.Errorf("%d objects, more: %t", len(got.objects), got.more)
+	}
+	for i, o := range got.objects {
+		if want := i*100 + len(`{"text":""}`); o.size != want || (o.status == nil) != (want > mostBytes) {
+			t.Fatalf("object %d has %d bytes, want %d, kept: %t", i, o.size, want, o.status != nil)
+		}
 	}
 }
