@@ -197,11 +197,22 @@
 //     override. A run brings the overrides of its snapshot's time, so a rollback brings them back. The
 //     lists of a status name those of which a rule selects the cluster by its labels as they are now, with
 //     at most 128 KiB of names.
-//   - Nothing runs on a member: the hub asks its API server every 5 minutes, every 30 seconds while it
-//     does not answer, and writes conditions Joined and Healthy. What does not answer for a moment is
-//     picked as before. A member whose Healthy has been False for 5 minutes, as in KubeFleet, takes no
-//     new placement, and neither does one that was not reached within a minute of the first try, whose
+//   - Nothing runs on a member: the hub asks its API server every 2 minutes, whatever spec.heartbeatPeriodSeconds says, every
+//     30 seconds while it does not answer, and writes conditions Joined and Healthy, and agentStatus as the agent would, with the
+//     time of the last answer as its heartbeat. What does not answer for a moment is
+//     picked as before. A member whose Healthy has been False for 5 minutes, or that answered last 5 minutes ago, as in KubeFleet,
+//     takes no new placement, and neither does one that was not reached within a minute of the first try, whose
 //     Joined is False from then on until it is. What it has already it keeps.
+//   - The hub measures members every 10 minutes, where they let it list nodes and pods: kubernetes-fleet.io/node-count, and
+//     cpu and memory in resourceUsage, as KubeFleet's agent without a provider. A field that another client writes is left to it.
+//     What is available is not known of members of more than 2,000 pods; KubeFleet counts the first 100.
+//   - Namespaces are collected with Config.MemberNamespaces, not by an agent's flag, 200 of a member. A ResourcePlacement does not
+//     pick a further member that has not its namespace; what is there already stays when the namespace goes, where KubeFleet takes it
+//     away with the next decision. The values of status.namespaces are empty, because there is no Work.
+//   - reportBackStrategy: destination WorkAPI is accepted and has no effect, because there are no Work objects; an Event of the placement
+//     says so, as it does where OriginalResource has more than one cluster to report; KubeFleet logs that. A status is written to
+//     the object that the cluster got a copy of, not to another one of its name, and also where another object of the
+//     placement is not applied. The hub has the right to write that of workloads; for others see hub/manifests/rbac/hub.yaml.
 //   - An eviction is not executed while a staged run of the placement has not ended, and Executed names the run: its plan
 //     is frozen, and would bring to the cluster again what was just taken away. KubeFleet evicts, which fails the run. After
 //     an eviction the runs before it are not rolled back any more.
@@ -211,9 +222,8 @@
 //     placement has: it seldom changes. Deleting one evicts nothing; it is made again.
 //   - A member has its name in the label kubernetes-fleet.io/member-name for policies, stages and overrides from the
 //     moment its MemberCluster is there; the hub writes it on the object, too, over any other value.
-//   - Policies use taints, health and properties of a MemberCluster as it reports them; the hub
-//     measures nothing but whether it answers. Why a cluster was picked or not is told of all
-//     clusters, up to 1000, and in words of Slipway's own.
+//   - Policies use taints, health and properties of a MemberCluster, whichever client wrote them. Why a cluster was picked
+//     or not is told of all clusters, up to 1000, and in words of Slipway's own.
 //   - A strategy may have rollback and progressDeadline, its stages maxFailures; a run may have the
 //     state Rollback. Without them clusters are tried without end, and nothing is taken back.
 //   - An override that cannot be applied on a member, or makes an object that no member can read, holds its snapshot back

@@ -80,7 +80,7 @@ type Config struct {
 	// which kubectl fleet draincluster finds what to evict.
 	NoBindings bool
 	// MemberNamespaces has the hub read the namespaces of members, every 2 minutes, and write them to their MemberClusters. Policies of
-	// ResourcePlacements then pick no member anew that does not have their namespace.
+	// ResourcePlacements then pick no further member that does not have their namespace.
 	MemberNamespaces bool
 	// Registry takes the metrics; nil for none.
 	Registry prometheus.Registerer

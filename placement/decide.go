@@ -17,7 +17,8 @@ type Previous struct {
 	// HeldOut are the clusters that are not picked, whatever the policy says, and why.
 	HeldOut map[string]string
 	// Namespace, where it is not empty, is the namespace that what is placed goes to and does not bring. A cluster of which the
-	// namespaces are known and that one is not among them is not picked anew, unless the policy is PickFixed. What is there stays.
+	// namespaces are known and that one is not among them is not picked where it was not before, unless the policy is
+	// PickFixed. What is there stays.
 	Namespace string
 }
 

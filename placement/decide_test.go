@@ -374,12 +374,15 @@ func BenchmarkResolve(b *testing.B) {
 	})
 }
 
-// TestANamespaceThatAClusterDoesNotHave keeps it from being picked anew, where it is known and the policy does not name the cluster.
+// TestANamespaceThatAClusterDoesNotHave keeps it from being picked where it was not before, if it is known and the policy
+// does not name the cluster.
 func TestANamespaceThatAClusterDoesNotHave(t *testing.T) {
-	one := 3
+	three := 3
 	clusters := []placement.Cluster{
-		{Name: "has", Namespaces: []string{"app", "other"}}, {Name: "has-not", Namespaces: []string{"other"}},
-		{Name: "none", Namespaces: []string{}}, {Name: "unknown"},
+		{Name: "has", Namespaces: []string{"app", "other"}},
+		{Name: "has-not", Namespaces: []string{"other"}},
+		{Name: "none", Namespaces: []string{}},
+		{Name: "unknown"},
 	}
 	for _, c := range []struct {
 		name     string
@@ -389,7 +392,7 @@ func TestANamespaceThatAClusterDoesNotHave(t *testing.T) {
 	}{
 		{"of no namespace", placement.Policy{}, placement.Previous{}, "has has-not none unknown"},
 		{"all", placement.Policy{}, placement.Previous{Namespace: "app"}, "has unknown"},
-		{"a number", placement.Policy{Type: placement.PickN, NumberOfClusters: &one}, placement.Previous{Namespace: "app"}, "has unknown"},
+		{"a number", placement.Policy{Type: placement.PickN, NumberOfClusters: &three}, placement.Previous{Namespace: "app"}, "has unknown"},
 		{"by name", placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"has-not"}}, placement.Previous{Namespace: "app"}, "has-not"},
 		{"what is there stays", placement.Policy{}, placement.Previous{Namespace: "app", Clusters: map[string]bool{"has-not": true}}, "has has-not unknown"},
 	} {

@@ -30,7 +30,7 @@ type Cluster struct {
 	// compare them.
 	Properties map[string]resource.Quantity `json:"properties,omitempty"`
 	// Namespaces are the namespaces of the cluster, where the inventory measures them; nil where it does not. A placement of
-	// a namespace is not picked anew without it, see [Previous].
+	// a namespace picks no further cluster without it, see [Previous].
 	Namespaces []string `json:"namespaces,omitempty"`
 	// Taints keep a policy that does not tolerate them from picking the
 	// cluster. What is placed there stays.

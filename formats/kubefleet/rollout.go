@@ -66,6 +66,7 @@ func ReportsToOriginal(p placement.Policy) bool {
 		return len(p.ClusterNames) == 1
 	case placement.PickN:
 		return p.NumberOfClusters != nil && *p.NumberOfClusters == 1
+	case placement.PickAll:
 	}
 	return false
 }

@@ -124,7 +124,9 @@ func mergeByType(whole, own map[string]any, field string) {
 // MemberFactsOf is what is known of a member that was asked at now: when it joined, since when it is as it is and when it was
 // last heard of stands in its status.
 func MemberFactsOf(obj *unstructured.Unstructured, err error, now time.Time) *MemberFacts {
-	f := &MemberFacts{Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time, Err: err, Since: now, Now: now, Heartbeat: now}
+	f := &MemberFacts{
+		Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time, Err: err, Since: now, Now: now, Heartbeat: now,
+	}
 	if joined := api.ConditionOf(obj, api.ConditionJoined); joined.Status == "True" {
 		f.Joined = joined.Since
 	} else if err == nil {
@@ -251,7 +253,9 @@ func (f *MemberFacts) agent(t conditions) MemberAgentStatus {
 	if f.Err != nil {
 		healthy = t.isFalse(api.ConditionHealthy, api.ReasonAgentUnhealthy, f.Err.Error(), stages.At(f.Since))
 	}
-	return MemberAgentStatus{Type: memberAgent, Conditions: []metav1.Condition{joined, healthy}, LastReceivedHeartbeat: api.Seconds(stages.At(f.Heartbeat))}
+	return MemberAgentStatus{
+		Type: memberAgent, Conditions: []metav1.Condition{joined, healthy}, LastReceivedHeartbeat: api.Seconds(stages.At(f.Heartbeat)),
+	}
 }
 
 // measured adds what was measured.
@@ -261,7 +265,9 @@ func (f *MemberFacts) measured(t conditions, out *MemberStatus) {
 		out.Properties = map[string]MemberProperty{NodeCount: {Value: strconv.Itoa(*m.Nodes), ObservationTime: at}}
 	}
 	if m.Capacity != nil {
-		out.ResourceUsage = &MemberUsage{Capacity: texts(m.Capacity), Allocatable: texts(m.Allocatable), Available: texts(m.Available), ObservationTime: at}
+		out.ResourceUsage = &MemberUsage{
+			Capacity: texts(m.Capacity), Allocatable: texts(m.Allocatable), Available: texts(m.Available), ObservationTime: at,
+		}
 	}
 	if m.Namespaces == nil {
 		return
@@ -270,11 +276,12 @@ func (f *MemberFacts) measured(t conditions, out *MemberStatus) {
 	for _, name := range m.Namespaces {
 		out.Namespaces[name] = ""
 	}
-	collected := t.isTrue(api.ConditionNamespaceCollectionSucceeded, api.ReasonNamespacesCollected, allNamespaces, stages.At(f.Now))
+	const kind = api.ConditionNamespaceCollectionSucceeded
 	if m.MoreNamespaces {
-		collected = t.isFalse(api.ConditionNamespaceCollectionSucceeded, api.ReasonNamespacesDegraded, moreNamespaces, stages.At(f.Now))
+		out.Conditions = append(out.Conditions, t.isFalse(kind, api.ReasonNamespacesDegraded, moreNamespaces, stages.At(f.Now)))
+		return
 	}
-	out.Conditions = append(out.Conditions, collected)
+	out.Conditions = append(out.Conditions, t.isTrue(kind, api.ReasonNamespacesCollected, allNamespaces, stages.At(f.Now)))
 }
 
 func texts(amounts map[string]resource.Quantity) map[string]string {

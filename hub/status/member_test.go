@@ -99,10 +99,14 @@ func TestWhatAnAgentWouldReport(t *testing.T) {
 		want  string
 	}{
 		"never reached": {MemberFacts{Err: errors.New("timeout"), Since: joined, Now: joined}, ""},
-		"reached": {MemberFacts{Joined: joined, Since: joined, Heartbeat: heard},
-			"MemberAgent 10:06:00 Joined=True InternalMemberClusterJoined 10:00:05, Healthy=True InternalMemberClusterHealthy 10:00:05"},
-		"away": {MemberFacts{Joined: joined, Since: heard.Add(time.Minute), Err: errors.New("timeout"), Heartbeat: heard},
-			"MemberAgent 10:06:00 Joined=True InternalMemberClusterJoined 10:00:05, Healthy=False InternalMemberClusterUnhealthy 10:07:00"},
+		"reached": {
+			MemberFacts{Joined: joined, Since: joined, Heartbeat: heard},
+			"MemberAgent 10:06:00 Joined=True InternalMemberClusterJoined 10:00:05, Healthy=True InternalMemberClusterHealthy 10:00:05",
+		},
+		"away": {
+			MemberFacts{Joined: joined, Since: heard.Add(time.Minute), Err: errors.New("timeout"), Heartbeat: heard},
+			"MemberAgent 10:06:00 Joined=True InternalMemberClusterJoined 10:00:05, Healthy=False InternalMemberClusterUnhealthy 10:07:00",
+		},
 	} {
 		tc.facts.Created, tc.facts.Generation = clock(t, "10:00:00"), 1
 		got := ""

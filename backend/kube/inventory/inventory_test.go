@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -179,6 +180,30 @@ func TestMemberClustersThatReport(t *testing.T) {
 	changes.Next(t, "a heartbeat that comes again")
 	want.Unhealthy = ""
 	backendtest.TestInventory(t, inv, want)
+}
+
+// TestTheNamespacesOfMemberClusters are known where a condition says that they are collected, be they none.
+func TestTheNamespacesOfMemberClusters(t *testing.T) {
+	h := theHub(t)
+	h.Define(t, members(), "MemberCluster", "Cluster")
+	h.Create(t, members(), member("a", nil))
+	inv := membersOf(t, h.Config(), inventory.Options{})
+	for _, c := range []struct {
+		status string
+		want   []string
+	}{
+		{`{"namespaces":{"web":""}}`, nil},
+		{`{"conditions":[{"type":"NamespaceCollectionSucceeded","status":"False"}]}`, []string{"web"}},
+		{`{"namespaces":{"web":null}}`, []string{}},
+		{`{"namespaces":{"b":"work","a":""}}`, []string{"a", "b"}},
+		{`{"conditions":null}`, nil},
+	} {
+		h.Patch(t, members(), "", "a", `{"status":`+c.status+`}`, "status")
+		kubetest.Eventually(t, c.status, func() bool {
+			got, err := clustersOf(t, inv)
+			return err == nil && (got[0].Namespaces == nil) == (c.want == nil) && slices.Equal(got[0].Namespaces, c.want)
+		})
+	}
 }
 
 // A name that no cluster can have is logged, and stops no other cluster.

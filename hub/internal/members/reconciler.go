@@ -223,7 +223,7 @@ func isOwn(obj *unstructured.Unstructured, path ...string) bool {
 			continue
 		}
 		var fields map[string]any
-		if json.Unmarshal(entry.FieldsV1.Raw, &fields) != nil {
+		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
 			return false // it may be
 		}
 		keys := []string{"f:status"}

@@ -3,11 +3,12 @@
 package reportback
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"maps"
 	"sync"
 	"time"
 
@@ -43,12 +44,44 @@ type Reconciler struct {
 
 // reported is what clusters last reported of a placement. Its fields are guarded by the reconciler's mutex.
 type reported struct {
-	clusters map[string]fleet.StatusReport
-	// written are the statuses that objects of the hub were given last, as JSON has them.
+	clusters map[string]*report
+	// written are the digests of the statuses that objects of the hub were given last.
 	written map[snapshot.ID]string
 	// changed reports whether objects of the hub were changed since they were last compared, which was at compared.
 	changed  bool
 	compared time.Time
+}
+
+// report is what one cluster reports. It is not changed any more.
+type report struct {
+	cluster, revision string
+	objects           []object
+	// more reports whether objects were left out.
+	more bool
+}
+
+// object is the status of an object on a cluster, as JSON; nil where that is too long, which size says.
+type object struct {
+	snapshot.ID
+	status json.RawMessage
+	size   int
+}
+
+// reportOf is a report within its bounds: members are not trusted.
+func reportOf(from fleet.StatusReport) *report {
+	r := &report{cluster: from.Cluster, revision: from.Revision}
+	for i, o := range from.Objects {
+		if r.more = i == mostReported; r.more {
+			break
+		}
+		status, err := json.Marshal(o.Status)
+		if size := len(status); err != nil || size > mostBytes {
+			r.objects = append(r.objects, object{o.ID, nil, size})
+			continue
+		}
+		r.objects = append(r.objects, object{o.ID, status, len(status)})
+	}
+	return r
 }
 
 const (
@@ -57,27 +90,30 @@ const (
 	// not fought with.
 	pace        = 2 * time.Second
 	comparePace = time.Minute
-	// mostObjects and mostBytes bound what is written: the objects of a placement, and a status as JSON.
-	mostObjects = 200
-	mostBytes   = 64 << 10
+	// mostObjects and mostBytes bound what is written: the objects of a placement, and a status as JSON. mostReported bounds
+	// what is kept, those among it that are not written.
+	mostObjects  = 200
+	mostReported = 5 * mostObjects
+	mostBytes    = 64 << 10
 	// forbiddenAgain is when a write is tried again for which a right is missing: no watch tells that it was granted.
-	forbiddenAgain = 30 * time.Second
+	forbiddenAgain = 2 * time.Minute
 )
 
 // Receive takes in what a cluster reports. It returns at once.
-func (r *Reconciler) Receive(report fleet.StatusReport) {
+func (r *Reconciler) Receive(from fleet.StatusReport) {
+	now := reportOf(from)
 	r.mu.Lock()
-	one := r.last[report.Placement]
+	one := r.last[from.Placement]
 	if one == nil {
-		one = &reported{clusters: map[string]fleet.StatusReport{}, written: map[snapshot.ID]string{}}
+		one = &reported{clusters: map[string]*report{}, written: map[snapshot.ID]string{}}
 		if r.last == nil {
 			r.last = map[string]*reported{}
 		}
-		r.last[report.Placement] = one
+		r.last[from.Placement] = one
 	}
-	one.clusters[report.Cluster] = report
+	one.clusters[from.Cluster] = now
 	r.mu.Unlock()
-	for _, k := range r.ByEngineName(api.PlacementKind, report.Placement) {
+	for _, k := range r.ByEngineName(api.PlacementKind, from.Placement) {
 		r.Queues.Statuses.AddPaced(k, pace)
 	}
 }
@@ -117,39 +153,37 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	report, err := r.current(ctx, name, view)
-	if err != nil || len(report.Objects) == 0 {
+	now, err := r.current(ctx, name, view)
+	if err != nil || now == nil || len(now.objects) == 0 {
 		return 0, err
 	}
-	originals, err := originalsOf(ctx, view, &report)
+	originals, err := originalsOf(ctx, view, now)
 	if err != nil {
 		return 0, err
 	}
-	return r.writeAll(ctx, name, obj, &report, originals)
+	return r.writeAll(ctx, name, obj, now, originals)
 }
 
-// current is the report of the one cluster that the placement picks, without what need not be written again; no objects where
-// there is none. Reports of other clusters are dropped: one that the placement leaves says nothing any more.
-func (r *Reconciler) current(ctx context.Context, name string, view *fleet.PlacementView) (report fleet.StatusReport, err error) {
+// current is the report of the one cluster that the placement picks, nil where there is none. Reports of other clusters are
+// dropped: one that the placement leaves says nothing any more.
+func (r *Reconciler) current(ctx context.Context, name string, view *fleet.PlacementView) (*report, error) {
 	d, err := view.Selection(ctx)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
-		return report, err
+		return nil, err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.last[name]
-	if one == nil {
-		return report, nil
+	if one == nil || len(d.Clusters) != 1 {
+		return nil, nil
 	}
-	if len(d.Clusters) == 1 {
-		report = one.clusters[d.Clusters[0]]
-	}
-	one.clusters = map[string]fleet.StatusReport{report.Cluster: report}
+	picked := d.Clusters[0]
+	maps.DeleteFunc(one.clusters, func(cluster string, _ *report) bool { return cluster != picked })
 	if one.changed && time.Since(one.compared) >= comparePace {
 		one.changed, one.compared = false, time.Now()
 		one.written = map[snapshot.ID]string{}
 	}
-	return report, nil
+	return one.clusters[picked], nil
 }
 
 // forget drops what was reported of a placement.
@@ -169,15 +203,15 @@ type original struct {
 
 // originalsOf are the objects of the snapshot that the reporting cluster has which are selected now, too, and were in no
 // envelope: that one is not what is on the cluster.
-func originalsOf(ctx context.Context, view *fleet.PlacementView, report *fleet.StatusReport) (map[snapshot.ID]original, error) {
+func originalsOf(ctx context.Context, view *fleet.PlacementView, from *report) (map[snapshot.ID]original, error) {
 	index := -1
 	for c, err := range view.Placed(ctx) {
 		if err != nil {
 			return nil, err
 		}
-		if c.Name == report.Cluster {
+		if c.Name == from.cluster {
 			index = c.Tried
-			if c.Revision == report.Revision {
+			if c.Revision == from.revision {
 				index = c.Index
 			}
 		}
@@ -220,60 +254,63 @@ func among(all map[snapshot.ID]original, items []snapshot.Item) map[snapshot.ID]
 }
 
 // writeAll writes the statuses of a report that were not written before. One that is refused does not hold up the others.
-func (r *Reconciler) writeAll(ctx context.Context, name string, placement *unstructured.Unstructured, report *fleet.StatusReport, originals map[snapshot.ID]original) (time.Duration, error) {
-	var again time.Duration
+func (r *Reconciler) writeAll(
+	ctx context.Context, name string, placement *unstructured.Unstructured, from *report, originals map[snapshot.ID]original,
+) (again time.Duration, err error) {
+	warn := func(format string, args ...any) {
+		r.Recorder.Warning(placement, api.EventNotReportedBack, "cluster %s: "+format, append([]any{from.cluster}, args...)...)
+	}
 	var failed []error
-	written := 0
-	for _, o := range report.Objects {
-		from, ok := originals[o.ID]
+	considered := 0
+	for _, o := range from.objects {
+		as, ok := originals[o.ID]
 		if !ok {
 			continue
 		}
-		if written++; written > mostObjects {
-			r.warn(placement, report, "of more than %d objects only the first are reported", mostObjects)
+		if considered++; considered > mostObjects {
 			break
 		}
-		status, err := json.Marshal(o.Status)
-		switch {
-		case err != nil || len(status) > mostBytes:
-			r.warn(placement, report, "the status of %s is not reported: it has %d bytes, and may have %d", o.ID, len(status), mostBytes)
-			continue
-		case r.isWritten(name, o.ID, string(status)):
+		if o.status == nil {
+			warn("the status of %s is not reported: it has %d bytes, and may have %d", o.ID, o.size, mostBytes)
 			continue
 		}
-		err = r.write(ctx, o, from, status)
+		digest := snapshot.Digest(o.status)
+		if r.isWritten(name, o.ID, digest) {
+			continue
+		}
+		err := r.write(ctx, o, as)
 		switch {
 		case err == nil:
-			r.setWritten(name, o.ID, string(status))
+			r.setWritten(name, o.ID, digest)
 		case apierrors.IsForbidden(err):
-			r.warn(placement, report, "the status of %s may not be written on the hub: %v: grant patch on its status by a ClusterRole with the label slipway.dev/aggregate-to-hub-source=true", o.ID, err)
+			warn("the status of %s may not be written on the hub: %v: "+
+				"grant patch on its status by a ClusterRole with the label slipway.dev/aggregate-to-hub-source=true", o.ID, err)
 			again = forbiddenAgain
 		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || errors.Is(err, errNoStatus):
-			r.warn(placement, report, "the status of %s cannot be written on the hub: %v", o.ID, err)
-			r.setWritten(name, o.ID, string(status)) // until the cluster says something else
+			warn("the status of %s cannot be written on the hub: %v", o.ID, err)
+			r.setWritten(name, o.ID, digest) // until the cluster says something else
 		default:
 			failed = append(failed, fmt.Errorf("status of %s: %w", o.ID, err))
 		}
 	}
+	if considered > mostObjects || from.more {
+		warn("of more than %d objects only the first are reported", mostObjects)
+	}
 	return again, errors.Join(failed...)
 }
 
-func (r *Reconciler) warn(placement *unstructured.Unstructured, report *fleet.StatusReport, format string, args ...any) {
-	r.Recorder.Warning(placement, api.EventNotReportedBack, "cluster %s: "+format, append([]any{report.Cluster}, args...)...)
-}
-
-func (r *Reconciler) isWritten(name string, id snapshot.ID, status string) bool {
+func (r *Reconciler) isWritten(name string, id snapshot.ID, digest string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	one := r.last[name]
-	return one != nil && one.written[id] == status
+	return one != nil && one.written[id] == digest
 }
 
-func (r *Reconciler) setWritten(name string, id snapshot.ID, status string) {
+func (r *Reconciler) setWritten(name string, id snapshot.ID, digest string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if one := r.last[name]; one != nil {
-		one.written[id] = status
+		one.written[id] = digest
 	}
 }
 
@@ -282,7 +319,7 @@ var errNoStatus = errors.New("the hub has no status of this kind that is written
 
 // write gives the original of an object the status that the object has on the cluster, if it is still there, is not another
 // one, and has another status. Nothing but the status is changed, and only of the object that was read.
-func (r *Reconciler) write(ctx context.Context, o fleet.ObjectStatus, from original, status json.RawMessage) error {
+func (r *Reconciler) write(ctx context.Context, o object, from original) error {
 	gvr, err := r.Source.Resource(ctx, o.ID)
 	if err != nil {
 		return err
@@ -292,13 +329,13 @@ func (r *Reconciler) write(ctx context.Context, o fleet.ObjectStatus, from origi
 	if apierrors.IsNotFound(err) {
 		return nil
 	}
-	if err != nil || !from.isStill(now) || isStatus(now, o.Status) {
+	if err != nil || !from.isStill(now) || isStatus(now, o.status) {
 		return err
 	}
 	patch, err := json.Marshal([]map[string]any{
 		{"op": "replace", "path": "/metadata/uid", "value": now.GetUID()},
 		{"op": "replace", "path": "/metadata/resourceVersion", "value": now.GetResourceVersion()},
-		{"op": "add", "path": "/status", "value": status},
+		{"op": "add", "path": "/status", "value": o.status},
 	})
 	if err != nil {
 		return err
@@ -323,6 +360,7 @@ func (o original) isStill(now *unstructured.Unstructured) bool {
 	return err == nil && snapshot.Digest(body) == o.digest
 }
 
-func isStatus(now *unstructured.Unstructured, status map[string]any) bool {
-	return reflect.DeepEqual(now.Object["status"], any(status))
+func isStatus(now *unstructured.Unstructured, status json.RawMessage) bool {
+	have, err := json.Marshal(now.Object["status"])
+	return err == nil && bytes.Equal(have, status)
 }

@@ -34,6 +34,7 @@ type options struct {
 	members, listen              string
 	lease, deadline              time.Duration
 	fence, secrets, applications bool
+	namespaces                   bool
 	log                          *slog.Logger
 }
 
@@ -75,6 +76,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
 	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
 	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
+	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place what is of a namespace on no further member without it")
 	flags.BoolFuncP("verbose", "v", "log what is done, too", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
@@ -96,7 +98,7 @@ func (h *options) serve(ctx context.Context) error {
 	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
 	cfg := hub.Config{
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
-		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules},
+		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules}, MemberNamespaces: h.namespaces,
 	}
 	if h.applications {
 		cfg.Applications = &oam.Options{}

@@ -1,0 +1,81 @@
+package reportback
+
+import (
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+func configMap(value string, created time.Time) *unstructured.Unstructured {
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap",
+		"metadata": map[string]any{"name": "a", "namespace": "b", "uid": "u"}, "data": map[string]any{"key": value},
+	}}
+	obj.SetCreationTimestamp(metav1.NewTime(created))
+	return obj
+}
+
+// TestAnObjectThatWasMadeAgainIsAnotherOne, unless it has the content that the cluster got: what was there when that was copied
+// may have been changed since.
+func TestAnObjectThatWasMadeAgainIsAnotherOne(t *testing.T) {
+	taken := time.Date(2026, 11, 26, 12, 0, 0, int(300*time.Millisecond), time.UTC)
+	set, err := snapshot.NewSet([]*unstructured.Unstructured{snapshot.Clean(configMap("copied", taken))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	from := original{set.Items[0].Digest, taken}
+	for _, c := range []struct {
+		name    string
+		value   string
+		created time.Time
+		want    bool
+	}{
+		{"as it was copied", "copied", taken.Add(-time.Hour), true},
+		{"changed since", "changed", taken.Add(-time.Hour), true},
+		{"made again as it was", "copied", taken.Add(time.Hour), true},
+		{"made again as another one", "changed", taken.Add(time.Hour), false},
+		{"made in the second in which it was copied, as another one", "changed", taken.Truncate(time.Second), false},
+	} {
+		if got := from.isStill(configMap(c.value, c.created)); got != c.want {
+			t.Errorf("%s: %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
+// TestWhatIsInAnEnvelopeHasNoOriginal, and neither has what is not selected any more.
+func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
+	id := func(name string) snapshot.ID {
+		return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: name}
+	}
+	all := map[snapshot.ID]original{id("a"): {}, id("gone"): {}, id("packed"): {}}
+	got := among(all, []snapshot.Item{{ID: id("a")}, {ID: id("new")}, {ID: id("packed"), Envelope: &snapshot.ID{Kind: "ResourceEnvelope"}}})
+	if _, ok := got[id("a")]; !ok || len(got) != 1 {
+		t.Errorf("%v, want a alone", got)
+	}
+}
+
+// TestAReportIsKeptWithinItsBounds: a status that is too long is not kept, and neither are more objects than are ever written.
+func TestAReportIsKeptWithinItsBounds(t *testing.T) {
+	from := fleet.StatusReport{Cluster: "c", Revision: "r"}
+	for i := range mostReported + 1 {
+		from.Objects = append(from.Objects, fleet.ObjectStatus{
+			ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: strconv.Itoa(i)}, Status: map[string]any{"text": strings.Repeat("x", i*100)},
+		})
+	}
+	got := reportOf(from)
+	if len(got.objects) != mostReported || !got.more {
+		t.Errorf("%d objects, more: %t", len(got.objects), got.more)
+	}
+	for i, o := range got.objects {
+		if want := i*100 + len(`{"text":""}`); o.size != want || (o.status == nil) != (want > mostBytes) {
+			t.Fatalf("object %d has %d bytes, want %d, kept: %t", i, o.size, want, o.status != nil)
+		}
+	}
+}

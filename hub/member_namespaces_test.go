@@ -1,0 +1,90 @@
+package hub_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/hub"
+)
+
+// TestAResourcePlacementPicksMembersWithItsNamespace: where namespaces of members are collected, one without that of the placement is not
+// picked, and the policy snapshot says why, until it has it; what is there stays when the namespaces are not collected any more.
+func TestAResourcePlacementPicksMembersWithItsNamespace(t *testing.T) {
+	w := newHubEnv(t, 2)
+	with, without := w.members[0], w.members[1]
+	namespace := w.parse(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.create(namespace.DeepCopy())
+	w.createOn(with.client, namespace.DeepCopy())
+	first := w.start("hub", func(c *hub.Config) { c.MemberNamespaces = true })
+	w.eventually("the namespaces to be collected", func() error {
+		for _, m := range w.members {
+			obj, err := w.at("mc").Get(t.Context(), m.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			all, _, _ := unstructured.NestedStringMap(obj.Object, "status", "namespaces")
+			if _, has := all[w.name]; has != (m == with) || all["kube-system"] != "" || len(all) == 0 {
+				return fmt.Errorf("%s has %v", m.name, all)
+			}
+		}
+		return nil
+	})
+	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {name: web, namespace: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: cm}]
+  strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 0}}
+`)
+	w.eventually("the member with the namespace to have it", func() error { return w.holds(with, "v1") })
+	if err := w.picks(with.name); err != nil {
+		t.Error(err)
+	}
+
+	w.createOn(without.client, namespace.DeepCopy())
+	w.patch("mc", without.name, `{"metadata":{"labels":{"asked":"again"}}}`)
+	w.eventually("the other one to have it, too", func() error { return w.holds(without, "v1") })
+	w.eventually("both to be picked", func() error { return w.picks(with.name, without.name) })
+
+	w.end(first)
+	w.start("hub2")
+	w.eventually("the namespaces to be gone", func() error {
+		obj, err := w.at("mc").Get(t.Context(), with.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if _, found, _ := unstructured.NestedMap(obj.Object, "status", "namespaces"); found {
+			return fmt.Errorf("%v", obj.Object["status"])
+		}
+		return nil
+	})
+	if err := w.picks(with.name, without.name); err != nil {
+		t.Error(err)
+	}
+}
+
+// picks fails unless the status of the placement web names these clusters.
+func (w *hubEnv) picks(want ...string) error {
+	obj, err := w.on(w.client, "rp", w.name).Get(w.t.Context(), "web", metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	var got []string
+	all, _, _ := unstructured.NestedSlice(obj.Object, "status", "placementStatuses")
+	for _, one := range all {
+		if name, ok := one.(map[string]any)["clusterName"].(string); ok {
+			got = append(got, name)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		return fmt.Errorf("the status names %v, want %v", got, want)
+	}
+	return nil
+}
