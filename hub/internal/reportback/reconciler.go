@@ -95,7 +95,7 @@ const (
 	mostObjects  = 200
 	mostReported = 5 * mostObjects
 	mostBytes    = 64 << 10
-	// forbiddenAgain is when a write is tried again for which a right is missing: no watch tells that it was granted.
+	// forbiddenAgain is when a write is tried again for which a right is missing: no watch shows that it was granted.
 	forbiddenAgain = 2 * time.Minute
 )
 
