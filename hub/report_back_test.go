@@ -72,7 +72,7 @@ func TestAStatusComesBackToItsOriginal(t *testing.T) {
 	s.apply(deployment)
 	s.strategy("")
 	s.apply(mirroring("OriginalResource"))
-	s.snapshots("0")
+	s.scheduled()
 	before, err := s.get("deploy/NAME/app")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,6 @@ func TestAStatusComesBackToItsOriginal(t *testing.T) {
 
 	s.delete("deploy/NAME/app")
 	s.apply(strings.Replace(deployment, "replicas: 1", "replicas: 5", 1))
-	s.snapshots("0", "1")
 	s.runsReplicas(3)
 	s.stays("another object to get nothing", 4*time.Second, s.reports(-1))
 
