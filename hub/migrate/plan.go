@@ -128,7 +128,10 @@ type planner struct {
 }
 
 func newPlan(s *survey, want map[api.Key]*wanted, accept bool) *Plan {
-	p := &planner{survey: s, accept: accept, plan: &Plan{Agents: s.agents, Removed: map[string]int{}, Blockers: []string{}, Notes: []string{}}}
+	p := &planner{survey: s, accept: accept, plan: &Plan{
+		Placements: []Placement{}, Members: []Member{}, Runs: []Run{}, Agents: append([]Agent{}, s.agents...),
+		Removed: map[string]int{}, Blockers: []string{}, Notes: []string{},
+	}}
 	p.plan.Blockers = append(p.plan.Blockers, slices.Concat(s.serving(), s.running())...)
 	for _, obj := range s.runs() {
 		p.addRun(readRun(obj))
