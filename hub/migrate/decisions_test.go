@@ -58,6 +58,13 @@ func TestDecisions(t *testing.T) {
 			released("u1"), `{ownerReferences: [` + owner + `], managedFields: [{manager: work-api-agent}]}`,
 			`{"managedFields":[{}],"ownerReferences":[]}`,
 		},
+		"the agent's annotations": {
+			released("u1"),
+			`{ownerReferences: [` + owner + `], managedFields: [{manager: work-api-agent, fieldsV1: {
+			  "f:data": {}, "f:metadata": {"f:annotations": {".": {}, "f:mine": {}, "f:kubernetes-fleet.io/spec-hash": {}}, "f:ownerReferences": {}}}}]}`,
+			`{"managedFields":[{"manager":"work-api-agent","fieldsV1":{"f:metadata":{"f:annotations":{"f:kubernetes-fleet.io/spec-hash":{}}}}}],` +
+				`"ownerReferences":[]}`,
+		},
 		"the fields of others": {
 			released("u1"),
 			`{ownerReferences: [` + owner + `], managedFields: [{manager: work-api-agent}, {manager: a}, {manager: work-api-agent, subresource: status}]}`,

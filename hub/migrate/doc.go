@@ -19,9 +19,11 @@
 //
 // # What stays on the objects
 //
-// Only metadata is changed, so that no generation rises and no Pod is made anew. KubeFleet's annotations stay, above all
+// A take-over changes owners, and no spec, label or annotation, so that no generation rises and no Pod is made anew. The
+// annotations by which a hub marks what it applies, and which a give-back removes, have the API server count the
+// generation of a Deployment up; the Pods stay, since their template does. KubeFleet's annotations stay, above all
 // kubernetes-fleet.io/last-applied-configuration: KubeFleet's next client-side apply finds by it which fields the hub has
-// dropped meanwhile, and without it they would stay. The fields that the member agent owned lose that owner, in both
+// dropped meanwhile, and without it they would stay. The fields that the member agent owned, but for these, lose that owner, in both
 // directions: a server-side apply never removes a field that has another owner, so a field that is dropped on the hub
 // later would stay on the members, and an apply without force would fail by a conflict with an owner that is gone.
 //

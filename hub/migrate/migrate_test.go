@@ -45,6 +45,8 @@ func TestAFleetOfKubeFleetAndBack(t *testing.T) {
 	if err := manifests.Install(t.Context(), e.hub.Config(), manifests.Options{}); err != nil {
 		t.Fatal(err)
 	}
+	e.served = true
+	e.placed = e.identities()
 	stop := e.serve()
 	e.applied()
 	e.untouched("when the hub has taken over")
@@ -146,6 +148,8 @@ func (e *fleetEnv) takenOver() {
 func (e *fleetEnv) applied() {
 	e.t.Helper()
 	e.eventually("the placement to be available", func() error {
+		web := e.get(e.onMember, deployments, "shop", "web") // in the place of the controller of Deployments
+		e.patch(e.onMember, deployments, "shop", "web", fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, web.GetGeneration()), "status")
 		p := e.get(e.onHub, placements, "", "shop")
 		got := map[string]string{}
 		conditions, _, _ := unstructured.NestedSlice(p.Object, "status", "conditions")

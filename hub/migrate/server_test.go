@@ -12,6 +12,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -63,7 +64,9 @@ type fleetEnv struct {
 	hub, member     *kubeenv.Server
 	onHub, onMember dynamic.Interface
 	backup          string
-	// placed are the UIDs and generations of the objects that KubeFleet placed on the member.
+	// served reports whether a hub has served.
+	served bool
+	// placed are the identities of the objects that KubeFleet placed on the member.
 	placed map[string]string
 }
 
@@ -252,11 +255,13 @@ spec: {workName: shop-work, workNamespace: fleet-member-m1}
 		e.t.Fatal(err)
 	}
 	e.patch(e.onMember, deployments, "shop", "web", `{"status":{"observedGeneration":1,"replicas":2,"updatedReplicas":2,"readyReplicas":2,"availableReplicas":2,
-		"conditions":[{"type":"Available","status":"True","reason":"MinimumReplicasAvailable","lastUpdateTime":"2026-01-01T00:00:00Z","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status")
+		"conditions":[{"type":"Progressing","status":"True","reason":"NewReplicaSetAvailable","lastUpdateTime":"2026-01-01T00:00:00Z","lastTransitionTime":"2026-01-01T00:00:00Z"},
+		{"type":"Available","status":"True","reason":"MinimumReplicasAvailable","lastUpdateTime":"2026-01-01T00:00:00Z","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`, "status")
 	e.placed = e.identities()
 }
 
-// identities are the UIDs and generations of the objects that were placed on the member.
+// identities are the UIDs and the contents of the objects that were placed on the member, with their generations while no
+// hub has served: an API server counts a Deployment's generation up for an annotation, too.
 func (e *fleetEnv) identities() map[string]string {
 	e.t.Helper()
 	out := map[string]string{}
@@ -265,7 +270,10 @@ func (e *fleetEnv) identities() map[string]string {
 		namespace, name string
 	}{{namespaces, "", "shop"}, {configMaps, "shop", "settings"}, {deployments, "shop", "web"}} {
 		u := e.get(e.onMember, o.gvr, o.namespace, o.name)
-		out[u.GetKind()] = fmt.Sprintf("%s, generation %d, deleted %v", u.GetUID(), u.GetGeneration(), u.GetDeletionTimestamp())
+		out[u.GetKind()] = fmt.Sprintf("%s, deleted %v, %v, %v", u.GetUID(), u.GetDeletionTimestamp(), u.Object["spec"], u.Object["data"])
+		if !e.served {
+			out[u.GetKind()] += fmt.Sprint(", generation ", u.GetGeneration())
+		}
 	}
 	return out
 }
@@ -401,12 +409,14 @@ func (e *fleetEnv) serve() (stop func()) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(e.t.Context()))
 	ended := make(chan error, 1)
 	go func() { ended <- h.Run(ctx) }()
-	return func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-ended; err != nil {
 			e.t.Error(err)
 		}
-	}
+	})
+	e.t.Cleanup(stop)
+	return stop
 }
 
 type testLog struct{ t *testing.T }

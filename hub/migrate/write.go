@@ -1,10 +1,12 @@
 package migrate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -115,19 +117,53 @@ func (c *cluster) deleteNamed(ctx context.Context, gvr schema.GroupVersionResour
 	return err == nil, nil
 }
 
-// withoutManagers adds to fields the managedFields without those of some managers, if there are such. A list of one entry
-// that is empty is how an API server is told that there is to be none.
+// withoutManagers adds to fields the managedFields in which some managers own no more than KubeFleet's annotations, if that
+// is another list. One without any entry is avoided by that: a server-side apply would first give all fields to the manager
+// before-first-apply, which never lets go of one. A list of one entry that is empty is how an API server is told that there
+// is to be none.
 func withoutManagers(fields map[string]any, obj *metav1.PartialObjectMetadata, drop func(manager string) bool) {
-	left := slices.DeleteFunc(slices.Clone(obj.ManagedFields), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Subresource == "" && drop(e.Manager)
-	})
+	var left []metav1.ManagedFieldsEntry
+	changed := false
+	for _, e := range obj.ManagedFields {
+		if e.Subresource == "" && drop(e.Manager) {
+			before := e.FieldsV1
+			e.FieldsV1 = onlyAnnotations(before)
+			changed = changed || e.FieldsV1 == nil || !bytes.Equal(before.Raw, e.FieldsV1.Raw)
+			if e.FieldsV1 == nil {
+				continue
+			}
+		}
+		left = append(left, e)
+	}
 	switch {
-	case len(left) == len(obj.ManagedFields):
+	case !changed:
 	case len(left) == 0:
 		fields["managedFields"] = []any{map[string]any{}}
 	default:
 		fields["managedFields"] = left
 	}
+}
+
+// onlyAnnotations returns of the fields that a manager owns those that are annotations of KubeFleet, nil for none.
+func onlyAnnotations(fields *metav1.FieldsV1) *metav1.FieldsV1 {
+	var owned struct {
+		Metadata struct {
+			Annotations map[string]struct{} `json:"f:annotations"`
+		} `json:"f:metadata"`
+	}
+	if fields == nil || json.Unmarshal(fields.Raw, &owned) != nil {
+		return nil
+	}
+	ofKubeFleet := hasAnyPrefix("f:"+fleetPrefix, "f:fleet.azure.com/")
+	maps.DeleteFunc(owned.Metadata.Annotations, func(key string, _ struct{}) bool { return !ofKubeFleet(key) })
+	if len(owned.Metadata.Annotations) == 0 {
+		return nil
+	}
+	raw, err := json.Marshal(owned)
+	if err != nil {
+		return nil
+	}
+	return &metav1.FieldsV1{Raw: raw}
 }
 
 // without maps the keys of a map that match to nil, which removes them in a merge patch; nil where none does.
