@@ -110,11 +110,14 @@ func (c *cluster) delete(ctx context.Context, t target, how metav1.DeletionPropa
 
 // deleteNamed deletes what has a name, and reports whether it was there.
 func (c *cluster) deleteNamed(ctx context.Context, gvr schema.GroupVersionResource, k api.Key) (bool, error) {
-	err := c.metadata.Resource(gvr).Namespace(k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{})
-	if err != nil && !apierrors.IsNotFound(err) {
+	now, err := c.metadata.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return false, nil
+	}
+	if err != nil {
 		return false, fmt.Errorf("%s: %s: %w", c.name, target{gvr: gvr, Key: k}, err)
 	}
-	return err == nil, nil
+	return c.delete(ctx, targetOf(gvr, now), metav1.DeletePropagationBackground)
 }
 
 // withoutManagers adds to fields the managedFields in which some managers own no more than KubeFleet's annotations, if that
