@@ -117,6 +117,7 @@ var areas = []area{
 	{path: "hub/internal/reportback", uses: with(engine, "backend/kube/source", "formats/kubefleet", "hub/internal/api", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/evictions", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
+	{path: "hub/migrate", uses: with(with(engine, "backend/kube/inventory", "backend/kube/member", "backend/kube/source"), "formats/kubefleet", "hub/internal/api", "hub/manifests"), testUses: with(tried, "hub"), cluster: true},
 	{path: "hub/hubapi", uses: with(with(engine, kube...), "fleet/httpapi", "formats/kubefleet", "hub/status"), testUses: with(tried, "hub", "hub/manifests", "internal/parallel"), cluster: true},
 	{path: "hub", uses: with(with(engine, kube...), "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "hub/..."), testUses: with(tried, "formats/..."), cluster: true},
 	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/durable"), program: true, cluster: true},

@@ -25,7 +25,7 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return cli.UsageError{Err: err} })
 	kube := hubtarget.NewFlags(&target.Options{Options: o})
 	kube.AddFlags(root.PersistentFlags())
-	root.AddCommand(New(o, kube))
+	root.AddCommand(New(o, kube), NewMigrate(o, kube))
 	root.SetArgs(args)
 	return o.ExitCode(root.ExecuteContext(ctx))
 }
@@ -51,6 +51,9 @@ func TestTheProgramSaysWhatIsWrong(t *testing.T) {
 		want []string
 	}{
 		"no members are named":   {[]string{"hub", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
+		"no members to migrate":  {[]string{"migrate", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
+		"no hub to migrate":      {[]string{"migrate", "plan", "--kubeconfig", unused, "--members", dir}, cli.ExitFailed, []string{"127.0.0.1:1"}},
+		"help to migrate":        {[]string{"migrate", "--help"}, cli.ExitDone, []string{"take-over", "give-back", "--backup"}},
 		"an argument":            {[]string{"hub", "--kubeconfig", "f", "--members", "d", "serve"}, cli.ExitUsage, []string{`there is no "serve"`, "hub --help"}},
 		"an unknown flag":        {[]string{"hub", "--kubecfg", "f"}, cli.ExitUsage, []string{"--kubecfg"}},
 		"a wrong duration":       {[]string{"hub", "--lease", "15"}, cli.ExitUsage, []string{"--lease"}},

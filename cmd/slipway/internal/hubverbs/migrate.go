@@ -1,0 +1,54 @@
+package hubverbs
+
+import (
+	"context"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/backend/kube/member"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/hub/migrate"
+)
+
+// NewMigrate returns the verb migrate, which moves a fleet from KubeFleet to package hub, and back.
+func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
+	var dir string
+	cfg := migrate.Config{Done: func(change string) { _ = o.Said("%s", change) }}
+	verb := func(use, short string, do func(*migrate.Migration, context.Context) error) *cobra.Command {
+		return &cobra.Command{Use: use, Short: short, Args: cli.Arguments(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if dir == "" {
+				return cli.Usagef("--members is not set: it names the directory that has NAME.kubeconfig for each member")
+			}
+			if cfg.Hub, err = kube.Config(); err != nil {
+				return err
+			}
+			cfg.Namespace, cfg.Members = kube.HubNamespace, member.KubeconfigDirectory(dir, member.Trusted())
+			m, err := migrate.New(cfg)
+			if err != nil {
+				return err
+			}
+			return do(m, cmd.Context())
+		}}
+	}
+	plan := func(m *migrate.Migration, ctx context.Context) error {
+		p, err := m.Plan(ctx)
+		switch {
+		case err != nil:
+			return err
+		case o.IsValue():
+			return o.PrintValue(p)
+		}
+		return o.Said("%s", p)
+	}
+	cmd := verb("migrate", "Move a fleet from KubeFleet to this hub, and back, without touching a workload", plan)
+	cmd.AddCommand(verb("plan", "Say what would be taken over, what differs, and what is in the way", plan),
+		verb("take-over", "Take over from KubeFleet, whose agents are stopped", (*migrate.Migration).TakeOver),
+		verb("give-back", "Give back to KubeFleet, once no hub serves", (*migrate.Migration).GiveBack))
+	flags := cmd.PersistentFlags()
+	flags.StringVar(&dir, "members", "", "directory with a kubeconfig for each member, NAME.kubeconfig")
+	flags.StringVar(&cfg.Backup, "backup", "", "file for what is removed, which may have Secrets in it; a repetition names the same one")
+	flags.BoolVar(&cfg.Secrets, "secrets", false, "the hub will run with --secrets")
+	flags.BoolVar(&cfg.AcceptDifferences, "accept-differences", false, "take over although the hub will change objects at once")
+	return cmd
+}

@@ -1,0 +1,220 @@
+package migrate
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
+)
+
+// TakeOver removes what KubeFleet keeps for itself from the hub and the members, after it has written it to Config.Backup,
+// so that a hub of package hub can serve what people declared. Workloads are not touched. It is a *[RefusedError] while
+// [Plan.Blockers] names something. It may be repeated with the same file until it returns nil.
+func (m *Migration) TakeOver(ctx context.Context) error {
+	if err := m.takeOver(ctx); err != nil {
+		return fmt.Errorf("migrate: take-over: %w", err)
+	}
+	return nil
+}
+
+func (m *Migration) takeOver(ctx context.Context) error {
+	s, err := m.read(ctx)
+	if err != nil {
+		return err
+	}
+	b, err := openBackup(m.cfg.Backup, takeOver, s.hubUID)
+	if err != nil {
+		return err
+	}
+	blockers, err := m.takeOverBlockers(ctx, s, b.begun)
+	if err != nil {
+		return err
+	}
+	if len(blockers) > 0 {
+		return &RefusedError{blockers}
+	}
+	if err := m.saveTakeOver(b, s); err != nil {
+		return err
+	}
+	for _, w := range s.webhooks {
+		if err := m.removeWebhook(ctx, w); err != nil {
+			return err
+		}
+	}
+	for _, member := range s.members {
+		if err := m.releaseMember(ctx, member); err != nil {
+			return err
+		}
+	}
+	if err := m.stillStopped(ctx, s); err != nil {
+		return err
+	}
+	for _, gvr := range kept() {
+		for _, obj := range s.kept[gvr] {
+			if err := m.removeFromHub(ctx, targetOf(gvr, obj)); err != nil {
+				return err
+			}
+		}
+	}
+	return m.releaseDeclared(ctx, s)
+}
+
+// takeOverBlockers are those of the plan. A take-over that has begun is held up by less: what Works and bindings would say
+// may be removed already.
+func (m *Migration) takeOverBlockers(ctx context.Context, s *survey, begun bool) ([]string, error) {
+	if begun {
+		return slices.Concat(s.serving(), s.running(), s.unreadable()), nil
+	}
+	want, err := m.want(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return newPlan(s, want, m.cfg.AcceptDifferences).Blockers, nil
+}
+
+// running names the agents of KubeFleet that run.
+func (s *survey) running() (out []string) {
+	for _, a := range s.agents {
+		if a.Running {
+			out = append(out, fmt.Sprintf("%s of KubeFleet: stop it", a))
+		}
+	}
+	return out
+}
+
+// unreadable names the members that cannot be read.
+func (s *survey) unreadable() (out []string) {
+	for _, member := range s.members {
+		if member.err != nil {
+			out = append(out, fmt.Sprintf("member %s cannot be read: %v", member.name, member.err))
+		}
+	}
+	return out
+}
+
+func (m *Migration) saveTakeOver(b *backup, s *survey) error {
+	for _, gvr := range kept() {
+		for _, obj := range s.kept[gvr] {
+			b.add(onHub, obj)
+		}
+	}
+	for _, w := range s.webhooks {
+		b.add(onHub, w)
+	}
+	for _, member := range s.members {
+		for _, applied := range member.applied {
+			b.add(member.name, applied)
+		}
+	}
+	if err := b.save(); err != nil {
+		return err
+	}
+	m.done(m.hub, "%d objects are in %s", len(b.Objects), b.path)
+	return nil
+}
+
+func (m *Migration) removeWebhook(ctx context.Context, obj *unstructured.Unstructured) error {
+	for _, w := range webhooks() {
+		if w.name == obj.GetName() {
+			return m.removeFromHub(ctx, targetOf(w.gvr, obj))
+		}
+	}
+	return nil
+}
+
+func (m *Migration) removeFromHub(ctx context.Context, t target) error {
+	removed, err := m.hub.remove(ctx, t)
+	if removed {
+		m.done(m.hub, "%s is removed", t)
+	}
+	return err
+}
+
+// stillStopped reads the agents again: a member agent that runs removes from its member what a Work has placed that goes.
+func (m *Migration) stillStopped(ctx context.Context, s *survey) error {
+	clusters := []*cluster{m.hub}
+	for _, member := range s.members {
+		clusters = append(clusters, member.cluster)
+	}
+	for _, c := range clusters {
+		agents, err := c.agents(ctx, m.now())
+		if err != nil {
+			return err
+		}
+		for _, a := range agents {
+			if a.Running {
+				return fmt.Errorf("%s: %w", a, errStopped)
+			}
+		}
+	}
+	return nil
+}
+
+// releaseDeclared takes KubeFleet's finalizers from what people declared. A run that KubeFleet has seen is marked as begun,
+// so that no hub begins it again, and members lose what their agents reported of themselves: a heartbeat that has stopped
+// would keep everything new from them.
+func (m *Migration) releaseDeclared(ctx context.Context, s *survey) error {
+	for _, gvr := range declared() {
+		for _, obj := range s.declared[gvr] {
+			t := targetOf(gvr, obj)
+			decide := dropFinalizers
+			if slices.Contains(bothScopes(api.RunKind), gvr) && readRun(obj).State != RunNew {
+				decide = markBegun
+			}
+			changed, err := m.hub.change(ctx, t, decide)
+			if err != nil {
+				return err
+			}
+			if changed {
+				m.done(m.hub, "%s is released", t)
+			}
+			if gvr == api.MemberGVR() {
+				if err := m.dropAgentStatus(ctx, gvr, obj); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// begunByKubeFleet stands for the run of an engine that there never was.
+const begunByKubeFleet = "kubefleet"
+
+// markBegun is dropFinalizers for a run that was begun.
+func markBegun(obj *metav1.PartialObjectMetadata) map[string]any {
+	fields := dropFinalizers(obj)
+	mark := string(obj.UID) + "/" + begunByKubeFleet
+	if obj.Annotations[api.AnnotationRunUID] != "" {
+		return fields
+	}
+	if fields == nil {
+		fields = map[string]any{}
+	}
+	fields["annotations"] = map[string]any{api.AnnotationRunUID: mark}
+	return fields
+}
+
+func (m *Migration) dropAgentStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
+	if _, has, _ := unstructured.NestedSlice(obj.Object, "status", "agentStatus"); !has {
+		return nil
+	}
+	patch := []byte(fmt.Sprintf(`{"metadata":{"uid":%q},"status":{"agentStatus":null}}`, obj.GetUID()))
+	o := metav1.PatchOptions{FieldManager: fieldManager}
+	_, err := m.hub.objects.Resource(gvr).Patch(ctx, obj.GetName(), types.MergePatchType, patch, o, "status")
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("hub: status of %s: %w", nameOf(obj), err)
+	}
+	m.done(m.hub, "%s has no heartbeat of an agent any more", nameOf(obj))
+	return nil
+}
