@@ -19,7 +19,7 @@
 //
 // # What stays on the objects
 //
-// A take-over changes owners, and no spec, label or annotation, so that no generation rises and no Pod is made anew. The
+// A take-over changes owners, and no spec, label or annotation, so that no generation rises and no Pod is made again. The
 // annotations by which a hub marks what it applies, and which a give-back removes, have the API server count the
 // generation of a Deployment up; the Pods stay, since their template does. KubeFleet's annotations stay, above all
 // kubernetes-fleet.io/last-applied-configuration: KubeFleet's next client-side apply finds by it which fields the hub has
