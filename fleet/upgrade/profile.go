@@ -140,10 +140,12 @@ func (p Profile) version(releases []Release, clusters map[string]Cluster) (strin
 		return "", err
 	}
 	goal := newest
-	if p.Channel == Stable {
+	switch p.Channel {
+	case Stable:
 		goal = version.MajorMinor(newest.Major(), newest.Minor()-1)
-	} else if p.Channel == TargetKubernetesVersion {
+	case TargetKubernetesVersion:
 		goal = minorOf(p.KubernetesVersion)
+	case Rapid, NodeImage, SecurityPatch:
 	}
 	if newest.LessThan(goal) {
 		return "", fmt.Errorf("%s is not released: the newest minor version is %s", goal, newest)

@@ -1,9 +1,6 @@
 package kubefleet
 
 import (
-	"slices"
-	"strings"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -59,14 +56,6 @@ func dnsLabel(v value) { v.Named(validation.IsDNS1123Label) }
 
 // subdomain reads a name and reports one that is no DNS subdomain.
 func subdomain(v value) { v.Named(validation.IsDNS1123Subdomain) }
-
-// supported reads a string of which Slipway does some values and only knows the
-// others.
-func supported(v value, does, knows []string) {
-	if s := yamldoc.OneOf(v, slices.Concat(does, knows)...); slices.Contains(knows, s) {
-		v.Fail("%s is not supported yet; write %s", s, strings.Join(does, " or "))
-	}
-}
 
 // stringMap reads labels; nil are none.
 func stringMap(v value) map[string]string {

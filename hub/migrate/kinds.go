@@ -75,7 +75,8 @@ func webhooks() []webhook {
 	validating := admission.WithResource("validatingwebhookconfigurations")
 	mutating := admission.WithResource("mutatingwebhookconfigurations")
 	return []webhook{
-		{validating, "fleet-validating-webhook-configuration"}, {validating, "fleet-guard-rail-webhook-configuration"},
+		{validating, "fleet-validating-webhook-configuration"},
+		{validating, "fleet-guard-rail-webhook-configuration"},
 		{mutating, "fleet-mutating-webhook-configuration"},
 	}
 }
@@ -84,7 +85,7 @@ func webhooks() []webhook {
 // hub's field manager. Labels that the hub changed on an object of KubeFleet's do not make it one.
 func isProjection(obj *unstructured.Unstructured) bool {
 	return slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == api.Manager && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:spec":`))
+		return e.Manager == api.Manager && e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.GetRawBytes(), []byte(`"f:spec":`))
 	})
 }
 

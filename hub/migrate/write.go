@@ -131,7 +131,7 @@ func withoutManagers(fields map[string]any, obj *metav1.PartialObjectMetadata, d
 		if e.Subresource == "" && drop(e.Manager) {
 			before := e.FieldsV1
 			e.FieldsV1 = onlyAnnotations(before)
-			changed = changed || e.FieldsV1 == nil || !bytes.Equal(before.Raw, e.FieldsV1.Raw)
+			changed = changed || e.FieldsV1 == nil || !bytes.Equal(before.GetRawBytes(), e.FieldsV1.GetRawBytes())
 			if e.FieldsV1 == nil {
 				continue
 			}
@@ -154,7 +154,7 @@ func onlyAnnotations(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 			Annotations map[string]struct{} `json:"f:annotations"`
 		} `json:"f:metadata"`
 	}
-	if fields == nil || json.Unmarshal(fields.Raw, &owned) != nil {
+	if fields == nil || json.Unmarshal(fields.GetRawBytes(), &owned) != nil {
 		return nil
 	}
 	ofKubeFleet := hasAnyPrefix("f:"+fleetPrefix, "f:fleet.azure.com/")
@@ -166,7 +166,7 @@ func onlyAnnotations(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	if err != nil {
 		return nil
 	}
-	return &metav1.FieldsV1{Raw: raw}
+	return metav1.NewFieldsV1(string(raw))
 }
 
 // without maps the keys of a map that match to nil, which removes them in a merge patch; nil where none does.
