@@ -22,13 +22,16 @@ import (
 // shown are the blocks of commands that no test runs, each with its reason.
 var shown = map[string]string{
 	"README.md: go run ./cmd/slipway demo      # needs Go 1.26 only: a staged rollout, an approval and a rollback, over clusters in memory": tests,
-	"CONTRIBUTING.md: make          # lists the targets":                                                                           tests,
-	"docs/command.md: $ slipway --store state.db watch web-1          # first terminal: the tree of the run, and when it will end": people,
-	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig          # prints each change; may be repeated":                clusters,
-	"docs/hub.md: $ kubectl label membercluster member2 environment=staging":                                                       clusters,
-	"docs/hub.md: $ kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                          clusters,
-	"docs/hub.md: $ kubectl slipway create run web-1 --placement web --strategy careful   # names of objects of the hub":           clusters,
-	"docs/workflows.md: $ slipway hub install --applications --kubeconfig hub.kubeconfig":                                          clusters,
+	"CONTRIBUTING.md: make          # lists the targets":                                                                                     tests,
+	"docs/command.md: $ slipway --store state.db watch web-1          # first terminal: the tree of the run, and when it will end":           people,
+	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig          # prints each change; may be repeated":                          clusters,
+	"docs/hub.md: $ kubectl label membercluster member2 environment=staging":                                                                 clusters,
+	"docs/hub.md: $ kubectl patch csur example-run --type merge -p '{\"spec\":{\"state\":\"Rollback\"}}'":                                    clusters,
+	"docs/hub.md: $ kubectl slipway create run web-1 --placement web --strategy careful   # names of objects of the hub":                     clusters,
+	"docs/hub.md: $ slipway migrate --kubeconfig hub.kubeconfig --members DIR            # reads only; -o json for programs":                 migrations,
+	"docs/hub.md: $ slipway migrate give-back --kubeconfig hub.kubeconfig --members DIR --backup back.json    # once no hub of Slipway runs": migrations,
+
+	"docs/workflows.md: $ slipway hub install --applications --kubeconfig hub.kubeconfig": clusters,
 
 	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/plan BENCH='NewPlan|DecodePlan'": benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":          benchmarks,
@@ -47,6 +50,7 @@ var shown = map[string]string{
 const (
 	tests      = "its last command runs all tests, of which this is one; TestTheFirstCommandOfTheReadme runs the first"
 	clusters   = "it needs clusters: the tests of the hub run its tutorial by kubectl on real API servers"
+	migrations = "it needs a hub of KubeFleet: TestAFleetOfKubeFleetAndBack of hub/migrate goes the whole way on real API servers"
 	benchmarks = "it measures, for minutes, what make bench measures"
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
