@@ -72,7 +72,7 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s.run("c", "")
 	s.comes("csur/NAME-c", "Succeeded", "True", "")
 	s.snapshots("0")
-	s.eventually("snapshots that begin anew", func() error { return s.latest("v2") })
+	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
 	for _, run := range []string{"a", "b", "c"} {
 		s.delete("csur/NAME-" + run)
 		s.eventually("the run to be gone", s.gone(s.admin, "csur/NAME-"+run))
@@ -104,7 +104,7 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.snapshots("0")
-	s.eventually("snapshots that begin anew", func() error { return s.latest("v2") })
+	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
 	s.eventually("what the new one places", s.has(1, "config", "v2"))
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
@@ -297,7 +297,7 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
 	w.eventually("no snapshot of the old placement", func() error { return w.shown(nil) })
 	w.run(w.name, "")
-	w.eventually("snapshots that begin anew", func() error { return w.shown([]string{w.name + "-0-snapshot"}) })
+	w.eventually("snapshots that begin again", func() error { return w.shown([]string{w.name + "-0-snapshot"}) })
 }
 
 // approvedOnce approves the run of the world's name, and waits for its end.

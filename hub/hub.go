@@ -34,7 +34,7 @@ import (
 
 // DefaultNamespace is where a hub keeps what is its own, unless its Config says
 // otherwise.
-const DefaultNamespace = "slipway-system"
+const DefaultNamespace = api.DefaultNamespace
 
 // Config is what a [Hub] is made of. Rest and Dialer are required.
 type Config struct {

@@ -19,9 +19,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// leaseName is the Lease in Config.Namespace by which hubs elect their leader.
-const leaseName = "slipway-hub"
-
 // Run serves until ctx ends, and returns nil then. A hub that loses the lead
 // stops what it does and waits for its turn again. An error means that nothing
 // can be done until the hub cluster is changed: the CRDs are not installed, a
@@ -54,7 +51,7 @@ func (h *Hub) term(ctx context.Context) error {
 	var t tenure
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
-			LeaseMeta:  metav1.ObjectMeta{Namespace: h.cfg.Namespace, Name: leaseName},
+			LeaseMeta:  metav1.ObjectMeta{Namespace: h.cfg.Namespace, Name: api.Lease},
 			Client:     h.kube.CoordinationV1(),
 			LockConfig: resourcelock.ResourceLockConfig{Identity: h.cfg.Name},
 		},
@@ -62,7 +59,7 @@ func (h *Hub) term(ctx context.Context) error {
 		RenewDeadline:   h.cfg.LeaseDuration * 2 / 3,
 		RetryPeriod:     h.cfg.LeaseDuration / 8,
 		ReleaseOnCancel: true,
-		Name:            leaseName,
+		Name:            api.Lease,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(ctx context.Context) {
 				t.serve(func() error {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -63,7 +65,7 @@ type Release struct {
 
 // Catalog is what a provider has to offer, whichever cluster asks. Its methods may be called concurrently.
 type Catalog interface {
-	// Releases returns the versions of Kubernetes, in any order.
+	// Releases returns the versions of Kubernetes, in any order. It is asked for the channels of versions alone.
 	Releases(ctx context.Context) ([]Release, error)
 	// SecurityPatches returns the images with the newest security patches, one of each family of nodes. It is asked for
 	// SecurityPatch alone.
@@ -122,7 +124,7 @@ func (p Profile) Target(releases []Release, patches []string, clusters map[strin
 	case Stable, Rapid, TargetKubernetesVersion:
 	case SecurityPatch:
 		if len(patches) == 0 {
-			return Target{}, fmt.Errorf("upgrade profile: channel SecurityPatch: the catalog has no images with security patches")
+			return Target{}, errors.New("upgrade profile: channel SecurityPatch: the catalog has no images with security patches")
 		}
 		return Target{Type: NodeImageOnly, NodeImages: NodeImages{Selection: Custom, Versions: patches}}, nil
 	}
@@ -153,10 +155,10 @@ func (p Profile) version(releases []Release, clusters map[string]Cluster) (strin
 	if goal.Minor()+supportedMinors < newest.Minor() && !p.LongTermSupport {
 		return "", fmt.Errorf("%s is not supported any more, the newest minor version is %s: choose a newer one, or set longTermSupport", goal, newest)
 	}
-	for name, c := range clusters {
-		has := parsed(c.ControlPlane)
+	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		has := parsed(clusters[name].ControlPlane)
 		if has == nil {
-			return "", fmt.Errorf("cluster %s: its version %q cannot be compared", name, c.ControlPlane)
+			return "", fmt.Errorf("cluster %s: its version %q cannot be compared", name, clusters[name].ControlPlane)
 		}
 		if has.Major() == goal.Major() && has.Minor()+1 < goal.Minor() {
 			goal = version.MajorMinor(has.Major(), has.Minor()+1)
@@ -178,7 +180,7 @@ func newestMinor(releases []Release) (*version.Version, error) {
 		}
 	}
 	if newest == nil {
-		return nil, fmt.Errorf("the catalog has no release")
+		return nil, errors.New("the catalog has no release")
 	}
 	return version.MajorMinor(newest.Major(), newest.Minor()), nil
 }
@@ -259,15 +261,18 @@ const revisionDigits = 12
 
 // target returns the target, resolved, and the clusters that it is made from.
 func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error) {
-	releases, err := a.Catalog.Releases(ctx)
+	var releases []Release
+	var patches []string
+	var err error
+	switch a.Profile.Channel {
+	case Stable, Rapid, TargetKubernetesVersion:
+		releases, err = a.Catalog.Releases(ctx)
+	case SecurityPatch:
+		patches, err = a.Catalog.SecurityPatches(ctx)
+	case NodeImage: // what the pools are offered says all
+	}
 	if err != nil {
 		return Target{}, nil, fmt.Errorf("catalog: %w", err)
-	}
-	var patches []string
-	if a.Profile.Channel == SecurityPatch {
-		if patches, err = a.Catalog.SecurityPatches(ctx); err != nil {
-			return Target{}, nil, fmt.Errorf("catalog: %w", err)
-		}
 	}
 	picked, err := picks(ctx, a.Inventory, a.Strategy)
 	if err != nil {

@@ -25,8 +25,6 @@ const (
 	ledgerNamespace, ledgerKey = "slipway-system", "ledger"
 	// recordType is the type of the Secrets that are the records of a hub.
 	recordType = "slipway.dev/record"
-	// hubLease is the Lease by which a hub leads.
-	hubLease = "slipway-hub"
 )
 
 func coreGVR(resource string) schema.GroupVersionResource {
@@ -100,30 +98,17 @@ func (m *Migration) giveBackBlockers(s *survey, begun bool) []string {
 }
 
 // readRecords returns the Secrets that are records of a hub.
-func (m *Migration) readRecords(ctx context.Context) (all []*unstructured.Unstructured, err error) {
-	secrets := m.hub.objects.Resource(coreGVR("secrets")).Namespace(m.cfg.Namespace)
-	list, err := secrets.List(ctx, metav1.ListOptions{FieldSelector: "type=" + recordType})
-	if err != nil {
-		return nil, fmt.Errorf("hub: list records in %s: %w", m.cfg.Namespace, err)
-	}
-	for i := range list.Items {
-		all = append(all, &list.Items[i])
-	}
-	return all, nil
+func (m *Migration) readRecords(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	return m.hub.listIn(ctx, coreGVR("secrets"), m.cfg.Namespace, metav1.ListOptions{FieldSelector: "type=" + recordType})
 }
 
 // ledgers returns the ledgers on a member.
-func (c *cluster) ledgers(ctx context.Context) (all []*unstructured.Unstructured, err error) {
-	list, err := c.objects.Resource(coreGVR("configmaps")).Namespace(ledgerNamespace).List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("%s: list ledgers: %w", c.name, err)
-	}
-	for i := range list.Items {
-		if _, is, _ := unstructured.NestedString(list.Items[i].Object, "data", ledgerKey); is {
-			all = append(all, &list.Items[i])
-		}
-	}
-	return all, nil
+func (c *cluster) ledgers(ctx context.Context) ([]*unstructured.Unstructured, error) {
+	all, err := c.listIn(ctx, coreGVR("configmaps"), ledgerNamespace, metav1.ListOptions{})
+	return slices.DeleteFunc(all, func(obj *unstructured.Unstructured) bool {
+		_, is, _ := unstructured.NestedString(obj.Object, "data", ledgerKey)
+		return !is
+	}), err
 }
 
 func (m *Migration) saveGiveBack(b *backup, records []*unstructured.Unstructured, ledgers map[string][]*unstructured.Unstructured) error {
@@ -273,7 +258,7 @@ func (m *Migration) clearHub(ctx context.Context, s *survey, records []*unstruct
 	if len(records) > 0 {
 		m.done(m.hub, "%d records in %s are removed", len(records), m.cfg.Namespace)
 	}
-	_, err = m.hub.deleteNamed(ctx, leaseGVR(), api.Key{Namespace: m.cfg.Namespace, Name: hubLease})
+	_, err = m.hub.deleteNamed(ctx, leaseGVR(), api.Key{Namespace: m.cfg.Namespace, Name: api.Lease})
 	return err
 }
 
@@ -293,7 +278,7 @@ func disowned(obj *metav1.PartialObjectMetadata) map[string]any {
 
 // readServing reads the Lease of a hub of package hub.
 func (m *Migration) readServing(ctx context.Context) (*Agent, error) {
-	lease, err := m.hub.kube.CoordinationV1().Leases(m.cfg.Namespace).Get(ctx, hubLease, metav1.GetOptions{})
+	lease, err := m.hub.kube.CoordinationV1().Leases(m.cfg.Namespace).Get(ctx, api.Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}

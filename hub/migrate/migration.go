@@ -11,14 +11,17 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/pager"
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -68,7 +71,7 @@ func New(cfg Config) (*Migration, error) {
 		return nil, errors.New("migrate: Config: Hub and Members are required")
 	}
 	if cfg.Namespace == "" {
-		cfg.Namespace = "slipway-system"
+		cfg.Namespace = api.DefaultNamespace
 	}
 	if !cfg.Secrets {
 		cfg.Rules.Never = append(slices.Clone(cfg.Rules.Never), snapshot.GroupKind{Kind: "Secret"})
@@ -114,23 +117,26 @@ func (m *Migration) done(c *cluster, format string, args ...any) {
 
 // list returns the objects of a kind in all namespaces, none where the server does not have the kind.
 func (c *cluster) list(ctx context.Context, gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
+	return c.listIn(ctx, gvr, metav1.NamespaceAll, metav1.ListOptions{})
+}
+
+// listIn returns those objects of a kind in a namespace that options select, none where the server does not have the kind.
+func (c *cluster) listIn(ctx context.Context, gvr schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
-	o := metav1.ListOptions{Limit: 200}
-	for {
-		page, err := c.objects.Resource(gvr).List(ctx, o)
-		if apierrors.IsNotFound(err) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: list %s: %w", c.name, gvr.Resource, err)
-		}
-		for i := range page.Items {
-			all = append(all, &page.Items[i])
-		}
-		if o.Continue = page.GetContinue(); o.Continue == "" {
-			return all, nil
-		}
+	page := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+		return c.objects.Resource(gvr).Namespace(namespace).List(ctx, o)
 	}
+	err := pager.New(page).EachListItem(ctx, o, func(obj runtime.Object) error {
+		all = append(all, obj.(*unstructured.Unstructured))
+		return nil
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: list %s: %w", c.name, gvr.Resource, err)
+	}
+	return all, nil
 }
 
 // agents returns the controllers of KubeFleet on the cluster.

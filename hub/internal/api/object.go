@@ -20,6 +20,13 @@ import (
 // Manager is the field manager of what the hub writes.
 const Manager = "slipway-hub"
 
+const (
+	// DefaultNamespace is where a hub keeps what is its own, unless it is told another.
+	DefaultNamespace = "slipway-system"
+	// Lease is the Lease in that namespace by which hubs elect their leader.
+	Lease = "slipway-hub"
+)
+
 // Condition is one of an object, as far as the hub reads it.
 type Condition struct {
 	Status, Reason, Message string
