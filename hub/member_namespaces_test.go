@@ -43,9 +43,7 @@ spec:
   strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 0}}
 `)
 	w.eventually("the member with the namespace to have it", func() error { return w.holds(with, "v1") })
-	if err := w.picks(with.name); err != nil {
-		t.Error(err)
-	}
+	w.eventually("it alone to be picked", func() error { return w.picks(with.name) })
 
 	w.createOn(without.client, namespace.DeepCopy())
 	w.patch("mc", without.name, `{"metadata":{"labels":{"asked":"again"}}}`)
