@@ -46,6 +46,9 @@ type Config struct {
 	// Authority is asked at approval gates, beside the people that call
 	// Engine.Decide. When it is asked is in the documentation of the package.
 	Authority approval.Authority
+	// Metrics are asked by the checks of strategies, by the names that these give them. A check whose provider is not there is
+	// an Error, so engines that share a store have the same.
+	Metrics map[string]backend.MetricProvider
 	// Updater brings a cluster to a revision. Default: applying the snapshot.
 	Updater Updater
 	// Windows tells when clusters may be started; nil means at any time.

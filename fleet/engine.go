@@ -71,7 +71,7 @@ func New(cfg Config) (*Engine, error) {
 	}
 	e.planner = planning.New(planning.Options{
 		State: e.state, Contents: e.contents, Source: cfg.Source, Rules: cfg.Rules, NamespaceRules: *cfg.NamespaceRules,
-		Restrictions: cfg.Restrictions, Updater: cfg.Updater, Updates: updates, CallTimeout: cfg.CallTimeout,
+		Restrictions: cfg.Restrictions, Updater: cfg.Updater, Updates: updates, Metrics: cfg.Metrics, CallTimeout: cfg.CallTimeout,
 	})
 	e.drifts = driftwatch.New(driftwatch.Options{
 		Store: e.store, State: e.state, Planner: e.planner, Applier: e.applier, Limiter: e.lanes,
@@ -97,7 +97,7 @@ func New(cfg Config) (*Engine, error) {
 func (e *Engine) Run(ctx context.Context) error {
 	runner.New(runner.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
-		Authority: e.cfg.Authority, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
+		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
 		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
 	}).Run(ctx)
 	return nil

@@ -1,6 +1,9 @@
 package stages
 
-import "github.com/slipway-dev/slipway/approval"
+import (
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
+)
 
 // course moves a run through its stages.
 type course struct {
@@ -82,6 +85,7 @@ func (c course) runStage() bool {
 			return false
 		}
 		run.Started, run.State = c.now, Running
+		run.Checks = check.NewRuns(st.Checks, c.now)
 		c.emitStage(Event{Type: StageStarted, Count: st.Size()})
 	}
 	if !st.Pause && run.Done == 0 && !run.IsBroken() {
@@ -92,9 +96,9 @@ func (c course) runStage() bool {
 		return true
 	}
 	c.start.fill(st, run)
-	open := run.OpenGroups()
+	open := openGroups(run)
 	if !c.groupsEnded(st, run, true) {
-		return st.HasDependencies() && run.OpenGroups() < open
+		return st.HasDependencies() && openGroups(run) < open
 	}
 	return c.leaveStage(st, run)
 }
@@ -129,7 +133,7 @@ func (c course) leaveStage(st *PlannedStage, run *StageRun) bool {
 	if completed+failed == 0 && (!st.Pauses() || run.SkipGates) || run.IsBroken() {
 		return c.leaveSkipped(run)
 	}
-	if gs := c.stageGates(st, run); !gs.pass(approval.After) {
+	if gs := c.stageGates(st, run); !gs.pass(approval.After) || held(run) != "" {
 		return false
 	}
 	run.State, run.Ended = Completed, c.now
@@ -162,4 +166,14 @@ func (c course) countEnded() {
 		run.Done = c.now
 		c.changed = true
 	}
+}
+
+// openGroups counts the groups that have not ended.
+func openGroups(r *StageRun) (n int) {
+	for i := range r.Groups {
+		if r.Groups[i].Ended == 0 {
+			n++
+		}
+	}
+	return n
 }

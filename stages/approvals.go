@@ -68,15 +68,19 @@ func (c control) decide(gs gates, g *Gate, decision approval.Decision) string {
 		gs.end(g, Completed)
 		gs.emitDecision(ApprovalAccepted, &req, &decision)
 	case approval.Rejected:
-		gs.end(g, Failed)
 		gs.emitDecision(ApprovalRejected, &req, &decision)
-		reason := "request " + req.Name + " was rejected by " + decision.By.Name
-		c.requestRollback(RollbackRequest{Cause: GateRejected, Message: reason})
-		c.fail(reason)
+		c.rejectGate(gs, g, "request "+req.Name+" was rejected by "+decision.By.Name)
 	default:
 		gs.emitDecision(ApprovalGiven, &req, &decision)
 	}
 	return ""
+}
+
+// rejectGate ends the run for a gate that does not let it pass.
+func (c control) rejectGate(gs gates, g *Gate, reason string) {
+	gs.end(g, Failed)
+	c.requestRollback(RollbackRequest{Cause: GateRejected, Message: reason})
+	c.fail(reason)
 }
 
 // answers applies the answers of authorities.

@@ -1,6 +1,8 @@
 package stages
 
-import "fmt"
+import (
+	"fmt"
+)
 
 // giveUp takes a failed cluster out of flight, and ends the run if that exceeds the budget.
 func (c control) giveUp(f *InFlight, reason string) {
@@ -31,8 +33,9 @@ func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 	const format = "%s, which is all that may: no other can be started, and not all have been"
 	c.passAllSkipped(st, run)
 	_, failed := run.Counts()
+	failed += checkFailures(st, run)
 	if st.Strict && failed >= st.MaxFailures && c.inFlight() == 0 && !c.clustersEnded(st, run) {
-		c.exceeded(fmt.Sprintf(format, haveFailed(failed, "stage "+st.Name)))
+		c.exceeded(fmt.Sprintf(format, haveFailedWith(st, run)))
 		return true
 	}
 	for i := range st.Groups {
@@ -47,8 +50,8 @@ func (c control) checkUsedUp(st *PlannedStage, run *StageRun) bool {
 
 // overBudget returns which budget of a stage is exceeded, or "".
 func overBudget(st *PlannedStage, run *StageRun) string {
-	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed > st.MaxFailures {
-		return haveFailed(failed, "stage "+st.Name) + mayFail(st.MaxFailures)
+	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed+checkFailures(st, run) > st.MaxFailures {
+		return haveFailedWith(st, run) + mayFail(st.MaxFailures)
 	}
 	for i := range run.Groups {
 		if g, n := &st.Groups[i], run.Groups[i].Failed; g.MaxFailures >= 0 && n > g.MaxFailures {
@@ -56,6 +59,25 @@ func overBudget(st *PlannedStage, run *StageRun) string {
 		}
 	}
 	return ""
+}
+
+// haveFailedWith says how many clusters of a stage have failed, and which of its checks.
+func haveFailedWith(st *PlannedStage, run *StageRun) (out string) {
+	_, failed := run.Counts()
+	if failed > 0 || checkFailures(st, run) == 0 {
+		out = haveFailed(failed, "stage "+st.Name)
+	}
+	for i := range run.Checks {
+		n := run.Checks[i].Failures(&st.Checks[i])
+		if n == 0 {
+			continue
+		}
+		if out != "" {
+			out += ", and "
+		}
+		out += fmt.Sprintf("check %s of stage %s was bad %d times beyond its limit (%s)", run.Checks[i].Name, st.Name, n, run.Checks[i].Bad)
+	}
+	return out
 }
 
 // haveFailed says how many clusters have failed.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages/runstate"
+	"github.com/slipway-dev/slipway/stages/moment"
 )
 
 // tossed is a run of a random plan that goes on by random inputs.
@@ -288,7 +288,7 @@ func (s *tossed) spoil(node any) any {
 		return v
 	case json.Number:
 		n, _ := v.Int64()
-		hostile := []int64{-1, 0, 1, 2, 3, n + 1, n - 1, 200, 1 << 31, 1<<63 - 1, -1 << 63, int64(runstate.LastInstant), int64(runstate.LastInstant) + 1}
+		hostile := []int64{-1, 0, 1, 2, 3, n + 1, n - 1, 200, 1 << 31, 1<<63 - 1, -1 << 63, int64(moment.Last), int64(moment.Last) + 1}
 		return json.Number(strconv.FormatInt(hostile[s.r.IntN(len(hostile))], 10))
 	case string:
 		words := []string{"", "x", "Running", "Stopping", "Stopped", "Failed", "Completed", "Skipped", "Pending", "Superseded", "Approval", "After", strings.Repeat("ü", 300)}

@@ -70,7 +70,7 @@ func (d *draft) free(f *InFlight) {
 // doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it. The soak
 // continues once the cluster is proven healthy again.
 func (d *draft) doubt(f *InFlight) {
-	if f.Phase == Soaking {
+	if f.Phase == Soaking || f.Phase == Measuring {
 		f.Phase = Settling
 		d.changed = true
 	}

@@ -3,6 +3,8 @@ package stages
 import (
 	"slices"
 	"time"
+
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // maxSeen is how many command ids a run remembers.
@@ -103,6 +105,9 @@ func (c commands) resume(cmd Command) bool {
 	})
 	for i := range c.r.Waiting {
 		c.r.Waiting[i].Started, c.r.Waiting[i].Spent = c.now, 0
+	}
+	if planned, st, ok := c.stage(); ok && st.Started != 0 {
+		st.Checks = check.NewRuns(planned.Checks, c.now) // what was bad is measured again
 	}
 	// The stage is what it was before the run ended in it.
 	if _, st, ok := c.stage(); ok && st.Reached != 0 && (c.r.Closing == nil || !st.IsBroken()) {

@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/stages/runstate"
+	"github.com/slipway-dev/slipway/stages/moment"
 )
 
 // maxMessage bounds the messages a run keeps, in bytes.
@@ -30,7 +30,7 @@ type draft struct {
 // newDraft copies the parts of a run that a step may change: its lists, and its current stage.
 func newDraft(p *Plan, r Run, now time.Time) *draft {
 	// An instant of 0 is none, so a run's time is at least 1.
-	d := &draft{p: p, r: r, now: max(min(At(now), runstate.LastNow), r.Now, 1)}
+	d := &draft{p: p, r: r, now: max(min(At(now), moment.LastNow), r.Now, 1)}
 	d.r.Now = d.now
 	d.r.InFlight = slices.Clone(r.InFlight)
 	d.r.Waiting = slices.Clone(r.Waiting)
@@ -52,9 +52,19 @@ func (d *draft) copyStage() {
 	st := &d.r.Stages[d.r.Stage]
 	st.Groups = slices.Clone(st.Groups)
 	st.Gates = slices.Clone(st.Gates)
+	st.Checks = slices.Clone(st.Checks)
+	cloneChecks(st.Gates)
 	for i := range st.Groups {
 		g := &st.Groups[i]
 		g.Gates, g.Deferred, g.Cells = slices.Clone(g.Gates), slices.Clone(g.Deferred), slices.Clone(g.Cells)
+		cloneChecks(g.Gates)
+	}
+}
+
+// cloneChecks copies the checks of gates.
+func cloneChecks(gates []Gate) {
+	for i := range gates {
+		gates[i].Checks = slices.Clone(gates[i].Checks)
 	}
 }
 

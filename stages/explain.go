@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
@@ -21,6 +22,7 @@ const (
 	AwaitWindow      Await = "Window"      // windows of clusters to open
 	AwaitDecision    Await = "Decision"    // a decision on a request
 	AwaitCap         Await = "Cap"         // a cap that runs share to have room
+	AwaitCheck       Await = "Check"       // measurements
 	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
 )
 
@@ -61,8 +63,17 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	var out []Awaited
 	d := reading(p, r)
 	for gs, g := range d.eachOpen {
-		if !d.isEnding() {
+		switch {
+		case d.isEnding():
+		case g.Type == CheckTask:
+			out = append(out, gs.awaitedChecks(g)...)
+		default:
 			out = append(out, gs.awaited(g))
+		}
+	}
+	if st, run, ok := d.stage(); ok && r.State == Running {
+		if why := held(run); why != "" {
+			out = append(out, Awaited{Kind: AwaitCheck, Name: st.Name, Message: "no cluster starts: " + why})
 		}
 	}
 	for i := range r.InFlight {
@@ -94,6 +105,20 @@ func (gs *gates) awaited(g *Gate) Awaited {
 		a.Message = runstate.ScheduledStartMessage
 	}
 	return a
+}
+
+// awaitedChecks is what a gate of checks waits for.
+func (gs *gates) awaitedChecks(g *Gate) (out []Awaited) {
+	pg := gs.plannedOf(g)
+	for i := range g.Checks {
+		if r := &g.Checks[i]; r.Phase != check.Successful || len(g.Checks) == 1 {
+			out = append(out, Awaited{
+				Kind: AwaitCheck, Name: r.Name, Until: g.Until.Time(),
+				Message: fmt.Sprintf("%s: %s", where(g.When, gs.d.p.Stages[gs.d.r.Stage].Name, gs.group), r.Progress(&pg.Checks[i])),
+			})
+		}
+	}
+	return out
 }
 
 func missing(req approval.Request) string {
@@ -159,6 +184,8 @@ func awaitsInFlight(p *Plan, f *InFlight) Awaited {
 		if a.Message == "" {
 			a.Message = "applied; not yet proven healthy"
 		}
+	case Measuring:
+		a.Kind, a.Until, a.Message = AwaitCheck, f.Checks.Until.Time(), "healthy, and measured: "+check.Says(f.Checks.Checks)
 	}
 	return a
 }
@@ -252,6 +279,9 @@ func notStarted(p *Plan, r *Run, pos int) string {
 		return "the group waits for those that it depends on"
 	case !r.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
 		return "the group waits at its gates"
+	}
+	if why := held(&r.Stages[stage]); why != "" {
+		return "no cluster of the stage starts: " + why
 	}
 	if d := reading(p, r).load().full(p.Clusters[pos].Cell); d != nil {
 		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)

@@ -2,6 +2,7 @@ package stages
 
 import (
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
@@ -74,9 +75,11 @@ func (gs *gates) pass(when approval.When) bool {
 		return true
 	}
 	passed := true
-	for i := range gs.planned {
-		if pg := &gs.planned[i]; pg.When == when && !gs.passes(pg, gs.open(pg)) {
-			passed = false
+	for _, last := range []bool{false, true} { // checks are the last: they have to hold when all else has ended
+		for i := range gs.planned {
+			if pg := &gs.planned[i]; pg.When == when && (pg.Type == CheckTask) == last && !gs.passes(pg, gs.open(pg)) {
+				passed = false
+			}
 		}
 	}
 	return passed
@@ -97,6 +100,8 @@ func (gs *gates) open(pg *PlannedGate) *Gate {
 	switch {
 	case pg.Type == Approval:
 		gs.ask(pg, g)
+	case pg.Type == CheckTask:
+		gs.measure(pg, g)
 	case pg.Type == ScheduledStart:
 		g.Until = At(pg.Schedule.Next(opened.Time()))
 		gs.emit(Event{Type: WaitStarted, Until: g.Until.Time(), Message: runstate.ScheduledStartMessage})
@@ -128,10 +133,19 @@ func (gs *gates) ask(pg *PlannedGate, g *Gate) {
 // passes reports whether a gate lets the run through now.
 func (gs *gates) passes(pg *PlannedGate, g *Gate) bool {
 	switch {
+	case g.State == Failed && g.Type == CheckTask:
+		gs.measure(pg, g)
+		return false
 	case g.State == Failed: // rejected, and the run was started again
 		gs.ask(pg, g)
 		return false
 	case g.State != Pending:
+		return true
+	case g.Type == CheckTask:
+		if !gs.checked(g) {
+			return false
+		}
+		gs.end(g, Completed)
 		return true
 	case g.Type == TimedWait && gs.skipWait && g.When == approval.After:
 		gs.end(g, Skipped)
@@ -146,6 +160,70 @@ func (gs *gates) passes(pg *PlannedGate, g *Gate) bool {
 	gs.end(g, Completed)
 	gs.emit(g.EndEvent(""))
 	return true
+}
+
+// plannedOf returns the planned gate of one that is open.
+func (gs *gates) plannedOf(g *Gate) *PlannedGate {
+	for i := range gs.planned {
+		if pg := &gs.planned[i]; pg.When == g.When && pg.Type == g.Type {
+			return pg
+		}
+	}
+	return nil
+}
+
+// measure begins the checks of a gate, as its next attempt.
+func (gs *gates) measure(pg *PlannedGate, g *Gate) {
+	g.Attempt++
+	g.State, g.Ended = Pending, 0
+	if g.Attempt > 1 {
+		g.Opened = gs.d.now
+	}
+	g.Checks, g.Until = check.NewRuns(pg.Checks, g.Opened), check.Expiry(pg.Checks, g.Opened)
+	gs.d.changed = true
+}
+
+// checked reports whether the checks of a gate let the run through: each is Successful, by a measurement that was asked for
+// when everything else on that side had ended. Where that is all that is missing, it is due at once.
+func (gs *gates) checked(g *Gate) bool {
+	var others Instant
+	for i := range gs.planned {
+		if pg := &gs.planned[i]; pg.When == g.When && pg.Type != CheckTask {
+			o := runstate.GateOf(*gs.list, pg)
+			if o == nil || o.State == Pending || o.State == Failed {
+				return false
+			}
+			others = max(others, o.Ended)
+		}
+	}
+	passed := true
+	for i := range g.Checks {
+		r := &g.Checks[i]
+		if r.Phase != check.Successful {
+			passed = false
+			continue
+		}
+		if r.At < others || r.Last != check.Successful {
+			passed = false
+			if r.At < others && (r.Next == 0 || r.Next > gs.d.now) {
+				r.Next = others
+				gs.d.changed = true
+			}
+		}
+	}
+	return passed
+}
+
+// where names the side of a stage or a group.
+func where(when approval.When, stage, group string) string {
+	out := "before "
+	if when == approval.After {
+		out = "after "
+	}
+	if group != "" {
+		return out + "group " + group + " of stage " + stage
+	}
+	return out + "stage " + stage
 }
 
 // end closes a gate.
@@ -187,7 +265,7 @@ func (gs *gates) request(g *Gate) approval.Request {
 		}
 	}
 	for i := range *gs.list {
-		if w := &(*gs.list)[i]; w.When == g.When && w.Type != Approval && w.State == Pending && w.Until > At(req.NotBefore) {
+		if w := &(*gs.list)[i]; w.When == g.When && w.Type != Approval && w.Type != CheckTask && w.State == Pending && w.Until > At(req.NotBefore) {
 			req.NotBefore = w.Until.Time()
 		}
 	}
@@ -199,12 +277,15 @@ func (gs *gates) request(g *Gate) approval.Request {
 func reopen(list []Gate) []Gate {
 	out := list[:0]
 	for _, g := range list {
-		if g.When == approval.After && g.State == Pending {
+		// What was measured is about the clusters as they were.
+		if g.When == approval.After && (g.State == Pending || g.State == Completed && g.Type == CheckTask) {
 			switch g.Type {
 			case Approval:
 				g.State = Failed
 			case TimedWait:
 				continue
+			case CheckTask:
+				g.State, g.Ended = Failed, 0
 			default:
 			}
 		}
@@ -220,7 +301,7 @@ func unskip(list []Gate) {
 	for i := range list {
 		switch g := &list[i]; {
 		case g.State != Skipped:
-		case g.Type == Approval:
+		case g.Type == Approval || g.Type == CheckTask:
 			g.State, g.Ended = Failed, 0
 		default:
 			g.State, g.Ended = Pending, 0

@@ -3,6 +3,8 @@ package stages
 import (
 	"slices"
 	"time"
+
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // maxUnreached bounds the clusters that wait because they could not be reached. Beyond it they keep their
@@ -87,7 +89,7 @@ func (ob observer) unreachable(f *InFlight, o *Observation) {
 
 // attemptFailed decides whether a cluster is retried.
 func (ob observer) attemptFailed(f *InFlight, o *Observation) {
-	f.Message = cut(o.Message)
+	f.Message, f.Checks = cut(o.Message), nil
 	most := ob.p.Strategy.AttemptLimit()
 	switch {
 	case f.Drain:
@@ -148,22 +150,55 @@ func (ob observer) progress(f *InFlight, o *Observation) {
 		want = ob.p.Revisions[rev]
 	}
 	switch proven := o.Revision == want && o.Current && o.Healthy; {
-	case proven && (unchanged || soak == 0 || ob.p.Stages[ob.r.Stage].Remove):
-		ob.complete(f, unchanged)
-	case proven && f.Phase == Soaking:
+	case proven && (f.Phase == Soaking || f.Phase == Measuring):
+	case proven && (unchanged || soak == 0 || f.Checks != nil || ob.p.Stages[ob.r.Stage].Remove):
+		ob.healthy(f, unchanged)
 	case proven:
 		if f.Until == 0 {
 			f.Until = ob.now.Add(soak)
 		}
 		f.Phase, f.Message = Soaking, ""
 		ob.changed = true
-	case f.Until != 0:
-		f.Phase, f.Until = Settling, 0
+	case f.Until != 0 || f.Checks != nil:
+		f.Phase, f.Until, f.Checks = Settling, 0, nil
+		ob.changed = true
 		ob.note(f, o.Message)
 		ob.emitCluster(f.Pos, Event{Type: ClusterUnhealthy, Attempt: f.Attempt, Message: f.Message})
 	default:
 		ob.note(f, o.Message)
 	}
+}
+
+// healthy completes a cluster that is proven to be healthy, once its checks are Successful.
+func (ob observer) healthy(f *InFlight, unchanged bool) {
+	st := &ob.p.Stages[ob.r.Stage]
+	if unchanged || len(st.ClusterChecks) == 0 || ob.r.Stages[ob.r.Stage].SkipGates {
+		ob.complete(f, unchanged)
+		return
+	}
+	ob.check(f, st.ClusterChecks)
+}
+
+// check starts the checks of a cluster that is healthy, or goes on with them.
+func (ob observer) check(f *InFlight, planned []check.Check) {
+	if f.Checks == nil {
+		// Clusters that are measured at the same time are measured by one request where the query allows it.
+		f.Checks = &check.ClusterRun{Since: ob.now, Until: check.Expiry(planned, ob.now), Checks: check.NewRuns(planned, ob.now)}
+		started := ob.r.Stages[ob.r.Stage].Started
+		for i := range f.Checks.Checks {
+			f.Checks.Checks[i].Next = onGrid(f.Checks.Checks[i].Next, started, planned[i].Every().Milliseconds())
+		}
+	}
+	f.Phase, f.Until, f.Message = Measuring, 0, ""
+	ob.changed = true
+}
+
+// onGrid returns the first moment from t on that is a whole number of intervals after the beginning.
+func onGrid(t, begin Instant, interval int64) Instant {
+	if past := int64(t-begin) % interval; past > 0 {
+		return t + Instant(interval-past)
+	}
+	return t
 }
 
 // clocks applies the changes of clusters in flight that depend on time alone.
@@ -177,7 +212,9 @@ func (ob observer) clocks() {
 		case ob.late(f, deadline):
 			ob.overdue(f, deadline)
 		case f.Phase == Soaking && ob.now >= f.Until:
-			ob.complete(f, false)
+			ob.healthy(f, false)
+		case f.Phase == Measuring && ob.now >= f.Checks.Until:
+			ob.giveUp(f, "its checks have expired: "+check.Says(f.Checks.Checks))
 		}
 	})
 	ob.timeouts()
@@ -186,7 +223,7 @@ func (ob observer) clocks() {
 	}
 	ob.eachInFlight(func(f *InFlight) {
 		if f.Phase == BackingOff && ob.now >= f.Until {
-			f.Attempt, f.Phase, f.Until = f.Attempt+1, Applying, 0
+			f.Attempt, f.Phase, f.Until, f.Checks = f.Attempt+1, Applying, 0, nil
 			ob.changed = true
 		}
 	})

@@ -121,6 +121,7 @@ const (
 	TimedWait      = plan.TimedWait
 	Approval       = plan.Approval
 	ScheduledStart = plan.ScheduledStart
+	CheckTask      = plan.CheckTask
 )
 
 // Unassigned says what a plan does with a placed cluster that no stage selects.

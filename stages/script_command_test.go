@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 func (w *scriptEnv) decide(v approval.Verdict, a scriptArgs) string {
@@ -54,6 +55,47 @@ func (w *scriptEnv) answer(a scriptArgs) string {
 		}
 	}
 	return w.step(in)
+}
+
+// measure answers the questions of the last step, by pairs of a check, or of a check and a cluster as CHECK/CLUSTER, and what is
+// measured: numbers with a comma between, empty, or down; age= says how long ago it was asked, number= which measurement it is. The word again delivers the last answers once more.
+func (w *scriptEnv) measure(a scriptArgs) string {
+	var in Input
+	age, _ := time.ParseDuration(a.get("age", "0s"))
+	for i := 0; i+1 < len(a.words); i += 2 {
+		name, cluster, _ := strings.Cut(a.words[i], "/")
+		for _, act := range w.cur.last.Actions {
+			if q := act.Measure; q != nil && q.Name == name && q.Cluster == cluster {
+				in.Measured = append(in.Measured, w.answerOf(q, a.words[i+1], age, a.get("number", "")))
+			}
+		}
+	}
+	if slices.Contains(a.words, "again") {
+		in.Measured = w.measured
+	}
+	w.measured = in.Measured
+	return w.step(in)
+}
+
+func (w *scriptEnv) answerOf(q *check.Question, word string, age time.Duration, number string) check.Measured {
+	m := check.Measured{Where: q.Where, Query: q.Check.Query, At: w.now.Add(-age)}
+	if n, err := strconv.Atoi(number); err == nil {
+		m.Number = n
+	}
+	switch word {
+	case "empty":
+	case "down":
+		m.Err = "connection refused"
+	default:
+		for text := range strings.SplitSeq(word, ",") {
+			v, err := strconv.ParseFloat(text, 64)
+			if err != nil {
+				m.Err = err.Error()
+			}
+			m.Values = append(m.Values, v)
+		}
+	}
+	return m
 }
 
 // id is that of the next command, or the one the script gives.

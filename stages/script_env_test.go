@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // scriptEnv is what a script runs on: a fleet, a strategy, and runs.
@@ -29,6 +30,8 @@ type scriptEnv struct {
 	newCalendar bool
 	// sent is told every command that is put in; nil where nothing asks.
 	sent func(Command)
+	// measured are the answers that were delivered last.
+	measured []check.Measured
 }
 
 // scriptRun is a run with the plan it carries out.
@@ -80,6 +83,8 @@ func (w *scriptEnv) onRun(name string, a scriptArgs) string {
 		return w.observe(a)
 	case "auto":
 		return w.auto(a)
+	case "measure":
+		return w.measure(a)
 	case "gone":
 		return w.step(Input{Gone: a.words})
 	case "approve":
@@ -319,7 +324,7 @@ func (w *scriptEnv) auto(a scriptArgs) string {
 	for range 1000 {
 		in := Input{}
 		for _, act := range w.cur.last.Actions {
-			if act.Type != Ask {
+			if act.Type != Ask && act.Type != Measure {
 				what := "healthy"
 				if slices.Contains(strings.Split(a.get("fail", ""), ","), act.Cluster) {
 					what = "failed"

@@ -40,6 +40,9 @@ func eventText(e *Event) string {
 	if e.By != "" {
 		out += " by=" + e.By
 	}
+	if e.Check != "" {
+		out += fmt.Sprintf(" %s=%s %s", e.Check, e.Result, e.Value)
+	}
 	if e.Message != "" {
 		out += fmt.Sprintf(" %q", e.Message)
 	}
@@ -58,6 +61,10 @@ func (s *scriptRun) readyText() string {
 		what := a.Cluster
 		if a.Request != nil {
 			what = a.Request.Name
+		}
+		if q := a.Measure; q != nil {
+			what = strings.TrimSuffix(q.Name+"/"+q.Cluster, "/")
+			a.Attempt = q.Number
 		}
 		out += fmt.Sprintf(" %s %s#%d", strings.ToLower(string(a.Type)), what, a.Attempt)
 	}

@@ -22,6 +22,9 @@ type starter struct {
 func (s *starter) fill(st *PlannedStage, run *StageRun) {
 	room, own := s.room(st, run)
 	room = min(room, s.spare())
+	if held(run) != "" {
+		room = 0
+	}
 	for more := true; more; {
 		more = false
 		for i := range st.Groups {
@@ -48,6 +51,7 @@ func (s *starter) room(st *PlannedStage, run *StageRun) (int, []int) {
 		return runstate.Limit(most)
 	}
 	_, failed := run.Counts()
+	failed += checkFailures(st, run)
 	room, own := admitted(st.MaxConcurrency, st.MaxFailures, failed, st.Strict), make([]int, len(st.Groups))
 	for i := range st.Groups {
 		g := &st.Groups[i]
@@ -101,7 +105,7 @@ func (s *starter) due(g *PlannedGroup, unreached bool) int {
 // dueUnreached returns the index in Waiting of a cluster of the group of pos
 // that could not be reached and is due, and may have the slot of pos; or -1.
 func (s *starter) dueUnreached(pos int) int {
-	if s.spare() < 0 {
+	if _, run, ok := s.stage(); s.spare() < 0 || !ok || held(run) != "" {
 		return -1
 	}
 	g, _ := s.groupOf(pos)

@@ -23,6 +23,7 @@ const (
 	Observe = runstate.Observe
 	Remove  = runstate.Remove
 	Ask     = runstate.Ask
+	Measure = runstate.Measure
 )
 
 // Answer is the answer of an authority to a request as it was then.
@@ -86,6 +87,8 @@ const (
 	ApprovalAccepted     = event.ApprovalAccepted
 	ApprovalRejected     = event.ApprovalRejected
 	ApprovalExpired      = event.ApprovalExpired
+	CheckMeasured        = event.CheckMeasured
+	CheckEnded           = event.CheckEnded
 	ClusterStarted       = event.ClusterStarted
 	ClusterPending       = event.ClusterPending
 	ClusterApplied       = event.ClusterApplied
@@ -153,6 +156,7 @@ const (
 	Settling   = runstate.Settling
 	Soaking    = runstate.Soaking
 	BackingOff = runstate.BackingOff
+	Measuring  = runstate.Measuring
 )
 
 // Ready is the outcome of a step: save Run and Events, then do Actions, then step again

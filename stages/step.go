@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/stages/runstate"
+	"github.com/slipway-dev/slipway/stages/moment"
 )
 
 // NewRun returns the run of a plan before its first step. The uid identifies it among all runs, also those of
 // the same name, and is not empty. A held run does not start until a Start command.
 func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
-	created := min(max(At(now), 0), runstate.LastNow)
+	created := min(max(At(now), 0), moment.LastNow)
 	r := Run{
 		Name: clean(name), UID: clean(uid), Placement: p.Placement, Plan: p.Digest, Starter: cleanIdentity(starter),
 		State: NotStarted, Hold: hold, Created: created, Now: created,
@@ -51,7 +51,7 @@ func Step(p *Plan, r Run, in Input) Ready {
 //	starter   which clusters start, by caps, windows and turn: starter.go, windows.go,
 //	          picker.go
 //	control   whether the run goes on, and how it ends: budget.go, timeouts.go,
-//	          approvals.go, rollback.go, always.go, ending.go
+//	          approvals.go, checks.go, always.go, ending.go
 //	observer  what clusters in flight prove, when they are tried again or given up
 //	commands  what operators ask for, and when that is refused: command.go, retry.go,
 //	          allowed.go
@@ -79,6 +79,8 @@ func step(p *Plan, r Run, in Input) Ready {
 		clusters.observe(&in.Observations[i])
 	}
 	run.answers(in.Answers)
+	run.measured(in.Measured)
+	run.expireChecks()
 	clusters.clocks()
 	for stages.advance() {
 	}
@@ -119,7 +121,7 @@ func actions(d *draft) []Action {
 			out = append(out, Action{Type: Ask, Attempt: req.Attempt, Request: &req})
 		}
 	}
-	return out
+	return append(out, d.questions()...)
 }
 
 // wake returns the earliest moment at which time alone changes the run. capEnds is when a window closes in
@@ -139,6 +141,7 @@ func wake(d *draft, capEnds Instant) Instant {
 			}
 		}
 	}
+	d.nextMeasurement(&w)
 	st, run, ok := d.stage()
 	if d.r.State == Stopping || !ok {
 		return w.first

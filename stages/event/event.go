@@ -80,6 +80,11 @@ const (
 	ApprovalRejected Type = "ApprovalRejected"
 	ApprovalExpired  Type = "ApprovalExpired"
 
+	// CheckMeasured: a measurement came to something else than the one before. CheckEnded: a check came to its Result. Both have
+	// Check, Result, Value, Query as it was asked, Count of the measurements so far, Message, Attempt of the gate or the cluster.
+	CheckMeasured Type = "CheckMeasured"
+	CheckEnded    Type = "CheckEnded"
+
 	// ClusterStarted: an attempt began, other than a retry. Trying again to
 	// reach a cluster that is Pending is not a start. Attempt.
 	ClusterStarted Type = "ClusterStarted"
@@ -135,4 +140,9 @@ type Event struct {
 	Unchanged bool      `json:"unchanged,omitempty"`
 	Until     time.Time `json:"until,omitzero"`
 	Message   string    `json:"message,omitempty"`
+	// Check, Result, Value and Query are of a measurement.
+	Check  string `json:"check,omitempty"`
+	Result string `json:"result,omitempty"`
+	Value  string `json:"value,omitempty"`
+	Query  string `json:"query,omitempty"`
 }

@@ -6,8 +6,10 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // check returns the first thing that a stored plan has and New never
@@ -99,6 +101,13 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 	if err := p.checkDomains(st); err != nil {
 		return err
 	}
+	if st.Remove && len(st.Checks)+len(st.ClusterChecks) > 0 {
+		return errors.New("checks are impossible where clusters are cleaned")
+	}
+	measured := append(check.Problems(field.NewPath("checks"), st.Checks, check.OfStage), check.Problems(field.NewPath("clusterChecks"), st.ClusterChecks, check.OfClusters)...)
+	if err := problemsOf("stage", measured); err != nil {
+		return err
+	}
 	return checkGates(st.Gates)
 }
 
@@ -128,7 +137,7 @@ func (p *Plan) checkClusters(st *PlannedStage, g PlannedGroup) error {
 
 func checkGates(gates []PlannedGate) error {
 	for i, g := range gates {
-		task := Task{Type: g.Type, Wait: g.Wait, Schedule: g.Schedule}
+		task := Task{Type: g.Type, Wait: g.Wait, Schedule: g.Schedule, Checks: g.Checks}
 		if g.Type == Approval {
 			task.Approval = &g.Policy
 		}

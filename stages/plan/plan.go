@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // MaxPlacementName is how long the name of a placement may be: it ends an
@@ -99,6 +100,9 @@ type PlannedStage struct {
 	Groups []PlannedGroup `json:"groups"`
 	// Gates are those before the stage, then those after it.
 	Gates []PlannedGate `json:"gates,omitempty"`
+	// Checks and ClusterChecks are the stage's.
+	Checks        []check.Check `json:"checks,omitempty"`
+	ClusterChecks []check.Check `json:"clusterChecks,omitempty"`
 	Flow
 }
 
@@ -131,6 +135,8 @@ type PlannedGate struct {
 	Policy approval.Policy `json:"policy,omitzero"`
 	// Schedule is set for a ScheduledStart.
 	Schedule *Schedule `json:"schedule,omitempty"`
+	// Checks is set for a CheckTask.
+	Checks []check.Check `json:"checks,omitempty"`
 }
 
 // PlannedCluster is a cluster with what it gets.

@@ -32,7 +32,7 @@ func (b *planner) resolveStage(st *openStage) {
 	first := len(b.plan.Clusters)
 	out := PlannedStage{
 		Name: st.stage.Name, Strict: st.stage.StrictFailures, Gates: gatesOf(st.stage.Before, st.stage.After),
-		Flow: st.stage.Flow,
+		Checks: st.stage.Checks, ClusterChecks: st.stage.ClusterChecks, Flow: st.stage.Flow,
 	}
 	positions := positionsOf(st.stage.Groups)
 	for i := range st.parts {
@@ -206,7 +206,7 @@ func gatesOf(before, after []Task) []PlannedGate {
 }
 
 func (t Task) gate(when approval.When) PlannedGate {
-	g := PlannedGate{When: when, Type: t.Type, Wait: t.Wait, Schedule: t.Schedule}
+	g := PlannedGate{When: when, Type: t.Type, Wait: t.Wait, Schedule: t.Schedule, Checks: t.Checks}
 	if t.Approval != nil {
 		g.Policy = *t.Approval
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // inverseStrategy is that of a plan that rolls back: stages in the reverse order,
-// without tasks.
+// without tasks and checks.
 func inverseStrategy(s Strategy) Strategy {
 	s.Rollback = nil
 	s.Stages = slices.DeleteFunc(slices.Clone(s.Stages), func(st Stage) bool { return st.Pause })
@@ -21,6 +21,7 @@ func inverseStrategy(s Strategy) Strategy {
 		st := &s.Stages[i]
 		st.Before, st.After, st.Flow = nil, nil, Flow{Timeout: st.Timeout}
 		st.Take, st.Rest = nil, false // which clusters these are is known
+		st.Checks, st.ClusterChecks = nil, nil
 		st.Groups = slices.DeleteFunc(slices.Clone(st.Groups), func(g Group) bool { return g.Pause })
 		for j := range st.Groups {
 			g := &st.Groups[j]
@@ -117,6 +118,7 @@ func (b *inverter) invert() {
 func (b *inverter) stage(from *PlannedStage, name string, here map[int]bool) {
 	out, first := *from, len(b.plan.Clusters)
 	out.Name, out.Groups, out.Gates, out.Flow = name, nil, nil, Flow{Timeout: from.Timeout}
+	out.Checks, out.ClusterChecks = nil, nil
 	var places []int
 	for i, g := range from.Groups {
 		at := len(b.plan.Clusters)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // Profile presets what happens when clusters fail. The machine is one; a
@@ -146,6 +147,13 @@ type Stage struct {
 	Domains []Domain `json:"domains,omitempty"`
 	Before  []Task   `json:"beforeStageTasks,omitempty"`
 	After   []Task   `json:"afterStageTasks,omitempty"`
+	// Checks are measured for as long as clusters of the stage are updated. While the last measurement of one is bad no cluster
+	// starts, and the stage is not left. Each bad one beyond its limit counts as a failed cluster in MaxFailures.
+	Checks []check.Check `json:"checks,omitempty"`
+	// ClusterChecks are measured for each cluster once it is healthy, and has been for MinHealthy. It keeps its slot until they
+	// are Successful, and has failed with the first that is not, whatever Attempts says. A cluster that had the revision
+	// already is not measured.
+	ClusterChecks []check.Check `json:"clusterChecks,omitempty"`
 	Flow
 }
 
@@ -203,6 +211,9 @@ const (
 	// ScheduledStart waits before a stage or a group for the next time that its
 	// Schedule names.
 	ScheduledStart TaskType = "ScheduledStart"
+	// CheckTask waits until its Checks are Successful, the last measurement of each made when all other tasks of its side had
+	// finished: what was good before the last approval is measured again. It is rejected with the first check that fails.
+	CheckTask TaskType = "Check"
 )
 
 // Task holds a run before or after a stage or a group. Each side takes at most
@@ -216,6 +227,8 @@ type Task struct {
 	Approval *approval.Policy `json:"approval,omitempty"`
 	// Schedule is that of a ScheduledStart.
 	Schedule *Schedule `json:"schedule,omitempty"`
+	// Checks are those of a CheckTask, at least one.
+	Checks []check.Check `json:"checks,omitempty"`
 	// DisplayName is what people call the task, at most 100 characters. Nothing
 	// depends on it.
 	DisplayName string `json:"displayName,omitempty"`
@@ -303,7 +316,7 @@ type RollbackCause string
 const (
 	// BudgetExceeded: more clusters have failed than a stage or a group may have.
 	BudgetExceeded RollbackCause = "BudgetExceeded"
-	// GateRejected: a request of the run was rejected.
+	// GateRejected: a request of the run was rejected, or a check before or after a stage or a group failed.
 	GateRejected RollbackCause = "GateRejected"
 	// OnCommand: a command asked for it. As the only one in [RollbackPolicy].Causes it means
 	// that nothing is rolled back otherwise.

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // longest is the longest duration a strategy may ask for.
@@ -55,8 +56,13 @@ func checkTask(at *field.Path, t *Task, when approval.When) field.ErrorList {
 			return append(errs, field.Required(at.Child("schedule"), "a ScheduledStart needs to know when"))
 		}
 		errs = append(errs, t.Schedule.problems(at.Child("schedule"))...)
+	case CheckTask:
+		if len(t.Checks) == 0 {
+			return append(errs, field.Required(at.Child("checks"), "a Check needs to know what is measured"))
+		}
+		errs = append(errs, check.Problems(at.Child("checks"), t.Checks, check.OfGate)...)
 	default:
-		errs = append(errs, field.NotSupported(at.Child("type"), t.Type, []TaskType{TimedWait, Approval, ScheduledStart}))
+		errs = append(errs, field.NotSupported(at.Child("type"), t.Type, []TaskType{TimedWait, Approval, ScheduledStart, CheckTask}))
 	}
 	return errs
 }
@@ -75,6 +81,15 @@ func checkTaskFields(at *field.Path, t *Task) field.ErrorList {
 	}
 	if t.Type == ScheduledStart && t.Wait != 0 {
 		errs = append(errs, field.Forbidden(at.Child("waitTime"), "a ScheduledStart waits for its schedule; add a task of type TimedWait"))
+	}
+	if t.Type == CheckTask && t.Approval != nil {
+		errs = append(errs, field.Forbidden(at.Child("approval"), "a Check takes no approval; add a task of type Approval"))
+	}
+	if t.Type == CheckTask && t.Wait != 0 {
+		errs = append(errs, field.Forbidden(at.Child("waitTime"), "a Check waits for its measurements; add a task of type TimedWait, or have the checks an initialDelay"))
+	}
+	if t.Type != CheckTask && len(t.Checks) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("checks"), "only a Check has some"))
 	}
 	if t.Type != ScheduledStart && t.Schedule != nil {
 		errs = append(errs, field.Forbidden(at.Child("schedule"), "only a ScheduledStart has one"))

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // Validate returns everything that is wrong with s as one error, each problem
@@ -117,6 +118,11 @@ func checkStage(at *field.Path, st *Stage) field.ErrorList {
 	errs = append(errs, st.checkFlow(at)...)
 	errs = append(errs, checkLimits(at, st.MaxConcurrency, st.MaxFailures, st.StrictFailures)...)
 	errs = append(errs, checkDomains(at.Child("domains"), st.Domains)...)
+	if st.Pause && len(st.Checks)+len(st.ClusterChecks) > 0 {
+		errs = append(errs, field.Forbidden(at.Child("pause"), "a pause has no clusters that could be measured; have it a task of type Check"))
+	}
+	errs = append(errs, check.Problems(at.Child("checks"), st.Checks, check.OfStage)...)
+	errs = append(errs, check.Problems(at.Child("clusterChecks"), st.ClusterChecks, check.OfClusters)...)
 	errs = append(errs, checkTasks(at.Child("beforeStageTasks"), st.Before, approval.Before)...)
 	errs = append(errs, checkTasks(at.Child("afterStageTasks"), st.After, approval.After)...)
 	seen := sets.New[string]()

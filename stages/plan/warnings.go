@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// warnOfBudgets warns of budgets that never count, because no cluster can fail: it is tried again without end, and
-// nothing bounds the time that it takes. A strategy without budgets is one that waits for its clusters, and needs no
+// warnOfBudgets warns of budgets that never count, because no cluster can fail: it is tried again without end,
+// nothing bounds the time that it takes, and nothing is measured. A strategy without budgets is one that waits for its clusters, and needs no
 // warning.
 func (b *planner) warnOfBudgets() {
 	s := &b.plan.Strategy
@@ -23,6 +23,10 @@ func (b *planner) warnOfBudgets() {
 	timeouts := false
 	for i := range s.Stages {
 		st, planned := &s.Stages[i], &b.plan.Stages[i]
+		if len(st.Checks)+len(st.ClusterChecks) > 0 { // what is measured fails
+			timeouts = true
+			continue
+		}
 		timeouts = timeouts || st.Timeout > 0
 		inGroups := false
 		for j := range st.Groups {

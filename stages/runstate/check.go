@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/moment"
 	"github.com/slipway-dev/slipway/stages/plan"
 )
 
@@ -25,14 +27,6 @@ type RunError struct {
 func (e *RunError) Error() string {
 	return fmt.Sprintf("run %.256q is not one of the plan: %s: %s", e.Run, e.Field, e.Reason)
 }
-
-// LastInstant is the last moment that a run may name, the end of the year 9990:
-// no event can be stored that is of a moment after the year 9999. The time of a
-// run stays before LastNow, so that what it waits for is not after LastInstant.
-const (
-	LastInstant = Instant(253118303999999)
-	LastNow     = LastInstant - 366*24*3600*1000
-)
 
 // Check returns a [*RunError] where r is not a run that stages.NewRun and stages.Step can
 // have made of the plan p: one of another plan or placement, of other stages, or
@@ -135,8 +129,8 @@ func (c *runCheck) within(field string, n, least, most int) {
 
 func (c *runCheck) moments(field string, all ...Instant) {
 	for _, t := range all {
-		if t < 0 || t > LastInstant {
-			c.wrong(field, "it is %d, and must be a moment from 0 to %d", t, LastInstant)
+		if t < 0 || t > moment.Last {
+			c.wrong(field, "it is %d, and must be a moment from 0 to %d", t, moment.Last)
 		}
 	}
 }
@@ -178,6 +172,9 @@ func (c *runCheck) stage(i int) {
 		c.moments(at(""), s.Reached, s.Started, s.Done, s.Ended, s.Deadline)
 	}
 	c.gates(s.Gates, planned.Gates, func() string { return at("") })
+	if s.Started != 0 || len(s.Checks) > 0 {
+		c.checks(s.Checks, planned.Checks, func() string { return at(".checks") })
+	}
 	for j := 0; c.err == nil && j < groups; j++ {
 		c.group(i, j)
 	}
@@ -186,7 +183,7 @@ func (c *runCheck) stage(i int) {
 // areMoments reports whether all are moments that a run may name.
 func areMoments(all ...Instant) bool {
 	for _, t := range all {
-		if t < 0 || t > LastInstant {
+		if t < 0 || t > moment.Last {
 			return false
 		}
 	}
@@ -269,7 +266,60 @@ func (c *runCheck) gates(gates []Gate, planned []plan.PlannedGate, at func() str
 			c.within(field(".attempt"), g.Attempt, 0, math.MaxInt32)
 		case !areMoments(g.Opened, g.Until, g.Ended):
 			c.moments(field(""), g.Opened, g.Until, g.Ended)
+		case g.Type == plan.CheckTask || len(g.Checks) > 0:
+			c.checks(g.Checks, plannedChecks(g, planned), func() string { return field(".checks") })
 		}
+	}
+}
+
+func plannedChecks(g *Gate, planned []plan.PlannedGate) []check.Check {
+	i := slices.IndexFunc(planned, func(p plan.PlannedGate) bool { return p.When == g.When && p.Type == g.Type })
+	return planned[i].Checks
+}
+
+// checks checks that each is one of the plan, and that its numbers fit together.
+func (c *runCheck) checks(checks []check.Run, planned []check.Check, at func() string) {
+	if len(checks) != len(planned) {
+		c.wrong(at(), "there are %d, and must be %d, as in the plan", len(checks), len(planned))
+		return
+	}
+	for i := range checks {
+		r := &checks[i]
+		field := fmt.Sprintf("%s[%d]", at(), i)
+		if r.Name != planned[i].Name {
+			c.wrong(field, "it is %.80q, and the plan's %q", r.Name, planned[i].Name)
+		}
+		for _, n := range [...]int{r.Successful, r.Failed, r.Inconclusive, r.Errors, r.ErrorsInARow} {
+			c.within(field, n, 0, math.MaxInt32)
+		}
+		if r.Number != r.Successful+r.Failed+r.Inconclusive+r.Errors || r.ErrorsInARow > r.Errors {
+			c.wrong(field, "%d measurements are not %d Successful, %d Failed, %d Inconclusive and %d Error", r.Number, r.Successful, r.Failed, r.Inconclusive, r.Errors)
+		}
+		switch r.Phase {
+		case check.Running, check.Successful, check.Failed, check.Error, check.Inconclusive:
+		default:
+			c.wrong(field+".phase", "a check is never %.80q", r.Phase)
+		}
+		if !areMoments(r.At, r.Next) {
+			c.moments(field, r.At, r.Next)
+		}
+		if r.Phase == check.Running && r.Next == 0 {
+			c.wrong(field+".next", "it is Running, and nothing more would be measured")
+		}
+	}
+}
+
+// clusterChecks checks those of a cluster in flight.
+func (c *runCheck) clusterChecks(f *InFlight) {
+	switch {
+	case f.Checks == nil:
+		c.wrong("inFlight", "a cluster is Measuring, and has no checks")
+	case f.Phase != Measuring && f.Phase != Settling || c.r.Stage >= len(c.p.Stages):
+		c.wrong("inFlight", "a cluster has checks and is %s", f.Phase)
+	case !areMoments(f.Checks.Since, f.Checks.Until):
+		c.moments("inFlight", f.Checks.Since, f.Checks.Until)
+	default:
+		c.checks(f.Checks.Checks, c.p.Stages[c.r.Stage].ClusterChecks, func() string { return "inFlight.checks" })
 	}
 }
 
@@ -345,10 +395,12 @@ func (c *runCheck) clusters() {
 		switch {
 		case f.Attempt == 0 && *f == InFlight{} && i < len(inFlight)-1:
 			continue
-		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < Applying || f.Phase > BackingOff || f.Tries < 0:
+		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < Applying || f.Phase > Measuring || f.Tries < 0:
 			c.wrong("inFlight", "slot %d: attempt %d, phase %d or %d tries is impossible", i, f.Attempt, f.Phase, f.Tries)
 		case !areMoments(f.Started, f.Until, f.Since):
 			c.moments("inFlight", f.Started, f.Until, f.Since)
+		case f.Checks != nil || f.Phase == Measuring:
+			c.clusterChecks(f)
 		}
 		placed = c.place(placed, in, f.Pos)
 	}

@@ -1,9 +1,11 @@
 package runstate
 
 import (
+	"slices"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/plan"
 )
 
@@ -24,6 +26,8 @@ type StageOutline struct {
 	// name.
 	Groups []GroupOutline `json:"groups"`
 	Gates  []GateOutline  `json:"gates,omitempty"`
+	// Checks are how far those are that are measured while the stage goes on.
+	Checks []check.Run `json:"checks,omitempty"`
 }
 
 // GroupOutline is the state of a group.
@@ -51,6 +55,8 @@ type GateOutline struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
+	// Checks are how far those of a CheckTask are.
+	Checks []check.Run `json:"checks,omitempty"`
 }
 
 // Derive returns the state of the run, its stages, groups and gates. It changes nothing, and its cost grows
@@ -141,7 +147,7 @@ func (d *deriver) stage(i int) StageOutline {
 	st, run := &d.p.Stages[i], &d.r.Stages[i]
 	out := StageOutline{
 		Name: st.Name, State: run.State, Started: run.Started.Time(), Ended: run.Ended.Time(),
-		Groups: make([]GroupOutline, len(st.Groups)),
+		Groups: make([]GroupOutline, len(st.Groups)), Checks: slices.Clone(run.Checks),
 	}
 	for j := range st.Groups {
 		out.Groups[j] = d.group(i, j)
@@ -306,7 +312,7 @@ func isOpen(gates []Gate, typ plan.TaskType) bool {
 
 func isRejected(gates []Gate) bool {
 	for i := range gates {
-		if g := &gates[i]; g.State == Failed && len(g.Decisions) > 0 && g.Ended != 0 {
+		if g := &gates[i]; g.State == Failed && (len(g.Decisions) > 0 || g.Type == plan.CheckTask) && g.Ended != 0 {
 			return true
 		}
 	}
@@ -323,6 +329,7 @@ func gateOutlines(planned []plan.PlannedGate, gates []Gate, skipped, skipWait bo
 		switch {
 		case g != nil:
 			o.State, o.Until, o.Ended, o.By = g.State, g.Until.Time(), g.Ended.Time(), g.By
+			o.Checks = slices.Clone(g.Checks)
 		case skipped, skipWait && pg.When == approval.After && pg.Type == plan.TimedWait:
 			o.State = Skipped
 		}

@@ -17,16 +17,6 @@ func (r *StageRun) Counts() (completed, failed int) {
 	return completed, failed
 }
 
-// OpenGroups counts the groups that have not ended.
-func (r *StageRun) OpenGroups() (n int) {
-	for i := range r.Groups {
-		if r.Groups[i].Ended == 0 {
-			n++
-		}
-	}
-	return n
-}
-
 // Admits reports whether the gates before the group have passed, so that its
 // clusters may start.
 func (gr *GroupRun) Admits(g *plan.PlannedGroup, run *StageRun) bool {

@@ -4,7 +4,9 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/event"
+	"github.com/slipway-dev/slipway/stages/moment"
 )
 
 // Input is what is new since the last step. A cluster without an observation
@@ -20,6 +22,8 @@ type Input struct {
 	// point in time only. They are taken together, after the commands, and count in
 	// this step or not at all.
 	Answers []Answer
+	// Measured are answers to the questions of actions. One that is not the next of its check changes nothing.
+	Measured []check.Measured
 	// Gone names the clusters that left the inventory, or that are another
 	// cluster under the same name.
 	Gone []string
@@ -197,6 +201,8 @@ type Action struct {
 	Sent bool
 	// Request is that of an Ask.
 	Request *approval.Request
+	// Measure is the question of a Measure.
+	Measure *check.Question
 }
 
 // ActionType says what an [Action] does.
@@ -214,6 +220,8 @@ const (
 	// Ask: put the request to the authority, and again when it is another one: when it
 	// has more decisions, or no waits beside it any more.
 	Ask ActionType = "Ask"
+	// Measure: put the question to its provider, once.
+	Measure ActionType = "Measure"
 )
 
 // Ready is the outcome of a step: save Run and Events, then do Actions, then
@@ -258,5 +266,5 @@ func (w *Window) Changes(now Instant) Instant {
 	if at.Time().Before(w.Until) {
 		at++
 	}
-	return min(max(at, now+1), LastInstant)
+	return min(max(at, now+1), moment.Last)
 }

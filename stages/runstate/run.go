@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/moment"
 	"github.com/slipway-dev/slipway/stages/plan"
 )
 
@@ -31,31 +33,11 @@ const (
 	Superseded State = "Superseded"
 )
 
-// Instant is a moment in milliseconds since the Unix epoch; 0 is none. Runs
-// keep times this way so that storing one changes nothing.
-type Instant int64
+// Instant is a moment in milliseconds since the Unix epoch; 0 is none.
+type Instant = moment.Instant
 
 // At returns t as an Instant, rounded down.
-func At(t time.Time) Instant {
-	if t.IsZero() {
-		return 0
-	}
-	return Instant(t.UnixMilli())
-}
-
-// Time returns the moment in UTC, and the zero time for 0.
-func (i Instant) Time() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return time.UnixMilli(int64(i)).UTC()
-}
-
-// Add returns the moment d later, rounded up, so that what waits for it never
-// ends early.
-func (i Instant) Add(d time.Duration) Instant {
-	return i + Instant((d+time.Millisecond-1)/time.Millisecond)
-}
+func At(t time.Time) Instant { return moment.At(t) }
 
 // Run is the whole state of a run besides its plan: small, plain data, stored as it is. Its JSON is whole and
 // comes back equal. Its size grows with the clusters in flight and the unsuccessful ones, not with the fleet: where
@@ -134,6 +116,8 @@ type StageRun struct {
 	Ended   Instant    `json:"ended,omitempty"`
 	Groups  []GroupRun `json:"groups,omitempty"`
 	Gates   []Gate     `json:"gates,omitempty"`
+	// Checks are how far those of the stage are that is going on.
+	Checks []check.Run `json:"checks,omitempty"`
 	// SkipGates and SkipWait report whether an operator skipped the stage or its
 	// after-stage wait.
 	SkipGates bool `json:"skipGates,omitempty"`
@@ -200,9 +184,9 @@ type Gate struct {
 	// when it was rejected.
 	State  State   `json:"state"`
 	Opened Instant `json:"opened"`
-	// Until is when a TimedWait or a ScheduledStart ends or a request expires.
+	// Until is when a TimedWait or a ScheduledStart ends, or a request or the checks expire.
 	Until Instant `json:"until,omitempty"`
-	// Attempt counts the requests made at this gate, from 1.
+	// Attempt counts the requests made at this gate, or how often its checks began, from 1.
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	Ended     Instant             `json:"ended,omitempty"`
@@ -211,6 +195,8 @@ type Gate struct {
 	Answered []string `json:"answered,omitempty"`
 	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
+	// Checks are how far those of a CheckTask are.
+	Checks []check.Run `json:"checks,omitempty"`
 }
 
 // ClusterPhase is the phase of a cluster in flight.
@@ -226,11 +212,13 @@ const (
 	Soaking
 	// BackingOff: an attempt failed; the next starts at Until.
 	BackingOff
+	// Measuring: healthy, and measured by the checks of its stage.
+	Measuring
 )
 
 // String returns the name of the phase.
 func (p ClusterPhase) String() string {
-	names := [...]string{Applying: "Applying", Settling: "Settling", Soaking: "Soaking", BackingOff: "BackingOff"}
+	names := [...]string{Applying: "Applying", Settling: "Settling", Soaking: "Soaking", BackingOff: "BackingOff", Measuring: "Measuring"}
 	if int(p) >= len(names) {
 		return "ClusterPhase(" + strconv.Itoa(int(p)) + ")"
 	}
@@ -263,6 +251,9 @@ type InFlight struct {
 	// yielded its slot, Since is when it first did.
 	Tries int     `json:"t,omitempty"`
 	Since Instant `json:"y,omitempty"`
+	// Checks are how far its checks are, where it is Measuring, or was before nothing was known of it. What they point to
+	// never changes.
+	Checks *check.ClusterRun `json:"c,omitempty"`
 }
 
 // Retrying is a cluster without a slot that is started again later.

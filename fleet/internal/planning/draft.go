@@ -119,7 +119,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 			d.warn(w)
 		}
 	}
-	if err := pl.checkDriftGates(d.Plan); err != nil {
+	if err := pl.checkGates(d.Plan); err != nil {
 		return d, err
 	}
 	return d, pl.preflight(ctx, d, clusters)

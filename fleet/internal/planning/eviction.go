@@ -49,5 +49,5 @@ func (pl *Planner) draftEviction(ctx context.Context, rec *record.Placement, spe
 	if d.Plan, err = stages.NewPlan(spec.Strategy, target, nil); err != nil {
 		return d, err
 	}
-	return d, pl.checkDriftGates(d.Plan)
+	return d, pl.checkGates(d.Plan)
 }

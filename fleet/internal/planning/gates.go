@@ -1,8 +1,11 @@
 package planning
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -21,25 +24,55 @@ func IsNoDrift(q approval.Quorum) bool { return q.Group == NoDriftGroup }
 // ClaimsDrift reports whether an answer claims to be the engine's.
 func ClaimsDrift(by approval.Identity) bool { return slices.Contains(by.Groups, NoDriftGroup) }
 
-// checkDriftGates refuses a plan whose gates the engine could never pass.
-func (pl *Planner) checkDriftGates(p *stages.Plan) error {
+// checkGates refuses a plan with gates that the engine could never pass, or with checks of which it does not know the provider.
+func (pl *Planner) checkGates(p *stages.Plan) error {
 	for i := range p.Stages {
-		gates := slices.Clone(p.Stages[i].Gates)
-		for _, g := range p.Stages[i].Groups {
+		st := &p.Stages[i]
+		gates, checks := slices.Clone(st.Gates), slices.Concat(st.Checks, st.ClusterChecks)
+		for _, g := range st.Groups {
 			gates = append(gates, g.Gates...)
 		}
 		for j := range gates {
-			g := &gates[j]
-			switch {
-			case !AsksForDrift(&g.Policy):
-			case pl.cfg.Updater != nil:
-				return fmt.Errorf("stage %s: the gate of group %s cannot pass with an Updater of the host's: leave it out: %w",
-					p.Stages[i].Name, NoDriftGroup, backend.ErrPermanent)
-			case slices.ContainsFunc(g.Policy.Quorums, func(q approval.Quorum) bool { return IsNoDrift(q) && q.Count > 1 }):
-				return fmt.Errorf("stage %s: the gate asks for more than one approval of group %s, which has one member, the engine: ask for 1: %w",
-					p.Stages[i].Name, NoDriftGroup, backend.ErrPermanent)
+			if err := pl.checkDriftGate(st.Name, &gates[j].Policy); err != nil {
+				return err
+			}
+			checks = append(checks, gates[j].Checks...)
+		}
+		for j := range checks {
+			if _, err := MetricProvider(pl.cfg.Metrics, checks[j].Provider); err != nil {
+				return fmt.Errorf("stage %s: check %s: provider: %w: %w", st.Name, checks[j].Name, err, backend.ErrPermanent)
 			}
 		}
 	}
 	return nil
+}
+
+func (pl *Planner) checkDriftGate(stage string, policy *approval.Policy) error {
+	switch {
+	case !AsksForDrift(policy):
+	case pl.cfg.Updater != nil:
+		return fmt.Errorf("stage %s: the gate of group %s cannot pass with an Updater of the host's: leave it out: %w",
+			stage, NoDriftGroup, backend.ErrPermanent)
+	case slices.ContainsFunc(policy.Quorums, func(q approval.Quorum) bool { return IsNoDrift(q) && q.Count > 1 }):
+		return fmt.Errorf("stage %s: the gate asks for more than one approval of group %s, which has one member, the engine: ask for 1: %w",
+			stage, NoDriftGroup, backend.ErrPermanent)
+	}
+	return nil
+}
+
+// MetricProvider returns the provider of that name; without a name the only one.
+func MetricProvider(all map[string]backend.MetricProvider, name string) (backend.MetricProvider, error) {
+	names := slices.Sorted(maps.Keys(all))
+	switch p, ok := all[name]; {
+	case ok && p != nil:
+		return p, nil
+	case len(all) == 0:
+		return nil, errors.New("this host has no metric providers, so that nothing can be measured")
+	case name == "" && len(all) == 1:
+		return all[names[0]], nil
+	case name == "":
+		return nil, fmt.Errorf("which provider is asked? there are %s", strings.Join(names, ", "))
+	default:
+		return nil, fmt.Errorf("there is no metric provider %.80q: there are %s", name, strings.Join(names, ", "))
+	}
 }

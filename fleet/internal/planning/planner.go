@@ -6,6 +6,7 @@ package planning
 import (
 	"time"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -23,8 +24,10 @@ type Options struct {
 	Rules, NamespaceRules snapshot.Rules
 	Restrictions          []placement.Restriction
 	// Updater is the host's own, nil for the engine's. Updates guards its calls.
-	Updater     member.Updater
-	Updates     *guard.Guard
+	Updater member.Updater
+	Updates *guard.Guard
+	// Metrics are the providers of checks.
+	Metrics     map[string]backend.MetricProvider
 	CallTimeout time.Duration
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -93,6 +94,7 @@ type driver struct {
 	fenced  chan error
 	workers map[int]*worker
 	asking  map[string]*inquiry
+	meter   *meter
 	asks    sync.WaitGroup
 	round   int
 	// fleet is the inventory, where it has changed; nil where not.
@@ -103,10 +105,11 @@ type driver struct {
 	calendar int
 }
 
-// attempt is an attempt to save: how many observations it took in, and what is
+// attempt is an attempt to save: how many observations and measurements it took in, and what is
 // superfluous if it succeeded.
 type attempt struct {
 	observations int
+	measured     int
 	calendar     int
 	drops        []backend.Write
 }
@@ -123,8 +126,14 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 		asking:  map[string]*inquiry{},
 		fleet:   make(chan map[string]placement.Cluster, 1), calendars: make(chan stages.Calendar, 1),
 	}
+	d.meter = &meter{
+		subject:   check.Subject{Run: d.name, Placement: d.placement},
+		providers: e.cfg.Metrics, guard: e.metrics, room: e.measuring, clock: e.cfg.Clock, inventory: e.state.Inventory,
+		wake: func() { d.wake() }, asked: map[check.Where]bool{}, rounds: map[int]context.CancelFunc{},
+	}
 	if plan != nil {
 		d.share.name = plan.Strategy.Cap
+		d.meter.subject.Snapshot = plan.Index
 		d.pages.None = len(plan.Clusters) <= min(record.InFlightHere, record.ListHere)
 	}
 	d.share.stale.Store(true)
@@ -230,7 +239,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 	if !ready.Changed && !d.renew {
 		record.Discard(ctx, d.e.store, d.heard(&d.rec.Run))
-		d.consumed(attempt{observations: len(d.in.Observations), calendar: d.calendar})
+		d.consumed(attempt{observations: len(d.in.Observations), measured: len(d.in.Measured), calendar: d.calendar})
 		return nil
 	}
 	next, c := d.compose(ready)
@@ -264,7 +273,7 @@ func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commi
 	if d.tried == nil {
 		d.tried = map[int]attempt{}
 	}
-	d.tried[next.Try] = attempt{len(d.in.Observations), d.calendar, c.Drops}
+	d.tried[next.Try] = attempt{len(d.in.Observations), len(d.in.Measured), d.calendar, c.Drops}
 	return next, c
 }
 
@@ -295,6 +304,7 @@ func (d *driver) heard(run *stages.Run) (out []backend.Write) {
 func (d *driver) consumed(took attempt) {
 	run := &d.rec.Run
 	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
+	d.in.Measured = slices.Clone(d.in.Measured[took.measured:])
 	d.in.Unwatched, d.in.NewCalendar = false, d.in.NewCalendar && took.calendar != d.calendar
 	d.in.Commands = slices.DeleteFunc(d.in.Commands, func(c stages.Command) bool { return hasHeard(run, c.ID) })
 	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasHeard(run, t.ID) })

@@ -29,6 +29,8 @@ type Options struct {
 	Limiter   *member.Limiter
 	Authority approval.Authority
 	Windows   state.Windows
+	// Metrics are the providers of checks, by the names by which strategies know them.
+	Metrics map[string]backend.MetricProvider
 	// Name is that of the engine.
 	Name                           string
 	Lease, Skew, CallTimeout, Poll time.Duration
@@ -49,12 +51,15 @@ type engine struct {
 	conns       *member.Conns
 	lanes       *member.Limiter
 	authorities *guard.Guard
-	log         *slog.Logger
+	metrics     *guard.Guard
+	// measuring has room for the requests that providers may have at the same time.
+	measuring chan struct{}
+	log       *slog.Logger
 }
 
 func newEngine(o Options) *engine {
 	return &engine{
 		cfg: o, store: o.Store, state: o.State, caps: o.Caps, commands: o.Commands, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, lanes: o.Limiter,
-		authorities: guard.New(o.CallTimeout), log: o.Log,
+		authorities: guard.New(o.CallTimeout), metrics: guard.New(o.CallTimeout), measuring: make(chan struct{}, measuresAtOnce), log: o.Log,
 	}
 }

@@ -40,6 +40,7 @@ func (d *driver) gather(ctx context.Context) error {
 		d.calendar++
 	default:
 	}
+	d.in.Measured = append(d.in.Measured, d.meter.taken()...)
 	select {
 	case o := <-d.inbox:
 		d.hear(o)

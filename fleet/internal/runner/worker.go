@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -56,14 +57,18 @@ func (w *worker) gone() bool {
 func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	d.round++
 	asked := map[string]bool{}
+	var questions []*check.Question
 	for i := range actions {
 		switch a := &actions[i]; a.Type {
 		case stages.Ask:
 			asked[d.ask(ctx, a.Request)] = true
+		case stages.Measure:
+			questions = append(questions, a.Measure)
 		default:
 			d.employ(ctx, a)
 		}
 	}
+	d.meter.measure(ctx, questions)
 	for pos, w := range d.workers {
 		if w.round != d.round {
 			w.cancel()
@@ -131,6 +136,7 @@ func (d *driver) rest() {
 		<-w.done
 	}
 	d.asks.Wait()
+	d.meter.end()
 }
 
 func (w *worker) run(ctx context.Context) {

@@ -1,0 +1,222 @@
+package runner
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/planning"
+	"github.com/slipway-dev/slipway/internal/parallel"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages/check"
+)
+
+const (
+	// measuresAtOnce is how many requests an engine has with providers at the same time, over all runs.
+	measuresAtOnce = 16
+	// measuredTogether is how long a measurement waits for others that were due with it, so that one save takes in all.
+	measuredTogether = 250 * time.Millisecond
+)
+
+// meter puts the questions of a run to providers.
+type meter struct {
+	// subject is what all questions of the run have.
+	subject   check.Subject
+	providers map[string]backend.MetricProvider
+	guard     *guard.Guard
+	// room is that of the engine for requests at the same time.
+	room      chan struct{}
+	clock     func() time.Time
+	inventory func(context.Context) (map[string]placement.Cluster, error)
+	// wake has the driver take what came.
+	wake func()
+
+	mu sync.Mutex
+	// rounds end the requests that are under way, by the round in which they were asked; running are these rounds.
+	rounds  map[int]context.CancelFunc
+	round   int
+	running sync.WaitGroup
+	// asked are the questions whose answer the driver has not taken yet, came the answers.
+	asked map[check.Where]bool
+	came  []check.Measured
+}
+
+// add records that questions are asked, and returns those that were not before.
+func (m *meter) add(questions []*check.Question) (fresh []*check.Question) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, q := range questions {
+		if !m.asked[q.Where] {
+			m.asked[q.Where] = true
+			fresh = append(fresh, q)
+		}
+	}
+	return fresh
+}
+
+// answer takes answers in, and reports whether they are the first that the driver has not taken.
+func (m *meter) answer(all []check.Measured) (first bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	first = len(m.came) == 0
+	m.came = append(m.came, all...)
+	return first
+}
+
+// taken returns the answers that came; what they answer may be asked again.
+func (m *meter) taken() []check.Measured {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	came := m.came
+	m.came = nil
+	for i := range came {
+		delete(m.asked, came[i].Where)
+	}
+	return came
+}
+
+// request is a query to a provider, and what it is the answer to.
+type request struct {
+	provider, text, label string
+	window                time.Duration
+	of                    []check.Where
+}
+
+// measure puts questions to their providers: those that come to the same query of a provider as one request.
+func (m *meter) measure(ctx context.Context, questions []*check.Question) {
+	fresh := m.add(questions)
+	if len(fresh) == 0 {
+		return
+	}
+	ctx, ended := m.begin(ctx)
+	m.running.Go(func() {
+		defer ended()
+		requests, wrong := m.requests(ctx, fresh)
+		m.measured(wrong)
+		for answers := range parallel.Map(ctx, measuresAtOnce, requests, m.request) {
+			m.measured(answers)
+		}
+		m.wake()
+	})
+}
+
+// begin begins a round of requests, and returns what ends it.
+func (m *meter) begin(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.round++
+	round := m.round
+	m.rounds[round] = cancel
+	return ctx, func() {
+		cancel()
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		delete(m.rounds, round)
+	}
+}
+
+// end ends all requests, and waits for them.
+func (m *meter) end() {
+	m.mu.Lock()
+	for _, cancel := range m.rounds {
+		cancel()
+	}
+	m.mu.Unlock()
+	m.running.Wait()
+}
+
+// measured hands answers to the driver, which takes them with others that come soon.
+func (m *meter) measured(all []check.Measured) {
+	if len(all) > 0 && m.answer(all) {
+		time.AfterFunc(measuredTogether, m.wake)
+	}
+}
+
+// requests returns the requests by which questions are answered, and those that cannot be asked.
+func (m *meter) requests(ctx context.Context, questions []*check.Question) (requests []request, wrong []check.Measured) {
+	type key struct {
+		provider, text, label string
+		window                time.Duration
+	}
+	index := map[key]int{}
+	clusters, err := m.labels(ctx, questions)
+	for _, q := range questions {
+		s := m.subject
+		s.Stage, s.Group, s.Cluster, s.Labels, s.Window = q.Stage, q.Group, q.Cluster, clusters[q.Cluster].Labels, q.Window
+		text, problem := q.Check.Resolve(&s)
+		if err != nil && q.Check.UsesLabels() {
+			problem = err
+		}
+		if problem != nil {
+			wrong = append(wrong, check.Measured{Where: q.Where, Query: q.Check.Query, Answer: check.Answer{Err: problem.Error()}, At: m.clock()})
+			continue
+		}
+		k := key{q.Check.Provider, text, q.Check.ClusterLabel, check.Rounded(q.Window)}
+		i, ok := index[k]
+		if !ok {
+			i = len(requests)
+			index[k] = i
+			requests = append(requests, request{provider: k.provider, text: k.text, label: k.label, window: k.window})
+		}
+		requests[i].of = append(requests[i].of, q.Where)
+	}
+	return requests, wrong
+}
+
+// labels returns the clusters as the inventory has them, where a question is about their labels.
+func (m *meter) labels(ctx context.Context, questions []*check.Question) (map[string]placement.Cluster, error) {
+	if !slices.ContainsFunc(questions, func(q *check.Question) bool { return q.Check.UsesLabels() }) {
+		return nil, nil
+	}
+	return m.inventory(ctx)
+}
+
+// request puts a request to its provider, once the engine has room for one more.
+func (m *meter) request(ctx context.Context, r request) []check.Measured {
+	select {
+	case m.room <- struct{}{}:
+		defer func() { <-m.room }()
+	case <-ctx.Done():
+		return nil
+	}
+	asked := m.clock()
+	samples, err := m.samples(ctx, &r)
+	if ctx.Err() != nil {
+		return nil // the driver ends, and says nothing about the provider
+	}
+	by := map[string][]float64{}
+	for i := range samples {
+		of := ""
+		if r.label != "" {
+			of = samples[i].Labels[r.label]
+		}
+		by[of] = append(by[of], samples[i].Value)
+	}
+	out := make([]check.Measured, len(r.of))
+	for i, where := range r.of {
+		of := ""
+		if r.label != "" {
+			of = where.Cluster
+		}
+		out[i] = check.Measured{Where: where, Query: r.text, Answer: check.Answer{Values: by[of]}, At: asked}
+		if err != nil {
+			out[i].Err = err.Error()
+		}
+	}
+	return out
+}
+
+// samples asks a provider, which is kept from hanging and from panicking.
+func (m *meter) samples(ctx context.Context, r *request) ([]backend.Sample, error) {
+	provider, err := planning.MetricProvider(m.providers, r.provider)
+	if err != nil {
+		return nil, err
+	}
+	return guard.Call(ctx, m.guard, "metric provider", r.provider+" "+r.text, func(ctx context.Context) ([]backend.Sample, error) {
+		return provider.Measure(ctx, backend.MetricQuery{Text: r.text, Window: r.window})
+	})
+}

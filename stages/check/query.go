@@ -1,0 +1,141 @@
+package check
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Subject is what is measured, for the words of a query.
+type Subject struct {
+	Run, Placement, Stage, Group string
+	// Snapshot is the index of what is rolled out.
+	Snapshot int
+	// Cluster and Labels are of the cluster that is measured, where it is one.
+	Cluster string
+	Labels  map[string]string
+	// Window is for how long what is measured has been so: since the stage has come to where it is, or the cluster was
+	// healthy.
+	Window time.Duration
+}
+
+// Words of a query that are replaced.
+const (
+	wordCluster   = "cluster"
+	wordLabels    = "labels."
+	wordRun       = "run"
+	wordPlacement = "placement"
+	wordStage     = "stage"
+	wordGroup     = "group"
+	wordSnapshot  = "snapshot"
+	wordWindow    = "window"
+)
+
+// Resolve returns the query for a subject. Replaced are
+//
+//	{{cluster}}       the cluster that is measured
+//	{{labels.KEY}}    its label KEY, as the inventory has it
+//	{{run}} {{placement}} {{stage}} {{group}} {{snapshot}}
+//	{{window}}        for how long what is measured has been so, as a PromQL duration of at least 1s, rounded down to one of
+//	                  1s 5s 10s 20s 40s 80s 160s 320s 640s and so on: what is asked of {{window}} is about the time after the change
+//
+// What stands in a query instead of a word cannot end a string or a matcher in it: a value with a quote, a backslash, a brace
+// or a control character is an error, and so is a label that the cluster does not have.
+func (c *Check) Resolve(s *Subject) (string, error) {
+	var out strings.Builder
+	rest := c.Query
+	for {
+		before, after, found := strings.Cut(rest, "{{")
+		out.WriteString(before)
+		if !found {
+			return out.String(), nil
+		}
+		word, behind, closed := strings.Cut(after, "}}")
+		if !closed {
+			return "", fmt.Errorf("check %s: query: {{ without }}", c.Name)
+		}
+		value, err := s.value(strings.TrimSpace(word))
+		if err != nil {
+			return "", fmt.Errorf("check %s: query: %w", c.Name, err)
+		}
+		out.WriteString(value)
+		rest = behind
+	}
+}
+
+// value is what replaces a word.
+func (s *Subject) value(word string) (string, error) {
+	value := ""
+	switch key, isLabel := strings.CutPrefix(word, wordLabels); {
+	case isLabel:
+		label, ok := s.Labels[key]
+		if !ok {
+			return "", fmt.Errorf("cluster %s has no label %s", s.Cluster, key)
+		}
+		value = label
+	case word == wordCluster:
+		value = s.Cluster
+	case word == wordRun:
+		value = s.Run
+	case word == wordPlacement:
+		value = s.Placement
+	case word == wordStage:
+		value = s.Stage
+	case word == wordGroup:
+		value = s.Group
+	case word == wordSnapshot:
+		value = strconv.Itoa(s.Snapshot)
+	case word == wordWindow:
+		return seconds(Rounded(s.Window)), nil
+	default:
+		return "", fmt.Errorf("there is no word {{%s}}", word)
+	}
+	if strings.ContainsFunc(value, endsString) {
+		return "", fmt.Errorf("the value of {{%s}} has a quote, a backslash, a brace or a control character", word)
+	}
+	return value, nil
+}
+
+func endsString(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRune("\"'`\\{}", r) }
+
+func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
+
+// Rounded is the window of a query, rounded down so that clusters which were healthy at about the same time have the same.
+func Rounded(window time.Duration) time.Duration {
+	step := 5 * time.Second
+	if window < step {
+		return time.Second
+	}
+	for step*2 <= window {
+		step *= 2
+	}
+	return step
+}
+
+// UsesLabels reports whether the query has a label of the cluster.
+func (c *Check) UsesLabels() bool { return strings.Contains(c.Query, wordLabels) }
+
+// queryProblem returns what is wrong with the words of the query. one reports whether it is asked for a cluster.
+func (c *Check) queryProblem(one bool) string {
+	rest := c.Query
+	for {
+		_, after, found := strings.Cut(rest, "{{")
+		if !found {
+			return ""
+		}
+		word, behind, closed := strings.Cut(after, "}}")
+		word = strings.TrimSpace(word)
+		switch _, isLabel := strings.CutPrefix(word, wordLabels); {
+		case !closed:
+			return "{{ without }}"
+		case isLabel || word == wordCluster:
+			if !one {
+				return "{{" + word + "}} is only in checks of clusters, and only in those without a clusterLabel, whose query is asked for one cluster"
+			}
+		case word != wordRun && word != wordPlacement && word != wordStage && word != wordGroup && word != wordSnapshot && word != wordWindow:
+			return "there is no word {{" + word + "}}: there are cluster, labels.KEY, run, placement, stage, group, snapshot and window"
+		}
+		rest = behind
+	}
+}

@@ -1,0 +1,208 @@
+package stages
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages/check"
+)
+
+// measured takes in measurements, each once: one of another number than the next is not heeded.
+func (c control) measured(all []check.Measured) {
+	for i := range all {
+		m := &all[i]
+		st, run, ok := c.stage()
+		if !ok || st.Name != m.Stage {
+			continue
+		}
+		switch {
+		case m.Cluster != "":
+			c.measuredCluster(st, m)
+		case c.r.State != Running:
+		case m.When != "":
+			c.measuredGate(m)
+		default:
+			c.measuredStage(st, run, m)
+		}
+	}
+}
+
+// take takes a measurement in, and returns the check that it was of; nil where that does not wait for it.
+func (c control) take(planned []check.Check, checks []check.Run, m *check.Measured, endless bool) (*check.Check, *check.Run) {
+	i := slices.IndexFunc(planned, func(pc check.Check) bool { return pc.Name == m.Name })
+	if i < 0 || i >= len(checks) || checks[i].HasEnded() || m.Number != checks[i].Number+1 {
+		return nil, nil
+	}
+	pc, run := &planned[i], &checks[i]
+	at := c.now
+	if !m.At.IsZero() {
+		at = min(At(m.At), c.now)
+	}
+	before, was := run.Phase, run.Last
+	result := pc.Judge(m.Answer)
+	run.Take(pc, result, at, c.now, endless)
+	c.changed = true
+	if run.Last == was && run.Phase == before {
+		return pc, run
+	}
+	e := Event{
+		Type: CheckMeasured, Group: m.Group, Check: run.Name, Result: string(run.Last), Value: run.Value, Query: m.Query,
+		Attempt: m.Attempt, Count: run.Number, Message: run.Message,
+	}
+	if run.Phase != before {
+		e.Type, e.Result = CheckEnded, string(run.Phase)
+	}
+	if pos, ok := c.p.Position(m.Cluster); ok {
+		c.emitCluster(pos, e)
+	} else {
+		c.emitStage(e)
+	}
+	return pc, run
+}
+
+// measuredGate takes in what was measured before or after the current stage, or a group of it.
+func (c control) measuredGate(m *check.Measured) {
+	for gs, g := range c.eachOpen {
+		if g.Type != CheckTask || gs.group != m.Group || string(g.When) != m.When || g.Attempt != m.Attempt {
+			continue
+		}
+		pg := gs.plannedOf(g)
+		pc, run := c.take(pg.Checks, g.Checks, m, false)
+		if pc == nil {
+			return
+		}
+		if run.Phase == check.Failed || run.Phase == check.Error {
+			c.rejectGate(gs, g, run.Says())
+		}
+		return
+	}
+}
+
+// expireChecks ends the run for checks that came to nothing for too long.
+func (c control) expireChecks() {
+	for gs, g := range c.eachOpen {
+		if g.Type == CheckTask && c.r.State == Running && c.now >= g.Until {
+			c.rejectGate(gs, g, "checks "+where(g.When, c.p.Stages[c.r.Stage].Name, gs.group)+" have expired: "+check.Says(g.Checks))
+			return
+		}
+	}
+}
+
+// measuredStage takes in what was measured while the current stage goes on. What is bad counts in its budget.
+func (c control) measuredStage(st *PlannedStage, run *StageRun, m *check.Measured) {
+	if pc, _ := c.take(st.Checks, run.Checks, m, true); pc != nil && (run.Done == 0 || held(run) != "") {
+		c.checkBudget()
+	}
+}
+
+// measuredCluster takes in what was measured of a cluster that is healthy.
+func (c control) measuredCluster(st *PlannedStage, m *check.Measured) {
+	pos, ok := c.p.Position(m.Cluster)
+	if !ok {
+		return
+	}
+	f := c.inFlightAt(pos)
+	if f == nil || f.Phase != Measuring || f.Attempt != m.Attempt {
+		return
+	}
+	checks := *f.Checks
+	checks.Checks = slices.Clone(checks.Checks)
+	pc, run := c.take(st.ClusterChecks, checks.Checks, m, false)
+	if pc == nil {
+		return
+	}
+	f.Checks = &checks
+	f.Message = ""
+	if run.Last != check.Successful {
+		f.Message = cut(run.Says())
+	}
+	switch {
+	case run.Phase == check.Failed, run.Phase == check.Error:
+		c.giveUp(f, run.Says())
+	case check.AllSuccessful(checks.Checks):
+		c.complete(f, false)
+	}
+}
+
+// questions returns the measurements that are due.
+func (d *draft) questions() (out []Action) {
+	st, run, ok := d.stage()
+	if !ok || d.r.State != Running && d.r.State != Stopping {
+		return nil
+	}
+	ask := func(a Action, planned []check.Check, checks []check.Run, where check.Where, since Instant) {
+		for i := range checks {
+			if r := &checks[i]; r.IsDue(d.now) && !r.HasEnded() {
+				q := check.Question{Where: where, Check: &planned[i], Window: (d.now - since).Duration()}
+				q.Stage, q.Name, q.Number = st.Name, r.Name, r.Number+1
+				a.Type, a.Measure = Measure, &q
+				out = append(out, a)
+			}
+		}
+	}
+	if len(st.ClusterChecks) > 0 {
+		for i := range d.r.InFlight {
+			if f := &d.r.InFlight[i]; f.Attempt != 0 && f.Phase == Measuring {
+				c := &d.p.Clusters[f.Pos]
+				a := Action{Pos: f.Pos, Cluster: c.Name, UID: c.UID, Attempt: f.Attempt}
+				_, group := d.namesAt(f.Pos)
+				ask(a, st.ClusterChecks, f.Checks.Checks, check.Where{Group: group, Cluster: c.Name, Attempt: f.Attempt}, f.Checks.Since)
+			}
+		}
+	}
+	if d.r.State != Running {
+		return out
+	}
+	if run.Started != 0 && (run.Done == 0 || held(run) != "") {
+		ask(Action{}, st.Checks, run.Checks, check.Where{}, run.Started)
+	}
+	for gs, g := range d.eachOpen {
+		if g.Type == CheckTask {
+			ask(Action{Attempt: g.Attempt}, gs.plannedOf(g).Checks, g.Checks, check.Where{Group: gs.group, When: string(g.When), Attempt: g.Attempt}, g.Opened)
+		}
+	}
+	return out
+}
+
+// nextMeasurement has an alarm at what the checks wait for.
+func (d *draft) nextMeasurement(w *alarm) {
+	_, run, ok := d.stage()
+	if !ok {
+		return
+	}
+	due := func(checks []check.Run) {
+		for i := range checks {
+			w.at(checks[i].Next)
+		}
+	}
+	for i := range d.r.InFlight {
+		if f := &d.r.InFlight[i]; f.Attempt != 0 && f.Phase == Measuring {
+			due(f.Checks.Checks)
+			w.at(f.Checks.Until)
+		}
+	}
+	if d.r.State != Running {
+		return
+	}
+	if run.Done == 0 || held(run) != "" {
+		due(run.Checks)
+	}
+	for _, g := range d.eachOpen {
+		due(g.Checks)
+	}
+}
+
+// held says which checks of a stage let none of its clusters start, "" where all do.
+func held(run *StageRun) string {
+	if run.SkipGates {
+		return ""
+	}
+	return check.Bad(run.Checks)
+}
+
+// checkFailures is how many failed clusters the checks of a stage count as.
+func checkFailures(st *PlannedStage, run *StageRun) (n int) {
+	for i := range run.Checks {
+		n += run.Checks[i].Failures(&st.Checks[i])
+	}
+	return n
+}
