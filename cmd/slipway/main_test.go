@@ -456,7 +456,7 @@ func TestTheVerbs(t *testing.T) {
 	}
 	want := []string{
 		"abort", "approve", "catch-up", "create", "delete", "demo", "describe", "diff", "drift", "explain", "fleet", "forecast",
-		"gate", "get", "history", "hub", "leases", "member", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
+		"gate", "get", "history", "hub", "leases", "member", "migrate", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
 		"set", "simulate", "skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait", "watch",
 		"workflow",
 	}
