@@ -31,7 +31,7 @@ func problems(t *testing.T, text string, want ...string) {
 func TestProblemsOfStrategies(t *testing.T) {
 	const id = "ClusterStagedUpdateStrategy/x: spec.stages[0]."
 	for text, want := range map[string]string{
-		"maxConcurency: 1":                                         "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageTasks, beforeStageTasks, labelSelector, maxConcurrency, maxFailures, name, sortingLabelKey",
+		"maxConcurency: 1":                                         "f.yaml:7: " + id + "maxConcurency: unknown field; known are afterStageChecks, afterStageTasks, beforeStageChecks, beforeStageTasks, checks, clusterChecks, labelSelector, maxConcurrency, maxFailures, name, sortingLabelKey",
 		"maxConcurrency: 0":                                        "f.yaml:7: " + id + "maxConcurrency: Invalid value",
 		"maxConcurrency: 101%":                                     id + "maxConcurrency: Invalid value",
 		"maxConcurrency: 0%":                                       id + "maxConcurrency: Invalid value",

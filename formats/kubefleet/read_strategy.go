@@ -2,13 +2,16 @@ package kubefleet
 
 import (
 	"math"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/formats/internal/checks"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // MaxStages is how many stages a strategy may have, as KubeFleet's API has it.
@@ -26,7 +29,7 @@ func readStrategy(d *document, namespaced bool) stages.Strategy {
 			"rollback":         func(v value) { s.Rollback = rollback.Read(v, "count") },
 		}, "stages")
 	}, "spec")
-	d.Root().Check(s.Validate(), func(noun string) string { return "spec." + noun })
+	d.Root().Check(s.Validate(), func(noun string) string { return "spec." + fieldOfChecks(noun) })
 	s.Name = engineNameOf(d, namespaced)
 	return s
 }
@@ -46,6 +49,7 @@ func stageList(v value) (list []stages.Stage) {
 
 func stage(v value) stages.Stage {
 	var s stages.Stage
+	var before, after []check.Check
 	v.Object(fields{
 		"name":             func(v value) { s.Name = v.Str() },
 		"labelSelector":    func(v value) { s.Selector = labelSelector(v) },
@@ -54,8 +58,34 @@ func stage(v value) stages.Stage {
 		"maxFailures":      func(v value) { s.MaxFailures = allowedFailures(v) },
 		"beforeStageTasks": func(v value) { s.Before = yamldoc.List(v, beforeTask) },
 		"afterStageTasks":  func(v value) { s.After = yamldoc.List(v, task) },
+		"checks":           func(v value) { s.Checks = checks.Read(v) },
+		"clusterChecks":    func(v value) { s.ClusterChecks = checks.Read(v) },
+		// They are tasks of a type that KubeFleet does not have, beside its own.
+		"beforeStageChecks": func(v value) { before = checks.Read(v) },
+		"afterStageChecks":  func(v value) { after = checks.Read(v) },
 	}, "name")
+	s.Before, s.After = withChecks(s.Before, before), withChecks(s.After, after)
 	return s
+}
+
+// fieldOfChecks is where the document has what the strategy has at a path: the checks of a task are a list of their own.
+func fieldOfChecks(path string) string {
+	for _, side := range []string{"before", "after"} {
+		if stage, rest, ok := strings.Cut(path, "."+side+"StageTasks["); ok {
+			if _, field, ok := strings.Cut(rest, "].checks"); ok {
+				return stage + "." + side + "StageChecks" + field
+			}
+		}
+	}
+	return path
+}
+
+// withChecks returns the tasks with one for the checks, if there are any.
+func withChecks(tasks []stages.Task, list []check.Check) []stages.Task {
+	if len(list) == 0 {
+		return tasks
+	}
+	return append(tasks, stages.Task{Type: stages.CheckTask, Checks: list})
 }
 
 func sortKey(v value) string {

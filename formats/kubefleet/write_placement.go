@@ -11,10 +11,12 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/internal/checks"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
@@ -193,25 +195,43 @@ func stageTree(s *stages.Stage) map[string]any {
 	if s.MaxFailures != nil {
 		tree["maxFailures"] = yamldoc.Plain(s.MaxFailures)
 	}
-	if len(s.Before) > 0 {
-		tree["beforeStageTasks"] = taskTrees(s.Before)
+	for field, list := range map[string][]check.Check{
+		"checks": s.Checks, "clusterChecks": s.ClusterChecks, "beforeStageChecks": checksOf(s.Before), "afterStageChecks": checksOf(s.After),
+	} {
+		if len(list) > 0 {
+			tree[field] = yamldoc.Plain(checks.FormsOf(list))
+		}
 	}
-	if len(s.After) > 0 {
-		tree["afterStageTasks"] = taskTrees(s.After)
+	if list := taskTrees(s.Before); len(list) > 0 {
+		tree["beforeStageTasks"] = list
+	}
+	if list := taskTrees(s.After); len(list) > 0 {
+		tree["afterStageTasks"] = list
 	}
 	return tree
 }
 
 func taskTrees(tasks []stages.Task) []any {
-	list := make([]any, len(tasks))
-	for i, t := range tasks {
+	var list []any
+	for _, t := range tasks {
+		if t.Type == stages.CheckTask { // a list of its own
+			continue
+		}
 		tree := map[string]any{"type": string(t.Type)}
 		if t.Type == stages.TimedWait {
 			tree["waitTime"] = waitTime(t.Wait)
 		}
-		list[i] = tree
+		list = append(list, tree)
 	}
 	return list
+}
+
+// checksOf are those of the task that has some.
+func checksOf(tasks []stages.Task) (out []check.Check) {
+	for i := range tasks {
+		out = append(out, tasks[i].Checks...)
+	}
+	return out
 }
 
 // waitTime prints a duration in hours, minutes and seconds, which are the

@@ -91,6 +91,10 @@ type stageStatus struct {
 	End        *metav1.Time       `json:"endTime,omitempty"`
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 	Counts     *clusterCounts     `json:"clusterCounts,omitempty"`
+	// Those of checks are not in KubeFleet.
+	BeforeChecks []checkStatus `json:"beforeStageCheckStatus,omitempty"`
+	Checks       []checkStatus `json:"checkStatus,omitempty"`
+	AfterChecks  []checkStatus `json:"afterStageCheckStatus,omitempty"`
 }
 
 // clusterStatus is what a cluster has come to.

@@ -19,6 +19,7 @@ func (p *runBuilder) stage(i int) stageStatus {
 		Name: st.Name, Clusters: make([]clusterStatus, 0, len(p.sights[i])), Counts: &p.counts[i],
 		Before: p.tasks(i, approval.Before), After: p.tasks(i, approval.After),
 		Start: api.SecondsOrNil(run.Started), Conditions: p.stageConditions(i),
+		BeforeChecks: gateChecks(run, approval.Before), Checks: checkStatuses(run.Checks), AfterChecks: gateChecks(run, approval.After),
 	}
 	if isLast(p.Plan, i) {
 		s.Name = api.DeleteStage
@@ -94,12 +95,12 @@ func (p *runBuilder) stageRunning(i int) metav1.Condition {
 	switch {
 	case run.Started == 0:
 		return p.isFalse(api.ConditionProgressing, api.ReasonStageWaiting,
-			"Not all before-stage tasks are completed, waiting for approval", max(run.Reached, p.History.resumed))
+			"Not all before-stage tasks are completed, waiting for "+awaited(run, approval.Before, "approval"), max(run.Reached, p.History.resumed))
 	case run.Done != 0:
 		return p.isFalse(api.ConditionProgressing, api.ReasonStageWaiting,
-			"All clusters in the stage are updated, waiting for after-stage tasks to complete", max(run.Done, p.History.resumed))
+			"All clusters in the stage are updated, waiting for "+awaited(run, approval.After, "after-stage tasks to complete"), max(run.Done, p.History.resumed))
 	default:
-		return p.isTrue(api.ConditionProgressing, api.ReasonStageStarted, "Clusters in the stage started updating", max(run.Started, p.History.resumed))
+		return p.isTrue(api.ConditionProgressing, api.ReasonStageStarted, "Clusters in the stage started updating"+holding(run), max(run.Started, p.History.resumed))
 	}
 }
 
@@ -109,7 +110,7 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 	var out []taskStatus
 	for j := range p.Plan.Stages[i].Gates {
 		pg := &p.Plan.Stages[i].Gates[j]
-		if pg.When != when || pg.Type == stages.ScheduledStart { // for which the API has no word
+		if pg.When != when || pg.Type == stages.ScheduledStart || pg.Type == stages.CheckTask { // for which KubeFleet's API has no word
 			continue
 		}
 		t := taskStatus{Type: pg.Type}

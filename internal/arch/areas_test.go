@@ -30,7 +30,7 @@ var (
 	// tried are implementations that tests run against instead of mocks.
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
-	timing = []string{"stages", "stages/lifecycle", "stages/calendar", "stages/simulate"}
+	timing = []string{"stages", "stages/check", "stages/lifecycle", "stages/calendar", "stages/simulate"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
@@ -93,7 +93,7 @@ var areas = []area{
 	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
 	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
 	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
-	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "stages/check", "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.

@@ -1,0 +1,114 @@
+// Package checks reads and writes the checks of a strategy in the files of other systems, which have none. They are the same
+// objects in all of them, in the words of a metric of Argo Rollouts:
+//
+//	name: errors
+//	provider: prometheus        # the only one of the host where absent
+//	query: sum(rate(errors[{{window}}]))
+//	max: 0.01                   # min, max or both
+//	initialDelay: 30s
+//	interval: 10s
+//	count: 5
+//	failureLimit: 1
+//	inconclusiveLimit: 3
+//	consecutiveErrorLimit: 4
+//	empty: Inconclusive         # or Successful, Failed
+//	expires: 1h
+//	clusterLabel: cluster       # of a check of clusters
+package checks
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+	"github.com/slipway-dev/slipway/stages/check"
+)
+
+// Form is a check as it is written.
+type Form struct {
+	Name                  string      `json:"name"`
+	Provider              string      `json:"provider,omitempty"`
+	Query                 string      `json:"query"`
+	ClusterLabel          string      `json:"clusterLabel,omitempty"`
+	Min                   *float64    `json:"min,omitempty"`
+	Max                   *float64    `json:"max,omitempty"`
+	InitialDelay          string      `json:"initialDelay,omitempty"`
+	Interval              string      `json:"interval,omitempty"`
+	Count                 int         `json:"count,omitempty"`
+	FailureLimit          int         `json:"failureLimit,omitempty"`
+	InconclusiveLimit     int         `json:"inconclusiveLimit,omitempty"`
+	ConsecutiveErrorLimit *int        `json:"consecutiveErrorLimit,omitempty"`
+	Empty                 check.Phase `json:"empty,omitempty"`
+	Expires               string      `json:"expires,omitempty"`
+}
+
+// FormsOf returns the forms of checks.
+func FormsOf(all []check.Check) []Form {
+	var out []Form
+	for i := range all {
+		c := &all[i]
+		out = append(out, Form{
+			Name: c.Name, Provider: c.Provider, Query: c.Query, ClusterLabel: c.ClusterLabel, Min: c.Min, Max: c.Max,
+			InitialDelay: period(c.InitialDelay), Interval: period(c.Interval), Count: c.Count, FailureLimit: c.FailureLimit,
+			InconclusiveLimit: c.InconclusiveLimit, ConsecutiveErrorLimit: c.ConsecutiveErrorLimit, Empty: c.Empty, Expires: period(c.Expires),
+		})
+	}
+	return out
+}
+
+func period(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return d.String()
+}
+
+type (
+	value  = yamldoc.Value
+	fields = yamldoc.Fields
+)
+
+// Read reads a list of checks. What a strategy checks by itself is left to it.
+func Read(v yamldoc.Value) []check.Check { return yamldoc.List(v, read) }
+
+func read(v value) check.Check {
+	var c check.Check
+	v.Object(fields{
+		"name":              func(v value) { c.Name = v.Str() },
+		"provider":          func(v value) { c.Provider = v.Str() },
+		"query":             func(v value) { c.Query = v.Str() },
+		"clusterLabel":      func(v value) { c.ClusterLabel = v.Str() },
+		"min":               func(v value) { c.Min = number(v) },
+		"max":               func(v value) { c.Max = number(v) },
+		"initialDelay":      func(v value) { c.InitialDelay = v.Duration() },
+		"interval":          func(v value) { c.Interval = v.Period() },
+		"count":             func(v value) { c.Count = v.AtLeast(1) },
+		"failureLimit":      func(v value) { c.FailureLimit = v.AtLeast(0) },
+		"inconclusiveLimit": func(v value) { c.InconclusiveLimit = v.AtLeast(0) },
+		"consecutiveErrorLimit": func(v value) {
+			n := v.AtLeast(0)
+			c.ConsecutiveErrorLimit = &n
+		},
+		"empty":   func(v value) { c.Empty = yamldoc.OneOf(v, check.Successful, check.Failed, check.Inconclusive) },
+		"expires": func(v value) { c.Expires = v.Period() },
+	}, "name", "query")
+	return c
+}
+
+// number reads a number with or without a fraction.
+func number(v value) *float64 {
+	x, ok := v.Scalar()
+	if !ok {
+		return nil
+	}
+	var out float64
+	switch x := x.(type) {
+	case int64:
+		out = float64(x)
+	case float64:
+		out = x
+	default:
+		v.Fail("must be a number, not %s", v.Describe())
+		return nil
+	}
+	return &out
+}
