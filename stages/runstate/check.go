@@ -285,26 +285,28 @@ func (c *runCheck) checks(checks []check.Run, planned []check.Check, at func() s
 	}
 	for i := range checks {
 		r := &checks[i]
-		field := fmt.Sprintf("%s[%d]", at(), i)
+		wrong := func(field, format string, args ...any) { c.wrong(fmt.Sprintf("%s[%d]%s", at(), i, field), format, args...) }
 		if r.Name != planned[i].Name {
-			c.wrong(field, "it is %.80q, and the plan's %q", r.Name, planned[i].Name)
+			wrong(".name", "it is %.80q, and the plan's %q", r.Name, planned[i].Name)
 		}
 		for _, n := range [...]int{r.Successful, r.Failed, r.Inconclusive, r.Errors, r.ErrorsInARow} {
-			c.within(field, n, 0, math.MaxInt32)
+			if n < 0 || n > math.MaxInt32 {
+				wrong("", "%d measurements are impossible", n)
+			}
 		}
 		if r.Number != r.Successful+r.Failed+r.Inconclusive+r.Errors || r.ErrorsInARow > r.Errors {
-			c.wrong(field, "%d measurements are not %d Successful, %d Failed, %d Inconclusive and %d Error", r.Number, r.Successful, r.Failed, r.Inconclusive, r.Errors)
+			wrong(".n", "%d measurements are not %d Successful, %d Failed, %d Inconclusive and %d Error", r.Number, r.Successful, r.Failed, r.Inconclusive, r.Errors)
 		}
 		switch r.Phase {
 		case check.Running, check.Successful, check.Failed, check.Error, check.Inconclusive:
 		default:
-			c.wrong(field+".phase", "a check is never %.80q", r.Phase)
+			wrong(".phase", "a check is never %.80q", r.Phase)
 		}
 		if !areMoments(r.At, r.Next) {
-			c.moments(field, r.At, r.Next)
+			wrong("", "%d and %d must be moments", r.At, r.Next)
 		}
 		if r.Phase == check.Running && r.Next == 0 {
-			c.wrong(field+".next", "it is Running, and nothing more would be measured")
+			wrong(".next", "it is Running, and nothing more would be measured")
 		}
 	}
 }

@@ -18,7 +18,7 @@ const (
 	// measuresAtOnce is how many requests an engine has with providers at the same time, over all runs.
 	measuresAtOnce = 16
 	// measuredTogether is how long a measurement waits for others that were due with it, so that one save takes in all.
-	measuredTogether = 250 * time.Millisecond
+	measuredTogether = 500 * time.Millisecond
 )
 
 // meter puts the questions of a run to providers.
