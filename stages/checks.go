@@ -37,6 +37,11 @@ func (c control) take(planned []check.Check, checks []check.Run, m *check.Measur
 	if !m.At.IsZero() {
 		at = min(At(m.At), c.now)
 	}
+	// One that was asked for before it was due is of checks that began anew meanwhile, or is older than what ended last
+	// beside them.
+	if !run.IsDue(at) {
+		return nil, nil
+	}
 	before, was := run.Phase, run.Last
 	result := pc.Judge(m.Answer)
 	run.Take(pc, result, at, c.now, endless)
@@ -77,10 +82,11 @@ func (c control) measuredGate(m *check.Measured) {
 	}
 }
 
-// expireChecks ends the run for checks that came to nothing for too long.
+// expireChecks ends the run for checks that came to nothing for too long. What only waits for the other tasks of its side does
+// not expire.
 func (c control) expireChecks() {
 	for gs, g := range c.eachOpen {
-		if g.Type == CheckTask && c.r.State == Running && c.now >= g.Until {
+		if g.Type == CheckTask && c.r.State == Running && c.now >= g.Until && !check.AllSuccessful(g.Checks) {
 			c.rejectGate(gs, g, "checks "+where(g.When, c.p.Stages[c.r.Stage].Name, gs.group)+" have expired: "+check.Says(g.Checks))
 			return
 		}

@@ -285,7 +285,9 @@ func (c *runCheck) checks(checks []check.Run, planned []check.Check, at func() s
 	}
 	for i := range checks {
 		r := &checks[i]
-		wrong := func(field, format string, args ...any) { c.wrong(fmt.Sprintf("%s[%d]%s", at(), i, field), format, args...) }
+		wrong := func(field, format string, args ...any) {
+			c.wrong(fmt.Sprintf("%s[%d]%s", at(), i, field), format, args...)
+		}
 		if r.Name != planned[i].Name {
 			wrong(".name", "it is %.80q, and the plan's %q", r.Name, planned[i].Name)
 		}

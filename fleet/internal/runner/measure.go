@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/internal/parallel"
@@ -82,11 +83,13 @@ func (m *meter) taken() []check.Measured {
 type request struct {
 	provider, text, label string
 	window                time.Duration
-	of                    []check.Where
+	// due is the time of the run at which it was due: what was asked before does not count.
+	due time.Time
+	of  []check.Where
 }
 
-// measure puts questions to their providers: those that come to the same query of a provider as one request.
-func (m *meter) measure(ctx context.Context, questions []*check.Question) {
+// measure puts questions that are due to their providers: those that come to the same query of a provider as one request.
+func (m *meter) measure(ctx context.Context, due time.Time, questions []*check.Question) {
 	fresh := m.add(questions)
 	if len(fresh) == 0 {
 		return
@@ -94,7 +97,7 @@ func (m *meter) measure(ctx context.Context, questions []*check.Question) {
 	ctx, ended := m.begin(ctx)
 	m.running.Go(func() {
 		defer ended()
-		requests, wrong := m.requests(ctx, fresh)
+		requests, wrong := m.requests(ctx, due, fresh)
 		m.measured(wrong)
 		for answers := range parallel.Map(ctx, measuresAtOnce, requests, m.request) {
 			m.measured(answers)
@@ -137,7 +140,7 @@ func (m *meter) measured(all []check.Measured) {
 }
 
 // requests returns the requests by which questions are answered, and those that cannot be asked.
-func (m *meter) requests(ctx context.Context, questions []*check.Question) (requests []request, wrong []check.Measured) {
+func (m *meter) requests(ctx context.Context, due time.Time, questions []*check.Question) (requests []request, wrong []check.Measured) {
 	type key struct {
 		provider, text, label string
 		window                time.Duration
@@ -152,7 +155,7 @@ func (m *meter) requests(ctx context.Context, questions []*check.Question) (requ
 			problem = err
 		}
 		if problem != nil {
-			wrong = append(wrong, check.Measured{Where: q.Where, Query: q.Check.Query, Answer: check.Answer{Err: problem.Error()}, At: m.clock()})
+			wrong = append(wrong, check.Measured{Where: q.Where, Query: q.Check.Query, Answer: check.Answer{Err: problem.Error()}, At: commands.Later(m.clock(), due)})
 			continue
 		}
 		k := key{q.Check.Provider, text, q.Check.ClusterLabel, check.Rounded(q.Window)}
@@ -160,7 +163,7 @@ func (m *meter) requests(ctx context.Context, questions []*check.Question) (requ
 		if !ok {
 			i = len(requests)
 			index[k] = i
-			requests = append(requests, request{provider: k.provider, text: k.text, label: k.label, window: k.window})
+			requests = append(requests, request{provider: k.provider, text: k.text, label: k.label, window: k.window, due: due})
 		}
 		requests[i].of = append(requests[i].of, q.Where)
 	}
@@ -183,7 +186,7 @@ func (m *meter) request(ctx context.Context, r request) []check.Measured {
 	case <-ctx.Done():
 		return nil
 	}
-	asked := m.clock()
+	asked := commands.Later(m.clock(), r.due)
 	samples, err := m.samples(ctx, &r)
 	if ctx.Err() != nil {
 		return nil // the driver ends, and says nothing about the provider

@@ -68,7 +68,7 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 			d.employ(ctx, a)
 		}
 	}
-	d.meter.measure(ctx, questions)
+	d.meter.measure(ctx, d.rec.Run.Now.Time(), questions)
 	for pos, w := range d.workers {
 		if w.round != d.round {
 			w.cancel()
