@@ -90,7 +90,8 @@ func writeConfig(name string, exporters []string) error {
 		if path == "" {
 			path = "/"
 		}
-		jobs = append(jobs, job{Name: fmt.Sprintf("exporter-%d", i), Path: path, Scheme: u.Scheme, Targets: []static{{Targets: []string{u.Host}}}})
+		targets := []static{{Targets: []string{u.Host}}}
+		jobs = append(jobs, job{Name: fmt.Sprintf("exporter-%d", i), Path: path, Scheme: u.Scheme, Targets: targets})
 	}
 	b, err := json.Marshal(map[string]any{
 		"global":         map[string]string{"scrape_interval": "1s", "scrape_timeout": "1s"},

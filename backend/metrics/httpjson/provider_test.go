@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
 	"io"
 	"math"
 	"net"
@@ -14,6 +15,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -67,10 +69,17 @@ func TestValues(t *testing.T) {
 		"n": 1.5, "text": "0.25", "padded": " 7 ", "nan": "NaN", "inf": "-Inf", "word": "many", "null": null, "yes": true, "huge": 1e999,
 		"hugeText": "1e999", "zero": 0, "exp": 2e3,
 		"list": [1, "2", null, 3], "empty": [], "mixed": [1, true], "nested": [[1]], "data": [{"value": 10}, {"value": "20"}],
-		"by": [{"labels": {"cluster": "a"}, "value": 1}, {"labels": {"cluster": "b"}, "value": null}, {"labels": {"cluster": "c"}, "value": "NaN"}],
+		"by": [
+			{"labels": {"cluster": "a"}, "value": 1},
+			{"labels": {"cluster": "b"}, "value": null},
+			{"labels": {"cluster": "c"}, "value": "NaN"}
+		],
 		"bare": [{"labels": {}}], "odd": [{"labels": {"cluster": 1}, "value": 1}], "odder": [{"labels": [], "value": 1}],
 		"": {"": 4}, "a/b": 5, "m~n": 6, "~1": 8, "with space": 9, "50%": 11, "ü": 12, "deep": {"0": {"1": 13}}
 	}`
+	of := func(cluster string, v float64) backend.Sample {
+		return backend.Sample{Labels: map[string]string{"cluster": cluster}, Value: v}
+	}
 	one := func(v float64) []backend.Sample { return []backend.Sample{{Value: v}} }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, document) }))
 	defer server.Close()
@@ -99,7 +108,7 @@ func TestValues(t *testing.T) {
 		{"#/empty", []backend.Sample{}, ""},
 		{"#/data", []backend.Sample{{Value: 10}, {Value: 20}}, ""},
 		{"#/data/1/value", one(20), ""},
-		{"#/by", []backend.Sample{{Labels: map[string]string{"cluster": "a"}, Value: 1}, {Labels: map[string]string{"cluster": "c"}, Value: math.NaN()}}, ""},
+		{"#/by", []backend.Sample{of("a", 1), of("c", math.NaN())}, ""},
 		{"#//", one(4), ""},
 		{"#/a~1b", one(5), ""},
 		{"#/m~0n", one(6), ""},
@@ -180,7 +189,8 @@ func TestRequests(t *testing.T) {
 	defer server.Close()
 	port := strings.TrimPrefix(server.URL, "http://127.0.0.1")
 	one := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: server.URL + "/base/"}}, Networks: loopback()})
-	several := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: server.URL + "/base"}, {URL: "https://example.com"}}, Networks: loopback()})
+	two := []httpjson.Host{{URL: server.URL + "/base"}, {URL: "https://example.com"}}
+	several := provider(t, httpjson.Config{Hosts: two, Networks: loopback()})
 	for _, test := range []struct {
 		provider *httpjson.Provider
 		query    string
@@ -258,7 +268,8 @@ func TestRefusedAddresses(t *testing.T) {
 		_, err := measure(t.Context(), p, "/")
 		refused(t, err, want)
 	}
-	allowed := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: server.URL}}, Networks: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	other := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}
+	allowed := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: server.URL}}, Networks: other})
 	_, err = measure(t.Context(), allowed, "/")
 	refused(t, err, want)
 	if n := reached.Load(); n > 0 {
@@ -334,7 +345,10 @@ func TestCredentialsAreOfOneHost(t *testing.T) {
 	trusted := x509.NewCertPool()
 	trusted.AddCert(one.Certificate())
 	p := provider(t, httpjson.Config{Networks: loopback(), Hosts: []httpjson.Host{
-		{URL: one.URL, BearerToken: func(context.Context) (string, error) { return secret, nil }, TLS: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12}},
+		{
+			URL: one.URL, BearerToken: func(context.Context) (string, error) { return secret, nil },
+			TLS: &tls.Config{RootCAs: trusted, MinVersion: tls.VersionTLS12},
+		},
 		{URL: two.URL, Username: "slipway", Password: password, Headers: http.Header{"x-key": {"of two"}}},
 		{URL: plain.URL},
 	}})
@@ -380,7 +394,8 @@ func TestFailures(t *testing.T) {
 	defer server.Close()
 	defer close(release)
 	host := httpjson.Host{URL: server.URL, BearerToken: func(context.Context) (string, error) { return secret, nil }}
-	p := provider(t, httpjson.Config{Hosts: []httpjson.Host{host}, Networks: loopback(), Timeout: 200 * time.Millisecond})
+	p := provider(t, httpjson.Config{Hosts: []httpjson.Host{host}, Networks: loopback()})
+	hasty := provider(t, httpjson.Config{Hosts: []httpjson.Host{host}, Networks: loopback(), Timeout: 50 * time.Millisecond})
 	for query, want := range map[string]string{
 		"/hang":  "there was no answer in time",
 		"/half":  "there was no answer in time",
@@ -389,9 +404,14 @@ func TestFailures(t *testing.T) {
 		"/short": "unexpected EOF",
 		"/error": "the answer has status 503 Service Unavailable",
 	} {
-		_, err := measure(t.Context(), p, query)
+		hangs := strings.HasPrefix(want, "there was no")
+		asked := p
+		if hangs {
+			asked = hasty
+		}
+		_, err := measure(t.Context(), asked, query)
 		refused(t, err, want)
-		if hangs := strings.HasPrefix(want, "there was no"); hangs != errors.Is(err, context.DeadlineExceeded) {
+		if hangs != errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("%s: %v", query, err)
 		}
 	}
@@ -428,4 +448,23 @@ func TestAConfigurationIsChecked(t *testing.T) {
 		_, err := httpjson.New(test.cfg)
 		refused(t, err, test.want)
 	}
+}
+
+// TestQuestionsAtTheSameTime has each answered with its own number.
+func TestQuestionsAtTheSameTime(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, r.FormValue("n"))
+	}))
+	defer server.Close()
+	p := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: server.URL + "/base"}}, Networks: loopback()})
+	var all sync.WaitGroup
+	for i := range 32 {
+		all.Go(func() {
+			got, err := measure(t.Context(), p, fmt.Sprintf("/a?n=%d", i))
+			if err != nil || len(got) != 1 || got[0].Value != float64(i) {
+				t.Errorf("%d: %v, %v", i, got, err)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -24,6 +24,11 @@ const (
 	password = "p4ssw0rd-of-the-host"
 )
 
+// token returns a source of a bearer token.
+func token(text string) func(context.Context) (string, error) {
+	return func(context.Context) (string, error) { return text, nil }
+}
+
 // gate is a proxy before a server that wants credentials.
 func gate(t *testing.T, server string, open func(*http.Request) bool) http.Handler {
 	t.Helper()
@@ -55,6 +60,7 @@ func testCredentials(t *testing.T, server string) {
 		name, given, ok := r.BasicAuth()
 		return ok && name == "slipway" && given == password
 	}
+	failing := func(context.Context) (string, error) { return "", errors.New(secret) }
 	tenant := func(r *http.Request) bool { return r.Header.Get("X-Scope-OrgID") == "team-1" }
 	for name, test := range map[string]struct {
 		open func(*http.Request) bool
@@ -62,21 +68,26 @@ func testCredentials(t *testing.T, server string) {
 		want string
 	}{
 		"basic": {basic, prometheus.Config{Username: "slipway", Password: password}, ""},
-		"token": {bearer, prometheus.Config{BearerToken: func(context.Context) (string, error) { return secret, nil }}, ""},
+		"token": {bearer, prometheus.Config{BearerToken: token(secret)}, ""},
 		"file":  {bearer, prometheus.Config{BearerTokenFile: file}, ""},
 		"header": {
 			func(r *http.Request) bool { return bearer(r) && tenant(r) },
-			prometheus.Config{Headers: http.Header{"authorization": {"Bearer " + secret}, "x-scope-orgid": {"team-1"}}}, "",
+			prometheus.Config{Headers: http.Header{"authorization": {"Bearer " + secret}, "x-scope-orgid": {"team-1"}}},
+			"",
 		},
-		"no credentials":  {bearer, prometheus.Config{}, "the server refused: client error: 401"},
-		"wrong password":  {basic, prometheus.Config{Username: "slipway", Password: secret}, "the server refused: client error: 401"},
-		"wrong token":     {basic, prometheus.Config{BearerTokenFile: file}, "the server refused: client error: 401"},
-		"no file":         {bearer, prometheus.Config{BearerTokenFile: file + "-not"}, "there is no bearer token"},
-		"failing source":  {bearer, prometheus.Config{BearerToken: func(context.Context) (string, error) { return "", errors.New(secret) }}, "there is no bearer token"},
-		"token of two":    {bearer, prometheus.Config{BearerToken: func(context.Context) (string, error) { return secret + "\r\nX: y", nil }}, "the bearer token is empty"},
-		"untrusted":       {bearer, prometheus.Config{BearerTokenFile: file, TLS: &tls.Config{}}, "tls: failed to verify certificate"},
-		"wrong path":      {bearer, prometheus.Config{BearerTokenFile: file, URL: "/elsewhere"}, "the server refused: client error: 404"},
-		"secret in query": {bearer, prometheus.Config{BearerTokenFile: file, Headers: http.Header{"X-Key": {"unclosed"}}}, "the query is wrong: 1:6: parse error: [secret] left parenthesis"},
+		"no credentials": {bearer, prometheus.Config{}, "the server refused: client error: 401"},
+		"wrong password": {basic, prometheus.Config{Username: "slipway", Password: secret}, "the server refused: client error: 401"},
+		"wrong token":    {basic, prometheus.Config{BearerTokenFile: file}, "the server refused: client error: 401"},
+		"no file":        {bearer, prometheus.Config{BearerTokenFile: file + "-not"}, "there is no bearer token"},
+		"failing source": {bearer, prometheus.Config{BearerToken: failing}, "there is no bearer token"},
+		"token of two":   {bearer, prometheus.Config{BearerToken: token(secret + "\r\nX: y")}, "the bearer token is empty"},
+		"untrusted":      {bearer, prometheus.Config{BearerTokenFile: file, TLS: &tls.Config{}}, "tls: failed to verify certificate"},
+		"wrong path":     {bearer, prometheus.Config{BearerTokenFile: file, URL: "/elsewhere"}, "the server refused: client error: 404"},
+		"secret in query": {
+			bearer,
+			prometheus.Config{BearerTokenFile: file, Headers: http.Header{"X-Key": {"unclosed"}}},
+			"the query is wrong: 1:6: parse error: [secret] left parenthesis",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			front := httptest.NewTLSServer(gate(t, server, test.open))

@@ -21,7 +21,7 @@
 // window is longer: the server is told so by its parameter lookback_delta. So right after a change nothing is found until the
 // next scrape, and a window shorter than the scrape interval finds a sample only now and then: the initialDelay of a check
 // should be at least two scrape intervals. The parameter is known to Prometheus from 2.43 on and to Thanos; a server that
-// does not know it uses its own lookback.
+// does not know it uses its own lookback, and says nothing. [Provider.Probe] finds that out.
 //
 // What a range selector such as x[5m] takes in is written in the query, where {{window}} stands for the window:
 //

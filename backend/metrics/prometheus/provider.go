@@ -119,11 +119,12 @@ func (p *Provider) Measure(ctx context.Context, q backend.MetricQuery) ([]backen
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}
 	defer cancel()
-	client, err := api.NewClient(api.Config{Address: p.endpoint.URL.String(), Client: call.Client()})
+	client, err := p.client(call)
 	if err != nil {
-		return nil, errors.New("prometheus: the URL is refused by the client")
+		return nil, err
 	}
-	value, warnings, _, err := v1.NewAPI(client).Query(ctx, q.Text, time.Time{}, v1.WithLookbackDelta(p.lookback(q.Window)), v1.WithTimeout(patience(ctx)))
+	value, warnings, _, err := v1.NewAPI(client).Query(ctx, q.Text, time.Time{},
+		v1.WithLookbackDelta(p.lookback(q.Window)), v1.WithTimeout(patience(ctx)))
 	if err != nil {
 		return nil, fmt.Errorf("prometheus: %w", explain(ctx, call, err))
 	}
@@ -138,6 +139,15 @@ func (p *Provider) Measure(ctx context.Context, q backend.MetricQuery) ([]backen
 		return nil, fmt.Errorf("prometheus: %w", err)
 	}
 	return samples, nil
+}
+
+// client returns the client of a call.
+func (p *Provider) client(call *outbound.Call) (api.Client, error) {
+	client, err := api.NewClient(api.Config{Address: p.endpoint.URL.String(), Client: call.Client()})
+	if err != nil {
+		return nil, errors.New("prometheus: the URL is refused by the client")
+	}
+	return client, nil
 }
 
 // lookback is how old a sample may be, in whole seconds: a server refuses fractions.

@@ -71,6 +71,8 @@ func until(t *testing.T, p *prometheus.Provider, q backend.MetricQuery, accepted
 
 func some(got []backend.Sample) bool { return len(got) > 0 }
 
+func none(got []backend.Sample) bool { return len(got) == 0 }
+
 func atLeast(value float64) func([]backend.Sample) bool {
 	return func(got []backend.Sample) bool { return len(got) == 1 && got[0].Value >= value }
 }
@@ -104,17 +106,20 @@ func TestAServer(t *testing.T) {
 func fixedMetrics(r *client.Registry) {
 	up := client.NewGauge(client.GaugeOpts{Name: "ratio", ConstLabels: client.Labels{"service": "shop"}})
 	up.Set(0.25)
-	none := client.NewGauge(client.GaugeOpts{Name: "none"})
+	zero := client.NewGauge(client.GaugeOpts{Name: "zero"})
 	load := client.NewGaugeVec(client.GaugeOpts{Name: "load"}, []string{"cluster", "pod"})
 	for c := range clusters {
 		for pod := range 3 {
 			load.WithLabelValues(fmt.Sprintf("member-%d", c), fmt.Sprint(pod)).Set(float64(c))
 		}
 	}
-	r.MustRegister(up, none, load)
+	r.MustRegister(up, zero, load)
 }
 
 func testAnswers(t *testing.T, p *prometheus.Provider) {
+	if err := p.Probe(t.Context()); err != nil {
+		t.Error(err)
+	}
 	until(t, p, backend.MetricQuery{Text: "ratio", Window: time.Minute}, some)
 	for _, test := range []struct {
 		query string
@@ -127,11 +132,13 @@ func testAnswers(t *testing.T, p *prometheus.Provider) {
 		{`absent(ratio)`, []backend.Sample{}},
 		{`ratio{service="other"}`, []backend.Sample{}},
 		{`ratio > 1`, []backend.Sample{}},
-		{`sum(none) / sum(none)`, []backend.Sample{{Labels: map[string]string{}, Value: math.NaN()}}},
-		{`sum(ratio) / sum(none)`, []backend.Sample{{Labels: map[string]string{}, Value: math.Inf(1)}}},
+		{`sum(zero) / sum(zero)`, []backend.Sample{{Labels: map[string]string{}, Value: math.NaN()}}},
+		{`sum(ratio) / sum(zero)`, []backend.Sample{{Labels: map[string]string{}, Value: math.Inf(1)}}},
 		{`-1 / 0`, []backend.Sample{{Value: math.Inf(-1)}}},
 		{`sum by (pod) (load{cluster="member-7"})`, []backend.Sample{
-			{Labels: map[string]string{"pod": "0"}, Value: 7}, {Labels: map[string]string{"pod": "1"}, Value: 7}, {Labels: map[string]string{"pod": "2"}, Value: 7},
+			{Labels: map[string]string{"pod": "0"}, Value: 7},
+			{Labels: map[string]string{"pod": "1"}, Value: 7},
+			{Labels: map[string]string{"pod": "2"}, Value: 7},
 		}},
 	} {
 		got, err := measure(t.Context(), p, test.query)
@@ -219,7 +226,7 @@ func testOld(t *testing.T, p *prometheus.Provider, e *exporter) {
 	until(t, p, backend.MetricQuery{Text: "measured", Window: time.Hour}, some)
 	e.Close()
 	const window = 3 * time.Second
-	until(t, p, backend.MetricQuery{Text: "measured", Window: window + 900*time.Millisecond}, func(got []backend.Sample) bool { return len(got) == 0 })
+	until(t, p, backend.MetricQuery{Text: "measured", Window: window + 900*time.Millisecond}, none)
 	if age := time.Since(at); age < window {
 		t.Errorf("it is not found when it is %s old, with a window of %s", age, window)
 	}
@@ -238,7 +245,7 @@ func testGone(t *testing.T, p *prometheus.Provider, e *exporter) {
 	e.registry.Load().MustRegister(g)
 	until(t, p, backend.MetricQuery{Text: "gone", Window: time.Hour}, some)
 	e.Close()
-	until(t, p, backend.MetricQuery{Text: "gone", Window: time.Hour}, func(got []backend.Sample) bool { return len(got) == 0 })
+	until(t, p, backend.MetricQuery{Text: "gone", Window: time.Hour}, none)
 	got, err := measure(t.Context(), p, "last_over_time(gone[5m])")
 	if err != nil || len(got) != 1 || got[0].Value != 3 {
 		t.Errorf("%v, %v", got, err)

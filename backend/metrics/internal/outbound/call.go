@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -103,9 +104,7 @@ func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
 		return nil, errElsewhere
 	}
 	req = req.Clone(req.Context())
-	for name, values := range c.header {
-		req.Header[name] = values
-	}
+	maps.Copy(req.Header, c.header)
 	resp, err := c.next.RoundTrip(req)
 	if err != nil {
 		return nil, err

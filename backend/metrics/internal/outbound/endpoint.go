@@ -58,7 +58,9 @@ func (e *Endpoint) Prepare() error {
 	}
 	e.Header = header
 	ways := 0
-	for _, given := range []bool{e.Username != "" || e.Password != "", e.Token != nil, e.TokenFile != "", e.Header.Get("Authorization") != ""} {
+	for _, given := range []bool{
+		e.Username != "" || e.Password != "", e.Token != nil, e.TokenFile != "", e.Header.Get("Authorization") != "",
+	} {
 		if given {
 			ways++
 		}

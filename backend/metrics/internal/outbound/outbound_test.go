@@ -19,7 +19,8 @@ func TestAddresses(t *testing.T) {
 		"10.2.0.1": false, "172.16.0.1": false, "172.31.255.255": false, "192.168.1.1": false, "fc00::1": false,
 		"0.0.0.0": false, "::": false, "0.1.2.3": false, "255.255.255.255": false, "240.0.0.1": false, "224.0.0.1": false, "ff02::1": false,
 		"100.64.0.1": false, "100.100.100.200": false, "192.0.0.192": false, "198.18.0.1": false,
-		"64:ff9b::a9fe:a9fe": false, "64:ff9b:1::1": false, "2002:a9fe:a9fe::1": false, "2001::1": false, "::169.254.169.254": false, "fec0::1": false,
+		"64:ff9b::a9fe:a9fe": false, "64:ff9b:1::1": false, "2002:a9fe:a9fe::1": false, "2001::1": false,
+		"::169.254.169.254": false, "fec0::1": false,
 	} {
 		if got := mayDial(netip.MustParseAddr(address), allowed); got != want {
 			t.Errorf("%s: %t", address, got)
@@ -74,7 +75,10 @@ func TestOrigin(t *testing.T) {
 }
 
 func TestTextsAreShown(t *testing.T) {
-	e := &Endpoint{URL: &url.URL{Scheme: "http", Host: "x"}, Username: "me", Password: "pw", Header: http.Header{"Cookie": {"session=0123456789; a=b"}, "X-Scope": {"7"}}}
+	e := &Endpoint{
+		URL: &url.URL{Scheme: "http", Host: "x"}, Username: "me", Password: "pw",
+		Header: http.Header{"Cookie": {"session=0123456789; a=b"}, "X-Scope": {"7"}},
+	}
 	if err := e.Prepare(); err != nil {
 		t.Fatal(err)
 	}
