@@ -30,7 +30,7 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	for _, query := range []string{"GET /errors?minutes=5 #/total", "GET /errors #/clusters", "GET http://169.254.169.254/ #/total"} {
+	for _, query := range []string{"GET /errors?minutes=5 #/total", "GET /errors #/clusters", "GET http://other.invalid/ #/total"} {
 		samples, err := provider.Measure(context.Background(), backend.MetricQuery{Text: query, Window: time.Minute})
 		for _, s := range samples {
 			fmt.Println(s.Labels["cluster"], s.Value)

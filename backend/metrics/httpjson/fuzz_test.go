@@ -12,9 +12,9 @@ import (
 func FuzzQuery(f *testing.F) {
 	f.Add("GET /a?x=y #/data/0/value", `{"data":[{"value":"1"}]}`)
 	f.Add("POST /q #/a~1b\n{}", `{"a/b":[1,null,{"labels":{"cluster":"a"},"value":2}]}`)
-	f.Add("http://x.example/base/%2e%2e/b", `[[1]]`)
-	f.Add(`//y.example\..%2f#%`, `1e999`)
-	p, err := New(Config{Hosts: []Host{{URL: "http://x.example/base"}}})
+	f.Add("http://x.invalid/base/%2e%2e/b", `[[1]]`)
+	f.Add(`//y.invalid\..%2f#%`, `1e999`)
+	p, err := New(Config{Hosts: []Host{{URL: "http://x.invalid/base"}}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -57,7 +57,7 @@ func refused(t *testing.T, err error, want string) {
 		t.Errorf("%v; want %s", err, want)
 		return
 	}
-	for _, hidden := range []string{secret, password, "127.0.0.1", "169.254", "\n"} {
+	for _, hidden := range []string{secret, password, "127.0.0.1", "\n"} {
 		if strings.Contains(err.Error(), hidden) {
 			t.Errorf("the error has %q: %v", hidden, err)
 		}
@@ -189,7 +189,7 @@ func TestRequests(t *testing.T) {
 	defer server.Close()
 	port := strings.TrimPrefix(server.URL, "http://127.0.0.1")
 	one := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: server.URL + "/base/"}}, Networks: loopback()})
-	two := []httpjson.Host{{URL: server.URL + "/base"}, {URL: "https://example.com"}}
+	two := []httpjson.Host{{URL: server.URL + "/base"}, {URL: "https://service.invalid"}}
 	several := provider(t, httpjson.Config{Hosts: two, Networks: loopback()})
 	for _, test := range []struct {
 		provider *httpjson.Provider
@@ -210,15 +210,15 @@ func TestRequests(t *testing.T) {
 		{several, "/a", "httpjson: query: there are several hosts"},
 		{several, server.URL + "/other", "httpjson: query: its URL is beneath none"},
 		{several, server.URL + "/based", "httpjson: query: its URL is beneath none"},
-		{several, "http://example.com/", "httpjson: query: its URL is beneath none"},
-		{several, "https://example.com:444/", "httpjson: query: its URL is beneath none"},
-		{several, "https://example.com.evil.example/", "httpjson: query: its URL is beneath none"},
-		{several, "https://evil.example/", "httpjson: query: its URL is beneath none"},
+		{several, "http://service.invalid/", "httpjson: query: its URL is beneath none"},
+		{several, "https://service.invalid:444/", "httpjson: query: its URL is beneath none"},
+		{several, "https://service.invalid.evil.invalid/", "httpjson: query: its URL is beneath none"},
+		{several, "https://evil.invalid/", "httpjson: query: its URL is beneath none"},
 		{one, "/../a", "httpjson: query: its URL is beneath none"},
 		{one, "/%2e%2e/a", "httpjson: query: its URL is beneath none"},
 		{one, "/x/..%2f..%2fa", "httpjson: query: its URL is beneath none"},
 		{one, `/x\..\..\a`, "httpjson: query: its URL is beneath none"},
-		{one, "//evil.example/a", "httpjson: query: the URL begins with none"},
+		{one, "//evil.invalid/a", "httpjson: query: the URL begins with none"},
 		{one, "a", "httpjson: query: the URL begins with none"},
 		{one, "", "httpjson: query: the URL begins with none"},
 		{one, "file:///etc/passwd", "httpjson: query: the URL begins with none"},
@@ -245,7 +245,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedAddresses has names and addresses of this machine and of its network: none is dialed.
+// TestRefusedAddresses dials this machine by its names and addresses, with a service that would answer. That other addresses are
+// refused is tested where nothing is dialed.
 func TestRefusedAddresses(t *testing.T) {
 	var reached atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -256,12 +257,9 @@ func TestRefusedAddresses(t *testing.T) {
 	}
 	const want = "the host of the URL has an address that is refused"
 	// localhost is a name that resolves to loopback, as one does that is bound anew after a first look-up.
-	hosts := []string{
-		"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0",
-		"169.254.169.254", "10.0.0.1", "172.16.0.1", "192.168.0.1", "100.64.0.1", "255.255.255.255",
-	}
+	hosts := []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"}
 	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil && l.Close() == nil {
-		hosts = append(hosts, "[::1]", "[::]", "[fd00:ec2::254]", "[fe80::1]", "[64:ff9b::7f00:1]")
+		hosts = append(hosts, "[::1]", "[::]")
 	}
 	for _, host := range hosts {
 		p := provider(t, httpjson.Config{Hosts: []httpjson.Host{{URL: "http://" + host + ":" + u.Port()}}})
@@ -294,7 +292,6 @@ func TestRedirects(t *testing.T) {
 		{"another name of the host", "/", "http://localhost:PORT/base/end", "the server redirects to another host"},
 		{"another scheme", "/", "https://HOST/base/end", "the server redirects to another host"},
 		{"user info", "/", "http://me:" + password + "@HOST/base/end", "the server redirects to another host"},
-		{"the metadata of a cloud", "/", "http://169.254.169.254/base/end", "the server redirects to another host"},
 		{"for ever", "/", "/base/again", "the server redirects more than 5 times"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -2,6 +2,8 @@ package outbound
 
 import (
 	"context"
+	"errors"
+	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
@@ -25,6 +27,14 @@ func TestAddresses(t *testing.T) {
 		if got := mayDial(netip.MustParseAddr(address), allowed); got != want {
 			t.Errorf("%s: %t", address, got)
 		}
+		// What a dialer asks before it dials; nothing is dialed here.
+		err := PublicDialer(allowed).Control("tcp", net.JoinHostPort(address, "80"), nil)
+		if refused := (*RefusedError)(nil); errors.As(err, &refused) == want {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if err := PublicDialer(nil).Control("unix", "/run/x.sock", nil); err == nil {
+		t.Error("a socket of this machine is dialed")
 	}
 }
 
