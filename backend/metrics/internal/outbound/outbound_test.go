@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 )
 
 func TestAddresses(t *testing.T) {
@@ -108,5 +109,44 @@ func TestTextsAreShown(t *testing.T) {
 		if got := c.Text(text); got != want {
 			t.Errorf("%q: %q; want %q", text, got, want)
 		}
+	}
+}
+
+// sent records that a request was sent.
+type sent int
+
+func (s *sent) RoundTrip(*http.Request) (*http.Response, error) {
+	*s++
+	return nil, errors.New("sent")
+}
+
+// TestACallStaysAtItsEndpoint asks both guards, each of which has to hold without the other.
+func TestACallStaysAtItsEndpoint(t *testing.T) {
+	for text, want := range map[string]bool{
+		"http://x.invalid/base/a": true, "http://X.invalid:80/base": true,
+		"https://x.invalid/base/a": false, "http://x.invalid:81/base/a": false, "http://y.invalid/base/a": false,
+		"http://x.invalid/other": false, "http://x.invalid/base/../a": false, "http://me@x.invalid/base": false,
+	} {
+		var requests sent
+		e := &Endpoint{URL: &url.URL{Scheme: "http", Host: "x.invalid", Path: "/base"}}
+		if err := e.Prepare(); err != nil {
+			t.Fatal(err)
+		}
+		c, ctx, cancel, err := Begin(t.Context(), &requests, e, Limits{Timeout: time.Minute, Bytes: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, text, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := c.RoundTrip(req)
+		if resp != nil || (requests > 0) != want || errors.Is(err, errElsewhere) == want {
+			t.Errorf("%s: sent %d times, %v", text, requests, err)
+		}
+		if err = c.redirect(req, []*http.Request{req}); (err == nil) != want {
+			t.Errorf("redirect to %s: %v", text, err)
+		}
+		cancel()
 	}
 }
