@@ -19,7 +19,7 @@ DIST ?= dist
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-kube: ## etcd, the Kubernetes servers and kubectl that tests run, into bin; six minutes the first time
+kube: ## etcd, the Kubernetes servers, kubectl and Prometheus that tests run, into bin; nine minutes the first time
 	@.ci/kube
 
 test: ## all tests with the race detector (needs a C compiler)

@@ -70,6 +70,10 @@ var areas = []area{
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
+	// The providers for checks, over one client that keeps to a host.
+	{path: "backend/metrics/internal/outbound"},
+	{path: "backend/metrics/prometheus", uses: []string{"backend", "backend/metrics/internal/outbound"}, testUses: []string{"internal/promenv"}},
+	{path: "backend/metrics/httpjson", uses: []string{"backend", "backend/metrics/internal/outbound"}},
 	// The backends on API servers: four packages over one client and one list-and-watch.
 	{path: "backend/kube", testUses: with(kube, "fleet"), cluster: true},
 	{path: "backend/kube/internal/api", uses: with(ground, "backend", "internal/kubehttp"), cluster: true},
@@ -136,6 +140,7 @@ var areas = []area{
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
+	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
 	{path: "internal/soak/laws", uses: with(ground, "stages"), bars: with(withoutIO, "context")},

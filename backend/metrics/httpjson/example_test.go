@@ -1,0 +1,47 @@
+package httpjson_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/metrics/httpjson"
+)
+
+// A service says how many errors each cluster has; a query takes one number, or those of all clusters.
+func Example() {
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"total": "12", "clusters": [
+			{"labels": {"cluster": "paris"}, "value": 2},
+			{"labels": {"cluster": "tokyo"}, "value": 10}]}`)
+	}))
+	defer service.Close()
+	provider, err := httpjson.New(httpjson.Config{
+		Hosts: []httpjson.Host{{URL: service.URL + "/api", Username: "slipway", Password: "from a file of the host"}},
+		// The service is on this machine, which has to be said.
+		Networks: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, query := range []string{"GET /errors?minutes=5 #/total", "GET /errors #/clusters", "GET http://other.invalid/ #/total"} {
+		samples, err := provider.Measure(context.Background(), backend.MetricQuery{Text: query, Window: time.Minute})
+		for _, s := range samples {
+			fmt.Println(s.Labels["cluster"], s.Value)
+		}
+		if err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	//  12
+	// paris 2
+	// tokyo 10
+	// httpjson: query: its URL is beneath none of those that may be asked
+}

@@ -1,0 +1,196 @@
+package outbound
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of a call.
+const (
+	maxRedirects = 5
+	maxText      = 512 // bytes of an error
+)
+
+// TooLargeError is the error of a body that is longer than it may be.
+type TooLargeError struct{ Limit int64 }
+
+func (e *TooLargeError) Error() string {
+	return fmt.Sprintf("the answer has more than %d bytes", e.Limit)
+}
+
+// Limits are those of a call.
+type Limits struct {
+	// Timeout is how long it may take, with its redirects and its body.
+	Timeout time.Duration
+	// Bytes is how many bytes the body may have, once it is decompressed.
+	Bytes int64
+}
+
+// Call is one question to an endpoint: a request with its redirects. It carries the credentials, so that it may be
+// [http.Client.Transport].
+type Call struct {
+	next     http.RoundTripper
+	endpoint *Endpoint
+	limits   Limits
+	header   http.Header
+	secrets  []string
+}
+
+// Begin returns a call, whose credentials are read now, and the context that its request has to have.
+func Begin(ctx context.Context, next http.RoundTripper, e *Endpoint, l Limits) (*Call, context.Context, context.CancelFunc, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
+	c := &Call{next: next, endpoint: e, limits: l}
+	var err error
+	if c.header, c.secrets, err = e.credentials(ctx); err != nil {
+		cancel()
+		return nil, nil, nil, err
+	}
+	return c, ctx, cancel, nil
+}
+
+// Client returns a client of the call.
+func (c *Call) Client() *http.Client {
+	return &http.Client{Transport: c, CheckRedirect: c.redirect}
+}
+
+// errElsewhere refuses a redirect. It does not say where to, since an address may have a secret.
+var errElsewhere = errors.New("the server redirects to another host, which is refused")
+
+func (c *Call) redirect(req *http.Request, via []*http.Request) error {
+	switch {
+	case !c.within(req.URL):
+		return errElsewhere
+	case req.Method != via[0].Method:
+		return errors.New("the server redirects a POST so that its body is lost: configure the URL that it redirects to")
+	case len(via) >= maxRedirects:
+		return fmt.Errorf("the server redirects more than %d times", maxRedirects)
+	}
+	return nil
+}
+
+// within reports whether a URL is beneath the endpoint.
+func (c *Call) within(u *url.URL) bool {
+	return u.User == nil && Origin(u) == Origin(c.endpoint.URL) && Beneath(c.endpoint.URL, u)
+}
+
+// Beneath reports whether the path of a URL is that of base or beneath it, and stays there whatever a server makes of it.
+func Beneath(base, u *url.URL) bool {
+	if strings.ContainsAny(u.Path, "\\\x00") || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") {
+		return false
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		if segment == "." || segment == ".." {
+			return false
+		}
+	}
+	prefix := strings.TrimRight(base.Path, "/")
+	return u.Path == prefix || strings.HasPrefix(u.Path, prefix+"/") || prefix == "" && u.Path == ""
+}
+
+// RoundTrip sends a request with the credentials to the endpoint, and bounds the answer.
+func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !c.within(req.URL) {
+		return nil, errElsewhere
+	}
+	req = req.Clone(req.Context())
+	maps.Copy(req.Header, c.header)
+	resp, err := c.next.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	resp.Body = &bounded{body: resp.Body, left: c.limits.Bytes, limit: c.limits.Bytes}
+	return resp, nil
+}
+
+// bounded is a body that fails past its limit.
+type bounded struct {
+	body        io.ReadCloser
+	left, limit int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.body.Read(p)
+	if int64(n) > b.left {
+		return int(b.left), &TooLargeError{Limit: b.limit}
+	}
+	b.left -= int64(n)
+	return n, err
+}
+
+func (b *bounded) Close() error { return b.body.Close() }
+
+// Error returns err as it may be shown: without addresses, without what the call kept secret, in one line, bounded. Of what it
+// wraps only the end of a context remains.
+func (c *Call) Error(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) || errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("there was no answer in time: %w", context.DeadlineExceeded)
+	case errors.Is(err, context.Canceled):
+		return fmt.Errorf("the question was given up: %w", context.Canceled)
+	}
+	return errors.New(c.Text(reason(err)))
+}
+
+// Text returns what a server said as it may be shown.
+func (c *Call) Text(s string) string {
+	for _, secret := range c.secrets {
+		if secret != "" {
+			s = strings.ReplaceAll(s, secret, "[secret]")
+		}
+	}
+	return Line(s)
+}
+
+// Line returns a text in one line of at most 512 bytes.
+func Line(s string) string {
+	var out strings.Builder
+	for _, r := range strings.TrimSpace(s) {
+		if r == utf8.RuneError || !unicode.IsPrint(r) {
+			r = ' '
+		}
+		if out.Len()+utf8.RuneLen(r) > maxText-len("…") {
+			return out.String() + "…"
+		}
+		out.WriteRune(r)
+	}
+	return strings.TrimSpace(out.String())
+}
+
+// reason is the text of an error without the URL and the addresses that the standard library puts before it.
+func reason(err error) string {
+	if sent := (*url.Error)(nil); errors.As(err, &sent) {
+		err = sent.Err
+	}
+	if name := (*net.DNSError)(nil); errors.As(err, &name) {
+		if name.IsNotFound {
+			return "the host of the URL is not known"
+		}
+		return "the host of the URL could not be looked up"
+	}
+	if refused := (*RefusedError)(nil); errors.As(err, &refused) {
+		return refused.Error()
+	}
+	if op := (*net.OpError)(nil); errors.As(err, &op) {
+		if number := syscall.Errno(0); errors.As(op.Err, &number) {
+			return op.Op + ": " + number.Error()
+		}
+		return op.Op + ": " + op.Err.Error()
+	}
+	return err.Error()
+}

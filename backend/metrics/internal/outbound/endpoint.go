@@ -1,0 +1,159 @@
+package outbound
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+)
+
+// maxToken is how long a bearer token may be.
+const maxToken = 64 << 10
+
+// Endpoint is a server, and what is sent to it and to no other.
+type Endpoint struct {
+	// URL has a scheme, a host and maybe a path.
+	URL *url.URL
+	// Header is sent with every request.
+	Header http.Header
+	// Username and Password are for basic authentication.
+	Username, Password string
+	// Token returns a bearer token, TokenFile has one. Both are read for each call, since tokens are renewed.
+	Token     func(context.Context) (string, error)
+	TokenFile string
+}
+
+// ParseURL returns the URL of an endpoint. Its errors do not repeat what is wrong, since that may have a password.
+func ParseURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	switch {
+	case err != nil:
+		return nil, errors.New("the URL cannot be parsed")
+	case u.User != nil:
+		return nil, errors.New("the URL has user info: give the user name and the password in fields of their own")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, errors.New("the URL begins with neither http:// nor https://")
+	case u.Hostname() == "":
+		return nil, errors.New("the URL has no host")
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return nil, errors.New("the URL has a query or a fragment")
+	case !Beneath(u, u):
+		return nil, errors.New("the path of the URL has a dot segment, a backslash or an escaped slash")
+	}
+	return u, nil
+}
+
+// Prepare makes the names of headers canonical, and returns what is wrong with the credentials.
+func (e *Endpoint) Prepare() error {
+	header := http.Header{}
+	for name, values := range e.Header {
+		for _, value := range values {
+			header.Add(name, value)
+		}
+	}
+	e.Header = header
+	ways := 0
+	for _, given := range []bool{
+		e.Username != "" || e.Password != "", e.Token != nil, e.TokenFile != "", e.Header.Get("Authorization") != "",
+	} {
+		if given {
+			ways++
+		}
+	}
+	if ways > 1 {
+		return errors.New("of user name with password, bearer token, file of a bearer token and header Authorization only one can be given")
+	}
+	if strings.Contains(e.Username, ":") {
+		return errors.New("the user name has a colon, which basic authentication cannot send")
+	}
+	return nil
+}
+
+// Origin is the scheme, host and port of a URL.
+func Origin(u *url.URL) string {
+	port := u.Port()
+	switch {
+	case port != "":
+	case strings.EqualFold(u.Scheme, "https"):
+		port = "443"
+	default:
+		port = "80"
+	}
+	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Hostname()) + ":" + port
+}
+
+// credentials returns the headers of a call, and what of them must not be in an error.
+func (e *Endpoint) credentials(ctx context.Context) (header http.Header, secrets []string, err error) {
+	header = e.Header.Clone()
+	for _, values := range header {
+		for _, value := range values {
+			secrets = append(secrets, parts(value)...)
+		}
+	}
+	if e.Username != "" || e.Password != "" {
+		pair := base64.StdEncoding.EncodeToString([]byte(e.Username + ":" + e.Password))
+		header.Set("Authorization", "Basic "+pair)
+		return header, append(secrets, pair, e.Password), nil
+	}
+	token, err := e.token(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if token != "" {
+		header.Set("Authorization", "Bearer "+token)
+		secrets = append(secrets, token)
+	}
+	return header, secrets, nil
+}
+
+// leastSecret is from how many bytes on the value of a header is taken for a secret: a shorter one, such as the number of a
+// tenant, is part of many a word.
+const leastSecret = 8
+
+// parts returns what of the value of a header may be a secret: all of it, and the token in "Bearer token" or "session=token".
+func parts(value string) (secrets []string) {
+	all := append([]string{value}, strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" =;,", r) })...)
+	for _, part := range all {
+		if len(part) >= leastSecret {
+			secrets = append(secrets, part)
+		}
+	}
+	return secrets
+}
+
+// token returns the bearer token, "" where none is configured.
+func (e *Endpoint) token(ctx context.Context) (string, error) {
+	var token string
+	var err error
+	switch {
+	case e.Token != nil:
+		token, err = e.Token(ctx)
+	case e.TokenFile != "":
+		token, err = readToken(e.TokenFile)
+	default:
+		return "", nil
+	}
+	if err != nil {
+		// What the source of a token says may have the token.
+		return "", errors.New("there is no bearer token: its source failed")
+	}
+	token = strings.TrimSpace(token)
+	if token == "" || len(token) > maxToken || strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r >= 0x7f }) {
+		return "", fmt.Errorf("the bearer token is empty, longer than %d bytes, or has a character that no token has", maxToken)
+	}
+	return token, nil
+}
+
+func readToken(name string) (string, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
+	return string(b), errors.Join(err, f.Close())
+}
