@@ -21,10 +21,11 @@ type phaseProber struct{ fleet.Prober }
 
 func (p phaseProber) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (fleet.Health, error) {
 	gvk := obj.GroupVersionKind()
-	r := health.Find(rules, gvk.Group, gvk.Version, gvk.Kind)
-	if r == nil {
+	i := health.Find(rules, gvk.Group, gvk.Version, gvk.Kind)
+	if i < 0 {
 		return p.Probe(ctx, obj)
 	}
+	r := rules[i]
 	phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
 	return fleet.Health{Healthy: phase == r.Ready, Failed: phase != "" && phase == r.Failed, Message: "its phase is " + phase}, nil
 }

@@ -82,17 +82,18 @@ func (r *Rule) Expressions() (out []Expression) {
 	return out
 }
 
-// Find returns the rule for the objects of a kind: that for the version, or else that for every version, or nil.
-func Find(rules []Rule, group, version, kind string) *Rule {
-	var every *Rule
+// Find returns the index of the rule for the objects of a kind: that for the version, or else that for every version,
+// or -1.
+func Find(rules []Rule, group, version, kind string) int {
+	every := -1
 	for i := range rules {
 		r := &rules[i]
 		switch {
 		case r.Kind != kind || r.Group != group:
 		case r.Version == version:
-			return r
+			return i
 		case r.Version == "":
-			every = r
+			every = i
 		}
 	}
 	return every

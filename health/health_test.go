@@ -46,8 +46,8 @@ func TestTheRuleOfAVersionGoesFirst(t *testing.T) {
 		{"h", "v1", "K", ""},
 	} {
 		got := ""
-		if r := health.Find(rules, c.group, c.version, c.kind); r != nil {
-			got = r.Ready
+		if i := health.Find(rules, c.group, c.version, c.kind); i >= 0 {
+			got = rules[i].Ready
 		}
 		if got != c.want {
 			t.Errorf("%v: got rule %q", c, got)
