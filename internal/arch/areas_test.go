@@ -100,7 +100,7 @@ var areas = []area{
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	// Combinations of authorities: they know the gates, and no engine but in tests.
-	{path: "fleet/authority", uses: []string{"approval"}, testUses: with(engine, tried...)},
+	{path: "fleet/authority", uses: []string{"approval", "fleet/internal/guard"}, testUses: with(engine, tried...)},
 	{path: "fleet/trigger", uses: engine, testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
 	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},
