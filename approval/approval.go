@@ -150,6 +150,17 @@ type Authority interface {
 	Decide(ctx context.Context, r Request) (Decision, error)
 }
 
+// Scheduler is an [Authority] that says when it wants to be asked next, sooner or later than at the intervals of
+// the engine: a change calendar when it opens, a metric when it has new data.
+//
+// NextAsk is called after Decide with the same request and returns after how long Decide is to be called again; what
+// is not positive leaves that to the engine. An authority is asked at once when something has changed all the same.
+// NextAsk returns at once and may be called concurrently.
+type Scheduler interface {
+	Authority
+	NextAsk(r Request) time.Duration
+}
+
 // Func makes a function an [Authority].
 type Func func(ctx context.Context, r Request) (Decision, error)
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -19,11 +20,12 @@ import (
 
 // PutPlacement declares a placement, or changes it. What is frozen already,
 // snapshots and plans, does not change. Every problem is reported at once, what
-// Config.Restrictions, Config.Rules and Config.NamespaceRules forbid included, and declaring
-// it again as it is writes nothing.
+// Config.Restrictions, Config.Rules and Config.NamespaceRules forbid and rules that Config.Prober
+// does not evaluate included, and declaring it again as it is writes nothing.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Bans(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
+	errs = append(errs, member.ValidateRules(e.cfg.Prober, p.ApplyStrategy.Health, field.NewPath("applyStrategy", "health"))...)
 	errs = append(errs, never.InSelectors(p.Selectors, field.NewPath("selectors"))...)
 	errs = append(errs, never.InOverrides(p.Overrides, overrides)...)
 	if err := problems.About("placement "+p.Name, errs); err != nil {

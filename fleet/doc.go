@@ -143,22 +143,29 @@
 // # Approvals
 //
 // A gate that asks for approval is answered by people, through [Engine.Decide], and by
-// [Config.Authority]. The engine that drives the run asks the authority when the
-// request opens, then after Config.Poll and after twice as long each time, up to ten
-// times Poll; an answer that is neither an approval nor a rejection, and an error, change
-// nothing of that. It asks at once, and begins with Poll again, when the request has
-// changed: a decision was recorded, a wait beside the request has ended, or another
-// authority approves for the moment and its own approval does not hold. One call of
-// a request is under way at a time; each has Config.CallTimeout. What is asked then has
-// the decisions of the others. After a restart, and when another engine takes the run
-// over, all of that begins again. While a run is stopped no authority is asked.
+// [Config.Authority]; package fleet/authority makes one of several. The engine that drives
+// the run asks the authority when the request opens, and then
+//
+//	Config.Poll after its answer came, and after twice as long each time, up to ten times Poll: with the
+//	default of 1 s it is asked 1, 2, 4, 8, 10, 10, … seconds after the answer before;
+//	where it is an [approval.Scheduler], after what NextAsk says instead, at least a tenth of Poll; an answer
+//	of NextAsk that is not positive means Poll again, which doubles from there;
+//	at once, and beginning with Poll again, when the request has changed: a decision was recorded, a wait
+//	beside the request has ended, or another authority approves for the moment and its own approval does not
+//	hold.
+//
+// An answer that is neither an approval nor a rejection, and an error, change nothing of
+// that. One call of a request is under way at a time; each has Config.CallTimeout. What is
+// asked then has the decisions of the others. After a restart, and when another engine takes
+// the run over, all of that begins again. While a run is stopped no authority is asked.
 //
 // An approval that stands is stored as a command and recorded, and its author is
 // still asked until the gate has opened, without effect. An approval that holds at a
 // point in time only, by [approval.Decision].PointInTime, is kept in the memory of the
 // engine for [approval.PointInTimeAge] and put into the next steps. It opens the
 // gate if all others have approved before it was asked for. [NoDrift] is such an
-// authority; it compares the clusters once no other approval is missing. Between the opening of
+// authority; it compares the clusters once no other approval is missing, which authority.Last
+// does for any other. Between the opening of
 // a gate and the start of a cluster no authority is asked: what a window, a cap or the cap of
 // a stage holds back starts later on what was answered then.
 //

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -241,10 +242,10 @@ func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 	p := tutorialPlacement()
 	p.ApplyStrategy = fleet.ApplyStrategy{
 		Type: "Push", RefuseConflicts: true, ComparisonOption: "Half", WhenToApply: "Never", WhenToTakeOver: "Sometimes",
-		Ignore: []drift.IgnoreRule{{}}, Secrets: []string{"data"},
+		Ignore: []drift.IgnoreRule{{}}, Secrets: []string{"data"}, Health: []health.Rule{{}},
 	}
 	err := p.Validate()
-	for _, want := range []string{"applyStrategy.type", "applyStrategy.refuseConflicts", "applyStrategy.comparisonOption", "applyStrategy.whenToApply", "applyStrategy.whenToTakeOver", "applyStrategy.ignore[0]", "applyStrategy.secrets[0]"} {
+	for _, want := range []string{"applyStrategy.type", "applyStrategy.refuseConflicts", "applyStrategy.comparisonOption", "applyStrategy.whenToApply", "applyStrategy.whenToTakeOver", "applyStrategy.ignore[0]", "applyStrategy.secrets[0]", "applyStrategy.health[0].kind"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %s is missing", err, want)
 		}

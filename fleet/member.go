@@ -96,6 +96,15 @@ type Health = member.Health
 //
 // It must not change the object, may be called concurrently and honours ctx. An error means that the health
 // is not known.
+//
+// A Prober that has two more methods evaluates the rules of placements too, ApplyStrategy.Health; without them a
+// placement that has rules is refused. Package health/cel has such a Prober:
+//
+//	ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (Health, error)
+//	ValidateRules(rules []health.Rule, at *field.Path) field.ErrorList
+//
+// ProbeBy is called instead of Probe for the objects of a placement that has rules. Where none of them is for the
+// kind of the object, it is Probe. ValidateRules is called when a placement is declared; health.Validate was called before.
 type Prober = member.Prober
 
 // ProberFunc makes a func(context.Context, *unstructured.Unstructured) (Health, error) a [Prober].
@@ -114,6 +123,7 @@ type ProberFunc = member.ProberFunc
 //	Secrets           []string            pointers to values that must not be shown, with * for any key or
 //	                                      index, besides what is secret by its kind
 //	DryRun            bool                asks a member about what differs
+//	Health            []health.Rule       when objects are healthy, before what the Prober says
 //
 // WhenToApply Always puts back what drifts, IfNotDrifted reports it; where it is empty nothing is watched, and
 // runs apply as with Always. DryRun uses a dry run of the apply, where the connection is a

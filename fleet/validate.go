@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -132,6 +133,7 @@ func strategyProblems(s *ApplyStrategy, at *field.Path) (errs field.ErrorList) {
 	if s.RefuseConflicts && s.Type != ServerSideApply && s.Type != "" {
 		errs = append(errs, field.Invalid(at.Child("refuseConflicts"), true, "goes with the type ServerSideApply only"))
 	}
+	errs = append(errs, health.Validate(s.Health, at.Child("health"))...)
 	o := drift.Options{Ignore: s.Ignore, Secrets: s.Secrets}
 	return append(errs, problems.Nested(at, o.Validate())...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -186,9 +187,12 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 			t.Errorf("%s became\n%s", c.text, text)
 		}
 	}
-	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true}}
-	if _, err := kubefleet.WritePlacement(p); err == nil || !strings.Contains(err.Error(), "applyStrategy.ignore") || !strings.Contains(err.Error(), "applyStrategy.secrets") || !strings.Contains(err.Error(), "applyStrategy.dryRun") {
-		t.Errorf("%v", err)
+	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true, Health: []health.Rule{{}}}}
+	_, err := kubefleet.WritePlacement(p)
+	for _, want := range []string{"applyStrategy.ignore", "applyStrategy.secrets", "applyStrategy.dryRun", "applyStrategy.health"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v: %s is missing", err, want)
+		}
 	}
 }
 

@@ -148,6 +148,9 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	if p.ApplyStrategy.DryRun {
 		errs = append(errs, inexpressible("applyStrategy.dryRun"))
 	}
+	if len(p.ApplyStrategy.Health) > 0 {
+		errs = append(errs, inexpressible("applyStrategy.health"))
+	}
 	return errs
 }
 

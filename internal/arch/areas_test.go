@@ -31,7 +31,7 @@ var (
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
 	timing = []string{"stages", "stages/check", "stages/lifecycle", "stages/calendar", "stages/simulate"}
-	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...")
+	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...", "health")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
 	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/backoff", "internal/kubehttp"}
@@ -54,6 +54,7 @@ var areas = []area{
 	{path: "drift/internal/compare", core: true, third: apimachinery, uses: []string{"drift/schema", "drift/internal/kinds", "drift/internal/value", "drift/internal/fieldpath"}},
 	{path: "drift/...", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
 	{path: "approval", core: true, third: apimachinery},
+	{path: "health", core: true, third: with(apimachinery, "github.com/fluxcd/cli-utils/pkg/kstatus")},
 	{path: "stages/moment", core: true, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/check", core: true, third: apimachinery, uses: []string{"stages/moment"}, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/plan", core: true, third: apimachinery, uses: with(ground, "stages/check", "internal/versioned"), bars: []string{"context", "sync", "sync/atomic"}},
@@ -83,7 +84,7 @@ var areas = []area{
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru"), testUses: tried},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
@@ -99,9 +100,11 @@ var areas = []area{
 	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
-	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "health", "fleet/internal/guard", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
+	// Combinations of authorities: they know the gates, and no engine but in tests.
+	{path: "fleet/authority", uses: []string{"approval", "fleet/internal/guard"}, testUses: with(engine, tried...)},
 	{path: "fleet/trigger", uses: engine, testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
 	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},

@@ -2,11 +2,14 @@ package member
 
 import (
 	"context"
+	"fmt"
 
-	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/health"
 )
 
 // Health is what a [Prober] says of an object. An object that is neither
@@ -33,25 +36,39 @@ func (f ProberFunc) Probe(ctx context.Context, obj *unstructured.Unstructured) (
 	return f(ctx, obj)
 }
 
-// kstatusProber is the default: what kstatus calls Current is healthy, Failed
-// has failed, and anything else is not yet healthy. An object without any
-// status is Current.
+// RuleProber is a [Prober] that evaluates the rules of a placement too.
+type RuleProber interface {
+	Prober
+	// ProbeBy is Probe by the rule for the object's kind, and Probe where there is none. The rules were validated,
+	// possibly by another process.
+	ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (Health, error)
+	// ValidateRules returns what is wrong with rules besides what health.Validate returns, with paths below at.
+	ValidateRules(rules []health.Rule, at *field.Path) field.ErrorList
+}
+
+// ValidateRules returns what is wrong with the rules of a placement, with paths below at, where p is to evaluate them.
+// Rules that are not well-formed, which health.Validate reports, are not given to p.
+func ValidateRules(p Prober, rules []health.Rule, at *field.Path) field.ErrorList {
+	if len(rules) == 0 || len(health.Validate(rules, at)) > 0 {
+		return nil
+	}
+	r, ok := p.(RuleProber)
+	if !ok {
+		return field.ErrorList{field.Forbidden(at, "the Prober of the engine evaluates no rules")}
+	}
+	errs, err := guard.Recovered("ValidateRules", func() (field.ErrorList, error) { return r.ValidateRules(rules, at), nil })
+	if err != nil {
+		return field.ErrorList{field.InternalError(at, err)}
+	}
+	return errs
+}
+
+// kstatusProber is the default.
 type kstatusProber struct{}
 
 func (kstatusProber) Probe(_ context.Context, obj *unstructured.Unstructured) (Health, error) {
-	r, err := status.Compute(obj)
-	if err != nil {
-		// A member may put anything into a status.
-		return Health{Message: "its status cannot be read"}, nil //nolint:nilerr // it is not healthy yet, and may be later
-	}
-	switch r.Status {
-	case status.CurrentStatus:
-		return Health{Healthy: true}, nil
-	case status.FailedStatus:
-		return Health{Failed: true, Message: r.Message}, nil
-	default:
-		return Health{Message: r.Message}, nil
-	}
+	ready, failed, message := health.Kstatus(obj)
+	return Health{Healthy: ready, Failed: failed, Message: message}, nil
 }
 
 // probes calls a prober that may belong to the host.
@@ -60,11 +77,27 @@ type probes struct {
 	guard  *guard.Guard
 }
 
-func (p probes) probe(ctx context.Context, cluster string, obj *unstructured.Unstructured) (Health, error) {
+// probe returns the health of an object by the rules of its placement, of which there may be none.
+func (p probes) probe(ctx context.Context, cluster string, rules []health.Rule, obj *unstructured.Unstructured) (Health, error) {
+	if len(rules) > 0 {
+		return p.probeBy(ctx, cluster, rules, obj)
+	}
 	if k, ours := p.prober.(kstatusProber); ours || p.prober == nil {
 		return guard.Recovered("Probe", func() (Health, error) { return k.Probe(ctx, obj) })
 	}
 	return guard.Call(ctx, p.guard, "Probe", cluster, func(ctx context.Context) (Health, error) {
 		return p.prober.Probe(ctx, obj)
+	})
+}
+
+// probeBy fails where the prober evaluates no rules: the placement was declared to an engine whose prober does, and
+// what kstatus says instead may be that the object is healthy.
+func (p probes) probeBy(ctx context.Context, cluster string, rules []health.Rule, obj *unstructured.Unstructured) (Health, error) {
+	r, ok := p.prober.(RuleProber)
+	if !ok {
+		return Health{}, fmt.Errorf("the placement has health rules, and the Prober of this engine evaluates none: %w", backend.ErrPermanent)
+	}
+	return guard.Call(ctx, p.guard, "Probe", cluster, func(ctx context.Context) (Health, error) {
+		return r.ProbeBy(ctx, rules, obj)
 	})
 }

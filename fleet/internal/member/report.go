@@ -29,7 +29,7 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 		if t.want == nil {
 			continue
 		}
-		h, err := w.u.probes.probe(ctx, w.m.name, t.live)
+		h, err := w.u.probes.probe(ctx, w.m.name, w.a.Strategy.Health, t.live)
 		if err != nil {
 			return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
 		}

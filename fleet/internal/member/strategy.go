@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/health"
 )
 
 // ApplyType says how the objects of a placement get to its clusters.
@@ -75,6 +76,9 @@ type ApplyStrategy struct {
 	// is, is no difference. It costs the member a call for each object that
 	// differs, and where it fails nothing fails with it.
 	DryRun bool `json:"dryRun,omitempty"`
+	// Health are rules by which objects of the placement are healthy; they go before those of the engine's Prober,
+	// which evaluates them.
+	Health []health.Rule `json:"health,omitempty"`
 }
 
 // Equal reports whether two strategies say the same. A default that is named is not the same as one that is left out.

@@ -242,7 +242,7 @@ func TestHostileStatus(t *testing.T) {
 				obj := &unstructured.Unstructured{Object: map[string]any{
 					"apiVersion": apiVersion, "kind": kind, "metadata": map[string]any{"name": "x", "generation": "x"}, "spec": status, "status": status,
 				}}
-				if h, err := (probes{}).probe(t.Context(), "c1", obj); err != nil && !errors.Is(err, backend.ErrPermanent) {
+				if h, err := (probes{}).probe(t.Context(), "c1", nil, obj); err != nil && !errors.Is(err, backend.ErrPermanent) {
 					t.Errorf("%s %s: %+v, %v", apiVersion, kind, h, err)
 				}
 			}

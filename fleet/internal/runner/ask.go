@@ -157,8 +157,8 @@ func (d *driver) answers() (out []stages.Answer) {
 	return out
 }
 
-// consult asks an authority until the run no longer asks: at intervals from Poll that
-// double up to ten times that, and at once when something has changed.
+// consult asks an authority until the run no longer asks: when the authority wants to be asked next, or else at
+// intervals from Poll that double up to ten times that, and at once when something has changed.
 func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 	e := d.e
 	pause := backoff.Poll(e.cfg.Poll)
@@ -186,18 +186,64 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
 			}
 		}
-		pause.WaitFor(ctx, p.wake)
+		d.pause(ctx, p, &r, pause)
 	}
+}
+
+// pause waits until an authority is to be asked again. An authority that was asked when it wanted to be begins with
+// Poll again where it has no wish any more.
+func (d *driver) pause(ctx context.Context, p *party, r *approval.Request, poll *backoff.Backoff) {
+	own, ok := p.Authority.(guardedScheduler)
+	if !ok {
+		poll.WaitFor(ctx, p.wake)
+		return
+	}
+	wish, err := own.nextAsk(ctx, *r)
+	if err != nil && ctx.Err() == nil {
+		d.e.log.Warn("the authority did not say when to ask it next", "request", r.Name, "error", err)
+	}
+	if err != nil || wish <= 0 {
+		poll.WaitFor(ctx, p.wake)
+		return
+	}
+	wish = max(wish, d.e.cfg.Poll/10)
+	backoff.New(wish, wish).WaitFor(ctx, p.wake)
+	poll.Reset()
 }
 
 // guarded keeps an authority of the host's from hanging.
 func guarded(g *guard.Guard, a approval.Authority) approval.Authority {
-	return approval.Func(func(ctx context.Context, r approval.Request) (approval.Decision, error) {
-		return guard.Call(ctx, g, "authority", r.Run+"/"+r.RunUID+"/"+r.Name, func(ctx context.Context) (approval.Decision, error) {
-			return a.Decide(ctx, r)
-		})
+	safe := guardedAuthority{a, g}
+	if s, ok := a.(approval.Scheduler); ok {
+		return guardedScheduler{safe, s}
+	}
+	return safe
+}
+
+type guardedAuthority struct {
+	approval.Authority
+	guard *guard.Guard
+}
+
+// Decide calls the host's.
+func (a guardedAuthority) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	return guard.Call(ctx, a.guard, "authority", authorityKey(&r), func(ctx context.Context) (approval.Decision, error) {
+		return a.Authority.Decide(ctx, r)
 	})
 }
+
+type guardedScheduler struct {
+	guardedAuthority
+	scheduler approval.Scheduler
+}
+
+func (a guardedScheduler) nextAsk(ctx context.Context, r approval.Request) (time.Duration, error) {
+	return guard.Call(ctx, a.guard, "authority", authorityKey(&r), func(context.Context) (time.Duration, error) {
+		return a.scheduler.NextAsk(r), nil
+	})
+}
+
+func authorityKey(r *approval.Request) string { return r.Run + "/" + r.RunUID + "/" + r.Name }
 
 // CommandID identifies an answer of one approver to a request. Another answer of
 // theirs, or the same one when they are in other groups, may count where the

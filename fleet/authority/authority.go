@@ -1,0 +1,212 @@
+package authority
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// combination asks members and makes one decision of their answers.
+type combination struct {
+	members []*member
+	// settled reports that the answers which have not come yet make no difference.
+	settled func(*approval.Request, []*answer) bool
+	// verdict makes the decision, of answers some of which may not have come; one without a verdict is none.
+	verdict func(*approval.Request, []*answer) approval.Decision
+}
+
+// Decide asks the members and returns their decision, or their errors where they have come to none.
+func (c *combination) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	answers := ask(ctx, c.members, r, func(all []*answer) bool { return c.settled(&r, all) })
+	if d := c.verdict(&r, answers); d.Verdict != "" {
+		return d, nil
+	}
+	return approval.Decision{}, problems(ctx, answers)
+}
+
+// NextAsk is when the first member wants to be asked.
+func (c *combination) NextAsk(r approval.Request) time.Duration { return nextOf(c.members, r) }
+
+// All approves when all members approve, by one decision that they have in common: see the package. It holds as long as
+// the weakest of theirs: where one approves at a point in time only, so does All. It rejects when one member rejects, by
+// the decision of that one. Without members it approves nothing.
+//
+// The approvals have to be there at the same time: at every call each member is asked, also one that approved before.
+func All(members ...approval.Authority) approval.Authority {
+	return &combination{
+		members: newMembers(members),
+		settled: func(_ *approval.Request, all []*answer) bool { return slices.ContainsFunc(all, (*answer).rejects) },
+		verdict: func(r *approval.Request, all []*answer) approval.Decision {
+			if i := slices.IndexFunc(all, (*answer).rejects); i >= 0 {
+				return all[i].Decision
+			}
+			if slices.ContainsFunc(all, func(a *answer) bool { return !a.approves() || isStarter(r, &a.Decision) }) {
+				return approval.Decision{}
+			}
+			return joint(r, all, commonGroups(all))
+		},
+	}
+}
+
+// Any approves when one member approves, by its decision: one that stands goes before one that holds at a point in time
+// only. It rejects when all members reject, by the decision of the first.
+func Any(members ...approval.Authority) approval.Authority {
+	lasting := func(r *approval.Request) func(*answer) bool {
+		return func(a *answer) bool { return a.approves() && !a.PointInTime && counts(r, &a.Decision) }
+	}
+	return &combination{
+		members: newMembers(members),
+		settled: func(r *approval.Request, all []*answer) bool { return slices.ContainsFunc(all, lasting(r)) },
+		verdict: func(r *approval.Request, all []*answer) approval.Decision {
+			if i := slices.IndexFunc(all, lasting(r)); i >= 0 {
+				return all[i].Decision
+			}
+			if slices.ContainsFunc(all, func(a *answer) bool { return !a.rejects() }) {
+				return chosen(r, all, (*answer).approves)
+			}
+			return chosen(r, all, (*answer).rejects)
+		},
+	}
+}
+
+// First returns the verdict of the first member that has one: the members are a preference, with substitutes behind it.
+// A member that fails, or does not answer in time, has none, so what must not be passed over belongs into [All]. An
+// approval that is recorded already is none either, so that one after it can count beside it.
+func First(members ...approval.Authority) approval.Authority {
+	return &combination{
+		members: newMembers(members),
+		settled: func(r *approval.Request, all []*answer) bool {
+			for _, a := range all {
+				switch {
+				case !a.came:
+					return false
+				case a.err == nil && a.Verdict != "" && counts(r, &a.Decision):
+					return true
+				}
+			}
+			return true
+		},
+		verdict: func(r *approval.Request, all []*answer) approval.Decision {
+			return chosen(r, all, func(a *answer) bool { return a.approves() || a.rejects() })
+		},
+	}
+}
+
+// chosen returns the first decision, of answers that match, that counts, or else the first of an identity that has not
+// decided: it is for the engine to refuse it and to say why.
+func chosen(r *approval.Request, all []*answer, match func(*answer) bool) approval.Decision {
+	for _, usable := range []func(*approval.Request, *approval.Decision) bool{counts, isNew} {
+		if i := slices.IndexFunc(all, func(a *answer) bool { return match(a) && usable(r, &a.Decision) }); i >= 0 {
+			return all[i].Decision
+		}
+	}
+	return approval.Decision{}
+}
+
+// perGroup has an authority for each group.
+type perGroup map[string]*member
+
+// PerGroup asks, of the authorities by group, those of the groups that the policy still lacks: see approval.Missing. The
+// key "" is for the quorum of any identity. An authority answers for its group only, whatever other groups its identity
+// is in, and an answer of an identity that is not in the group is an error.
+//
+// A rejection goes before an approval, and an approval that stands before those that hold at a point in time only. These
+// are given together, in one decision that counts once in each of their groups.
+func PerGroup(groups map[string]approval.Authority) approval.Authority {
+	p := perGroup{}
+	for group, a := range groups {
+		name := "any group"
+		if group != "" {
+			name = "group " + group
+		}
+		p[group] = newMember(name, ofGroup{group, a})
+	}
+	return p
+}
+
+// ofGroup is an authority that answers for one group.
+type ofGroup struct {
+	group string
+	approval.Authority
+}
+
+// Decide returns the decision of the authority, in no other group.
+func (a ofGroup) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	d, err := a.Authority.Decide(ctx, r)
+	switch {
+	case err != nil || d.Verdict == "":
+		return approval.Decision{}, err
+	case a.group == "":
+		d.By.Groups = nil
+	case !slices.Contains(d.By.Groups, a.group):
+		return approval.Decision{}, fmt.Errorf("%.256q, which answers, is not in the group", d.By.Name)
+	default:
+		d.By.Groups = []string{a.group}
+	}
+	return d, nil
+}
+
+// NextAsk is when the authority wants to be asked.
+func (a ofGroup) NextAsk(r approval.Request) time.Duration { return wish(a.Authority, r) }
+
+// Decide asks the authorities of the groups that the policy lacks.
+func (p perGroup) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	lasting := func(a *answer) bool { return a.approves() && !a.PointInTime && counts(&r, &a.Decision) }
+	answers := ask(ctx, p.asked(r), r, func(all []*answer) bool {
+		return slices.ContainsFunc(all, (*answer).rejects) || slices.ContainsFunc(all, lasting)
+	})
+	for _, final := range []func(*answer) bool{(*answer).rejects, lasting} {
+		if i := slices.IndexFunc(answers, final); i >= 0 {
+			return answers[i].Decision, nil
+		}
+	}
+	momentary := slices.DeleteFunc(slices.Clone(answers), func(a *answer) bool { return !a.approves() || !counts(&r, &a.Decision) })
+	d := chosen(&r, answers, (*answer).approves)
+	if len(momentary) > 0 {
+		d = joint(&r, momentary, allGroups(momentary))
+	}
+	if d.Verdict != "" {
+		return d, nil
+	}
+	return approval.Decision{}, problems(ctx, answers)
+}
+
+// NextAsk is when the first of those wants to be asked that the policy lacks.
+func (p perGroup) NextAsk(r approval.Request) time.Duration { return nextOf(p.asked(r), r) }
+
+func (p perGroup) asked(r approval.Request) (out []*member) {
+	for _, q := range approval.Missing(r) {
+		if m := p[q.Group]; m != nil && !slices.Contains(out, m) {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// named gives the answers of an authority an identity.
+type named struct {
+	by approval.Identity
+	approval.Authority
+}
+
+// Named gives the answers of an authority the identity by, for which the host vouches, and its errors the name. The
+// identities that the authority gives are dropped, so a policy that forbids the starter of a run to approve sees by alone.
+func Named(by approval.Identity, a approval.Authority) approval.Authority { return &named{by, a} }
+
+// Decide asks the authority.
+func (n *named) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
+	d, err := n.Authority.Decide(ctx, r)
+	if err != nil {
+		return approval.Decision{}, fmt.Errorf("%s: %w", n.by.Name, err)
+	}
+	if d.Verdict != "" {
+		d.By = approval.Identity{Name: n.by.Name, Groups: slices.Clone(n.by.Groups)}
+	}
+	return d, nil
+}
+
+// NextAsk is when the authority wants to be asked.
+func (n *named) NextAsk(r approval.Request) time.Duration { return wish(n.Authority, r) }

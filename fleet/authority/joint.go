@@ -1,0 +1,104 @@
+package authority
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// The most bytes of what an engine accepts.
+const (
+	nameMost    = 512
+	commentMost = 1024
+)
+
+// joint is the decision that approvals have in common: none where each of them is recorded already, since it would
+// count a second time then.
+func joint(r *approval.Request, all []*answer, groups []string) approval.Decision {
+	if !slices.ContainsFunc(all, func(a *answer) bool { return isNew(r, &a.Decision) }) {
+		return approval.Decision{}
+	}
+	if len(all) == 1 {
+		return all[0].Decision
+	}
+	d := approval.Decision{Verdict: approval.Approve, By: approval.Identity{Groups: groups}}
+	var names, comments []string
+	for _, a := range all {
+		d.PointInTime = d.PointInTime || a.PointInTime
+		if !slices.Contains(names, a.By.Name) {
+			names = append(names, a.By.Name)
+		}
+		if a.Comment != "" {
+			comments = append(comments, a.By.Name+": "+a.Comment)
+		}
+	}
+	d.By.Name = strings.Join(names, ", ")
+	if len(d.By.Name) > nameMost {
+		d.By.Name = fmt.Sprintf("%d approvers together", len(names))
+	}
+	d.Comment = cut(strings.Join(comments, "; "))
+	return d
+}
+
+func cut(s string) string {
+	s = strings.ToValidUTF8(s, " ")
+	if len(s) <= commentMost {
+		return s
+	}
+	end := commentMost
+	for !utf8.RuneStart(s[end]) {
+		end--
+	}
+	return s[:end]
+}
+
+// commonGroups are those in which every identity is, in the order of the first.
+func commonGroups(all []*answer) (out []string) {
+	if len(all) == 0 {
+		return nil
+	}
+	for _, g := range all[0].By.Groups {
+		if !slices.ContainsFunc(all, func(a *answer) bool { return !slices.Contains(a.By.Groups, g) }) {
+			out = append(out, g)
+		}
+	}
+	return out
+}
+
+// allGroups are those in which one of the identities is.
+func allGroups(all []*answer) (out []string) {
+	for _, a := range all {
+		for _, g := range a.By.Groups {
+			if !slices.Contains(out, g) {
+				out = append(out, g)
+			}
+		}
+	}
+	return out
+}
+
+// isStarter reports whether a decision does not count because of the identity that started the run.
+func isStarter(r *approval.Request, d *approval.Decision) bool {
+	return r.Policy.ForbidStarter && (r.Starter.Name == "" || d.By.Name == r.Starter.Name)
+}
+
+// isNew reports whether the identity has not decided the request.
+func isNew(r *approval.Request, d *approval.Decision) bool {
+	return !slices.ContainsFunc(r.Decisions, func(e approval.Decision) bool { return e.By.Name == d.By.Name })
+}
+
+// counts reports whether a decision counts for a request as an engine would judge it that received it now.
+func counts(r *approval.Request, d *approval.Decision) bool {
+	now := time.Now()
+	if now.Before(r.Opened) {
+		now = r.Opened
+	}
+	received := *d
+	received.Binding, received.At = r.Binding, now
+	_, _, err := approval.Evaluate(*r, received, now)
+	return err == nil
+}

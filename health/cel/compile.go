@@ -1,0 +1,149 @@
+package celhealth
+
+import (
+	"fmt"
+	"math"
+
+	"cel.dev/cel-go/cel"
+	celast "cel.dev/cel-go/common/ast"
+	"cel.dev/cel-go/common/cost"
+	"cel.dev/cel-go/common/overloads"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/health"
+)
+
+// optionalsVersion is the version of the library, so that a rule which compiles today does tomorrow and means the same.
+const optionalsVersion = 4
+
+const (
+	// nodesMost is how many nodes the tree of an expression has, macros expanded.
+	nodesMost = 4096
+	// regexMost is how many instructions a pattern has: a match takes that many steps for each character at most.
+	regexMost = 250
+)
+
+// newEnv returns the environment in which every expression is compiled.
+func newEnv() (*cel.Env, error) {
+	return cel.NewEnv(
+		cel.Variable("self", cel.MapType(cel.StringType, cel.DynType)),
+		cel.OptionalTypes(cel.OptionalTypesVersion(optionalsVersion)),
+		stringFunctions(),
+		cel.CrossTypeNumericComparisons(true),
+		cel.DefaultUTCTimeZone(true),
+		cel.ParserExpressionSizeLimit(health.MaxExpression),
+		cel.ExpressionNodeLimit(nodesMost),
+		cel.RegexProgramSizeLimit(regexMost),
+		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
+	)
+}
+
+// program is a rule that was compiled. Its expressions may be nil, but for ready.
+type program struct {
+	failed, ready, message *expression
+	anyGeneration          bool
+}
+
+// expression is a part of a rule.
+type expression struct {
+	field   string
+	ast     *cel.Ast
+	program cel.Program
+	limit   uint64
+}
+
+// compile returns the program of a rule, or what is wrong with its expressions. One that is empty or too long is the
+// matter of health.Validate.
+func (c compiler) compile(r *health.Rule, at *field.Path) (*program, field.ErrorList) {
+	var errs field.ErrorList
+	p := &program{anyGeneration: r.AnyGeneration}
+	for _, e := range r.Expressions() {
+		if len(e.Text) > health.MaxExpression {
+			continue
+		}
+		result, out := cel.BoolType, &p.ready
+		switch e.Field {
+		case "failed":
+			out = &p.failed
+		case "message":
+			result, out = cel.StringType, &p.message
+		}
+		x, problems := c.expression(e, result)
+		*out = x
+		for _, problem := range problems {
+			errs = append(errs, field.Invalid(at.Child(e.Field), e.Text, problem))
+		}
+	}
+	return p, errs
+}
+
+// expression compiles an expression that is to have a result, and returns what is wrong with it, each problem with its
+// line and column. A result whose type is known only when it is there is checked then.
+func (c compiler) expression(e health.Expression, result *cel.Type) (*expression, []string) {
+	ast, issues := c.env.Compile(e.Text)
+	if issues.Err() != nil {
+		var problems []string
+		for _, i := range issues.Errors() {
+			problems = append(problems, fmt.Sprintf("%d:%d: %s", i.Location.Line(), i.Location.Column()+1, i.Message))
+		}
+		return nil, problems
+	}
+	if t := ast.OutputType(); !t.IsExactType(result) && !t.IsExactType(cel.DynType) {
+		return nil, []string{fmt.Sprintf("1:1: is a %s, and must be a %s", cel.FormatCELType(t), cel.FormatCELType(result))}
+	}
+	if problem := dynamicPattern(ast); problem != "" {
+		return nil, []string{problem}
+	}
+	estimate, err := c.env.EstimateCost(ast, ofTypicalSize{})
+	if err != nil {
+		return nil, []string{"1:1: its cost cannot be estimated: " + err.Error()}
+	}
+	if estimate.Max > c.limit && estimate.Max < math.MaxUint64 { // that is the estimate for a value of unknown size
+		return nil, []string{fmt.Sprintf("1:1: it costs up to %d where lists have %d entries, and the limit is %d", estimate.Max, typicalEntries, c.limit)}
+	}
+	p, err := c.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(1),
+		cel.CostTracking(deepCost{c.limit}), cel.CostLimit(c.limit))
+	if err != nil {
+		return nil, []string{"1:1: " + err.Error()}
+	}
+	return &expression{e.Field, ast, p, c.limit}, nil
+}
+
+// dynamicPattern returns where an expression matches against a pattern that is not a literal, or "". To compile one that
+// a member has written may take much memory, before its cost is known.
+func dynamicPattern(a *cel.Ast) (problem string) {
+	celast.PreOrderVisit(a.NativeRep().Expr(), celast.NewExprVisitor(func(e celast.Expr) {
+		if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != overloads.Matches {
+			return
+		}
+		args := e.AsCall().Args()
+		if pattern := args[len(args)-1]; pattern.Kind() != celast.LiteralKind {
+			at := a.NativeRep().SourceInfo().GetStartLocation(pattern.ID())
+			problem = fmt.Sprintf("%d:%d: the pattern of matches must be a literal", at.Line(), at.Column()+1)
+		}
+	}))
+	return problem
+}
+
+// What an estimate takes the values of an object to be at most, which have no schema.
+const (
+	typicalEntries = 100
+	typicalString  = 1000
+)
+
+// ofTypicalSize estimates the cost of an expression for an object of usual size, so that three loops in each other
+// do not compile. A larger object is for the limit of an evaluation.
+type ofTypicalSize struct{}
+
+// EstimateSize is that of a value whose size is not known from the expression.
+func (ofTypicalSize) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
+	if n.Type().IsExactType(cel.StringType) {
+		return &cost.SizeEstimate{Max: typicalString}
+	}
+	return &cost.SizeEstimate{Max: typicalEntries}
+}
+
+// EstimateCallCost leaves calls to CEL.
+func (ofTypicalSize) EstimateCallCost(string, string, *cost.AstNode, []cost.AstNode) *cost.CallEstimate {
+	return nil
+}

@@ -1,0 +1,172 @@
+package celhealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/interpreter"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// messageMost is how many bytes a message has.
+const messageMost = 256
+
+// probe returns the health of an object. Its error is that of ctx.
+func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstructured.Unstructured) (fleet.Health, error) {
+	if obj.GetDeletionTimestamp() != nil {
+		return fleet.Health{Message: "it is being deleted"}, nil
+	}
+	if stale := staleStatus(obj); stale != "" && !p.anyGeneration {
+		return fleet.Health{Message: stale}, nil
+	}
+	limited, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	h := p.health(limited, map[string]any{"self": obj.Object})
+	if err := ctx.Err(); err != nil {
+		return fleet.Health{}, err
+	}
+	h.Message = printable(h.Message)
+	return h, nil
+}
+
+func (p *program) health(ctx context.Context, vars map[string]any) fleet.Health {
+	if p.failed != nil {
+		failed, err := p.failed.isTrue(ctx, vars)
+		switch {
+		case failed:
+			return fleet.Health{Failed: true, Message: p.says(ctx, vars, "failed is true")}
+		case err != nil && !isMissing(err):
+			return fleet.Health{Message: err.Error()}
+		}
+	}
+	ready, err := p.ready.isTrue(ctx, vars)
+	switch {
+	case err != nil:
+		return fleet.Health{Message: err.Error()}
+	case ready:
+		return fleet.Health{Healthy: true}
+	default:
+		return fleet.Health{Message: p.says(ctx, vars, "ready is false")}
+	}
+}
+
+// says returns the message of the rule, or reason where it has none.
+func (p *program) says(ctx context.Context, vars map[string]any, reason string) string {
+	if p.message == nil {
+		return reason
+	}
+	v, err := p.message.eval(ctx, vars)
+	if err != nil {
+		return reason + "; " + err.Error()
+	}
+	s, ok := v.(types.String)
+	if !ok {
+		return reason + "; " + p.message.isNot("string", v)
+	}
+	return string(s)
+}
+
+// isTrue returns the value of an expression that is to be a bool.
+func (e *expression) isTrue(ctx context.Context, vars map[string]any) (bool, error) {
+	v, err := e.eval(ctx, vars)
+	if err != nil {
+		return false, err
+	}
+	b, ok := v.(types.Bool)
+	if !ok {
+		return false, errors.New(e.isNot("bool", v))
+	}
+	return bool(b), nil
+}
+
+// isNot says that a value is not of the type that the expression is to have.
+func (e *expression) isNot(want string, v ref.Val) string {
+	return fmt.Sprintf("%s is not a %s, but a %s", e.field, want, v.Type().TypeName())
+}
+
+// missingError is the error of an expression that reads what is not there.
+type missingError struct{ error }
+
+func isMissing(err error) bool {
+	_, ok := errors.AsType[missingError](err)
+	return ok
+}
+
+// eval returns the value of an expression; its error begins with the name of the field and where the expression failed.
+func (e *expression) eval(ctx context.Context, vars map[string]any) (ref.Val, error) {
+	v, _, err := e.program.ContextEval(ctx, vars)
+	if err == nil {
+		return v, nil
+	}
+	if stopped, ok := errors.AsType[interpreter.EvalCancelledError](err); ok && stopped.Cause == interpreter.CostLimitExceeded {
+		return nil, fmt.Errorf("%s is stopped: it costs more than %d", e.field, e.limit)
+	}
+	if errors.Is(err, interpreter.InterruptError{}) {
+		return nil, fmt.Errorf("%s is stopped: it takes too long", e.field)
+	}
+	where := ""
+	if inside, ok := errors.AsType[*types.Err](err); ok {
+		at := e.ast.NativeRep().SourceInfo().GetStartLocation(inside.NodeID())
+		where = fmt.Sprintf(" at %d:%d", at.Line(), at.Column()+1)
+	}
+	out := fmt.Errorf("%s%s: %w", e.field, where, err)
+	for _, missing := range []string{"no such key", "index out of bounds", "no such attribute", "optional.none() dereference"} {
+		if strings.HasPrefix(err.Error(), missing) {
+			return nil, missingError{out}
+		}
+	}
+	return nil, out
+}
+
+// staleStatus says that the status of an object is of an older generation than the object, or returns "". Argo Rollouts
+// write the number as text.
+func staleStatus(obj *unstructured.Unstructured) string {
+	v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "observedGeneration")
+	observed := int64(0)
+	switch v := v.(type) {
+	case int64:
+		observed = v
+	case float64:
+		observed = int64(v)
+	case string:
+		n, err := strconv.ParseInt(v, 10, 64)
+		if err != nil {
+			return ""
+		}
+		observed = n
+	default:
+		return ""
+	}
+	if now := obj.GetGeneration(); observed < now {
+		return fmt.Sprintf("its status is of generation %d, and the object of %d", observed, now)
+	}
+	return ""
+}
+
+// printable returns a text of at most messageMost bytes that may be shown on a terminal.
+func printable(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4*messageMost)], " ")
+	if len(s) > messageMost {
+		end := messageMost
+		for !utf8.RuneStart(s[end]) {
+			end--
+		}
+		s = s[:end]
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, s)
+}
