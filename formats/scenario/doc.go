@@ -42,6 +42,9 @@
 //	- {at: 12m, do: bypass, for: 2h, by: ann, reason: a fix}
 //	- {at: 13m, do: abort}
 //	- {at: 14m, do: rollback}                    # of a run that has ended too
+//	measures:                      # what checks of the strategy measure; what is not here is good
+//	- {check: errors, value: 0.2, from: 20m}     # a number, NaN, empty or down
+//	- {check: errors, value: 0, from: 40m, cluster: c3}
 //	until: 24h                     # 365 days otherwise
 //
 // Times are durations since the start of the run, which is at 0; the clusters

@@ -91,6 +91,8 @@ type reader struct {
 	// extras are what stands beside the strategy.
 	extras extras
 	faults []fault
+	// measures are where what checks measure stands.
+	measures []value
 	churn  []change
 	// had is what clusters had before, by name; empty means nothing. saidHad are the
 	// places that say so.
@@ -110,6 +112,7 @@ func (r *reader) reads() fields {
 		"faults":   func(v value) { v.Each(r.fault) },
 		"churn":    func(v value) { v.Each(r.change) },
 		"commands": func(v value) { v.Each(r.command) },
+		"measures": func(v value) { v.Each(r.measure) },
 		"until":    func(v value) { r.out.Environment.Until = v.Period() },
 		"starter":  func(v value) { r.out.Environment.Starter = approval.Identity{Name: v.NonEmpty()} },
 
@@ -145,6 +148,7 @@ func (r *reader) read() {
 		TimeZone: r.out.Rules.TimeZone, Windows: r.out.Rules.Run.Windows, Freezes: r.out.Rules.Run.Freezes,
 	})
 	r.checkFaults()
+	r.checkMeasures()
 	r.checkChurn()
 	r.previous()
 }
@@ -154,7 +158,7 @@ func (r *reader) read() {
 func (r *reader) resolve() {
 	for path := range r.Broken() {
 		switch name, _, _ := strings.Cut(strings.ReplaceAll(path, "[", "."), "."); name {
-		case "faults", "churn", "commands", "start", "take", "until", "starter":
+		case "faults", "churn", "commands", "measures", "start", "take", "until", "starter":
 		default:
 			return
 		}

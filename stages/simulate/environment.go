@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // The bounds of a simulation where a [Environment] sets none.
@@ -46,6 +47,9 @@ type Environment struct {
 	// Began is for [Resume]: when the attempt began that is under way at a cluster, by name. One that is not named
 	// began when the cluster was started.
 	Began map[string]time.Time
+	// Measures are what checks measure, from a moment on; of those that are about the same, the later one in the list. A check
+	// that none is about is good.
+	Measures []Measure
 	// Return is for a run that is rolled back.
 	Return Return
 	// Slots is how many clusters the run may have in flight by the cap of its strategy:
@@ -72,6 +76,14 @@ type Change struct {
 	Back bool
 }
 
+// Measure is what a check measures from a moment on.
+type Measure struct {
+	From time.Duration
+	// Check is its name. Cluster is the cluster that is measured; empty is all, and what no check of clusters measures.
+	Check, Cluster string
+	Answer         check.Answer
+}
+
 // Order is a command at a moment.
 type Order struct {
 	At time.Duration
@@ -94,6 +106,9 @@ func (w *Environment) Validate() error {
 	notNegative(field.NewPath("until"), w.Until)
 	for i := range w.Churn {
 		notNegative(field.NewPath("churn").Index(i).Child("at"), w.Churn[i].At)
+	}
+	for i := range w.Measures {
+		notNegative(field.NewPath("measures").Index(i).Child("from"), w.Measures[i].From)
 	}
 	for i := range w.Orders {
 		at := field.NewPath("orders").Index(i)
@@ -141,6 +156,19 @@ func (o *Order) afterStart() int {
 		return 1
 	}
 	return 0
+}
+
+// measure returns what is measured at a moment.
+func (w *Environment) measure(q *check.Question, now time.Duration) check.Answer {
+	for _, m := range slices.Backward(w.Measures) {
+		if m.Check == q.Name && m.From <= now && (m.Cluster == "" || m.Cluster == q.Cluster) {
+			return m.Answer
+		}
+	}
+	if q.Check.Max != nil {
+		return check.Answer{Values: []float64{*q.Check.Max}}
+	}
+	return check.Answer{Values: []float64{*q.Check.Min}}
 }
 
 // member returns how a cluster behaves.

@@ -82,6 +82,7 @@ var plainData = map[string][]any{
 var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
 	"Environment": "has a Calendar, which is the host's", "Return": "has functions of the host",
+	"Measure":     "its numbers may be NaN, which JSON has not",
 	"FormatError": "an error", "RunError": "an error", "RefusedError": "an error",
 }
 

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // ErrSteps is matched by the error of a simulation that has taken all its
@@ -280,7 +281,23 @@ func (s *simulation) step(in stages.Input, left bool) error {
 			s.asked(ready.Events[i].Request)
 		}
 	}
-	return s.report(ready.Events)
+	if err := s.report(ready.Events); err != nil {
+		return err
+	}
+	if in = s.measured(ready.Actions); len(in.Measured) > 0 {
+		return s.step(in, false)
+	}
+	return nil
+}
+
+// measured answers the questions of a step.
+func (s *simulation) measured(actions []stages.Action) (in stages.Input) {
+	for i := range actions {
+		if q := actions[i].Measure; q != nil {
+			in.Measured = append(in.Measured, check.Measured{Where: q.Where, Query: q.Check.Query, Answer: s.w.measure(q, s.now)})
+		}
+	}
+	return in
 }
 
 // asked asks for a request that has just opened.

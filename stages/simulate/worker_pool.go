@@ -75,8 +75,10 @@ func (p *workerPool) push(w *worker) {
 func (p *workerPool) act(now time.Duration, actions []stages.Action) {
 	p.round++
 	for i := range actions {
-		if a := &actions[i]; a.Type != stages.Ask {
+		switch a := &actions[i]; a.Type {
+		case stages.Apply, stages.Observe, stages.Remove:
 			p.start(now, a)
+		default:
 		}
 	}
 	kept := p.active[:0]
