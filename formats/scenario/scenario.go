@@ -93,7 +93,7 @@ type reader struct {
 	faults []fault
 	// measures are where what checks measure stands.
 	measures []value
-	churn  []change
+	churn    []change
 	// had is what clusters had before, by name; empty means nothing. saidHad are the
 	// places that say so.
 	had     map[string]string
