@@ -216,8 +216,11 @@ func TestPerGroup(t *testing.T) {
 		"momentary ones together": {
 			map[string]string{"sre": "momentary a sre x", "qa": "momentary b qa", "sec": "nothing"}, three, "momentary a, b sre qa", "",
 		},
-		"errors": {map[string]string{"sre": "error", "qa": "hang"}, three, "",
-			"group sre: no connection\ngroup qa: context deadline exceeded"},
+		"errors": {
+			map[string]string{"sre": "error", "qa": "hang"},
+			three, "",
+			"group sre: no connection\ngroup qa: context deadline exceeded",
+		},
 		"any group":    {map[string]string{"": "approve a sre"}, func() approval.Request { return request() }, "approve a", ""},
 		"no authority": {nil, three, "", ""},
 	} {
@@ -280,7 +283,8 @@ func TestWithDeadline(t *testing.T) {
 		"before it":        {"approve a sre", approval.Decision{}, "approve a sre, then reject deadline sre qa: no answer within 1h0m0s"},
 		"with an identity": {"nothing", approval.Decision{By: bot}, "nothing , then reject bot sre: no answer within 1h0m0s"},
 		"that approves": {
-			"nothing", approval.Decision{Verdict: approval.Approve, By: bot, Comment: "by default"},
+			"nothing",
+			approval.Decision{Verdict: approval.Approve, By: bot, Comment: "by default"},
 			"nothing , then approve bot sre: by default",
 		},
 	} {

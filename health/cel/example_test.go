@@ -47,7 +47,10 @@ func Example() {
 
 // All that is wrong with rules is reported at once, with the line and the column.
 func ExampleNew_problems() {
-	_, err := celhealth.New([]health.Rule{{Kind: "Pod", Ready: "self.status.ok"}, {Kind: "Node", Ready: "true &&\n  slef.ok", Message: "3"}}, celhealth.Options{})
+	_, err := celhealth.New([]health.Rule{
+		{Kind: "Pod", Ready: "self.status.ok"},
+		{Kind: "Node", Ready: "true &&\n  slef.ok", Message: "3"},
+	}, celhealth.Options{})
 	fmt.Println(strings.ReplaceAll(err.Error(), ", rules", "\nrules"))
 	// Output:
 	// celhealth: [rules[1].ready: Invalid value: "true &&\n  slef.ok": 2:3: undeclared reference to 'slef' (did you mean 'self'?)
