@@ -31,13 +31,16 @@ func TestTheFormOfRulesIsChecked(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
-	if errs := health.Validate(make([]health.Rule, health.MaxRules+1), field.NewPath("rules")); len(errs) != 1 || errs[0].Type != field.ErrorTypeTooMany {
+	errs := health.Validate(make([]health.Rule, health.MaxRules+1), field.NewPath("rules"))
+	if len(errs) != 1 || errs[0].Type != field.ErrorTypeTooMany {
 		t.Errorf("%v", errs)
 	}
 }
 
 func TestTheRuleOfAVersionGoesFirst(t *testing.T) {
-	rules := []health.Rule{{Group: "g", Kind: "K", Ready: "every"}, {Group: "g", Version: "v2", Kind: "K", Ready: "v2"}, {Kind: "K", Ready: "core"}}
+	rules := []health.Rule{
+		{Group: "g", Kind: "K", Ready: "every"}, {Group: "g", Version: "v2", Kind: "K", Ready: "v2"}, {Kind: "K", Ready: "core"},
+	}
 	for _, c := range []struct{ group, version, kind, want string }{
 		{"g", "v1", "K", "every"},
 		{"g", "v2", "K", "v2"},

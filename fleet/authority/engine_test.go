@@ -39,7 +39,8 @@ func newGate(t *testing.T, a approval.Authority, before ...stages.Task) *gate {
 		t.Fatal(err)
 	}
 	g := &gate{t, e, time.Now()}
-	g.must(e.PutPlacement(t.Context(), fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}))
+	shop := fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
+	g.must(e.PutPlacement(t.Context(), shop))
 	strategy := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, Before: before}}}
 	_, err = e.CreateRun(t.Context(), fleet.RunSpec{Name: "run", Placement: "shop", Strategy: strategy})
 	g.must(err)

@@ -54,8 +54,8 @@ func Example() {
 		log.Fatal(err)
 	}
 	go func() { _ = engine.Run(ctx) }()
-	err = engine.PutPlacement(ctx, fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}})
-	if err != nil {
+	shop := fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
+	if err := engine.PutPlacement(ctx, shop); err != nil {
 		log.Fatal(err)
 	}
 	policy := &approval.Policy{Quorums: []approval.Quorum{{Group: "change", Count: 1}, {Group: "metrics", Count: 1}}}

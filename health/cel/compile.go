@@ -89,7 +89,7 @@ func (c compiler) expression(e health.Expression, result *cel.Type) (*expression
 		return nil, problems
 	}
 	if t := ast.OutputType(); !t.IsExactType(result) && !t.IsExactType(cel.DynType) {
-		return nil, []string{fmt.Sprintf("1:1: is a %s, and must be a %s", cel.FormatCELType(t), cel.FormatCELType(result))}
+		return nil, []string{fmt.Sprintf("1:1: its type is %s, and must be %s", cel.FormatCELType(t), cel.FormatCELType(result))}
 	}
 	if problem := dynamicPattern(ast); problem != "" {
 		return nil, []string{problem}
@@ -99,7 +99,8 @@ func (c compiler) expression(e health.Expression, result *cel.Type) (*expression
 		return nil, []string{"1:1: its cost cannot be estimated: " + err.Error()}
 	}
 	if estimate.Max > c.limit && estimate.Max < math.MaxUint64 { // that is the estimate for a value of unknown size
-		return nil, []string{fmt.Sprintf("1:1: it costs up to %d where lists have %d entries, and the limit is %d", estimate.Max, typicalEntries, c.limit)}
+		const dear = "1:1: it costs up to %d where lists have %d entries, and the limit is %d"
+		return nil, []string{fmt.Sprintf(dear, estimate.Max, typicalEntries, c.limit)}
 	}
 	p, err := c.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.InterruptCheckFrequency(1),
 		cel.CostTracking(deepCost{c.limit}), cel.CostLimit(c.limit))

@@ -29,7 +29,9 @@ const databases = `
 `
 
 func custom(kind string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.io/v1", "kind": kind, "metadata": map[string]any{"name": "main"}}}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.io/v1", "kind": kind, "metadata": map[string]any{"name": "main"},
+	}}
 }
 
 // engineEnv is an engine that rolls a Database, and a Cache for which there is no rule, out to a cluster.
@@ -146,7 +148,8 @@ func TestAPlacementWhoseRulesDoNotCompileIsRefused(t *testing.T) {
 		p := fleet.Placement{Name: "other", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "x"}}}
 		p.ApplyStrategy.Health = []health.Rule{{Kind: "A", Ready: "true"}, {Kind: "B", Ready: "slef.ok"}}
 		err := w.engine.PutPlacement(t.Context(), p)
-		if want := `applyStrategy.health[1].ready: Invalid value: "slef.ok": 1:1: undeclared reference to 'slef'`; err == nil || !strings.Contains(err.Error(), want) {
+		want := `applyStrategy.health[1].ready: Invalid value: "slef.ok": 1:1: undeclared reference to 'slef'`
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	})

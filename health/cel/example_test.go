@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
@@ -46,8 +47,12 @@ func Example() {
 
 // All that is wrong with rules is reported at once, with the line and the column.
 func ExampleNew_problems() {
-	_, err := celhealth.New([]health.Rule{{Kind: "Pod", Ready: "self.status.phase = 'Running'"}, {Kind: "Node", Ready: "slef.ready"}}, celhealth.Options{})
-	fmt.Println(err)
+	_, err := celhealth.New([]health.Rule{
+		{Kind: "Pod", Ready: "self.status.ok"},
+		{Kind: "Node", Ready: "true &&\n  slef.ok", Message: "3"},
+	}, celhealth.Options{})
+	fmt.Println(strings.ReplaceAll(err.Error(), ", rules", "\nrules"))
 	// Output:
-	// celhealth: [rules[0].ready: Invalid value: "self.status.phase = 'Running'": 1:19: Syntax error: token recognition error at: '= ', rules[0].ready: Invalid value: "self.status.phase = 'Running'": 1:21: Syntax error: extraneous input ''Running'' expecting <EOF>, rules[1].ready: Invalid value: "slef.ready": 1:1: undeclared reference to 'slef' (did you mean 'self'?)]
+	// celhealth: [rules[1].ready: Invalid value: "true &&\n  slef.ok": 2:3: undeclared reference to 'slef' (did you mean 'self'?)
+	// rules[1].message: Invalid value: "3": 1:1: its type is int, and must be string]
 }

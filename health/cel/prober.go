@@ -36,6 +36,7 @@ package celhealth
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"cel.dev/cel-go/cel"
@@ -87,7 +88,7 @@ type Prober struct {
 func New(rules []health.Rule, o Options) (*Prober, error) {
 	p := &Prober{
 		otherwise: o.Otherwise, compiler: compiler{limit: o.CostLimit}, timeout: o.Timeout,
-		rules: rules, compiled: lru.New[health.Rule, *program](compiledMost, nil),
+		rules: slices.Clone(rules), compiled: lru.New[health.Rule, *program](compiledMost, nil),
 	}
 	if p.compiler.limit == 0 {
 		p.compiler.limit = DefaultCostLimit
@@ -105,8 +106,8 @@ func New(rules []health.Rule, o Options) (*Prober, error) {
 	at := field.NewPath("rules")
 	errs := health.Validate(rules, at)
 	if len(rules) <= health.MaxRules {
-		for i := range rules {
-			compiled, wrong := p.compiler.compile(&rules[i], at.Index(i))
+		for i := range p.rules {
+			compiled, wrong := p.compiler.compile(&p.rules[i], at.Index(i))
 			p.programs, errs = append(p.programs, compiled), append(errs, wrong...)
 		}
 	}

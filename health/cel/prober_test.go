@@ -144,7 +144,8 @@ func TestObjectsAreProbedByTheRuleOfTheirKind(t *testing.T) {
 			fleet.Health{Message: "it is being deleted"},
 		},
 		"rollout": {
-			"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 7}, status: {phase: Healthy, stableRS: a1, currentPodHash: a1, observedGeneration: '7'}}",
+			"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 7}, " +
+				"status: {phase: Healthy, stableRS: a1, currentPodHash: a1, observedGeneration: '7'}}",
 			fleet.Health{Healthy: true},
 		},
 		"rollout between": {
@@ -187,7 +188,10 @@ func TestRulesThatDoNotCompileAreRefused(t *testing.T) {
 		{Kind: "D", Ready: loop},
 		{Kind: "E", Ready: "self.status.phase.matches('(')"},
 		{Ready: "true"},
-		{Kind: "G", Ready: "self.status.text.matches(self.status.pattern)", Failed: "self.a.replace('a', self.b) == ''", Message: "'%s'.format([self])"},
+		{
+			Kind: "G", Ready: "self.status.text.matches(self.status.pattern)",
+			Failed: "self.a.replace('a', self.b) == ''", Message: "'%s'.format([self])",
+		},
 		{Kind: "F", Ready: strings.Repeat("(", 300) + "true" + strings.Repeat(")", 300)},
 	}
 	p, err := celhealth.New(rules, celhealth.Options{})
@@ -195,11 +199,15 @@ func TestRulesThatDoNotCompileAreRefused(t *testing.T) {
 		t.Fatalf("%v", err)
 	}
 	for _, want := range []string{
-		`rules[1].ready: Invalid value: "slef.status.ok ||\n  foo == 1": 1:1: undeclared reference to 'slef'`, ": 2:3: undeclared reference to 'foo'",
-		`rules[1].failed: Invalid value: "self.status.": 1:13: Syntax error`, `rules[1].message: Invalid value: "3": 1:1: is a int, and must be a string`,
-		`rules[2].ready: Invalid value: "'yes'": 1:1: is a string, and must be a bool`, "rules[2].failed: Invalid value", "is a optional_type(dyn)",
+		`rules[1].ready: Invalid value: "slef.status.ok ||\n  foo == 1": 1:1: undeclared reference to 'slef'`,
+		": 2:3: undeclared reference to 'foo'",
+		`rules[1].failed: Invalid value: "self.status.": 1:13: Syntax error`,
+		`rules[1].message: Invalid value: "3": 1:1: its type is int, and must be string`,
+		`rules[2].ready: Invalid value: "'yes'": 1:1: its type is string, and must be bool`,
+		"rules[2].failed: Invalid value", "its type is optional_type(dyn)",
 		"rules[3].ready", "where lists have 100 entries, and the limit is 1000000", `rules[4].ready`, "1:27", "rules[5].kind: Required",
-		"1:37: the pattern of matches must be a literal", "rules[6].failed", "undeclared reference to 'replace'", "rules[6].message", "rules[7].ready",
+		"1:37: the pattern of matches must be a literal", "rules[6].failed",
+		"undeclared reference to 'replace'", "rules[6].message", "rules[7].ready",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q is missing in\n%v", want, err)
@@ -231,7 +239,7 @@ func TestTheCostOfAnEvaluationIsBounded(t *testing.T) {
 		"comparison of lists":   "self.status.list.all(x, self.status.list == self.status.list)",
 		"search in a list":      "self.status.list.all(x, x in self.status.list)",
 		"list of lists":         "self.status.list.map(x, self.status.list).size() > 0 && self.status.list.all(x, [self] == [self])",
-		"doubled texts":         "[1,2,3,4,5,6].all(a, [1,2,3,4,5,6].all(b, self.status.list.all(x, (self.status.text + self.status.text).size() > 0)))",
+		"doubled texts":         "[1,2,3,4,5,6].all(a, self.status.list.all(x, (self.status.text + self.status.text).size() > 0))",
 		"text that doubles":     "optional.of(self.status.text)" + strings.Repeat(".optMap(x, x + x)", 12) + ".hasValue()",
 		"list that doubles":     "optional.of(self.status.list)" + strings.Repeat(".optMap(x, x + x)", 12) + ".hasValue()",
 		"search in a text":      "[1,2,3,4,5,6].all(a, self.status.list.all(x, !self.status.text.contains('c')))",
@@ -254,12 +262,14 @@ func TestTheCostOfAnEvaluationIsBounded(t *testing.T) {
 			}
 		})
 	}
-	p := prober(t, `[{group: example.io, kind: Database, ready: "self.status.list.map(x, self.status.text).join(',') != ''"}]`, celhealth.Options{})
-	if h, err := p.Probe(t.Context(), bigList(10)); err != nil || !strings.HasSuffix(h.Message, ": the joined text has more than 65536 bytes") {
+	texts := `[{group: example.io, kind: Database, ready: "self.status.list.map(x, self.status.text).join(',') != ''"}]`
+	h, err := prober(t, texts, celhealth.Options{}).Probe(t.Context(), bigList(10))
+	if err != nil || !strings.HasSuffix(h.Message, ": the joined text has more than 65536 bytes") {
 		t.Errorf("got %+v, %v", h, err)
 	}
-	p = prober(t, "[{group: example.io, kind: Database, ready: 'self.status.phase == \"Ready\"', failed: 'self.status.list.exists(x, x.n < 0)'}]", celhealth.Options{CostLimit: 2000})
-	if h, err := p.Probe(t.Context(), obj); err != nil || h != (fleet.Health{Message: "failed is stopped: it costs more than 2000"}) {
+	search := `[{group: example.io, kind: Database, ready: "true", failed: "self.status.list.exists(x, x.n < 0)"}]`
+	h, err = prober(t, search, celhealth.Options{CostLimit: 2000}).Probe(t.Context(), obj)
+	if err != nil || h != (fleet.Health{Message: "failed is stopped: it costs more than 2000"}) {
 		t.Errorf("got %+v, %v: what may have failed is not ready", h, err)
 	}
 }
@@ -293,12 +303,18 @@ func TestAHostileStatusIsNotReady(t *testing.T) {
 		"null condition": map[string]any{"conditions": []any{nil, "x", int64(3), map[string]any{"type": nil, "status": "True"}}},
 		"conditions map": map[string]any{"conditions": map[string]any{"type": "Complete", "status": "True"}},
 		"generation":     map[string]any{"observedGeneration": map[string]any{}, "phase": []any{}},
-		"unknown type":   map[string]any{"phase": struct{ a int }{1}, "conditions": make(chan int), "ok": func() {}, "readyReplicas": complex(1, 2)},
-		"nested types":   map[string]any{"phase": int32(1), "ok": uint8(1), "readyReplicas": "three"},
+		"unknown type": map[string]any{
+			"phase": struct{ a int }{1}, "conditions": make(chan int), "ok": func() {}, "readyReplicas": complex(1, 2),
+		},
+		"nested types": map[string]any{"phase": int32(1), "ok": uint8(1), "readyReplicas": "three"},
 	} {
-		for _, kind := range []string{"apps/v1 Deployment", "batch/v1 Job", "example.io/v1 Database", "example.io/v2 Database", "argoproj.io/v1 Rollout", "v1 ConfigMap"} {
+		for _, kind := range []string{
+			"apps/v1 Deployment", "batch/v1 Job", "example.io/v1 Database", "example.io/v2 Database", "argoproj.io/v1 Rollout", "v1 ConfigMap",
+		} {
 			apiVersion, kind, _ := strings.Cut(kind, " ")
-			obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "spec": map[string]any{"replicas": int64(1)}, "status": status}}
+			obj := &unstructured.Unstructured{Object: map[string]any{
+				"apiVersion": apiVersion, "kind": kind, "spec": map[string]any{"replicas": int64(1)}, "status": status,
+			}}
 			h, err := p.Probe(t.Context(), obj)
 			if err != nil || h.Healthy || h.Failed || h.Message == "" || strings.Contains(h.Message, "internal error") {
 				t.Errorf("%s of %s: %+v, %v", name, kind, h, err)
@@ -395,7 +411,8 @@ func BenchmarkProbe(b *testing.B) {
 		"apiVersion": "example.io/v1", "kind": "Database", "metadata": map[string]any{"name": "x", "generation": int64(1)},
 		"status": map[string]any{"conditions": conditions, "observedGeneration": int64(1)},
 	}}
-	rule := []health.Rule{{Group: "example.io", Kind: "Database", Ready: "self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"}}
+	const ready = "self.status.conditions.exists(c, c.type == 'Ready' && c.status == 'True')"
+	rule := []health.Rule{{Group: "example.io", Kind: "Database", Ready: ready}}
 	p, err := celhealth.New(rule, celhealth.Options{})
 	if err != nil {
 		b.Fatal(err)

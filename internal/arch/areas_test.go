@@ -90,7 +90,7 @@ var areas = []area{
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
-	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: tried},
+	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},

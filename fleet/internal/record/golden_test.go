@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -150,6 +151,9 @@ func goldenApply() member.ApplyStrategy {
 			Pointers: []string{"/spec/replicas"}, Managers: []string{"autoscaler"}, Classes: []drift.Class{drift.Changed},
 		}},
 		Secrets: []string{"/data/token"}, DryRun: true, RefuseConflicts: true,
+		Health: []health.Rule{{
+			Group: "example.io", Version: "v1", Kind: "Database", Ready: "self.ok", Failed: "self.broken", Message: "self.why", AnyGeneration: true,
+		}},
 	}
 }
 
