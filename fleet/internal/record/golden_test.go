@@ -95,7 +95,7 @@ var (
 		Name: "errors", Phase: check.Failed, Number: 10, Successful: 1, Failed: 2, Inconclusive: 3, Errors: 4, ErrorsInARow: 5, Last: check.Error,
 		Value: "0.2", Message: "0.2 is more than 0.1", At: 6, Next: 7, Bad: "check errors is Failed",
 	}
-	goldenEntry    = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4, Evicts: true}
+	goldenEntry = lifecycle.Entry{UID: "uid-1", Run: "run-1", Index: 4, Evicts: true}
 )
 
 func goldenPlacement() *Placement {
@@ -184,7 +184,7 @@ func goldenRun() *Run {
 	undo := goldenUndo()
 	gates := []stages.Gate{{
 		When: approval.Before, Type: stages.ScheduledStart, State: stages.Completed, Opened: 3, Until: 4, Attempt: 1, Ended: 4, By: "ann", Answered: []string{"gauge"},
-		Checks: []check.Run{goldenCheck},
+		Checks:    []check.Run{goldenCheck},
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
 	return &Run{
