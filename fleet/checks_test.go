@@ -82,8 +82,6 @@ func (d *dial) Measure(ctx context.Context, q backend.MetricQuery) ([]backend.Sa
 	return out, nil
 }
 
-func number(v float64) *float64 { return &v }
-
 // measuring declares the placement on an engine with the provider, and takes its snapshot 0.
 func measuring(t *testing.T, d *dial) (*engineEnv, *fleet.Engine) {
 	t.Helper()
@@ -127,7 +125,7 @@ func TestClustersAreMeasuredByOneRequest(t *testing.T) {
 			st.MaxConcurrency = percent("100%")
 			st.MaxFailures = percent("50%")
 			st.ClusterChecks = []check.Check{{
-				Name: "errors", Query: `max by (cluster) (errors[{{window}}])`, ClusterLabel: "cluster", Max: number(0.1), InitialDelay: 30 * time.Second,
+				Name: "errors", Query: `max by (cluster) (errors[{{window}}])`, ClusterLabel: "cluster", Max: new(0.1), InitialDelay: 30 * time.Second,
 			}}
 		})
 		must(e.CreateRun(t.Context(), spec))(t)
@@ -165,7 +163,7 @@ func TestMeasurementsAtATimeAreBounded(t *testing.T) {
 		spec := checked("r", func(st *stages.Stage) {
 			st.Selector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "region", Operator: metav1.LabelSelectorOpExists}}}
 			st.MaxConcurrency = percent("100%")
-			st.ClusterChecks = []check.Check{{Name: "errors", Query: `errors{cluster="{{cluster}}",region="{{labels.region}}"}`, Max: number(0.1)}}
+			st.ClusterChecks = []check.Check{{Name: "errors", Query: `errors{cluster="{{cluster}}",region="{{labels.region}}"}`, Max: new(0.1)}}
 		})
 		spec.Strategy.Unassigned = stages.UnassignedExclude
 		must(e.CreateRun(t.Context(), spec))(t)
@@ -196,7 +194,7 @@ func TestAProviderThatDoesNotAnswerIsAnError(t *testing.T) {
 				_, e := measuring(t, d)
 				defer running(t, e)()
 				must(e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
-					st.After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: number(1), ConsecutiveErrorLimit: new(int)}}}}
+					st.After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), ConsecutiveErrorLimit: new(int)}}}}
 				})))(t)
 				s := endOf(t, e, "r")
 				if s.Run.State != stages.Failed || !strings.HasPrefix(s.Run.Reason, "check errors is Error: ") {
@@ -215,7 +213,7 @@ func TestARunDoesNotUseTheMeasurementsOfAnother(t *testing.T) {
 		defer running(t, e)()
 		spec := func(name string) fleet.RunSpec {
 			return checked(name, func(st *stages.Stage) {
-				st.Before = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: number(1)}}}}
+				st.Before = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: new(1.0)}}}}
 			})
 		}
 		must(e.CreateRun(t.Context(), spec("first")))(t)
@@ -240,7 +238,7 @@ func TestABadMeasurementStopsStartsWithinItsInterval(t *testing.T) {
 		}
 		defer running(t, e)()
 		spec := checked("r", func(st *stages.Stage) {
-			st.Checks = []check.Check{{Name: "errors", Query: "errors", Max: number(1), Interval: 10 * time.Second, FailureLimit: 100}}
+			st.Checks = []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), Interval: 10 * time.Second, FailureLimit: 100}}
 		})
 		spec.Strategy.MinHealthy = time.Second // a cluster a second
 		must(e.CreateRun(t.Context(), spec))(t)
@@ -280,7 +278,7 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 		stop := running(t, e)
 		must(e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
 			st.After = []stages.Task{
-				{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: number(1), Interval: time.Minute, Count: 5}}},
+				{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: new(1.0), Interval: time.Minute, Count: 5}}},
 				{Type: stages.Approval},
 			}
 		})))(t)
@@ -308,7 +306,7 @@ func TestAnUnknownProviderIsRefused(t *testing.T) {
 	d := &dial{}
 	_, e := measuring(t, d)
 	_, err := e.CreateRun(t.Context(), checked("r", func(st *stages.Stage) {
-		st.Checks = []check.Check{{Name: "errors", Provider: "datadog", Query: "errors", Max: number(1)}}
+		st.Checks = []check.Check{{Name: "errors", Provider: "datadog", Query: "errors", Max: new(1.0)}}
 	}))
 	if err == nil || !strings.Contains(err.Error(), `stage all: check errors: provider: there is no metric provider "datadog": there are prom`) {
 		t.Errorf("the error is %v", err)

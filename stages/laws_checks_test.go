@@ -164,7 +164,7 @@ func (w *checkWalk) gatesThatPassed(before, after *Run) {
 // health was lost.
 func (w *checkWalk) event(e *Event) {
 	key := fmt.Sprint(e.Cluster, "/", e.Attempt)
-	switch e.Type { //nolint:exhaustive // the others say nothing of checks
+	switch e.Type {
 	case ClusterUnhealthy:
 		delete(w.good, key)
 	case CheckEnded:
@@ -243,14 +243,14 @@ func TestLawsOfChecks(t *testing.T) {
 		w.step(Input{})
 		for range 60 {
 			w.now = w.now.Add(time.Duration(w.rnd.IntN(8)) * time.Second)
-			switch n := w.rnd.IntN(20); {
-			case n == 1:
+			switch w.rnd.IntN(20) {
+			case 1:
 				w.command(Stop, "")
-			case n == 2:
+			case 2:
 				w.command(Start, "")
-			case n == 3:
+			case 3:
 				w.command(Retry, "")
-			case n == 4:
+			case 4:
 				w.step(Input{Unwatched: true})
 			default:
 				w.goOn(false)

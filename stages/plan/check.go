@@ -101,14 +101,21 @@ func (p *Plan) checkStage(st *PlannedStage, next *int) error {
 	if err := p.checkDomains(st); err != nil {
 		return err
 	}
-	if st.Remove && len(st.Checks)+len(st.ClusterChecks) > 0 {
-		return errors.New("checks are impossible where clusters are cleaned")
-	}
-	measured := append(check.Problems(field.NewPath("checks"), st.Checks, check.OfStage), check.Problems(field.NewPath("clusterChecks"), st.ClusterChecks, check.OfClusters)...)
-	if err := problemsOf("stage", measured); err != nil {
+	if err := st.checkMeasured(); err != nil {
 		return err
 	}
 	return checkGates(st.Gates)
+}
+
+// checkMeasured checks what is measured while the stage goes on, and of its clusters.
+func (s *PlannedStage) checkMeasured() error {
+	if s.Remove && len(s.Checks)+len(s.ClusterChecks) > 0 {
+		return errors.New("checks are impossible where clusters are cleaned")
+	}
+	return problemsOf("stage", append(
+		check.Problems(field.NewPath("checks"), s.Checks, check.OfStage),
+		check.Problems(field.NewPath("clusterChecks"), s.ClusterChecks, check.OfClusters)...,
+	))
 }
 
 // checkGroup checks what only groups with a name have.
