@@ -247,7 +247,7 @@ func (f *Forecast) conclude(w *simulate.Environment) {
 func waitsFor(waiting []stages.Awaited) string {
 	words := map[stages.Await]string{
 		stages.AwaitDecision: "waits for a decision on request %s", stages.AwaitStart: "waits for a start of run %s",
-		stages.AwaitRun: "waits for run %s", stages.AwaitCap: "waits for cap %s", stages.AwaitWindow: "waits for a window of %s that never opens",
+		stages.AwaitRun: "waits for run %s", stages.AwaitCap: "waits for cap %s", stages.AwaitCheck: "waits for check %s", stages.AwaitWindow: "waits for a window of %s that never opens",
 	}
 	for _, w := range waiting {
 		if as, ok := words[w.Kind]; ok {

@@ -111,7 +111,7 @@ func (gs *gates) awaited(g *Gate) Awaited {
 func (gs *gates) awaitedChecks(g *Gate) (out []Awaited) {
 	pg := gs.plannedOf(g)
 	for i := range g.Checks {
-		if r := &g.Checks[i]; r.Phase != check.Successful || len(g.Checks) == 1 {
+		if r := &g.Checks[i]; r.Phase != check.Successful || r.Next != 0 {
 			out = append(out, Awaited{
 				Kind: AwaitCheck, Name: r.Name, Until: g.Until.Time(),
 				Message: fmt.Sprintf("%s: %s", where(g.When, gs.d.p.Stages[gs.d.r.Stage].Name, gs.group), r.Progress(&pg.Checks[i])),

@@ -51,6 +51,7 @@ func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) stri
 		stages.AwaitWindow:   "waits for windows of " + a.Name,
 		stages.AwaitDecision: "waits for approval " + a.Name,
 		stages.AwaitCap:      "waits for cap " + a.Name,
+		stages.AwaitCheck:    "waits for checks of " + a.Name,
 	}[a.Kind]
 	if out == "" {
 		out = "waits for " + a.Name
@@ -69,7 +70,7 @@ func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) stri
 
 // gateName is what a gate is called beside its stage or group.
 func gateName(when approval.When, typ stages.TaskType) string {
-	name := map[stages.TaskType]string{stages.Approval: "approval", stages.TimedWait: "wait", stages.ScheduledStart: "scheduled start"}[typ]
+	name := map[stages.TaskType]string{stages.Approval: "approval", stages.TimedWait: "wait", stages.ScheduledStart: "scheduled start", stages.CheckTask: "checks"}[typ]
 	return name + " " + strings.ToLower(string(when))
 }
 
@@ -114,7 +115,7 @@ func counts[T comparable](order []T, of map[T]int, name func(T) string) string {
 }
 
 var phases = map[stages.ClusterPhase]string{
-	stages.Applying: "applying", stages.Settling: "settling", stages.Soaking: "soaking", stages.BackingOff: "backing off",
+	stages.Applying: "applying", stages.Settling: "settling", stages.Soaking: "soaking", stages.BackingOff: "backing off", stages.Measuring: "measured",
 }
 
-var phaseOrder = []stages.ClusterPhase{stages.Applying, stages.Settling, stages.Soaking, stages.BackingOff}
+var phaseOrder = []stages.ClusterPhase{stages.Applying, stages.Settling, stages.Soaking, stages.Measuring, stages.BackingOff}

@@ -143,6 +143,8 @@ func (w *writer) options(s *stages.Strategy) {
 func (w *writer) stage(at *field.Path, s *stages.Stage) Stage {
 	w.refuse(s.SortKey != "", at.Child("sortingLabelKey"), "members have no order; leave it out")
 	w.refuse(s.StrictFailures, at.Child("strictFailures"), "budgets are not strict; leave it out")
+	w.refuse(len(s.Checks) > 0, at.Child("checks"), "nothing is measured; leave them out")
+	w.refuse(len(s.ClusterChecks) > 0, at.Child("clusterChecks"), "nothing is measured; leave them out")
 	w.refuse(s.Take != nil, at.Child("take"), "members are selected by their labels; write a labelSelector")
 	w.refuse(s.Rest, at.Child("rest"), "members are selected by their labels; write a labelSelector")
 	out := Stage{Name: s.Name, MaxConcurrency: text(s.MaxConcurrency), MaxAllowedFailures: text(s.MaxFailures)}
@@ -237,6 +239,7 @@ func (w *writer) after(at *field.Path, tasks []stages.Task) (gates []Gate, wait 
 			continue
 		}
 		w.refuse(t.Approval != nil, at.Child("approval"), "an approval is one person's; leave it out")
+		w.refuse(len(t.Checks) > 0, at.Child("checks"), "nothing is measured; leave the task out")
 		gates = append(gates, Gate{DisplayName: t.DisplayName, Type: string(t.Type), Schedule: w.schedule(at.Child("schedule"), t.Schedule)})
 	}
 	return gates, wait

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/azure"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // TestWhatAzureCannotExpressIsAnErrorThatNamesIt sets every field that has no form.
@@ -25,11 +26,20 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 		"minHealthy":                func(s *stages.Strategy) { s.MinHealthy = time.Second },
 		"removal":                   func(s *stages.Strategy) { s.Removal.Deadline = time.Second },
 		"stages[0].sortingLabelKey": func(s *stages.Strategy) { s.Stages[0].SortKey = "order" },
-		"stages[0].take":            func(s *stages.Strategy) { s.Stages[0].Take = number(1) },
-		"stages[0].rest":            func(s *stages.Strategy) { s.Stages[0].Rest = true },
-		"stages[0].labelSelector":   func(s *stages.Strategy) { s.Stages[0].Selector = nil },
-		"stages[0].maxConcurrency":  func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = nil },
-		"stages[0].strictFailures":  func(s *stages.Strategy) { s.Stages[0].MaxFailures, s.Stages[0].StrictFailures = number(1), true },
+		"stages[0].checks": func(s *stages.Strategy) {
+			s.Stages[0].Checks = []check.Check{{Name: "errors", Query: "errors", Max: new(1.0)}}
+		},
+		"stages[0].clusterChecks": func(s *stages.Strategy) {
+			s.Stages[0].ClusterChecks = []check.Check{{Name: "errors", Query: "errors", Max: new(1.0)}}
+		},
+		"stages[0].beforeStageTasks[0].checks": func(s *stages.Strategy) {
+			s.Stages[0].Before = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "errors", Query: "errors", Max: new(1.0)}}}}
+		},
+		"stages[0].take":           func(s *stages.Strategy) { s.Stages[0].Take = number(1) },
+		"stages[0].rest":           func(s *stages.Strategy) { s.Stages[0].Rest = true },
+		"stages[0].labelSelector":  func(s *stages.Strategy) { s.Stages[0].Selector = nil },
+		"stages[0].maxConcurrency": func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = nil },
+		"stages[0].strictFailures": func(s *stages.Strategy) { s.Stages[0].MaxFailures, s.Stages[0].StrictFailures = number(1), true },
 		"stages[0].afterStageTasks[0].waitTime": func(s *stages.Strategy) {
 			s.Stages[0].After[0].Wait = 1500 * time.Millisecond
 		},

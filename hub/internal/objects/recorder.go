@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // Recorder writes Kubernetes Events. They are for people: they may be lost, and
@@ -58,6 +59,13 @@ func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 		stages.ClusterFailed, stages.ClusterPending, stages.ClusterRetrying, stages.ClusterUnhealthy, stages.CommandRefused,
 		stages.RollbackRefused, stages.ObjectsReleased:
 		n.Warning(run, string(e.Type), "%s", sentence(e))
+	case stages.CheckMeasured, stages.CheckEnded:
+		switch {
+		case e.Result != string(check.Successful):
+			n.Warning(run, string(e.Type), "%s", sentence(e))
+		case e.Cluster == "":
+			n.Normal(run, string(e.Type), "%s", sentence(e))
+		}
 	default:
 	}
 }
@@ -66,7 +74,7 @@ func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 func sentence(e stages.Event) string {
 	s := ""
 	for _, part := range []struct{ name, value string }{
-		{"stage ", e.Stage}, {"cluster ", e.Cluster}, {"request ", e.Request}, {"by ", e.By}, {"", e.Message},
+		{"stage ", e.Stage}, {"cluster ", e.Cluster}, {"request ", e.Request}, {"check ", e.Check}, {"", e.Result}, {"value ", e.Value}, {"by ", e.By}, {"", e.Message},
 	} {
 		if part.value == "" {
 			continue
