@@ -37,7 +37,7 @@ func (c control) take(planned []check.Check, checks []check.Run, m *check.Measur
 	if !m.At.IsZero() {
 		at = min(At(m.At), c.now)
 	}
-	// One that was asked for before it was due is of checks that began anew meanwhile, or is older than what ended last
+	// One that was asked for before it was due is of checks that have begun again meanwhile, or is older than what ended last
 	// beside them.
 	if !run.IsDue(at) {
 		return nil, nil

@@ -256,7 +256,7 @@ func TestRefusedAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "the host of the URL has an address that is refused"
-	// localhost is a name that resolves to loopback, as one does that is bound anew after a first look-up.
+	// localhost is a name that resolves to loopback, as one does that is bound to another address after a first look-up.
 	hosts := []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"}
 	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil && l.Close() == nil {
 		hosts = append(hosts, "[::1]", "[::]")
