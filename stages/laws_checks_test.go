@@ -115,6 +115,11 @@ func (w *checkWalk) step(in Input) {
 	for i := range out.Events {
 		w.event(&out.Events[i])
 	}
+	for _, a := range out.Actions {
+		if q := a.Measure; q != nil && check.Rounded(q.Window) > q.Window {
+			w.t.Fatalf("check %s is asked about %s, and what it measures has been so for %s", q.Name, check.Rounded(q.Window), q.Window)
+		}
+	}
 	w.heldStarts(&before, &out)
 	w.gatesThatPassed(&before, &out.Run)
 	w.r, w.last = out.Run, out
@@ -257,7 +262,7 @@ func TestLawsOfChecks(t *testing.T) {
 			}
 		}
 		for n := 0; !w.r.Final(w.p); n++ {
-			if n > 500 {
+			if n > 1500 { // longer than checks take to expire
 				t.Fatalf("seed %d: it does not end: %s %s, %+v", seed, w.r.State, w.r.Reason, Waiting(w.p, &w.r))
 			}
 			if w.r.State == Stopped || w.r.State == Failed {

@@ -143,3 +143,19 @@ func task(v value) stages.Task {
 	}, "type")
 	return t
 }
+
+// StageChecks are the checks of a stage as a document has them.
+type StageChecks struct {
+	BeforeChecks  []checks.Form `json:"beforeStageChecks,omitempty"`
+	AfterChecks   []checks.Form `json:"afterStageChecks,omitempty"`
+	Checks        []checks.Form `json:"checks,omitempty"`
+	ClusterChecks []checks.Form `json:"clusterChecks,omitempty"`
+}
+
+// StageChecksOf returns the checks of a stage as a document has them.
+func StageChecksOf(s *stages.Stage) StageChecks {
+	return StageChecks{
+		BeforeChecks: checks.FormsOf(checks.OfTasks(s.Before)), AfterChecks: checks.FormsOf(checks.OfTasks(s.After)),
+		Checks: checks.FormsOf(s.Checks), ClusterChecks: checks.FormsOf(s.ClusterChecks),
+	}
+}

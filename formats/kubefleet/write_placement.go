@@ -199,7 +199,7 @@ func stageTree(s *stages.Stage) map[string]any {
 		tree["maxFailures"] = yamldoc.Plain(s.MaxFailures)
 	}
 	for field, list := range map[string][]check.Check{
-		"checks": s.Checks, "clusterChecks": s.ClusterChecks, "beforeStageChecks": checksOf(s.Before), "afterStageChecks": checksOf(s.After),
+		"checks": s.Checks, "clusterChecks": s.ClusterChecks, "beforeStageChecks": checks.OfTasks(s.Before), "afterStageChecks": checks.OfTasks(s.After),
 	} {
 		if len(list) > 0 {
 			tree[field] = yamldoc.Plain(checks.FormsOf(list))
@@ -227,14 +227,6 @@ func taskTrees(tasks []stages.Task) []any {
 		list = append(list, tree)
 	}
 	return list
-}
-
-// checksOf are those of the task that has some.
-func checksOf(tasks []stages.Task) (out []check.Check) {
-	for i := range tasks {
-		out = append(out, tasks[i].Checks...)
-	}
-	return out
 }
 
 // waitTime prints a duration in hours, minutes and seconds, which are the

@@ -10,8 +10,8 @@ import (
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // applyStrategy is the API's applyStrategy, with its defaults.
@@ -69,41 +69,12 @@ type stageConfig struct {
 	MaxFailures    *intstr.IntOrString   `json:"maxFailures,omitempty"`
 	Before         []stageTask           `json:"beforeStageTasks,omitempty"`
 	After          []stageTask           `json:"afterStageTasks,omitempty"`
-	BeforeChecks   []checkConfig         `json:"beforeStageChecks,omitempty"`
-	AfterChecks    []checkConfig         `json:"afterStageChecks,omitempty"`
-	Checks         []checkConfig         `json:"checks,omitempty"`
-	ClusterChecks  []checkConfig         `json:"clusterChecks,omitempty"`
+	kubefleet.StageChecks
 }
 
 type stageTask struct {
 	Type stages.TaskType `json:"type"`
 	Wait string          `json:"waitTime,omitempty"`
-}
-
-// checkConfig is a check, with the durations in the units that the API takes.
-type checkConfig struct {
-	check.Check  `json:",inline"`
-	InitialDelay string `json:"initialDelay,omitempty"`
-	Interval     string `json:"interval,omitempty"`
-	Expires      string `json:"expires,omitempty"`
-}
-
-func checkConfigs(all []check.Check) []checkConfig {
-	var out []checkConfig
-	for i := range all {
-		c := checkConfig{Check: all[i]}
-		if d := all[i].InitialDelay; d > 0 {
-			c.InitialDelay = durationText(d)
-		}
-		if d := all[i].Interval; d > 0 {
-			c.Interval = durationText(d)
-		}
-		if d := all[i].Expires; d > 0 {
-			c.Expires = durationText(d)
-		}
-		out = append(out, c)
-	}
-	return out
 }
 
 // updateStrategyOf is the strategy that a plan froze, in the words of the API.
@@ -121,9 +92,7 @@ func updateStrategyOf(s *stages.Strategy) *updateStrategy {
 		st := &s.Stages[i]
 		out.Stages[i] = stageConfig{
 			Name: st.Name, Selector: st.Selector, SortKey: st.SortKey, MaxConcurrency: st.MaxConcurrency, MaxFailures: st.MaxFailures,
-			Before: stageTasks(st.Before), After: stageTasks(st.After),
-			BeforeChecks: checkConfigs(checksOf(st.Before)), AfterChecks: checkConfigs(checksOf(st.After)),
-			Checks: checkConfigs(st.Checks), ClusterChecks: checkConfigs(st.ClusterChecks),
+			Before: stageTasks(st.Before), After: stageTasks(st.After), StageChecks: kubefleet.StageChecksOf(st),
 		}
 	}
 	return out
@@ -140,14 +109,6 @@ func stageTasks(tasks []stages.Task) []stageTask {
 			task.Wait = durationText(t.Wait)
 		}
 		out = append(out, task)
-	}
-	return out
-}
-
-// checksOf are those of the task that has some.
-func checksOf(tasks []stages.Task) (out []check.Check) {
-	for i := range tasks {
-		out = append(out, tasks[i].Checks...)
 	}
 	return out
 }

@@ -49,8 +49,8 @@ type Check struct {
 	// Min and Max are the bounds, which a good number may have. At least one is set.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// InitialDelay is how long after its beginning the first measurement is made. It is at least as long as it takes until a
-	// change shows in what is measured, for example two scrape intervals.
+	// InitialDelay is how long after its beginning the first measurement is made, 1 s where it is less. It should be as long as it
+	// takes until a change shows in what is measured, for example two scrape intervals.
 	InitialDelay time.Duration `json:"initialDelay,omitempty"`
 	// Interval is the time between measurements, at least 1 s where it is set, and needed where Count is more than 1. Default:
 	// 10 s.
@@ -79,6 +79,7 @@ const (
 	maxQuery           = 4096
 	maxNumber          = math.MaxInt32
 	shortestInterval   = time.Second
+	shortestWindow     = time.Second
 	longest            = 365 * 24 * time.Hour
 	maxProviderName    = 253
 	maxChecks          = 16

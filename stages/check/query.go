@@ -105,7 +105,7 @@ func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Sec
 func Rounded(window time.Duration) time.Duration {
 	step := 5 * time.Second
 	if window < step {
-		return time.Second
+		return shortestWindow
 	}
 	for step*2 <= window {
 		step *= 2

@@ -43,14 +43,15 @@ type ClusterRun struct {
 	Checks []Run          `json:"c"`
 }
 
-// NewRuns returns the runs of checks that begin at a moment.
+// NewRuns returns the runs of checks that begin at a moment. The shortest window of a query is 1 s, so that is how long after the
+// beginning the first measurement is made at the earliest: at once it could be of what was before.
 func NewRuns(checks []Check, from moment.Instant) []Run {
 	if len(checks) == 0 {
 		return nil
 	}
 	out := make([]Run, len(checks))
 	for i := range checks {
-		out[i] = Run{Name: checks[i].Name, Phase: Running, Next: max(from.Add(checks[i].InitialDelay), 1)}
+		out[i] = Run{Name: checks[i].Name, Phase: Running, Next: from.Add(max(checks[i].InitialDelay, shortestWindow))}
 	}
 	return out
 }

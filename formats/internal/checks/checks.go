@@ -17,9 +17,11 @@
 package checks
 
 import (
+	"strconv"
 	"time"
 
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
@@ -55,11 +57,24 @@ func FormsOf(all []check.Check) []Form {
 	return out
 }
 
+// period is a duration in hours, minutes and seconds, which is what the formats read.
 func period(d time.Duration) string {
-	if d == 0 {
+	switch {
+	case d == 0:
 		return ""
+	case d < time.Second:
+		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+	default:
+		return d.String()
 	}
-	return d.String()
+}
+
+// OfTasks are the checks of the task that has some.
+func OfTasks(tasks []stages.Task) (out []check.Check) {
+	for i := range tasks {
+		out = append(out, tasks[i].Checks...)
+	}
+	return out
 }
 
 type (
