@@ -194,6 +194,50 @@ func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
 	})
 }
 
+// A placement that is changed and changed back between two reads of a reconcile is watched as it is in the end.
+func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
+	for before := range 12 {
+		synctest.Test(t, func(t *testing.T) {
+			w := newEngineEnv(t)
+			other := w.engine(w.store, "other")
+			put := func(when fleet.WhenToApply, what drift.Comparison) {
+				p := tutorialPlacement()
+				p.ApplyStrategy.WhenToApply, p.ApplyStrategy.ComparisonOption = when, what
+				must(0, other.PutPlacement(t.Context(), p))(t)
+			}
+			put(fleet.Always, drift.Partial)
+			var armed atomic.Bool
+			var reads atomic.Int64
+			plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
+				if armed.Load() && c.Op == "get" && c.Key == "placement/example-placement" {
+					switch reads.Add(1) - 1 {
+					case int64(before):
+						put("", drift.Full)
+					case int64(before) + 1:
+						put(fleet.Always, drift.Full)
+					}
+				}
+				return faulty.Fault{}
+			})
+			e := w.engine(plan.Store(w.store), "a")
+			defer running(t, e)()
+			runTo(t, e, "one", inOneStage())
+			time.Sleep(time.Second)
+			armed.Store(true)
+			put(fleet.Always, drift.Full)
+			time.Sleep(time.Minute)
+			armed.Store(false)
+			put(fleet.Always, drift.Full)
+			time.Sleep(time.Second)
+			w.edit("member2", set("key", "theirs"))
+			time.Sleep(2 * time.Second)
+			if got := w.value("member2"); got != "value1" {
+				t.Errorf("changed before read %d: member2 has %s", before, got)
+			}
+		})
+	}
+}
+
 // A cluster that cannot be observed is written once, not with each error, and
 // what was known of it stays with the time it was last seen.
 func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {

@@ -222,14 +222,16 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	concern, inventory := concernOf(rec), w.r.inventoryVersion()
-	if concern == w.concern && inventory == w.inventory {
+	inventory := w.r.inventoryVersion()
+	if concernOf(rec) == w.concern && inventory == w.inventory {
 		return nil
 	}
 	x, err := reporter.comparison(ctx, w.name, Query{})
 	if err != nil {
 		return err
 	}
+	// The comparison has read the placement again, which may have changed since: what it read is what counts.
+	concern := concernOf(x.rec)
 	changed := concern != w.concern
 	w.concern, w.inventory = concern, inventory
 	wanted := map[string]bool{}
