@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
+	"github.com/slipway-dev/slipway/fleet/internal/examine"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
@@ -95,9 +96,16 @@ func New(cfg Config) (*Engine, error) {
 // is nil: errors of stores and clusters do not end it, they are logged and tried again. It
 // is called once at a time.
 func (e *Engine) Run(ctx context.Context) error {
+	var examiner *examine.Examiner
+	if e.applier != nil {
+		examiner = examine.New(examine.Options{
+			Store: e.store, State: e.state, Applier: e.applier, Load: e.contents.Load, Limiter: e.lanes,
+			Poll: e.cfg.Poll, Lease: e.cfg.Lease, Log: e.log,
+		})
+	}
 	runner.New(runner.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
-		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
+		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Examiner: examiner, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
 		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
 	}).Run(ctx)
 	return nil

@@ -75,3 +75,52 @@ func Example_checks() {
 	// b Failed check errors is Failed: 0.2 is more than 0.01
 	// c NotStarted the run ended before the cluster's turn: it is Failed
 }
+
+// A Job of the snapshot tests each cluster once that is healthy.
+func Example_checkObjects() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	clusters := memory.NewFleet(placement.Cluster{Name: "a"})
+	clusters.Cluster("a").React(func(obj *unstructured.Unstructured) map[string]any { // the controllers of the cluster
+		if obj.GetKind() != "Job" {
+			return nil
+		}
+		return map[string]any{"conditions": []any{map[string]any{"type": "Complete", "status": "True", "message": "12 tests passed"}}}
+	})
+	source := memory.NewSource(
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}},
+		&unstructured.Unstructured{Object: map[string]any{"apiVersion": "batch/v1", "kind": "Job", "metadata": map[string]any{
+			"name": "smoke-test", "namespace": "web", "annotations": map[string]any{check.Annotation: "smoke"},
+		}}},
+	)
+	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: clusters, Dialer: clusters, Source: source})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}); err != nil {
+		log.Fatal(err)
+	}
+	strategy := stages.Strategy{Stages: []stages.Stage{{
+		Name: "all", Selector: &metav1.LabelSelector{},
+		ClusterChecks: []check.Check{{Name: "smoke", Object: "smoke", Expires: time.Hour}},
+	}}}
+	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: strategy}); err != nil {
+		log.Fatal(err)
+	}
+	go func() { _ = engine.Run(ctx) }()
+	status, err := engine.Wait(ctx, "web-1")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(status.Run.State)
+	e, err := engine.Explain(ctx, "web-1", "a")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println("a", e.State, e.Reason)
+	fmt.Println("Jobs on the cluster:", len(clusters.Cluster("a").List("web")))
+	// Output:
+	// Completed
+	// a Completed the cluster has been proven to be at the plan's revision
+	// Jobs on the cluster: 0
+}

@@ -186,6 +186,9 @@ func (ob observer) check(f *InFlight, planned []check.Check) {
 		f.Checks = &check.ClusterRun{Since: ob.now, Until: check.Expiry(planned, ob.now), Checks: check.NewRuns(planned, ob.now)}
 		started := ob.r.Stages[ob.r.Stage].Started
 		for i := range f.Checks.Checks {
+			if planned[i].Object != "" {
+				continue // each cluster has one of its own
+			}
 			f.Checks.Checks[i].Next = onGrid(f.Checks.Checks[i].Next, started, planned[i].Every().Milliseconds())
 		}
 	}

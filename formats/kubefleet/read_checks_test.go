@@ -64,7 +64,7 @@ func TestProblemsOfChecksAreAtTheirFields(t *testing.T) {
 		"checks: [{name: x, query: x, max: 1, count: 2, interval: 10s}]":   "spec.stages[0].checks[0].count: Forbidden",
 		"clusterChecks: [{name: x, query: '{{labels}}', max: 1}]":          "spec.stages[0].clusterChecks[0].query: Invalid value",
 		"beforeStageChecks: [{name: x, query: x, max: 1, empty: Unknown}]": "must be Successful or Failed or Inconclusive",
-		"checks: [{name: x, query: x, max: 1, threshold: 1}]":              "unknown field; known are clusterLabel",
+		"checks: [{name: x, query: x, max: 1, threshold: 1}]":              "unknown field; known are cluster, clusterLabel",
 	} {
 		_, err := kubefleet.Read(strings.NewReader(checking(text)), "s.yaml")
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -71,3 +71,28 @@ func TestProblemsOfMeasures(t *testing.T) {
 		}
 	}
 }
+
+// TestAScenarioSaysWhatCheckObjectsComeTo: an object that nothing is said of is good, 0 is one that has failed.
+func TestAScenarioSaysWhatCheckObjectsComeTo(t *testing.T) {
+	for measures, want := range map[string]stages.State{
+		"[]":                                     stages.Completed,
+		"[{check: smoke, value: 1}]":             stages.Completed,
+		"[{check: smoke, value: 0}]":             stages.Failed,
+		"[{check: smoke, cluster: b, value: 0}]": stages.Failed,
+		"[{check: smoke, value: NaN}]":           stages.Failed,
+	} {
+		text := strings.Replace(measured, "clusterChecks: [", "clusterChecks: [{name: smoke, object: smoke}, ", 1)
+		text = strings.Replace(text, "maxFailures: 1", "maxFailures: 0", 1)
+		s, err := scenario.Read(strings.NewReader(text+"measures: "+measures), "test.yaml")
+		if err != nil {
+			t.Fatal(err)
+		}
+		end, err := simulate.Run(s.Plan, s.Environment, func(simulate.Event) error { return nil })
+		if err != nil {
+			t.Fatal(err)
+		}
+		if end.Run.State != want {
+			t.Errorf("%s: the run is %s (%s), want %s", measures, end.Run.State, end.Run.Reason, want)
+		}
+	}
+}

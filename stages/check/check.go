@@ -41,12 +41,20 @@ type Check struct {
 	Provider string `json:"provider,omitempty"`
 	// Query is in the provider's language, at most 4096 bytes, and comes to one number. What stands in double braces is
 	// replaced, see [Check.Resolve].
-	Query string `json:"query"`
+	Query string `json:"query,omitempty"`
+	// Object is the name of a check object of the snapshot, such as a Job that tests something, instead of a query: it is
+	// applied, awaited and removed; each measurement applies it under a name of its own. Only checks of clusters, which apply it to the
+	// cluster, and of tasks have one. What the snapshot has by that name is what the annotation [Annotation] says.
+	Object string `json:"object,omitempty"`
+	// Cluster, of a task's check with an Object, is the cluster of the inventory to which it is applied: one of the
+	// placement or another one, for example the hub where it is in the inventory.
+	Cluster string `json:"cluster,omitempty"`
 	// ClusterLabel, of a check of clusters, is the label by which the query has a number for each of them, as
 	// "sum by (cluster) (…)" has: it is asked once for all clusters that are due, and names none. Without it the query is
 	// asked for each cluster.
 	ClusterLabel string `json:"clusterLabel,omitempty"`
-	// Min and Max are the bounds, which a good number may have. At least one is set.
+	// Min and Max are the bounds, which a good number may have. At least one is set with a Query, none with an Object, which
+	// is good when it is healthy, and bad when waiting will not make it so.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
 	// InitialDelay is how long after its beginning the first measurement is made, 1 s where it is less. It should be as long as it
@@ -70,6 +78,10 @@ type Check struct {
 	// for as long as its stage does has none.
 	Expires time.Duration `json:"expires,omitempty"`
 }
+
+// Annotation marks an object of a snapshot as a check object; its value is the name by which checks know it. It is not placed
+// on clusters with the rest, and is part of the snapshot's digest as the rest is.
+const Annotation = "slipway.dev/check"
 
 // Defaults of a check.
 const (
@@ -115,8 +127,10 @@ func (c *Check) Lifetime() time.Duration {
 
 // Answer is what a provider said to a query.
 type Answer struct {
-	// Values are the numbers, of which there should be one.
+	// Values are the numbers, of which there should be one. Of an object it is 1 where it is healthy, and 0 where it has failed.
 	Values []float64
+	// Message is what an object says, for people.
+	Message string
 	// Err says why there is none, "" where the provider answered.
 	Err string
 }
@@ -126,7 +140,7 @@ type Measurement struct {
 	Phase Phase
 	// Value is the number as text, since NaN and infinities are none in JSON; "" where there is none.
 	Value string
-	// Message says what is wrong with it; "" of a Successful one.
+	// Message says what is wrong with it; "" of a Successful one, but of an object, whose end of what it says is kept.
 	Message string
 }
 
@@ -142,6 +156,13 @@ func (c *Check) Judge(a Answer) Measurement {
 	}
 	v := a.Values[0]
 	m := Measurement{Phase: Successful, Value: strconv.FormatFloat(v, 'g', -1, 64)}
+	if c.Object != "" {
+		m.Message = cutFront(a.Message)
+		if v != 1 {
+			m.Phase = Failed
+		}
+		return m
+	}
 	switch {
 	case math.IsNaN(v):
 		return c.empty(m.Value, "the result is not a number (NaN)")
@@ -177,4 +198,16 @@ func cut(m string) string {
 		end--
 	}
 	return m[:end] + "…"
+}
+
+// cutFront bounds a message of which the end says most.
+func cutFront(m string) string {
+	if len(m) <= maxMeasuredMessage {
+		return m
+	}
+	begin := len(m) - maxMeasuredMessage + len("…")
+	for begin < len(m) && m[begin]&0xC0 == 0x80 {
+		begin++
+	}
+	return "…" + m[begin:]
 }

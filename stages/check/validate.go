@@ -57,8 +57,12 @@ func (c *Check) problems(at *field.Path, kind Kind) field.ErrorList {
 			errs = append(errs, field.Invalid(at.Child("provider"), c.Provider, msg))
 		}
 	}
-	errs = append(errs, c.problemsOfQuery(at, kind)...)
-	errs = append(errs, c.problemsOfBounds(at)...)
+	if c.Object != "" || c.Cluster != "" {
+		errs = append(errs, c.problemsOfObject(at, kind)...)
+	} else {
+		errs = append(errs, c.problemsOfQuery(at, kind)...)
+		errs = append(errs, c.problemsOfBounds(at)...)
+	}
 	errs = append(errs, c.problemsOfTimes(at, kind)...)
 	switch c.Empty {
 	case "", Successful, Failed, Inconclusive:
@@ -81,6 +85,47 @@ func (c *Check) problemsOfQuery(at *field.Path, kind Kind) field.ErrorList {
 	}
 	if c.ClusterLabel != "" && kind != OfClusters {
 		errs = append(errs, field.Forbidden(at.Child("clusterLabel"), "only a check of clusters has a number for each of them"))
+	}
+	return errs
+}
+
+func (c *Check) problemsOfObject(at *field.Path, kind Kind) field.ErrorList {
+	var errs field.ErrorList
+	if c.Object == "" {
+		errs = append(errs, field.Required(at.Child("object"), "the name of a check object of the snapshot, which is applied to the cluster"))
+	}
+	for _, msg := range validation.IsDNS1123Label(c.Object) {
+		if c.Object != "" {
+			errs = append(errs, field.Invalid(at.Child("object"), c.Object, msg))
+		}
+	}
+	switch {
+	case kind == OfStage:
+		errs = append(errs, field.Forbidden(at.Child("object"), "a check that goes on for as long as its stage does has a query"))
+	case kind == OfGate && c.Cluster == "":
+		errs = append(errs, field.Required(at.Child("cluster"), "the cluster to which the object is applied, for example the hub where it is in the inventory"))
+	case kind == OfClusters && c.Cluster != "":
+		errs = append(errs, field.Forbidden(at.Child("cluster"), "a check of clusters applies its object to the cluster that is checked"))
+	}
+	if c.Cluster != "" {
+		for _, msg := range validation.IsDNS1123Label(c.Cluster) {
+			errs = append(errs, field.Invalid(at.Child("cluster"), c.Cluster, msg))
+		}
+	}
+	for _, f := range []struct {
+		name string
+		set  bool
+	}{
+		{"provider", c.Provider != ""},
+		{"query", c.Query != ""},
+		{"clusterLabel", c.ClusterLabel != ""},
+		{"min", c.Min != nil},
+		{"max", c.Max != nil},
+		{"empty", c.Empty != ""},
+	} {
+		if f.set {
+			errs = append(errs, field.Forbidden(at.Child(f.name), "a check with an object has no query: it is good when the object is healthy"))
+		}
 	}
 	return errs
 }

@@ -2,6 +2,7 @@ package plan
 
 import (
 	"cmp"
+	"iter"
 	"slices"
 	"time"
 
@@ -240,6 +241,31 @@ func (p *Plan) Position(name string) (int, bool) {
 		return 0, false
 	}
 	return int(p.byName[i]), true
+}
+
+// Checks yields every check of the plan, with the name of its stage.
+func (p *Plan) Checks() iter.Seq2[string, *check.Check] {
+	return func(yield func(string, *check.Check) bool) {
+		for i := range p.Stages {
+			st := &p.Stages[i]
+			lists := [][]check.Check{st.Checks, st.ClusterChecks}
+			for j := range st.Gates {
+				lists = append(lists, st.Gates[j].Checks)
+			}
+			for j := range st.Groups {
+				for k := range st.Groups[j].Gates {
+					lists = append(lists, st.Groups[j].Gates[k].Checks)
+				}
+			}
+			for _, list := range lists {
+				for j := range list {
+					if !yield(st.Name, &list[j]) {
+						return
+					}
+				}
+			}
+		}
+	}
 }
 
 // StageOf returns the stage, an index into p.Stages, and the group, an index

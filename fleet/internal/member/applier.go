@@ -73,3 +73,11 @@ func NewApplier(conns *Conns, load Loader, prober Prober, o Options) *Applier {
 	}
 	return u
 }
+
+// revision returns the revision of an assignment, which has one.
+func (u *Applier) revision(ctx context.Context, a *Assignment) (*Revision, error) {
+	if a.check != nil {
+		return a.check, nil
+	}
+	return u.load(ctx, a.Placement, a.Revision)
+}

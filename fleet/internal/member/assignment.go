@@ -43,6 +43,9 @@ type Assignment struct {
 	Content func(context.Context) (snapshot.Set, error)
 	// secretKey is for what must not be shown, see drift.Options.
 	secretKey []byte
+	// ofCheck reports that Placement is that of a check, and check is the revision of its object, nil where that is to go.
+	ofCheck bool
+	check   *Revision
 	// keeps reports that nothing new is brought: what the ledger proves is put back,
 	// and only while it proves it.
 	keeps bool
@@ -51,6 +54,18 @@ type Assignment struct {
 // WithKey returns an assignment with the key of its placement, which a host's Updater does not get to see.
 func WithKey(a Assignment, key []byte) Assignment {
 	a.secretKey = key
+	return a
+}
+
+// WithCheck returns an assignment of a revision that is in no snapshot, see [Revision.CheckObject].
+func WithCheck(a Assignment, rev *Revision) Assignment {
+	a.Revision, a.check, a.ofCheck = rev.Digest, rev, true
+	return a
+}
+
+// WithoutCheck returns an assignment that removes the check object of its placement, and the ledger.
+func WithoutCheck(a Assignment) Assignment {
+	a.Revision, a.Final, a.ofCheck = "", true, true
 	return a
 }
 

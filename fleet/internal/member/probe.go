@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -100,4 +101,34 @@ func (p probes) probeBy(ctx context.Context, cluster string, rules []health.Rule
 	return guard.Call(ctx, p.guard, "Probe", cluster, func(ctx context.Context) (Health, error) {
 		return r.ProbeBy(ctx, rules, obj)
 	})
+}
+
+// probeOf returns the health of an object of an assignment, and of a check object its verdict.
+func (p probes) probeOf(ctx context.Context, a *Assignment, cluster string, obj *unstructured.Unstructured) (Health, error) {
+	gvk, rules := obj.GroupVersionKind(), a.Strategy.Health
+	if a.ofCheck && gvk.Group == "batch" && gvk.Kind == "Job" && health.Find(rules, gvk.Group, gvk.Version, gvk.Kind) < 0 {
+		return jobVerdict(obj), nil
+	}
+	return p.probe(ctx, cluster, rules, obj)
+}
+
+// jobVerdict reports whether a Job has ended, and how: for kstatus one that runs is as it should be.
+func jobVerdict(obj *unstructured.Unstructured) Health {
+	status, _ := obj.Object["status"].(map[string]any)
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		c, _ := c.(map[string]any)
+		if c["status"] != "True" {
+			continue
+		}
+		reason, _ := c["reason"].(string)
+		message, _ := c["message"].(string)
+		switch c["type"] {
+		case "Complete":
+			return Health{Healthy: true, Message: message}
+		case "Failed":
+			return Health{Failed: true, Message: strings.TrimPrefix(reason+": "+message, ": ")}
+		}
+	}
+	return Health{Message: "it has not ended"}
 }

@@ -29,20 +29,23 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 		if t.want == nil {
 			continue
 		}
-		h, err := w.u.probes.probe(ctx, w.m.name, w.a.Strategy.Health, t.live)
+		h, err := w.u.probes.probeOf(ctx, &w.a, w.m.name, t.live)
 		if err != nil {
 			return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
 		}
-		r.take(t, h)
+		r.take(t, h, w.a.ofCheck)
 	}
 	w.note(true, r.Healthy)
 	return r, nil
 }
 
 // take adds the health of an object. A failure counts for more than what is
-// only not ready, and the first of each is reported.
-func (r *Proof) take(t *target, h Health) {
+// only not ready, and the first of each is reported. Of a check object its success says something, too.
+func (r *Proof) take(t *target, h Health, ofCheck bool) {
 	if !h.Failed && h.Healthy {
+		if ofCheck {
+			r.Message = guard.Clip(h.Message)
+		}
 		return
 	}
 	t.illness = t.id.String() + " is not healthy"
@@ -66,8 +69,8 @@ const failingMost = 100
 // note reports the objects that fail, where everything has been applied or not; proven is that
 // none does.
 func (w *work) note(applied, proven bool) {
-	if w.a.keeps {
-		return // no run's: what differs is reported as drift
+	if w.a.keeps || w.a.ofCheck {
+		return // no run's: what differs is reported as drift, and a check by its verdict
 	}
 	var objects []FailingObject
 	if !proven {

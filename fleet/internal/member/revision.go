@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // Revision is a set that is ready to be applied. It is shared by all clusters
@@ -17,6 +19,8 @@ import (
 type Revision struct {
 	Digest string
 	items  []revisionItem // in the order of application
+	// checks are the check objects, which are not applied with the rest: see [check.Annotation].
+	checks []revisionItem
 	// unnamed are what cannot be applied, for want of a name.
 	unnamed []snapshot.Unnamed
 }
@@ -29,7 +33,7 @@ type revisionItem struct {
 
 // NewRevision decodes a verified set and marks its objects.
 func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
-	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, len(set.Items)), unnamed: set.Unnamed}
+	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, 0, len(set.Items)), unnamed: set.Unnamed}
 	for i, item := range set.Items {
 		obj, err := snapshot.Decode(set.Bodies[i])
 		if err == nil && snapshot.IDOf(obj) != item.ID {
@@ -41,7 +45,11 @@ func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
 		if err != nil {
 			return nil, InRevision(placement, set.Digest, item.ID.String(), guard.Permanent(err))
 		}
-		rev.items[i] = revisionItem{item, marked(obj, placement, item.Digest)}
+		if annotation(obj, check.Annotation) != "" {
+			rev.checks = append(rev.checks, revisionItem{item, obj})
+			continue
+		}
+		rev.items = append(rev.items, revisionItem{item, marked(obj, placement, item.Digest)})
 	}
 	return rev, nil
 }
@@ -74,3 +82,40 @@ func InRevision(placement, set, part string, err error) error {
 // more. It may be called concurrently, and what it returns is shared. Every error but a transient one of
 // the store is ErrPermanent.
 type Loader func(ctx context.Context, placement, digest string) (*Revision, error)
+
+// Checks are the names of the check objects of a revision, ascending by object: see [check.Annotation].
+func (r *Revision) Checks() (names []string) {
+	for i := range r.checks {
+		names = append(names, annotation(r.checks[i].obj, check.Annotation))
+	}
+	return names
+}
+
+// CheckObject returns a revision of the placement of a check, which has one object: the check object of that name, whose own
+// name is extended by a suffix, so that nothing which was there before can be taken for it.
+func (r *Revision) CheckObject(name, placement, suffix string) (*Revision, error) {
+	for i := range r.checks {
+		item := &r.checks[i]
+		if annotation(item.obj, check.Annotation) != name {
+			continue
+		}
+		obj, meta := editMetadata(item.obj)
+		id := item.ID
+		id.Name = checkName(id.Name, suffix)
+		meta["name"] = id.Name
+		digest := snapshot.Digest([]byte(item.Digest + "/" + suffix))
+		renamed := item.Item
+		renamed.ID, renamed.Digest = id, digest
+		return &Revision{Digest: digest, items: []revisionItem{{renamed, marked(obj, placement, digest)}}}, nil
+	}
+	return nil, fmt.Errorf("the snapshot has no object with the annotation %s: %s", check.Annotation, name)
+}
+
+// checkName is short enough for the name of a label's value, which that of a Job becomes.
+func checkName(name, suffix string) string {
+	const most = 63
+	if more := len(name) + 1 + len(suffix) - most; more > 0 {
+		name = strings.TrimRight(name[:len(name)-more], "-.")
+	}
+	return name + "-" + suffix
+}

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -91,7 +92,7 @@ func (u *Applier) watched(ctx context.Context, a Assignment) (*memberConn, []sna
 		return nil, nil, err
 	}
 	if a.Revision != "" {
-		if w.rev, err = u.load(ctx, a.Placement, a.Revision); err != nil {
+		if w.rev, err = u.revision(ctx, &a); err != nil {
 			return nil, nil, fmt.Errorf("cluster %s: %w", m.name, err)
 		}
 	}
@@ -127,6 +128,29 @@ func (u *Applier) Unrestored(ctx context.Context, a Assignment) (revision string
 		return "", err
 	}
 	return l.Target, nil
+}
+
+// Verdict is how far a check object is.
+type Verdict struct {
+	// Ended reports whether there is a verdict, and Failed which one. Gone reports that the object went without one.
+	Ended, Failed, Gone bool
+	Message             string
+}
+
+// Examine applies the check object of an assignment, see [WithCheck], unless it was applied before, and returns how far it is.
+func (u *Applier) Examine(ctx context.Context, a Assignment) (Verdict, error) {
+	p, err := u.Observe(ctx, a)
+	if err != nil {
+		return Verdict{}, err
+	}
+	if applied := p.Revision == a.Revision; !applied {
+		if p, err = u.Update(ctx, a); err != nil {
+			return Verdict{}, err
+		}
+	} else if !p.Current && !p.Failed {
+		return Verdict{Gone: true, Message: guard.Clip(p.Message)}, nil
+	}
+	return Verdict{Ended: p.Current && (p.Healthy || p.Failed), Failed: p.Failed, Message: p.Message}, nil
 }
 
 // carryOut carries an assignment out, from the beginning where another writer replaced
@@ -206,7 +230,7 @@ func (w *work) bring(ctx context.Context) error {
 // prepare loads the revision and reads everything that is concerned.
 func (w *work) prepare(ctx context.Context) (err error) {
 	if w.a.Revision != "" {
-		if w.rev, err = w.u.load(ctx, w.a.Placement, w.a.Revision); err != nil {
+		if w.rev, err = w.u.revision(ctx, &w.a); err != nil {
 			return fmt.Errorf("cluster %s: %w", w.m.name, err)
 		}
 	}

@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -119,7 +120,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 			d.warn(w)
 		}
 	}
-	if err := pl.checkGates(d.Plan); err != nil {
+	if err := errors.Join(pl.checkGates(d.Plan), pl.checkObjects(d, inventory)); err != nil {
 		return d, err
 	}
 	return d, pl.preflight(ctx, d, clusters)

@@ -9,7 +9,10 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // NoDriftGroup is the group of the engine, see fleet.NoDriftGroup.
@@ -28,7 +31,7 @@ func ClaimsDrift(by approval.Identity) bool { return slices.Contains(by.Groups, 
 func (pl *Planner) checkGates(p *stages.Plan) error {
 	for i := range p.Stages {
 		st := &p.Stages[i]
-		gates, checks := slices.Clone(st.Gates), slices.Concat(st.Checks, st.ClusterChecks)
+		gates := slices.Clone(st.Gates)
 		for _, g := range st.Groups {
 			gates = append(gates, g.Gates...)
 		}
@@ -36,15 +39,52 @@ func (pl *Planner) checkGates(p *stages.Plan) error {
 			if err := pl.checkDriftGate(st.Name, &gates[j].Policy); err != nil {
 				return err
 			}
-			checks = append(checks, gates[j].Checks...)
 		}
-		for j := range checks {
-			if _, err := MetricProvider(pl.cfg.Metrics, checks[j].Provider); err != nil {
-				return fmt.Errorf("stage %s: check %s: provider: %w: %w", st.Name, checks[j].Name, err, backend.ErrPermanent)
-			}
+	}
+	for stage, c := range p.Checks() {
+		if c.Object != "" {
+			continue
+		}
+		if _, err := MetricProvider(pl.cfg.Metrics, c.Provider); err != nil {
+			return fmt.Errorf("stage %s: check %s: provider: %w: %w", stage, c.Name, err, backend.ErrPermanent)
 		}
 	}
 	return nil
+}
+
+// checkObjects refuses a plan with checks whose objects its snapshot does not have once each, or to which they cannot be applied.
+func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster) error {
+	var errs []error
+	var names []string
+	for stage, c := range d.Plan.Checks() {
+		if c.Object == "" {
+			continue
+		}
+		if names == nil {
+			rev, err := member.NewRevision(d.Plan.Placement, d.Frozen.set)
+			if err != nil {
+				return err
+			}
+			names = append(rev.Checks(), "")
+		}
+		problem := ""
+		n := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != c.Object }))
+		_, known := inventory[c.Cluster]
+		switch {
+		case pl.cfg.Updater != nil:
+			problem = "object: cannot be applied with an Updater of the host's"
+		case n == 0:
+			problem = fmt.Sprintf("object: the snapshot has none with the annotation %s: %s", check.Annotation, c.Object)
+		case n > 1:
+			problem = fmt.Sprintf("object: the snapshot has %d with the annotation %s: %s, and must have one", n, check.Annotation, c.Object)
+		case c.Cluster != "" && !known:
+			problem = fmt.Sprintf("cluster: %s is not in the inventory", c.Cluster)
+		default:
+			continue
+		}
+		errs = append(errs, fmt.Errorf("stage %s: check %s: %s: %w", stage, c.Name, problem, backend.ErrPermanent))
+	}
+	return errors.Join(errs...)
 }
 
 func (pl *Planner) checkDriftGate(stage string, policy *approval.Policy) error {

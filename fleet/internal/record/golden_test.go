@@ -57,6 +57,9 @@ func goldenRecords() map[string]any {
 		"cap": &Cap{Format: 1, Cap: stages.Cap{
 			Name: "database", Limit: 5, Turns: 3, Shares: []stages.Share{{UID: "uid", Run: "run-1", Epoch: 4, Holds: 2, Wants: 3, Turn: 1}},
 		}},
+		"checkobject": &CheckObject{
+			Format: 1, Run: "run-1", RunUID: "uid", Epoch: 4, Cluster: "member1", ClusterUID: "member1-uid", Check: "smoke",
+		},
 		"watch":    &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
 		"drift":    &Drift{Format: 1, ClusterDrift: goldenDrift()},
 		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev", Policy: 2}, []string{"member1", "member2"}}}},

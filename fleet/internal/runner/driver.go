@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
+	"github.com/slipway-dev/slipway/fleet/internal/examine"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -95,6 +96,8 @@ type driver struct {
 	workers map[int]*worker
 	asking  map[string]*inquiry
 	meter   *meter
+	// objects has the check objects of the run applied; nil where the plan has none.
+	objects *examine.Run
 	asks    sync.WaitGroup
 	round   int
 	// fleet is the inventory, where it has changed; nil where not.
@@ -151,6 +154,7 @@ func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error)
 		d.ready = true
 		ctx, d.stop = context.WithCancel(ctx)
 		d.openWindows(ctx)
+		d.examines()
 	}
 	if err := d.gather(ctx); err != nil {
 		return 0, err

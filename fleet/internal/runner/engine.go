@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/caps"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
+	"github.com/slipway-dev/slipway/fleet/internal/examine"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -29,6 +30,8 @@ type Options struct {
 	Limiter   *member.Limiter
 	Authority approval.Authority
 	Windows   state.Windows
+	// Examiner works on check objects, nil with an Updater of the host's.
+	Examiner *examine.Examiner
 	// Metrics are the providers of checks, by the names by which strategies know them.
 	Metrics map[string]backend.MetricProvider
 	// Name is that of the engine.
@@ -52,6 +55,7 @@ type engine struct {
 	lanes       *member.Limiter
 	authorities *guard.Guard
 	metrics     *guard.Guard
+	examiner    *examine.Examiner
 	// measuring has room for the requests that providers may have at the same time.
 	measuring chan struct{}
 	log       *slog.Logger
@@ -60,6 +64,6 @@ type engine struct {
 func newEngine(o Options) *engine {
 	return &engine{
 		cfg: o, store: o.Store, state: o.State, caps: o.Caps, commands: o.Commands, admission: o.Admission, drifts: o.Drifts, updater: o.Updater, conns: o.Conns, lanes: o.Limiter,
-		authorities: guard.New(o.CallTimeout), metrics: guard.New(o.CallTimeout), measuring: make(chan struct{}, measuresAtOnce), log: o.Log,
+		authorities: guard.New(o.CallTimeout), metrics: guard.New(o.CallTimeout), measuring: make(chan struct{}, measuresAtOnce), examiner: o.Examiner, log: o.Log,
 	}
 }

@@ -80,6 +80,12 @@ func (r *Runner) Run(ctx context.Context) {
 	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
 	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
+	if r.e.examiner != nil {
+		wg.Go(func() { r.e.examiner.Run(ctx) })
+		wg.Go(func() {
+			r.follow(ctx, record.CheckObjectsPrefix, func(_ context.Context, c backend.Change) { r.e.examiner.Changed(c.Key) })
+		})
+	}
 	wg.Go(func() { r.drift.Run(ctx) })
 	if r.e.conns != nil {
 		wg.Go(func() { r.e.conns.CloseIdle(ctx) })

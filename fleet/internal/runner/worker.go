@@ -68,7 +68,7 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 			d.employ(ctx, a)
 		}
 	}
-	d.meter.measure(ctx, d.rec.Run.Now.Time(), questions)
+	d.measure(ctx, questions)
 	for pos, w := range d.workers {
 		if w.round != d.round {
 			w.cancel()
@@ -137,6 +137,9 @@ func (d *driver) rest() {
 	}
 	d.asks.Wait()
 	d.meter.end()
+	if d.objects != nil {
+		d.objects.End()
+	}
 }
 
 func (w *worker) run(ctx context.Context) {

@@ -29,7 +29,9 @@ import (
 type Form struct {
 	Name                  string      `json:"name"`
 	Provider              string      `json:"provider,omitempty"`
-	Query                 string      `json:"query"`
+	Query                 string      `json:"query,omitempty"`
+	Object                string      `json:"object,omitempty"`
+	Cluster               string      `json:"cluster,omitempty"`
 	ClusterLabel          string      `json:"clusterLabel,omitempty"`
 	Min                   *float64    `json:"min,omitempty"`
 	Max                   *float64    `json:"max,omitempty"`
@@ -49,7 +51,7 @@ func FormsOf(all []check.Check) []Form {
 	for i := range all {
 		c := &all[i]
 		out = append(out, Form{
-			Name: c.Name, Provider: c.Provider, Query: c.Query, ClusterLabel: c.ClusterLabel, Min: c.Min, Max: c.Max,
+			Name: c.Name, Provider: c.Provider, Query: c.Query, Object: c.Object, Cluster: c.Cluster, ClusterLabel: c.ClusterLabel, Min: c.Min, Max: c.Max,
 			InitialDelay: period(c.InitialDelay), Interval: period(c.Interval), Count: c.Count, FailureLimit: c.FailureLimit,
 			InconclusiveLimit: c.InconclusiveLimit, ConsecutiveErrorLimit: c.ConsecutiveErrorLimit, Empty: c.Empty, Expires: period(c.Expires),
 		})
@@ -91,6 +93,8 @@ func read(v value) check.Check {
 		"name":              func(v value) { c.Name = v.Str() },
 		"provider":          func(v value) { c.Provider = v.Str() },
 		"query":             func(v value) { c.Query = v.Str() },
+		"object":            func(v value) { c.Object = v.Str() },
+		"cluster":           func(v value) { c.Cluster = v.Str() },
 		"clusterLabel":      func(v value) { c.ClusterLabel = v.Str() },
 		"min":               func(v value) { c.Min = number(v) },
 		"max":               func(v value) { c.Max = number(v) },
@@ -105,7 +109,7 @@ func read(v value) check.Check {
 		},
 		"empty":   func(v value) { c.Empty = yamldoc.OneOf(v, check.Successful, check.Failed, check.Inconclusive) },
 		"expires": func(v value) { c.Expires = v.Period() },
-	}, "name", "query")
+	}, "name")
 	return c
 }
 
