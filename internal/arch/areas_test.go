@@ -145,6 +145,7 @@ var areas = []area{
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
+	{path: "internal/remotefleet", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
 	{path: "internal/soak/laws", uses: with(ground, "stages"), bars: with(withoutIO, "context")},
