@@ -9,6 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
 )
 
 // acquire returns a connection whose server was checked.
@@ -94,7 +96,10 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 func (s *Store) describe(ctx context.Context, c *pgx.Conn) (server, error) {
 	var now server
 	err := c.QueryRow(ctx, s.sql.server(s.noTimeline.Load())).Scan(&now.commit, &now.fsync, &now.standby, &now.timeline, &now.incarnation)
-	if !s.noTimeline.Load() && noFunction(err) {
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return now, fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
+	case !s.noTimeline.Load() && noFunction(err):
 		s.noTimeline.Store(true)
 		return s.describe(ctx, c)
 	}

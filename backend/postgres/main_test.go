@@ -68,13 +68,13 @@ func fresh(t testing.TB, o postgres.Options) *postgres.Store {
 // sql runs statements on a connection of its own.
 func sql(t testing.TB, dsn string, statements ...string) {
 	t.Helper()
-	c := session(t, dsn)
+	c := session(t, dsn) // also in the cleanup of a test
 	for _, statement := range statements {
-		if _, err := c.Exec(t.Context(), statement); err != nil {
+		if _, err := c.Exec(context.Background(), statement); err != nil {
 			t.Fatalf("%s: %v", statement, err)
 		}
 	}
-	if err := c.Close(t.Context()); err != nil {
+	if err := c.Close(context.Background()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -82,7 +82,7 @@ func sql(t testing.TB, dsn string, statements ...string) {
 // session returns a connection, which is closed with the test.
 func session(t testing.TB, dsn string) *pgx.Conn {
 	t.Helper()
-	c, err := pgx.Connect(t.Context(), dsn)
+	c, err := pgx.Connect(context.Background(), dsn)
 	if err != nil {
 		t.Fatal(err)
 	}

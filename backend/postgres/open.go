@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
-	"errors"
 	"fmt"
 	"log/slog"
 	"regexp"
@@ -12,7 +11,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -159,8 +157,6 @@ func (s *Store) identify(ctx context.Context) error {
 	var future bool
 	err = c.QueryRow(ctx, s.sql.meta).Scan(&version, &cluster, &place, &here, &future)
 	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
 	case err != nil:
 		return s.failure(c, err)
 	case version != schemaVersion:

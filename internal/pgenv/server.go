@@ -112,7 +112,12 @@ func (s *Server) Log() string {
 
 // run runs one of the programs to its end.
 func (s *Server) run(program string, args ...string) error {
-	c := exec.Command(filepath.Join(s.programs, program), args...)
+	return s.runProgram(filepath.Join(s.programs, program), args...)
+}
+
+// runProgram runs any program as the user of the server.
+func (s *Server) runProgram(program string, args ...string) error {
+	c := exec.Command(program, args...)
 	c.Dir = s.root
 	s.account.as(c, false)
 	if out, err := c.CombinedOutput(); err != nil {
@@ -293,6 +298,16 @@ func (s *Server) KillBackend(pid int) error { return kill(pid) }
 // Processes returns the processes of the server, the postmaster first.
 func (s *Server) Processes() []int {
 	return append([]int{s.cmd.Process.Pid}, childrenOf(s.cmd.Process.Pid)...)
+}
+
+// LimitFiles sets how large files may be that the server writes, in the words of prlimit: bytes, or unlimited.
+func (s *Server) LimitFiles(bytes string) error {
+	for _, pid := range s.Processes() {
+		if err := s.runProgram("prlimit", "--pid", strconv.Itoa(pid), "--fsize="+bytes+":"); err != nil && syscall.Kill(pid, 0) == nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // childrenOf returns the children of a process.
