@@ -118,6 +118,7 @@ func (k kept) loses(made ack) bool {
 
 // findLost compares the acknowledged writes with what a server has that took over.
 func (s *Store) findLost(ctx context.Context, c *pgx.Conn, timeline uint32) error {
+	s.epoch.Add(1)
 	acks := s.acked.all()
 	keys := slices.Sorted(maps.Keys(acks))
 	rows, err := c.Query(ctx, s.sql.acknowledged, keys)

@@ -15,36 +15,47 @@ import (
 
 // acquire returns a connection whose server was checked.
 func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
-	if s.closed.Load() {
-		return nil, ErrClosed
-	}
-	c, err := s.pool.Acquire(ctx)
-	if err != nil {
-		return nil, withoutSecrets(err)
-	}
-	if err := s.admitServer(ctx, c.Conn()); err != nil {
+	for {
+		if s.closed.Load() {
+			return nil, ErrClosed
+		}
+		c, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return nil, withoutSecrets(err)
+		}
+		checked, now := s.epochOf(c.Conn())
+		if checked && !now {
+			discard(c.Conn())
+			c.Release()
+			continue
+		}
+		if !checked {
+			err = s.admitServer(ctx, c.Conn())
+		}
+		if err == nil {
+			return c, nil
+		}
 		err = s.failure(c, err)
 		c.Release()
 		return nil, err
 	}
-	return c, nil
 }
 
-// mark is what a connection carries of this store: that its server was checked.
-type mark struct{ store *Store }
+// mark is the key under which a connection carries the epoch in which this store checked its server.
+func (s *Store) mark() string { return "slipway " + s.id }
+
+// epochOf reports whether the server of a connection was checked, and in this epoch.
+func (s *Store) epochOf(c *pgx.Conn) (checked, now bool) {
+	epoch, checked := c.PgConn().CustomData()[s.mark()].(int64)
+	return checked, checked && epoch == s.epoch.Load()
+}
 
 // admitServer checks the server of a connection that this store uses for the first time. One that fails is closed.
 func (s *Store) admitServer(ctx context.Context, c *pgx.Conn) error {
-	data := c.PgConn().CustomData()
-	key := "slipway " + s.id
-	if data[key] == (mark{s}) {
-		return nil
-	}
 	if err := s.checkServer(ctx, c); err != nil {
-		_ = c.Close(ctx) // the check's error is the one that matters
+		discard(c)
 		return err
 	}
-	data[key] = mark{s}
 	return nil
 }
 
@@ -89,6 +100,7 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 		}
 	}
 	s.timeline, s.incarnation = timeline, now.incarnation
+	c.PgConn().CustomData()[s.mark()] = s.epoch.Load()
 	return nil
 }
 

@@ -16,6 +16,7 @@ import (
 // TestAFullDisk has the files of the server grow no further, and later again. Limits of the size of files need no rights; a
 // file system of its own that is really full needs the right to mount one.
 func TestAFullDisk(t *testing.T) {
+	t.Parallel()
 	t.Run("limit", func(t *testing.T) {
 		server := newServer(t, pgenv.Options{Settings: []string{"autovacuum = off"}})
 		full(t, server, func() { limitFiles(t, server, "20971520") }, func() { limitFiles(t, server, "unlimited") })

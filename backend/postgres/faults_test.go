@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -35,6 +36,7 @@ func newServer(t testing.TB, o pgenv.Options) *pgenv.Server {
 }
 
 func TestKillsLoseNothingAcknowledged(t *testing.T) {
+	t.Parallel()
 	server := newServer(t, pgenv.Options{})
 	o := postgres.Options{Schema: newSchema(t, server.DSN())}
 	s := open(t, server.DSN()+" pool_max_conns=8", o)
@@ -79,7 +81,7 @@ func aBackend(t testing.TB, dsn string) (pid int) {
 // proxy passes a connection on until it is told to swallow an answer.
 type proxy struct {
 	listener net.Listener
-	target   string
+	target   atomic.Value // of string
 	// swallow is what happens to the next answer: it is cut off, as a whole or from its ReadyForQuery on.
 	swallow atomic.Int32
 }
@@ -97,7 +99,8 @@ func newProxy(t testing.TB, target string) *proxy {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = l.Close() })
-	p := &proxy{listener: l, target: target}
+	p := &proxy{listener: l}
+	p.target.Store(target)
 	go func() {
 		for {
 			c, err := l.Accept()
@@ -112,7 +115,7 @@ func newProxy(t testing.TB, target string) *proxy {
 
 func (p *proxy) serve(client net.Conn) {
 	defer client.Close()
-	server, err := net.Dial("tcp", p.target)
+	server, err := net.Dial("tcp", p.target.Load().(string))
 	if err != nil {
 		return
 	}
@@ -227,6 +230,7 @@ func replicas(t *testing.T) (primary, standby *pgenv.Server, dsn string) {
 }
 
 func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
+	t.Parallel()
 	primary, standby, dsn := replicas(t)
 	o := postgres.Options{Schema: newSchema(t, dsn)}
 	if err := primary.Set("synchronous_standby_names = 'copy'"); err != nil {
@@ -253,6 +257,7 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 }
 
 func TestFailoverToAnAsynchronousStandbySaysWhatIsLost(t *testing.T) {
+	t.Parallel()
 	primary, standby, dsn := replicas(t)
 	var said logs
 	o := postgres.Options{Schema: newSchema(t, dsn), Logger: said.logger(), NoNotify: true}
@@ -315,6 +320,7 @@ func behind(t testing.TB, primary, standby *pgenv.Server) {
 
 // An old primary that runs on beside the one that took over is refused once the new one was seen.
 func TestAnOldPrimaryIsRefused(t *testing.T) {
+	t.Parallel()
 	primary, standby, _ := replicas(t)
 	schema := newSchema(t, primary.DSN())
 	behind(t, primary, standby)
@@ -325,11 +331,93 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable", p.listener.Addr().(*net.TCPAddr).Port)
 	s := open(t, dsn, postgres.Options{Schema: schema, NoNotify: true})
 	rev := put(t, s, "a")
-	p.target = fmt.Sprintf("127.0.0.1:%d", primary.Port)
+	p.target.Store(fmt.Sprintf("127.0.0.1:%d", primary.Port))
 	sql(t, standby.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
 	eventually(t, "the old primary is refused", func() bool {
 		_, err := s.Put(t.Context(), "a", nil, rev)
 		transient(t, err)
 		return err != nil && strings.Contains(err.Error(), "old primary")
 	})
+}
+
+// A connection to the old primary that lives on is given up once another one has seen the server that took over.
+func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
+	t.Parallel()
+	primary, standby, _ := replicas(t)
+	schema := newSchema(t, primary.DSN())
+	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", primary.Port))
+	pool, err := pgxpool.New(t.Context(), fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable pool_max_conns=2",
+		p.listener.Addr().(*net.TCPAddr).Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := open(t, "", postgres.Options{Schema: schema, Pool: pool, NoNotify: true})
+	put(t, s, "a")
+	old, err := pool.Acquire(t.Context()) // the one that the store used
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind(t, primary, standby)
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	p.target.Store(fmt.Sprintf("127.0.0.1:%d", standby.Port))
+	put(t, s, "b")
+	old.Release()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				if _, err := s.Get(t.Context(), "b"); err != nil {
+					t.Errorf("the server that took over was not read: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// After a crash the server gives out again the numbers of transactions that left no trace on the disk. A watch that has seen
+// them end does not take what they do now for known.
+func TestAWatchAfterACrashThatReusesTransactionNumbers(t *testing.T) {
+	t.Parallel()
+	// Nothing but commits is written to the log before the crash.
+	server := newServer(t, pgenv.Options{Settings: []string{"wal_writer_delay = 10s", "wal_level = minimal", "max_wal_senders = 0"}})
+	o := postgres.Options{Schema: newSchema(t, server.DSN()), NoNotify: true, Poll: 10 * time.Millisecond}
+	s := open(t, server.DSN(), o)
+	rev := put(t, s, "a")
+	changes := observe(t, s, "")
+	changes.await(t, "a", rev)
+	before := rolledBack(t, server, 50)
+	time.Sleep(500 * time.Millisecond) // polls see that they ended
+	if err := errors.Join(server.Kill(), server.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if after := rolledBack(t, server, 0); after >= before {
+		t.Fatalf("the server uses no number again: %d after %d", after, before)
+	}
+	eventually(t, "the store goes on", func() bool {
+		rec, err := s.Get(t.Context(), "a")
+		if err == nil {
+			rev, err = s.Put(t.Context(), "a", []byte("new"), rec.Revision)
+		}
+		return err == nil
+	})
+	changes.await(t, "a", rev)
+}
+
+// rolledBack begins transactions, rolls them back, and returns the number that the next one has.
+func rolledBack(t testing.TB, server *pgenv.Server, n int) (next uint64) {
+	t.Helper()
+	c := session(t, server.DSN())
+	for range n {
+		if _, err := c.Exec(t.Context(), "BEGIN; SELECT pg_current_xact_id(); ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.QueryRow(t.Context(), "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&next); err != nil {
+		t.Fatal(err)
+	}
+	return next
 }

@@ -58,3 +58,11 @@ BEGIN
 	seqs := seqs[1:failed - 1];
 END
 $$;
+
+-- changes returns the rows that are visible now and were not in a snapshot. Without statistics the planner would read the whole
+-- table.
+CREATE OR REPLACE FUNCTION {schema}.changes(since pg_snapshot, OUT key text, OUT seq bigint, OUT nonce bigint, OUT deleted boolean, OUT xid xid8)
+RETURNS SETOF record LANGUAGE sql STABLE SET search_path = pg_catalog SET enable_seqscan = off AS $$
+	SELECT r.key, r.seq, r.nonce, r.value IS NULL, r.xid FROM {schema}.records r
+	WHERE r.xid >= pg_snapshot_xmin(since) AND NOT pg_visible_in_snapshot(r.xid, since)
+$$;

@@ -79,6 +79,9 @@ type Store struct {
 	history     chan struct{}
 	timeline    uint32
 	incarnation string
+	// epoch counts the servers that took over. It rises before acknowledged writes are compared with what such a server has:
+	// connections of an earlier epoch acknowledge nothing any more.
+	epoch atomic.Int64
 	// noTimeline reports whether the server does not say its timeline.
 	noTimeline atomic.Bool
 

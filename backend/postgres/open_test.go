@@ -260,17 +260,7 @@ func TestADamagedValueIsPermanent(t *testing.T) {
 	}
 	for name, damage := range map[string]string{"value": "value = 'Value'", "key": "key = 'bb'", "nonce": "nonce = nonce # 1"} {
 		t.Run(name, func(t *testing.T) {
-			c := session(t, dsn)
-			tx, err := c.Begin(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
-			if _, err := tx.Exec(t.Context(), "UPDATE "+o.Schema+".records SET "+damage+" WHERE key = 'b'"); err != nil {
-				t.Fatal(err)
-			}
-			if err := tx.Commit(t.Context()); err != nil {
-				t.Fatal(err)
-			}
+			sql(t, dsn, "CREATE TABLE "+o.Schema+".before AS TABLE "+o.Schema+".records", "UPDATE "+o.Schema+".records SET "+damage+" WHERE key = 'b'")
 			key := "b"
 			if name == "key" {
 				key = "bb"
@@ -288,6 +278,7 @@ func TestADamagedValueIsPermanent(t *testing.T) {
 			if !errors.Is(last, backend.ErrPermanent) || len(keys) != 2 || keys[0] != "a" {
 				t.Errorf("list: %q, %v", keys, last)
 			}
+			sql(t, dsn, "TRUNCATE "+o.Schema+".records", "INSERT INTO "+o.Schema+".records TABLE "+o.Schema+".before", "DROP TABLE "+o.Schema+".before")
 		})
 	}
 }

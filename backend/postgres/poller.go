@@ -204,7 +204,8 @@ func (p *poller) once(ctx context.Context, c *pgx.Conn) (changed bool, err error
 		return true, nil
 	case next.timeline != p.at.timeline && p.at.timeline != 0:
 		p.endWatches(errFailover)
-		return true, nil
+		// Behind a pooler no connection was lost: what is lost has not been found out.
+		return true, p.store.checkServer(ctx, c)
 	case next.purged > p.at.ended:
 		p.endWatches(errPurged)
 		return true, nil
@@ -241,13 +242,13 @@ func (p *poller) read(ctx context.Context, c *pgx.Conn, at position) (next readi
 	var key *string
 	var seq, nonce *int64
 	var xid *uint64
-	var deleted bool
+	var deleted *bool
 	_, err = pgx.ForEachRow(rows, []any{&next.incarnation, &text, &timeline, &next.purged, &key, &seq, &nonce, &deleted, &xid}, func() error {
 		if key == nil {
 			return nil
 		}
-		change := backend.Change{Key: *key, Deleted: deleted}
-		if !deleted {
+		change := backend.Change{Key: *key, Deleted: *deleted}
+		if !*deleted {
 			change.Revision = revision{*seq, *nonce}.public()
 		}
 		changes, next.newest = append(changes, change), max(next.newest, *xid)

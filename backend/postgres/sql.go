@@ -48,11 +48,11 @@ func (s statements) begin(noTimeline bool) string {
 // changes returns the statement of a poll: the rows that are visible now and were not in a snapshot.
 func (s statements) changes(noTimeline bool) string {
 	return in(s.schema, `SELECT m.incarnation, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`), m.purged,
-			r.key, r.seq, r.nonce, r.value IS NULL, r.xid
-		FROM {schema}.meta m LEFT JOIN {schema}.records r
-		ON r.xid >= pg_snapshot_xmin($1::text::pg_snapshot) AND NOT pg_visible_in_snapshot(r.xid, $1::text::pg_snapshot)`)
+			r.key, r.seq, r.nonce, r.deleted, r.xid
+		FROM {schema}.meta m LEFT JOIN {schema}.changes($1::text::pg_snapshot) r ON true`)
 }
 
+// timeline returns the expression of the server's timeline.
 func (s statements) timeline(none bool) string {
 	if none {
 		return `''`

@@ -93,6 +93,7 @@ func put(t testing.TB, s *postgres.Store, key string) backend.Revision {
 // A transaction that takes long has a lower xid than many that are committed before it. It is not passed over, and delays no
 // other: neither one that writes to the table, nor one of another application.
 func TestATransactionThatHangs(t *testing.T) {
+	t.Parallel()
 	dsn := shared.DSN()
 	o := postgres.Options{Schema: newSchema(t, dsn)}
 	writer, watcher := open(t, dsn, o), open(t, dsn, o)
@@ -186,6 +187,7 @@ func TestWithoutNotifications(t *testing.T) {
 
 // A store notices that its own notifications do not arrive.
 func TestNotificationsThatDoNotArriveAreNoticed(t *testing.T) {
+	t.Parallel()
 	dsn := shared.DSN()
 	schema := newSchema(t, dsn)
 	role := "silent_" + schema
@@ -270,3 +272,33 @@ func (l *logs) has(text string) bool {
 }
 
 func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// Polls find changes by the index, also in a table without statistics.
+func TestPollsReadNoWholeTable(t *testing.T) {
+	t.Parallel()
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn), Poll: 5 * time.Millisecond}
+	sql(t, dsn, "ALTER TABLE "+o.Schema+".records SET (autovacuum_enabled = off)")
+	s := open(t, dsn, o)
+	var writes []backend.Write
+	for i := range 3000 {
+		writes = append(writes, backend.Write{Key: fmt.Sprintf("k/%d", i), Value: []byte("x")})
+	}
+	if _, err := s.WriteAll(t.Context(), writes); err != nil {
+		t.Fatal(err)
+	}
+	changes := observe(t, s, "k/1")
+	changes.await(t, "k/1", put(t, s, "k/1"))
+	scans := func() int {
+		return count(t, "SELECT seq_scan FROM pg_stat_user_tables WHERE relname = 'records' AND schemaname = '"+o.Schema+"'")
+	}
+	time.Sleep(1200 * time.Millisecond) // statistics are up to a second late
+	before := scans()
+	for range 50 {
+		changes.await(t, "k/1", put(t, s, "k/1"))
+	}
+	time.Sleep(1200 * time.Millisecond)
+	if after := scans(); after != before {
+		t.Errorf("polls read the whole table %d times", after-before)
+	}
+}

@@ -30,11 +30,10 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 			return "", backend.ErrConflict
 		}
 		return mode, err
-	})
+	}, func() { s.acked.add(key, made) })
 	if err != nil {
 		return "", failed("put", key, err)
 	}
-	s.acked.add(key, made)
 	return made.public(), nil
 }
 
@@ -47,8 +46,8 @@ func present(value []byte) []byte {
 }
 
 // commit calls f, which runs one statement that is a transaction of its own and returns the session's synchronous_commit. It
-// returns nil only if the server said, after the commit, that it is done and durable.
-func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string, err error)) error {
+// returns nil only if the server said, after the commit, that it is done and durable; remember notes what was acknowledged.
+func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string, err error), remember func()) error {
 	return s.with(ctx, func(c *pgxpool.Conn) error {
 		mode, err := f(c)
 		if err != nil {
@@ -58,7 +57,15 @@ func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string
 		if mode == "off" {
 			return errLostMode
 		}
-		return replicated(c.Conn())
+		if err := replicated(c.Conn()); err != nil {
+			return err
+		}
+		// A server that took over is compared with what was noted before, and ends the epoch first.
+		remember()
+		if _, now := s.epochOf(c.Conn()); !now {
+			return errOldPrimary
+		}
+		return nil
 	})
 }
 
@@ -87,16 +94,18 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 		err = c.QueryRow(ctx, s.sql.write, b.keys, b.values, b.sums, b.nonces, b.prevs, b.prevNonces, b.firsts).
 			Scan(&seqs, &absent, &xid, &mode)
 		return mode, err
+	}, func() {
+		for i, seq := range seqs {
+			s.acked.add(b.keys[i], ack{revision: revision{seq, b.nonces[i]}, xid: xid, deleted: writes[i].Delete})
+		}
 	})
 	if err != nil {
 		return nil, firstFailed(writes, err)
 	}
 	made := make([]backend.Revision, len(seqs), len(writes))
 	for i, seq := range seqs {
-		a := ack{revision: revision{seq, b.nonces[i]}, xid: xid, deleted: writes[i].Delete}
-		s.acked.add(writes[i].Key, a)
-		if !a.deleted {
-			made[i] = a.public()
+		if !writes[i].Delete {
+			made[i] = revision{seq, b.nonces[i]}.public()
 		}
 	}
 	if len(made) == b.len() {

@@ -143,6 +143,7 @@ var areas = []area{
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
+	{path: "internal/pgenv", program: true}, // for backend/postgres, a module of its own
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
