@@ -25,6 +25,7 @@ kube: ## etcd, the Kubernetes servers, kubectl and Prometheus that tests run, in
 test: ## all tests with the race detector (needs a C compiler)
 	@.ci/need
 	@.ci/kube
+	@.ci/postgres
 	@.ci/part "all tests, with the race detector" .ci/test
 	@echo "all of the trials of which the race detector had a sample: random runs, crashes, kills, paused and stopped leaders, attacks, decisions, flipped bits, images of a disk"
 	@.ci/part "trials" .ci/trials
@@ -44,6 +45,7 @@ fuzz: ## every fuzz target for FUZZTIME=10s
 soak: ## tests that take hours, every fuzz target for five minutes, then the soak program for SOAK=24h
 	@.ci/need
 	@.ci/kube
+	@.ci/postgres
 	SLIPWAY_SOAK=1 .ci/test -count=1 -timeout 12h
 	@FUZZTIME=5m .ci/fuzz
 	go run ./internal/soak -for $(SOAK)

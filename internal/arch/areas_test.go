@@ -144,6 +144,7 @@ var areas = []area{
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
+	{path: "internal/pgenv", program: true}, // for backend/postgres, a module of its own
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
 	{path: "internal/remotefleet", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	{path: "internal/kubeenv/...", program: true, cluster: true},

@@ -1,0 +1,175 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// acquire returns a connection whose server was checked.
+func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
+	for {
+		if s.closed.Load() {
+			return nil, ErrClosed
+		}
+		c, err := s.pool.Acquire(ctx)
+		if err != nil {
+			return nil, withoutSecrets(err)
+		}
+		checked, now := s.epochOf(c.Conn())
+		if checked && !now {
+			discard(c.Conn())
+			c.Release()
+			continue
+		}
+		if !checked {
+			err = s.admitServer(ctx, c.Conn())
+		}
+		if err == nil {
+			return c, nil
+		}
+		err = s.failure(c, err)
+		c.Release()
+		return nil, err
+	}
+}
+
+// mark is the key under which a connection carries the epoch in which this store checked its server.
+func (s *Store) mark() string { return "slipway " + s.id }
+
+// epochOf reports whether the server of a connection was checked, and in this epoch.
+func (s *Store) epochOf(c *pgx.Conn) (checked, now bool) {
+	epoch, checked := c.PgConn().CustomData()[s.mark()].(int64)
+	return checked, checked && epoch == s.epoch.Load()
+}
+
+// admitServer checks the server of a connection that this store uses for the first time. One that fails is closed.
+func (s *Store) admitServer(ctx context.Context, c *pgx.Conn) error {
+	if err := s.checkServer(ctx, c); err != nil {
+		discard(c)
+		return err
+	}
+	return nil
+}
+
+// server is what a new connection says of its server.
+type server struct {
+	commit, fsync, timeline, incarnation string
+	standby                              bool
+}
+
+// checkServer refuses a server that is not durable, is a standby, or is an old primary that runs on beside the one that took
+// over. On a server that took over, it finds out what was lost.
+func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
+	select {
+	case s.history <- struct{}{}:
+		defer func() { <-s.history }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	now, err := s.describe(ctx, c)
+	if err != nil {
+		return err
+	}
+	switch {
+	case now.fsync == "off":
+		return fmt.Errorf("%w: fsync is off", ErrNotDurable)
+	case now.commit == "off":
+		return fmt.Errorf("%w: synchronous_commit is off", ErrNotDurable)
+	case now.standby:
+		return errStandby
+	case s.incarnation != "" && s.incarnation != now.incarnation:
+		return errRestored
+	}
+	timeline, err := parseTimeline(now.timeline)
+	switch {
+	case err != nil:
+		return err
+	case timeline < s.timeline:
+		return fmt.Errorf("%w: it is on timeline %d, %d was seen", errOldPrimary, timeline, s.timeline)
+	case timeline > s.timeline && s.timeline != 0:
+		if err := s.findLost(ctx, c, timeline); err != nil {
+			return err
+		}
+	}
+	s.timeline, s.incarnation = timeline, now.incarnation
+	c.PgConn().CustomData()[s.mark()] = s.epoch.Load()
+	return nil
+}
+
+// describe reads what a server is. A server that does not say its timeline has none.
+func (s *Store) describe(ctx context.Context, c *pgx.Conn) (server, error) {
+	var now server
+	err := c.QueryRow(ctx, s.sql.server(s.noTimeline.Load())).Scan(&now.commit, &now.fsync, &now.standby, &now.timeline, &now.incarnation)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return now, fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
+	case !s.noTimeline.Load() && noFunction(err):
+		s.noTimeline.Store(true)
+		return s.describe(ctx, c)
+	}
+	return now, err
+}
+
+// noFunction reports whether a function of the server may not be called, or is none.
+func noFunction(err error) bool {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return false
+	}
+	switch e.Code {
+	case "42501", "42883", "0A000": // insufficient_privilege, undefined_function, feature_not_supported
+		return e.Severity != "FATAL"
+	}
+	return false
+}
+
+// parseTimeline returns the number of a timeline in hexadecimal digits, 0 for none.
+func parseTimeline(digits string) (uint32, error) {
+	if digits == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(digits, 16, 32)
+	if err != nil {
+		return 0, fmt.Errorf("the server has the timeline %.20q", digits)
+	}
+	return uint32(n), nil
+}
+
+// systemIdentifier returns the identifier of the database cluster, "" if it may not be read.
+func systemIdentifier(ctx context.Context, c *pgx.Conn) (string, error) {
+	var id string
+	err := c.QueryRow(ctx, systemSQL).Scan(&id)
+	if noFunction(err) {
+		return "", nil
+	}
+	return id, err
+}
+
+// unreplicated is what a connection carries after a commit that did not wait for its standby.
+const unreplicated = "slipway: a commit was not replicated"
+
+// heed notes the warning that a commit did not wait for a synchronous standby, because an administrator canceled that. The
+// commit is acknowledged all the same.
+func heed(c *pgconn.PgConn, n *pgconn.Notice) {
+	if n.Routine == "SyncRepWaitForLSN" {
+		c.CustomData()[unreplicated] = true
+	}
+}
+
+// replicated returns an error if the last commit did not wait for a synchronous standby.
+func replicated(c *pgx.Conn) error {
+	data := c.PgConn().CustomData()
+	if data[unreplicated] == nil {
+		return nil
+	}
+	delete(data, unreplicated)
+	return errUnreplicated
+}

@@ -1,0 +1,105 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// What is wrong with a store, to be tested with [errors.Is].
+var (
+	// ErrNotDurable: the server acknowledges a commit before it is on the disk. It is also ErrPermanent.
+	ErrNotDurable = fmt.Errorf("the server is not durable: %w", backend.ErrPermanent)
+	// ErrClosed: the store was closed.
+	ErrClosed = errors.New("the store is closed")
+)
+
+// What is transient.
+var (
+	errStandby      = errors.New("the server is a standby, which takes no writes")
+	errOldPrimary   = errors.New("the server is an old primary, another one took over")
+	errRestored     = errors.New("the database was restored from a dump: open the store again")
+	errUnreplicated = errors.New("the commit did not wait for the synchronous standby, it may be lost")
+	errLostMode     = errors.New("synchronous_commit is off in this session, the commit may be lost")
+	errPurged       = errors.New("the watch was away for longer than deletions are kept, watch again")
+	errSnapshot     = errors.New("the server returned no snapshot")
+	errFailover     = errors.New("another server took over, watch again")
+)
+
+// failed wraps err with the operation and its object.
+func failed(op, object string, err error) error {
+	return &backend.Error{Op: op, Object: object, Err: err}
+}
+
+// kindOf says what the SQLSTATE of an error means where that is more than that it may help to try again: which of the
+// kinds of package backend it is, what helps, and whether the connection is useless.
+//
+// Everything else is returned as it is and transient: deadlock (40P01), serialization failure (40001), disk full (53100),
+// too many connections (53300), shutdown (57P01 to 57P03), cancellation (57014), loss of the connection. Whether a write
+// happened is then unknown.
+func kindOf(code string) (kind error, advice string, useless bool) {
+	switch code {
+	case "42P01", "42883", "3F000", "42703": // undefined table, function, schema, column
+		return backend.ErrPermanent, "call postgres.Migrate", false
+	case "42501": // insufficient_privilege
+		return backend.ErrPermanent, "the role needs the privileges that package postgres names", false
+	case "XX001", "XX002": // data_corrupted, index_corrupted
+		return backend.ErrPermanent, "the database is damaged", false
+	case "25006": // read_only_sql_transaction
+		return nil, errStandby.Error(), true
+	}
+	return nil, "", false
+}
+
+// failure returns err, which a connection returned, as callers have it. A connection to a server that takes no writes is
+// closed.
+func (s *Store) failure(c *pgxpool.Conn, err error) error {
+	var e *pgconn.PgError
+	if !errors.As(err, &e) {
+		return withoutSecrets(err)
+	}
+	kind, advice, useless := kindOf(e.Code)
+	if useless && c != nil {
+		discard(c.Conn())
+	}
+	switch {
+	case kind != nil:
+		return fmt.Errorf("%w: %w: %s", kind, err, advice)
+	case advice != "":
+		return fmt.Errorf("%w: %s", err, advice)
+	}
+	return err
+}
+
+// discard closes a connection, so that the pool makes another.
+func discard(c *pgx.Conn) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx) // it is of no use
+}
+
+// withoutSecrets returns err without what pgx keeps in it: the configuration of a connection, with the password.
+func withoutSecrets(err error) error {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return err
+	}
+	text := err.Error()
+	if password := connect.Config.Password; password != "" {
+		text = strings.ReplaceAll(text, password, "xxxxx")
+	}
+	for _, cause := range []error{context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, cause) {
+			return fmt.Errorf("%w: %s", cause, text)
+		}
+	}
+	return errors.New(text)
+}

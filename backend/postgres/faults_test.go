@@ -1,0 +1,423 @@
+package postgres_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/postgres"
+	"github.com/slipway-dev/slipway/internal/pgenv"
+)
+
+// newServer starts a server for one test.
+func newServer(t testing.TB, o pgenv.Options) *pgenv.Server {
+	t.Helper()
+	server, err := pgenv.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := server.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return server
+}
+
+func TestKillsLoseNothingAcknowledged(t *testing.T) {
+	t.Parallel()
+	server := newServer(t, pgenv.Options{})
+	o := postgres.Options{Schema: newSchema(t, server.DSN())}
+	s := open(t, server.DSN()+" pool_max_conns=8", o)
+	r := referees(t, s, 8, nil)
+	changes := observe(t, s, "watched/")
+	changes.await(t, "watched/a", put(t, s, "watched/a"))
+	for i := range 4 {
+		r.await(t, 200)
+		if i%2 == 0 {
+			if err := errors.Join(server.Kill(), server.Start()); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := server.KillBackend(aBackend(t, server.DSN())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.await(t, 200)
+	r.finish(t)
+	// A watch goes on over crashes, and misses nothing.
+	var rev backend.Revision
+	eventually(t, "a write after crashes", func() bool {
+		var err error
+		rev, err = s.Put(t.Context(), "watched/b", nil, "")
+		return err == nil
+	})
+	changes.await(t, "watched/b", rev)
+}
+
+// aBackend returns the process of a session of the store that is in the middle of a statement.
+func aBackend(t testing.TB, dsn string) (pid int) {
+	t.Helper()
+	c := session(t, dsn)
+	eventually(t, "a busy session", func() bool {
+		return c.QueryRow(t.Context(), `SELECT pid FROM pg_stat_activity WHERE backend_type = 'client backend' AND state = 'active'
+			AND pid <> pg_backend_pid() ORDER BY random() LIMIT 1`).Scan(&pid) == nil
+	})
+	return pid
+}
+
+// proxy passes a connection on until it is told to swallow an answer.
+type proxy struct {
+	listener net.Listener
+	target   atomic.Value // of string
+	// swallow is what happens to the next answer: it is cut off, as a whole or from its ReadyForQuery on.
+	swallow atomic.Int32
+}
+
+const (
+	swallowNothing = iota
+	swallowAll
+	swallowReady
+)
+
+func newProxy(t testing.TB, target string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	p := &proxy{listener: l}
+	p.target.Store(target)
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go p.serve(c)
+		}
+	}()
+	return p
+}
+
+func (p *proxy) serve(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("tcp", p.target.Load().(string))
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	go func() { _, _ = io.Copy(server, client) }()
+	for {
+		header := make([]byte, 5)
+		if _, err := io.ReadFull(server, header); err != nil {
+			return
+		}
+		body := make([]byte, binary.BigEndian.Uint32(header[1:])-4)
+		if _, err := io.ReadFull(server, body); err != nil {
+			return
+		}
+		mode := p.swallow.Load()
+		ready := header[0] == 'Z'
+		if mode != swallowNothing && ready {
+			p.swallow.Store(swallowNothing)
+			return
+		}
+		if mode == swallowAll {
+			continue
+		}
+		if _, err := client.Write(append(header, body...)); err != nil {
+			return
+		}
+	}
+}
+
+func TestACommitWhoseAnswerIsLostIsUnknown(t *testing.T) {
+	for name, mode := range map[string]int32{"the answer": swallowAll, "its end": swallowReady} {
+		t.Run(name, func(t *testing.T) {
+			p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
+			dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable pool_max_conns=1",
+				p.listener.Addr().(*net.TCPAddr).Port)
+			s := open(t, dsn, postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true})
+			put(t, s, "a")
+			put(t, s, "a") // the statements are prepared
+			before, err := s.Get(t.Context(), "a")
+			if err != nil {
+				t.Fatal(err)
+			}
+			p.swallow.Store(mode)
+			_, err = s.Put(t.Context(), "a", []byte("new"), before.Revision)
+			transient(t, err)
+			after, err := s.Get(t.Context(), "a")
+			if err != nil || string(after.Value) != "new" || after.Revision == before.Revision {
+				t.Errorf("after a write of which the outcome was unknown: %v, %v", after, err)
+			}
+		})
+	}
+}
+
+func TestAPoolThatIsUsedUp(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), shared.DSN()+" pool_max_conns=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	schema := newSchema(t, shared.DSN())
+	s := open(t, "", postgres.Options{Schema: schema, Pool: pool})
+	changes := observe(t, s, "")
+	changes.await(t, "a", put(t, s, "a"))
+	held, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	_, getErr := s.Get(ctx, "a")
+	_, putErr := s.Put(ctx, "b", nil, "")
+	for _, err := range []error{getErr, putErr} {
+		transient(t, err)
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("the error is %v, want that of the context", err)
+		}
+	}
+	// A watch has a connection of its own.
+	rev := put(t, open(t, shared.DSN(), postgres.Options{Schema: schema}), "c")
+	changes.await(t, "c", rev)
+	held.Release()
+	put(t, s, "d")
+}
+
+// Two connections at once are what a server takes.
+func TestTooManyConnectionsAreTransient(t *testing.T) {
+	role := "few"
+	schema := newSchema(t, shared.DSN())
+	sql(t, shared.DSN(), "CREATE ROLE few LOGIN CONNECTION LIMIT 1", "GRANT ALL ON SCHEMA "+schema+" TO few",
+		"GRANT ALL ON ALL TABLES IN SCHEMA "+schema+" TO few", "GRANT ALL ON ALL SEQUENCES IN SCHEMA "+schema+" TO few")
+	dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=%s dbname=postgres sslmode=disable", shared.Port, role)
+	open(t, dsn, postgres.Options{Schema: schema, NoNotify: true})
+	_, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: schema})
+	transient(t, err)
+	contains(t, err, "too many connections")
+}
+
+// replicas starts a primary with a standby, and returns a connection string with both.
+func replicas(t *testing.T) (primary, standby *pgenv.Server, dsn string) {
+	t.Helper()
+	primary = newServer(t, pgenv.Options{})
+	standby, err := primary.Standby("copy")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := standby.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return primary, standby, fmt.Sprintf("host=127.0.0.1,127.0.0.1 port=%d,%d user=postgres dbname=postgres sslmode=disable", primary.Port, standby.Port)
+}
+
+func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
+	t.Parallel()
+	primary, standby, dsn := replicas(t)
+	o := postgres.Options{Schema: newSchema(t, dsn)}
+	if err := primary.Set("synchronous_standby_names = 'copy'"); err != nil {
+		t.Fatal(err)
+	}
+	watcher := session(t, primary.DSN())
+	eventually(t, "replication is synchronous", func() bool {
+		var state string
+		return watcher.QueryRow(t.Context(), "SELECT sync_state FROM pg_stat_replication").Scan(&state) == nil && state == "sync"
+	})
+	s := open(t, dsn+" pool_max_conns=8", o)
+	changes := observe(t, s, "")
+	r := referees(t, s, 8, nil)
+	r.await(t, 300)
+	if err := errors.Join(primary.Kill(), standby.Promote()); err != nil {
+		t.Fatal(err)
+	}
+	r.await(t, 300)
+	r.finish(t)
+	if lost := s.Lost(); len(lost) > 0 {
+		t.Errorf("lost: %q", lost)
+	}
+	contains(t, changes.ended(t), "another server took over")
+}
+
+func TestFailoverToAnAsynchronousStandbySaysWhatIsLost(t *testing.T) {
+	t.Parallel()
+	primary, standby, dsn := replicas(t)
+	var said logs
+	o := postgres.Options{Schema: newSchema(t, dsn), Logger: said.logger(), NoNotify: true}
+	s := open(t, dsn, o)
+	for _, key := range []string{"kept", "changed", "deleted", "overwritten"} {
+		put(t, s, key)
+	}
+	behind(t, primary, standby)
+	// Nothing of what follows reaches the standby.
+	sql(t, standby.DSN(), "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
+	eventually(t, "replication has ended", func() bool {
+		var n int
+		return session(t, primary.DSN()).QueryRow(t.Context(), "SELECT count(*) FROM pg_stat_replication").Scan(&n) == nil && n == 0
+	})
+	for _, key := range []string{"changed", "created", "overwritten"} {
+		put(t, s, key)
+	}
+	rec, err := s.Get(t.Context(), "deleted")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Delete(t.Context(), "deleted", rec.Revision); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(primary.Kill(), standby.Promote()); err != nil {
+		t.Fatal(err)
+	}
+	// Another process writes first, until its numbers are above the lost ones.
+	other := open(t, standby.DSN(), postgres.Options{Schema: o.Schema})
+	for range 100 {
+		put(t, other, "other")
+	}
+	put(t, other, "overwritten")
+	eventually(t, "the store goes on", func() bool {
+		_, err := s.Get(t.Context(), "kept")
+		return err == nil
+	})
+	if lost, want := fmt.Sprint(s.Lost()), "[changed created deleted overwritten]"; lost != want {
+		t.Errorf("lost: %s, want %s", lost, want)
+	}
+	if !said.has("lost acknowledged writes") {
+		t.Error("nothing was logged")
+	}
+	put(t, s, "created")
+}
+
+// behind returns once the standby has what the primary has.
+func behind(t testing.TB, primary, standby *pgenv.Server) {
+	t.Helper()
+	var lsn string
+	if err := session(t, primary.DSN()).QueryRow(t.Context(), "SELECT pg_current_wal_lsn()::text").Scan(&lsn); err != nil {
+		t.Fatal(err)
+	}
+	c := session(t, standby.DSN())
+	eventually(t, "the standby has everything", func() bool {
+		var ok bool
+		return c.QueryRow(t.Context(), "SELECT pg_last_wal_replay_lsn() >= $1::text::pg_lsn", lsn).Scan(&ok) == nil && ok
+	})
+}
+
+// An old primary that runs on beside the one that took over is refused once the new one was seen.
+func TestAnOldPrimaryIsRefused(t *testing.T) {
+	t.Parallel()
+	primary, standby, _ := replicas(t)
+	schema := newSchema(t, primary.DSN())
+	behind(t, primary, standby)
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", standby.Port))
+	dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable", p.listener.Addr().(*net.TCPAddr).Port)
+	s := open(t, dsn, postgres.Options{Schema: schema, NoNotify: true})
+	rev := put(t, s, "a")
+	p.target.Store(fmt.Sprintf("127.0.0.1:%d", primary.Port))
+	sql(t, standby.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+	eventually(t, "the old primary is refused", func() bool {
+		_, err := s.Put(t.Context(), "a", nil, rev)
+		transient(t, err)
+		return err != nil && strings.Contains(err.Error(), "old primary")
+	})
+}
+
+// A connection to the old primary that lives on is given up once another one has seen the server that took over.
+func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
+	t.Parallel()
+	primary, standby, _ := replicas(t)
+	schema := newSchema(t, primary.DSN())
+	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", primary.Port))
+	pool, err := pgxpool.New(t.Context(), fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable pool_max_conns=2",
+		p.listener.Addr().(*net.TCPAddr).Port))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := open(t, "", postgres.Options{Schema: schema, Pool: pool, NoNotify: true})
+	put(t, s, "a")
+	old, err := pool.Acquire(t.Context()) // the one that the store used
+	if err != nil {
+		t.Fatal(err)
+	}
+	behind(t, primary, standby)
+	if err := standby.Promote(); err != nil {
+		t.Fatal(err)
+	}
+	p.target.Store(fmt.Sprintf("127.0.0.1:%d", standby.Port))
+	put(t, s, "b")
+	old.Release()
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			for range 20 {
+				if _, err := s.Get(t.Context(), "b"); err != nil {
+					t.Errorf("the server that took over was not read: %v", err)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// After a crash the server gives out again the numbers of transactions that left no trace on the disk. A watch that has seen
+// them end does not take what they do now for known.
+func TestAWatchAfterACrashThatReusesTransactionNumbers(t *testing.T) {
+	t.Parallel()
+	// Nothing but commits is written to the log before the crash.
+	server := newServer(t, pgenv.Options{Settings: []string{"wal_writer_delay = 10s", "wal_level = minimal", "max_wal_senders = 0"}})
+	o := postgres.Options{Schema: newSchema(t, server.DSN()), NoNotify: true, Poll: 10 * time.Millisecond}
+	s := open(t, server.DSN(), o)
+	rev := put(t, s, "a")
+	changes := observe(t, s, "")
+	changes.await(t, "a", rev)
+	before := rolledBack(t, server, 50)
+	time.Sleep(500 * time.Millisecond) // polls see that they ended
+	if err := errors.Join(server.Kill(), server.Start()); err != nil {
+		t.Fatal(err)
+	}
+	if after := rolledBack(t, server, 0); after >= before {
+		t.Fatalf("the server uses no number again: %d after %d", after, before)
+	}
+	eventually(t, "the store goes on", func() bool {
+		rec, err := s.Get(t.Context(), "a")
+		if err == nil {
+			rev, err = s.Put(t.Context(), "a", []byte("new"), rec.Revision)
+		}
+		return err == nil
+	})
+	changes.await(t, "a", rev)
+}
+
+// rolledBack begins transactions, rolls them back, and returns the number that the next one has.
+func rolledBack(t testing.TB, server *pgenv.Server, n int) (next uint64) {
+	t.Helper()
+	c := session(t, server.DSN())
+	for range n {
+		if _, err := c.Exec(t.Context(), "BEGIN; SELECT pg_current_xact_id(); ROLLBACK"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.QueryRow(t.Context(), "SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint").Scan(&next); err != nil {
+		t.Fatal(err)
+	}
+	return next
+}

@@ -1,0 +1,302 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/postgres"
+	"github.com/slipway-dev/slipway/internal/pgenv"
+)
+
+func TestOpenRefuses(t *testing.T) {
+	dsn := shared.DSN()
+	for name, c := range map[string]struct {
+		prepare []string // {schema} is that of a store
+		dsn     string
+		schema  string
+		want    string
+	}{
+		"no tables":         {schema: "empty", want: "call postgres.Migrate"},
+		"no name":           {schema: `a"; DROP TABLE x`, want: "is no name of a schema"},
+		"a reserved name":   {schema: "pg_x", want: "is no name of a schema"},
+		"an older version":  {prepare: []string{"UPDATE {schema}.meta SET version = 0"}, want: "call postgres.Migrate"},
+		"a newer version":   {prepare: []string{"UPDATE {schema}.meta SET version = 99"}, want: "a newer version"},
+		"another cluster":   {prepare: []string{"UPDATE {schema}.meta SET cluster = '1'"}, want: "restored from a dump"},
+		"an emptied meta":   {prepare: []string{"DELETE FROM {schema}.meta"}, want: "call postgres.Migrate"},
+		"no durable commit": {dsn: dsn + " options='-c synchronous_commit=off'", want: "synchronous_commit is off"},
+		"no text":           {dsn: "host=127.0.0.1 port=secret-port password=hidden", want: "cannot be parsed"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := postgres.Options{Schema: c.schema}
+			if o.Schema == "" {
+				o.Schema = newSchema(t, dsn)
+			}
+			for _, statement := range c.prepare {
+				sql(t, dsn, strings.ReplaceAll(statement, "{schema}", o.Schema))
+			}
+			s, err := postgres.Open(t.Context(), cmpOr(c.dsn, dsn), o)
+			if err == nil {
+				s.Close()
+			}
+			contains(t, err, c.want)
+			if !errors.Is(err, backend.ErrPermanent) {
+				t.Errorf("%v is not permanent", err)
+			}
+		})
+	}
+}
+
+func cmpOr(a, b string) string {
+	if a != "" {
+		return a
+	}
+	return b
+}
+
+func TestAServerWithoutFsyncIsRefused(t *testing.T) {
+	server, err := pgenv.Start(pgenv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	schema := newSchema(t, server.DSN())
+	s := open(t, server.DSN()+" pool_max_conns=2", postgres.Options{Schema: schema})
+	if err := server.Set("fsync = off"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "fsync is off", func() bool {
+		other, err := postgres.Open(t.Context(), server.DSN(), postgres.Options{Schema: schema})
+		if err == nil {
+			other.Close()
+		}
+		return errors.Is(err, postgres.ErrNotDurable)
+	})
+	// A store that is open refuses new connections to it.
+	sql(t, server.DSN(), "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'")
+	eventually(t, "the store refuses the server", func() bool {
+		_, err := s.Put(t.Context(), "a", nil, "")
+		return errors.Is(err, postgres.ErrNotDurable)
+	})
+}
+
+// A session whose setting is changed behind the store's back acknowledges nothing.
+func TestACommitThatIsNotDurableIsNotAcknowledged(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), shared.DSN()+" pool_max_conns=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := open(t, "", postgres.Options{Schema: newSchema(t, shared.DSN()), Pool: pool, NoNotify: true})
+	rev, err := s.Put(t.Context(), "a", nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pool.Exec(t.Context(), "SET synchronous_commit = off"); err != nil {
+		t.Fatal(err)
+	}
+	_, putErr := s.Put(t.Context(), "a", nil, rev)
+	_, batchErr := s.WriteAll(t.Context(), []backend.Write{{Key: "b"}, {Key: "c"}})
+	for _, err := range []error{putErr, batchErr} {
+		contains(t, err, "synchronous_commit is off")
+		transient(t, err)
+	}
+}
+
+// transient fails the test if err is nil or of a kind.
+func transient(t testing.TB, err error) {
+	t.Helper()
+	for _, kind := range []error{backend.ErrConflict, backend.ErrNotFound, backend.ErrPermanent, backend.ErrFenced} {
+		if err == nil || errors.Is(err, kind) {
+			t.Errorf("the error is %v, want a transient one", err)
+			return
+		}
+	}
+}
+
+func TestMigrateIsIdempotentAndConcurrent(t *testing.T) {
+	dsn, o := shared.DSN(), postgres.Options{Schema: "migrated_at_once"}
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if err := postgres.Migrate(t.Context(), dsn, o); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	s := open(t, dsn, o)
+	rev, err := s.Put(t.Context(), "a", []byte("kept"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := postgres.Migrate(t.Context(), dsn, o); err != nil {
+		t.Fatal(err)
+	}
+	if rec, err := s.Get(t.Context(), "a"); err != nil || rec.Revision != rev {
+		t.Errorf("after a second Migrate: %v, %v", rec, err)
+	}
+	sql(t, dsn, "UPDATE migrated_at_once.meta SET version = 99")
+	contains(t, postgres.Migrate(t.Context(), dsn, o), "a newer version")
+}
+
+// Tables of another cluster have xids that mean nothing here: those of the dump are higher.
+func TestMigrateAdoptsARestoredDump(t *testing.T) {
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn), Poll: 10 * time.Millisecond}
+	s := open(t, dsn, o)
+	rev, err := s.Put(t.Context(), "a", []byte("dumped"), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Close()
+	sql(t, dsn, "UPDATE "+o.Schema+".meta SET cluster = '1'", "UPDATE "+o.Schema+".records SET xid = '123456789012345'")
+	if err := postgres.Migrate(t.Context(), dsn, o); err != nil {
+		t.Fatal(err)
+	}
+	s = open(t, dsn, o)
+	changes := observe(t, s, "")
+	changes.await(t, "a", rev)
+	if rev, err = s.Put(t.Context(), "a", []byte("new"), rev); err != nil {
+		t.Fatal(err)
+	}
+	changes.await(t, "a", rev)
+}
+
+func TestRowsOfTheFutureAreRefused(t *testing.T) {
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn)}
+	s := open(t, dsn, o)
+	if _, err := s.Put(t.Context(), "a", nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	sql(t, dsn, "UPDATE "+o.Schema+".records SET xid = '123456789012345'")
+	_, err := postgres.Open(t.Context(), dsn, o)
+	contains(t, err, "restored from a dump")
+}
+
+// The role of a store needs no more than the package says, and errors say what is missing.
+func TestPrivileges(t *testing.T) {
+	dsn := shared.DSN()
+	schema := newSchema(t, dsn)
+	role := "role_of_" + schema
+	sql(t, dsn, "CREATE ROLE "+role+" LOGIN")
+	as := strings.Replace(dsn, "user=postgres", "user="+role, 1)
+	_, err := postgres.Open(t.Context(), as, postgres.Options{Schema: schema})
+	contains(t, err, "the role needs the privileges")
+	if !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("%v is not permanent", err)
+	}
+	sql(t, dsn, "GRANT USAGE ON SCHEMA "+schema+" TO "+role,
+		"GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA "+schema+" TO "+role,
+		"GRANT USAGE ON ALL SEQUENCES IN SCHEMA "+schema+" TO "+role)
+	s := open(t, as, postgres.Options{Schema: schema, Retention: 50 * time.Millisecond})
+	changes := observe(t, s, "")
+	revs, err := s.WriteAll(t.Context(), []backend.Write{{Key: "a"}, {Key: "b"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes.await(t, "b", revs[1])
+	if err := s.Delete(t.Context(), "a", revs[0]); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the row of a deleted key is removed", func() bool {
+		return count(t, "SELECT count(*) FROM "+schema+".records") == 1
+	})
+}
+
+// count returns the number that a query returns.
+func count(t testing.TB, query string) (n int) {
+	t.Helper()
+	c := session(t, shared.DSN())
+	defer c.Close(context.Background())
+	if err := c.QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestNoErrorHasThePassword(t *testing.T) {
+	const password = "hidden-word"
+	for _, dsn := range []string{
+		"host=127.0.0.1 port=1 user=u dbname=d password=" + password,
+		"postgres://u:" + password + "@127.0.0.1:1/d",
+		"postgres://u:" + password + "@127.0.0.1:none/d",
+		"postgres://u:" + password + "%zz@127.0.0.1:1/d",
+		"host=127.0.0.1 port=1 password = '" + password + "' sslmode=wrong",
+		"host=127.0.0.1 port=1 password='" + password,
+		fmt.Sprintf("host=127.0.0.1 port=%d user=no_such_role password=%s dbname=%s", shared.Port, password, "postgres"),
+	} {
+		_, err := postgres.Open(t.Context(), dsn, postgres.Options{})
+		migrateErr := postgres.Migrate(t.Context(), dsn, postgres.Options{})
+		for _, err := range []error{err, migrateErr} {
+			if err == nil {
+				t.Fatal("a server was found")
+			}
+			for ; err != nil; err = errors.Unwrap(err) {
+				if text := fmt.Sprintf("%v %+v %#v", err, err, err); strings.Contains(text, password) {
+					t.Errorf("an error has the password: %s", text)
+				}
+			}
+		}
+	}
+}
+
+func TestADamagedValueIsPermanent(t *testing.T) {
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn)}
+	s := open(t, dsn, o)
+	for _, key := range []string{"a", "b", "c"} {
+		if _, err := s.Put(t.Context(), key, []byte("value"), ""); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, damage := range map[string]string{"value": "value = 'Value'", "key": "key = 'bb'", "nonce": "nonce = nonce # 1"} {
+		t.Run(name, func(t *testing.T) {
+			sql(t, dsn, "CREATE TABLE "+o.Schema+".before AS TABLE "+o.Schema+".records", "UPDATE "+o.Schema+".records SET "+damage+" WHERE key = 'b'")
+			key := "b"
+			if name == "key" {
+				key = "bb"
+			}
+			if _, err := s.Get(t.Context(), key); !errors.Is(err, backend.ErrPermanent) {
+				t.Errorf("get: %v", err)
+			}
+			var keys []string
+			var last error
+			for rec, err := range s.List(t.Context(), "") {
+				if keys, last = append(keys, rec.Key), err; err != nil {
+					break
+				}
+			}
+			if !errors.Is(last, backend.ErrPermanent) || len(keys) != 2 || keys[0] != "a" {
+				t.Errorf("list: %q, %v", keys, last)
+			}
+			sql(t, dsn, "TRUNCATE "+o.Schema+".records", "INSERT INTO "+o.Schema+".records TABLE "+o.Schema+".before", "DROP TABLE "+o.Schema+".before")
+		})
+	}
+}
+
+func TestAClosedStoreSaysSo(t *testing.T) {
+	s := fresh(t, postgres.Options{})
+	changes := observe(t, s, "")
+	rev, err := s.Put(t.Context(), "a", nil, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes.await(t, "a", rev)
+	s.Close()
+	s.Close()
+	if err := changes.ended(t); !errors.Is(err, postgres.ErrClosed) {
+		t.Errorf("a watch ended with %v", err)
+	}
+	if _, err := s.Get(t.Context(), "a"); !errors.Is(err, postgres.ErrClosed) {
+		t.Errorf("get: %v", err)
+	}
+}

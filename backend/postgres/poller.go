@@ -1,0 +1,266 @@
+package postgres
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/internal/feed"
+)
+
+const (
+	// pollGap is how long there is between two polls at least, however often it is woken.
+	pollGap = 5 * time.Millisecond
+	// pollTimeout is how long a poll may take, and a connection to be made.
+	pollTimeout = 30 * time.Second
+	// growth is how far the interval between polls grows while nothing changes.
+	growth = 10
+)
+
+// poller reads what changes for all watches of a store, and announces it. It keeps no lock on the server and needs no order
+// of commits: it remembers the snapshot of its last reading, and reads the rows whose transaction was not visible in it. A
+// transaction that takes long is found when it is committed, and delays no other.
+type poller struct {
+	store *Store
+	// turn is held by a poll, and by a watch that begins.
+	turn chan struct{}
+	at   *position // of the last poll, nil if there was none; belongs to turn
+	wake chan struct{}
+
+	mu       sync.Mutex
+	feed     *feed.Feed
+	watchers int
+	closed   bool
+
+	polls atomic.Int64
+	// listening reports whether notifications arrive.
+	listening atomic.Bool
+}
+
+func newPoller(s *Store) *poller {
+	return &poller{store: s, turn: make(chan struct{}, 1), wake: make(chan struct{}, 1), feed: &feed.Feed{}}
+}
+
+// enter returns the feed for a watch.
+func (p *poller) enter() *feed.Feed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers++
+	return p.feed
+}
+
+func (p *poller) leave() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.watchers--
+}
+
+// watched reports whether there are watches.
+func (p *poller) watched() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.watchers > 0
+}
+
+func (p *poller) take(ctx context.Context) error {
+	select {
+	case p.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (p *poller) give() { <-p.turn }
+
+// begin sets the position, if there is none, to that at which a watch began. The turn is held.
+func (p *poller) begin(now position) {
+	if p.at == nil {
+		p.at = &now
+		feed.Wake(p.wake)
+	}
+}
+
+// endWatches ends all watches with an error, which makes their callers watch again. The turn is held.
+func (p *poller) endWatches(err error) {
+	p.at = nil
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.feed.End(failed("watch", p.store.o.Schema, err))
+	if !p.closed {
+		p.feed = &feed.Feed{}
+	}
+}
+
+// end ends all watches, now and later.
+func (p *poller) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.closed = true
+	p.feed.End(failed("watch", p.store.o.Schema, ErrClosed))
+}
+
+// run polls while there are watches.
+func (p *poller) run(ctx context.Context) {
+	wait := p.store.o.Poll
+	for ctx.Err() == nil {
+		if !p.watched() || !p.begun(ctx) {
+			_ = feed.Await(ctx, p.wake) // the end of ctx ends the loop
+			continue
+		}
+		polls := p.polls.Load()
+		err := p.session(ctx)
+		if ctx.Err() != nil || err == nil {
+			continue
+		}
+		if p.polls.Load() > polls {
+			wait = p.store.o.Poll
+		}
+		p.store.o.Logger.WarnContext(ctx, "changes cannot be read, trying again", slog.String("schema", p.store.o.Schema), slog.Any("error", err))
+		p.pause(ctx, wait)
+		wait = min(2*wait, growth*p.store.o.Poll)
+	}
+}
+
+// begun reports whether a watch has begun.
+func (p *poller) begun(ctx context.Context) bool {
+	if p.take(ctx) != nil {
+		return false
+	}
+	defer p.give()
+	return p.at != nil
+}
+
+func (p *poller) pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// session polls over one connection until that fails or there are no watches.
+func (p *poller) session(ctx context.Context) error {
+	l, err := p.store.listen(ctx)
+	if err != nil {
+		return err
+	}
+	defer l.close()
+	for wait := p.store.o.Poll; ; {
+		if !p.watched() {
+			return p.rest(ctx)
+		}
+		changed, err := p.once(ctx, l.conn)
+		if err != nil {
+			return err
+		}
+		if wait = min(2*wait, growth*p.store.o.Poll); changed || !p.listening.Load() {
+			wait = p.store.o.Poll
+		}
+		p.pause(ctx, pollGap)
+		if err := l.wait(ctx, wait, p.wake); err != nil {
+			return err
+		}
+	}
+}
+
+// rest forgets the position, since no watch needs it.
+func (p *poller) rest(ctx context.Context) error {
+	if err := p.take(ctx); err != nil {
+		return err
+	}
+	defer p.give()
+	if !p.watched() {
+		p.at = nil
+	}
+	return nil
+}
+
+// once polls, and reports whether anything changed.
+func (p *poller) once(ctx context.Context, c *pgx.Conn) (changed bool, err error) {
+	if err := p.take(ctx); err != nil {
+		return false, err
+	}
+	defer p.give()
+	if p.at == nil {
+		return false, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+	defer cancel()
+	next, changes, err := p.read(ctx, c, *p.at)
+	if err != nil {
+		return false, err
+	}
+	p.polls.Add(1)
+	switch {
+	case next.incarnation != p.at.incarnation:
+		p.endWatches(errRestored)
+		return true, nil
+	case next.timeline != p.at.timeline && p.at.timeline != 0:
+		p.endWatches(errFailover)
+		// Behind a pooler no connection was lost: what is lost has not been found out.
+		return true, p.store.checkServer(ctx, c)
+	case next.purged > p.at.ended:
+		p.endWatches(errPurged)
+		return true, nil
+	}
+	f := p.current()
+	for _, change := range changes {
+		f.Announce(change)
+	}
+	p.at = &next.position
+	return len(changes) > 0, nil
+}
+
+func (p *poller) current() *feed.Feed {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.feed
+}
+
+// reading is what a poll reads besides changes.
+type reading struct {
+	position
+
+	purged uint64
+}
+
+// read returns what became visible since a position.
+func (p *poller) read(ctx context.Context, c *pgx.Conn, at position) (next reading, changes []backend.Change, err error) {
+	rows, err := c.Query(ctx, p.store.sql.changes(p.store.noTimeline.Load()), at.snapshot.String())
+	if err != nil {
+		return next, nil, err
+	}
+	next.newest = at.newest
+	var text, timeline string
+	var key *string
+	var seq, nonce *int64
+	var xid *uint64
+	var deleted *bool
+	_, err = pgx.ForEachRow(rows, []any{&next.incarnation, &text, &timeline, &next.purged, &key, &seq, &nonce, &deleted, &xid}, func() error {
+		if key == nil {
+			return nil
+		}
+		change := backend.Change{Key: *key, Deleted: *deleted}
+		if !*deleted {
+			change.Revision = revision{*seq, *nonce}.public()
+		}
+		changes, next.newest = append(changes, change), max(next.newest, *xid)
+		return nil
+	})
+	if err != nil {
+		return next, nil, err
+	}
+	if next.snapshot, err = parseSnapshot(text); err != nil {
+		return next, nil, err
+	}
+	next.settle()
+	next.timeline, err = parseTimeline(timeline)
+	return next, changes, err
+}

@@ -1,0 +1,140 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"iter"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// Get returns the record of key. See [backend.Store].
+func (s *Store) Get(ctx context.Context, key string) (backend.Record, error) {
+	if err := admit(ctx, key, nil); err != nil {
+		return backend.Record{}, failed("get", key, err)
+	}
+	r := row{key: key}
+	err := s.with(ctx, func(c *pgxpool.Conn) error {
+		err := c.QueryRow(ctx, s.sql.get, key).Scan(&r.value, &r.revision.seq, &r.revision.nonce, &r.sum)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return backend.ErrNotFound
+		}
+		return err
+	})
+	if err != nil {
+		return backend.Record{}, failed("get", key, err)
+	}
+	rec, err := r.record()
+	if err != nil {
+		return backend.Record{}, failed("get", key, err)
+	}
+	return rec, nil
+}
+
+// with calls f with a connection.
+func (s *Store) with(ctx context.Context, f func(c *pgxpool.Conn) error) error {
+	c, err := s.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.Release()
+	if err := f(c); err != nil {
+		return s.failure(c, err)
+	}
+	return nil
+}
+
+// A page of a list has at most pageRows records. So many are asked for that it is likely to have pageBytes; the first has
+// firstRows.
+const (
+	pageRows  = 1000
+	pageBytes = 2 << 20
+	firstRows = 64
+)
+
+// List yields the records under prefix. See [backend.Store]. It holds no connection while it yields.
+func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
+	return func(yield func(backend.Record, error) bool) {
+		from, to := between(prefix)
+		for limit := firstRows; ; {
+			page, err := s.page(ctx, from, to, limit)
+			for _, rec := range page {
+				if !yield(rec, nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(backend.Record{}, failed("list", prefix, err))
+				return
+			}
+			if len(page) < limit {
+				return
+			}
+			from = page[len(page)-1].Key + "!" // before every key that begins with that key
+			limit = nextLimit(page)
+		}
+	}
+}
+
+// between returns the range of the keys that begin with prefix: from the first to before the second, in the order of bytes.
+func between(prefix string) (from, to string) {
+	for i := range len(prefix) {
+		if c := prefix[i]; c < '-' || c > 'z' {
+			return "{", "{" // no key has such a byte
+		}
+	}
+	return prefix, prefix + "{" // '{' is behind 'z'
+}
+
+// nextLimit returns how many records are asked for after a page.
+func nextLimit(page []backend.Record) int {
+	size := len(page)
+	for _, rec := range page {
+		size += len(rec.Value)
+	}
+	return max(1, min(pageRows, pageBytes*len(page)/size))
+}
+
+// page returns the first records from a key on, and an error behind them.
+func (s *Store) page(ctx context.Context, from, to string, limit int) (page []backend.Record, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var stored []row
+	err = s.with(ctx, func(c *pgxpool.Conn) error {
+		rows, err := c.Query(ctx, s.sql.page, from, to, limit)
+		if err != nil {
+			return err
+		}
+		stored, err = pgx.CollectRows(rows, func(rows pgx.CollectableRow) (r row, err error) {
+			err = rows.Scan(&r.key, &r.value, &r.revision.seq, &r.revision.nonce, &r.sum)
+			return r, err
+		})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range stored {
+		rec, err := r.record()
+		if err != nil {
+			return page, err
+		}
+		page = append(page, rec)
+	}
+	return page, nil
+}
+
+// admit validates the arguments of a call before any effect.
+func admit(ctx context.Context, key string, value []byte) error {
+	if err := backend.ValidateKey(key); err != nil {
+		return err
+	}
+	if err := backend.ValidateValue(value); err != nil {
+		return err
+	}
+	return ctx.Err()
+}

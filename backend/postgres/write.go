@@ -1,0 +1,199 @@
+package postgres
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+// Put writes value if the revision of key is prev, and returns once that is committed. See [backend.Store].
+func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	if err := admit(ctx, key, value); err != nil {
+		return "", failed("put", key, err)
+	}
+	made := ack{revision: revision{nonce: newNonce()}}
+	at := parseRevision(prev)
+	args := []any{key, present(value), made.nonce, checksum(key, made.nonce, value)}
+	statement := s.sql.create
+	if at.seq != seqNone {
+		statement, args = s.sql.update, append(args, at.seq, at.nonce)
+	}
+	err := s.commit(ctx, func(c *pgxpool.Conn) (mode string, err error) {
+		err = c.QueryRow(ctx, statement, args...).Scan(&made.seq, &made.xid, &mode)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return "", backend.ErrConflict
+		}
+		return mode, err
+	}, func() { s.acked.add(key, made) })
+	if err != nil {
+		return "", failed("put", key, err)
+	}
+	return made.public(), nil
+}
+
+// present returns a value that is not NULL.
+func present(value []byte) []byte {
+	if value == nil {
+		return []byte{}
+	}
+	return value
+}
+
+// commit calls f, which runs one statement that is a transaction of its own and returns the session's synchronous_commit. It
+// returns nil only if the server said, after the commit, that it is done and durable; remember notes what was acknowledged.
+func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string, err error), remember func()) error {
+	return s.with(ctx, func(c *pgxpool.Conn) error {
+		mode, err := f(c)
+		if err != nil {
+			return err
+		}
+		s.wrote()
+		if mode == "off" {
+			return errLostMode
+		}
+		if err := replicated(c.Conn()); err != nil {
+			return err
+		}
+		// A server that took over is compared with what was noted before, and ends the epoch first.
+		remember()
+		if _, now := s.epochOf(c.Conn()); !now {
+			return errOldPrimary
+		}
+		return nil
+	})
+}
+
+// Delete removes key if its revision is prev, and returns once that is committed. See [backend.Store].
+func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	_, err := s.WriteAll(ctx, []backend.Write{{Key: key, Prev: prev, Delete: true}})
+	return err
+}
+
+// WriteAll makes the writes in one transaction: a reader sees all of those that it made, or none. See [backend.Batcher].
+func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
+	if len(writes) == 0 {
+		return nil, ctx.Err()
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, firstFailed(writes, err)
+	}
+	b, refused := newBatch(writes)
+	if b.len() == 0 {
+		return nil, refused
+	}
+	var seqs []int64
+	var absent bool
+	var xid uint64
+	err := s.commit(ctx, func(c *pgxpool.Conn) (mode string, err error) {
+		err = c.QueryRow(ctx, s.sql.write, b.keys, b.values, b.sums, b.nonces, b.prevs, b.prevNonces, b.firsts).
+			Scan(&seqs, &absent, &xid, &mode)
+		return mode, err
+	}, func() {
+		for i, seq := range seqs {
+			s.acked.add(b.keys[i], ack{revision: revision{seq, b.nonces[i]}, xid: xid, deleted: writes[i].Delete})
+		}
+	})
+	if err != nil {
+		return nil, firstFailed(writes, err)
+	}
+	made := make([]backend.Revision, len(seqs), len(writes))
+	for i, seq := range seqs {
+		if !writes[i].Delete {
+			made[i] = revision{seq, b.nonces[i]}.public()
+		}
+	}
+	if len(made) == b.len() {
+		return made, refused
+	}
+	op, key, kind := operation(writes[len(made)]), writes[len(made)].Key, backend.ErrConflict
+	if op == "delete" && absent {
+		kind = backend.ErrNotFound
+	}
+	return made, failed(op, key, kind)
+}
+
+// firstFailed wraps the reason why none of the writes is known to be made.
+func firstFailed(writes []backend.Write, err error) error {
+	return failed(operation(writes[0]), writes[0].Key, err)
+}
+
+// operation returns the name of a write in errors.
+func operation(w backend.Write) string {
+	if w.Delete {
+		return "delete"
+	}
+	return "put"
+}
+
+// batch are the arguments of the function write. See functions.sql.
+type batch struct {
+	keys              []string
+	values            [][]byte
+	sums, nonces      []int64
+	prevs, prevNonces []int64
+	firsts            []int32
+}
+
+func (b *batch) len() int { return len(b.keys) }
+
+// newBatch returns the writes up to the first of which it is known from the batch alone that it fails, and its error.
+func newBatch(writes []backend.Write) (batch, error) {
+	var b batch
+	before := map[string]backend.Write{} // the last write of a key
+	for _, w := range writes {
+		op := operation(w)
+		if err := valid(w); err != nil {
+			return b.sorted(), failed(op, w.Key, err)
+		}
+		at := parseRevision(w.Prev)
+		if w.Delete && at.seq == seqNone {
+			at.seq = seqInvalid // a deletion demands a revision
+		}
+		if last, again := before[w.Key]; again {
+			// No revision that the batch makes is known before: of a key that it wrote, only one that it deleted can be
+			// written again, by a creation.
+			switch {
+			case last.Delete && w.Delete:
+				return b.sorted(), failed(op, w.Key, backend.ErrNotFound)
+			case !last.Delete || w.Prev != "":
+				return b.sorted(), failed(op, w.Key, backend.ErrConflict)
+			}
+			at.seq = seqSecond
+		} else {
+			b.firsts = append(b.firsts, int32(b.len()+1)) //nolint:gosec // there are not so many
+		}
+		before[w.Key] = w
+		b.add(w, at)
+	}
+	return b.sorted(), nil
+}
+
+// valid validates the arguments of a write.
+func valid(w backend.Write) error {
+	if err := backend.ValidateKey(w.Key); err != nil || w.Delete {
+		return err
+	}
+	return backend.ValidateValue(w.Value)
+}
+
+func (b *batch) add(w backend.Write, at revision) {
+	nonce, value, sum := newNonce(), []byte(nil), int64(0)
+	if !w.Delete {
+		value, sum = present(w.Value), checksum(w.Key, nonce, w.Value)
+	}
+	b.keys, b.values = append(b.keys, w.Key), append(b.values, value)
+	b.sums, b.nonces = append(b.sums, sum), append(b.nonces, nonce)
+	b.prevs, b.prevNonces = append(b.prevs, at.seq), append(b.prevNonces, at.nonce)
+}
+
+// sorted puts the first writes of keys in the order of keys.
+func (b *batch) sorted() batch {
+	slices.SortFunc(b.firsts, func(i, j int32) int { return cmp.Compare(b.keys[i-1], b.keys[j-1]) })
+	return *b
+}

@@ -1,0 +1,12 @@
+// Package pgenv runs real PostgreSQL servers for tests, on a loopback address, with fsync on.
+//
+//	server, err := pgenv.Start(pgenv.Options{})
+//	defer server.Close()
+//	... server.DSN() ...
+//
+// A server can be stopped, killed, started again, copied as a standby and promoted. Where the tests run as root, it runs as
+// the user postgres or nobody, since PostgreSQL refuses to run as root.
+//
+// PostgreSQL 15 or newer is found in the directory that SLIPWAY_POSTGRES names, by pg_config, where distributions of Linux
+// install it, or in PATH. Where it is missing, the test fails and says so; it is never skipped.
+package pgenv
