@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -334,6 +335,70 @@ func TestSeveralEnginesShareRuns(t *testing.T) {
 		if left := c.holders(); len(left[""]) != 12 {
 			t.Errorf("runs are held after their end: %v", left)
 		}
+	})
+}
+
+// Runs move to engines that come, and from engines that go, until each drives its part; then nothing moves any more.
+func TestWorkSpreadsWhenEnginesComeAndGo(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		w := newSmallEnv(t, 4)
+		c := newCrowd(t, w)
+		defer c.feed.stop()
+		host := w.newEngine(fleet.Config{Name: "host"})
+		for i := range 12 {
+			name := fmt.Sprintf("p%02d", i)
+			w.declare(host, smallPlacement(name))
+			w.create(host, fleet.RunSpec{Name: name, Placement: name, Strategy: allAtOnce(2, stages.Task{Type: stages.TimedWait, Wait: 15 * time.Minute})})
+		}
+		spread := func(when string, want map[string]int) {
+			t.Helper()
+			time.Sleep(time.Minute)
+			had := map[string]int{}
+			for name, runs := range c.holders() {
+				if name != "" || len(runs) > 0 {
+					had[name] = len(runs)
+				}
+			}
+			if !maps.Equal(had, want) {
+				t.Errorf("%s: engines drive %v, want %v", when, had, want)
+			}
+		}
+		taken := func() (n int) {
+			c.feed.read()
+			for _, event := range c.feed.events {
+				if event.Type == stages.RunTaken {
+					n++
+				}
+			}
+			return n
+		}
+		c.start("one")
+		spread("alone", map[string]int{"one": 12})
+		if keys := w.keys("engine/"); len(keys) > 0 {
+			t.Errorf("an engine that is alone says %q", keys)
+		}
+		c.start("two")
+		spread("the second one came", map[string]int{"one": 6, "two": 6})
+		c.start("three")
+		spread("the third one came", map[string]int{"one": 4, "two": 4, "three": 4})
+		before := taken()
+		spread("later", map[string]int{"one": 4, "two": 4, "three": 4})
+		if n := taken() - before; n > 0 {
+			t.Errorf("%d runs moved although each had its part", n)
+		}
+		c.end("two")
+		spread("the second one ended", map[string]int{"one": 6, "three": 6})
+		c.kill("three")
+		spread("the third one died", map[string]int{"one": 12})
+		for i := range 12 {
+			c.feed.end(fmt.Sprintf("p%02d", i))
+		}
+		settle()
+		c.end("one")
+		c.feed.read()
+		oneAtATime(t, c.feed.events)
+		w.tidy()
 	})
 }
 

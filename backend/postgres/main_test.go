@@ -20,6 +20,9 @@ var shared *pgenv.Server
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
+		if isEngine() {
+			return 1
+		}
 		s, err := pgenv.Start(pgenv.Options{})
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)

@@ -21,6 +21,8 @@ import (
 const (
 	settle      = 10 * time.Millisecond
 	settleAsked = time.Second
+	// headStart is how much earlier an engine takes a run than one that has its part already.
+	headStart = 500 * time.Millisecond
 )
 
 // reconcileRun takes a run where it needs an engine, and steps it where this engine has it.
@@ -30,6 +32,11 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 		if d, after, err = r.take(ctx, name); d == nil {
 			return after, err
 		}
+	}
+	if d.leaves.Load() {
+		after = r.release(d, r.e.cfg.Lease/2)
+		d.giveBack(ctx)
+		return after, nil
 	}
 	after, err = d.reconcile(ctx)
 	switch {
@@ -152,6 +159,9 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	if wait := time.Until(r.heldUntil(rec, rev)); wait > 0 {
 		return nil, wait, nil
 	}
+	if wait := r.leavesToOthers(rec, rev); wait > 0 {
+		return nil, wait, nil
+	}
 	plan, err := r.e.state.ReadPlan(ctx, rec.Run.Plan)
 	if state.IsNotFound(err) {
 		return nil, 0, r.e.state.Abandon(ctx, rec, fmt.Errorf("its plan: %w", err))
@@ -184,6 +194,21 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		return nil, time.Millisecond, nil
 	}
 	return nil, 0, err
+}
+
+// leavesToOthers returns how long a run that no engine has is left to engines that drive fewer: not for long, since these may have
+// ended.
+func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Duration {
+	if rec.Lease.Holder != "" {
+		return 0
+	}
+	own, _ := r.count()
+	if r.balance.Surplus(own+1) <= 0 {
+		return 0
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
 // heldUntil is when the lease of a run may be taken.

@@ -88,6 +88,9 @@ type driver struct {
 	// deleted reports whether the run's record was seen to be gone, asked that there may
 	// be commands which were not read yet.
 	deleted, asked atomic.Bool
+	// leaves reports whether the run is to be given back, for another engine to take; inFlight is how many clusters are in flight.
+	leaves   atomic.Bool
+	inFlight atomic.Int64
 	// told is the revision of the run of which a watch told last, wrote are those that the driver wrote last.
 	told    atomic.Value
 	wrote   [8]backend.Revision
@@ -285,6 +288,7 @@ func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commi
 func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.rec, d.rev = next, rev
 	d.wrote[next.Seq%int64(len(d.wrote))] = rev
+	d.inFlight.Store(int64(len(next.Run.InFlight)))
 	d.renew, d.renewed = false, time.Now()
 	took := d.tried[next.Try]
 	d.tried = nil

@@ -1,14 +1,18 @@
 package runner
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"iter"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/balance"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -26,6 +30,7 @@ type Runner struct {
 	e                *engine
 	runs, placements *reconcile.Queue[string]
 	drift            *driftwatch.Reconciler
+	balance          *balance.Balancer
 
 	// taking has the runs taken one after the other.
 	taking turns
@@ -47,6 +52,7 @@ const (
 // New returns a runner.
 func New(o Options) *Runner {
 	r := &Runner{e: newEngine(o), drivers: map[string]*driver{}, observed: map[string]observation{}, drift: driftwatch.NewReconciler(o.Drifts)}
+	r.balance = balance.New(balance.Options{Store: o.Store, Name: o.Name, Lease: o.Lease, Skew: o.Skew, Now: o.State.Now, Log: o.Log})
 	r.runs = reconcile.New(reconcile.Options[string]{
 		Reconcile: r.reconcileRun, Failed: r.runFailed, First: retryFirst, Most: retryMost, AtLeast: atLeast,
 	})
@@ -80,6 +86,8 @@ func (r *Runner) Run(ctx context.Context) {
 	wg.Go(func() { r.follow(ctx, "placement/", r.placementChanged) })
 	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
+	wg.Go(func() { r.follow(ctx, record.EnginesPrefix, r.balance.Changed) })
+	wg.Go(func() { r.balance.Run(ctx, r.count, r.share) })
 	if r.e.examiner != nil {
 		wg.Go(func() { r.e.examiner.Run(ctx) })
 		wg.Go(func() {
@@ -100,6 +108,30 @@ func (r *Runner) Run(ctx context.Context) {
 	wg.Wait()
 	if r.e.conns != nil {
 		r.e.conns.Close()
+	}
+}
+
+// count returns how many runs this engine drives, and how many others do as far as is known.
+func (r *Runner) count() (own, others int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, o := range r.observed {
+		if !o.idle && time.Now().After(o.settled) {
+			others++
+		}
+	}
+	return len(r.drivers), others
+}
+
+// share has n runs given back, those first that have no cluster in flight.
+func (r *Runner) share(n int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	drivers := slices.Collect(maps.Values(r.drivers))
+	slices.SortFunc(drivers, func(a, b *driver) int { return cmp.Compare(a.inFlight.Load(), b.inFlight.Load()) })
+	for _, d := range drivers[:min(n, len(drivers))] {
+		d.leaves.Store(true)
+		d.wake()
 	}
 }
 

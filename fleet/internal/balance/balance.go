@@ -1,0 +1,148 @@
+// Package balance shares the runs of a store out among the engines on it, without a coordinator.
+//
+// An engine that sees runs of others says every third of a lease how many it drives itself. Each counts those that said so within
+// a lease, and what they drive: one that has more than its part, rounded up, gives the rest back, for the others to take. An engine
+// that is alone on a store says nothing. What is said may be old, so an engine may have more than its part for a while, and a
+// run may move once too often; leases and epochs keep a run from being driven by two.
+package balance
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// mostAtOnce is how many runs are given back in a round.
+const mostAtOnce = 16
+
+// Options are what a [Balancer] is made of. All are required.
+type Options struct {
+	Store backend.Store
+	// Name is that of the engine.
+	Name        string
+	Lease, Skew time.Duration
+	Now         func() time.Time
+	Log         *slog.Logger
+}
+
+// Balancer is one engine's part in it.
+type Balancer struct {
+	o   Options
+	key string
+	rev backend.Revision
+
+	mu sync.Mutex
+	// others are the engines that have said something, by the keys of their records.
+	others map[string]engine
+}
+
+// engine is what another engine said, and when this one read it.
+type engine struct {
+	rev  backend.Revision
+	runs int
+	read time.Time
+}
+
+// New returns a balancer.
+func New(o Options) *Balancer {
+	return &Balancer{o: o, key: record.EnginesPrefix + o.Name, others: map[string]engine{}}
+}
+
+// Changed takes in that the record of an engine is there or was written.
+func (b *Balancer) Changed(ctx context.Context, c backend.Change) {
+	if c.Key == b.key {
+		return
+	}
+	b.mu.Lock()
+	known := b.others[c.Key]
+	if c.Deleted {
+		delete(b.others, c.Key)
+	}
+	b.mu.Unlock()
+	if c.Deleted || known.rev == c.Revision {
+		return
+	}
+	stored, err := b.o.Store.Get(ctx, c.Key)
+	var said record.Engine
+	if err != nil || record.Decode(stored, &said) != nil {
+		return
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.others[c.Key] = engine{stored.Revision, max(0, said.Runs), time.Now()}
+}
+
+// Surplus is how many of the runs that this engine drives are more than its part.
+func (b *Balancer) Surplus(own int) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all, engines := own, 1
+	for key, e := range b.others {
+		if time.Since(e.read) > b.o.Lease+b.o.Skew {
+			delete(b.others, key) // it has ended, or has no runs to see
+			continue
+		}
+		all += e.runs
+		engines++
+	}
+	return own - (all+engines-1)/engines
+}
+
+// Run works until ctx ends. count returns how many runs this engine drives, and how many others do as far as it knows; giveBack
+// gives runs back.
+func (b *Balancer) Run(ctx context.Context, count func() (own, others int), giveBack func(n int)) {
+	for backoff.Sleep(ctx, b.o.Lease/3) {
+		own, others := count()
+		if n := b.Surplus(own); n > 0 {
+			b.o.Log.Info("runs are given back for other engines to take", "engine", b.o.Name, "drives", own, "surplus", n)
+			giveBack(min(n, mostAtOnce))
+		}
+		var err error
+		switch {
+		case others > 0:
+			err = b.say(ctx, own)
+		case b.rev != "":
+			err = b.unsay(ctx)
+		}
+		if err != nil && ctx.Err() == nil {
+			b.o.Log.Warn("what this engine drives could not be told to others", "engine", b.o.Name, "error", err)
+		}
+	}
+	if b.rev != "" {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.o.Lease/3)
+		defer cancel()
+		_ = b.unsay(ctx)
+	}
+}
+
+// say writes the record of this engine. What another process wrote under its name is overwritten.
+func (b *Balancer) say(ctx context.Context, own int) error {
+	value := record.Encode(record.Engine{Format: record.Format, Runs: own, At: stages.At(b.o.Now())})
+	rev, err := b.o.Store.Put(ctx, b.key, value, b.rev)
+	if err == nil {
+		b.rev = rev
+		return nil
+	}
+	stored, now := b.o.Store.Get(ctx, b.key)
+	if b.rev = stored.Revision; now != nil {
+		b.rev = ""
+	}
+	if b.rev, now = b.o.Store.Put(ctx, b.key, value, b.rev); now != nil {
+		b.rev = ""
+		return err
+	}
+	return nil
+}
+
+// unsay deletes the record.
+func (b *Balancer) unsay(ctx context.Context) error {
+	err := b.o.Store.Delete(ctx, b.key, b.rev)
+	b.rev = ""
+	return err
+}
