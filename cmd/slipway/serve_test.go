@@ -86,7 +86,7 @@ func TestASecondTerminalApprovesWhatTheFirstFollows(t *testing.T) {
 	until(t, followed, string(stages.ApprovalRequested))
 	watched, endWatch := v.start("--store", v.file, "get", "runs", "--watch", "-o", "name")
 	until(t, watched, "run/shop-2")
-	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-canary: approve by ann is recorded")
+	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-after-canary: approve by ann is recorded")
 	if strings.Contains(out, "next") {
 		t.Errorf("an engine runs on the store: %s", out)
 	}
@@ -288,7 +288,7 @@ func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {
 
 func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 	v := newEnv(t)
-	for _, args := range []string{"approve shop-2 shop-2-canary --as ann", "describe approval shop-2-canary"} {
+	for _, args := range []string{"approve shop-2 shop-2-after-canary --as ann", "describe approval shop-2-after-canary"} {
 		out := v.shows(cli.ExitDone, args, "Placement:", "after stage canary, attempt 1", "clusters updated: eu-1", "2 clusters: eu-2, eu-3", "Missing:", "Plan:")
 		if strings.Contains(args, "approve") && strings.Contains(out, "Plan:") {
 			t.Errorf("it is shown on the other stream: %s", out)
@@ -300,7 +300,7 @@ func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 
 func TestDescribeShowsAllOfAnObject(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "describe run shop-2", "Name:", "Plan:", "Stages:", "canary", "after Approval Pending", "Waits for:", "shop-2-canary", "Events:", "ApprovalRequested")
+	v.shows(cli.ExitDone, "describe run shop-2", "Name:", "Plan:", "Stages:", "canary", "after Approval Pending", "Waits for:", "shop-2-after-canary", "Events:", "ApprovalRequested")
 	v.shows(cli.ExitDone, "describe run run/shop-2 -o json", `"plan"`)
 	v.shows(cli.ExitDone, "describe placement shop", "Snapshots:", "Runs:", "Clusters:", "shop-1", "eu-1")
 	v.shows(cli.ExitDone, "describe cluster eu-1", "Placement:", "shop-2")
@@ -329,7 +329,7 @@ func TestAForecastIsOfARunOrOfOneThatThereIsNot(t *testing.T) {
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
 	v.shows(cli.ExitDone, "forecast shop --strategy "+file, "COMES TO", "all", "the run ends", "as Completed")
 	v.shows(cli.ExitDone, "forecast shop-2", "canary", "rest", "the run ends")
-	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-canary")
+	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "forecast shop-2 -o json", `"ends"`, `"stages"`)
 	v.shows(cli.ExitDone, "forecast shop -o svg --strategy "+file, "<svg")
 	v.shows(cli.ExitDone, "forecast shop-2 -o text", "canary")
@@ -353,7 +353,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	v := newEnv(t)
 	for args, want := range map[string]string{
 		"approve ":            "shop-1\nshop-2\n",
-		"approve shop-2 ":     "shop-2-canary\n",
+		"approve shop-2 ":     "shop-2-after-canary\n",
 		"explain shop-2 eu-":  "eu-1\neu-2\neu-3\n",
 		"preview ":            "shop\n",
 		"get ":                "placements\nruns\nclusters\napprovals\nsnapshots\ncaps\nleases\n",
