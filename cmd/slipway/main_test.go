@@ -431,16 +431,16 @@ func TestTheHelpHasTheVerbsInGroups(t *testing.T) {
 func TestNamesAreForAnotherCommand(t *testing.T) {
 	v := newEnv(t)
 	for args, want := range map[string]string{
-		"get clusters eu-1 cluster/eu-3 -o name":  "cluster/eu-1\ncluster/eu-3\n",
-		"describe placement shop -o name":         "placement/shop\n",
-		"describe run run/shop-2 -o name":         "run/shop-2\n",
+		"get clusters eu-1 cluster/eu-3 -o name":        "cluster/eu-1\ncluster/eu-3\n",
+		"describe placement shop -o name":               "placement/shop\n",
+		"describe run run/shop-2 -o name":               "run/shop-2\n",
 		"describe approval shop-2-after-canary -o name": "approval/shop-2-after-canary\n",
-		"explain shop-2 eu-2 -o name":             "cluster/eu-2\n",
-		"leases -o name":                          "lease/shop-2\n",
-		"wait shop-1 -o name":                     "run/shop-1\n",
-		"set cap all 7 -o name":                   "cap/all\n",
-		"stop shop-2 -o name":                     "run/shop-2\n",
-		"drift shop --index 0 -o name":            "cluster/eu-1\ncluster/eu-2\ncluster/eu-3\n",
+		"explain shop-2 eu-2 -o name":                   "cluster/eu-2\n",
+		"leases -o name":                                "lease/shop-2\n",
+		"wait shop-1 -o name":                           "run/shop-1\n",
+		"set cap all 7 -o name":                         "cap/all\n",
+		"stop shop-2 -o name":                           "run/shop-2\n",
+		"drift shop --index 0 -o name":                  "cluster/eu-1\ncluster/eu-2\ncluster/eu-3\n",
 	} {
 		if _, out, errOut := v.on(strings.Fields(args)...); !strings.HasPrefix(out, want) || strings.Count(out, "\n") > strings.Count(out, "/") {
 			t.Errorf("%s: %q, want %q, %s", args, out, want, errOut)

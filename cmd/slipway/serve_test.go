@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -233,6 +234,8 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 	v := newEnv(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	v.must(os.WriteFile(tokens, []byte("s3cret\n"), 0o600))
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	v.must(os.WriteFile(rules, []byte("- {kind: Pod, ready: slef.ok}\n"), 0o600))
 	for _, tt := range []struct {
 		code       int
 		args, want string
@@ -243,10 +246,41 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 		{cli.ExitUsage, "serve --tls-cert x --store " + v.file, "--listen ADDRESS"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + " --store " + v.file, "line 1"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + "x --store " + v.file, "no such file"},
+		{cli.ExitFailed, "serve --health-rules " + rules + " --store " + v.file, "--health-rules: " + rules + `: celhealth: rules[0].ready: Invalid value: "slef.ok": 1:1: `},
+		{cli.ExitUsage, "serve --prometheus-token-file x --store " + v.file, "--prometheus-token-file is set without --prometheus"},
 	} {
 		if code, out, errOut := v.run(strings.Fields(tt.args)...); code != tt.code || !strings.Contains(errOut, tt.want) || strings.Contains(errOut, "s3cret") {
 			t.Errorf("%s: %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, out, errOut)
 		}
+	}
+}
+
+// A check needs the provider that --prometheus names, and counts what that answers.
+func TestServeMeasuresChecks(t *testing.T) {
+	asked := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.FormValue("query")
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}`)
+	}))
+	defer server.Close()
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "abort shop-2")
+	strategy := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(strategy, []byte("stages: [{name: all, labelSelector: {}, clusterChecks: [{name: errors, query: 'errors{c=\"{{cluster}}\"}', max: 0, interval: 1000000000}]}]\n"), 0o600))
+	create := "create run shop-3 --placement shop --index 1 --strategy " + strategy
+	_, end := v.serve()
+	v.shows(cli.ExitFailed, create, "this host has no metric providers")
+	end()
+	v.serve("--prometheus", server.URL)
+	v.shows(cli.ExitDone, create)
+	v.shows(cli.ExitDone, "wait shop-3 --timeout 20s", "run/shop-3: Completed")
+	select {
+	case query := <-asked:
+		if !strings.HasPrefix(query, `errors{c="eu-`) {
+			t.Errorf("it asked %s", query)
+		}
+	default:
+		t.Error("nothing was measured")
 	}
 }
 
