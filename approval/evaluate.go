@@ -71,8 +71,9 @@ func Missing(r Request) []Quorum {
 }
 
 // GroupRequestName returns the name of the request at a gate of a group:
-// <run>-<stage>-<group> after the group and <run>-before-<stage>-<group> before
-// it. Without a group it is that of [RequestName].
+// <run>-after-<stage>-<group> after the group and
+// <run>-before-<stage>-<group> before it. Without a group it is that of
+// [RequestName].
 func GroupRequestName(run, stage, group string, when When) string {
 	if group != "" {
 		stage += "-" + group
@@ -81,12 +82,13 @@ func GroupRequestName(run, stage, group string, when When) string {
 }
 
 // RequestName returns the name of the request at a gate of a whole stage:
-// <run>-<stage> after the stage and <run>-before-<stage> before it.
+// <run>-after-<stage> after the stage and <run>-before-<stage> before it, as
+// KubeFleet names the object of one since December 2025.
 func RequestName(run, stage string, when When) string {
 	if when == Before {
 		return run + "-before-" + stage
 	}
-	return run + "-" + stage
+	return run + "-after-" + stage
 }
 
 func outcome(r *Request) Outcome {

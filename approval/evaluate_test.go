@@ -345,20 +345,22 @@ func stored(t *testing.T, r approval.Request) approval.Request {
 }
 
 func TestRequestName(t *testing.T) {
-	if got := approval.RequestName("r1", "prod", approval.After); got != "r1-prod" {
-		t.Error(got)
-	}
-	if got := approval.RequestName("r1", "prod", approval.Before); got != "r1-before-prod" {
-		t.Error(got)
-	}
-	if got := approval.GroupRequestName("r1", "prod", "eu", approval.After); got != "r1-prod-eu" {
-		t.Error(got)
-	}
-	if got := approval.GroupRequestName("r1", "prod", "eu", approval.Before); got != "r1-before-prod-eu" {
-		t.Error(got)
-	}
-	if got := approval.GroupRequestName("r1", "prod", "", approval.Before); got != "r1-before-prod" {
-		t.Error(got)
+	for _, tc := range []struct {
+		group string
+		when  approval.When
+		name  string
+	}{
+		{"", approval.After, "r1-after-prod"},
+		{"", approval.Before, "r1-before-prod"},
+		{"eu", approval.After, "r1-after-prod-eu"},
+		{"eu", approval.Before, "r1-before-prod-eu"},
+	} {
+		if got := approval.GroupRequestName("r1", "prod", tc.group, tc.when); got != tc.name {
+			t.Errorf("%s %q: %s", tc.when, tc.group, got)
+		}
+		if got := approval.RequestName("r1", "prod", tc.when); tc.group == "" && got != tc.name {
+			t.Errorf("%s: %s", tc.when, got)
+		}
 	}
 }
 

@@ -184,30 +184,30 @@ func TestRequestsOfOneNameAreTwo(t *testing.T) {
 				Name: stage, Selector: everything(), MaxConcurrency: percent("100%"), After: []stages.Task{{Type: stages.Approval}},
 			}}}}
 		}
-		create(t, e, gated("a", ep, "b-c"))
-		create(t, e, gated("a-b", "other", "c"))
+		create(t, e, gated("a", ep, "b-after-c"))
+		create(t, e, gated("a-after-b", "other", "c"))
 		time.Sleep(time.Minute)
 		open := map[string]approval.Request{}
-		for _, run := range []string{"a", "a-b"} {
+		for _, run := range []string{"a", "a-after-b"} {
 			all := must(e.Requests(ctx, run))(t)
-			if len(all) != 1 || all[0].Name != "a-b-c" || all[0].Run != run {
+			if len(all) != 1 || all[0].Name != "a-after-b-after-c" || all[0].Run != run {
 				t.Fatalf("open requests of %s: %+v", run, all)
 			}
 			open[run] = all[0]
 		}
-		answer := fleet.Answer{Request: "a-b-c", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Binding: open["a-b"].Binding}
+		answer := fleet.Answer{Request: "a-after-b-after-c", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Binding: open["a-after-b"].Binding}
 		var denied *approval.RefusedError
 		if err := e.Decide(ctx, "a", answer); !errors.As(err, &denied) {
 			t.Errorf("an answer to the other run's request: %v", err)
 		}
-		if err := e.Decide(ctx, "a-b", answer); err != nil {
+		if err := e.Decide(ctx, "a-after-b", answer); err != nil {
 			t.Fatal(err)
 		}
-		if s := endOf(t, e, "a-b"); s.Run.State != stages.Completed {
-			t.Errorf("a-b is %s", s.Run.State)
+		if s := endOf(t, e, "a-after-b"); s.Run.State != stages.Completed {
+			t.Errorf("a-after-b is %s", s.Run.State)
 		}
 		is(t, e, "a", stages.Running)
-		if err := e.Decide(ctx, "a-b", answer); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.Decide(ctx, "a-after-b", answer); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a request that was decided: %v", err)
 		}
 	})

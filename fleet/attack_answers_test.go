@@ -199,7 +199,7 @@ func TestEveryEventOfAnApprovalHasTheDigestOfThePlan(t *testing.T) {
 		for _, name := range []string{"ann", "bob"} {
 			s.answer(approving(name, s.request(r.Name).Binding))
 		}
-		no := approving("cid", s.request("r-a").Binding)
+		no := approving("cid", s.request("r-after-a").Binding)
 		no.Verdict = approval.Reject
 		s.answer(no)
 		seen := map[stages.EventType]int{}

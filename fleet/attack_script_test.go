@@ -207,7 +207,7 @@ func (a *attacked) answer(id string) {
 func (a *attacked) give(id string, d approval.Decision) {
 	request, quote := a.model.request(), d.Binding
 	if a.rnd.IntN(16) == 0 {
-		request = []string{"r-a", "r-before-a", "r-before-b", "r-b", ""}[a.rnd.IntN(5)]
+		request = []string{"r-after-a", "r-before-a", "r-before-b", "r-after-b", ""}[a.rnd.IntN(5)]
 	}
 	want, stores := a.takes(request, id, &d)
 	err := a.e.Decide(a.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: quote, ID: id})

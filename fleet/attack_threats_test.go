@@ -55,7 +55,7 @@ func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 		bob := approving("bob", again.Binding)
 		s.wantEvent(s.answer(bob), stages.ApprovalAccepted, again, bob)
 
-		after := s.request("r-a")
+		after := s.request("r-after-a")
 		s.threatened("a replay for the other side of the stage", after.Name, bob)
 		for what, bend := range map[string]func(*approval.Binding){
 			"stage": func(b *approval.Binding) { b.Stage = "b" },
@@ -79,7 +79,7 @@ func TestT3AnApprovalDoesNotComeBeforeItsRequest(t *testing.T) {
 		next.Binding.Attempt = 2
 		s.threatened("an approval of the next attempt", r.Name, next)
 		next.Binding.Attempt, next.Binding.When = 1, approval.After
-		s.threatened("an approval of a gate that the run has not come to", "r-a", next)
+		s.threatened("an approval of a gate that the run has not come to", "r-after-a", next)
 		next.Binding = r.Binding
 		time.Sleep(time.Hour)
 		now := s.request(r.Name)

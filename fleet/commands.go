@@ -120,7 +120,7 @@ func idProblems(id string) field.ErrorList {
 
 // Answer is an answer to an approval request.
 type Answer struct {
-	// Request is the name of the request, as in example-run-canary.
+	// Request is the name of the request, as in example-run-after-canary.
 	Request string           `json:"request"`
 	Verdict approval.Verdict `json:"verdict"`
 	// By is the identity that answers, as the host authenticated it.

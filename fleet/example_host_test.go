@@ -73,5 +73,5 @@ func ExampleEngine_EnsureRun() {
 	// cluster eu-1 is done
 	// cluster eu-2 is done
 	// shop-v2 is Failed
-	// because request shop-v2-all was rejected by ann
+	// because request shop-v2-after-all was rejected by ann
 }

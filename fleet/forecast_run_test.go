@@ -290,7 +290,7 @@ func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 			}
 		}
 		check(fleet.Assumptions{}, "it is started now", "", 3*time.Minute)
-		check(fleet.Assumptions{Approve: -1}, "it is started now", "waits for a decision on request held-all", -1)
+		check(fleet.Assumptions{Approve: -1}, "it is started now", "waits for a decision on request held-after-all", -1)
 		check(fleet.Assumptions{Until: 2 * time.Minute}, "it is started now", "goes on for longer than 2m0s", -1)
 
 		stop := running(t, e)

@@ -42,7 +42,7 @@ func TestT20HostileNamesAreRefused(t *testing.T) {
 		}
 		c := stages.Command{ID: name, Verb: stages.Stop}
 		refused(t, w.store, "a command", func() error { return e.Command(t.Context(), "r", c) }, "id: Invalid value")
-		a := fleet.Answer{Request: "r-all", ID: name, Verdict: approval.Approve}
+		a := fleet.Answer{Request: "r-after-all", ID: name, Verdict: approval.Approve}
 		refused(t, w.store, "an answer", func() error { return e.Decide(t.Context(), "r", a) }, "id: Invalid value")
 	}
 }
@@ -186,7 +186,7 @@ func (w *engineEnv) approveDotted(e *fleet.Engine, name string) {
 		if ev.Type != stages.ApprovalRequested {
 			continue
 		}
-		if ev.Request != name+"-canary" {
+		if ev.Request != name+"-after-canary" {
 			w.t.Errorf("request %s of run %s", ev.Request, name)
 		}
 		a := fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}

@@ -119,8 +119,8 @@ func TestWhatDoesNotExist(t *testing.T) {
 		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Missing!", forced) }, []string{"run Missing! does not exist"}},
 		"a run to stop":          {func() error { return e.Command(ctx, "missing", stages.Command{Verb: stages.Stop}) }, []string{"run missing does not exist"}},
 		"a request": {func() error {
-			return e.Decide(ctx, "taken", fleet.Answer{Request: "taken-all", Verdict: approval.Approve})
-		}, []string{"request taken-all does not exist", "run taken has no open request"}},
+			return e.Decide(ctx, "taken", fleet.Answer{Request: "taken-after-all", Verdict: approval.Approve})
+		}, []string{"request taken-after-all does not exist", "run taken has no open request"}},
 	} {
 		if err := refused(t, w.store, what, c.do, c.want...); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("%s: %v does not match ErrNotFound", what, err)

@@ -87,8 +87,8 @@
 // # Names of requests
 //
 // The object of a request of run x is x-before-<stage> before a stage and x-after-<stage> after it, as in KubeFleet since
-// December 2025. Earlier versions, and the tutorial, called the one after a stage x-<stage>, as the events of the engine
-// still do. A request that such a version made and that is open stays valid: it is the one that is answered, and the
+// December 2025, and so the engine names it in events and explanations. Earlier versions, and the tutorial, called the one
+// after a stage x-<stage>. A request that such a version made and that is open stays valid: it is the one that is answered, and the
 // status of the run names it. Only where it expires, or the admission policies change, is it made again under the name of
 // today. The one of run x-before after stage prod has the name of that of run x before it, which is not made, and says so
 // in the status of its run, until the other one is gone with its run.

@@ -3,6 +3,7 @@ package stages
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,14 +112,38 @@ func (gs *gates) awaited(g *Gate) Awaited {
 func (gs *gates) awaitedChecks(g *Gate) (out []Awaited) {
 	pg := gs.plannedOf(g)
 	for i := range g.Checks {
-		if r := &g.Checks[i]; r.Phase != check.Successful || r.Next != 0 {
-			out = append(out, Awaited{
-				Kind: AwaitCheck, Name: r.Name, Until: g.Until.Time(),
-				Message: fmt.Sprintf("%s: %s", where(g.When, gs.d.p.Stages[gs.d.r.Stage].Name, gs.group), r.Progress(&pg.Checks[i])),
-			})
+		r := &g.Checks[i]
+		if r.Phase == check.Successful && r.Next == 0 {
+			continue
 		}
+		stage := gs.d.p.Stages[gs.d.r.Stage].Name
+		a := Awaited{
+			Kind: AwaitCheck, Name: r.Name, Until: g.Until.Time(),
+			Message: fmt.Sprintf("%s: %s", where(g.When, stage, gs.group), r.Progress(&pg.Checks[i])),
+		}
+		if r.Phase == check.Inconclusive {
+			then, skip := "another run measures it", "skip stage "+stage
+			if s := &gs.d.p.Strategy; s.Profile == ClusterUpdate || s.Suspends() {
+				then = "start measures it again then"
+			}
+			if gs.group != "" {
+				skip = "skip group " + stage + "/" + gs.group
+			}
+			a.Message += notAgain("the run has failed", a.Until, then, skip)
+		}
+		out = append(out, a)
 	}
 	return out
+}
+
+// isInconclusive reports whether one of the checks has ended as that: nothing but time, or a person, ends the wait for it.
+func isInconclusive(checks []check.Run) bool {
+	return slices.ContainsFunc(checks, func(r check.Run) bool { return r.Phase == check.Inconclusive })
+}
+
+// notAgain says what follows from a check that has ended as Inconclusive, when, and what a person can do.
+func notAgain(follows string, expires time.Time, then, now string) string {
+	return fmt.Sprintf("; it is not measured again: %s when it expires, at %s, and %s; to go on without it, %s", follows, expires.Format(time.RFC3339), then, now)
 }
 
 func missing(req approval.Request) string {
@@ -186,6 +211,9 @@ func awaitsInFlight(p *Plan, f *InFlight) Awaited {
 		}
 	case Measuring:
 		a.Kind, a.Until, a.Message = AwaitCheck, f.Checks.Until.Time(), "healthy, and measured: "+check.Says(f.Checks.Checks)
+		if isInconclusive(f.Checks.Checks) {
+			a.Message += notAgain("the cluster has failed", a.Until, "retry, or a run that catches up, measures it again", "skip the cluster")
+		}
 	}
 	return a
 }

@@ -18,7 +18,7 @@ func (s skipping) cluster(pos int) {
 	if f := d.inFlightAt(pos); f != nil {
 		f.Drain = true
 		d.changed = true
-		if f.Phase == BackingOff {
+		if f.Phase == BackingOff || f.Phase == Measuring && isInconclusive(f.Checks.Checks) { // which would only expire
 			d.leave(f, Skipped, s.reason)
 		}
 		return

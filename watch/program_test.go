@@ -107,7 +107,7 @@ func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
 			t.Errorf("%d events are lines, want %d", events, len(h.Events))
 		}
 		want := []string{
-			"run  waits for approval run-canary: 2 more of sre; approve run run-canary",
+			"run  waits for approval run-after-canary: 2 more of sre; approve run run-after-canary",
 			"run  waits for approval run-before-prod: 1 more; approve run run-before-prod",
 		}
 		for i, got := range hints {
@@ -169,9 +169,9 @@ func TestALineHasNoControlCharacters(t *testing.T) {
 	t.Parallel()
 	e := stages.Event{
 		Time: time.Date(2026, time.March, 3, 9, 0, 0, 5e6, time.FixedZone("", 3600)), Type: stages.ApprovalRejected,
-		Run: "web-1", Stage: "canary", Group: "eu", Request: "web-1-canary-eu", By: "mallory\x1b[2J", Message: "no\nway",
+		Run: "web-1", Stage: "canary", Group: "eu", Request: "web-1-after-canary-eu", By: "mallory\x1b[2J", Message: "no\nway",
 	}
-	const want = `2026-03-03T08:00:00.005Z ApprovalRejected  web-1/canary/eu  request=web-1-canary-eu by=mallory?[2J message="no\nway"`
+	const want = `2026-03-03T08:00:00.005Z ApprovalRejected  web-1/canary/eu  request=web-1-after-canary-eu by=mallory?[2J message="no\nway"`
 	if got := watch.Line(e); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}

@@ -156,7 +156,7 @@ func TestGetShowsWhatTheStoreHas(t *testing.T) {
 	v.shows(cli.ExitDone, "get runs", "shop-1", "Completed", "3/3", "shop-2", "1/3")
 	v.shows(cli.ExitDone, "get run shop-1", "shop-1")
 	v.shows(cli.ExitDone, "get snapshots --placement shop", "OBJECTS")
-	v.shows(cli.ExitDone, "get approvals --run shop-2", "shop-2-canary")
+	v.shows(cli.ExitDone, "get approvals --run shop-2", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "get leases", "shop-2")
 	v.shows(cli.ExitDone, "get caps", "no caps")
 	v.shows(cli.ExitDone, "history shop", "SnapshotTaken")
@@ -237,7 +237,7 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "other")
-	v.shows(cli.ExitDone, "approve shop-2 shop-2-canary --as ann --comment fine", "approval/shop-2-canary: approve by ann is recorded")
+	v.shows(cli.ExitDone, "approve shop-2 shop-2-after-canary --as ann --comment fine", "approval/shop-2-after-canary: approve by ann is recorded")
 	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
 	v.shows(cli.ExitDone, "get runs shop-2", "Completed", "3/3")
 	v.shows(cli.ExitDone, "history run/shop-2", "ann")
@@ -245,7 +245,7 @@ func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
 
 func TestARejectionEndsTheRun(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "reject shop-2 shop-2-canary --as ann", "reject by ann")
+	v.shows(cli.ExitDone, "reject shop-2 shop-2-after-canary --as ann", "reject by ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		if s, err := e.Wait(ctx, "shop-2"); err != nil || s.Run.State == stages.Completed {
 			t.Errorf("%s, %v", s.Run.State, err)
@@ -431,16 +431,16 @@ func TestTheHelpHasTheVerbsInGroups(t *testing.T) {
 func TestNamesAreForAnotherCommand(t *testing.T) {
 	v := newEnv(t)
 	for args, want := range map[string]string{
-		"get clusters eu-1 cluster/eu-3 -o name":  "cluster/eu-1\ncluster/eu-3\n",
-		"describe placement shop -o name":         "placement/shop\n",
-		"describe run run/shop-2 -o name":         "run/shop-2\n",
-		"describe approval shop-2-canary -o name": "approval/shop-2-canary\n",
-		"explain shop-2 eu-2 -o name":             "cluster/eu-2\n",
-		"leases -o name":                          "lease/shop-2\n",
-		"wait shop-1 -o name":                     "run/shop-1\n",
-		"set cap all 7 -o name":                   "cap/all\n",
-		"stop shop-2 -o name":                     "run/shop-2\n",
-		"drift shop --index 0 -o name":            "cluster/eu-1\ncluster/eu-2\ncluster/eu-3\n",
+		"get clusters eu-1 cluster/eu-3 -o name":        "cluster/eu-1\ncluster/eu-3\n",
+		"describe placement shop -o name":               "placement/shop\n",
+		"describe run run/shop-2 -o name":               "run/shop-2\n",
+		"describe approval shop-2-after-canary -o name": "approval/shop-2-after-canary\n",
+		"explain shop-2 eu-2 -o name":                   "cluster/eu-2\n",
+		"leases -o name":                                "lease/shop-2\n",
+		"wait shop-1 -o name":                           "run/shop-1\n",
+		"set cap all 7 -o name":                         "cap/all\n",
+		"stop shop-2 -o name":                           "run/shop-2\n",
+		"drift shop --index 0 -o name":                  "cluster/eu-1\ncluster/eu-2\ncluster/eu-3\n",
 	} {
 		if _, out, errOut := v.on(strings.Fields(args)...); !strings.HasPrefix(out, want) || strings.Count(out, "\n") > strings.Count(out, "/") {
 			t.Errorf("%s: %q, want %q, %s", args, out, want, errOut)
@@ -467,7 +467,7 @@ func TestTheVerbs(t *testing.T) {
 
 func TestExplainSaysWhatARunAndAClusterWaitFor(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "explain shop-2", "WAITS FOR", "shop-2-canary")
+	v.shows(cli.ExitDone, "explain shop-2", "WAITS FOR", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "explain shop-2 eu-2", "cluster/eu-2: ", "stage rest", "canary")
 	v.shows(cli.ExitDone, "explain shop-2 eu-2 -o json", `"cluster": "eu-2"`, `"waiting"`)
 	v.shows(cli.ExitDone, "explain shop-1 eu-2", "Completed")

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
@@ -48,19 +47,7 @@ func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 		spec.Strategy.Name = s.strategy
 		return spec, nil
 	}
-	return spec, readFile(s.strategy, &spec.Strategy)
-}
-
-// readFile decodes a document. A field that is not known is an error.
-func readFile(path string, into any) error {
-	text, err := os.ReadFile(path)
-	if err == nil {
-		err = yaml.UnmarshalStrict(text, into)
-	}
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	return nil
+	return spec, cli.ReadFile(s.strategy, &spec.Strategy)
 }
 
 func newPreview(o *options) *cobra.Command {
@@ -96,7 +83,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 		"slipway preview-selection web --policy policy.yaml", func(ctx context.Context, c call) error {
 			var policy *placement.Policy
 			if file != "" {
-				if err := readFile(file, &policy); err != nil {
+				if err := cli.ReadFile(file, &policy); err != nil {
 					return err
 				}
 			}

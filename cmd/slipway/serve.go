@@ -55,6 +55,7 @@ func newServe(o *options) *cobra.Command {
 		}
 		return nil // it was interrupted
 	}
+	o.target.Measures.AddFlags(cmd.Flags())
 	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, or an ADDRESS as in localhost:8080, which needs --token-file")
 	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate, with those that it is signed by, that --listen ADDRESS is served with")
 	cmd.Flags().StringVar(&key, "tls-key", "", "file of the key of --tls-cert")

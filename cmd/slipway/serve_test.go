@@ -17,6 +17,7 @@ import (
 	"math/big"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -86,7 +87,7 @@ func TestASecondTerminalApprovesWhatTheFirstFollows(t *testing.T) {
 	until(t, followed, string(stages.ApprovalRequested))
 	watched, endWatch := v.start("--store", v.file, "get", "runs", "--watch", "-o", "name")
 	until(t, watched, "run/shop-2")
-	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-canary: approve by ann is recorded")
+	out := v.shows(cli.ExitDone, "approve shop-2 --as ann --comment fine", "after stage canary, attempt 1", "2 clusters: eu-2, eu-3", "approval/shop-2-after-canary: approve by ann is recorded")
 	if strings.Contains(out, "next") {
 		t.Errorf("an engine runs on the store: %s", out)
 	}
@@ -233,6 +234,8 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 	v := newEnv(t)
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	v.must(os.WriteFile(tokens, []byte("s3cret\n"), 0o600))
+	rules := filepath.Join(t.TempDir(), "rules.yaml")
+	v.must(os.WriteFile(rules, []byte("- {kind: Pod, ready: slef.ok}\n"), 0o600))
 	for _, tt := range []struct {
 		code       int
 		args, want string
@@ -243,10 +246,41 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 		{cli.ExitUsage, "serve --tls-cert x --store " + v.file, "--listen ADDRESS"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + " --store " + v.file, "line 1"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + "x --store " + v.file, "no such file"},
+		{cli.ExitFailed, "serve --health-rules " + rules + " --store " + v.file, "--health-rules: " + rules + `: celhealth: rules[0].ready: Invalid value: "slef.ok": 1:1: `},
+		{cli.ExitUsage, "serve --prometheus-token-file x --store " + v.file, "--prometheus-token-file is set without --prometheus"},
 	} {
 		if code, out, errOut := v.run(strings.Fields(tt.args)...); code != tt.code || !strings.Contains(errOut, tt.want) || strings.Contains(errOut, "s3cret") {
 			t.Errorf("%s: %d, want %d and %q\n%s%s", tt.args, code, tt.code, tt.want, out, errOut)
 		}
+	}
+}
+
+// A check needs the provider that --prometheus names, and counts what that answers.
+func TestServeMeasuresChecks(t *testing.T) {
+	asked := make(chan string, 100)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- r.FormValue("query")
+		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"scalar","result":[1,"0"]}}`)
+	}))
+	defer server.Close()
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "abort shop-2")
+	strategy := filepath.Join(t.TempDir(), "strategy.yaml")
+	v.must(os.WriteFile(strategy, []byte("stages: [{name: all, labelSelector: {}, clusterChecks: [{name: errors, query: 'errors{c=\"{{cluster}}\"}', max: 0, interval: 1000000000}]}]\n"), 0o600))
+	create := "create run shop-3 --placement shop --index 1 --strategy " + strategy
+	_, end := v.serve()
+	v.shows(cli.ExitFailed, create, "this host has no metric providers")
+	end()
+	v.serve("--prometheus", server.URL)
+	v.shows(cli.ExitDone, create)
+	v.shows(cli.ExitDone, "wait shop-3 --timeout 20s", "run/shop-3: Completed")
+	select {
+	case query := <-asked:
+		if !strings.HasPrefix(query, `errors{c="eu-`) {
+			t.Errorf("it asked %s", query)
+		}
+	default:
+		t.Error("nothing was measured")
 	}
 }
 
@@ -288,7 +322,7 @@ func TestWhatIsFollowedIsALineForEachEvent(t *testing.T) {
 
 func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 	v := newEnv(t)
-	for _, args := range []string{"approve shop-2 shop-2-canary --as ann", "describe approval shop-2-canary"} {
+	for _, args := range []string{"approve shop-2 shop-2-after-canary --as ann", "describe approval shop-2-after-canary"} {
 		out := v.shows(cli.ExitDone, args, "Placement:", "after stage canary, attempt 1", "clusters updated: eu-1", "2 clusters: eu-2, eu-3", "Missing:", "Plan:")
 		if strings.Contains(args, "approve") && strings.Contains(out, "Plan:") {
 			t.Errorf("it is shown on the other stream: %s", out)
@@ -300,7 +334,7 @@ func TestARequestIsShownBeforeItIsDecided(t *testing.T) {
 
 func TestDescribeShowsAllOfAnObject(t *testing.T) {
 	v := newEnv(t)
-	v.shows(cli.ExitDone, "describe run shop-2", "Name:", "Plan:", "Stages:", "canary", "after Approval Pending", "Waits for:", "shop-2-canary", "Events:", "ApprovalRequested")
+	v.shows(cli.ExitDone, "describe run shop-2", "Name:", "Plan:", "Stages:", "canary", "after Approval Pending", "Waits for:", "shop-2-after-canary", "Events:", "ApprovalRequested")
 	v.shows(cli.ExitDone, "describe run run/shop-2 -o json", `"plan"`)
 	v.shows(cli.ExitDone, "describe placement shop", "Snapshots:", "Runs:", "Clusters:", "shop-1", "eu-1")
 	v.shows(cli.ExitDone, "describe cluster eu-1", "Placement:", "shop-2")
@@ -329,7 +363,7 @@ func TestAForecastIsOfARunOrOfOneThatThereIsNot(t *testing.T) {
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
 	v.shows(cli.ExitDone, "forecast shop --strategy "+file, "COMES TO", "all", "the run ends", "as Completed")
 	v.shows(cli.ExitDone, "forecast shop-2", "canary", "rest", "the run ends")
-	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-canary")
+	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "forecast shop-2 -o json", `"ends"`, `"stages"`)
 	v.shows(cli.ExitDone, "forecast shop -o svg --strategy "+file, "<svg")
 	v.shows(cli.ExitDone, "forecast shop-2 -o text", "canary")
@@ -353,7 +387,7 @@ func TestNamesAreCompleted(t *testing.T) {
 	v := newEnv(t)
 	for args, want := range map[string]string{
 		"approve ":            "shop-1\nshop-2\n",
-		"approve shop-2 ":     "shop-2-canary\n",
+		"approve shop-2 ":     "shop-2-after-canary\n",
 		"explain shop-2 eu-":  "eu-1\neu-2\neu-3\n",
 		"preview ":            "shop\n",
 		"get ":                "placements\nruns\nclusters\napprovals\nsnapshots\ncaps\nleases\n",

@@ -50,7 +50,7 @@ func TestWatchDrawsARunThatAnotherTerminalApproves(t *testing.T) {
 		v := newEnv(t)
 		_, end := v.serve()
 		term, code := v.onTerminal(size[0], size[1], "watch", "shop-2", "--store", v.file)
-		term.UntilText("shop-2  shop", "waits for approval shop-2-canary: 1 more", "ends about", "a shows what waits for approval")
+		term.UntilText("shop-2  shop", "waits for approval shop-2-after-canary: 1 more", "ends about", "a shows what waits for approval")
 		v.shows(cli.ExitDone, "approve shop-2 --as ann")
 		if got := code(); got != cli.ExitDone {
 			t.Errorf("exit code %d", got)
@@ -68,7 +68,7 @@ func TestWatchApprovesWhatItShows(t *testing.T) {
 	term, code := v.onTerminal(80, 24, "watch", "run/shop-2", "--store", v.file, "--as", "ann")
 	term.UntilText("a shows what waits for approval")
 	term.Type("a")
-	term.UntilText("Approve shop-2-canary?", "run shop-2, after stage canary", "y approves   r rejects   n leaves it open")
+	term.UntilText("Approve shop-2-after-canary?", "run shop-2, after stage canary", "y approves   r rejects   n leaves it open")
 	term.Type("r")
 	if got := code(); got != cli.ExitUnsuccessful {
 		t.Errorf("exit code %d of a run that was rejected", got)

@@ -19,7 +19,7 @@ func TestTheGateIsPassedByTwoGroups(t *testing.T) {
 	if err := rollOut(t.Context(), &out, people); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"ApprovalAccepted web-v1-canary calendar", "RunCompleted", "started the run", "in none of the groups", "ann"} {
+	for _, want := range []string{"ApprovalAccepted web-v1-after-canary calendar", "RunCompleted", "started the run", "in none of the groups", "ann"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("no %q in\n%s", want, out.String())
 		}

@@ -58,7 +58,7 @@ func said(d approval.Decision) string {
 
 func request(quorums ...approval.Quorum) approval.Request {
 	return approval.Request{
-		Name: "r-all", Run: "r", Placement: "p", Binding: approval.Binding{RunUID: "uid", Stage: "all", When: approval.After},
+		Name: "r-after-all", Run: "r", Placement: "p", Binding: approval.Binding{RunUID: "uid", Stage: "all", When: approval.After},
 		Starter: approval.Identity{Name: "starter"}, Policy: approval.Policy{Quorums: quorums}, Opened: time.Now(),
 	}
 }

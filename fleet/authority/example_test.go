@@ -94,7 +94,7 @@ func ExampleLast() {
 	measure := authority.Last(approves("errors", "metrics", "0.1%"), "metrics", fleet.NoDriftGroup)
 
 	request := approval.Request{
-		Name: "shop-1-all", Binding: approval.Binding{RunUID: "1", Stage: "all", When: approval.After, Attempt: 1}, Opened: time.Now(),
+		Name: "shop-1-after-all", Binding: approval.Binding{RunUID: "1", Stage: "all", When: approval.After, Attempt: 1}, Opened: time.Now(),
 		Policy: approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}, {Group: "metrics", Count: 1}}},
 	}
 	early, err := measure.Decide(context.Background(), request)
@@ -116,7 +116,7 @@ func ExampleWithDeadline() {
 		return approval.Decision{}, nil // not yet
 	})
 	a := authority.WithDeadline(people, 24*time.Hour, approval.Decision{By: approval.Identity{Name: "release-bot", Groups: []string{"sre"}}})
-	d, err := a.Decide(context.Background(), approval.Request{Name: "shop-1-all", Opened: time.Now().Add(-25 * time.Hour)})
+	d, err := a.Decide(context.Background(), approval.Request{Name: "shop-1-after-all", Opened: time.Now().Add(-25 * time.Hour)})
 	fmt.Println(d.Verdict, d.By.Name, d.Comment, err)
 	// Output: Reject release-bot no answer within 24h0m0s <nil>
 }

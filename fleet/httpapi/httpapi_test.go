@@ -286,7 +286,7 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		v.must(c.Command(ctx, "shop-2", stages.Command{Verb: stages.Stop, Message: "lunch", By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunStopped)
 		v.must(c.Command(ctx, "shop-2", stages.Command{Verb: stages.Start}))
-		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-canary", Verdict: approval.Approve, Binding: requests[0].Binding, By: approval.Identity{Name: "eve"}}))
+		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: requests[0].Binding, By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunCompleted)
 		if err := c.Command(ctx, "shop-2", stages.Command{Verb: stages.Stop}); !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "the run has ended") {
 			t.Errorf("a stop of a run that has ended: %v", err)
@@ -348,7 +348,7 @@ func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 			}
 			return err
 		}()
-		refused := c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-canary", Verdict: approval.Approve, Binding: approval.Binding{Stage: "other"}})
+		refused := c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: approval.Binding{Stage: "other"}})
 		for _, tt := range []struct {
 			name   string
 			err    error
@@ -394,7 +394,7 @@ func TestEventsAreFollowedToTheEndOfARun(t *testing.T) {
 			}
 		}
 		f = c.FollowRun("shop-2", f.Cursor())
-		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-canary", Verdict: approval.Approve}))
+		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
 		for ev, err := range f.Events(ctx) {
 			v.must(err)
 			seen = append(seen, ev.Type)
@@ -768,7 +768,7 @@ func TestShapes(t *testing.T) {
 // No body makes the handler panic or answer with an error of its own.
 func FuzzBodies(f *testing.F) {
 	for _, seed := range []string{
-		`{}`, `{"verb":"Stop"}`, `{"request":"shop-2-canary","verdict":"Approve","binding":{"attempt":1}}`, `{"limit":-1}`, `{"run":"x"}`,
+		`{}`, `{"verb":"Stop"}`, `{"request":"shop-2-after-canary","verdict":"Approve","binding":{"attempt":1}}`, `{"limit":-1}`, `{"run":"x"}`,
 		`{"name":"x","placement":"shop","strategy":{"stages":[{"name":"a","labelSelector":{}}]}}`, `{"spec":{"index":0},"clusters":["a"]}`, `null`, `[]`, `"`,
 	} {
 		f.Add(0, seed)

@@ -71,7 +71,7 @@ func TestAProgramIsFoundThroughTheFileOfItsStore(t *testing.T) {
 		}
 	}()
 	bob := client(v, found, httpapi.ClientOptions{As: approval.Identity{Name: "bob", Groups: []string{"ops", "release"}}})
-	v.must(bob.Decide(t.Context(), "shop-2", fleet.Answer{Request: "shop-2-canary", Verdict: approval.Approve}))
+	v.must(bob.Decide(t.Context(), "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
 	var got []stages.EventType
 	for typ := range followed {
 		got = append(got, typ)

@@ -20,15 +20,12 @@ func RequestsOfStages(open []approval.Request) []approval.Request {
 	return slices.DeleteFunc(open, func(r approval.Request) bool { return r.Group != "" })
 }
 
-// RequestName is the name of the object of a request of a run. It is another one for each gate: the name of a stage of
-// the API has no hyphen.
-func RequestName(run, stage string, when approval.When) string {
-	return run + "-" + Side(when) + "-" + stage
-}
-
 // OlderRequestName is the name that earlier versions gave the object of a request; before a stage it is the same.
 func OlderRequestName(run, stage string, when approval.When) string {
-	return approval.RequestName(run, stage, when)
+	if when == approval.Before {
+		return approval.RequestName(run, stage, when)
+	}
+	return run + "-" + stage
 }
 
 // ApprovalFacts are what the object of a request is made of.
@@ -67,7 +64,7 @@ func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(in.GVK(api.ApprovalKind))
 	u.SetNamespace(f.Namespace)
-	u.SetName(RequestName(f.Run, r.Stage, r.When))
+	u.SetName(approval.RequestName(f.Run, r.Stage, r.When))
 	u.SetLabels(map[string]string{
 		api.LabelRun: f.Run, api.LabelStage: r.Stage, api.LabelTask: task, api.LabelLatestApproval: "true",
 	})

@@ -130,7 +130,7 @@ func (p *runBuilder) requestName(stage string, when approval.When) string {
 	if when == approval.After && slices.Contains(p.Older, stage) {
 		return OlderRequestName(p.Name, stage, when)
 	}
-	return RequestName(p.Name, stage, when)
+	return approval.RequestName(p.Name, stage, when)
 }
 
 // reached is the run of a planned task, nil where the run has not come to it.

@@ -129,6 +129,18 @@ func stageAt(status map[string]any, i int) map[string]any {
 	return status["stagesStatus"].([]any)[i].(map[string]any)
 }
 
+func TestTheEngineNamesTheObjectOfARequest(t *testing.T) {
+	r := tutorialRig(t)
+	task := stageAt(r.status(), 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	open := stages.Requests(r.plan, &r.run)
+	if len(open) != 1 || open[0].Name != task["approvalRequestName"] {
+		t.Errorf("the engine asks for %+v, and the status of the run names %v", open, task["approvalRequestName"])
+	}
+	if waiting := stages.Waiting(r.plan, &r.run); len(waiting) != 1 || waiting[0].Name != task["approvalRequestName"] {
+		t.Errorf("the run waits for %+v", waiting)
+	}
+}
+
 func TestTheNamespacedTwinsSayTheSame(t *testing.T) {
 	r := tutorialRig(t)
 	r.facts.Namespace = "web"
@@ -311,7 +323,7 @@ func TestARejectedRequestSaysByWhom(t *testing.T) {
 	if got := told(t, task["conditions"])[1]; got != "ApprovalRequestApproved=False StageTaskApprovalRequestRejected: ApprovalRequest object is rejected by ann" {
 		t.Error(got)
 	}
-	if got := told(t, s["conditions"])[2]; got != "Succeeded=False UpdateRunFailed: request example-run-canary was rejected by ann" {
+	if got := told(t, s["conditions"])[2]; got != "Succeeded=False UpdateRunFailed: request example-run-after-canary was rejected by ann" {
 		t.Error(got)
 	}
 }

@@ -29,7 +29,12 @@ const (
 	Failed Phase = "Failed"
 	// Error: nothing was measured, because the provider did not answer, or answered with something else than one number.
 	Error Phase = "Error"
-	// Inconclusive: there was no number, or it was NaN.
+	// Inconclusive: there was no number, or it was NaN. A check that has come to it, by more such measurements than its
+	// InconclusiveLimit, is not measured again: it is for a person to decide. Until it expires, what it is about waits: a
+	// cluster keeps its slot, a gate holds its stage. Then it has failed, as a check that is Failed has: the cluster, which a
+	// retry measures again, or the run, which begins the checks of its gate again where it can be started again. A skip of the
+	// cluster, the group or the stage goes on without it at once; no approval makes it Successful. A check that goes on for as
+	// long as its stage does is measured again, and lets no cluster start until it is Successful.
 	Inconclusive Phase = "Inconclusive"
 )
 
@@ -66,7 +71,7 @@ type Check struct {
 	// Count is how many measurements have to be Successful; default 1. A check that goes on for as long as its stage does has
 	// none.
 	Count int `json:"count,omitempty"`
-	// FailureLimit is how many measurements may be Failed. InconclusiveLimit is how many may be Inconclusive.
+	// FailureLimit is how many measurements may be Failed. InconclusiveLimit is how many may be [Inconclusive].
 	FailureLimit      int `json:"failureLimit,omitempty"`
 	InconclusiveLimit int `json:"inconclusiveLimit,omitempty"`
 	// ConsecutiveErrorLimit is how many in a row may be an Error; default 4.

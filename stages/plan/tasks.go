@@ -119,22 +119,25 @@ func checkDuration(at *field.Path, d time.Duration) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, d.String(), "must be between 0 and 365 days")}
 }
 
-// checkRequests finds approvals whose requests would have the same name.
+// checkRequests finds approvals whose requests would have the same name. Those of the removal have names that no other
+// stage or group can have: its name is reserved and has no hyphen.
 func checkRequests(at *field.Path, s *Strategy) field.ErrorList {
 	names := requestNames{taken: map[string]requestName{}}
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		at := at.Child("stages").Index(i)
-		names.addStage(st.Name, "rename the stage", at, st.Before, st.After)
+		names.addSide(st.Name, "", approval.Before, at.Child("beforeStageTasks"), st.Before)
+		names.addSide(st.Name, "", approval.After, at.Child("afterStageTasks"), st.After)
 		for j := range st.Groups {
-			names.addGroup(st.Name, &st.Groups[j], at.Child("groups").Index(j))
+			g, at := &st.Groups[j], at.Child("groups").Index(j)
+			names.addSide(st.Name, g.Name, approval.Before, at.Child("beforeGroupTasks"), g.Before)
+			names.addSide(st.Name, g.Name, approval.After, at.Child("afterGroupTasks"), g.After)
 		}
 	}
-	names.addStage(RemovalStageName, "rename that one, since the removal has this name always", at.Child("removal"), s.Removal.Before, s.Removal.After)
 	return names.clashes
 }
 
-// requestNames are the names of requests behind <run>-.
+// requestNames are the names of the requests of a run.
 type requestNames struct {
 	taken   map[string]requestName
 	clashes field.ErrorList
@@ -144,21 +147,15 @@ type requestNames struct {
 // the path of its tasks.
 type requestName struct{ of, path string }
 
-func (n *requestNames) addStage(stage, remedy string, at *field.Path, before, after []Task) {
-	n.addSide("before-"+stage, stage, stage, remedy, at.Child("beforeStageTasks"), before)
-	n.addSide(stage, stage, stage, remedy, at.Child("afterStageTasks"), after)
-}
-
-func (n *requestNames) addGroup(stage string, g *Group, at *field.Path) {
-	name, of := stage+"-"+g.Name, stage+"/"+g.Name
-	n.addSide("before-"+name, of, g.Name, "rename the group", at.Child("beforeGroupTasks"), g.Before)
-	n.addSide(name, of, g.Name, "rename the group", at.Child("afterGroupTasks"), g.After)
-}
-
-func (n *requestNames) addSide(name, of, value, remedy string, at *field.Path, tasks []Task) {
+func (n *requestNames) addSide(stage, group string, when approval.When, at *field.Path, tasks []Task) {
 	if !slices.ContainsFunc(tasks, func(t Task) bool { return t.Type == Approval }) {
 		return
 	}
+	of, value, kind := stage, stage, "stage"
+	if group != "" {
+		of, value, kind = stage+"/"+group, group, "group"
+	}
+	name := approval.GroupRequestName("<run>", stage, group, when)
 	other, taken := n.taken[name]
 	if !taken {
 		n.taken[name] = requestName{of, at.String()}
@@ -166,7 +163,7 @@ func (n *requestNames) addSide(name, of, value, remedy string, at *field.Path, t
 	}
 	if other.of != of {
 		n.clashes = append(n.clashes, field.Invalid(at, value,
-			"its request would be named <run>-"+name+" like that of "+other.of+" ("+other.path+"); "+remedy))
+			"its request would be named "+name+" like that of "+other.of+" ("+other.path+"); rename the "+kind))
 	}
 }
 

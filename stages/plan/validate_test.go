@@ -113,16 +113,12 @@ func TestStrategyValidateRefusesTasks(t *testing.T) {
 		{"expires", policy(approval.Policy{Expires: -1}), "stages[0].afterStageTasks[0].approval.expires: Invalid"},
 		{"request names", func(s *Strategy) {
 			s.Stages = []Stage{
-				{Name: "before-x", After: []Task{{Type: Approval}}},
-				{Name: "x", Before: []Task{{Type: TimedWait, Wait: 1}, {Type: Approval}}},
+				{Name: "x", Groups: []Group{{Name: "y", Before: []Task{{Type: Approval}}}}},
+				{Name: "x-y", Before: []Task{{Type: TimedWait, Wait: 1}, {Type: Approval}}},
 			}
-		}, `stages[1].beforeStageTasks: Invalid value: "x": its request would be named <run>-before-x like that of before-x (stages[0].afterStageTasks)`},
+		}, `stages[1].beforeStageTasks: Invalid value: "x-y": its request would be named <run>-before-x-y like that of x/y (stages[0].groups[0].beforeGroupTasks); rename the stage`},
 		{"wait with a schedule", after(Task{Type: TimedWait, Wait: 1, Schedule: &Schedule{}}), "stages[0].afterStageTasks[0].schedule: Forbidden"},
 		{"display name", after(Task{Type: Approval, DisplayName: strings.Repeat("é", 101)}), "stages[0].afterStageTasks[0].displayName: Invalid"},
-		{"request names of the removal", func(s *Strategy) {
-			s.Stages = []Stage{{Name: "before-remove", After: []Task{{Type: Approval}}}}
-			s.Removal.Before = []Task{{Type: Approval}}
-		}, "named <run>-before-remove like that of before-remove (stages[0].afterStageTasks); rename that one"},
 	} {
 		t.Run(tt.name, tt.run)
 	}

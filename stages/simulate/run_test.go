@@ -264,7 +264,7 @@ func TestARunThatNothingCanMoveEndsThen(t *testing.T) {
 	if end.Reason != simulate.Stuck || end.At != 10*second || end.State != stages.Running {
 		t.Errorf("it ended as %s, %s, at %s", end.Reason, end.State, end.At)
 	}
-	if len(end.Waiting) != 1 || end.Waiting[0].Kind != stages.AwaitDecision || end.Waiting[0].Name != "run-s1" {
+	if len(end.Waiting) != 1 || end.Waiting[0].Kind != stages.AwaitDecision || end.Waiting[0].Name != "run-after-s1" {
 		t.Errorf("it waits for %+v", end.Waiting)
 	}
 }

@@ -1,5 +1,5 @@
 // Package timeline draws a run over time: what each cluster was doing when, what its gates waited for and who decided,
-// where windows kept clusters back, and when the run was stopped, resumed or rolled back.
+// what checks measured, where windows kept clusters back, and when the run was stopped, resumed or rolled back.
 //
 // [New] makes the picture, a [Timeline], from a plan and the events of a run, as Engine.History of package fleet
 // returns them. For a run that goes on, what is still to come is added from a forecast: see [Options]. [Simulated] makes

@@ -22,6 +22,7 @@ var eventTypes = []stages.EventType{
 	stages.ApprovalGiven, stages.ApprovalEarly, stages.ApprovalAccepted, stages.ApprovalRejected, stages.ApprovalExpired, stages.ClusterStarted,
 	stages.ClusterPending, stages.ClusterApplied, stages.ClusterUnhealthy, stages.ClusterRetrying, stages.ClusterCompleted, stages.ClusterFailed,
 	stages.ObjectsReleased, stages.ClusterSkipped, stages.ClusterRemoved, stages.WindowsBypassed, stages.CommandRefused, "Unknown",
+	stages.CheckMeasured, stages.CheckEnded,
 }
 
 // bytesOf hands out the bytes of an input, and zeros behind its end.
@@ -70,6 +71,8 @@ func (b *bytesOf) events(p *stages.Plan, text string) (out []simulate.Event) {
 		}
 		n := b.next()
 		e.Attempt, e.Count, e.Request, e.Until = n%4, n%7-1, fmt.Sprint(n%3), b.moment()
+		e.Check = []string{"errors", "latency", "alerts", text}[n%4]
+		e.Result = []string{"Successful", "Failed", "Error", "Inconclusive", text}[n%5]
 		if n%16 == 15 {
 			e.Back = p
 		}
@@ -131,6 +134,11 @@ func FuzzPicture(f *testing.F) {
 
 func fuzzPlan(tb testing.TB) *stages.Plan {
 	s := samples()["gates"]
+	measured := samples()["checks"].strategy.Stages
+	for i := range s.strategy.Stages {
+		st := &s.strategy.Stages[i]
+		st.Checks, st.ClusterChecks, st.Before = measured[i].Checks, measured[i].ClusterChecks, measured[i].After
+	}
 	p, err := simulate.NewPlan(s.strategy, s.clusters)
 	if err != nil {
 		tb.Fatal(err)

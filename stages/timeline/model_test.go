@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/simulate"
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
@@ -81,6 +82,53 @@ func TestALaneSaysWhatAClusterDid(t *testing.T) {
 	windows := samples()["windows"].draw(t)
 	if got := laneOf(t, windows, "canary-us"); len(got) != 4 || !strings.HasPrefix(got[1], "Closed ") {
 		t.Errorf("the lane of a cluster outside its window is %q", got)
+	}
+}
+
+// A cluster is measured from when the first measurement was due to be waited for, and soaks before that. A check of a
+// gate lasts from there to what it came to, and one of a stage holds it from the bad measurement to the good one.
+func TestALaneSaysWhatWasMeasured(t *testing.T) {
+	checks := samples()["checks"].draw(t)
+	same(t, "canary-us", []string{
+		"Queued 0s-11m0s", "Applying 11m0s-16m0s", "Soaking 16m0s-18m0s", "Measuring 18m0s-23m0s", "Completed 23m0s-23m0s",
+	}, laneOf(t, checks, "canary-us"))
+	same(t, "eu-2", []string{
+		"Queued 28m0s-40m1s", "Applying 40m1s-46m1s", "Settling 46m1s-47m0s", "Soaking 47m0s-49m0s", "Measuring 49m0s-52m0s",
+		"Measuring 52m0s-53m0s", "Failed 53m0s-53m0s",
+	}, laneOf(t, checks, "eu-2"))
+	same(t, "checks of canary", []string{"Checked 23m0s-28m0s"}, words(checks.Stages[0].Gates))
+	same(t, "checks of rest", []string{"Held 28m1s-40m1s", "CheckFailed 1h8m0s-1h13m0s"}, words(checks.Stages[1].Gates))
+}
+
+// An Error and an Inconclusive measurement hold a stage once they are one too many, of which there is no event.
+func TestAStageIsHeldByTheMeasurementThatIsOneTooMany(t *testing.T) {
+	two := check.Check{Name: "alerts", Query: "q", Max: new(1.0), Interval: minute, InconclusiveLimit: 2, ConsecutiveErrorLimit: new(3)}
+	p, err := simulate.NewPlan(canaryAndRest(func(s *stages.Strategy) { s.Stages[0].Checks = []check.Check{two} }), fewClusters())
+	if err != nil {
+		t.Fatal(err)
+	}
+	event := func(at time.Duration, count int, result string) stages.Event {
+		return stages.Event{
+			Type: stages.CheckMeasured, Time: simulate.DefaultStart().Add(at), Stage: "canary", Check: "alerts", Result: result, Count: count, Message: "why",
+		}
+	}
+	started := stages.Event{Type: stages.StageStarted, Time: simulate.DefaultStart(), Stage: "canary"}
+	for name, tt := range map[string]struct {
+		events []stages.Event
+		want   []string
+	}{
+		"errors that end in time":  {[]stages.Event{event(minute, 1, "Error"), event(4*minute, 4, "Successful")}, nil},
+		"one error more":           {[]stages.Event{event(minute, 1, "Error"), event(5*minute, 5, "Successful")}, []string{"Held 4m0s-5m0s"}},
+		"inconclusive twice":       {[]stages.Event{event(minute, 1, "Inconclusive"), event(3*minute, 3, "Successful")}, nil},
+		"inconclusive three times": {[]stages.Event{event(minute, 1, "Inconclusive"), event(4*minute, 4, "Successful")}, []string{"Held 3m0s-4m0s"}},
+		"inconclusive in between": {
+			[]stages.Event{event(minute, 1, "Inconclusive"), event(3*minute, 3, "Successful"), event(4*minute, 4, "Inconclusive"), event(9*minute, 9, "Successful")},
+			[]string{"Held 4m0s-9m0s"},
+		},
+		"a failure at once": {[]stages.Event{event(minute, 1, "Failed"), event(2*minute, 2, "Error"), event(3*minute, 3, "Successful")}, []string{"Held 1m0s-3m0s"}},
+	} {
+		picture := timeline.New(p, append([]stages.Event{started}, tt.events...), timeline.Options{Now: simulate.DefaultStart().Add(20 * minute)})
+		same(t, name, tt.want, words(picture.Stages[0].Gates))
 	}
 }
 

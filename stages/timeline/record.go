@@ -19,6 +19,8 @@ type recorder struct {
 	expected, ended bool
 	// open are the segments of the run, its stages and groups that have not ended, by what they are about.
 	open map[gateKey]*Segment
+	// measured is how far the checks of stages that go on are.
+	measured map[gateKey]measured
 }
 
 // planned is a plan with the segments of its clusters, by position.
@@ -51,7 +53,7 @@ type gateKey struct {
 }
 
 func record(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
-	r := &recorder{t: &Timeline{Title: o.Title, Note: o.Note, Placement: p.Placement, State: stages.NotStarted, Clusters: p.Len()}, open: map[gateKey]*Segment{}}
+	r := &recorder{t: &Timeline{Title: o.Title, Note: o.Note, Placement: p.Placement, State: stages.NotStarted, Clusters: p.Len()}, open: map[gateKey]*Segment{}, measured: map[gateKey]measured{}}
 	if p.Rollback != nil {
 		r.t.RollsBack = p.Rollback.Run
 	}
@@ -204,6 +206,7 @@ func (r *recorder) stage(x *planned, i, group int, e *stages.Event) {
 		}
 	case stages.StageCompleted, stages.StageSkipped:
 		st.End = r.at
+		r.endChecks(x, i)
 		for k := range x.of(i) {
 			r.becomes(&x.of(i)[k], Segment{})
 		}
@@ -219,6 +222,8 @@ func (r *recorder) stage(x *planned, i, group int, e *stages.Event) {
 	case stages.ApprovalRequested, stages.ApprovalExpired, stages.ApprovalGiven, stages.ApprovalEarly, stages.ApprovalAccepted, stages.ApprovalRejected:
 		key.what = "request " + e.Request
 		r.approval(key, e)
+	case stages.CheckMeasured, stages.CheckEnded:
+		r.check(x, i, key, e)
 	case stages.ClusterPending:
 		key.what = "windows"
 		r.begin(key, Segment{Kind: Closed, Count: e.Count, Message: e.Message})
@@ -298,6 +303,8 @@ func (r *recorder) cluster(x *planned, pos int, e *stages.Event) {
 		r.becomes(t, Segment{Kind: Settling, Attempt: attempt})
 	case stages.ClusterUnhealthy:
 		r.becomes(t, Segment{Kind: Settling, Attempt: attempt, Message: e.Message})
+	case stages.CheckMeasured, stages.CheckEnded:
+		r.measuring(x, pos, attempt, e)
 	case stages.ClusterRetrying:
 		r.becomes(t, Segment{Kind: BackingOff, Attempt: attempt, Message: e.Message})
 		t.now.To = instant(e.Until)
@@ -414,6 +421,9 @@ func (r *recorder) end(key gateKey) {
 		return
 	}
 	delete(r.open, key)
+	if s.From.After(r.at) || s.Kind == Held && s.From.Equal(r.at) {
+		return // it would have begun later
+	}
 	if s.To.IsZero() || s.To.After(r.at) {
 		s.To = r.at
 	}

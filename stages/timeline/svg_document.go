@@ -7,9 +7,9 @@ import (
 
 // classes are the names of the styles of kinds.
 var classes = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
-	Queued: "qu", Closed: "cl", Yielded: "yi", Applying: "ap", Settling: "se", Soaking: "so", BackingOff: "ba",
+	Queued: "qu", Closed: "cl", Yielded: "yi", Applying: "ap", Settling: "se", Soaking: "so", Measuring: "me", BackingOff: "ba",
 	Completed: "ok", Failed: "no", Skipped: "sk", Wait: "wa", Scheduled: "sc", Approval: "yes", Rejected: "rej",
-	Expired: "ex", Stopping: "sg", Stopped: "sd",
+	Expired: "ex", Checked: "ck", CheckFailed: "cf", Held: "he", Stopping: "sg", Stopped: "sd",
 }
 
 // style is the style of all drawings. Colours of segments are for light and dark pages.
@@ -17,8 +17,8 @@ const style = `text{font:11px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu 
 	`.h{font-size:16px;font-weight:600}.b{font-weight:600}.m,.s{fill:#59636e}.s{font-size:10.5px}.i{font-size:10px;fill:#fff}` +
 	`.bg{fill:#fff}.fu{fill:#f3f5f8}.g{stroke:#d1d9e0;fill:none}.gl{stroke:#e6eaef;fill:none}.now{stroke:#cf222e;fill:none;stroke-dasharray:4 3}` +
 	`.e{opacity:.5}.st{fill:#8c6c4f;opacity:.12}.tr{fill:#eff2f5}.mk{fill:#59636e}` +
-	`.qu{fill:#d7dde4}.ap{fill:#2f7de1}.se{fill:#13a3b8}.so{fill:#8a63d2}.ba{fill:#e08a1e}.yi{fill:#d9a58c}.cl{fill:url(#hatch)}` +
-	`.wa{fill:#7d8590}.sc{fill:#5b7083}.yes{fill:#b58900}.rej{fill:#cf222e}.ex{fill:#a0a7b0}.sg{fill:#d4883a}.sd{fill:#8c6c4f}` +
+	`.qu{fill:#d7dde4}.ap{fill:#2f7de1}.se{fill:#13a3b8}.so{fill:#8a63d2}.me{fill:#bf4b8a}.ba{fill:#e08a1e}.yi{fill:#d9a58c}.cl{fill:url(#hatch)}` +
+	`.wa{fill:#7d8590}.sc{fill:#5b7083}.yes{fill:#b58900}.rej{fill:#cf222e}.ex{fill:#a0a7b0}.ck{fill:#bf4b8a}.cf{fill:#cf222e}.he{fill:#d4883a}.sg{fill:#d4883a}.sd{fill:#8c6c4f}` +
 	`.ok,.no,.sk{fill:none;stroke-width:2;stroke-linecap:round;stroke-linejoin:round}.ok{stroke:#1a8f3c}.no{stroke:#cf222e}.sk{stroke:#7d8590}` +
 	`.okf{fill:#2da44e}.nof{fill:#cf222e}.skf{fill:#9aa4af}.hs{stroke:#8a94a0;stroke-width:2}.hb{fill:#edf0f3}` +
 	`@media(prefers-color-scheme:dark){text{fill:#e6edf3}.m,.s{fill:#9198a1}.i{fill:#fff}.bg{fill:#0d1117}.fu{fill:#151b23}` +

@@ -14,8 +14,8 @@ const (
 )
 
 var (
-	endedKinds  = []Kind{Completed, Failed, Skipped}                               //nolint:gochecknoglobals // a table that nothing writes
-	flightKinds = []Kind{Soaking, Settling, Applying, BackingOff, Yielded, Closed} //nolint:gochecknoglobals // a table that nothing writes
+	endedKinds  = []Kind{Completed, Failed, Skipped}                                          //nolint:gochecknoglobals // a table that nothing writes
+	flightKinds = []Kind{Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed} //nolint:gochecknoglobals // a table that nothing writes
 	// fills are the styles of areas where those of segments are lines.
 	fills = map[Kind]string{Completed: "okf", Failed: "nof", Skipped: "skf"} //nolint:gochecknoglobals // a table that nothing writes
 )
@@ -65,7 +65,7 @@ func (d *drawing) load(g *Group, below bool) {
 // column is a part of the time: how many clusters had ended by its end, and how many were under way in it on average.
 type column struct {
 	ended  [3]float64
-	flight [6]float64
+	flight [7]float64
 	// low is where the area begins that is being drawn.
 	low float64
 }

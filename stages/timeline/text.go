@@ -66,8 +66,9 @@ type sheet struct {
 // signs are the characters of kinds, and those where only ASCII is written.
 var signs = map[Kind][2]rune{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: {'·', '.'}, Closed: {'/', '/'}, Yielded: {'?', '?'}, Applying: {'█', '#'}, Settling: {'▓', 'S'}, Soaking: {'▒', 's'},
-	BackingOff: {'~', '~'}, Completed: {'✓', '+'}, Failed: {'✗', 'X'}, Skipped: {'-', '-'}, Wait: {'=', '='}, Scheduled: {':', ':'},
-	Approval: {'▲', 'A'}, Rejected: {'✗', 'X'}, Expired: {'e', 'e'}, Stopping: {'▁', '_'}, Stopped: {'■', 'o'},
+	Measuring: {'░', 'm'}, BackingOff: {'~', '~'}, Completed: {'✓', '+'}, Failed: {'✗', 'X'}, Skipped: {'-', '-'}, Wait: {'=', '='}, Scheduled: {':', ':'},
+	Approval: {'▲', 'A'}, Rejected: {'✗', 'X'}, Expired: {'e', 'e'}, Checked: {'◆', 'c'}, CheckFailed: {'✗', 'X'},
+	Held: {'!', '!'}, Stopping: {'▁', '_'}, Stopped: {'■', 'o'},
 }
 
 func (x *sheet) sign(k Kind) rune {
@@ -170,7 +171,9 @@ func (x *sheet) stage(st *Stage) {
 			x.gates(" "+g.title(), g.Gates)
 		}
 		for j := range g.Lanes {
-			x.row("  "+g.Lanes[j].Cluster, x.lane(g.Lanes[j].Segments))
+			lane := x.lane(g.Lanes[j].Segments)
+			x.reason(lane, g.Lanes[j].Segments)
+			x.row("  "+g.Lanes[j].Cluster, lane)
 		}
 		if len(g.Lanes) == 0 && g.Clusters > 0 {
 			x.load(g)
@@ -222,6 +225,17 @@ func (x *sheet) lane(all []Segment) []rune {
 		}
 	}
 	return lane
+}
+
+// reason writes why a cluster has failed behind its lane, where there is room.
+func (x *sheet) reason(lane []rune, all []Segment) {
+	if len(all) == 0 || all[len(all)-1].Kind != Failed {
+		return
+	}
+	from := x.column(all[len(all)-1].From) + 2
+	if room := len(lane) - from; room >= 8 {
+		copy(lane[from:], []rune(cut(plain(all[len(all)-1].Message), room)))
+	}
 }
 
 // bars are the heights of a part of a whole.

@@ -102,6 +102,7 @@ const (
 	Applying   Kind = "Applying"   // the update is carried out
 	Settling   Kind = "Settling"   // applied; not yet healthy
 	Soaking    Kind = "Soaking"    // healthy, for as long as the strategy asks
+	Measuring  Kind = "Measuring"  // healthy, and measured by the checks of clusters, once there was a measurement; Message is what is wrong
 	BackingOff Kind = "BackingOff" // an attempt failed; the next one begins at the end
 	Completed  Kind = "Completed"  // an instant: From is To
 	Failed     Kind = "Failed"     // an instant
@@ -117,10 +118,15 @@ const (
 	Expired   Kind = "Expired"   // a request without an answer in time
 	Stopping  Kind = "Stopping"
 	Stopped   Kind = "Stopped"
+	// Checked is a check before or after a stage or a group, CheckFailed one that came to something else than Successful.
+	// Held is a stage of which no cluster starts, because of a check. Message is what was measured.
+	Checked     Kind = "Checked"
+	CheckFailed Kind = "CheckFailed"
+	Held        Kind = "Held"
 )
 
 // clusterKinds are those that a cluster can be in, in the order in which they are stacked.
-var clusterKinds = [...]Kind{Completed, Failed, Skipped, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a table that nothing writes
+var clusterKinds = [...]Kind{Completed, Failed, Skipped, Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a table that nothing writes
 
 // Segment is something that lasts.
 type Segment struct {
@@ -162,7 +168,7 @@ func (l *Load) Count(k Kind) int {
 
 // inFlight counts the clusters that hold a slot.
 func (l *Load) inFlight() (n int) {
-	for _, k := range []Kind{Soaking, Settling, Applying, BackingOff} {
+	for _, k := range []Kind{Measuring, Soaking, Settling, Applying, BackingOff} {
 		n += l.Count(k)
 	}
 	return n

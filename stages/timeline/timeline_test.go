@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/simulate"
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
@@ -161,7 +162,30 @@ func samples() map[string]sample {
 	forecast.now = 55 * minute
 	forecast.w.Orders = append([]simulate.Order(nil), gates.w.Orders[:2]...)
 	forecast.w.Orders = append(forecast.w.Orders, decide(90*minute, approval.Approve, "rest", "carol", ""))
+	least := []check.Check{{Name: "errors", Query: "q", Max: new(0.1), InitialDelay: 3 * minute, Interval: minute, Count: 3, FailureLimit: 1}}
+	value := func(from time.Duration, name, cluster string, v ...float64) simulate.Measure {
+		return simulate.Measure{From: from, Check: name, Cluster: cluster, Answer: check.Answer{Values: v}}
+	}
+	checks := sample{
+		strategy: canaryAndRest(func(s *stages.Strategy) {
+			s.Attempts, s.MinHealthy = 1, 2*minute
+			s.Stages[0].ClusterChecks = least
+			s.Stages[0].After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "latency", Query: "q", Max: new(0.5), InitialDelay: 2 * minute, Interval: minute, Count: 4}}}}
+			s.Stages[1].MaxFailures = number(1)
+			s.Stages[1].Checks = []check.Check{{Name: "alerts", Query: "q", Max: new(1.0), Interval: minute, FailureLimit: 100}}
+			s.Stages[1].ClusterChecks = least
+			s.Stages[1].After = []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "orders", Query: "q", Min: new(10.0), InitialDelay: 5 * minute}}}}
+		}),
+		clusters: fewClusters(),
+		w: simulate.Environment{Default: simulate.Member{Take: 5 * minute}, Members: takes, Measures: []simulate.Measure{
+			value(0, "errors", "eu-2", 0.7), value(24*minute, "alerts", "", 4), value(40*minute, "alerts", "", 0), value(0, "errors", "", 0.01),
+			value(0, "errors", "eu-2", 0.7), value(0, "orders", "", 3),
+		}},
+	}
+	measured := checks
+	measured.now = 42 * minute
 	return map[string]sample{
+		"checks": checks, "measured": measured,
 		"plain":    {strategy: canaryAndRest(nil), clusters: fewClusters(), w: simulate.Environment{Default: simulate.Member{Take: 5 * minute}, Members: takes}},
 		"gates":    gates,
 		"forecast": forecast,

@@ -72,16 +72,16 @@ func plural(n int, what string) string {
 
 // kinds are all kinds in the order of legends.
 var kinds = []Kind{ //nolint:gochecknoglobals // a table that nothing writes
-	Queued, Closed, Yielded, Applying, Settling, Soaking, BackingOff, Completed, Failed, Skipped, Wait, Scheduled, Approval,
-	Rejected, Expired, Stopping, Stopped,
+	Queued, Closed, Yielded, Applying, Settling, Soaking, Measuring, BackingOff, Completed, Failed, Skipped, Wait, Scheduled,
+	Approval, Rejected, Expired, Checked, CheckFailed, Held, Stopping, Stopped,
 }
 
 // kindWords says what kinds mean.
 var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: "waits for its turn", Closed: "outside its window", Yielded: "yielded its slot", Applying: "applying",
-	Settling: "settling", Soaking: "soaking", BackingOff: "backing off", Completed: "completed", Failed: "failed",
+	Settling: "settling", Soaking: "soaking", Measuring: "measuring", BackingOff: "backing off", Completed: "completed", Failed: "failed",
 	Skipped: "skipped", Wait: "timed wait", Scheduled: "scheduled start", Approval: "approval", Rejected: "rejected",
-	Expired: "expired", Stopping: "stopping", Stopped: "stopped",
+	Expired: "expired", Checked: "check", CheckFailed: "check failed", Held: "held by a check", Stopping: "stopping", Stopped: "stopped",
 }
 
 // words says what a segment is, without its time.
@@ -93,6 +93,10 @@ func (s *Segment) words() string {
 		out = plural(s.Count, "cluster") + " outside their windows"
 	case s.Kind == Skipped && s.Count > 0:
 		out = plural(s.Count, "cluster") + " skipped"
+	case s.Kind == Held:
+		out = "no cluster starts: " + cut(s.Message, 160)
+	case (s.Kind == Checked || s.Kind == CheckFailed) && s.Message != "":
+		out = cut(s.Message, 160)
 	case s.Kind == Approval && s.Expected:
 		out = "approval, assumed"
 	case s.Kind == Approval && s.Open && by != "":

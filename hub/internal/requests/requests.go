@@ -151,7 +151,7 @@ func (r *Requests) objectOf(ctx context.Context, k api.Key, run *unstructured.Un
 			return older, err
 		}
 	}
-	return r.Object(gvr, api.Key{Namespace: k.Namespace, Name: status.RequestName(k.Name, request.Stage, request.When)}), nil
+	return r.Object(gvr, api.Key{Namespace: k.Namespace, Name: approval.RequestName(k.Name, request.Stage, request.When)}), nil
 }
 
 // olderSeal is what proves of an object that it is a request of the run which an earlier version of the hub made and

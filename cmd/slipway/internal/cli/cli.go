@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"k8s.io/cli-runtime/pkg/genericiooptions"
+	"sigs.k8s.io/yaml"
 )
 
 // The exit codes, as the documentation of the command has them in a table.
@@ -104,6 +105,18 @@ func (o *Options) Open(file string) (io.ReadCloser, string, error) {
 	}
 	f, err := os.Open(file)
 	return f, file, err
+}
+
+// ReadFile decodes a document, YAML or JSON. A field that is not known is an error.
+func ReadFile(path string, into any) error {
+	text, err := os.ReadFile(path)
+	if err == nil {
+		err = yaml.UnmarshalStrict(text, into)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }
 
 // Warn reports on the other stream, see [Printable].

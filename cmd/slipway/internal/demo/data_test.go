@@ -37,7 +37,7 @@ func playUntil(t *testing.T, store backend.Store, text string) *tutorial {
 	ctx, cancel := context.WithCancel(t.Context())
 	show := printerOf(&lineCanceler{text: text, cancel: cancel})
 	(&flags{wait: pause}).shortenWaits(docs.Strategies, show)
-	tut, err := newTutorial(ctx, docs, store, nil)
+	tut, err := newTutorial(ctx, docs, store, nil, &target.Measures{})
 	if err != nil {
 		t.Fatal(err)
 	}

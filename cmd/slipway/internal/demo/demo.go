@@ -42,6 +42,7 @@ const storeFile = "slipway.db"
 type flags struct {
 	dir, data, output, approve string
 	wait, latency              time.Duration
+	measures                   target.Measures
 }
 
 // New returns the verb.
@@ -74,6 +75,7 @@ and with --approve ask to approve.`,
 	flags.StringVar(&f.dir, "dir", "", "directory whose YAML files are read; those of the tutorial are built in")
 	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, made if it is missing; without it, all is in memory")
 	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
+	f.measures.AddFlags(flags)
 	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
 	return cmd
 }
@@ -118,7 +120,7 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 	if f.approve == "auto" {
 		authority, prompt = approval.Func(f.approveSoon), nil
 	}
-	t, err := newTutorial(ctx, docs, store, authority)
+	t, err := newTutorial(ctx, docs, store, authority, &f.measures)
 	if err != nil {
 		return err
 	}

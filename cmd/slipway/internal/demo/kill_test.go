@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -147,7 +148,7 @@ func (l *longPlay) ending(t *testing.T) ending {
 			t.Error(err)
 		}
 	}()
-	tut, err := newTutorial(t.Context(), docs, store, nil)
+	tut, err := newTutorial(t.Context(), docs, store, nil, &target.Measures{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -236,7 +237,7 @@ func checkApprovals(t *testing.T, e *fleet.Engine, events []told) {
 		}
 		want := []stages.Event{{
 			Type: stages.ApprovalAccepted, Placement: "example-placement", Run: run, Stage: "canary",
-			Request: run + "-canary", By: "demo", Message: "lgtm", Digest: s.Plan.Digest, Attempt: 1,
+			Request: run + "-after-canary", By: "demo", Message: "lgtm", Digest: s.Plan.Digest, Attempt: 1,
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the approvals of %s (-want +got):\n%s", run, diff)

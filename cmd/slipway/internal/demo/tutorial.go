@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/internal/durable"
@@ -45,7 +46,7 @@ type tutorial struct {
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
 // follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
-func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.Store, approve approval.Authority) (*tutorial, error) {
+func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.Store, approve approval.Authority, measures *target.Measures) (*tutorial, error) {
 	t := &tutorial{docs: docs, store: store, members: durable.NewFleet(store)}
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
 	if i < 0 {
@@ -65,15 +66,18 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 	if t.source, err = durable.OpenSource(ctx, store, docs.Objects...); err != nil {
 		return nil, err
 	}
-	t.engine, err = fleet.New(fleet.Config{
+	cfg := fleet.Config{
 		Store:     store,     // where its state is kept
 		Inventory: t.members, // which clusters there are
 		Dialer:    t.members, // how they are reached
 		Source:    t.source,  // what snapshots are taken of
 		Authority: approve,   // what approves, where it is not a person
 		Name:      "demo",
-	})
-	if err == nil {
+	}
+	if err := measures.Configure(&cfg); err != nil { // what is healthy, and what measures checks
+		return nil, err
+	}
+	if t.engine, err = fleet.New(cfg); err == nil {
 		t.events, err = t.engine.Follow("", string(cursor.Value))
 	}
 	return t, err

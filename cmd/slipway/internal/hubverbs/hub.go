@@ -16,11 +16,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/member"
-	prom "github.com/slipway-dev/slipway/backend/metrics/prometheus"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/hub"
@@ -37,7 +36,7 @@ type options struct {
 	lease, deadline              time.Duration
 	fence, secrets, applications bool
 	namespaces                   bool
-	prometheus                   prom.Config
+	measures                     target.Measures
 	log                          *slog.Logger
 }
 
@@ -79,8 +78,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
 	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
 	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
-	flags.StringVar(&h.prometheus.URL, "prometheus", "", "URL of the Prometheus server that checks of strategies are measured by")
-	flags.StringVar(&h.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with the bearer token for it, which is read each time")
+	h.measures.AddFlags(flags)
 	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place what is of a namespace on no further member without it")
 	flags.BoolFuncP("verbose", "v", "log what is done, too", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
@@ -105,12 +103,8 @@ func (h *options) serve(ctx context.Context) error {
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
 		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules}, MemberNamespaces: h.namespaces,
 	}
-	if h.prometheus.URL != "" {
-		provider, err := prom.New(h.prometheus)
-		if err != nil {
-			return err
-		}
-		cfg.Engine.Metrics = map[string]backend.MetricProvider{"prometheus": provider}
+	if err := h.measures.Configure(&cfg.Engine); err != nil {
+		return err
 	}
 	if h.applications {
 		cfg.Applications = &oam.Options{}

@@ -45,30 +45,36 @@ func TestTheProgramSaysWhatIsWrong(t *testing.T) {
 	if err := os.WriteFile(unused, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	rules := filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(rules, []byte("- {kind: Pod, ready: slef.ok}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, tc := range map[string]struct {
 		args []string
 		code int
 		want []string
 	}{
-		"no members are named":   {[]string{"hub", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
-		"no members to migrate":  {[]string{"migrate", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
-		"no hub to migrate":      {[]string{"migrate", "plan", "--kubeconfig", unused, "--members", dir}, cli.ExitFailed, []string{"127.0.0.1:1"}},
-		"help to migrate":        {[]string{"migrate", "--help"}, cli.ExitDone, []string{"take-over", "give-back", "--backup"}},
-		"an argument":            {[]string{"hub", "--kubeconfig", "f", "--members", "d", "serve"}, cli.ExitUsage, []string{`there is no "serve"`, "hub --help"}},
-		"an unknown flag":        {[]string{"hub", "--kubecfg", "f"}, cli.ExitUsage, []string{"--kubecfg"}},
-		"a wrong duration":       {[]string{"hub", "--lease", "15"}, cli.ExitUsage, []string{"--lease"}},
-		"an argument to install": {[]string{"hub", "install", "all"}, cli.ExitUsage, []string{"all", "hub install --help"}},
-		"help":                   {[]string{"hub", "--help"}, cli.ExitDone, []string{"slipway hub install --kubeconfig", "--members"}},
-		"no cluster":             {[]string{"hub", "--members", dir}, cli.ExitUsage, []string{"no cluster is named", "--kubeconfig"}},
-		"no cluster to install":  {[]string{"hub", "install"}, cli.ExitUsage, []string{"no cluster is named", "--kubeconfig"}},
-		"no kubeconfig":          {[]string{"hub", "--kubeconfig", filepath.Join(dir, "none"), "--members", dir}, cli.ExitFailed, []string{"--kubeconfig", "no such file"}},
-		"a broken one":           {[]string{"hub", "--kubeconfig", broken, "--members", dir}, cli.ExitFailed, []string{"--kubeconfig " + broken}},
-		"no such context":        {[]string{"hub", "--kubeconfig", unused, "--context", "none", "--members", dir}, cli.ExitFailed, []string{`"none" does not exist`}},
-		"no members":             {[]string{"hub", "--kubeconfig", unused, "--members", filepath.Join(dir, "none"), "--listen", ""}, cli.ExitFailed, []string{"--members"}},
-		"no hub":                 {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--listen", ""}, cli.ExitFailed, []string{"127.0.0.1:1"}},
-		"no hub to install":      {[]string{"hub", "install", "--kubeconfig", unused}, cli.ExitFailed, []string{"127.0.0.1:1"}},
-		"a lease too short":      {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--lease", "1ms"}, cli.ExitFailed, []string{"LeaseDuration is 1ms: it must be at least 1s"}},
-		"a wrong address":        {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--listen", "256.0.0.1:1"}, cli.ExitFailed, []string{"--listen"}},
+		"no members are named":         {[]string{"hub", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
+		"no members to migrate":        {[]string{"migrate", "--kubeconfig", "f"}, cli.ExitUsage, []string{"--members is not set"}},
+		"no hub to migrate":            {[]string{"migrate", "plan", "--kubeconfig", unused, "--members", dir}, cli.ExitFailed, []string{"127.0.0.1:1"}},
+		"help to migrate":              {[]string{"migrate", "--help"}, cli.ExitDone, []string{"take-over", "give-back", "--backup"}},
+		"an argument":                  {[]string{"hub", "--kubeconfig", "f", "--members", "d", "serve"}, cli.ExitUsage, []string{`there is no "serve"`, "hub --help"}},
+		"an unknown flag":              {[]string{"hub", "--kubecfg", "f"}, cli.ExitUsage, []string{"--kubecfg"}},
+		"a wrong duration":             {[]string{"hub", "--lease", "15"}, cli.ExitUsage, []string{"--lease"}},
+		"an argument to install":       {[]string{"hub", "install", "all"}, cli.ExitUsage, []string{"all", "hub install --help"}},
+		"help":                         {[]string{"hub", "--help"}, cli.ExitDone, []string{"slipway hub install --kubeconfig", "--members"}},
+		"no cluster":                   {[]string{"hub", "--members", dir}, cli.ExitUsage, []string{"no cluster is named", "--kubeconfig"}},
+		"no cluster to install":        {[]string{"hub", "install"}, cli.ExitUsage, []string{"no cluster is named", "--kubeconfig"}},
+		"no kubeconfig":                {[]string{"hub", "--kubeconfig", filepath.Join(dir, "none"), "--members", dir}, cli.ExitFailed, []string{"--kubeconfig", "no such file"}},
+		"a broken one":                 {[]string{"hub", "--kubeconfig", broken, "--members", dir}, cli.ExitFailed, []string{"--kubeconfig " + broken}},
+		"no such context":              {[]string{"hub", "--kubeconfig", unused, "--context", "none", "--members", dir}, cli.ExitFailed, []string{`"none" does not exist`}},
+		"no members":                   {[]string{"hub", "--kubeconfig", unused, "--members", filepath.Join(dir, "none"), "--listen", ""}, cli.ExitFailed, []string{"--members"}},
+		"no hub":                       {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--listen", ""}, cli.ExitFailed, []string{"127.0.0.1:1"}},
+		"no hub to install":            {[]string{"hub", "install", "--kubeconfig", unused}, cli.ExitFailed, []string{"127.0.0.1:1"}},
+		"a lease too short":            {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--lease", "1ms"}, cli.ExitFailed, []string{"LeaseDuration is 1ms: it must be at least 1s"}},
+		"a rule that does not compile": {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--health-rules", rules}, cli.ExitFailed, []string{"--health-rules: " + rules + ": celhealth: rules[0].ready: ", ": 1:1: undeclared"}},
+		"a wrong server of metrics":    {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--prometheus", "ftp://x"}, cli.ExitFailed, []string{"--prometheus: "}},
+		"a wrong address":              {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--listen", "256.0.0.1:1"}, cli.ExitFailed, []string{"--listen"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var out, errOut bytes.Buffer

@@ -77,7 +77,7 @@ func TestAFileThatCannotBeOpened(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b[bytes.LastIndex(b, []byte("shop-1-canary"))] ^= 1
+	b[bytes.LastIndex(b, []byte("shop-1-after-canary"))] ^= 1
 	for _, content := range [][]byte{b, nil, []byte("something else")} {
 		if err := os.WriteFile("state.db", content, 0o600); err != nil {
 			t.Fatal(err)

@@ -14,8 +14,6 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -27,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // Options are the flags that name a target.
@@ -37,6 +36,8 @@ type Options struct {
 	Store, Clusters, Source string
 	// Server is the URL of a server, TokenFile the file of the token that it is called with.
 	Server, TokenFile string
+	// Measures are the flags of a verb that drives runs; elsewhere they are not set.
+	Measures Measures
 	// Connect completes the configuration of an engine by how clusters are reached; nil means by Clusters and Source.
 	Connect func(*fleet.Config) error
 	// Create makes the file of the store where it is missing.
@@ -233,7 +234,7 @@ func (o *Options) Engine(store *bolt.Store) (*fleet.Engine, error) {
 	if connect == nil {
 		connect = o.kubeconfigs
 	}
-	if err := connect(&cfg); err != nil {
+	if err := errors.Join(o.Measures.Configure(&cfg), connect(&cfg)); err != nil {
 		return nil, err
 	}
 	return fleet.New(cfg)
@@ -242,21 +243,15 @@ func (o *Options) Engine(store *bolt.Store) (*fleet.Engine, error) {
 // kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.
 func (o *Options) kubeconfigs(c *fleet.Config) error {
 	c.Inventory = inventory.KubeconfigClusters{Path: o.Clusters}
-	c.Dialer = member.NewDialer(member.KubeconfigContexts(o.Clusters, member.Trusted()), member.Options{})
+	contexts := member.KubeconfigContexts(o.Clusters, member.Trusted())
+	c.Dialer = member.NewDialer(contexts, member.Options{})
 	if o.Source == "" {
 		return nil
 	}
-	cfg, err := contextConfig(o.Clusters, o.Source)
+	cfg, err := contexts(context.Background(), placement.Cluster{Name: o.Source})
 	if err != nil {
 		return fmt.Errorf("--source %s: %w", o.Source, err)
 	}
 	c.Source, err = source.New(cfg, source.Options{})
 	return err
-}
-
-func contextConfig(path, name string) (*rest.Config, error) {
-	return clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: path},
-		&clientcmd.ConfigOverrides{CurrentContext: name},
-	).ClientConfig()
 }

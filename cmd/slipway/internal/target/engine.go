@@ -1,0 +1,55 @@
+package target
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+
+	"github.com/slipway-dev/slipway/backend"
+	prom "github.com/slipway-dev/slipway/backend/metrics/prometheus"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/health"
+	celhealth "github.com/slipway-dev/slipway/health/cel"
+)
+
+// Measures are the flags by which a verb that drives runs judges objects and measures checks.
+type Measures struct {
+	rules      string
+	prometheus prom.Config
+}
+
+// AddFlags adds the flags.
+func (m *Measures) AddFlags(flags *pflag.FlagSet) {
+	flags.StringVar(&m.rules, "health-rules", "", "file of a list of rules in CEL that say when the objects of a kind are healthy, YAML or JSON")
+	flags.StringVar(&m.prometheus.URL, "prometheus", "", "URL of the Prometheus server that checks of strategies are measured by")
+	flags.StringVar(&m.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with the bearer token for it, which is read each time")
+}
+
+// Configure completes the configuration of an engine. Rules that placements bring are evaluated also where the flags
+// name none.
+func (m *Measures) Configure(c *fleet.Config) error {
+	var rules []health.Rule
+	if m.rules != "" {
+		if err := cli.ReadFile(m.rules, &rules); err != nil {
+			return fmt.Errorf("--health-rules: %w", err)
+		}
+	}
+	prober, err := celhealth.New(rules, celhealth.Options{})
+	if err != nil {
+		return fmt.Errorf("--health-rules: %s: %w", m.rules, err)
+	}
+	c.Prober = prober
+	if m.prometheus.URL == "" {
+		if m.prometheus.BearerTokenFile != "" {
+			return cli.Usagef("--prometheus-token-file is set without --prometheus")
+		}
+		return nil
+	}
+	provider, err := prom.New(m.prometheus)
+	if err != nil {
+		return fmt.Errorf("--prometheus: %w", err)
+	}
+	c.Metrics = map[string]backend.MetricProvider{"prometheus": provider}
+	return nil
+}
