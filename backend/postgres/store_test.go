@@ -16,6 +16,7 @@ import (
 )
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	backendtest.TestStore(t, func(t *testing.T) backend.Store { return fresh(t, postgres.Options{}) })
 }
 
