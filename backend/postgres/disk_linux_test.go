@@ -21,7 +21,7 @@ func TestAFullDisk(t *testing.T) {
 		server := newServer(t, pgenv.Options{Settings: []string{"autovacuum = off"}})
 		full(t, server, func() { limitFiles(t, server, "20971520") }, func() { limitFiles(t, server, "unlimited") })
 	})
-	dir, err := os.MkdirTemp("", "slipway-disk-")
+	dir, err := os.MkdirTemp("", "slipway-disk-") //nolint:usetesting // the server's user cannot enter the directories of a test
 	if err != nil {
 		t.Fatal(err)
 	}

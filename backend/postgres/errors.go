@@ -39,24 +39,24 @@ func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
 }
 
-// kindOf says what the SQLSTATE of an error means where that is more than that it may help to try again: which of the
-// kinds of package backend it is, what helps, and whether the connection is useless.
+// kindOf says what the SQLSTATE of an error means where that is more than that it may help to try again: what helps, whether
+// the connection is useless, and which of the kinds of package backend it is.
 //
 // Everything else is returned as it is and transient: deadlock (40P01), serialization failure (40001), disk full (53100),
 // too many connections (53300), shutdown (57P01 to 57P03), cancellation (57014), loss of the connection. Whether a write
 // happened is then unknown.
-func kindOf(code string) (kind error, advice string, useless bool) {
+func kindOf(code string) (advice string, useless bool, kind error) {
 	switch code {
 	case "42P01", "42883", "3F000", "42703": // undefined table, function, schema, column
-		return backend.ErrPermanent, "call postgres.Migrate", false
+		return "call postgres.Migrate", false, backend.ErrPermanent
 	case "42501": // insufficient_privilege
-		return backend.ErrPermanent, "the role needs the privileges that package postgres names", false
+		return "the role needs the privileges that package postgres names", false, backend.ErrPermanent
 	case "XX001", "XX002": // data_corrupted, index_corrupted
-		return backend.ErrPermanent, "the database is damaged", false
+		return "the database is damaged", false, backend.ErrPermanent
 	case "25006": // read_only_sql_transaction
-		return nil, errStandby.Error(), true
+		return errStandby.Error(), true, nil
 	}
-	return nil, "", false
+	return "", false, nil
 }
 
 // failure returns err, which a connection returned, as callers have it. A connection to a server that takes no writes is
@@ -66,7 +66,7 @@ func (s *Store) failure(c *pgxpool.Conn, err error) error {
 	if !errors.As(err, &e) {
 		return withoutSecrets(err)
 	}
-	kind, advice, useless := kindOf(e.Code)
+	advice, useless, kind := kindOf(e.Code)
 	if useless && c != nil {
 		discard(c.Conn())
 	}

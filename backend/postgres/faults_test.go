@@ -84,6 +84,8 @@ type proxy struct {
 	target   atomic.Value // of string
 	// swallow is what happens to the next answer: it is cut off, as a whole or from its ReadyForQuery on.
 	swallow atomic.Int32
+	// answers counts round trips.
+	answers atomic.Int64
 }
 
 const (
@@ -132,6 +134,9 @@ func (p *proxy) serve(client net.Conn) {
 		}
 		mode := p.swallow.Load()
 		ready := header[0] == 'Z'
+		if ready {
+			p.answers.Add(1)
+		}
 		if mode != swallowNothing && ready {
 			p.swallow.Store(swallowNothing)
 			return

@@ -38,7 +38,7 @@ type Options struct {
 }
 
 // identifier matches the names of schemas.
-var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`) //nolint:gochecknoglobals // compiled once, and constant
+var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // complete returns o with its defaults.
 func (o Options) complete() (Options, error) {
