@@ -57,7 +57,7 @@ func open(t testing.TB, dsn string, o postgres.Options) *postgres.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
+	t.Cleanup(func() { _ = s.Close() })
 	return s
 }
 

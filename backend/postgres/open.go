@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
@@ -21,6 +22,8 @@ import (
 type Options struct {
 	// Pool has the connections; the host closes it, after the store. Without one, Open makes a pool from the connection string.
 	Pool *pgxpool.Pool
+	// Migrate has Open call [Migrate] where the tables are missing or of an older version.
+	Migrate bool
 	// Schema is where the tables are, one for each tenant; "" means slipway. A name has lower-case letters, digits and
 	// underscores, at most 63, does not begin with a digit, and not with pg_.
 	Schema string
@@ -115,7 +118,13 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		history: make(chan struct{}, 1), written: make(chan struct{}, 1),
 	}
 	s.poll = newPoller(s)
-	if err := s.identify(ctx); err != nil {
+	err = s.identify(ctx)
+	if o.Migrate && errors.Is(err, backend.ErrPermanent) && !errors.Is(err, ErrNotDurable) {
+		if err = Migrate(ctx, dsn, o); err == nil {
+			err = s.identify(ctx)
+		}
+	}
+	if err != nil {
 		if own {
 			pool.Close()
 		}
@@ -190,10 +199,10 @@ func wrongVersion(schema string, version int) error {
 	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: call postgres.Migrate", backend.ErrPermanent, schema, version, schemaVersion)
 }
 
-// Close ends watches and gives up connections. Calls in flight may fail.
-func (s *Store) Close() {
+// Close ends watches and gives up connections. Calls in flight may fail. The error is nil.
+func (s *Store) Close() error {
 	if s.closed.Swap(true) {
-		return
+		return nil
 	}
 	s.cancel()
 	s.ends.Wait()
@@ -201,6 +210,7 @@ func (s *Store) Close() {
 	if s.own {
 		s.pool.Close()
 	}
+	return nil
 }
 
 // randomID returns 16 hexadecimal digits.

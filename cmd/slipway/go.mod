@@ -36,6 +36,10 @@ require (
 	github.com/clipperhouse/displaywidth v0.11.0 // indirect
 	github.com/clipperhouse/uax29/v2 v2.7.0 // indirect
 	github.com/creack/pty v1.1.24 // indirect
+	github.com/jackc/pgpassfile v1.0.0 // indirect
+	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
+	github.com/jackc/pgx/v5 v5.12.0 // indirect
+	github.com/jackc/puddle/v2 v2.2.3 // indirect
 	github.com/lucasb-eyer/go-colorful v1.4.1 // indirect
 	github.com/mattn/go-runewidth v0.0.30 // indirect
 	github.com/muesli/cancelreader v0.2.2 // indirect
@@ -80,6 +84,7 @@ require (
 	github.com/prometheus/client_model v0.6.3 // indirect
 	github.com/prometheus/common v0.72.0 // indirect
 	github.com/prometheus/procfs v0.22.0 // indirect
+	github.com/slipway-dev/slipway/backend/postgres v0.0.0-00010101000000-000000000000
 	github.com/slipway-dev/slipway/health/cel v0.0.0-00010101000000-000000000000
 	github.com/slipway-dev/slipway/watch v0.0.0-00010101000000-000000000000
 	github.com/spf13/pflag v1.0.10
@@ -110,3 +115,5 @@ require (
 replace github.com/slipway-dev/slipway/watch => ../../watch
 
 replace github.com/slipway-dev/slipway/health/cel => ../../health/cel
+
+replace github.com/slipway-dev/slipway/backend/postgres => ../../backend/postgres

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 )
 
@@ -20,14 +21,20 @@ import (
 func newServe(o *options) *cobra.Command {
 	var listen, cert, key string
 	cmd := &cobra.Command{
-		Use: "serve --store FILE", Short: "Run an engine on the file of a store, and answer other commands for it until it is interrupted",
-		Example: "  slipway serve --store state.db --clusters fleet.kubeconfig --source hub", Args: cli.Arguments(cobra.NoArgs),
+		Use: "serve --store STORE", Short: "Run an engine on a store, and answer other commands for it until it is interrupted",
+		Long: "Run an engine on a store until it is interrupted. Of a file it answers other commands, on a socket that these find through the file.\n" +
+			"On a PostgreSQL database any number of engines run, which share the runs out, and other commands reach the database.",
+		Example: "  slipway serve --store state.db --clusters fleet.kubeconfig --source hub\n" +
+			"  slipway serve --store postgres://db/slipway --clusters fleet.kubeconfig --source hub", Args: cli.Arguments(cobra.NoArgs),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if o.target.Store == "" {
-			return cli.Usagef("--store is not set: it names the file of the store, which is made if it is not there")
+			return cli.Usagef("--store is not set: it names the file of the store, or a database, which is made ready if it is not")
 		}
-		serve := httpapi.ServeOptions{Store: o.target.Store}
+		serve, name, shared := httpapi.ServeOptions{Store: o.target.Store}, o.target.Store, target.InDatabase(o.target.Store)
+		if shared { // other commands reach the database, whose URL may have a password
+			serve.Store, name = "", "database"
+		}
 		switch {
 		case listen != "unix":
 			err = o.listen(&serve, listen, cert, key)
@@ -37,7 +44,7 @@ func newServe(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		store, err := bolt.Open(o.target.Store, bolt.Options{})
+		store, err := target.OpenStore(cmd.Context(), o.target.Store, bolt.Options{})
 		if err != nil {
 			return err
 		}
@@ -46,10 +53,14 @@ func newServe(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", o.target.Store, address) }
+		serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", name, address) }
 		both, ctx := errgroup.WithContext(cmd.Context())
 		both.Go(func() error { return e.Run(ctx) })
-		both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
+		if shared && listen == "unix" {
+			_ = o.Said("store/%s: an engine runs", name)
+		} else {
+			both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
+		}
 		if err := both.Wait(); !errors.Is(err, context.Canceled) {
 			return err
 		}

@@ -40,6 +40,8 @@ type Balancer struct {
 	mu sync.Mutex
 	// others are the engines that have said something, by the keys of their records.
 	others map[string]engine
+	// news signals that there may be others.
+	news chan struct{}
 }
 
 // engine is what another engine said, and when this one read it.
@@ -51,7 +53,15 @@ type engine struct {
 
 // New returns a balancer.
 func New(o Options) *Balancer {
-	return &Balancer{o: o, key: record.EnginesPrefix + o.Name, others: map[string]engine{}}
+	return &Balancer{o: o, key: record.EngineKey(o.Name), others: map[string]engine{}, news: make(chan struct{}, 1)}
+}
+
+// Wake has the balancer of an engine that was alone count again, because another one may have a run.
+func (b *Balancer) Wake() {
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
 }
 
 // Changed takes in that the record of an engine is there or was written.
@@ -76,6 +86,14 @@ func (b *Balancer) Changed(ctx context.Context, c backend.Change) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.others[c.Key] = engine{stored.Revision, max(0, said.Runs), time.Now()}
+	b.Wake()
+}
+
+// isAlone reports whether no other engine is known.
+func (b *Balancer) isAlone() bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return len(b.others) == 0
 }
 
 // Surplus is how many of the runs that this engine drives are more than its part.
@@ -97,7 +115,7 @@ func (b *Balancer) Surplus(own int) int {
 // Run works until ctx ends. count returns how many runs this engine drives, and how many others do as far as it knows; giveBack
 // gives runs back.
 func (b *Balancer) Run(ctx context.Context, count func() (own, others int), giveBack func(n int)) {
-	for backoff.Sleep(ctx, b.o.Lease/3) {
+	for {
 		own, others := count()
 		if n := b.Surplus(own); n > 0 {
 			b.o.Log.Info("runs are given back for other engines to take", "engine", b.o.Name, "drives", own, "surplus", n)
@@ -112,6 +130,15 @@ func (b *Balancer) Run(ctx context.Context, count func() (own, others int), give
 		}
 		if err != nil && ctx.Err() == nil {
 			b.o.Log.Warn("what this engine drives could not be told to others", "engine", b.o.Name, "error", err)
+		}
+		if others == 0 && b.rev == "" && b.isAlone() {
+			select {
+			case <-b.news:
+			case <-ctx.Done():
+			}
+		}
+		if !backoff.Sleep(ctx, b.o.Lease/3) {
+			break
 		}
 	}
 	if b.rev != "" {

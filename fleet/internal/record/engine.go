@@ -1,6 +1,12 @@
 package record
 
-import "github.com/slipway-dev/slipway/stages"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/stages"
+)
 
 // Engine is what an engine says of itself where others have runs of the same store.
 type Engine struct {
@@ -10,5 +16,14 @@ type Engine struct {
 	At   stages.Instant `json:"at"`
 }
 
-// EnginesPrefix begins the keys of engines, which their names follow.
+// EnginesPrefix begins the keys of engines.
 const EnginesPrefix = "engine/"
+
+// EngineKey is that of the engine of a name, which may be one that no key can have.
+func EngineKey(name string) string {
+	if key := EnginesPrefix + name; backend.ValidateKey(key) == nil {
+		return key
+	}
+	sum := sha256.Sum256([]byte(name))
+	return EnginesPrefix + hex.EncodeToString(sum[:])
+}

@@ -184,6 +184,7 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 		now := r.observeLocked(name, c.Revision)
 		now.news++
 		r.observed[name] = now
+		r.balance.Wake()
 		if known {
 			r.runs.AddAfter(name, r.e.cfg.Poll)
 		} else {

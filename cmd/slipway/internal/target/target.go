@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
+	"github.com/slipway-dev/slipway/backend/postgres"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
@@ -31,7 +32,7 @@ import (
 // Options are the flags that name a target.
 type Options struct {
 	*cli.Options
-	// Store is the file of a store, Clusters a kubeconfig whose contexts are the clusters, Source the context of it
+	// Store is the file of a store, or the URL of a database, Clusters a kubeconfig whose contexts are the clusters, Source the context of it
 	// that snapshots are taken from.
 	Store, Clusters, Source string
 	// Server is the URL of a server, TokenFile the file of the token that it is called with.
@@ -49,7 +50,7 @@ type Options struct {
 
 // AddFlags adds the flags.
 func (o *Options) AddFlags(flags *pflag.FlagSet) {
-	flags.StringVar(&o.Store, "store", "", "file of the store")
+	flags.StringVar(&o.Store, "store", "", "file of the store, or postgres://… for one in a PostgreSQL database")
 	flags.StringVar(&o.Clusters, "clusters", "", "kubeconfig whose contexts are the clusters")
 	flags.StringVar(&o.Source, "source", "", "context of the kubeconfig that snapshots are taken from")
 	flags.StringVar(&o.Server, "server", "", "URL of a server, instead of a store")
@@ -95,7 +96,7 @@ func Drive(ctx context.Context, e *fleet.Engine, store string, do func(context.C
 	ctx, stop := context.WithCancel(ctx)
 	background, running := errgroup.WithContext(ctx)
 	background.Go(func() error { return e.Run(running) })
-	if store != "" {
+	if store != "" && !InDatabase(store) {
 		background.Go(func() error { return httpapi.Serve(running, e, httpapi.ServeOptions{Store: store}) })
 	}
 	err := do(running)
@@ -117,6 +118,12 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 		return nil, cli.Usagef("--store and --server are both set: want one of them")
 	case o.Server != "":
 		return o.call(o.Server)
+	case InDatabase(o.Store):
+		store, err := postgres.Open(ctx, o.Store, postgres.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return o.onStore(store, true)
 	case o.Store != "":
 		return o.openStore(ctx, readOnly)
 	case o.Hub != nil:
@@ -195,7 +202,7 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 	for late := time.Now().Add(busy); ; {
 		store, err := bolt.Open(o.Store, bolt.Options{ReadOnly: readOnly})
 		if err == nil {
-			return o.onStore(store)
+			return o.onStore(store, false)
 		}
 		if !errors.Is(err, bolt.ErrInUse) {
 			return nil, err
@@ -218,18 +225,19 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 	}
 }
 
-func (o *Options) onStore(store *bolt.Store) (*Target, error) {
+// onStore makes an engine on a store, where others may be running.
+func (o *Options) onStore(store Store, live bool) (*Target, error) {
 	e, err := o.Engine(store)
 	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	h, err := httpapi.NewHandler(e, httpapi.Options{Authenticate: httpapi.Impersonated()})
-	return o.inProcess(&Target{Engine: e, Store: store, Identity: o.Identity, Close: store.Close}, h, err)
+	return o.inProcess(&Target{Engine: e, Store: store, Live: live, Identity: o.Identity, Close: store.Close}, h, err)
 }
 
 // Engine returns an engine on a store.
-func (o *Options) Engine(store *bolt.Store) (*fleet.Engine, error) {
-	cfg := fleet.Config{Store: store, Name: "slipway"}
+func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
+	cfg := fleet.Config{Store: store, Name: engineName(o.Store)}
 	connect := o.Connect
 	if connect == nil {
 		connect = o.kubeconfigs

@@ -64,7 +64,7 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	}
 	var store backend.Store = memory.NewStore()
 	if p.target.Store != "" {
-		file, err := bolt.Open(p.target.Store, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
+		file, err := target.OpenStore(cmd.Context(), p.target.Store, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,41 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/backend/postgres"
+)
+
+// Store is an open store.
+type Store interface {
+	backend.Store
+	Close() error
+}
+
+// InDatabase reports whether a store is named by the URL of a PostgreSQL database.
+func InDatabase(store string) bool {
+	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
+}
+
+// OpenStore opens the store that an engine runs on: a file, which is made where it is missing, or a database, whose tables are.
+// A file that is in use is waited for as o says.
+func OpenStore(ctx context.Context, name string, o bolt.Options) (Store, error) {
+	if InDatabase(name) {
+		return postgres.Open(ctx, name, postgres.Options{Migrate: true})
+	}
+	return bolt.Open(name, o)
+}
+
+// engineName is that of an engine on a store: on one that others may run on it has the host and the process too.
+func engineName(store string) string {
+	if !InDatabase(store) {
+		return "slipway"
+	}
+	host, _ := os.Hostname()
+	return fmt.Sprintf("slipway-%s-%d", strings.ToLower(host), os.Getpid())
+}
