@@ -190,7 +190,8 @@ func wrongVersion(schema string, version int) error {
 	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: call postgres.Migrate", backend.ErrPermanent, schema, version, schemaVersion)
 }
 
-// Close ends watches and gives up connections. Calls in flight may fail.
+// Close ends watches and gives up connections. Calls in flight may fail; a pool of the store's own is closed when they have
+// returned.
 func (s *Store) Close() {
 	if s.closed.Swap(true) {
 		return
