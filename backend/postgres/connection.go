@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strconv"
 
 	"github.com/jackc/pgx/v5"
@@ -104,16 +105,23 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// describe reads what a server is. A server that does not say its timeline has none.
+// describe reads what a server is. One that has never said its timeline, and may not, has none.
 func (s *Store) describe(ctx context.Context, c *pgx.Conn) (server, error) {
-	var now server
-	err := c.QueryRow(ctx, s.sql.server(s.noTimeline.Load())).Scan(&now.commit, &now.fsync, &now.standby, &now.timeline, &now.incarnation)
-	switch {
-	case errors.Is(err, pgx.ErrNoRows):
-		return now, fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
-	case !s.noTimeline.Load() && noFunction(err):
+	now, err := s.ask(ctx, c, s.noTimeline.Load())
+	if !noFunction(err) || s.timeline != 0 || s.noTimeline.Load() {
+		return now, err
+	}
+	if now, err = s.ask(ctx, c, true); err == nil {
 		s.noTimeline.Store(true)
-		return s.describe(ctx, c)
+		s.o.Logger.WarnContext(ctx, "the server does not say its timeline, failovers are not detected", slog.String("schema", s.o.Schema))
+	}
+	return now, err
+}
+
+func (s *Store) ask(ctx context.Context, c *pgx.Conn, noTimeline bool) (now server, err error) {
+	err = c.QueryRow(ctx, s.sql.server(noTimeline)).Scan(&now.commit, &now.fsync, &now.standby, &now.timeline, &now.incarnation)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
 	}
 	return now, err
 }

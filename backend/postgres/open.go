@@ -199,7 +199,8 @@ func wrongVersion(schema string, version int) error {
 	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: call postgres.Migrate", backend.ErrPermanent, schema, version, schemaVersion)
 }
 
-// Close ends watches and gives up connections. Calls in flight may fail. The error is nil.
+// Close ends watches and gives up connections. Calls in flight may fail; a pool of the store's own is closed when they have
+// returned. The error is nil.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

@@ -223,6 +223,23 @@ func count(t testing.TB, query string) (n int) {
 	return n
 }
 
+// A server that does not say its timeline is used all the same, and its failovers are not detected.
+func TestAServerWithoutATimeline(t *testing.T) {
+	server := newServer(t, pgenv.Options{})
+	dsn := server.DSN()
+	schema := newSchema(t, dsn)
+	sql(t, dsn, "CREATE ROLE plain LOGIN", "GRANT ALL ON SCHEMA "+schema+" TO plain", "GRANT ALL ON ALL TABLES IN SCHEMA "+schema+" TO plain",
+		"GRANT ALL ON ALL SEQUENCES IN SCHEMA "+schema+" TO plain",
+		"REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn, pg_walfile_name, pg_control_system FROM PUBLIC")
+	var said logs
+	s := open(t, strings.Replace(dsn, "user=postgres", "user=plain", 1), postgres.Options{Schema: schema, Logger: said.logger()})
+	changes := observe(t, s, "")
+	changes.await(t, "a", put(t, s, "a"))
+	if !said.has("failovers are not detected") {
+		t.Error("nothing was logged")
+	}
+}
+
 func TestNoErrorHasThePassword(t *testing.T) {
 	const password = "hidden-word"
 	for _, dsn := range []string{

@@ -1,0 +1,89 @@
+package postgres
+
+import (
+	"testing"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+func TestParseRevision(t *testing.T) {
+	for public, want := range map[backend.Revision]revision{
+		"":                       {},
+		"7-000000000000000a":     {7, 10},
+		"7-ffffffffffffffff":     {7, -1},
+		"1":                      {seq: seqInvalid},
+		"7-a":                    {seq: seqInvalid},
+		"07-000000000000000a":    {seq: seqInvalid},
+		"0-000000000000000a":     {seq: seqInvalid},
+		"-2-000000000000000a":    {seq: seqInvalid},
+		"7-000000000000000a-":    {seq: seqInvalid},
+		"7-00000000000000000a":   {seq: seqInvalid},
+		"7-000000000000000A":     {seq: seqInvalid},
+		"99999999999999999999-0": {seq: seqInvalid},
+	} {
+		if got := parseRevision(public); got != want {
+			t.Errorf("%q is %v, want %v", public, got, want)
+		}
+		if want.seq > 0 && want.public() != public {
+			t.Errorf("%v is written %q, want %q", want, want.public(), public)
+		}
+	}
+}
+
+// What a server has on which the write may have been made is no loss, and what it cannot have then is.
+func TestLosses(t *testing.T) {
+	written := ack{revision: revision{seq: 10, nonce: 1}, xid: 100}
+	deleted := ack{revision: revision{seq: 10, nonce: 1}, xid: 100, deleted: true}
+	row := func(seq, nonce, previous int64) kept {
+		return kept{revision: revision{seq, nonce}, exists: true, previous: previous}
+	}
+	for _, c := range []struct {
+		name string
+		ack  ack
+		kept kept
+		want bool
+	}{
+		{"the write", written, row(10, 1, 9), false},
+		{"the deletion", deleted, row(10, 1, 9), false},
+		{"a write that follows on it", written, row(12, 5, 10), false},
+		{"several writes behind it", written, row(15, 5, 13), false},
+		{"the write before", written, row(9, 4, 8), true},
+		{"another write of the same number", written, row(10, 2, 9), true},
+		{"a higher write that follows on the one before", written, row(42, 5, 9), true},
+		{"a higher write that is the first", written, row(42, 5, 0), true},
+		{"no row, and no deletion was removed", written, kept{purged: 0}, true},
+		{"no row, and only older deletions were removed", written, kept{purged: 100}, true},
+		{"no row, and a later deletion may have been removed", written, kept{purged: 101}, false},
+		{"no row of a deleted key", deleted, kept{purged: 0}, false},
+	} {
+		if got := c.kept.loses(c.ack); got != c.want {
+			t.Errorf("%s: lost is %t, want %t", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSnapshotsAreCut(t *testing.T) {
+	for text, want := range map[string]string{
+		"10:20:10,15": "10:13:10",
+		"10:13:10":    "10:13:10",
+		"30:40:30":    "13:13:",
+		"5:9:5,7":     "5:9:5,7",
+		"12:13:12":    "12:13:12",
+		"10:14:10,13": "10:13:10",
+		"100:100:":    "13:13:",
+		"9:200:9,12,": "9:13:9,12",
+	} {
+		s, err := parseSnapshot(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.cut(12).String(); got != want {
+			t.Errorf("%s cut at 12 is %s, want %s", text, got, want)
+		}
+	}
+	for _, text := range []string{"", "1:2", "x:2:", "1:x:", "1:2:x"} {
+		if _, err := parseSnapshot(text); err == nil {
+			t.Errorf("%q is taken for a snapshot", text)
+		}
+	}
+}
