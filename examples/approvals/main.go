@@ -4,8 +4,7 @@
 //
 //	go run ./examples/approvals
 //
-// Change the policy, the authority, which may ask a calendar or a ticket system, and where answers come from: a
-// host calls Engine.Decide with the identity that it has authenticated.
+// Change the policy, the authority, which may ask a calendar, and where answers come from: a host has authenticated them.
 package main
 
 import (
@@ -14,6 +13,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,16 +47,13 @@ func gate() stages.Task {
 		RequireBinding: true, // an answer quotes the run, stage and plan that it was given for
 		Expires:        4 * time.Hour,
 	}
-	gate := stages.Task{Type: stages.Approval, Approval: policy}
-	return gate
+	return stages.Task{Type: stages.Approval, Approval: policy}
 }
 
 // release approves for its group once sre has; until then it has not decided.
 func release(_ context.Context, r approval.Request) (approval.Decision, error) {
-	for _, q := range approval.Missing(r) {
-		if q.Group == "sre" {
-			return approval.Decision{}, nil
-		}
+	if slices.ContainsFunc(approval.Missing(r), func(q approval.Quorum) bool { return q.Group == "sre" }) {
+		return approval.Decision{}, nil
 	}
 	by := approval.Identity{Name: "calendar", Groups: []string{"release"}}
 	return approval.Decision{Verdict: approval.Approve, By: by, Comment: "no freeze today"}, nil

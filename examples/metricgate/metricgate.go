@@ -1,12 +1,5 @@
-// Package metricgate holds a run after a stage until a Prometheus server has said five times that a metric is good, and ends it
-// where it is bad. A host gives the provider to its engine, and the stage to its strategies:
-//
-//	provider, err := prometheus.New(prometheus.Config{URL: "http://prometheus:9090"})
-//	fleet.Config{Metrics: map[string]backend.MetricProvider{"prometheus": provider}, ...}
-//
-// The test runs such a host:
-//
-//	go test ./examples/metricgate
+// Package metricgate holds a run after a stage until a metric has been good five times, and ends it where the metric is bad. The
+// host gives its engine a provider of measurements, as in the test, which is such a host.
 package metricgate
 
 import (

@@ -1,7 +1,6 @@
 // Package store is a store of one's own, a directory with a file for each record: the four methods that an engine
-// needs, proven by a test that is one call of package backendtest. Put your database behind the methods, as a table
-// with the columns key, value and revision, where Put is an UPDATE with a WHERE on both. A store that can be watched,
-// or has transactions, may also be a backend.Watcher and a backend.Batcher.
+// needs, proven by a test that is one call of package backendtest. One that can be watched, or has transactions, may
+// also be a backend.Watcher and a backend.Batcher, as backend/postgres is.
 //
 //	go test ./examples/store
 package store

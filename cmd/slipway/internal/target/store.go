@@ -2,8 +2,7 @@ package target
 
 import (
 	"context"
-	"fmt"
-	"os"
+	"io"
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -14,7 +13,7 @@ import (
 // Store is an open store.
 type Store interface {
 	backend.Store
-	Close() error
+	io.Closer
 }
 
 // InDatabase reports whether a store is named by the URL of a PostgreSQL database.
@@ -23,19 +22,9 @@ func InDatabase(store string) bool {
 }
 
 // OpenStore opens the store that an engine runs on: a file, which is made where it is missing, or a database, whose tables are.
-// A file that is in use is waited for as o says.
 func OpenStore(ctx context.Context, name string, o bolt.Options) (Store, error) {
 	if InDatabase(name) {
 		return postgres.Open(ctx, name, postgres.Options{Migrate: true})
 	}
 	return bolt.Open(name, o)
-}
-
-// engineName is that of an engine on a store: on one that others may run on it has the host and the process too.
-func engineName(store string) string {
-	if !InDatabase(store) {
-		return "slipway"
-	}
-	host, _ := os.Hostname()
-	return fmt.Sprintf("slipway-%s-%d", strings.ToLower(host), os.Getpid())
 }

@@ -237,7 +237,10 @@ func (o *Options) onStore(store Store, live bool) (*Target, error) {
 
 // Engine returns an engine on a store.
 func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
-	cfg := fleet.Config{Store: store, Name: engineName(o.Store)}
+	cfg := fleet.Config{Store: store, Name: "slipway"}
+	if InDatabase(o.Store) {
+		cfg.Name = "" // a random one: others may run on it
+	}
 	connect := o.Connect
 	if connect == nil {
 		connect = o.kubeconfigs

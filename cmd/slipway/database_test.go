@@ -1,0 +1,78 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend/postgres"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/pgenv"
+	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// TestAStoreInADatabase: serve makes the tables of a database ready, several of it share the runs out, and other commands reach
+// them there. A password is nowhere in what is printed.
+func TestAStoreInADatabase(t *testing.T) {
+	server, err := pgenv.Start(pgenv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	url := fmt.Sprintf("postgres://postgres:hunter2@127.0.0.1:%d/postgres?sslmode=disable", server.Port)
+	v := newEnv(t)
+	code, _, errOut := v.run("--store", url, "get", "runs")
+	if code != cli.ExitFailed || !strings.Contains(errOut, "call postgres.Migrate") || strings.Contains(errOut, "hunter2") {
+		t.Errorf("a database without tables: %d, %s", code, errOut)
+	}
+	lines, end := v.start("serve", "--store", url)
+	if !lines.Scan() || lines.Text() != "store/database: an engine runs" {
+		_, errOut := end()
+		t.Fatalf("serve says %q, %s", lines.Text(), errOut)
+	}
+	store, err := postgres.Open(t.Context(), url, postgres.Options{})
+	v.must(err)
+	t.Cleanup(func() { _ = store.Close() })
+	host, err := fleet.New(fleet.Config{Store: store, Inventory: v.members, Dialer: v.members, Source: v.source, Name: "host"})
+	v.must(err)
+	for i := range 4 {
+		name := fmt.Sprint("shop-", i)
+		v.must(host.PutPlacement(t.Context(), fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}))
+		_, err := host.CreateRun(t.Context(), fleet.RunSpec{Name: name, Placement: name, Strategy: strategy(stages.Task{Type: stages.Approval})})
+		v.must(err)
+	}
+	_, endOther := v.start("serve", "--store", url)
+	deadline := time.Now().Add(time.Minute)
+	for holders := 0; holders != 2; time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d engines have runs", holders)
+		}
+		leases, err := host.Leases(t.Context())
+		v.must(err)
+		names := map[string]bool{}
+		for _, l := range leases {
+			if l.Holder != "" {
+				names[l.Holder] = true
+			}
+		}
+		holders = len(names)
+	}
+	code, out, errOut := v.run("--store", url, "leases")
+	if code != cli.ExitDone || strings.Count(out, "\nshop-") != 4 {
+		t.Errorf("leases: %d, %s%s", code, out, errOut)
+	}
+	if code, _, errOut := v.run("--store", url, "approve", "shop-2", "--as", "ann", "--yes"); code != cli.ExitDone {
+		t.Errorf("approve: %d, %s", code, errOut)
+	}
+	if s, err := host.Wait(t.Context(), "shop-2"); err != nil || s.Run.State != stages.Completed {
+		t.Errorf("the run is %s, %v", s.Run.State, err)
+	}
+	for _, end := range []func() (int, string){end, endOther} {
+		if code, errOut := end(); code != cli.ExitDone || strings.Contains(errOut, "hunter2") {
+			t.Errorf("serve that was interrupted: %d, %s", code, errOut)
+		}
+	}
+}
