@@ -261,6 +261,35 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 	contains(t, changes.ended(t), "another server took over")
 }
 
+// An administrator may release a commit from waiting for its standby: the server acknowledges it, with a warning.
+func TestACommitThatDidNotWaitForItsStandbyIsNotAcknowledged(t *testing.T) {
+	server := newServer(t, pgenv.Options{})
+	o := postgres.Options{Schema: newSchema(t, server.DSN()), NoNotify: true}
+	s := open(t, server.DSN(), o)
+	rev := put(t, s, "a")
+	if err := server.Set("synchronous_standby_names = 'none'"); err != nil {
+		t.Fatal(err)
+	}
+	admin := session(t, server.DSN())
+	eventually(t, "commits wait", func() bool {
+		var names string
+		return admin.QueryRow(t.Context(), "SHOW synchronous_standby_names").Scan(&names) == nil && names == "none"
+	})
+	answer := make(chan error, 1)
+	go func() {
+		_, err := s.Put(t.Context(), "a", []byte("new"), rev)
+		answer <- err
+	}()
+	eventually(t, "the commit is released", func() bool {
+		var n int
+		err := admin.QueryRow(t.Context(), "SELECT count(pg_cancel_backend(pid)) FROM pg_stat_activity WHERE wait_event = 'SyncRep'").Scan(&n)
+		return err == nil && n > 0
+	})
+	err := <-answer
+	transient(t, err)
+	contains(t, err, "did not wait for the synchronous standby")
+}
+
 func TestFailoverToAnAsynchronousStandbySaysWhatIsLost(t *testing.T) {
 	t.Parallel()
 	primary, standby, dsn := replicas(t)
