@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/util/retry"
 
-	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/status"
 )
 
 // The kinds that an eviction is about, which are outside of all namespaces.
@@ -72,11 +72,10 @@ func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, an
 	}
 	var failed []error
 	for i := range bindings.Items {
-		b := &bindings.Items[i]
-		if on, _, _ := unstructured.NestedString(b.Object, "spec", "targetCluster"); on != cluster || b.GetDeletionTimestamp() != nil {
+		on, placement := status.BoundTo(&bindings.Items[i])
+		if on != cluster {
 			continue
 		}
-		placement := b.GetLabels()[api.LabelParent]
 		switch executed, answer, err := h.evict(ctx, placement, cluster); {
 		case err != nil:
 			failed = append(failed, fmt.Errorf("placement %s: %w", placement, err))
@@ -91,24 +90,21 @@ func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, an
 
 // evict makes an eviction, and returns what the hub answers.
 func (h *Hub) evict(ctx context.Context, placement, cluster string) (executed bool, answer string, err error) {
-	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"placementName": placement, "clusterName": cluster}}}
-	u.SetGroupVersionKind(api.Scope(false).GVK(api.EvictionKind))
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacementEviction",
+		"spec": map[string]any{"placementName": placement, "clusterName": cluster},
+	}}
 	u.SetGenerateName("drain-eviction-")
 	if u, err = h.resource(evictionKind, "").Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
 		return false, "", err
 	}
 	answer = "the hub has not answered eviction " + u.GetName() + " yet"
 	err = (&Hub{client: h.client}).await(ctx, evictionKind, u.GetName(), func(u *unstructured.Unstructured) (bool, error) {
-		valid, execution := api.ConditionOf(u, "Valid"), api.ConditionOf(u, "Executed")
-		switch {
-		case execution.Status != "":
-			executed, answer = execution.Status == "True", execution.Message
-		case valid.Status == "False":
-			answer = valid.Message
-		default:
-			return false, nil
+		done, why, answered := status.EvictionOutcome(u)
+		if answered {
+			executed, answer = done, why
 		}
-		return true, nil
+		return answered, nil
 	})
 	return executed, answer, err
 }
