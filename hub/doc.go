@@ -140,7 +140,7 @@
 // kubectl fleet draincluster and uncordoncluster work unchanged: a drain adds the taint cordon-key to a MemberCluster, and
 // makes an eviction for each ClusterResourceBinding that names the cluster. The hub writes such an object for each cluster
 // of a placement that is in no namespace, with its state, unless Config.NoBindings says otherwise; without them a drain
-// finds nothing to evict.
+// finds nothing to evict. slipway drain, cordon and uncordon are package hubapi's Drain, Cordon and Uncordon, which do the same.
 //
 // # Reasons of Slipway's own
 //

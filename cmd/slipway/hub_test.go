@@ -169,6 +169,10 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitTimeout, "slipway get runs --watch --timeout 3s", "NAME", "web-1", "Running", "--timeout has passed")
 	w.shows(cli.ExitFailed, "slipway delete run web-1", "the run is Running: stop it first")
 
+	w.shows(cli.ExitFailed, "slipway drain member1", "placement web: Eviction is blocked by staged update run web-1")
+	w.shows(cli.ExitDone, "slipway uncordon member1")
+	w.shows(cli.ExitFailed, "slipway cordon member1 --as ann", "forbidden")
+
 	w.shows(cli.ExitFailed, "slipway approve web-1 --as ann", "slipway-cluster-viewer")
 	w.shows(cli.ExitDone, "create clusterrolebinding viewers --clusterrole=slipway-cluster-viewer --user=ann --user=eve")
 	w.shows(cli.ExitDone, "create clusterrolebinding approvers --clusterrole=slipway-approver --user=ann")
@@ -207,6 +211,17 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitFailed, "slipway set cap all 3", "the caps of a hub")
 	w.shows(cli.ExitFailed, "slipway create run web-4 --placement none --strategy careful", "the hub refuses it", "none")
 	w.shows(cli.ExitFailed, "slipway get runs --context none", `context "none" does not exist`)
+
+	w.shows(cli.ExitDone, "slipway cordon member1", "cluster/member1: cordoned")
+	w.shows(cli.ExitDone, "slipway cordon member1", "cluster/member1: cordoned")
+	w.shows(cli.ExitDone, "get membercluster member1 -o yaml", "key: cordon-key", "effect: NoSchedule")
+	w.shows(cli.ExitDone, "slipway uncordon member1", "cluster/member1: uncordoned")
+	if out := w.shows(cli.ExitDone, "get membercluster member1 -o yaml"); strings.Contains(out, "cordon-key") {
+		t.Errorf("it is cordoned:\n%s", out)
+	}
+	w.shows(cli.ExitFailed, "slipway cordon none", `"none" not found`)
+	w.shows(cli.ExitDone, "slipway drain member1", "placement/web: evicted: Eviction is allowed", "cluster/member1: drained")
+	w.eventually("slipway drain member1 -o name", "cluster/member1")
 
 	w.shows(cli.ExitFailed, "slipway delete placement web --policy Abandon", "deletion policy in its spec")
 	w.shows(cli.ExitFailed, "slipway delete placement none", "none")

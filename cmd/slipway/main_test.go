@@ -219,6 +219,7 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 		{"describe cap all --run shop-1", "--run is set: caps are not listed by that"},
 		{"preview shop", "--strategy is not set"},
 		{"create run shop-3", "--placement is not set"},
+		{"drain eu-1", "drain is for the members of a hub"},
 		{"create run shop-3 --placement shop --as ann", "--strategy is not set"},
 		{"catch-up shop-1 --as ann", "--name is not set"},
 		{"explain", "explain --help"},
@@ -455,9 +456,9 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "create", "delete", "demo", "describe", "diff", "drift", "explain", "fleet", "forecast",
+		"abort", "approve", "catch-up", "cordon", "create", "delete", "demo", "describe", "diff", "drain", "drift", "explain", "fleet", "forecast",
 		"gate", "get", "history", "hub", "leases", "member", "migrate", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
-		"set", "simulate", "skip", "start", "stop", "store", "timeline", "updaterun", "updatestrategy", "version", "wait", "watch",
+		"set", "simulate", "skip", "start", "stop", "store", "timeline", "uncordon", "updaterun", "updatestrategy", "version", "wait", "watch",
 		"workflow",
 	}
 	if !slices.Equal(got, want) {

@@ -43,7 +43,7 @@ func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 	if s.strategy == "" {
 		return spec, cli.Usagef("--strategy is not set: it names the file of the strategy")
 	}
-	if _, err := os.Stat(s.strategy); err != nil && c.Hub {
+	if _, err := os.Stat(s.strategy); err != nil && c.Hub != nil {
 		spec.Strategy.Name = s.strategy
 		return spec, nil
 	}

@@ -77,6 +77,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	group("Approvals:", newDecision(o, "approve", approval.Approve), newDecision(o, "reject", approval.Reject))
 	group("What there is:", newGet(o), newDescribe(o), newHistory(o), newExplain(o), newTimeline(o), newLeases(o))
 	group("What would be:", newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o), newForecast(o))
+	group("Members of a hub:", newDrains(o)...)
 	group("Engines and hubs:", newServe(o), hubverbs.New(&o.Options, kube), hubverbs.NewMigrate(&o.Options, kube))
 	group("In the words of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube))...)
 	group("Without an engine:", demo.New(&o.Options), simulate.New(&o.Options), storefile.New(&o.Options))

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/hubapi"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -198,6 +199,28 @@ func (o *options) confirm(use string, yes bool) error {
 		return errors.New("nothing is recorded: the answer was not y")
 	}
 	return nil
+}
+
+// newDrains are kubectl's verbs for the nodes of a cluster, for the members of a hub.
+func newDrains(o *options) []*cobra.Command {
+	verb := func(name, short, done string, do func(h *hubapi.Hub, ctx context.Context, cluster string) error) *cobra.Command {
+		return o.writing(name+" MEMBER", short, "", func(ctx context.Context, c call) error {
+			if c.Hub == nil {
+				return cli.Usagef("%s is for the members of a hub: --kubeconfig or --context names one", name)
+			}
+			if err := do(c.Hub, ctx, c.args[0]); err != nil {
+				return err
+			}
+			return o.Recorded("cluster/"+c.args[0], "%s", done)
+		})
+	}
+	return []*cobra.Command{
+		verb("cordon", "Have no further placement pick a member of a hub", "cordoned", (*hubapi.Hub).Cordon),
+		verb("uncordon", "Let placements pick a member of a hub again", "uncordoned", (*hubapi.Hub).Uncordon),
+		verb("drain", "Cordon a member of a hub, and evict placements from it", "drained", func(h *hubapi.Hub, ctx context.Context, cluster string) error {
+			return h.Drain(ctx, cluster, func(placed, answer string) { _ = o.Recorded("placement/"+placed, "evicted: %s", answer) })
+		}),
+	}
 }
 
 func newSet(o *options) *cobra.Command {

@@ -6,7 +6,8 @@
 //   - changes are made to those objects: an answer is a condition in the status of an (Cluster)ApprovalRequest, whose
 //     author the admission policies of package hub/manifests write down, start, stop and rollback are the spec.state
 //     of a (Cluster)StagedUpdateRun, which is also created and deleted. The hub is given 3 seconds to say what it makes
-//     of a change, and where it refuses it, that is the error;
+//     of a change, and where it refuses it, that is the error; a member is cordoned and drained by its MemberCluster and by
+//     ClusterResourcePlacementEvictions;
 //   - everything else is read from the records of the hub, which takes the right to get and list the Secrets of its
 //     namespace. No role of package hub/manifests gives that to people.
 //

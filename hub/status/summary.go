@@ -267,3 +267,21 @@ func SnapshotSummary(obj metav1.Object) (s snapshot.Snapshot, ok bool) {
 	}
 	return snapshot.Snapshot{Placement: obj.GetLabels()[api.LabelParent], Index: index, TakenAt: obj.GetCreationTimestamp().UTC()}, true
 }
+
+// EvictionOutcome says what the hub answered to an eviction, and why. It is not answered before the hub has said so.
+func EvictionOutcome(obj *unstructured.Unstructured) (executed bool, why string, answered bool) {
+	if c := api.ConditionOf(obj, api.ConditionValid); c.Status == "False" {
+		return false, c.Message, true
+	}
+	c := api.ConditionOf(obj, api.ConditionExecuted)
+	return c.Status == "True", c.Message, c.Status != ""
+}
+
+// BoundTo returns the cluster of a binding that is not being deleted, and the placement whose binding it is.
+func BoundTo(obj *unstructured.Unstructured) (cluster, placement string) {
+	if obj.GetDeletionTimestamp() != nil {
+		return "", ""
+	}
+	cluster, _, _ = unstructured.NestedString(obj.Object, "spec", "targetCluster")
+	return cluster, obj.GetLabels()[api.LabelParent]
+}

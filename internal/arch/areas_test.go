@@ -65,7 +65,7 @@ var areas = []area{
 	{path: "stages/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
 	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check")},
-	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
+	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/check", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
 	{path: "backend", uses: ground, testUses: tried},
 	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},

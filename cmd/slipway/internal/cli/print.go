@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -180,21 +181,14 @@ func (l *List) table() *metav1.Table {
 
 // Cell is a value as text: what is empty is a dash, and nothing breaks a line or steers a terminal.
 func Cell(v any) string {
-	switch at := v.(type) {
-	case *string:
-		if at == nil {
-			return "-"
-		}
-		return Cell(*at)
-	case *time.Time:
-		if at == nil {
-			return "-"
-		}
-		return Cell(*at)
-	case time.Time:
-		if at.IsZero() {
-			return "-"
-		}
+	p := reflect.ValueOf(v)
+	at, isTime := v.(time.Time)
+	switch isPointer := p.Kind() == reflect.Pointer; {
+	case isPointer && p.IsNil(), isTime && at.IsZero():
+		return "-"
+	case isPointer:
+		return Cell(p.Elem().Interface())
+	case isTime:
 		return at.UTC().Format(time.RFC3339)
 	}
 	return cmp.Or(Printable(strings.Join(strings.Fields(fmt.Sprint(v)), " ")), "-")

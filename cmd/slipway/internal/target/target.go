@@ -63,8 +63,8 @@ type Target struct {
 	// Live reports whether an engine may be running there. On a file that no program holds none is, and none can
 	// while the command has it open: what is asked of runs is recorded.
 	Live bool
-	// Hub reports whether it is a hub, where strategies are objects that are named.
-	Hub bool
+	// Hub is a hub, where strategies are objects that are named; nil elsewhere.
+	Hub *hubapi.Hub
 	// Engine is not run, and Store is its: the records of a file that no program holds, or of a hub. Elsewhere they are
 	// nil, and the client is all there is. A verb may run the engine of a file.
 	Engine *fleet.Engine
@@ -170,7 +170,7 @@ func (o *Options) openHub() (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{Live: true, Hub: true, Identity: h.Identity, Close: h.Close}
+	t := &Target{Live: true, Hub: h, Identity: h.Identity, Close: h.Close}
 	t.Engine, t.Store = h.Records()
 	handler, err := h.Handler()
 	return o.inProcess(t, handler, err)

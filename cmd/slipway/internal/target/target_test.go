@@ -142,8 +142,8 @@ func TestATargetIsReached(t *testing.T) {
 			}
 			c.o.Output, c.o.IOStreams = cli.Table, genericiooptions.NewTestIOStreamsDiscard()
 			err := c.o.Do(t.Context(), !c.o.Create, func(ctx context.Context, got *target.Target) error {
-				if c.want == "" && (got.Live != c.live || (got.Engine == nil) != c.live || got.Hub) {
-					t.Errorf("live: %t, engine: %v, hub: %t", got.Live, got.Engine, got.Hub)
+				if c.want == "" && (got.Live != c.live || (got.Engine == nil) != c.live || got.Hub != nil) {
+					t.Errorf("live: %t, engine: %v, hub: %v", got.Live, got.Engine, got.Hub)
 				}
 				all, err := got.Placements(ctx)
 				if err == nil && len(all) != 1 && !c.o.Create {

@@ -1,0 +1,110 @@
+package hubapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/util/retry"
+
+	"github.com/slipway-dev/slipway/hub/status"
+)
+
+// The kinds that an eviction is about, which are outside of all namespaces.
+const (
+	bindingKind  = "resourcebindings"
+	evictionKind = "resourceplacementevictions"
+)
+
+// cordon is the key of the taint of kubectl fleet draincluster.
+const cordon = "cordon-key"
+
+// Cordon has no further placement pick a cluster: it gives it the taint of kubectl fleet draincluster. Uncordon takes that
+// away. What is as it should be already is left.
+func (h *Hub) Cordon(ctx context.Context, cluster string) error {
+	return h.taint(ctx, cluster, map[string]any{"key": cordon, "value": "cordon-value", "effect": "NoSchedule"})
+}
+
+// Uncordon lets placements pick a cluster again. See [Hub.Cordon].
+func (h *Hub) Uncordon(ctx context.Context, cluster string) error { return h.taint(ctx, cluster) }
+
+// taint replaces the taint of a cordon.
+func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
+	members := h.client.Resource(schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"})
+	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		u, err := members.Get(ctx, cluster, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		taints, _, err := unstructured.NestedSlice(u.Object, "spec", "taints")
+		if err != nil {
+			return err
+		}
+		others := slices.DeleteFunc(slices.Clone(taints), func(t any) bool {
+			m, ok := t.(map[string]any)
+			return ok && m["key"] == cordon
+		})
+		if len(others)+len(want) == len(taints) {
+			return nil
+		}
+		if err := unstructured.SetNestedSlice(u.Object, append(others, want...), "spec", "taints"); err != nil {
+			return err
+		}
+		_, err = members.Update(ctx, u, metav1.UpdateOptions{FieldManager: manager})
+		return err
+	})
+}
+
+// Drain cordons a cluster, and evicts from it each placement that is in no namespace, as kubectl fleet draincluster does. It
+// calls done for each with the hub's answer. The error says of which placements the hub does not evict it, or has not
+// answered yet.
+func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, answer string)) error {
+	if err := h.Cordon(ctx, cluster); err != nil {
+		return err
+	}
+	bindings, err := h.resource(bindingKind, "").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	var failed []error
+	for i := range bindings.Items {
+		on, placement := status.BoundTo(&bindings.Items[i])
+		if on != cluster {
+			continue
+		}
+		switch executed, answer, err := h.evict(ctx, placement, cluster); {
+		case err != nil:
+			failed = append(failed, fmt.Errorf("placement %s: %w", placement, err))
+		case !executed:
+			failed = append(failed, fmt.Errorf("placement %s: %s", placement, answer))
+		default:
+			done(placement, answer)
+		}
+	}
+	return errors.Join(failed...)
+}
+
+// evict makes an eviction, and returns what the hub answers.
+func (h *Hub) evict(ctx context.Context, placement, cluster string) (executed bool, answer string, err error) {
+	u := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacementEviction",
+		"spec": map[string]any{"placementName": placement, "clusterName": cluster},
+	}}
+	u.SetGenerateName("drain-eviction-")
+	if u, err = h.resource(evictionKind, "").Create(ctx, u, metav1.CreateOptions{FieldManager: manager}); err != nil {
+		return false, "", err
+	}
+	answer = "the hub has not answered eviction " + u.GetName() + " yet"
+	err = (&Hub{client: h.client}).await(ctx, evictionKind, u.GetName(), func(u *unstructured.Unstructured) (bool, error) {
+		done, why, answered := status.EvictionOutcome(u)
+		if answered {
+			executed, answer = done, why
+		}
+		return answered, nil
+	})
+	return executed, answer, err
+}
