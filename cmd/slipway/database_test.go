@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -40,7 +41,8 @@ func TestAStoreInADatabase(t *testing.T) {
 	v.must(err)
 	for i := range 4 {
 		name := fmt.Sprint("shop-", i)
-		v.must(host.PutPlacement(t.Context(), fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}))
+		v.must(v.source.Put(object("Namespace", "", name, "")))
+		v.must(host.PutPlacement(t.Context(), fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: name}}}))
 		_, err := host.CreateRun(t.Context(), fleet.RunSpec{Name: name, Placement: name, Strategy: strategy(stages.Task{Type: stages.Approval})})
 		v.must(err)
 	}
@@ -67,7 +69,9 @@ func TestAStoreInADatabase(t *testing.T) {
 	if code, _, errOut := v.run("--store", url, "approve", "shop-2", "--as", "ann", "--yes"); code != cli.ExitDone {
 		t.Errorf("approve: %d, %s", code, errOut)
 	}
-	if s, err := host.Wait(t.Context(), "shop-2"); err != nil || s.Run.State != stages.Completed {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if s, err := host.Wait(ctx, "shop-2"); err != nil || s.Run.State != stages.Completed {
 		t.Errorf("the run is %s, %v", s.Run.State, err)
 	}
 	for _, end := range []func() (int, string){end, endOther} {
