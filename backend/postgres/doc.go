@@ -92,7 +92,7 @@
 //
 // # Backups
 //
-// A dump that is restored has transaction numbers of another server: Open refuses it, and Migrate sets them anew. So does a
+// A dump that is restored has transaction numbers of another server: Open refuses it, and Migrate sets them again. So does a
 // database after pg_upgrade. A physical copy needs nothing; stores that are open see a new timeline.
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
 package postgres

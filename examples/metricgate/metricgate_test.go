@@ -6,18 +6,31 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/backend/metrics/prometheus"
-	"github.com/slipway-dev/slipway/examples/metricgate"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
+
+// gated is a stage whose clusters are selected by a label, and after which the value of a query is at most limit five times, one a
+// second; one that is more ends the run, and takes it back where the strategy has a RollbackPolicy.
+func gated(tier, query string, limit float64) stages.Stage {
+	return stages.Stage{
+		Name: tier, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}},
+		After: []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{
+			Name: "errors", Query: query, Max: &limit, Interval: time.Second, Count: 5,
+		}}}},
+	}
+}
 
 // TestTheRateOfErrorsHoldsARun: the second stage gets the change where the rate is low after the first, and not where it is high.
 func TestTheRateOfErrorsHoldsARun(t *testing.T) {
@@ -45,7 +58,7 @@ func TestTheRateOfErrorsHoldsARun(t *testing.T) {
 			t.Fatal(err)
 		}
 		const query = "sum(rate(errors_total[1m])) / sum(rate(requests_total[1m]))"
-		strategy := stages.Strategy{Stages: []stages.Stage{metricgate.Gated("canary", query, 0.01), metricgate.Gated("prod", query, 0.01)}}
+		strategy := stages.Strategy{Stages: []stages.Stage{gated("canary", query, 0.01), gated("prod", query, 0.01)}}
 		if _, err := engine.CreateRun(t.Context(), fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: strategy}); err != nil {
 			t.Fatal(err)
 		}

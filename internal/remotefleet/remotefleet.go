@@ -41,9 +41,11 @@ type answer struct {
 	Conflict *backend.FieldConflictError `json:"conflict,omitempty"`
 }
 
-// kinds are the errors that are told apart.
-var kinds = map[string]error{
-	"notFound": backend.ErrNotFound, "conflict": backend.ErrConflict, "fenced": backend.ErrFenced, "permanent": backend.ErrPermanent,
+// kinds returns the errors that are told apart.
+func kinds() map[string]error {
+	return map[string]error{
+		"notFound": backend.ErrNotFound, "conflict": backend.ErrConflict, "fenced": backend.ErrFenced, "permanent": backend.ErrPermanent,
+	}
 }
 
 // Serve answers for a fleet until the listener is closed. Written, which may be nil, is called after each write of an object that
@@ -59,7 +61,7 @@ func Serve(l net.Listener, fleet *memory.Fleet, written func(cluster string, obj
 		if err != nil {
 			a = answer{Error: err.Error()}
 			_ = errors.As(err, &a.Conflict)
-			for kind, is := range kinds {
+			for kind, is := range kinds() {
 				if errors.Is(err, is) {
 					a.Kind = kind
 				}
@@ -92,7 +94,7 @@ func do(ctx context.Context, fleet *memory.Fleet, c *call) (a answer, err error)
 	if err != nil {
 		return a, err
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	switch c.Op {
 	case "get":
 		var obj *unstructured.Unstructured
@@ -174,7 +176,7 @@ func (f *Fleet) call(ctx context.Context, c *call) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	var a answer
 	if err := decode(resp.Body, &a); err != nil {
 		return answer{}, fmt.Errorf("%s: %w", resp.Status, err)
@@ -183,7 +185,7 @@ func (f *Fleet) call(ctx context.Context, c *call) (answer, error) {
 	case a.Conflict != nil:
 		return a, a.Conflict
 	case a.Kind != "":
-		return a, fmt.Errorf("%s: %w", a.Error, kinds[a.Kind])
+		return a, fmt.Errorf("%s: %w", a.Error, kinds()[a.Kind])
 	case a.Error != "":
 		return a, errors.New(a.Error)
 	}
