@@ -3,8 +3,6 @@
 // are people whom the host has authenticated.
 //
 //	go run ./examples/approvals
-//
-// Change the policy, the authority, which may ask a calendar, and where answers come from: a host has authenticated them.
 package main
 
 import (

@@ -3,8 +3,7 @@
 //
 //	go run ./examples/step run.json v2 echo eu-1 eu-2 eu-3     # eu-1 goes first, the others a minute later
 //
-// Kill it at any moment and start it again: Step returns an action for as long as it is needed. Change the strategy,
-// and what an action does; a host with several writers saves by compare and swap.
+// Kill it at any moment and start it again: Step returns an action for as long as it is needed.
 package main
 
 import (

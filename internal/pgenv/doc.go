@@ -5,7 +5,7 @@
 //	... server.DSN() ...
 //
 // A server can be stopped, killed, started again, copied as a standby and promoted. Where the tests run as root, it runs as
-// the user postgres or nobody, since PostgreSQL refuses to run as root.
+// the user postgres, or an unprivileged one, since PostgreSQL refuses to run as root.
 //
 // PostgreSQL 15 or newer is found in the directory that SLIPWAY_POSTGRES names, by pg_config, where distributions of Linux
 // install it, or in PATH. Where it is missing, the test fails and says so; it is never skipped.
