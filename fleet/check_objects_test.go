@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet"
@@ -313,4 +314,28 @@ func TestPlansWithoutTheirCheckObjectsAreRefused(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A check of a placement in a namespace reaches no cluster that the placement does not: its author may not be the fleet's.
+func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		_, e := smoking(t, "smoke")
+		p := tutorialPlacement()
+		p.Name, p.Namespace = "tenant", "test-namespace"
+		p.Selectors = []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}, {Group: "batch", Version: "v1", Kind: "Job", Namespace: "test-namespace", Name: "smoke-test"}}
+		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member2"}}
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		for cluster, refused := range map[string]bool{"member1": false, "member3": true, "hub": true} {
+			strategy := stages.Strategy{Stages: []stages.Stage{{
+				Name: "all", Selector: &metav1.LabelSelector{},
+				After: []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "c", Object: "smoke", Cluster: cluster}}}},
+			}}}
+			_, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "run-" + cluster, Placement: "tenant", Strategy: strategy})
+			if (err != nil) != refused || refused && !strings.Contains(err.Error(), "cluster: "+cluster+" is none of the run's, and the placement is one of namespace test-namespace") {
+				t.Errorf("cluster %s: %v", cluster, err)
+			}
+		}
+	})
 }

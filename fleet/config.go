@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -101,6 +102,8 @@ type Config struct {
 	// engine has compared a cluster: when the watch begins, when an object changes there, and after a run. What has not changed
 	// may come again. It may be called concurrently, and returns at once.
 	Reported func(StatusReport)
+	// Queues, where it is not nil, measures what is due in this engine and how far it lags behind: package metrics has one.
+	Queues reconcile.Metrics
 	// Log may be nil.
 	Log *slog.Logger
 }

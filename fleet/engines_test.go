@@ -203,8 +203,8 @@ func (f fencedTrial) check(w *engineEnv, rec *recorder, p *pause, events []stage
 		}
 	}
 	result.nothingLeft = result.paused && writes == 0
-	ownPages := func(op string) bool { // of a commit that was refused: their keys are unique, and no record names them
-		return slices.ContainsFunc([]string{"delete inflight/", "delete journal/", "delete bindings/"}, func(prefix string) bool { return strings.HasPrefix(op, prefix) })
+	ownPages := func(op string) bool { // of a commit that was refused: their keys are unique, and no record names them; what A says of itself
+		return slices.ContainsFunc([]string{"put engine/", "delete engine/", "delete inflight/", "delete journal/", "delete bindings/"}, func(prefix string) bool { return strings.HasPrefix(op, prefix) })
 	}
 	for _, late := range p.late {
 		if result.paused && !ownPages(late) {

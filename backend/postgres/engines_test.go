@@ -52,11 +52,14 @@ func isEngine() bool {
 	store, err := postgres.Open(ctx, os.Getenv(engineDSN), postgres.Options{Schema: os.Getenv(engineSchema)})
 	if err == nil {
 		members := remotefleet.Dial(os.Getenv(engineMembers))
-		var e *fleet.Engine
-		e, err = fleet.New(fleet.Config{
+		cfg := fleet.Config{
 			Store: store, Inventory: members, Dialer: members, Name: name, Lease: enginesLease, Skew: enginesSkew, Poll: 200 * time.Millisecond,
-		})
-		if err == nil {
+		}
+		if os.Getenv(engineMembers) == "bench" {
+			benchEngine(&cfg)
+		}
+		var e *fleet.Engine
+		if e, err = fleet.New(cfg); err == nil {
 			err = e.Run(ctx)
 		}
 	}
@@ -71,6 +74,7 @@ type crew struct {
 	members string
 	fleet   *memory.Fleet
 	source  *memory.Source
+	store   *postgres.Store
 	host    *fleet.Engine
 
 	mu      sync.Mutex
@@ -92,8 +96,8 @@ func newCrew(t testing.TB, clusters int) *crew {
 	}
 	c.members = l.Addr().String()
 	go func() { _ = remotefleet.Serve(l, c.fleet, c.written) }()
-	store := open(t, shared.DSN()+" pool_max_conns=8", postgres.Options{Schema: c.schema})
-	c.host, err = fleet.New(fleet.Config{Store: store, Inventory: c.fleet, Dialer: c.fleet, Source: c.source, Name: "host", Lease: enginesLease, Skew: enginesSkew})
+	c.store = open(t, shared.DSN()+" pool_max_conns=8", postgres.Options{Schema: c.schema})
+	c.host, err = fleet.New(fleet.Config{Store: c.store, Inventory: c.fleet, Dialer: c.fleet, Source: c.source, Name: "host", Lease: enginesLease, Skew: enginesSkew})
 	if err != nil {
 		t.Fatal(err)
 	}

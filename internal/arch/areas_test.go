@@ -84,7 +84,7 @@ var areas = []area{
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru"), testUses: tried},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
@@ -107,6 +107,7 @@ var areas = []area{
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	// Combinations of authorities: they know the gates, and no engine but in tests.
 	{path: "fleet/authority", uses: []string{"approval", "fleet/internal/guard"}, testUses: with(engine, tried...)},
+	{path: "fleet/metrics", uses: engine, testUses: tried, cluster: true},
 	{path: "fleet/trigger", uses: engine, testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
 	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},

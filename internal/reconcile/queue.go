@@ -32,12 +32,18 @@ type Options[K comparable] struct {
 	First, Most time.Duration
 	// AtLeast, where it is not nil, is the shortest wait after an error, for those that do not go away soon.
 	AtLeast func(err error) time.Duration
+	// Name is that of the queue in Metrics, which may be nil.
+	Name    string
+	Metrics Metrics
 	// Workers is how many keys are reconciled at a time; 0 is all that are due.
 	Workers int
 	// RetryOnAdd has Add cut the wait after an error short, where what is added is what people changed; the wait
 	// after the next error is longer all the same.
 	RetryOnAdd bool
 }
+
+// Metrics measures queues by their names.
+type Metrics = workqueue.MetricsProvider
 
 // PanicError is a panic of Reconcile.
 type PanicError struct {
@@ -63,9 +69,17 @@ type Queue[K comparable] struct {
 // New returns an empty queue.
 func New[K comparable](o Options[K]) *Queue[K] {
 	return &Queue[K]{
-		o: o, keys: workqueue.NewTypedDelayingQueue[K](), until: map[K]time.Time{}, began: map[K]time.Time{},
+		o: o, keys: newKeys(o), until: map[K]time.Time{}, began: map[K]time.Time{},
 		backoff: workqueue.NewTypedItemExponentialFailureRateLimiter[K](o.First, o.Most),
 	}
+}
+
+// newKeys returns the queue of the keys, which is measured where the options say so.
+func newKeys[K comparable](o Options[K]) workqueue.TypedDelayingInterface[K] {
+	if o.Metrics == nil {
+		return workqueue.NewTypedDelayingQueue[K]()
+	}
+	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: o.Name, MetricsProvider: o.Metrics})
 }
 
 // Add has a key reconciled soon, or, where it failed, when the wait after that is over, unless RetryOnAdd is set: what

@@ -52,7 +52,8 @@ type Check struct {
 	// cluster, and of tasks have one. What the snapshot has by that name is what the annotation [Annotation] says.
 	Object string `json:"object,omitempty"`
 	// Cluster, of a task's check with an Object, is the cluster of the inventory to which it is applied: one of the
-	// placement or another one, for example the hub where it is in the inventory.
+	// placement or another one, for example the hub where it is in the inventory. A placement of a namespace has one of the
+	// run's own.
 	Cluster string `json:"cluster,omitempty"`
 	// ClusterLabel, of a check of clusters, is the label by which the query has a number for each of them, as
 	// "sum by (cluster) (…)" has: it is asked once for all clusters that are due, and names none. Without it the query is

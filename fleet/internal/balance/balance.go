@@ -1,9 +1,10 @@
 // Package balance shares the runs of a store out among the engines on it, without a coordinator.
 //
 // An engine that sees runs of others says every third of a lease how many it drives itself. Each counts those that said so within
-// a lease, and what they drive: one that has more than its part, rounded up, gives the rest back, for the others to take. An engine
-// that is alone on a store says nothing. What is said may be old, so an engine may have more than its part for a while, and a
-// run may move once too often; leases and epochs keep a run from being driven by two.
+// a lease, and what they drive: one that has more than its part, rounded up, for two rounds gives the rest back, for the others to
+// take. An engine that is alone on a store says nothing, and what one that died has said is deleted. What is said may be old, so
+// an engine may have more than its part for a while, and a run may move once too often; leases and epochs keep a run from being
+// driven by two.
 package balance
 
 import (
@@ -101,25 +102,57 @@ func (b *Balancer) Surplus(own int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	all, engines := own, 1
-	for key, e := range b.others {
-		if time.Since(e.read) > b.o.Lease+b.o.Skew {
-			delete(b.others, key) // it has ended, or has no runs to see
-			continue
+	for _, e := range b.others {
+		if !b.isOld(e) {
+			all += e.runs
+			engines++
 		}
-		all += e.runs
-		engines++
 	}
 	return own - (all+engines-1)/engines
+}
+
+// HasMore reports whether another engine drives fewer runs than this one.
+func (b *Balancer) HasMore(own int) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, e := range b.others {
+		if !b.isOld(e) && e.runs < own {
+			return true
+		}
+	}
+	return false
+}
+
+// isOld reports whether an engine has ended, or has no runs to see.
+func (b *Balancer) isOld(e engine) bool { return time.Since(e.read) > b.o.Lease+b.o.Skew }
+
+// forgetOld deletes what engines said that have ended.
+func (b *Balancer) forgetOld(ctx context.Context) {
+	b.mu.Lock()
+	var old []backend.Write
+	for key, e := range b.others {
+		if b.isOld(e) {
+			old = append(old, record.Delete(key, e.rev))
+			delete(b.others, key)
+		}
+	}
+	b.mu.Unlock()
+	record.Discard(ctx, b.o.Store, old)
 }
 
 // Run works until ctx ends. count returns how many runs this engine drives, and how many others do as far as it knows; giveBack
 // gives runs back.
 func (b *Balancer) Run(ctx context.Context, count func() (own, others int), giveBack func(n int)) {
+	before := 0
 	for {
 		own, others := count()
-		if n := b.Surplus(own); n > 0 {
-			b.o.Log.Info("runs are given back for other engines to take", "engine", b.o.Name, "drives", own, "surplus", n)
-			giveBack(min(n, mostAtOnce))
+		b.forgetOld(ctx)
+		n := b.Surplus(own)
+		lasting := min(n, before)
+		if before = n; lasting > 0 {
+			b.o.Log.Info("runs are given back for other engines to take", "engine", b.o.Name, "drives", own, "surplus", lasting)
+			giveBack(min(lasting, mostAtOnce))
+			before = 0 // until the others have said what they took
 		}
 		var err error
 		switch {

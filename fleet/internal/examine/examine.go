@@ -42,7 +42,7 @@ const (
 	atOnce = 32
 )
 
-// Options are what an [Examiner] is made of. All are required.
+// Options are what an [Examiner] is made of. All but Queues are required.
 type Options struct {
 	Store   backend.Store
 	State   *state.State
@@ -51,7 +51,9 @@ type Options struct {
 	Load        member.Loader
 	Limiter     *member.Limiter
 	Poll, Lease time.Duration
-	Log         *slog.Logger
+	// Queues measures the queue, where it is not nil.
+	Queues reconcile.Metrics
+	Log    *slog.Logger
 }
 
 // Examiner works on the check objects of all runs. It has one queue, level-triggered, of the keys of their records.
@@ -68,7 +70,7 @@ type Examiner struct {
 func New(o Options) *Examiner {
 	e := &Examiner{o: o, runs: map[string]*Run{}}
 	e.queue = reconcile.New(reconcile.Options[string]{
-		Reconcile: e.reconcile, First: member.ReachFirst, Most: member.ReachMost, Workers: atOnce,
+		Reconcile: e.reconcile, First: member.ReachFirst, Most: member.ReachMost, Workers: atOnce, Name: "checks", Metrics: o.Queues,
 		Failed: func(_ context.Context, key string, err error) {
 			o.Log.Warn("a check object is tried again", "record", key, "error", err)
 		},

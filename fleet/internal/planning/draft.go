@@ -120,7 +120,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 			d.warn(w)
 		}
 	}
-	if err := errors.Join(pl.checkGates(d.Plan), pl.checkObjects(d, inventory)); err != nil {
+	if err := errors.Join(pl.checkGates(d.Plan), pl.checkObjects(d, inventory, rec.Placement.Namespace)); err != nil {
 		return d, err
 	}
 	return d, pl.preflight(ctx, d, clusters)

@@ -52,8 +52,9 @@ func (pl *Planner) checkGates(p *stages.Plan) error {
 	return nil
 }
 
-// checkObjects refuses a plan with checks whose objects its snapshot does not have once each, or to which they cannot be applied.
-func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster) error {
+// checkObjects refuses a plan with checks whose objects its snapshot does not have once each, or with clusters to which they cannot be
+// applied. Authors of a namespace reach no cluster by a check that their placement does not reach.
+func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster, namespace string) error {
 	var errs []error
 	var names []string
 	for stage, c := range d.Plan.Checks() {
@@ -70,6 +71,7 @@ func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster
 		problem := ""
 		n := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != c.Object }))
 		_, known := inventory[c.Cluster]
+		_, planned := d.Plan.Position(c.Cluster)
 		switch {
 		case pl.cfg.Updater != nil:
 			problem = "object: cannot be applied with an Updater of the host's"
@@ -79,6 +81,8 @@ func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster
 			problem = fmt.Sprintf("object: the snapshot has %d with the annotation %s: %s, and must have one", n, check.Annotation, c.Object)
 		case c.Cluster != "" && !known:
 			problem = fmt.Sprintf("cluster: %s is not in the inventory", c.Cluster)
+		case c.Cluster != "" && namespace != "" && !planned:
+			problem = fmt.Sprintf("cluster: %s is none of the run's, and the placement is one of namespace %s", c.Cluster, namespace)
 		default:
 			continue
 		}

@@ -21,7 +21,7 @@ import (
 const (
 	settle      = 10 * time.Millisecond
 	settleAsked = time.Second
-	// headStart is how much earlier an engine takes a run than one that has its part already.
+	// headStart is how much earlier an engine takes a run than one that drives more; both read one that changed after Config.Poll.
 	headStart = 500 * time.Millisecond
 )
 
@@ -203,12 +203,12 @@ func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Dura
 		return 0
 	}
 	own, _ := r.count()
-	if r.balance.Surplus(own+1) <= 0 {
+	if !r.balance.HasMore(own) {
 		return 0
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
+	return r.e.cfg.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
 // heldUntil is when the lease of a run may be taken.

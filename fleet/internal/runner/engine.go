@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
 // Options are what a [Runner] is made of. All but Conns, Authority and Windows are required.
@@ -32,6 +33,8 @@ type Options struct {
 	Windows   state.Windows
 	// Examiner works on check objects, nil with an Updater of the host's.
 	Examiner *examine.Examiner
+	// Queues measures the queues, where it is not nil.
+	Queues reconcile.Metrics
 	// Metrics are the providers of checks, by the names by which strategies know them.
 	Metrics map[string]backend.MetricProvider
 	// Name is that of the engine.

@@ -55,9 +55,10 @@ func New(o Options) *Runner {
 	r.balance = balance.New(balance.Options{Store: o.Store, Name: o.Name, Lease: o.Lease, Skew: o.Skew, Now: o.State.Now, Log: o.Log})
 	r.runs = reconcile.New(reconcile.Options[string]{
 		Reconcile: r.reconcileRun, Failed: r.runFailed, First: retryFirst, Most: retryMost, AtLeast: atLeast,
+		Name: "runs", Metrics: o.Queues,
 	})
 	r.placements = reconcile.New(reconcile.Options[string]{
-		Reconcile: r.reconcilePlacement, First: o.Poll, Most: 10 * o.Poll,
+		Reconcile: r.reconcilePlacement, First: o.Poll, Most: 10 * o.Poll, Name: "placements", Metrics: o.Queues,
 		Failed: func(_ context.Context, name string, err error) {
 			r.e.log.Warn("what a placement has under way is tried again", "placement", name, "error", err)
 		},
