@@ -22,7 +22,6 @@ func newServe(o *options) *cobra.Command {
 	var listen, cert, key string
 	cmd := &cobra.Command{
 		Use: "serve --store STORE", Short: "Run an engine on a store, and answer other commands for it until it is interrupted",
-		Long: "Run an engine on a store, and answer other commands for it until it is interrupted. On a database any number of them run.",
 		Example: "  slipway serve --store state.db --clusters fleet.kubeconfig --source hub\n" +
 			"  slipway serve --store postgres://db/slipway --clusters fleet.kubeconfig --source hub", Args: cli.Arguments(cobra.NoArgs),
 	}

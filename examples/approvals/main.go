@@ -45,7 +45,8 @@ func gate() stages.Task {
 		RequireBinding: true, // an answer quotes the run, stage and plan that it was given for
 		Expires:        4 * time.Hour,
 	}
-	return stages.Task{Type: stages.Approval, Approval: policy}
+	gate := stages.Task{Type: stages.Approval, Approval: policy}
+	return gate
 }
 
 // release approves for its group once sre has; until then it has not decided.

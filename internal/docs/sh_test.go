@@ -38,6 +38,7 @@ var shown = map[string]string{
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./hub BENCH='Tutorial|Approval'":          benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x  BENCHPACKAGES=./fleet BENCH=Durable":                    benchmarks,
 	"docs/performance.md: (cd cmd/slipway && go test -run '^$' -bench GetRuns -benchtime 5x .)":            benchmarks,
+	"docs/performance.md: cd backend/postgres && go test -run '^$' -bench . -benchtime 3x":                 benchmarks,
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./formats/internal/yamldoc BENCH=Read":    benchmarks,
 	"docs/performance.md: make bench BENCHTIME=1s BENCHPACKAGES=./drift BENCH='Compare|Report|AtomicList'": benchmarks,
 

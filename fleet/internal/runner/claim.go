@@ -196,10 +196,10 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	return nil, 0, err
 }
 
-// leavesToOthers returns how long a run that no engine has is left to engines that drive fewer: not for long, since these may have
+// leavesToOthers returns how long a run that was given back is left to engines that drive fewer: not for long, since these may have
 // ended.
 func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Duration {
-	if rec.Lease.Holder != "" {
+	if rec.Lease.Holder != "" || rec.Lease.Epoch == 0 { // a new one is for whichever engine comes first
 		return 0
 	}
 	own, _ := r.count()
