@@ -111,12 +111,13 @@ func (b *Balancer) Surplus(own int) int {
 	return own - (all+engines-1)/engines
 }
 
-// HasMore reports whether another engine drives fewer runs than this one.
+// HasMore reports whether another engine drives fewer runs than this one: one that has said so lately, since one that ended takes
+// none.
 func (b *Balancer) HasMore(own int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.others {
-		if !b.isOld(e) && e.runs < own {
+		if time.Since(e.read) < b.o.Lease/2 && e.runs < own {
 			return true
 		}
 	}
