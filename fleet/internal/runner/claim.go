@@ -34,9 +34,9 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 		}
 	}
 	if d.leaves.Load() {
-		after = r.release(d, r.e.cfg.Lease/2)
+		after = r.release(d, settle)
 		d.giveBack(ctx)
-		return after, nil
+		return after, nil // an engine that drives fewer takes it first: see leavesToOthers
 	}
 	after, err = d.reconcile(ctx)
 	switch {
