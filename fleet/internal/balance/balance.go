@@ -9,6 +9,7 @@ package balance
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"time"
@@ -111,8 +112,8 @@ func (b *Balancer) Surplus(own int) int {
 	return own - (all+engines-1)/engines
 }
 
-// HasMore reports whether another engine drives fewer runs than this one: one that has said so lately, since one that ended takes
-// none.
+// HasMore reports whether another engine drives fewer runs than this one. What was not said lately does not count, since an engine
+// that has ended takes no run.
 func (b *Balancer) HasMore(own int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -186,19 +187,17 @@ func (b *Balancer) Run(ctx context.Context, count func() (own, others int), give
 func (b *Balancer) say(ctx context.Context, own int) error {
 	value := record.Encode(record.Engine{Format: record.Format, Runs: own, At: stages.At(b.o.Now())})
 	rev, err := b.o.Store.Put(ctx, b.key, value, b.rev)
+	if errors.Is(err, backend.ErrConflict) {
+		stored, read := b.o.Store.Get(ctx, b.key)
+		if read != nil && !errors.Is(read, backend.ErrNotFound) {
+			return read
+		}
+		rev, err = b.o.Store.Put(ctx, b.key, value, stored.Revision)
+	}
 	if err == nil {
 		b.rev = rev
-		return nil
 	}
-	stored, now := b.o.Store.Get(ctx, b.key)
-	if b.rev = stored.Revision; now != nil {
-		b.rev = ""
-	}
-	if b.rev, now = b.o.Store.Put(ctx, b.key, value, b.rev); now != nil {
-		b.rev = ""
-		return err
-	}
-	return nil
+	return err
 }
 
 // unsay deletes the record.

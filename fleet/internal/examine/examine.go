@@ -38,6 +38,8 @@ const (
 	failsFor = time.Minute
 	// pollFirst and pollMost are how long after an object was applied its verdict is read first, and how often at least.
 	pollFirst, pollMost = time.Second, 10 * time.Second
+	// retryMost is the longest wait after an error: a cluster may be away for weeks.
+	retryMost = time.Minute
 	// atOnce is how many objects are worked on at the same time.
 	atOnce = 32
 )
@@ -70,7 +72,7 @@ type Examiner struct {
 func New(o Options) *Examiner {
 	e := &Examiner{o: o, runs: map[string]*Run{}}
 	e.queue = reconcile.New(reconcile.Options[string]{
-		Reconcile: e.reconcile, First: member.ReachFirst, Most: member.ReachMost, Workers: atOnce, Name: "checks", Metrics: o.Queues,
+		Reconcile: e.reconcile, First: member.ReachFirst, Most: retryMost, Workers: atOnce, Name: "checks", Metrics: o.Queues,
 		Failed: func(_ context.Context, key string, err error) {
 			o.Log.Warn("a check object is tried again", "record", key, "error", err)
 		},
