@@ -57,6 +57,12 @@ spec:
 	w.run(w.name, "")
 	w.await("csur", w.name, "Succeeded", "True")
 	stage := w.stageOf(w.name)
+	for _, c := range stage["clusters"].([]any) {
+		checks, _ := c.(map[string]any)["checkStatus"].([]any)
+		if len(checks) != 1 || checks[0].(map[string]any)["phase"] != "Successful" || checks[0].(map[string]any)["value"] != "1" {
+			t.Errorf("the cluster has the checks %v", checks)
+		}
+	}
 	after, _, _ := unstructured.NestedSlice(stage, "afterStageCheckStatus")
 	if len(after) != 1 {
 		t.Fatalf("the status has the checks %v", after)

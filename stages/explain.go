@@ -79,7 +79,7 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	}
 	for i := range r.InFlight {
 		if f := &r.InFlight[i]; f.Attempt != 0 {
-			out = append(out, awaitsInFlight(p, f))
+			out = append(out, awaitsInFlight(p, r, f))
 		}
 	}
 	out = append(out, windowsAwaited(p, r)...)
@@ -119,7 +119,7 @@ func (gs *gates) awaitedChecks(g *Gate) (out []Awaited) {
 		stage := gs.d.p.Stages[gs.d.r.Stage].Name
 		a := Awaited{
 			Kind: AwaitCheck, Name: r.Name, Until: g.Until.Time(),
-			Message: fmt.Sprintf("%s: %s", where(g.When, stage, gs.group), r.Progress(&pg.Checks[i])),
+			Message: fmt.Sprintf("%s: %s", where(g.When, stage, gs.group), r.Progress(&pg.Checks[i], gs.d.r.Now)),
 		}
 		if r.Phase == check.Inconclusive {
 			then, skip := "another run measures it", "skip stage "+stage
@@ -196,7 +196,7 @@ func awaitsRetry(p *Plan, y *Retrying) Awaited {
 	return a
 }
 
-func awaitsInFlight(p *Plan, f *InFlight) Awaited {
+func awaitsInFlight(p *Plan, r *Run, f *InFlight) Awaited {
 	a := Awaited{Kind: AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
 	switch f.Phase {
 	case Soaking, BackingOff:
@@ -210,7 +210,13 @@ func awaitsInFlight(p *Plan, f *InFlight) Awaited {
 			a.Message = "applied; not yet proven healthy"
 		}
 	case Measuring:
-		a.Kind, a.Until, a.Message = AwaitCheck, f.Checks.Until.Time(), "healthy, and measured: "+check.Says(f.Checks.Checks)
+		var measured []string
+		for i := range f.Checks.Checks {
+			if run := &f.Checks.Checks[i]; run.Phase != check.Successful {
+				measured = append(measured, run.Progress(&p.Stages[r.Stage].ClusterChecks[i], r.Now))
+			}
+		}
+		a.Kind, a.Until, a.Message = AwaitCheck, f.Checks.Until.Time(), "healthy, and measured: "+strings.Join(measured, "; ")
 		if isInconclusive(f.Checks.Checks) {
 			a.Message += notAgain("the cluster has failed", a.Until, "retry, or a run that catches up, measures it again", "skip the cluster")
 		}
@@ -269,7 +275,7 @@ func Explain(p *Plan, r *Run, cluster string) (Explanation, error) {
 		e.Reason += p.Rollback.AsBefore() + r.RollbackRequest.Sentence()
 	case Running:
 		f := book.InFlight(pos)
-		e.Attempt, e.Waiting = f.Attempt, []Awaited{awaitsInFlight(p, f)}
+		e.Attempt, e.Waiting = f.Attempt, []Awaited{awaitsInFlight(p, r, f)}
 		e.Reason = "in flight"
 		if r.State == Stopped {
 			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)

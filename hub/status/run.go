@@ -107,6 +107,8 @@ type clusterStatus struct {
 	ClusterOverrides []string                   `json:"clusterResourceOverrideSnapshots,omitempty"`
 	Overrides        []kubefleet.NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
 	Conditions       []metav1.Condition         `json:"conditions,omitempty"`
+	// Checks is not in KubeFleet.
+	Checks []clusterCheck `json:"checkStatus,omitempty"`
 }
 
 // taskStatus is what a task before or after a stage has come to.

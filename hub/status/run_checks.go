@@ -1,6 +1,7 @@
 package status
 
 import (
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -37,6 +38,44 @@ func checkStatuses(runs []check.Run) []checkStatus {
 		})
 	}
 	return out
+}
+
+// clusterCheck is what a check of a cluster came to, and measured last.
+type clusterCheck struct {
+	Name     string       `json:"name"`
+	Phase    check.Phase  `json:"phase"`
+	Value    string       `json:"value,omitempty"`
+	Last     check.Phase  `json:"lastMeasurement,omitempty"`
+	Message  string       `json:"message,omitempty"`
+	Measured *metav1.Time `json:"lastMeasuredTime,omitempty"`
+}
+
+// clusterChecks are those of a cluster that is measured now, or was: then events say what they came to.
+func clusterChecks(flight *stages.InFlight, seen clusterTimes) []clusterCheck {
+	if flight == nil || flight.Checks == nil {
+		return seen.checks
+	}
+	out := make([]clusterCheck, 0, len(flight.Checks.Checks))
+	for i := range flight.Checks.Checks {
+		r := &flight.Checks.Checks[i]
+		out = append(out, clusterCheck{Name: r.Name, Phase: r.Phase, Value: r.Value, Last: r.Last, Message: r.Message, Measured: api.SecondsOrNil(r.At)})
+	}
+	return out
+}
+
+// foldCheck takes in an event of a check of a cluster.
+func (c *clusterTimes) foldCheck(e *stages.Event, at stages.Instant) {
+	now := clusterCheck{
+		Name: e.Check, Phase: check.Running, Value: e.Value, Last: check.Phase(e.Result), Message: e.Message, Measured: api.SecondsOrNil(at),
+	}
+	if e.Type == stages.CheckEnded {
+		now.Phase = check.Phase(e.Result)
+	}
+	if i := slices.IndexFunc(c.checks, func(k clusterCheck) bool { return k.Name == now.Name }); i >= 0 {
+		c.checks[i] = now
+	} else {
+		c.checks = append(c.checks, now)
+	}
 }
 
 // gateChecks are the checks on a side of a stage.

@@ -147,6 +147,7 @@ func (p *runBuilder) cluster(stage int, s listedCluster) clusterStatus {
 		c.Index = indexText(p.Plan.IndexAt(s.pos))
 	}
 	c.ClusterOverrides, c.Overrides = p.overriding.names(c.Name, p.Plan.IndexAt(s.pos))
+	c.Checks = clusterChecks(s.flight, times)
 	if s.begun(times) {
 		c.Conditions = append(c.Conditions, p.isTrue(api.ConditionStarted, api.ReasonClusterStarted, "Cluster update started", start))
 	}

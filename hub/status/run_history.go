@@ -28,8 +28,11 @@ type RunHistory struct {
 }
 
 // clusterTimes are moments of a cluster: when its first attempt began, when it
-// last had something to say, and when it ended.
-type clusterTimes struct{ started, changed, ended stages.Instant }
+// last had something to say, and when it ended; and what the checks of its last attempt came to.
+type clusterTimes struct {
+	started, changed, ended stages.Instant
+	checks                  []clusterCheck
+}
 
 // Fold takes in the next event of the run of p. One that is folded again changes
 // nothing but the order of things.
@@ -75,7 +78,9 @@ func (h *RunHistory) foldCluster(p *stages.Plan, e *stages.Event, at stages.Inst
 	c.changed = at
 	switch e.Type {
 	case stages.ClusterStarted:
-		c.started = cmp.Or(c.started, at)
+		c.started, c.checks = cmp.Or(c.started, at), nil
+	case stages.CheckMeasured, stages.CheckEnded:
+		c.foldCheck(e, at)
 	case stages.ClusterCompleted, stages.ClusterRemoved, stages.ClusterFailed, stages.ClusterSkipped:
 		c.ended = at
 		if c.started != 0 && at >= c.started.Add(stuckAfter) {

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // rig steps a run by hand and folds its events, so that every time in a status
@@ -29,6 +30,8 @@ type rig struct {
 	history RunHistory
 	facts   RunFacts
 	nth     int
+	// asked are the measurements that the last step asked for.
+	asked []*check.Question
 }
 
 // clock is a time on the day of the tutorial.
@@ -81,7 +84,12 @@ func (r *rig) step(at string, in stages.Input) {
 	}
 	in.Now = r.now
 	ready := stages.Step(r.plan, r.run, in)
-	r.run = ready.Run
+	r.run, r.asked = ready.Run, nil
+	for i := range ready.Actions {
+		if q := ready.Actions[i].Measure; q != nil {
+			r.asked = append(r.asked, q)
+		}
+	}
 	for i := range ready.Events {
 		r.history.Fold(r.plan, &ready.Events[i])
 	}

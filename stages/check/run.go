@@ -173,9 +173,13 @@ func (r *Run) Says() string {
 	}
 }
 
-// Progress is how far the check is, and what it measured last.
-func (r *Run) Progress(c *Check) string {
-	return fmt.Sprintf("%s (%d of %d measurements successful, %d failed, %d inconclusive, %d errors)", r.Says(), min(r.Successful, c.Needed()), c.Needed(), r.Failed, r.Inconclusive, r.Errors)
+// Progress is how far the check is: what it measured last, or which object's verdict it waits for, and since when.
+func (r *Run) Progress(c *Check, now moment.Instant) string {
+	says := r.Says()
+	if c.Object != "" && r.IsDue(now) {
+		says = fmt.Sprintf("check %s waits for the verdict of its object %s since %s", r.Name, c.Object, r.Next.Time().Format(time.RFC3339))
+	}
+	return fmt.Sprintf("%s (%d of %d measurements successful, %d failed, %d inconclusive, %d errors)", says, min(r.Successful, c.Needed()), c.Needed(), r.Failed, r.Inconclusive, r.Errors)
 }
 
 // Where says of what a measurement is: of a cluster in flight, of a gate, or of the stage that the run is in.
