@@ -338,7 +338,8 @@ func TestInterruptSaysWhatIsLeft(t *testing.T) {
 		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-after-canary: 1 more; it was kept in memory and is gone\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			ctx, cancel := context.WithCancel(t.Context())
+			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // a line that is not printed ends the test, too
+			defer cancel()
 			var errOut bytes.Buffer
 			stdin, keep := io.Pipe() // nothing types
 			code := run(ctx, []string{"-o=json", "--wait=200ms", "--latency=0", "--approve=ask"}, genericiooptions.IOStreams{In: stdin, Out: &lineCanceler{text: text, cancel: cancel}, ErrOut: &errOut})
