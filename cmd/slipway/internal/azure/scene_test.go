@@ -205,6 +205,10 @@ func steady(text string) string {
 		if strings.HasPrefix(l, "TIME ") {
 			l = strings.Join(strings.Fields(l), " ") + "\n"
 		}
+		// A run is taken again when its turn comes where another one of its placement was taken after it.
+		if strings.Contains(l, " RunTaken ") && len(out) > 0 && out[len(out)-1] == l {
+			continue
+		}
 		if ofMember.MatchString(l) {
 			block = append(block, l)
 			continue
