@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -65,7 +66,7 @@ func benchmarkChecks(b *testing.B, c check.Check) {
 		provider.samples = append(provider.samples, backend.Sample{Labels: map[string]string{"cluster": name}})
 	}
 	e, err := fleet.New(fleet.Config{
-		Store: memory.NewStore(), Inventory: inventory, Dialer: inventory, Updater: instant{}, Name: "one",
+		Store: memory.NewStore(), Inventory: inventory, Dialer: inventory, Updater: storebench.Instant{}, Name: "one",
 		Source:  memory.NewSource(namespace("test-namespace"), configMap("test-cm", "v")),
 		Metrics: map[string]backend.MetricProvider{"prom": provider},
 	})

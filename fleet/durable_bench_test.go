@@ -1,13 +1,11 @@
 package fleet_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -15,39 +13,9 @@ import (
 
 	"go.etcd.io/bbolt"
 
-	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
+	"github.com/slipway-dev/slipway/internal/storebench"
 )
-
-// transitions is a bolt store that counts the committed saves of runs and the
-// bytes that came with them.
-type transitions struct {
-	*bolt.Store
-	saves, bytes atomic.Int64
-}
-
-func (s *transitions) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
-	rev, err := s.Store.Put(ctx, key, value, prev)
-	if err == nil {
-		s.note(backend.Write{Key: key, Value: value})
-	}
-	return rev, err
-}
-
-func (s *transitions) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
-	made, err := s.Store.WriteAll(ctx, writes)
-	s.note(writes[:len(made)]...)
-	return made, err
-}
-
-func (s *transitions) note(writes ...backend.Write) {
-	for _, w := range writes {
-		if strings.HasPrefix(w.Key, "run/") && !w.Delete {
-			s.saves.Add(1)
-		}
-		s.bytes.Add(int64(len(w.Value)))
-	}
-}
 
 // BenchmarkDurable drives 64 runs over 200 clusters each at the same time on a
 // bolt store, with an updater that takes no time. A transition is one committed
@@ -59,8 +27,8 @@ func BenchmarkDurable(b *testing.B) {
 }
 
 func benchmarkDurable(b *testing.B, runs, clusters int) {
-	var saved, bytes, syncs int64
-	var took time.Duration
+	var all storebench.Measured
+	var syncs int64
 	var same, small, floor float64
 	for b.Loop() {
 		b.StopTimer()
@@ -69,31 +37,24 @@ func benchmarkDurable(b *testing.B, runs, clusters int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		s := &transitions{Store: disk}
-		e := manyRuns(b, s, runs, clusters)
-		s.saves.Store(0)
-		s.bytes.Store(0)
-		before, began := disk.Stats().Syncs, time.Now()
-		b.StartTimer()
-		endOfAll(b, e, runs)
-		b.StopTimer()
-		took += time.Since(began)
-		saved, bytes, syncs = saved+s.saves.Load(), bytes+s.bytes.Load(), syncs+disk.Stats().Syncs-before
+		store := storebench.Count(disk)
+		many := storebench.NewRuns(b, store, runs, clusters)
+		before := disk.Stats().Syncs
+		m := many.Measure(b, store)
+		all.Add(m)
+		syncs += disk.Stats().Syncs - before
 		if err := disk.Close(); err != nil {
 			b.Fatal(err)
 		}
-		same += bareCommits(b, path, runs, int(bytes/saved))
+		same += bareCommits(b, path, runs, m.SaveBytes())
 		small += bareCommits(b, path, runs, 1<<10)
 		floor += syncedAppends(b, path)
 		b.StartTimer()
 	}
-	n, rate := float64(b.N), float64(saved)/took.Seconds()
-	b.ReportMetric(rate, "transitions/s")
-	b.ReportMetric(float64(bytes)/float64(saved), "bytes/transition")
-	b.ReportMetric(float64(syncs)/float64(saved), "fsyncs/transition")
-	b.ReportMetric(same/n, "bare-commits/s")
-	b.ReportMetric(rate/(same/n), "of-bare")
-	b.ReportMetric(rate/(small/n), "of-bare-1KiB")
+	n := float64(b.N)
+	all.Report(b, same/n)
+	b.ReportMetric(float64(syncs)/float64(all.Saves), "fsyncs/transition")
+	b.ReportMetric(float64(all.Saves)/all.Took.Seconds()/(small/n), "of-bare-1KiB")
 	b.ReportMetric(floor/n, "fdatasync-floor/s")
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -27,7 +28,7 @@ func BenchmarkFileSize(b *testing.B) {
 			b.Fatal(err)
 		}
 		src := memory.NewSource(namespace("test-namespace"))
-		e, err := fleet.New(fleet.Config{Store: disk, Inventory: fl, Updater: instant{}, Source: src, Name: "bench"})
+		e, err := fleet.New(fleet.Config{Store: disk, Inventory: fl, Updater: storebench.Instant{}, Source: src, Name: "bench"})
 		if err == nil {
 			err = e.PutPlacement(b.Context(), tutorialPlacement())
 		}

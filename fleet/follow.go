@@ -222,6 +222,7 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 			return false, nil
 		}
 	}
+	afterCreation(batch)
 	slices.SortStableFunc(batch, func(a, b numbered) int { return a.at.Compare(b.at) })
 	for i := range batch {
 		f.at.Read[batch[i].stream] = batch[i].next
@@ -230,6 +231,20 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 		}
 	}
 	return true, nil
+}
+
+// afterCreation has no event of a run come before that of its creation, which the placement's journal has: the engine that
+// created the run may have a clock that is ahead of that of the one that drives it.
+func afterCreation(batch []numbered) {
+	created := map[string]time.Time{}
+	for i := range batch {
+		switch e := &batch[i]; {
+		case e.Type == stages.RunCreated:
+			created[e.Run] = e.at
+		case e.at.Before(created[e.Run]):
+			e.at = created[e.Run]
+		}
+	}
 }
 
 // MissedError reports that events of a placement were dropped before the follower had read them. It is

@@ -284,3 +284,35 @@ func TestFollowAcrossADeletion(t *testing.T) {
 		}
 	})
 }
+
+// TestARunIsCreatedBeforeWhatItDoes: whatever the clocks of the engine that created it and of the one that drives it say.
+func TestARunIsCreatedBeforeWhatItDoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEngineEnv(t)
+		ahead := func() time.Time { return time.Now().Add(time.Hour) }
+		host, engine := w.newEngine(fleet.Config{Name: "host", Clock: ahead}), w.newEngine(fleet.Config{Name: "one"})
+		if err := host.PutPlacement(t.Context(), tutorialPlacement()); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, engine)()
+		if s := runTo(t, host, "one", inOneStage()); s.Run.State != stages.Completed {
+			t.Fatalf("the run is %s", s.Run.State)
+		}
+		f, err := host.Follow("", "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var of []stages.EventType
+		for e, err := range f.Past(t.Context()) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Run == "one" {
+				of = append(of, e.Type)
+			}
+		}
+		if len(of) < 5 || of[0] != stages.RunCreated || of[1] != stages.RunTaken {
+			t.Errorf("the events of the run are %v", of)
+		}
+	})
+}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
@@ -346,7 +347,7 @@ func BenchmarkForecastRun(b *testing.B) {
 				members.Add(placement.Cluster{Name: fmt.Sprintf("cluster-%05d", i), Labels: map[string]string{"half": fmt.Sprint(i % 2)}})
 			}
 			e, err := fleet.New(fleet.Config{
-				Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(plain("v1")), Updater: instant{}, MaxUpdates: 1024,
+				Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(plain("v1")), Updater: storebench.Instant{}, MaxUpdates: 1024,
 			})
 			if err != nil {
 				b.Fatal(err)

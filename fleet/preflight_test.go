@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -42,7 +43,7 @@ func (u *choosy) Preflight(_ context.Context, intents []fleet.Intent) error {
 }
 
 func (u *choosy) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
-	r, err := instant{}.Update(ctx, a)
+	r, err := storebench.Instant{}.Update(ctx, a)
 	if a.Revision == "" || err != nil {
 		return r, err
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -37,7 +38,8 @@ func (s *sizedStore) Put(ctx context.Context, key string, value []byte, prev bac
 // any does, none of them beside another, each for a reason of its own that is
 // longer than what is kept.
 type refusing struct {
-	instant
+	storebench.Instant
+
 	refuse bool
 }
 
@@ -45,7 +47,7 @@ func (u refusing) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, 
 	if u.refuse && strings.Contains("036", a.Cluster.UID[len(a.Cluster.UID)-1:]) {
 		return fleet.Proof{}, fmt.Errorf("%s: %s: %w", a.Cluster.UID, strings.Repeat("no ", 200), backend.ErrPermanent)
 	}
-	return u.instant.Update(ctx, a)
+	return u.Instant.Update(ctx, a)
 }
 
 // recordMost is the size of the largest record.

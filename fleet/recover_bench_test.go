@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -45,7 +46,7 @@ func benchmarkRecover(b *testing.B, clusters int) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		stop := driveUntil(b, &stepped{transitions: transitions{Store: disk}, after: 2, done: make(chan struct{})}, fl, src, instant{})
+		stop := driveUntil(b, &stepped{Store: storebench.Count(disk), after: 2, done: make(chan struct{})}, fl, src, storebench.Instant{})
 		b.StopTimer()
 		stop()
 		size = disk.Stats().FileBytes
@@ -65,7 +66,7 @@ func halfDone(b *testing.B, fl *memory.Fleet, src *memory.Source) []byte {
 	if err != nil {
 		b.Fatal(err)
 	}
-	setup, err := fleet.New(fleet.Config{Store: disk, Inventory: fl, Updater: instant{}, Source: src, Name: "bench"})
+	setup, err := fleet.New(fleet.Config{Store: disk, Inventory: fl, Updater: storebench.Instant{}, Source: src, Name: "bench"})
 	if err == nil {
 		err = setup.PutPlacement(b.Context(), tutorialPlacement())
 	}
@@ -136,7 +137,8 @@ func driveUntil(b *testing.B, s waited, fl *memory.Fleet, src *memory.Source, u 
 // countdown is an updater that is done at once with so many clusters, and with
 // no more.
 type countdown struct {
-	instant
+	storebench.Instant
+
 	left atomic.Int64
 	done chan struct{}
 }
@@ -148,7 +150,7 @@ func (c *countdown) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof
 	case left < 0:
 		return fleet.Proof{Sent: true}, nil
 	}
-	return c.instant.Update(ctx, a)
+	return c.Instant.Update(ctx, a)
 }
 
 func (c *countdown) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
@@ -156,12 +158,13 @@ func (c *countdown) Observe(context.Context, fleet.Assignment) (fleet.Proof, err
 }
 
 func (c *countdown) store(s *bolt.Store) waited {
-	return &stepped{transitions: transitions{Store: s}, done: c.done}
+	return &stepped{Store: storebench.Count(s), done: c.done}
 }
 
 // stepped is a store that is over after so many saves of runs, or when a caller else says so.
 type stepped struct {
-	transitions
+	*storebench.Store
+
 	after int64
 	once  sync.Once
 	done  chan struct{}
@@ -170,8 +173,8 @@ type stepped struct {
 func (s *stepped) over() <-chan struct{} { return s.done }
 
 func (s *stepped) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
-	made, err := s.transitions.WriteAll(ctx, writes)
-	if s.after > 0 && s.saves.Load() >= s.after {
+	made, err := s.Store.WriteAll(ctx, writes)
+	if s.after > 0 && s.Measured().Saves >= s.after {
 		s.once.Do(func() { close(s.done) })
 	}
 	return made, err

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/postgres"
 )
 
-// saver saves one value again and again.
-type saver func(ctx context.Context, client int) error
+// saver saves a value, each client a record of its own.
+type saver func(ctx context.Context, client int, value []byte) error
 
 // BenchmarkSaves measures saves of records by several clients, each of a record of its own, and beside it, by turns, the
 // floor: bare compare-and-swaps of a table of id, rev and value, over the same pool with the same bytes. The metric of-floor
@@ -40,13 +40,13 @@ func benchmarkSaves(b *testing.B, size, clients int) {
 	s := open(b, "", postgres.Options{Schema: schema, Pool: pool})
 	value := make([]byte, size)
 	_, _ = rand.Read(value) // it never fails
-	saves := map[string]saver{"store": storeSaver(b, s, value, clients), "floor": floorSaver(b, pool, schema, value, clients)}
+	saves := map[string]saver{"store": storeSaver(b, s, clients), "floor": floorSaver(b, pool, schema, clients)}
 	took := map[string]time.Duration{}
 	const turn = 50 // saves of each client
 	for b.Loop() {
 		for _, name := range []string{"store", "floor", "floor", "store"} {
 			begin := time.Now()
-			inTurn(b, saves[name], clients, turn)
+			inTurn(b, saves[name], value, clients, turn)
 			took[name] += time.Since(begin)
 		}
 	}
@@ -57,12 +57,12 @@ func benchmarkSaves(b *testing.B, size, clients int) {
 }
 
 // inTurn has each client save n times.
-func inTurn(b *testing.B, save saver, clients, n int) {
+func inTurn(b *testing.B, save saver, value []byte, clients, n int) {
 	var all sync.WaitGroup
 	for client := range clients {
 		all.Go(func() {
 			for range n {
-				if err := save(b.Context(), client); err != nil {
+				if err := save(b.Context(), client, value); err != nil {
 					b.Error(err)
 					return
 				}
@@ -72,23 +72,23 @@ func inTurn(b *testing.B, save saver, clients, n int) {
 	all.Wait()
 }
 
-func storeSaver(b *testing.B, s *postgres.Store, value []byte, clients int) saver {
+func storeSaver(b *testing.B, s *postgres.Store, clients int) saver {
 	b.Helper()
 	revs := make([]backend.Revision, clients)
-	return func(ctx context.Context, client int) (err error) {
+	return func(ctx context.Context, client int, value []byte) (err error) {
 		revs[client], err = s.Put(ctx, fmt.Sprintf("record/%d", client), value, revs[client])
 		return err
 	}
 }
 
-func floorSaver(b *testing.B, pool *pgxpool.Pool, schema string, value []byte, clients int) saver {
+func floorSaver(b *testing.B, pool *pgxpool.Pool, schema string, clients int) saver {
 	b.Helper()
 	table := schema + ".floor"
 	sql(b, shared.DSN(), "CREATE TABLE "+table+" (id int PRIMARY KEY, rev bigint NOT NULL, value bytea NOT NULL)",
 		"ALTER TABLE "+table+" ALTER COLUMN value SET STORAGE EXTERNAL",
 		fmt.Sprintf("INSERT INTO %s SELECT i, 1, '' FROM generate_series(0, %d) i", table, clients))
 	revs := make([]int64, clients)
-	return func(ctx context.Context, client int) error {
+	return func(ctx context.Context, client int, value []byte) error {
 		tag, err := pool.Exec(ctx, "UPDATE "+table+" SET value = $1, rev = rev + 1 WHERE id = $2 AND rev = $3", value, client, revs[client]+1)
 		if err == nil && tag.RowsAffected() != 1 {
 			err = fmt.Errorf("client %d: the row is at another revision", client)
