@@ -15,7 +15,7 @@ import (
 
 const (
 	// pollGap is how long there is between two polls at least, however often it is woken.
-	pollGap = 5 * time.Millisecond
+	pollGap = 10 * time.Millisecond
 	// pollTimeout is how long a poll may take, and a connection to be made.
 	pollTimeout = 30 * time.Second
 	// growth is how far the interval between polls grows while nothing changes.

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// BenchmarkRollouts drives runs over 50 clusters each at the same time, with an updater that takes no time. Beside it, over the same
+// BenchmarkRollouts drives runs over 200 clusters each at the same time, with an updater that takes no time. Beside it, over the same
 // pool in the same run: bare compare-and-swaps of as many bytes, by as many clients.
 func BenchmarkRollouts(b *testing.B) {
 	for _, runs := range []int{8, 64} {
@@ -26,7 +26,7 @@ func BenchmarkRollouts(b *testing.B) {
 				b.Cleanup(pool.Close)
 				schema := newSchema(b, shared.DSN())
 				s := storebench.Count(open(b, "", postgres.Options{Schema: schema, Pool: pool}))
-				m := storebench.NewRuns(b, s, runs, 50).Measure(b, s)
+				m := storebench.NewRuns(b, s, runs, 200).Measure(b, s)
 				all.Add(m)
 				bare += storebench.Bare(b, runs, m.SaveBytes(), floorSaver(b, pool, schema, runs))
 				b.StartTimer()
