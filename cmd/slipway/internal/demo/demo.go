@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
 )
@@ -34,8 +35,7 @@ import (
 //go:embed tutorial/*.yaml
 var tutorialFiles embed.FS
 
-// storeFile is what the directory of --data has: the store of the engine, beside which hub and members keep what they
-// hold. A host with real clusters has the records of the engine alone.
+// storeFile is the store in the directory of --data: the engine's, beside which hub and members keep what they hold.
 const storeFile = "slipway.db"
 
 // flags are those of the verb.
@@ -177,12 +177,8 @@ func (f *flags) shortenWaits(strategies []stages.Strategy, show *printer) {
 
 // approveSoon approves in place of a person, a second after it was asked, so that a reader sees what.
 func (f *flags) approveSoon(ctx context.Context, r approval.Request) (approval.Decision, error) {
-	select {
-	case <-ctx.Done():
-		return approval.Decision{}, ctx.Err()
-	case <-time.After(min(time.Second, cmp.Or(f.wait, time.Second))):
-		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: starter}, Comment: "lgtm", Binding: r.Binding}, nil
-	}
+	_ = backoff.Sleep(ctx, min(time.Second, cmp.Or(f.wait, time.Second)))
+	return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: starter}, Comment: "lgtm", Binding: r.Binding}, ctx.Err()
 }
 
 // printer shows what happens as lines: objects, or text. Where runs are drawn it shows only what is not of a run. It

@@ -210,18 +210,16 @@ func (t *tutorial) follow(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	// A request may be open whose event was not there when the past was shown: it is shown before the question, and so is what
-	// happens while a person is asked.
+	// Of a request that is open the event is shown before the question, and so is what happens while a person is asked.
 	status := func(ctx context.Context, run string) (fleet.Status, error) {
 		s, err := t.engine.Status(ctx, run)
 		return s, errors.Join(err, t.showPast(ctx))
 	}
 	for _, err := range f.Events(ctx) {
-		if err == nil {
-			err = t.showPast(ctx)
-		}
 		if err == nil && t.prompt != nil {
 			err = t.prompt.Answer(ctx, run, status, t.decide)
+		} else if err == nil {
+			err = t.showPast(ctx)
 		}
 		if err != nil {
 			return err
