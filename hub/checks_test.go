@@ -84,6 +84,11 @@ spec:
 	if want := "check health is Failed: 0 is less than 1"; !strings.Contains(text, want) {
 		t.Errorf("the status does not say %q: %s", want, text)
 	}
+	described, err := kubectl(t, w.server, "describe", "csur", w.name+"-2")
+	if err != nil {
+		t.Fatal(described, err)
+	}
+	t.Log(described)
 }
 
 // stageOf is the status of the first stage of a run.

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -251,17 +252,21 @@ func (s *scenario) approved(what string) {
 }
 
 // kubectl runs kubectl against the hub.
-func (s *scenario) kubectl(args ...string) (string, error) {
+func (s *scenario) kubectl(args ...string) (string, error) { return kubectl(s.T, s.server, args...) }
+
+// kubectl calls the real one with the server's kubeconfig.
+func kubectl(t testing.TB, server *kubeenv.Server, args ...string) (string, error) {
+	t.Helper()
 	program, err := kubeenv.Binary("kubectl")
 	if err != nil {
 		return "", err
 	}
-	file := filepath.Join(s.TempDir(), "kubeconfig")
-	if err := os.WriteFile(file, s.server.Kubeconfig(), 0o600); err != nil {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(file, server.Kubeconfig(), 0o600); err != nil {
 		return "", err
 	}
-	cmd := exec.CommandContext(s.Context(), program, append([]string{"--kubeconfig", file}, args...)...)
-	out, err := cmd.CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), program, append([]string{"--kubeconfig", file, "--cache-dir", dir}, args...)...).CombinedOutput()
 	return string(out), err
 }
 
