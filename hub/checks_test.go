@@ -3,6 +3,7 @@ package hub_test
 import (
 	"fmt"
 	"net/http/httptest"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -88,7 +89,15 @@ spec:
 	if err != nil {
 		t.Fatal(described, err)
 	}
-	t.Log(described)
+	for _, want := range []string{
+		"Last Measurement: Failed Message: 0 is less than 1 Name: health Phase: Failed Value: 0 Cluster Name: " + w.members[1].name,
+		"Warning CheckEnded 0s slipway-hub stage all, cluster " + w.members[1].name + ", check health, Failed, value 0, 0 is less than 1",
+	} {
+		age := regexp.MustCompile(`CheckEnded \S+`)
+		if told := age.ReplaceAllString(strings.Join(strings.Fields(described), " "), "CheckEnded 0s"); !strings.Contains(told, want) {
+			t.Errorf("kubectl describe does not show %q:\n%s", want, described)
+		}
+	}
 }
 
 // stageOf is the status of the first stage of a run.
