@@ -164,7 +164,7 @@ func TestThePlacementsQueueHoldsOverProcesses(t *testing.T) {
 
 func (c *crew) completes(run string) {
 	c.t.Helper()
-	ctx, cancel := context.WithTimeout(c.t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
 	defer cancel()
 	if s, err := c.host.Wait(ctx, run); err != nil || s.Run.State != stages.Completed {
 		c.t.Fatalf("run %s is %s (%s), %v", run, s.Run.State, s.Run.Reason, err)

@@ -47,7 +47,7 @@ func TestAStoreInADatabase(t *testing.T) {
 		v.must(err)
 	}
 	_, endOther := v.start("serve", "--store", url)
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(3 * time.Minute)
 	for holders := 0; holders != 2; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d engines have runs", holders)
