@@ -162,6 +162,7 @@ func TestThePlacementsQueueHoldsOverProcesses(t *testing.T) {
 	}
 }
 
+// completes waits until a run is over, and fails the test unless it is Completed.
 func (c *crew) completes(run string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
@@ -235,7 +236,7 @@ func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 	}
 }
 
-// edit changes the ConfigMap of a cluster as somebody else.
+// edit changes the ConfigMap of a cluster, as another client of it would.
 func edit(t *testing.T, f *memory.Fleet, id snapshot.ID, value string) {
 	t.Helper()
 	obj, err := f.Cluster("c000").Get(id)
