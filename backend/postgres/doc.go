@@ -9,8 +9,10 @@
 // # What is promised
 //
 // A write that returned without an error is committed and on the disk of the server, and on that of its synchronous standbys.
-// Put, Delete and WriteAll are one statement each, one round trip, and one transaction; a batch locks its rows in the order of
-// their keys, so that batches never deadlock with each other. Keys are compared byte by byte. Get and List verify a checksum of
+// Put, Delete and WriteAll are one statement each, one round trip, and one transaction. Puts that arrive while two transactions
+// of puts are under way share the next one, up to 32 of them or 1 MiB: each is made or in conflict for itself, and one whose row
+// is locked for more than 100 ms, or that the server refuses, is made alone. Rows are locked in the order of their keys, so that
+// batches and shared transactions never deadlock with each other. Keys are compared byte by byte. Get and List verify a checksum of
 // key and value; a value that was damaged is backend.ErrPermanent.
 //
 // A revision is a number of a sequence, which rises with each write of a key, and 64 random bits: no two writes have the same

@@ -108,11 +108,11 @@ func BenchmarkEngines(b *testing.B) {
 			var db, own float64
 			for range b.N {
 				c := r.crew(b, engines)
-				began, dbBefore := time.Now(), c.serverCPU()
+				began, dbBefore := time.Now(), serverCPU()
 				r.begin(c)
 				r.finish(c)
 				took += time.Since(began)
-				db += c.serverCPU() - dbBefore
+				db += serverCPU() - dbBefore
 				for _, name := range c.names() {
 					own += c.killed(name)
 				}
@@ -193,7 +193,7 @@ func (c *crew) killed(name string) float64 {
 }
 
 // serverCPU is how much of the processors the server's processes have taken that are there now and those that ended, in seconds.
-func (c *crew) serverCPU() (seconds float64) {
+func serverCPU() (seconds float64) {
 	const ticks = 100 // a second
 	for _, pid := range shared.Processes() {
 		text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))

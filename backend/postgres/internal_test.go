@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -85,5 +86,38 @@ func TestSnapshotsAreCut(t *testing.T) {
 		if _, err := parseSnapshot(text); err == nil {
 			t.Errorf("%q is taken for a snapshot", text)
 		}
+	}
+}
+
+// What waits is sent in the order in which it came, within the limits of a transaction; what left is not.
+func TestAGroupTakesWhatWaits(t *testing.T) {
+	var g group
+	puts := func(n, size int) (made []*put) {
+		for range n {
+			made = append(made, &put{size: size})
+		}
+		return made
+	}
+	first := puts(transactions, 1)
+	for _, p := range first {
+		if !g.begin(p) {
+			t.Error("a put waited though nothing was sent")
+		}
+	}
+	small, large := puts(groupPuts+1, 1), puts(3, groupBytes/2)
+	for _, p := range slices.Concat(small, large) {
+		if g.begin(p) {
+			t.Fatal("more was sent at a time than the limit")
+		}
+	}
+	g.leave(small[2])
+	want := [][]*put{slices.Delete(slices.Clone(small), 2, 3), large[:2], large[2:], {}, {}}
+	for _, w := range want {
+		if got := g.next(); !slices.Equal(got, w) {
+			t.Errorf("%d puts were sent, want %d", len(got), len(w))
+		}
+	}
+	if g.sending != 0 || !g.begin(&put{}) {
+		t.Errorf("%d transactions are counted that have ended", g.sending)
 	}
 }

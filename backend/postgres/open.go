@@ -77,6 +77,7 @@ type Store struct {
 	sql   statements
 	poll  *poller
 	acked acknowledged
+	group group
 
 	// history is held while a connection's server is compared with what is known of it.
 	history     chan struct{}

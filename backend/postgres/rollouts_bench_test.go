@@ -2,7 +2,9 @@ package postgres_test
 
 import (
 	"fmt"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
@@ -17,21 +19,44 @@ func BenchmarkRollouts(b *testing.B) {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {
 			var all storebench.Measured
 			bare := 0.0
+			var cpu [4]float64 // seconds: of this process and the server, for the runs and for the bare writes
 			for b.Loop() {
 				b.StopTimer()
 				pool, err := pgxpool.New(b.Context(), shared.DSN()+" pool_max_conns=32")
 				if err != nil {
 					b.Fatal(err)
 				}
-				b.Cleanup(pool.Close)
 				schema := newSchema(b, shared.DSN())
-				s := storebench.Count(open(b, "", postgres.Options{Schema: schema, Pool: pool}))
-				m := storebench.NewRuns(b, s, runs, 200).Measure(b, s)
+				store := open(b, "", postgres.Options{Schema: schema, Pool: pool})
+				s := storebench.Count(store)
+				declared := storebench.NewRuns(b, s, runs, 200)
+				own, db := ownCPU(), serverCPU()
+				m := declared.Measure(b, s)
 				all.Add(m)
-				bare += storebench.Bare(b, runs, m.SaveBytes(), floorSaver(b, pool, schema, runs))
+				cpu[0], cpu[1] = cpu[0]+ownCPU()-own, cpu[1]+serverCPU()-db
+				write := floorSaver(b, pool, schema, runs)
+				own, db = ownCPU(), serverCPU()
+				rate := storebench.Bare(b, runs, m.SaveBytes(), write)
+				bare += rate
+				cpu[2], cpu[3] = cpu[2]+(ownCPU()-own)/rate, cpu[3]+(serverCPU()-db)/rate
+				if err := store.Close(); err != nil {
+					b.Fatal(err)
+				}
+				pool.Close()
 				b.StartTimer()
 			}
 			all.Report(b, bare/float64(b.N))
+			b.ReportMetric(cpu[0]/float64(all.Saves)*1e6, "own-us/transition")
+			b.ReportMetric(cpu[1]/float64(all.Saves)*1e6, "db-us/transition")
+			b.ReportMetric(cpu[2]/float64(b.N)*1e6, "own-us/bare")
+			b.ReportMetric(cpu[3]/float64(b.N)*1e6, "db-us/bare")
 		})
 	}
+}
+
+// ownCPU is how much of the processors this process has taken, in seconds.
+func ownCPU() float64 {
+	var u syscall.Rusage
+	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it never fails for the process itself
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }

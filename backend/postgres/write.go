@@ -3,10 +3,8 @@ package postgres
 import (
 	"cmp"
 	"context"
-	"errors"
 	"slices"
 
-	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -17,24 +15,11 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 	if err := admit(ctx, key, value); err != nil {
 		return "", failed("put", key, err)
 	}
-	made := ack{revision: revision{nonce: newNonce()}}
-	at := parseRevision(prev)
-	args := []any{key, present(value), made.nonce, checksum(key, made.nonce, value)}
-	statement := s.sql.create
-	if at.seq != seqNone {
-		statement, args = s.sql.update, append(args, at.seq, at.nonce)
-	}
-	err := s.commit(ctx, func(c *pgxpool.Conn) (mode string, err error) {
-		err = c.QueryRow(ctx, statement, args...).Scan(&made.seq, &made.xid, &mode)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return "", backend.ErrConflict
-		}
-		return mode, err
-	}, func() { s.acked.add(key, made) })
-	if err != nil {
+	p := s.newPut(ctx, key, value, prev)
+	if err := s.put(p); err != nil {
 		return "", failed("put", key, err)
 	}
-	return made.public(), nil
+	return p.made.public(), nil
 }
 
 // present returns a value that is not NULL.

@@ -1,0 +1,219 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/slipway-dev/slipway/backend"
+)
+
+const (
+	// Puts are sent by at most transactions at a time. What arrives meanwhile waits, and the next one takes up to groupPuts
+	// of it, and no more once it has groupBytes: a round trip and a commit cost a server as much as several updates.
+	transactions = 2
+	groupPuts    = 32
+	groupBytes   = 1 << 20
+	// A transaction that takes longer than slow does not keep others back any more.
+	slow = 100 * time.Millisecond
+)
+
+// groupLimitsSQL has a group give up where another transaction holds one of its rows: the other puts do not wait for that.
+const groupLimitsSQL = `SELECT set_config('lock_timeout', '100ms', true)`
+
+// put is the write of one record.
+type put struct {
+	ctx       context.Context //nolint:containedctx // of the caller that waits for it
+	key       string
+	statement string
+	args      []any
+	size      int
+
+	made ack
+	err  error
+	done chan struct{}
+}
+
+func (s *Store) newPut(ctx context.Context, key string, value []byte, prev backend.Revision) *put {
+	nonce, at := newNonce(), parseRevision(prev)
+	p := &put{
+		ctx: ctx, key: key, size: len(value), made: ack{revision: revision{nonce: nonce}}, done: make(chan struct{}),
+		statement: s.sql.create, args: []any{key, present(value), nonce, checksum(key, nonce, value)},
+	}
+	if at.seq != seqNone {
+		p.statement, p.args = s.sql.update, append(p.args, at.seq, at.nonce)
+	}
+	return p
+}
+
+// read takes the answer of the server to the put, and returns the session's synchronous_commit.
+func (p *put) read(row pgx.Row) (mode string, err error) {
+	err = row.Scan(&p.made.seq, &p.made.xid, &mode)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = backend.ErrConflict
+	}
+	return mode, err
+}
+
+// answer tells the caller what became of the put.
+func (p *put) answer(err error) {
+	p.err = err
+	close(p.done)
+}
+
+// group are the puts that wait for a transaction.
+type group struct {
+	mu      sync.Mutex
+	sending int // how many transactions there are
+	waiting []*put
+}
+
+// begin reports whether a put may be sent at once. If not, it waits.
+func (g *group) begin(p *put) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.sending < transactions {
+		g.sending++
+		return true
+	}
+	g.waiting = append(g.waiting, p)
+	return false
+}
+
+// next returns the puts of the next transaction, none if none wait.
+func (g *group) next() []*put {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	n, size := 0, 0
+	for n < len(g.waiting) && n < groupPuts && size < groupBytes {
+		size += g.waiting[n].size
+		n++
+	}
+	if n == 0 {
+		g.sending--
+	}
+	puts := slices.Clone(g.waiting[:n])
+	g.waiting = slices.Delete(g.waiting, 0, n)
+	return puts
+}
+
+// leave takes a put back that waits.
+func (g *group) leave(p *put) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.waiting = slices.DeleteFunc(g.waiting, func(w *put) bool { return w == p })
+}
+
+// put makes a write: alone, or in a transaction with others where several arrive while others are sent.
+func (s *Store) put(p *put) error {
+	if s.group.begin(p) {
+		s.inTurn(func() { p.err = s.alone(p) })
+		return p.err
+	}
+	select {
+	case <-p.done:
+		return p.err
+	case <-p.ctx.Done():
+		s.group.leave(p)
+		return p.ctx.Err()
+	}
+}
+
+// inTurn calls f, which sends a transaction. Behind it, or as soon as it is slow, what waits is sent.
+func (s *Store) inTurn(f func()) {
+	next := sync.OnceFunc(func() {
+		if puts := s.group.next(); len(puts) > 0 {
+			go s.inTurn(func() { s.together(puts) })
+		}
+	})
+	timer := time.AfterFunc(slow, next)
+	f()
+	timer.Stop()
+	next()
+}
+
+// alone makes a put in a transaction of its own.
+func (s *Store) alone(p *put) error {
+	return s.commit(p.ctx, func(c *pgxpool.Conn) (mode string, err error) {
+		return p.read(c.QueryRow(p.ctx, p.statement, p.args...))
+	}, func() { s.acked.add(p.key, p.made) })
+}
+
+// together makes puts in one transaction, and answers them. Each of them is made or in conflict for itself. Where the server
+// refuses the transaction, nothing was written, and each put is made alone: none waits for a row that another one needs.
+func (s *Store) together(puts []*put) {
+	if len(puts) == 1 {
+		puts[0].answer(s.alone(puts[0]))
+		return
+	}
+	// Batches lock rows in the order of their keys, too.
+	slices.SortFunc(puts, func(a, b *put) int { return strings.Compare(a.key, b.key) })
+	ctx, cancel := untilAllGaveUp(puts)
+	defer cancel()
+	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) { return send(ctx, c, puts) }, func() {
+		for _, p := range puts {
+			if p.err == nil {
+				s.acked.add(p.key, p.made)
+			}
+		}
+	})
+	var e *pgconn.PgError
+	refused := errors.As(err, &e) && e.Severity == "ERROR"
+	for _, p := range puts {
+		switch {
+		case refused:
+			go func() { p.answer(s.alone(p)) }()
+		case err != nil:
+			p.answer(err)
+		default:
+			p.answer(p.err)
+		}
+	}
+}
+
+// untilAllGaveUp returns a context that ends when those of all puts have.
+func untilAllGaveUp(puts []*put) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(puts[0].ctx))
+	go func() {
+		for _, p := range puts {
+			select {
+			case <-p.ctx.Done():
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel()
+	}()
+	return ctx, cancel
+}
+
+// send sends puts as one transaction, and takes what became of each.
+func send(ctx context.Context, c *pgxpool.Conn, puts []*put) (mode string, err error) {
+	b := &pgx.Batch{}
+	b.Queue(groupLimitsSQL)
+	for _, p := range puts {
+		b.Queue(p.statement, p.args...)
+	}
+	results := c.SendBatch(ctx, b)
+	_, err = results.Exec()
+	for _, p := range puts {
+		if err != nil {
+			break
+		}
+		var now string
+		switch now, p.err = p.read(results.QueryRow()); {
+		case p.err == nil:
+			mode = now
+		case !errors.Is(p.err, backend.ErrConflict):
+			err = p.err
+		}
+	}
+	return mode, errors.Join(err, results.Close())
+}

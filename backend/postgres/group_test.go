@@ -1,0 +1,179 @@
+package postgres_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/postgres"
+)
+
+// crowd are records whose puts go together: two more, whose rows another session has locked, take up what a store sends at a time.
+type crowd struct {
+	*postgres.Store
+
+	schema string
+	revs   map[string]backend.Revision
+	// release gives the locked rows up.
+	release func()
+	locked  sync.WaitGroup
+}
+
+func newCrowd(t *testing.T, n int) *crowd {
+	t.Helper()
+	c := &crowd{schema: newSchema(t, shared.DSN()), revs: map[string]backend.Revision{}}
+	c.Store = open(t, shared.DSN()+" pool_max_conns=60", postgres.Options{Schema: c.schema, NoNotify: true})
+	for i := range n {
+		key := fmt.Sprintf("k/%02d", i)
+		c.revs[key] = put(t, c.Store, key)
+	}
+	one, two := put(t, c.Store, "locked/1"), put(t, c.Store, "locked/2")
+	tx, err := session(t, shared.DSN()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+c.schema+".records WHERE key LIKE 'locked/%' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	c.release = sync.OnceFunc(func() { _ = tx.Rollback(context.Background()) }) // nothing was written
+	t.Cleanup(func() { c.release(); c.locked.Wait() })
+	for key, rev := range map[string]backend.Revision{"locked/1": one, "locked/2": two} {
+		c.locked.Go(func() {
+			if _, err := c.Put(context.Background(), key, nil, rev); err != nil {
+				t.Errorf("%s: %v", key, err)
+			}
+		})
+	}
+	waiting := session(t, shared.DSN())
+	eventually(t, "two puts that wait for a row", func() bool {
+		var n int
+		query := "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'"
+		return waiting.QueryRow(t.Context(), query, c.schema).Scan(&n) == nil && n == 2
+	})
+	return c
+}
+
+// putAll puts every record of the crowd at once, and returns how many are in conflict.
+func (c *crowd) putAll(t *testing.T) (conflicts int) {
+	t.Helper()
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	for key, rev := range c.revs {
+		all.Go(func() {
+			made, err := c.Put(t.Context(), key, []byte("new"), rev)
+			mu.Lock()
+			defer mu.Unlock()
+			switch {
+			case errors.Is(err, backend.ErrConflict):
+				conflicts++
+			case err != nil:
+				t.Errorf("%s: %v", key, err)
+			}
+			if rec, err := c.Get(t.Context(), key); made != "" && (err != nil || string(rec.Value) != "new" || rec.Revision != made) {
+				t.Errorf("%s is %v (%v), want %s", key, rec, err, made)
+			}
+		})
+	}
+	all.Wait()
+	return conflicts
+}
+
+// transactions is how many wrote the records.
+func (c *crowd) transactions(t *testing.T) (n int) {
+	t.Helper()
+	query := "SELECT count(DISTINCT xid) FROM " + c.schema + ".records WHERE key LIKE 'k/%' AND value = 'new'"
+	if err := session(t, shared.DSN()).QueryRow(t.Context(), query).Scan(&n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func TestPutsThatArriveTogetherShareATransaction(t *testing.T) {
+	const n = 40
+	c := newCrowd(t, n)
+	c.revs["k/07"], c.revs["k/23"] = "1-0000000000000001", "" // neither is its revision
+	if conflicts := c.putAll(t); conflicts != 2 {
+		t.Errorf("%d puts are in conflict, want 2", conflicts)
+	}
+	if got := c.transactions(t); got > n/4 {
+		t.Errorf("%d puts took %d transactions", n, got)
+	}
+}
+
+// A row that another transaction holds is waited for by its own put alone.
+func TestARowThatIsLockedHoldsUpItsOwnPutOnly(t *testing.T) {
+	c := newCrowd(t, 40)
+	tx, err := session(t, shared.DSN()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tx.Exec(t.Context(), "SELECT 1 FROM "+c.schema+".records WHERE key = 'k/11' FOR UPDATE"); err != nil {
+		t.Fatal(err)
+	}
+	held := c.revs["k/11"]
+	delete(c.revs, "k/11")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.Put(context.Background(), "k/11", []byte("new"), held)
+		answered <- err
+	}()
+	if conflicts := c.putAll(t); conflicts != 0 {
+		t.Errorf("%d puts are in conflict", conflicts)
+	}
+	select {
+	case err := <-answered:
+		t.Errorf("a put of a locked row returned: %v", err)
+	default:
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+}
+
+// What the server refuses of one record is an error of that alone.
+func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
+	c := newCrowd(t, 40)
+	trigger := `CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
+		CREATE TRIGGER refuse BEFORE UPDATE ON {schema}.records FOR EACH ROW WHEN (OLD.key = 'k/11') EXECUTE FUNCTION {schema}.refuse()`
+	go func() { time.Sleep(50 * time.Millisecond); c.release() }() // the definition waits for it
+	sql(t, shared.DSN(), strings.ReplaceAll(trigger, "{schema}", c.schema))
+	refused := c.revs["k/11"]
+	delete(c.revs, "k/11")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.Put(t.Context(), "k/11", []byte("new"), refused)
+		answered <- err
+	}()
+	if conflicts := c.putAll(t); conflicts != 0 {
+		t.Errorf("%d puts are in conflict", conflicts)
+	}
+	contains(t, <-answered, "not this one")
+}
+
+// A caller that gives up gets its answer at once, also where the others of its transaction go on.
+func TestAPutThatIsGivenUp(t *testing.T) {
+	c := newCrowd(t, 40)
+	ctx, cancel := context.WithCancel(t.Context())
+	given := c.revs["k/11"]
+	delete(c.revs, "k/11")
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.Put(ctx, "k/11", []byte("new"), given)
+		answered <- err
+	}()
+	cancel()
+	if err := <-answered; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if conflicts := c.putAll(t); conflicts != 0 {
+		t.Errorf("%d puts are in conflict", conflicts)
+	}
+}
