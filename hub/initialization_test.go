@@ -19,6 +19,7 @@ func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
 	s.apply(strategyOf("lonely", `{name: s1, labelSelector: {matchLabels: {stage: s1}}}`))
 	s.apply(strategyOf("twice", `{name: s1, labelSelector: {matchLabels: {story: NAME}}}, {name: s2, labelSelector: {matchLabels: {stage: s2}}}`))
 	s.apply(strategyOf("unsorted", `{name: s1, labelSelector: {matchLabels: {story: NAME}}, sortingLabelKey: stage}`))
+	s.apply(strategyOf("hasty", `{name: s1, labelSelector: {}, afterStageTasks: [{type: TimedWait, waitTime: 0s}]}`))
 	for name, c := range map[string]struct{ spec, want string }{
 		"no-placement": {"placementName: NAME-none, stagedRolloutStrategyName: NAME", "parent placement not found|NAME-none"},
 		"no-strategy":  {"placementName: NAME, stagedRolloutStrategyName: NAME-none", "referenced updateStrategy not found|NAME-none"},
@@ -26,6 +27,8 @@ func TestInitFailuresAreToldAllAtOnceAndAreTheEnd(t *testing.T) {
 		"lonely":       {"placementName: NAME, stagedRolloutStrategyName: NAME-lonely", "NAME-2"},
 		"twice":        {"placementName: NAME, stagedRolloutStrategyName: NAME-twice", "NAME-2|s1|s2"},
 		"unsorted":     {"placementName: NAME, stagedRolloutStrategyName: NAME-unsorted", "NAME-1|NAME-2|stage"},
+		"hasty":        {"placementName: NAME, stagedRolloutStrategyName: NAME-hasty", "spec.stages[0].afterStageTasks[0].waitTime|more than 0s"},
+		"nameless":     {"placementName: '', stagedRolloutStrategyName: ''", "spec.placementName|spec.stagedRolloutStrategyName"},
 		"no-index":     {"placementName: NAME, stagedRolloutStrategyName: NAME, resourceSnapshotIndex: '7'", "7"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -46,10 +46,12 @@
 //
 // Defaults, limits, enumerations, messages, short names and columns are KubeFleet's, one by one:
 // testdata/kubefleet.yaml has them by field, with those that differ and why, and a test holds the definitions
-// to it. What KubeFleet refuses in webhooks the rules of the definitions refuse, in its words. They are
+// to it; testdata/wire has objects as KubeFleet's own clients write them, with what they are told. The words are those of
+// KubeFleet's rules, as they are since July 2026, and those of its webhooks for what these alone refuse. The definitions are
 // stricter where KubeFleet takes what fails later, and where a list must be bounded so that rules may look
 // into it: at most 100 preferences and spread constraints and 20 requirements of a term. They are not in one
-// place: a MemberCluster needs no identity. A run without a state is Initialize, also one that was stored without any when
+// place: a MemberCluster needs no identity. A run that names no placement or no strategy is taken, as there, and not begun. A
+// run without a state is Initialize, also one that was stored without any when
 // definitions of earlier versions were installed, which had no default.
 //
 // # What a schema cannot say
