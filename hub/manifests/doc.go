@@ -59,6 +59,13 @@
 // A ValidatingAdmissionPolicy refuses a remove with a value in overrides and their snapshots, because the
 // rules of a schema cannot look into a value that may be anything. Every other rule is in the definitions.
 //
+// Rules and policies see one object. What KubeFleet's webhooks refuse because of another one, or of what the hub
+// serves, is taken here and told where it matters: a selector of a kind that is not served by the condition
+// Scheduled of the placement, an eviction of what cannot be evicted by its condition Valid, a budget that cannot be
+// reckoned for PickAll by the condition Executed. There may be more than 100 overrides. Nothing is filled in
+// but the defaults of the definitions, where KubeFleet's webhook writes a policy, a strategy and their settings into a
+// ClusterResourcePlacement that has none: the object stays as its author wrote it, and what is absent means the same.
+//
 // The neighbours: package hub reads what is declared by these kinds; package approval has the rules of
 // decisions.
 package manifests
