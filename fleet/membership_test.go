@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -74,6 +75,50 @@ func TestClusterRemovedDuringARun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// A cluster that left is named by the next plan, and once that has completed it has nothing that counts, until it comes back
+// and is brought what is to be there.
+func TestAClusterThatLeftIsNamedByOneRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e, stop := rolledOut(t, nil)
+		defer stop()
+		placed := func() (out []string) {
+			view := must(e.View(t.Context(), ep))(t)
+			for c, err := range view.Placed(t.Context()) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				out = append(out, c.Name)
+			}
+			return out
+		}
+		left := w.fleet.Cluster("member3")
+		w.fleet.Remove("member3")
+		time.Sleep(time.Minute)
+		if got := fmt.Sprint(placed()); got != "[member1 member2 member3]" {
+			t.Errorf("%s have something before a run", got)
+		}
+		for i, want := range []string{"[member3]", "[]"} {
+			name := fmt.Sprint("after", i)
+			ranTo(t, e, specOf(name, 0), stages.Completed)
+			if got := fmt.Sprint(must(e.Status(t.Context(), name))(t).Plan.Left); got != want {
+				t.Errorf("the plan of run %d names %s, want %s", i, got, want)
+			}
+			if got := fmt.Sprint(placed()); got != "[member1 member2]" {
+				t.Errorf("%s have something after run %d", got, i)
+			}
+		}
+		if _, err := left.Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "test-namespace", Name: "test-cm"}); err != nil {
+			t.Errorf("what it had is gone: %v", err)
+		}
+		w.fleet.Add(placement.Cluster{Name: "member3"})
+		time.Sleep(time.Minute)
+		ranTo(t, e, specOf("back", 0), stages.Completed)
+		if got := fmt.Sprint(placed()); got != "[member1 member2 member3]" {
+			t.Errorf("%s have something in the end", got)
+		}
+	})
 }
 
 func TestClusterThatJoinsIsCaughtUp(t *testing.T) {

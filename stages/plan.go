@@ -17,6 +17,9 @@ const (
 // MaxPlacementName is how long the name of a placement may be.
 const MaxPlacementName = plan.MaxPlacementName
 
+// MaxLeft is how many clusters a plan names at most that have left the inventory.
+const MaxLeft = plan.MaxLeft
+
 // Domain divides the clusters of a stage into failure domains, one for each value of a
 // label, for example regions, and bounds how many of each are in flight.
 type Domain = plan.Domain

@@ -8,6 +8,7 @@ package status
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -177,6 +178,7 @@ func Run(f *RunFacts) *RunStatus {
 	if s.Deletion == nil {
 		s.Deletion = p.skippedDeleteStage()
 	}
+	p.addLeft(s.Deletion)
 	s.Summary = p.summary(s.Conditions)
 	return s
 }
@@ -273,6 +275,26 @@ func (p *runBuilder) skippedDeleteStage() *stageStatus {
 		s.Conditions = p.stageSucceeded(p.Run.Ended, p.Run.Ended)
 	}
 	return s
+}
+
+// addLeft adds the clusters that had left when the plan was made to the stage that cleans clusters. Nothing is done there, and
+// that is told once the run has completed, as KubeFleet tells of the bindings that it deletes.
+func (p *runBuilder) addLeft(s *stageStatus) {
+	room := p.Listed - p.Plan.Len()
+	if room <= 0 || len(p.Plan.Left) == 0 {
+		return
+	}
+	for _, name := range p.Plan.Left[:min(len(p.Plan.Left), room)] {
+		c := clusterStatus{Name: name}
+		if at := p.Run.Ended; p.Run.State == stages.Completed {
+			const message = "The cluster has left: what it has is left there"
+			c.Conditions = []metav1.Condition{
+				p.isTrue(api.ConditionStarted, api.ReasonClusterStarted, message, at), p.isTrue(api.ConditionSucceeded, api.ReasonClusterSucceeded, message, at),
+			}
+		}
+		s.Clusters = append(s.Clusters, c)
+	}
+	slices.SortStableFunc(s.Clusters, func(a, b clusterStatus) int { return strings.Compare(a.Name, b.Name) })
 }
 
 // RunName is the name of another run of the placement, as its object has it.

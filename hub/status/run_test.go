@@ -3,6 +3,7 @@ package status
 import (
 	"errors"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -367,6 +368,59 @@ func TestClustersThatAreCleanedAreInTheDeletionStage(t *testing.T) {
 	left := deletion["clusters"].([]any)[0].(map[string]any)
 	wantTold(t, "left", left["conditions"], "Started=True ClusterUpdatingStarted: Cluster update started")
 	wantTold(t, "stage", deletion["conditions"], "Progressing=True StageUpdatingStarted: Clusters in the stage started updating")
+}
+
+// A cluster that had left when the run was planned is in the deletion stage, by its name, and done with when the run is.
+func TestClustersThatLeftAreInTheDeletionStage(t *testing.T) {
+	for _, cleaned := range []bool{false, true} {
+		clusters := named("m")
+		if cleaned {
+			clusters = append(clusters, placement.Cluster{Name: "n", Labels: map[string]string{"gone": "yes"}})
+		}
+		r := newRig(t, "10:00:00", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: everything()}}}, false, clusters...)
+		left := *r.plan
+		left.Left = []string{"a", "z"}
+		r.facts.Plan = &left
+		names := func() (out []string) {
+			for _, c := range r.status()["deletionStageStatus"].(map[string]any)["clusters"].([]any) {
+				c := c.(map[string]any)
+				out = append(out, c["clusterName"].(string))
+				if conditions := c["conditions"]; conditions != nil {
+					out = append(out, told(t, conditions)...)
+				}
+			}
+			return out
+		}
+		r.step("", stages.Input{})
+		want := []string{"a", "z"}
+		if cleaned {
+			want = []string{"a", "n", "z"}
+		}
+		if diff := cmp.Diff(want, names()); diff != "" {
+			t.Errorf("before the run has ended:\n%s", diff)
+		}
+		r.finish("10:01:00", "m")
+		if cleaned {
+			r.finish("10:02:00", "n")
+		}
+		const message = "The cluster has left: what it has is left there"
+		done := []string{"Started=True ClusterUpdatingStarted: " + message, "Succeeded=True ClusterUpdatingSucceeded: " + message}
+		want = append([]string{"a"}, done...)
+		if cleaned {
+			want = append(want, "n", "Started=True ClusterUpdatingStarted: Cluster update started", "Succeeded=True ClusterUpdatingSucceeded: Cluster update completed successfully")
+		}
+		want = append(append(want, "z"), done...)
+		if diff := cmp.Diff(want, names()); diff != "" {
+			t.Errorf("after the run has ended:\n%s", diff)
+		}
+		if n := r.status()["policyObservedClusterCount"]; n != 1.0 {
+			t.Errorf("%v clusters are observed", n)
+		}
+		r.facts.Listed = 1
+		if got := names(); slices.Contains(got, "a") {
+			t.Errorf("there is no room, and %q are listed", got)
+		}
+	}
 }
 
 func TestARunThatCannotBePlannedTellsEveryProblem(t *testing.T) {

@@ -128,6 +128,9 @@ func (b Bindings) take(r *Result) (changed bool) {
 			changed = b.attempt(c.Cluster, c.Index) || changed
 		}
 	}
+	for _, name := range r.Left {
+		changed = b.lose(name) || changed
+	}
 	return changed
 }
 
@@ -197,6 +200,8 @@ type Result struct {
 	// Index is that of the plan. Clusters are those of the plan, in its order.
 	Index    int
 	Clusters []Reached
+	// Left are those that had left the inventory when a run was planned that has completed.
+	Left []string
 	// Changed counts the clusters that the run may have changed. Started reports whether it has begun with any.
 	Changed int
 	Started bool
@@ -252,6 +257,9 @@ func ResultOf(p *stages.Plan, r *stages.Run) Result {
 		}
 	}
 	out.Complete = r.State == stages.Completed
+	if out.Complete {
+		out.Left = p.Left
+	}
 	for _, x := range r.Unsuccessful {
 		out.Complete = out.Complete && x.Gone
 		for pos := x.First; x.Gone && pos <= x.Last && pos < len(p.Clusters); pos++ {

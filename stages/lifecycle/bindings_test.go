@@ -112,6 +112,14 @@ func TestWhatClustersMayHave(t *testing.T) {
 			t.Errorf("%s: in use:\n%s", what, d)
 		}
 	}
+	leaving := *plan
+	leaving.Left = []string{"other", "unknown"}
+	if r := heldBefore(); !r.take(result(&leaving, cleaned)) || r["other"] != (Binding{None, None, "", 0}) || len(r) != len(heldBefore())-1 {
+		t.Errorf("a run that completed leaves %v", r)
+	}
+	if r := heldBefore(); !r.take(result(&leaving, held)) || r["other"] != (Binding{2, 2, "", 1}) {
+		t.Errorf("a run that did not complete leaves %v", r)
+	}
 	r := Bindings{"done": {7, 7, "rev", 4}}
 	quiet := heldRun(plan)
 	quiet.Unsuccessful, quiet.InFlight = nil, nil

@@ -36,7 +36,23 @@ func (p *Plan) check() error {
 	if err := p.checkStages(); err != nil {
 		return err
 	}
-	return p.checkNames()
+	if err := p.checkNames(); err != nil {
+		return err
+	}
+	return p.checkLeft()
+}
+
+// checkLeft checks the clusters that have left. The positions of the others are known.
+func (p *Plan) checkLeft() error {
+	if len(p.Left) > MaxLeft {
+		return fmt.Errorf("left has %d clusters, more than %d", len(p.Left), MaxLeft)
+	}
+	for i, name := range p.Left {
+		if _, planned := p.Position(name); planned || !isName(name) || i > 0 && p.Left[i-1] >= name {
+			return fmt.Errorf("left[%d]: %q is not a cluster that has left, greater than the one before", i, name)
+		}
+	}
+	return nil
 }
 
 func (p *Plan) checkRevisions() error {

@@ -228,6 +228,9 @@ func TestDecodePlanChecksWhatTheDigestCovers(t *testing.T) {
 		"strict group of nothing": func(p *Plan) { p.Stages[1].Groups[1].Strict = true },
 		"strict without a group":  func(p *Plan) { p.Stages[0].Groups[0].Strict = true },
 		"strict stage of nothing": func(p *Plan) { p.Stages[0].Strict = true },
+		"left and planned":        func(p *Plan) { p.Left = []string{p.Clusters[0].Name} },
+		"left twice":              func(p *Plan) { p.Left = []string{"left", "left"} },
+		"left without a name":     func(p *Plan) { p.Left = []string{""} },
 		"strict removal":          func(p *Plan) { p.Stages[3].Strict, p.Stages[3].MaxFailures = true, 1 },
 	}
 	for name, change := range changes {

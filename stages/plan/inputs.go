@@ -47,7 +47,30 @@ func (b *planner) checkTarget(at *field.Path) {
 	b.errs = append(b.errs, checkDigest(at.Child("selection"), t.Selection)...)
 	b.checkRevisions(at)
 	b.checkRemove(at.Child("remove"))
+	b.checkLeft(at.Child("left"))
 	b.checkNew(at.Child("new"))
+}
+
+func (b *planner) checkLeft(at *field.Path) {
+	if n := len(b.target.Left); n > MaxLeft {
+		b.errs = append(b.errs, field.TooMany(at, n, MaxLeft))
+	}
+	var bad, twice, there []string
+	names := slices.Sorted(slices.Values(b.target.Left))
+	for i, name := range names {
+		_, removed := b.target.Remove[name]
+		switch {
+		case !isName(name):
+			bad = append(bad, name)
+		case removed || b.has(name):
+			there = append(there, name)
+		case i > 0 && names[i-1] == name:
+			twice = append(twice, name)
+		}
+	}
+	b.fail(at, bad, "the name of a cluster must be a DNS label (RFC 1123)")
+	b.fail(at, twice, "a cluster must be given once")
+	b.fail(at, there, "a cluster that has left cannot be updated or removed too")
 }
 
 // checkRevisions checks the revisions of the target and numbers them.

@@ -3,6 +3,7 @@ package plan
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -46,6 +47,7 @@ func New(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
 	b.plan = &Plan{
 		Strategy: s, Placement: t.Placement,
 		Index: t.Index, Snapshot: t.Snapshot, Selection: t.Selection,
+		Left: slices.Sorted(slices.Values(t.Left)),
 	}
 	b.assign()
 	b.order()

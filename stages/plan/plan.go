@@ -14,6 +14,9 @@ import (
 // annotation on everything that is placed.
 const MaxPlacementName = 63
 
+// MaxLeft is how many clusters a plan names at most that have left the inventory: the next one names others.
+const MaxLeft = 500
+
 // Target is what a run brings the clusters to. A digest is printable ASCII
 // without spaces, at most 253 bytes.
 type Target struct {
@@ -33,6 +36,9 @@ type Target struct {
 	// Remove names the clusters that left the placement, with the UID that is
 	// known for each or "".
 	Remove map[string]string
+	// Left names clusters that may have something of the placement and that the inventory does not have any more: nothing is done
+	// there. None of them is picked or in Remove, and there are at most [MaxLeft].
+	Left []string
 	// New has the clusters that have nothing of the placement, and that no run was to bring anything before, for the
 	// groups of that name, see [Group].New. It names clusters that are picked; the others may have something.
 	New map[string]bool
@@ -59,6 +65,10 @@ type Plan struct {
 
 	// Rollback is set in a plan that rolls back what a run brought.
 	Rollback *PlannedRollback `json:"rollback,omitempty"`
+
+	// Left are the clusters that may have had something and had left the inventory when the plan was made, ascending. Nothing is
+	// done there, and once the run has completed they have nothing that counts any more, see lifecycle.Bindings.
+	Left []string `json:"left,omitempty"`
 
 	Stages []PlannedStage `json:"stages"`
 	// Revisions are the distinct digests that clusters get, ascending.

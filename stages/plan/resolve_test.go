@@ -109,6 +109,39 @@ func TestNewPlanRemoval(t *testing.T) {
 	}
 }
 
+// Clusters that have left are named and nothing else: they are in no stage.
+func TestNewPlanNamesClustersThatLeft(t *testing.T) {
+	s := Strategy{Stages: []Stage{everything("all")}}
+	target := testTarget()
+	target.Left = []string{"z", "y"}
+	picked := []placement.Cluster{cluster("a")}
+	p := mustPlan(t, s, target, picked)
+	if diff := cmp.Diff([]string{"y", "z"}, p.Left); diff != "" || p.Len() != 1 || len(p.Stages) != 1 {
+		t.Errorf("the plan has %d clusters in %d stages\n%s", p.Len(), len(p.Stages), diff)
+	}
+	read, err := Decode(p.Encode())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p.Left, read.Left); diff != "" {
+		t.Error(diff)
+	}
+	if p.Digest == mustPlan(t, s, testTarget(), picked).Digest {
+		t.Error("the digest does not cover them")
+	}
+	for want, left := range map[string][]string{
+		"must be a DNS label":            {"A"},
+		"must be given once":             {"z", "z"},
+		"cannot be updated or removed":   {"a"},
+		"must have at most 500 items":    make([]string, MaxLeft+1),
+		"a cluster that has left cannot": {"r"},
+	} {
+		target.Left, target.Remove = left, map[string]string{"r": ""}
+		_, err := New(s, target, picked)
+		wantError(t, err, want)
+	}
+}
+
 func TestNewPlanRevisions(t *testing.T) {
 	target := testTarget()
 	target.Revision = map[string]string{"a": "z", "c": "b"}

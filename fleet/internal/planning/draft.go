@@ -103,6 +103,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	}
 	target := d.target(rec)
 	target.Remove = unpicked(held, d.Selection, inventory)
+	target.Left = left(held, inventory)
 	target.New = unbound(held, clusters)
 	if err := d.render(&target, clusters, pl.Bans(rec.Placement.Namespace)); err != nil {
 		return nil, err
@@ -207,4 +208,16 @@ func unpicked(b lifecycle.Bindings, d placement.Selection, inventory map[string]
 		}
 	}
 	return out
+}
+
+// left are the clusters that may have something and that the inventory does not know, ascending, as many as a plan names.
+func left(b lifecycle.Bindings, inventory map[string]placement.Cluster) []string {
+	var out []string
+	for name, h := range b {
+		if _, known := inventory[name]; !known && !h.HasNothing() {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out[:min(len(out), stages.MaxLeft)]
 }
