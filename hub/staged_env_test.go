@@ -61,7 +61,17 @@ spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME, selectionScope: NamespaceOnly}]
   policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}}
   strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 2}}`)
-		s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+		s.namespaced = false // that is what the rest says
+		want := s.wanted("0", true, has(1, "0"), has(2, "0"), has(3, "0"))
+		want["selectedResources"] = []string{s.own("Namespace /NAME")}
+		s.becomes("the namespace to be placed", func() error {
+			u, err := s.get("crp/NAME")
+			if err != nil {
+				return err
+			}
+			return differ(want, placementShown(u))
+		})
+		s.namespaced = true
 	}
 	return s
 }
@@ -290,9 +300,8 @@ func (s *staged) answers(run, side, stage string) {
 			"type": "Approved", "status": "True", "reason": "lgtm", "message": "",
 			"observedGeneration": items[0].GetGeneration(), "lastTransitionTime": time.Now().UTC().Format(time.RFC3339),
 		}
-		if err := unstructured.SetNestedSlice(items[0].Object, []any{answer}, "status", "conditions"); err != nil {
-			return err
-		}
+		have, _, _ := unstructured.NestedSlice(items[0].Object, "status", "conditions")
+		items[0].Object["status"] = map[string]any{"conditions": append(have, answer)} // a client of KubeFleet's types knows no other field
 		r, _ := s.on(s.admin, s.short("careq", "any"))
 		_, err = r.UpdateStatus(s.Context(), &items[0], metav1.UpdateOptions{})
 		return err
@@ -323,6 +332,17 @@ func (s *staged) stands(what, index string, done bool, clusters ...standing) {
 }
 
 func (s *staged) isStanding(index string, done bool, clusters ...standing) func() error {
+	want := s.wanted(index, done, clusters...)
+	return func() error {
+		u, err := s.get(s.short("crp", "NAME"))
+		if err != nil {
+			return err
+		}
+		return differ(want, placementShown(u))
+	}
+}
+
+func (s *staged) wanted(index string, done bool, clusters ...standing) map[string]any {
 	overridden := slices.ContainsFunc(clusters, func(c standing) bool { return len(c.cros)+len(c.ros) > 0 })
 	prefix := "ClusterResourcePlacement"
 	if s.namespaced {
@@ -346,13 +366,7 @@ func (s *staged) isStanding(index string, done bool, clusters ...standing) func(
 		standings = append(standings, s.clusterStanding(c))
 	}
 	want["placementStatuses"] = standings
-	return func() error {
-		u, err := s.get(s.short("crp", "NAME"))
-		if err != nil {
-			return err
-		}
-		return differ(want, placementShown(u))
-	}
+	return want
 }
 
 func (s *staged) owned(texts []any) (out []any) {
@@ -738,5 +752,11 @@ func (s *staged) ends(runs ...string) {
 			}
 			return errors.Join(err, s.gone(s.admin, s.short("csur", "NAME-"+run))())
 		})
+	}
+	if s.namespaced {
+		s.delete("crp/NAME")
+		for i := range 3 {
+			s.becomes("the namespace to go", s.gone(s.at(i+1), "ns/NAME"))
+		}
 	}
 }

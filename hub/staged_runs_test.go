@@ -227,7 +227,7 @@ func TestStagedRunsAfterARollingUpdate(t *testing.T) {
 		s.declare("", "type: RollingUpdate")
 		s.plan(canaryThenProd)
 		s.stands("a rolling update", "0", true, has(1, "0"), has(2, "0"), has(3, "0"))
-		s.patch(s.short("crp", "NAME"), `{spec: {strategy: {type: External, rollingUpdate: null}}}`)
+		s.patch(s.short("crp", "NAME"), `{spec: {strategy: {type: External, rollingUpdate: null, applyStrategy: null}}}`)
 		s.stands("it became External", "0", true, has(1, "0"), has(2, "0"), has(3, "0"))
 		s.write("new")
 		s.stays("a change waits for a run", settled, func() error {
