@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -102,8 +103,12 @@ func TestAClusterThatLeftIsNamedByOneRun(t *testing.T) {
 		for i, want := range []string{"[member3]", "[]"} {
 			name := fmt.Sprint("after", i)
 			ranTo(t, e, specOf(name, 0), stages.Completed)
-			if got := fmt.Sprint(must(e.Status(t.Context(), name))(t).Plan.Left); got != want {
+			plan := must(e.Status(t.Context(), name))(t).Plan
+			if got := fmt.Sprint(plan.Left); got != want {
 				t.Errorf("the plan of run %d names %s, want %s", i, got, want)
+			}
+			if warns := strings.Contains(fmt.Sprint(plan.Warnings), `have left the inventory, and keep it, 1 of them: ["member3"]`); warns != (want != "[]") {
+				t.Errorf("the plan of run %d warns of %q", i, plan.Warnings)
 			}
 			if got := fmt.Sprint(placed()); got != "[member1 member2]" {
 				t.Errorf("%s have something after run %d", got, i)

@@ -113,6 +113,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	}
 	d.warn(r.Shortfall)
 	d.warn(strangeNames(none))
+	d.warn(keptBy(d.Plan.Left))
 	for _, u := range d.Frozen.set.Unnamed {
 		d.warn(fmt.Sprintf("%s has a generateName and no name: no cluster gets it, and none completes; give it a name", u))
 	}
@@ -157,6 +158,15 @@ func strangeNames(names []string) string {
 	}
 	slices.Sort(names)
 	return fmt.Sprintf("entries of the inventory whose names are no DNS labels (RFC 1123) are left out, %d of them: %.70q", len(names), names[:min(len(names), most)])
+}
+
+// keptBy warns of the clusters that have left.
+func keptBy(names []string) string {
+	const most = 5
+	if len(names) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("clusters that may have something have left the inventory, and keep it, %d of them: %q", len(names), names[:min(len(names), most)])
 }
 
 // missingNamespaces are warnings of objects whose namespace is not placed with them, one for each namespace. What a
