@@ -727,9 +727,21 @@ func stageShown(st map[string]any, generation int64) map[string]any {
 	return out
 }
 
-// ends deletes the placement, whose objects go from the members with all finalizers but that of another, then the runs with
-// their requests, and the strategy.
+// ends deletes what there is in the end.
 func (s *staged) ends(runs ...string) {
+	s.Helper()
+	s.clears(runs...)
+	if s.namespaced {
+		s.delete("crp/NAME")
+		for i := range 3 {
+			s.becomes("the namespace to go", s.gone(s.at(i+1), "ns/NAME"))
+		}
+	}
+}
+
+// clears deletes the placement, whose objects go from the members with all finalizers but that of another, then the runs with
+// their requests, and the strategy.
+func (s *staged) clears(runs ...string) {
 	s.Helper()
 	placement := s.short("crp", "NAME")
 	s.delete(placement)
@@ -753,10 +765,5 @@ func (s *staged) ends(runs ...string) {
 			return errors.Join(err, s.gone(s.admin, s.short("csur", "NAME-"+run))())
 		})
 	}
-	if s.namespaced {
-		s.delete("crp/NAME")
-		for i := range 3 {
-			s.becomes("the namespace to go", s.gone(s.at(i+1), "ns/NAME"))
-		}
-	}
+	s.delete(s.short("csus", "NAME"))
 }

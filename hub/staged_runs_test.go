@@ -243,18 +243,20 @@ func TestStagedRunsAfterARollingUpdate(t *testing.T) {
 	})
 }
 
-// TestStagedRunsInParallel: a stage that takes all clusters at once, and one that takes two of three.
+// TestStagedRunsInParallel: a stage that takes all clusters at once, and one that takes two of three, of a placement and a run
+// that have the names of others that were deleted.
 func TestStagedRunsInParallel(t *testing.T) {
 	eachScope(t, func(s *staged) {
-		s.declare("", "type: External")
 		for i, most := range []string{"3", `"70%"`} {
+			s.declare("", "type: External")
 			s.plan("stages: [{name: parallel, labelSelector: {}, maxConcurrency: " + most + "}]")
-			run := []string{"0", "1"}[i]
-			s.start(run, "", "Run")
-			s.succeeds(run, time.Duration(i+1)*parallel, outcome{index: "0", policy: "0", stages: [][]int{{1, 2, 3}}})
+			s.begins(waits(1), waits(2), waits(3))
+			s.start("0", "", "Run")
+			s.snapshot("0")
+			s.succeeds("0", time.Duration(i+1)*parallel, outcome{index: "0", policy: "0", stages: [][]int{{1, 2, 3}}})
 			s.stands("all are done", "0", true, has(1, "0"), has(2, "0"), has(3, "0"))
+			s.clears("0")
 		}
-		s.ends("0", "1")
 	})
 }
 
