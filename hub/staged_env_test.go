@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -317,12 +318,18 @@ type standing struct {
 	cros, ros []string
 }
 
-func waits(member int) standing                   { return standing{member: member} }
-func waitsWith(member int, index string) standing { return standing{member: member, index: index} }
+// waits is a member that no run has come to, waitsAgain one that has the first snapshot and to which none has come since another
+// policy picked it, has one that is done.
+func waits(member int) standing      { return standing{member: member} }
+func waitsAgain(member int) standing { return standing{member: member, index: "0"} }
 func has(member int, index string) standing {
 	return standing{member: member, index: index, done: true}
 }
-func (c standing) changedBy(cros, ros []string) standing { c.cros, c.ros = cros, ros; return c }
+
+func (c standing) changedBy(cros, ros []string) standing {
+	c.cros, c.ros = cros, ros
+	return c
+}
 
 // stands waits for the whole status of the placement: the index that it observes, with what was selected, or none, whether it
 // is rolled out, and its clusters.
@@ -486,9 +493,7 @@ func clusterShown(c map[string]any, generation int64) map[string]any {
 			out[key] = text
 		}
 	}
-	for key, value := range overridesShown(c, "applicableClusterResourceOverrides", "applicableResourceOverrides") {
-		out[key] = value
-	}
+	maps.Copy(out, overridesShown(c, "applicableClusterResourceOverrides", "applicableResourceOverrides"))
 	for _, key := range []string{"failedPlacements", "driftedPlacements"} {
 		if list := slice(c[key]); len(list) > 0 {
 			out[key] = list
