@@ -98,6 +98,12 @@ func TestChangedOverridesMakeASnapshot(t *testing.T) {
 		t.Errorf("snapshots: %+v\n%+v\n%+v\n%+v", first, second, third, fourth)
 	}
 	wantIndexes(t, e, ep, 0, 1, 2, 3)
+	fifth := w.capture(e, "b")
+	for i, s := range []snapshot.Snapshot{first, second, third, fourth, fifth} {
+		if want := i / 4; s.ObjectsIndex() != want {
+			t.Errorf("the objects of snapshot %d have the index %d, want %d", s.Index, s.ObjectsIndex(), want)
+		}
+	}
 }
 
 // Overrides that select none of the objects make no snapshot, whether they are alone or beside others, and are frozen with

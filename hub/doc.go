@@ -158,8 +158,11 @@
 //     starts when that is changed to Run; in earlier versions, and in the tutorial, it ran. One of an earlier version that was begun goes
 //     on, although it reads as Initialize now: set Run before Stop or Rollback. One that was not begun waits for Run.
 //   - A run without an index brings what is selected when it begins, always: KubeFleet's takes no snapshot within the 30 seconds
-//     after another one, nor in the first 15 seconds after a change, and brings the one before. Overrides are part of a
-//     snapshot, so where they alone were changed the run takes one with another index.
+//     after another one, nor in the first 15 seconds after a change, and brings the one before.
+//   - Overrides are part of a snapshot. Snapshots that follow each other and differ in overrides alone are shown as one, by one
+//     object with one index, as in KubeFleet. A run of an index brings the last of them, with the overrides of that time;
+//     KubeFleet's brings the overrides of now. An override that is given another placement leaves the one before at once;
+//     in KubeFleet it stays there until that is reconciled for another reason.
 //   - An External placement whose applyStrategy becomes ReportDiff reports at once of the clusters that a run has come to;
 //     KubeFleet waits for the next run. After a change of the policy both wait for one; what a failed update left is told all the same.
 //   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:
@@ -228,7 +231,8 @@
 //     state Rollback. Without them clusters are tried without end, and nothing is taken back.
 //   - An override that cannot be applied on a member, or makes an object that no member can read, holds its snapshot back
 //     everywhere, not on that member alone. Under RollingUpdate the conditions Overridden or WorkSynchronized of the
-//     clusters concerned say why, as KubeFleet's; a staged run is not begun, and its condition Initialized names them.
+//     clusters concerned say why, as KubeFleet's: of those that have nothing yet, and of as many others as are updated at a
+//     time. A staged run is not begun, and its condition Initialized names them.
 //   - failedPlacements are what this hub saw of the last update of a cluster, and once that is done what is
 //     held back since, as with FoundDrifts, with 64 KiB for all of a placement. Of the updates, another hub
 //     that takes over knows those of clusters that are in flight.

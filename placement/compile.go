@@ -209,10 +209,17 @@ func checkMetadata(obj *unstructured.Unstructured) error {
 	for _, f := range []string{"labels", "annotations"} {
 		v, _, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", f)
 		if err != nil || !isStringMap(v) {
-			return fmt.Errorf("after the patches, metadata.%s is not a map of strings to strings", f)
+			return metadataError(f)
 		}
 	}
 	return nil
+}
+
+// metadataError names a field of metadata that the patches have made unreadable.
+type metadataError string
+
+func (e metadataError) Error() string {
+	return fmt.Sprintf("after the patches, metadata.%s is not a map of strings to strings", string(e))
 }
 
 // isStringMap reports whether a value is a map of strings, as Kubernetes reads it:

@@ -2,6 +2,7 @@ package placement_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -253,6 +254,9 @@ func TestRenderErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			_, err := placement.Render(workload(), []placement.Override{onConfigMap("o", tc.rules...)}, placement.Cluster{Name: "m"})
 			fragments(t, err, tc.want)
+			if failed, ok := errors.AsType[*placement.RenderError](err); !ok || failed.Invalid != (name == "labels") {
+				t.Errorf("what the overrides make of it: %+v", failed)
+			}
 			if strings.Contains(err.Error(), "value1") {
 				t.Errorf("the error tells contents: %v", err)
 			}

@@ -112,7 +112,8 @@ func (r *Renderer) Render(c Cluster) ([]*unstructured.Unstructured, error) {
 	for i, obj := range r.objs {
 		rendered, err := r.object(i, active, &c)
 		if err != nil {
-			return nil, &RenderError{Cluster: c.Name, Object: describe(obj), Err: err}
+			_, unreadable := errors.AsType[metadataError](err)
+			return nil, &RenderError{Cluster: c.Name, Object: describe(obj), Err: err, Invalid: unreadable}
 		}
 		if rendered != nil {
 			out = append(out, rendered)
@@ -240,7 +241,7 @@ type RenderError struct {
 	// Err names the override, the rule, the operation and what is wrong.
 	Err error
 	// Invalid reports whether the overrides apply, and what they make of the object is one that no cluster may get or can
-	// read. A [Renderer] does not find that out; package fleet does.
+	// read. Of that a [Renderer] finds out whether labels and annotations can be read; package fleet the rest.
 	Invalid bool
 }
 

@@ -187,8 +187,15 @@ type Snapshot struct {
 	Origins string `json:"origins,omitempty"`
 	// Unnamed are those of Set, at most [MaxUnnamed].
 	Unnamed []Unnamed `json:"unnamed,omitempty"`
+	// Repeats counts the snapshots of the placement, this one and those before it, that hold the objects of the one
+	// before them, and differ from it in overrides alone: see [Snapshot.ObjectsIndex]. Digest does not cover it.
+	Repeats int       `json:"repeats,omitempty"`
 	TakenAt time.Time `json:"takenAt"`
 }
+
+// ObjectsIndex is the index of what the snapshot holds before overrides: it starts at 0, and snapshots that follow each
+// other and differ in overrides alone have the same one. It is what the Fleet API calls the index of a resource snapshot.
+func (s Snapshot) ObjectsIndex() int { return s.Index - s.Repeats }
 
 // Name returns the name of the snapshot as the Fleet API prints it, for
 // example example-placement-0-snapshot.

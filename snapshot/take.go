@@ -46,6 +46,8 @@ func (s Snapshot) Verify() error {
 		return fmt.Errorf("snapshot: index %d: placement is missing", s.Index)
 	case s.Index < 0:
 		return fmt.Errorf("snapshot: %s: index must be 0 or more", s.Name())
+	case s.Repeats < 0 || s.Repeats > s.Index:
+		return fmt.Errorf("snapshot: %s: repeats must be 0 to %d", s.Name(), s.Index)
 	case s.Objects < 0:
 		return fmt.Errorf("snapshot: %s: objects must be 0 or more", s.Name())
 	case !isDigest(s.Set):

@@ -102,9 +102,7 @@ const newAtOnce = 1000
 // an object: one that is neither a workload, whose status tells, nor data, which
 // is available as soon as it is there. Custom resources are such objects.
 func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
-	if r.MaxUnavailable == (intstr.IntOrString{}) {
-		r.MaxUnavailable = defaultRollout().MaxUnavailable
-	}
+	r.MaxUnavailable = r.maxUnavailable()
 	atOnce := intstr.FromInt32(newAtOnce)
 	s := stages.Strategy{
 		Name: RollingStrategyName,
@@ -118,6 +116,24 @@ func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 		s.MinHealthy = r.UnavailablePeriod
 	}
 	return s
+}
+
+// maxUnavailable is what is declared, or the default.
+func (r *Rollout) maxUnavailable() intstr.IntOrString {
+	if r.MaxUnavailable == (intstr.IntOrString{}) {
+		return defaultRollout().MaxUnavailable
+	}
+	return r.MaxUnavailable
+}
+
+// AtATime is how many of so many clusters may be updated at a time, at least one.
+func (r *Rollout) AtATime(clusters int) int {
+	share := r.maxUnavailable()
+	n, err := intstr.GetScaledValueFromIntOrPercent(&share, clusters, true)
+	if err != nil {
+		return 1
+	}
+	return max(n, 1)
 }
 
 // isTracked tells kinds of which it is known whether they are available.

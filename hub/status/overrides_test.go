@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -134,7 +135,7 @@ func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := placementOf(t, proven(t, "east", 0), fresh("west"))
-			f.External, f.Taken, f.Unrendered = false, clock(t, "21:45:00"), tc.failures
+			f.External, f.Taken, f.Unrendered, f.AtATime = false, clock(t, "21:45:00"), tc.failures, 1
 			f.Overrides = map[int][]FrozenOverride{1: {forRegion("shop", "o", "west", "o-0")}}
 			f.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "west": inRegion("west", "west")}
 			s := jsonOf(t, Placement(f))
@@ -152,6 +153,56 @@ func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
 				t.Errorf("it is so since %s", got)
 			}
 		})
+	}
+}
+
+// Of the clusters that have something, as many say that overrides cannot be carried out as are updated at a time, and the update
+// waits for these; all that have nothing say so.
+func TestAsManyClustersFailByOverridesAsAreUpdatedAtATime(t *testing.T) {
+	f := placementOf(t, proven(t, "east", 0), fresh("north"), fresh("south"), proven(t, "west", 0))
+	f.External, f.Taken, f.AtATime = false, clock(t, "21:45:00"), 1
+	for _, c := range f.Picked {
+		f.Unrendered = append(f.Unrendered, &placement.RenderError{Cluster: c.Name, Object: "ConfigMap shop/config", Err: errors.New("no such path")})
+	}
+	s := Placement(f)
+	var failed []string
+	for _, c := range s.Clusters {
+		if last := c.Conditions[len(c.Conditions)-1]; last.Reason == "OverriddenFailed" {
+			failed = append(failed, c.Name)
+		}
+	}
+	if diff := cmp.Diff([]string{"east", "north", "south"}, failed); diff != "" {
+		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+	if last := s.Conditions[len(s.Conditions)-1]; last.Type != "ClusterResourcePlacementRolloutStarted" || last.Status != "False" || last.Reason != "RolloutNotStartedYet" {
+		t.Errorf("the placement says %v", last)
+	}
+}
+
+// Snapshots that differ in overrides alone are shown with one index. Under External clusters that have one or the other observe
+// the same; a rolling update has not come to a cluster with the one before.
+func TestSnapshotsOfOtherOverridesAreShownAsOne(t *testing.T) {
+	f := placementOf(t, proven(t, "east", 0), proven(t, "west", 1))
+	f.Latest, f.Snapshots = 2, []snapshot.Snapshot{{Index: 0}, {Index: 1, Repeats: 1}, {Index: 2, Repeats: 1}}
+	s := jsonOf(t, Placement(f))
+	last := s["conditions"].([]any)[len(s["conditions"].([]any))-1].(map[string]any)
+	if s["observedResourceIndex"] != "0" || last["type"] != "ClusterResourcePlacementAvailable" || last["status"] != "True" {
+		t.Errorf("of index %v: %v", s["observedResourceIndex"], last)
+	}
+	for _, c := range s["placementStatuses"].([]any) {
+		if c := c.(map[string]any); c["observedResourceIndex"] != "0" {
+			t.Errorf("%v observes %v", c["clusterName"], c["observedResourceIndex"])
+		}
+	}
+	f.External, f.Latest = false, 1
+	s = jsonOf(t, Placement(f))
+	if want := "RolloutNotStartedYet"; s["observedResourceIndex"] != "0" || !strings.Contains(fmt.Sprint(told(t, s["conditions"])), want) {
+		t.Errorf("of index %v: %v", s["observedResourceIndex"], told(t, s["conditions"]))
+	}
+	for index, want := range map[int]int{-1: -1, 0: 0, 1: 0, 2: 1, 7: 7} {
+		if got := ShownIndex(f.Snapshots, index); got != want {
+			t.Errorf("snapshot %d is shown as %d, want %d", index, got, want)
+		}
 	}
 }
 

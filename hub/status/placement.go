@@ -51,9 +51,11 @@ type PlacementFacts struct {
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
 	// Taken is when the latest snapshot was taken, Unrendered why its overrides cannot be carried out for clusters:
-	// it is brought to none as long as there is such a cluster.
+	// it is brought to none as long as there is such a cluster. AtATime is how many clusters that have something the
+	// update would begin with.
 	Taken      time.Time
 	Unrendered []*placement.RenderError
+	AtATime    int
 	// Resources are the items of a snapshot by its index, with the envelopes that they came in; the caller may
 	// answer none. Snapshots are those that are kept, ascending.
 	Resources func(index int) []snapshot.Item
@@ -154,17 +156,15 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*placement.RenderError{},
 		enveloped: map[int]map[snapshot.ID]*snapshot.ID{},
 	}
-	for i := range f.Unrendered {
-		p.unrendered[f.Unrendered[i].Cluster] = f.Unrendered[i]
-	}
+	p.addUnrendered()
 	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
 	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
 	if index, ok := p.observed(); ok {
-		s.ObservedIndex = strconv.Itoa(index)
+		s.ObservedIndex = p.shown(index)
 		s.Resources, s.ResourcesTotal = p.resources(index)
 		s.Conditions = append(s.Conditions, p.aggregate(index)...)
 	} else if len(f.Picked) == 0 && f.Latest >= 0 {
-		s.ObservedIndex = strconv.Itoa(f.Latest)
+		s.ObservedIndex = p.shown(f.Latest)
 		s.Resources, s.ResourcesTotal = p.resources(f.Latest)
 	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
 		why := "and none has come to a cluster yet"
@@ -174,6 +174,27 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		s.Conditions = append(s.Conditions, p.controlled(why, p.lastChange()))
 	}
 	return s
+}
+
+// addUnrendered adds the clusters for which the latest snapshot cannot be rendered, as far as its update would come, as in
+// KubeFleet: to all that have nothing yet, and to as many of the others as are updated at a time.
+func (p *placementBuilder) addUnrendered() {
+	if len(p.Unrendered) == 0 {
+		return
+	}
+	updated := map[string]bool{}
+	for i := range p.Picked {
+		updated[p.Picked[i].Name] = p.Picked[i].Tried >= 0
+	}
+	others := 0
+	for _, failure := range p.Unrendered {
+		if updated[failure.Cluster] {
+			if others++; others > p.AtATime {
+				continue
+			}
+		}
+		p.unrendered[failure.Cluster] = failure
+	}
 }
 
 // controlled says of an External placement that it is not known whether it is rolled out.
@@ -213,9 +234,14 @@ func (p *placementBuilder) scheduled() metav1.Condition {
 	}
 }
 
+// shown is how the index of a snapshot is shown.
+func (p *placementBuilder) shown(index int) string {
+	return strconv.Itoa(ShownIndex(p.Snapshots, index))
+}
+
 // observed is the index of the snapshot that the placement's conditions are
-// about. Under External it is the one that every cluster has or is brought to,
-// and there is none while they differ.
+// about. Under External it is the last one that clusters have or are brought to, and
+// there is none while they differ in more than overrides.
 func (p *placementBuilder) observed() (int, bool) {
 	switch {
 	case len(p.Picked) == 0 || !p.Scheduled:
@@ -223,12 +249,14 @@ func (p *placementBuilder) observed() (int, bool) {
 	case !p.External:
 		return p.Latest, p.Latest >= 0
 	}
+	last := p.Picked[0].Tried
 	for i := range p.Picked {
-		if p.Picked[i].Tried < 0 || p.Picked[i].Tried != p.Picked[0].Tried {
+		if p.Picked[i].Tried < 0 || p.shown(p.Picked[i].Tried) != p.shown(p.Picked[0].Tried) {
 			return 0, false
 		}
+		last = max(last, p.Picked[i].Tried)
 	}
-	return p.Picked[0].Tried, true
+	return last, true
 }
 
 // resources are what is selected by a snapshot: an envelope instead of what is in it.
@@ -264,11 +292,7 @@ func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, in
 
 // snapshot returns the snapshot of an index, nil where it is not kept.
 func (p *placementBuilder) snapshot(index int) *snapshot.Snapshot {
-	i, ok := slices.BinarySearchFunc(p.Snapshots, index, func(s snapshot.Snapshot, index int) int { return cmp.Compare(s.Index, index) })
-	if !ok {
-		return nil
-	}
-	return &p.Snapshots[i]
+	return snapshotAt(p.Snapshots, index)
 }
 
 // envelopeOf returns the envelope that an object of a snapshot came in, nil for none or where that is not known.
@@ -299,7 +323,8 @@ func (p *placementBuilder) tally(index int) (t tally) {
 	for i := range p.Picked {
 		c := &p.Picked[i]
 		failure := p.unrendered[c.Name]
-		if (c.Tried != index || c.Unreached) && failure == nil {
+		has := c.Tried == index || p.External && p.shown(c.Tried) == p.shown(index)
+		if (!has || c.Unreached) && failure == nil {
 			continue
 		}
 		t.started++

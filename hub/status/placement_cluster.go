@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -139,17 +138,17 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	}}
 	switch failure := p.unrendered[c.Name]; {
 	case failure != nil:
-		s.ObservedIndex = strconv.Itoa(p.Latest)
+		s.ObservedIndex = p.shown(p.Latest)
 		s.Conditions = append(s.Conditions, p.notRendered(failure)...)
 		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, p.Latest)
 	case !c.isReached():
 		if c.Unreached {
-			s.ObservedIndex = strconv.Itoa(c.Tried)
+			s.ObservedIndex = p.shown(c.Tried)
 		}
 		s.Conditions = append(s.Conditions, p.notTried(c, at))
 		return s
 	default:
-		s.ObservedIndex = strconv.Itoa(c.Tried)
+		s.ObservedIndex = p.shown(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
 		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, c.Tried)
 		p.failures(&s, c, at)
@@ -324,7 +323,7 @@ func (p *placementBuilder) notTried(c *PlacedCluster, at stages.Instant) metav1.
 // started, and got no further than the overrides.
 func (p *placementBuilder) notRendered(f *placement.RenderError) []metav1.Condition {
 	at := stages.At(p.Taken)
-	out := []metav1.Condition{p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, startedMessage(p.Latest), at)}
+	out := []metav1.Condition{p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, p.startedMessage(p.Latest), at)}
 	message := fmt.Sprintf("%s: %v", f.Object, f.Err)
 	if !f.Invalid {
 		return append(out, p.isFalse(api.ConditionOverridden, api.ReasonOverrideFailed, "The overrides cannot be applied: "+message, at))
@@ -333,12 +332,12 @@ func (p *placementBuilder) notRendered(f *placement.RenderError) []metav1.Condit
 		p.isFalse(api.ConditionSynchronized, api.ReasonWorkNotSynced, "What the overrides make of the resources is not valid: "+message, at))
 }
 
-func startedMessage(index int) string {
-	return fmt.Sprintf("Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: %d", index)
+func (p *placementBuilder) startedMessage(index int) string {
+	return "Detected the new changes on the resources and started the rollout process, resourceSnapshotIndex: " + p.shown(index)
 }
 
 func (p *placementBuilder) tried(c *PlacedCluster, at stages.Instant) []metav1.Condition {
-	started := startedMessage(c.Tried)
+	started := p.startedMessage(c.Tried)
 	if c.Run != "" {
 		started += ", updateRun: " + c.Run
 	}
@@ -367,23 +366,23 @@ func (p *placementBuilder) carriedOut(c *PlacedCluster, at stages.Instant) []met
 		return []metav1.Condition{p.isFalse(api.ConditionApplied, api.ReasonWorkApplying, "Resources are being applied", at)}
 	default:
 		if c.Applied {
-			return []metav1.Condition{applied, p.isFalse(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, unfinished(c)), at)}
+			return []metav1.Condition{applied, p.isFalse(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, p.unfinished(c)), at)}
 		}
-		return []metav1.Condition{p.isFalse(api.ConditionApplied, api.ReasonWorkNotApplied, cmp.Or(c.Message, unfinished(c)), at)}
+		return []metav1.Condition{p.isFalse(api.ConditionApplied, api.ReasonWorkNotApplied, cmp.Or(c.Message, p.unfinished(c)), at)}
 	}
 }
 
 // unfinished tells of a cluster whose last update did not complete, where no more
 // is known.
-func unfinished(c *PlacedCluster) string {
-	return fmt.Sprintf("The update to snapshot %d did not complete; the cluster was last proven to have %s", c.Tried, indexOrNone(c.Index))
-}
-
-func indexOrNone(index int) string {
-	if index < 0 {
-		return "none"
+func (p *placementBuilder) unfinished(c *PlacedCluster) string {
+	had := "snapshot " + p.shown(c.Index)
+	switch {
+	case c.Index < 0:
+		had = "none"
+	case c.Index != c.Tried && p.shown(c.Index) == p.shown(c.Tried):
+		had = "it with the overrides before"
 	}
-	return "snapshot " + strconv.Itoa(index)
+	return fmt.Sprintf("The update to snapshot %s did not complete; the cluster was last proven to have %s", p.shown(c.Tried), had)
 }
 
 // firstDiffer is since when the first of the objects differs.

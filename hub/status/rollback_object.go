@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -20,6 +21,8 @@ type RollbackObjectFacts struct {
 	Seal string
 	Run  *stages.Run
 	Plan *stages.Plan
+	// Snapshots are those of the placement that are kept, ascending.
+	Snapshots []snapshot.Snapshot
 }
 
 // RollbackObject is the object by which people see such a run, and stop it.
@@ -27,7 +30,7 @@ func RollbackObject(f *RollbackObjectFacts) *unstructured.Unstructured {
 	spec := map[string]any{
 		"placementName": f.Placement, "stagedRolloutStrategyName": f.Strategy, "state": string(stateShown(f.Run)),
 	}
-	if index := brought(f.Plan); index >= 0 {
+	if index := brought(f.Plan, f.Snapshots); index >= 0 {
 		spec["resourceSnapshotIndex"] = indexText(index)
 	}
 	in := api.Scope(f.Namespace != "")

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -54,6 +55,9 @@ type RunFacts struct {
 	// clusters as they are now, by name; nil where there are none.
 	Overrides map[int][]FrozenOverride
 	Members   map[string]placement.Cluster
+
+	// Snapshots are those of the placement that are kept, ascending.
+	Snapshots []snapshot.Snapshot
 
 	// Listed is how many clusters are listed at most; 0 is defaultListed. Where
 	// the plan has more of them, those are listed that are in trouble or in
@@ -156,7 +160,7 @@ func Run(f *RunFacts) *RunStatus {
 		Conditions:       append(p.runConditions(), p.rollbackConditions()...),
 		PolicyIndex:      indexText(f.Policy),
 		ObservedClusters: p.observed(),
-		ResourceIndex:    indexText(brought(f.Plan)),
+		ResourceIndex:    indexText(brought(f.Plan, f.Snapshots)),
 		PlanDigest:       f.Plan.Digest,
 		StartedBy:        startedBy(f.Run),
 		Apply:            applyStrategyOf(f.Placement),
@@ -446,17 +450,21 @@ func (f *RunFacts) RollbackIsTold() bool {
 	return b.Is(string(now[0].Status), f.Generation) && b.Reason == now[0].Reason && b.Message == now[0].Message
 }
 
-// brought is the index of the snapshot that a run brings, -1 where it takes
+// brought is the index, as it is shown, of the snapshot that a run brings, -1 where it takes
 // clusters back to several or to none.
-func brought(p *stages.Plan) int {
+func brought(p *stages.Plan, kept []snapshot.Snapshot) int {
 	if p.Rollback == nil {
-		return p.Index
+		return ShownIndex(kept, p.Index)
 	}
-	all := slices.Compact(slices.Sorted(slices.Values(p.Rollback.Indexes)))
-	if len(all) != 1 {
+	shown := make([]int, 0, len(p.Rollback.Indexes))
+	for _, index := range p.Rollback.Indexes {
+		shown = append(shown, ShownIndex(kept, index))
+	}
+	slices.Sort(shown)
+	if shown = slices.Compact(shown); len(shown) != 1 {
 		return -1
 	}
-	return all[0]
+	return shown[0]
 }
 
 // isLast tells of a stage that it is the one which cleans the clusters that left

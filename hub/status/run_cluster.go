@@ -144,7 +144,7 @@ func (p *runBuilder) cluster(stage int, s listedCluster) clusterStatus {
 	}
 	c := clusterStatus{Name: p.Plan.Clusters[s.pos].Name}
 	if p.Plan.Rollback != nil {
-		c.Index = indexText(p.Plan.IndexAt(s.pos))
+		c.Index = indexText(ShownIndex(p.Snapshots, p.Plan.IndexAt(s.pos)))
 	}
 	c.ClusterOverrides, c.Overrides = p.overriding.names(c.Name, p.Plan.IndexAt(s.pos))
 	c.Checks = clusterChecks(s.flight, times)

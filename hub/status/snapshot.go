@@ -1,9 +1,11 @@
 package status
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +56,7 @@ func ResourceSnapshots(f *SnapshotFacts) ([]*unstructured.Unstructured, error) {
 	}
 	out := make([]*unstructured.Unstructured, len(parts))
 	for i, resources := range parts {
-		u := f.object(fmt.Sprintf("%s-%d-%d", f.Placement, f.Snapshot.Index, i-1), resources)
+		u := f.object(fmt.Sprintf("%s-%d-%d", f.Placement, f.Snapshot.ObjectsIndex(), i-1), resources)
 		u.SetAnnotations(map[string]string{api.AnnotationPart: strconv.Itoa(i - 1)})
 		if i == 0 {
 			f.makeMaster(u, len(parts))
@@ -64,16 +66,34 @@ func ResourceSnapshots(f *SnapshotFacts) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// MasterName is the name of the first object of a snapshot.
+// MasterName is the name of the first object of a snapshot, by the index that is shown.
 func MasterName(placement string, index int) string {
 	return fmt.Sprintf("%s-%d-snapshot", placement, index)
 }
 
+// snapshotAt returns the snapshot of an index, nil where it is not among those that are kept, ascending.
+func snapshotAt(kept []snapshot.Snapshot, index int) *snapshot.Snapshot {
+	i, ok := slices.BinarySearchFunc(kept, index, func(s snapshot.Snapshot, index int) int { return cmp.Compare(s.Index, index) })
+	if !ok {
+		return nil
+	}
+	return &kept[i]
+}
+
+// ShownIndex is the index that a snapshot is shown with, by its own: as in KubeFleet, snapshots that follow each other and
+// differ in overrides alone are shown as one. One that is not kept, or -1 for none, is shown as it is.
+func ShownIndex(kept []snapshot.Snapshot, index int) int {
+	if s := snapshotAt(kept, index); s != nil {
+		return s.ObjectsIndex()
+	}
+	return index
+}
+
 // makeMaster gives the first object what only that has.
 func (f *SnapshotFacts) makeMaster(u *unstructured.Unstructured, parts int) {
-	u.SetName(MasterName(f.Placement, f.Snapshot.Index))
+	u.SetName(MasterName(f.Placement, f.Snapshot.ObjectsIndex()))
 	u.SetAnnotations(map[string]string{
-		api.AnnotationHash:      f.Tag(f.Snapshot.Digest),
+		api.AnnotationHash:      f.Tag(f.Snapshot.Set),
 		api.AnnotationEnveloped: strconv.Itoa(f.Snapshot.Envelopes),
 		api.AnnotationParts:     strconv.Itoa(parts),
 	})
@@ -91,7 +111,7 @@ func (f *SnapshotFacts) object(name string, resources []any) *unstructured.Unstr
 	u.SetGroupVersionKind(in.GVK(api.SnapshotKind))
 	u.SetNamespace(f.Namespace)
 	u.SetName(name)
-	u.SetLabels(map[string]string{api.LabelParent: f.Placement, api.LabelResourceIndex: strconv.Itoa(f.Snapshot.Index)})
+	u.SetLabels(map[string]string{api.LabelParent: f.Placement, api.LabelResourceIndex: strconv.Itoa(f.Snapshot.ObjectsIndex())})
 	u.SetOwnerReferences([]metav1.OwnerReference{OwnedBy(in, api.PlacementKind, f.Placement, f.UID)})
 	return u
 }

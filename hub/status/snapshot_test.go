@@ -62,7 +62,7 @@ func TestASnapshotIsShownAsInTheTutorial(t *testing.T) {
 	want := golden(t, "tutorial-snapshot.yaml")
 	delete(want["metadata"].(map[string]any)["annotations"].(map[string]any), api.AnnotationHash)
 	annotations := got[0].GetAnnotations()
-	if annotations[api.AnnotationHash] != f.Tag(f.Snapshot.Digest) {
+	if annotations[api.AnnotationHash] != f.Tag(f.Snapshot.Set) {
 		t.Errorf("hash %s", annotations[api.AnnotationHash])
 	}
 	delete(annotations, api.AnnotationHash)

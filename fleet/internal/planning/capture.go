@@ -138,15 +138,27 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		}
 	}
 	f.Snapshot = snapshot.New(p.Name, rec.NextIndex, set, digest, pl.state.Now())
-	if last, ok := rec.Latest(); ok && holdsSame(&last, &f.Snapshot) {
+	last, ok := rec.Latest()
+	switch {
+	case !ok:
+	case holdsSame(&last, &f.Snapshot):
 		f.Snapshot, f.Fresh = last, false
+	case holdsSameObjects(&last, &f.Snapshot):
+		f.Snapshot.Repeats = last.Repeats + 1
+	default:
+		f.Snapshot.Repeats = last.Repeats
 	}
 	return f, nil
 }
 
 // holdsSame reports whether two snapshots hold the same, out of the same envelopes.
 func holdsSame(last, now *snapshot.Snapshot) bool {
-	return last.Digest == now.Digest && slices.Equal(last.Enveloped, now.Enveloped) && sameOrigins(last, now)
+	return last.Digest == now.Digest && holdsSameObjects(last, now)
+}
+
+// holdsSameObjects reports whether two snapshots hold the same objects, out of the same envelopes, whatever their overrides.
+func holdsSameObjects(last, now *snapshot.Snapshot) bool {
+	return last.Set == now.Set && slices.Equal(last.Enveloped, now.Enveloped) && sameOrigins(last, now)
 }
 
 // sameOrigins reports whether the objects of two snapshots came in the same envelopes. A snapshot of before that was

@@ -210,7 +210,7 @@ func renderProblems(failed []error) error {
 			errs = append(errs, err)
 			continue
 		}
-		r.Invalid = errors.Is(r.Err, member.ErrNeverPlaced) || errors.Is(r.Err, errUnreadable)
+		r.Invalid = r.Invalid || errors.Is(r.Err, member.ErrNeverPlaced) || errors.Is(r.Err, errUnreadable)
 		rendering.Failures = append(rendering.Failures, r)
 	}
 	if len(rendering.Failures) > 0 {

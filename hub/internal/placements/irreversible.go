@@ -13,36 +13,56 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// markSnapshots gives the engine the marks that stand as labels on the objects of
-// snapshots, and returns the indexes of those that are marked then.
+// markSnapshots gives the engine the marks that stand as labels on the objects of snapshots, and returns the indexes of those
+// objects that are marked then. Of the snapshots that one object shows the first is marked: what is rolled back past the
+// object is rolled back past that.
 func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, view *fleet.PlacementView) (marked []int, err error) {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
 	before := view.Irreversible()
-	marked = before
-	for _, snap := range view.Snapshots() {
-		master := have[status.MasterName(k.Name, snap.Index)]
-		if !shows(master, obj, view.Tag(snap.Digest)) {
-			continue
+	for _, snap := range shownSnapshots(view) {
+		var those []int
+		for _, one := range snap.all {
+			if slices.Contains(before, one.Index) {
+				those = append(those, one.Index)
+			}
 		}
-		switch label := master.Labels[api.LabelIrreversible]; markAsked(label, slices.Contains(before, snap.Index)) {
-		case markSet:
-			err = r.Engine.SetIrreversible(ctx, name, snap.Index, true, markedBy(master))
-			marked = append(slices.Clip(marked), snap.Index)
-		case markTaken:
-			err = r.Engine.SetIrreversible(ctx, name, snap.Index, false, markedBy(master))
-			marked = slices.DeleteFunc(slices.Clone(marked), func(index int) bool { return index == snap.Index })
-		case markWrong:
-			r.Recorder.Warning(obj, "InvalidLabel", "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)
-			continue
-		default:
-			continue
+		now := len(those) > 0
+		if master := have[status.MasterName(k.Name, snap.ObjectsIndex())]; snap.isShownBy(master, obj) {
+			if now, err = r.markSnapshot(ctx, name, obj, &snap, those, master); err != nil {
+				return nil, err
+			}
 		}
-		if err != nil {
-			return nil, err
+		if now {
+			marked = append(marked, snap.ObjectsIndex())
 		}
-		r.Recorder.Normal(obj, "SnapshotMarked", "snapshot %d: %s is %s", snap.Index, api.LabelIrreversible, master.Labels[api.LabelIrreversible])
 	}
 	return marked, nil
+}
+
+// markSnapshot carries out what the label of an object asks for that shows snapshots, of which those are marked, and reports
+// whether one is then.
+func (r *Reconciler) markSnapshot(
+	ctx context.Context, name string, obj *unstructured.Unstructured, snap *shownSnapshot, those []int, master *metav1.PartialObjectMetadata,
+) (marked bool, err error) {
+	label := master.Labels[api.LabelIrreversible]
+	asked := markAsked(label, len(those) > 0)
+	switch asked {
+	case markSet:
+		those = []int{snap.all[0].Index}
+	case markTaken:
+	case markWrong:
+		r.Recorder.Warning(obj, "InvalidLabel", "label %s of %s is %q: it must be true or false, and changes nothing", api.LabelIrreversible, master.Name, label)
+		return len(those) > 0, nil
+	default:
+		return len(those) > 0, nil
+	}
+	for _, index := range those {
+		if err := r.Engine.SetIrreversible(ctx, name, index, asked == markSet, markedBy(master)); err != nil {
+			return false, err
+		}
+	}
+	r.Recorder.Normal(obj, "SnapshotMarked", "snapshot %d: %s is %s", snap.ObjectsIndex(), api.LabelIrreversible, label)
+	return asked == markSet, nil
 }
 
 // markChange is what a label asks for.

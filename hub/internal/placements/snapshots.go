@@ -28,11 +28,12 @@ func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstr
 	if err != nil {
 		return err
 	}
-	all := view.Snapshots()
+	all := shownSnapshots(view)
 	kept := map[string]bool{}
 	for i, snap := range slices.Backward(all) {
-		kept[strconv.Itoa(snap.Index)] = true
-		if err := r.projectSnapshot(ctx, k, obj, have, shownSnapshot{snap, i == len(all)-1, slices.Contains(marked, snap.Index), view}); err != nil {
+		snap.latest, snap.irreversible = i == len(all)-1, slices.Contains(marked, snap.ObjectsIndex())
+		kept[strconv.Itoa(snap.ObjectsIndex())] = true
+		if err := r.projectSnapshot(ctx, k, obj, have, snap); err != nil {
 			return err
 		}
 	}
@@ -47,17 +48,32 @@ func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstr
 	return nil
 }
 
-// shownSnapshot is a snapshot with what its object says beside it.
+// shownSnapshot is the last of the snapshots that one object shows, with what the object says beside it.
 type shownSnapshot struct {
 	snapshot.Snapshot
 	latest, irreversible bool
 	view                 *fleet.PlacementView
+	// all are the snapshots that the object shows, ascending: they differ in overrides alone.
+	all []snapshot.Snapshot
+}
+
+// shownSnapshots are the snapshots that the engine keeps by the objects that show them, ascending.
+func shownSnapshots(view *fleet.PlacementView) (out []shownSnapshot) {
+	kept := view.Snapshots()
+	for i, snap := range kept {
+		if last := len(out) - 1; i > 0 && snap.ObjectsIndex() == kept[i-1].ObjectsIndex() {
+			out[last].Snapshot, out[last].all = snap, append(out[last].all, snap)
+		} else {
+			out = append(out, shownSnapshot{Snapshot: snap, view: view, all: []snapshot.Snapshot{snap}})
+		}
+	}
+	return out
 }
 
 // projectSnapshot makes the objects of one snapshot, as far as they are not there.
 func (r *Reconciler) projectSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
-	master := have[status.MasterName(k.Name, snap.Index)]
-	if !shows(master, obj, snap.view.Tag(snap.Digest)) || !isWhole(have, k, snap.Index, master) {
+	master := have[status.MasterName(k.Name, snap.ObjectsIndex())]
+	if !snap.isShownBy(master, obj) || !isWhole(have, k, snap.ObjectsIndex(), master) {
 		return r.makeSnapshot(ctx, k, obj, have, snap)
 	}
 	labels := snap.labelsMissing(master.Labels)
@@ -80,10 +96,14 @@ func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
 	return labels
 }
 
-// shows reports whether an object is the master of a snapshot of the placement, by the
-// hash that it is shown with.
-func shows(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured, hash string) bool {
-	return master != nil && master.Annotations[api.AnnotationHash] == hash && objects.IsOwnedBy(master, obj)
+// isShownBy reports whether an object is the master of a snapshot of the placement, by the hash that it is shown with:
+// that of its objects, or in one that an earlier version made, that of its objects and overrides.
+func (s *shownSnapshot) isShownBy(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured) bool {
+	if master == nil || !objects.IsOwnedBy(master, obj) {
+		return false
+	}
+	hash := master.Annotations[api.AnnotationHash]
+	return hash == s.view.Tag(s.Set) || slices.ContainsFunc(s.all, func(one snapshot.Snapshot) bool { return hash == s.view.Tag(one.Digest) })
 }
 
 // isWhole reports whether all parts of a snapshot are there.
@@ -121,7 +141,7 @@ func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructu
 			return objects.Settled(err)
 		}
 	}
-	r.Recorder.Normal(obj, "SnapshotTaken", "snapshot %d of %d objects: %s", snap.Index, snap.Objects, shown[0].GetName())
+	r.Recorder.Normal(obj, "SnapshotTaken", "snapshot %d of %d objects: %s", snap.ObjectsIndex(), snap.Objects, shown[0].GetName())
 	return nil
 }
 

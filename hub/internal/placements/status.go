@@ -46,6 +46,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		facts.Unselected, facts.Unscheduled = nil, now.problem
 	case errors.As(now.problem, &rendering):
 		facts.Unselected, facts.Unrendered = nil, rendering.Failures
+		facts.AtATime = now.rollout.AtATime(len(d.Clusters))
 		unrendered = []int{facts.Latest}
 	}
 	have, err := placedIn(ctx, now.view)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -27,6 +29,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/requests"
 	"github.com/slipway-dev/slipway/hub/internal/seals"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -217,11 +220,49 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 		return fleet.RunSpec{}, api.Refused(err)
 	}
 	spec := run.Spec(strategy)
+	if err := r.findSnapshot(ctx, &spec); err != nil {
+		return fleet.RunSpec{}, err
+	}
 	spec.Owner, spec.Starter = string(obj.GetUID()), starter
 	if strategy.Rollback != nil {
 		spec.Title = api.TitleOf(k)
 	}
 	return spec, r.Placements.DeclaredAs(placement)
+}
+
+// snapshotsOf are the snapshots of a placement that the engine keeps, ascending.
+func (r *Reconciler) snapshotsOf(ctx context.Context, placement string) ([]snapshot.Snapshot, error) {
+	view, err := r.Engine.View(ctx, placement)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return view.Snapshots(), nil
+}
+
+// findSnapshot has a run bring the last of the snapshots that are shown with the index which its spec names: the objects of
+// that index, with the overrides that were there last.
+func (r *Reconciler) findSnapshot(ctx context.Context, spec *fleet.RunSpec) error {
+	if spec.Index == nil {
+		return nil
+	}
+	kept, err := r.snapshotsOf(ctx, spec.Placement)
+	if err != nil {
+		return err
+	}
+	var shown []string
+	for _, s := range slices.Backward(kept) {
+		if s.ObjectsIndex() == *spec.Index {
+			spec.Index = &s.Index
+			return nil
+		}
+		shown = append(shown, strconv.Itoa(s.ObjectsIndex()))
+	}
+	slices.Reverse(shown)
+	return api.Refused(fmt.Errorf("no resource snapshot with index %d found for placement %s: those of [%s] are kept",
+		*spec.Index, spec.Placement, strings.Join(slices.Compact(shown), ", ")))
 }
 
 // notBegun says why no run is begun for an object that asks for something of another
@@ -293,6 +334,10 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 	facts.Held, facts.Older = asked.Held, asked.Older
 	facts.History, facts.Events = &history.RunHistory, history.next
 	if err := r.Overrides.AddTo(ctx, facts); err != nil {
+		return 0, err
+	}
+	var err error
+	if facts.Snapshots, err = r.snapshotsOf(ctx, st.Run.Placement); err != nil {
 		return 0, err
 	}
 	if err := r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Run(facts)); err != nil {

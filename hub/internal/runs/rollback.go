@@ -35,6 +35,9 @@ func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Statu
 		return 0, err
 	}
 	facts := &status.RollbackObjectFacts{Name: k.Name, Namespace: k.Namespace, Of: api.UndoneShown(&st), Seal: seal, Run: &st.Run, Plan: st.Plan}
+	if facts.Snapshots, err = r.snapshotsOf(ctx, st.Plan.Placement); err != nil {
+		return 0, err
+	}
 	facts.Placement = r.objectName(api.PlacementKind, st.Plan.Placement)
 	facts.Strategy = r.objectName(api.StrategyKind, st.Plan.Strategy.Name)
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
