@@ -219,6 +219,8 @@
 //   - An eviction is not executed while a staged run of the placement has not ended, and Executed names the run: its plan
 //     is frozen, and would bring to the cluster again what was just taken away. KubeFleet evicts, which fails the run. After
 //     an eviction the runs before it are not rolled back any more.
+//   - An eviction from a PickFixed placement is accepted, and answered by Valid False. KubeFleet's webhook does not let it be
+//     created, which ends kubectl fleet draincluster at the first such placement.
 //   - A cluster that is being evicted, or cleaned for another reason, does not count as available for a budget. In KubeFleet
 //     it does until its resources are gone, so that evictions which come together may take more than the budget allows.
 //   - A ClusterResourceBinding has its cluster and its state, and neither snapshots nor conditions, which the status of the

@@ -81,8 +81,8 @@ type EvictionFacts struct {
 type Eviction struct {
 	// Valid reports whether there is something to evict, and Executed whether it is taken away.
 	Valid, Executed bool
-	// Carry reports whether it has to be carried out yet: what is being removed already has not.
-	Carry bool
+	// Carry reports whether it has to be carried out yet, Removing whether something else removes what it would already.
+	Carry, Removing bool
 	// Message says why.
 	Message string
 }
@@ -120,7 +120,7 @@ func JudgeEviction(f *EvictionFacts) Eviction {
 	case target == nil:
 		return invalid(evictionNoDecision)
 	case f.Removing[f.Cluster]:
-		return Eviction{Valid: true, Executed: true, Message: evictionRemoving}
+		return Eviction{Valid: true, Executed: true, Removing: true, Message: evictionRemoving}
 	case target.Tried < 0:
 		return blocked(evictionNothingPlaced)
 	case f.Run != "":

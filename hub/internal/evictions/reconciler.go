@@ -26,8 +26,8 @@ import (
 // Reconciler answers evictions. It owns their status, and the runs of the engine that carry them out.
 //
 // One is answered at a time: what is allowed depends on those before it. The run is recorded first, under a name that is
-// made of the eviction's UID and with the answer as its title, and then the status: where the hub dies in between, the
-// next one finds the run and writes the same answer.
+// made of the eviction's UID and with the answer as its title, then the binding goes, and then the status is written: where
+// the hub dies in between, the next one finds the run and writes the same answer.
 type Reconciler struct {
 	*objects.Client
 	Engine     *fleet.Engine
@@ -54,9 +54,15 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if isAnswered(obj) || obj.GetDeletionTimestamp() != nil {
 		return 0, nil
 	}
-	answer, err := r.answer(ctx, obj)
+	run := placements.EvictionRun(string(obj.GetUID()))
+	answer, err := r.answer(ctx, obj, run)
 	if err != nil {
 		return 0, err
+	}
+	if answer.Executed && !answer.Removing {
+		if err := r.Placements.Unbind(ctx, api.Key{Name: api.SpecString(obj, "placementName")}, api.SpecString(obj, "clusterName"), run); err != nil {
+			return 0, err
+		}
 	}
 	if err := r.WriteStatus(ctx, gvr, obj, answer.Status(obj.GetGeneration(), time.Now())); err != nil {
 		return 0, err
@@ -75,8 +81,7 @@ func isAnswered(obj *unstructured.Unstructured) bool {
 }
 
 // answer judges an eviction and has it carried out. An eviction of which there is a run was judged before.
-func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured) (status.Eviction, error) {
-	run := placements.EvictionRun(string(obj.GetUID()))
+func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured, run string) (status.Eviction, error) {
 	before, err := r.Engine.Status(ctx, run)
 	if err == nil {
 		return status.CarriedEviction(before.Title), nil

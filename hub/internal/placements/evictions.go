@@ -6,7 +6,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -105,23 +108,94 @@ func (r *Reconciler) addRuns(ctx context.Context, name string, facts *status.Evi
 	return nil
 }
 
-// showBindings has the bindings of a placement shown where they changed. They are written apart, because there are as
-// many as clusters.
-func (r *Reconciler) showBindings(k api.Key, picked []string, have map[string]fleet.PlacedCluster) {
+// showBindings has the bindings of a placement shown where they changed, without those of clusters that are being evicted.
+// They are written apart, because there are as many as clusters.
+func (r *Reconciler) showBindings(ctx context.Context, k api.Key, picked []string, have map[string]fleet.PlacedCluster) error {
 	if r.NoBindings || k.Namespace != "" {
-		return
+		return nil
+	}
+	going, err := r.evicting(ctx, k)
+	if err != nil {
+		return err
+	}
+	evicted := func(name string) bool {
+		return strings.HasPrefix(have[name].Run, evictionPrefix) || slices.Contains(going, name)
 	}
 	var bound []string
 	for name, c := range have {
-		if c.Index >= 0 || c.Tried >= 0 {
+		if (c.Index >= 0 || c.Tried >= 0) && !evicted(name) {
 			bound = append(bound, name)
 		}
 	}
 	slices.Sort(bound)
-	want := status.Bindings(picked, bound)
+	want := status.Bindings(slices.DeleteFunc(slices.Clone(picked), evicted), bound)
 	if before, ok := r.bindings.Load(k); ok && slices.Equal(before.([]status.Binding), want) {
-		return
+		return nil
 	}
 	r.bindings.Store(k, want)
 	r.Queues.Bindings.AddPaced(k, bindingsPace)
+	return nil
+}
+
+// unbound are the clusters of placements whose bindings are deleted, with the runs that evict them, which what was read of a
+// placement just before does not show.
+type unbound struct {
+	mu   sync.Mutex
+	runs map[api.Key]map[string]string
+}
+
+// drop forgets a placement.
+func (u *unbound) drop(k api.Key) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	delete(u.runs, k)
+}
+
+// evicting are the clusters of a placement whose bindings were deleted and which are being evicted.
+func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err error) {
+	r.unbound.mu.Lock()
+	runs := maps.Clone(r.unbound.runs[k])
+	r.unbound.mu.Unlock()
+	for cluster, run := range runs {
+		st, err := r.Engine.Status(ctx, run)
+		switch {
+		case err == nil && !st.Run.IsEnded():
+			out = append(out, cluster)
+			continue
+		case err != nil && !errors.Is(err, backend.ErrNotFound):
+			return nil, err
+		}
+		r.unbound.mu.Lock()
+		if r.unbound.runs[k][cluster] == run {
+			delete(r.unbound.runs[k], cluster)
+		}
+		r.unbound.mu.Unlock()
+	}
+	return out, nil
+}
+
+// Unbind deletes the binding of a cluster that a run evicts from a placement. KubeFleet's is being deleted when the eviction is
+// answered: whoever looks for bindings then, as a drain does that tries again, finds nothing left to evict.
+func (r *Reconciler) Unbind(ctx context.Context, k api.Key, cluster, run string) error {
+	if r.NoBindings {
+		return nil
+	}
+	r.unbound.mu.Lock()
+	if r.unbound.runs == nil {
+		r.unbound.runs = map[api.Key]map[string]string{}
+	}
+	if r.unbound.runs[k] == nil {
+		r.unbound.runs[k] = map[string]string{}
+	}
+	r.unbound.runs[k][cluster] = run
+	r.unbound.mu.Unlock()
+	if before, ok := r.bindings.Load(k); ok {
+		r.bindings.Store(k, slices.DeleteFunc(slices.Clone(before.([]status.Binding)), func(b status.Binding) bool { return b.Cluster == cluster }))
+		r.Queues.Bindings.AddPaced(k, bindingsPace)
+	}
+	err := r.Dynamic.Resource(api.ScopeOf(k).GVR(api.BindingKind)).Delete(ctx, status.BindingName(k.Name, cluster), metav1.DeleteOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

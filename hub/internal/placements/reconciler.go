@@ -63,6 +63,7 @@ type Reconciler struct {
 	shownItems sync.Map
 	// bindings are those that are to be shown, by key.
 	bindings sync.Map
+	unbound  unbound
 }
 
 type placementDocument struct {
@@ -131,6 +132,7 @@ func (r *Reconciler) forget(k api.Key) {
 	r.evaluations.Delete(k)
 	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	r.bindings.Delete(k)
+	r.unbound.drop(k)
 	r.Overrides.Forget(kubefleet.EngineName(k.Namespace, k.Name))
 	r.Queues.Resize(api.PlacementKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
 	r.Queues.Placements.Drop(k)

@@ -53,7 +53,9 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	if err != nil {
 		return err
 	}
-	r.showBindings(k, d.Clusters, have)
+	if err := r.showBindings(ctx, k, d.Clusters, have); err != nil {
+		return err
+	}
 	if facts.Picked, err = r.picked(ctx, p.Name, have, &d.Selection); err != nil {
 		return err
 	}
