@@ -3,6 +3,8 @@ package hub_test
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -64,15 +66,55 @@ spec:
 		return nil
 	})
 
+	same := func() (err error) {
+		placed, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		u, err := replicas.Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		replica, _, _ := unstructured.NestedMap(u.Object, "statusReplica")
+		whole, _, _ := unstructured.NestedMap(placed.Object, "status")
+		for _, st := range []map[string]any{replica, whole} { // as far as it is not about what is elsewhere
+			delete(st, "selectedResources")
+			delete(st, "selectedResourcesTotal")
+			conditions, _, _ := unstructured.NestedSlice(st, "conditions")
+			st["conditions"] = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "ClusterResourcePlacementStatusSynced" })
+		}
+		if !reflect.DeepEqual(replica, whole) {
+			return fmt.Errorf("it is %v, want %v", replica, whole)
+		}
+		return nil
+	}
+	w.eventually("all that is well with its messages", same)
+	if err := replicas.Delete(t.Context(), w.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the status to be shown again", same)
+
+	before, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
 	w.patch("crp", w.name, `{"spec":{"resourceSelectors":[{"group":"","version":"v1","kind":"Namespace","name":"default"}]}}`)
 	w.eventually("the other namespace to be refused", func() error {
 		u, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
-		_, why := conditionOf(u, "ClusterResourcePlacementScheduled")
-		if !strings.HasPrefix(why, "InvalidResourceSelectors: ") || !strings.Contains(why, "choosing a different namespace 'default' from what was originally picked '"+w.name+"'") {
-			return errors.New(why)
+		told, why := conditionOf(u, "ClusterResourcePlacementStatusSynced")
+		if told != "Unknown" || !strings.HasPrefix(why, "InvalidResourceSelectors: ") || !strings.Contains(why, "choosing a different namespace 'default' from what was originally picked '"+w.name+"'") {
+			return errors.New(told + " " + why)
+		}
+		for _, st := range []map[string]any{before.Object, u.Object} {
+			conditions, _, _ := unstructured.NestedSlice(st, "status", "conditions")
+			conditions = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "ClusterResourcePlacementStatusSynced" })
+			_ = unstructured.SetNestedSlice(st, conditions, "status", "conditions")
+		}
+		if !reflect.DeepEqual(before.Object["status"], u.Object["status"]) {
+			t.Errorf("the rest of the status became %v, and was %v", u.Object["status"], before.Object["status"])
 		}
 		return nil
 	})

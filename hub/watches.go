@@ -50,6 +50,10 @@ func (s *service) watch() error {
 			return err
 		}
 	}
+	replicaGone := func(k api.Key) { s.queues.Placements.Add(api.Key{Name: k.Name}) } // it is made again, if the placement is there
+	if err := s.client.WatchDeletions(api.ReplicaGVR(), replicaGone); err != nil {
+		return err
+	}
 	evict := func(obj *unstructured.Unstructured) { s.queues.Evictions.Add(api.KeyOf(obj)) }
 	if err := s.client.Watch(api.ClusterScope.GVR(api.EvictionKind), nil, evict); err != nil {
 		return err

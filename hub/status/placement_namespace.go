@@ -30,16 +30,16 @@ func SelectedNamespace(selectors []snapshot.Selector) string {
 }
 
 // NamespaceReplica is the status of a placement as it is shown in the namespace that it selects, to those who may read
-// that and not the placement: without what it says of objects and overrides that are elsewhere, without messages and
-// without values, any of which may tell of these.
+// that and not the placement: without what it says of objects and overrides that are elsewhere, without values, and without
+// the messages of what is not as it should be, any of which may tell of these. Messages of what is True name no object.
 func NamespaceReplica(s *PlacementStatus, namespace string) *PlacementStatus {
 	out := &PlacementStatus{
-		Conditions: withoutMessages(s.Conditions), ObservedIndex: s.ObservedIndex, ClustersTotal: s.ClustersTotal,
+		Conditions: withoutTroubles(s.Conditions), ObservedIndex: s.ObservedIndex, ClustersTotal: s.ClustersTotal,
 		Resources: slices.DeleteFunc(slices.Clone(s.Resources), func(r kubefleet.ObjectReference) bool { return isElsewhere(r, namespace) }),
 	}
 	out.ResourcesTotal = len(out.Resources)
 	for _, c := range s.Clusters {
-		p := placedStatus{Name: c.Name, ObservedIndex: c.ObservedIndex, Conditions: withoutMessages(c.Conditions)}
+		p := placedStatus{Name: c.Name, ObservedIndex: c.ObservedIndex, Conditions: withoutTroubles(c.Conditions)}
 		for _, o := range c.Overrides {
 			if o.Namespace == namespace {
 				p.Overrides = append(p.Overrides, o)
@@ -74,18 +74,29 @@ func isElsewhere(r kubefleet.ObjectReference, namespace string) bool {
 	return r.Namespace != namespace && (r.Group != "" || r.Kind != "Namespace" || r.Name != namespace)
 }
 
-func withoutMessages(all []metav1.Condition) []metav1.Condition {
+// withoutTroubles are conditions without the messages of those that are not True.
+func withoutTroubles(all []metav1.Condition) []metav1.Condition {
 	all = slices.Clone(all)
 	for i := range all {
-		all[i].Message = ""
+		if all[i].Status != metav1.ConditionTrue {
+			all[i].Message = ""
+		}
 	}
 	return all
 }
 
+// withoutValues are differences with KubeFleet's words in the place of their values.
 func withoutValues(all []kubefleet.PatchDetail) []kubefleet.PatchDetail {
+	words := "(redacted for security reasons)"
 	all = slices.Clone(all)
 	for i := range all {
-		all[i].ValueInHub, all[i].ValueInMember = nil, nil
+		d := &all[i]
+		if d.ValueInHub != nil && *d.ValueInHub != "" {
+			d.ValueInHub = &words
+		}
+		if d.ValueInMember != nil && *d.ValueInMember != "" {
+			d.ValueInMember = &words
+		}
 	}
 	return all
 }
@@ -99,7 +110,20 @@ func ReportedInNamespace(obj *unstructured.Unstructured, namespace string, err e
 	if err != nil {
 		c = t.isFalse(kind, api.ReasonStatusNotSynced, "Failed to create or update ClusterResourcePlacementStatus: "+err.Error(), now)
 	}
-	if before := api.ConditionOf(obj, kind); before.Status == string(c.Status) {
+	return sinceBefore(obj, c)
+}
+
+// NotReportedInNamespace is the condition of a placement whose status is not shown where it is to be now, for what is wrong
+// with its selectors.
+func NotReportedInNamespace(obj *unstructured.Unstructured, wrong error, now stages.Instant) metav1.Condition {
+	kind := api.ClusterScope.Kind(api.PlacementKind) + api.ConditionStatusSynced
+	t := conditions{observedGeneration: obj.GetGeneration()}
+	return sinceBefore(obj, t.isUnknown(kind, api.ReasonInvalidSelectors, wrong.Error(), now))
+}
+
+// sinceBefore is a condition with the time of the one that obj has, where that is the same.
+func sinceBefore(obj *unstructured.Unstructured, c metav1.Condition) metav1.Condition {
+	if before := api.ConditionOf(obj, c.Type); before.Status == string(c.Status) {
 		c.LastTransitionTime = metav1.NewTime(before.Since)
 	}
 	return c

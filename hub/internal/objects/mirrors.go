@@ -45,6 +45,25 @@ func (c *Client) WatchMetadata(gvr schema.GroupVersionResource, shows *queues.Qu
 	return err
 }
 
+// WatchDeletions is told of the objects of a kind that go.
+func (c *Client) WatchDeletions(gvr schema.GroupVersionResource, heard func(api.Key)) error {
+	informer := c.mirrorFactory.ForResource(gvr).Informer()
+	if err := errors.Join(informer.AddIndexers(cache.Indexers{byParent: parents}), informer.SetTransform(onlyNeeded),
+		informer.SetWatchErrorHandlerWithContext(c.unwatched)); err != nil {
+		return err
+	}
+	_, err := informer.AddEventHandler(cache.ResourceEventHandlerFuncs{DeleteFunc: func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
+			heard(api.Key{Namespace: m.Namespace, Name: m.Name})
+		}
+	}})
+	c.mirrors[gvr] = informer
+	return err
+}
+
 // parentOf is what an object shows a placement or an override of.
 func parentOf(m *metav1.PartialObjectMetadata) string {
 	return cmp.Or(m.Labels[api.LabelParent], m.Labels[api.LabelOverride])

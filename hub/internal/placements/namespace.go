@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -29,10 +30,43 @@ func checkNamespace(obj *unstructured.Unstructured, before, now *fleet.Placement
 	case is == "":
 		return api.Refused(errors.New("NamespaceAccessible ClusterResourcePlacement doesn't specify a resource selector which selects a namespace"))
 	case was != "" && was != is:
-		return api.Refused(fmt.Errorf("namespace resource selector is choosing a different namespace '%s' from what was originally picked '%s'. "+
-			"This is not allowed for NamespaceAccessible ClusterResourcePlacement", is, was))
+		return api.Refused(&movedError{was, is})
 	}
 	return nil
+}
+
+// movedError says that a placement selects another namespace than the one that its status is shown in.
+type movedError struct{ was, is string }
+
+func (e *movedError) Error() string {
+	return fmt.Sprintf("namespace resource selector is choosing a different namespace '%s' from what was originally picked '%s'. "+
+		"This is not allowed for NamespaceAccessible ClusterResourcePlacement", e.is, e.was)
+}
+
+// writeRefused says in the status of a placement why the engine cannot have it. What is told of one that selects another
+// namespace stays, about the generation before, as in KubeFleet: only StatusSynced says what is wrong.
+func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructured.Unstructured, refused error) error {
+	var moved *movedError
+	if !errors.As(refused, &moved) {
+		return r.writeInvalid(ctx, k, obj, refused)
+	}
+	r.Recorder.Warning(obj, api.ReasonInvalidSelectors, "%v", moved)
+	st, _, _ := unstructured.NestedMap(obj.Object, "status")
+	if st == nil {
+		st = map[string]any{}
+	}
+	told := status.NotReportedInNamespace(obj, moved, stages.At(time.Now()))
+	c, err := api.ToMap(&told)
+	if err != nil {
+		return err
+	}
+	conditions, _ := st["conditions"].([]any)
+	conditions = slices.DeleteFunc(conditions, func(before any) bool {
+		m, ok := before.(map[string]any)
+		return ok && m["type"] == c["type"]
+	})
+	st["conditions"] = append(conditions, c)
+	return r.WriteStatusMap(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st)
 }
 
 // showInNamespace shows the status of a placement in the namespace that it selects, where that is asked for, and adds to

@@ -109,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	if err := r.declare(ctx, k, obj, p); err != nil {
 		if api.IsRefusal(err) && !errors.Is(err, backend.ErrConflict) {
-			err = errors.Join(err, r.writeInvalid(ctx, k, obj, err))
+			err = errors.Join(err, r.writeRefused(ctx, k, obj, err))
 		}
 		return 0, err
 	}
