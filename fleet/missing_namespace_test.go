@@ -33,6 +33,8 @@ func TestANamespaceThatIsMissing(t *testing.T) {
 		x := must(e.Explain(t.Context(), "r", "member1"))(t)
 		if len(x.Waiting) != 1 || !strings.Contains(x.Waiting[0].Message, "namespace test-namespace is missing on the cluster: select it too, or create it there") {
 			t.Errorf("%+v", x)
+		} else if attempt := x.Waiting[0].Message; strings.Contains(attempt, "tried again after 1m") {
+			t.Errorf("it is tried again after the longest wait: %s", attempt)
 		}
 		for _, name := range []string{"member1", "member2", "member3"} {
 			if err := w.fleet.Cluster(name).Update(namespace("test-namespace")); err != nil {

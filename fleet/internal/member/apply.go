@@ -34,7 +34,7 @@ func (w *work) applyAll(ctx context.Context) error {
 		case err == nil:
 			w.served = w.served || t.problem == nil && t.held == nil
 		case errors.Is(err, backend.ErrNotFound):
-			w.refused(t, fmt.Errorf("%s: namespace %s is missing on the cluster: select it too, or create it there: %v: %w", t.id, t.id.Namespace, err, backend.ErrPermanent))
+			w.refused(t, &MissingNamespaceError{fmt.Errorf("%s: namespace %s is missing on the cluster: select it too, or create it there: %v: %w", t.id, t.id.Namespace, err, backend.ErrPermanent)})
 		case errors.Is(err, backend.ErrPermanent):
 			w.refused(t, fmt.Errorf("%s: %w", t.id, err))
 		default:

@@ -143,6 +143,13 @@ func (o *outcome) notPutBack() error {
 	return o.stumbled[0].failed
 }
 
+// MissingNamespaceError says that the namespace of an object is not there. It is permanent, and another placement may bring
+// the namespace at any moment.
+type MissingNamespaceError struct{ error }
+
+// Unwrap returns what it says.
+func (e *MissingNamespaceError) Unwrap() error { return e.error }
+
 // refused takes down why an object could not be applied.
 func (o *outcome) refused(t *target, err error) {
 	t.problem = err

@@ -296,9 +296,11 @@ func (w *worker) observation(r member.Proof) stages.Observation {
 	}
 }
 
+// failure is a permanent one, which is tried again after the longest wait, unless what is missing may come at any moment.
 func (w *worker) failure(r member.Proof, err error) stages.Observation {
 	o := w.observation(r)
-	o.Failed, o.Permanent, o.Message = true, true, err.Error()
+	_, comes := errors.AsType[*member.MissingNamespaceError](err)
+	o.Failed, o.Permanent, o.Message = true, !comes, err.Error()
 	return o
 }
 

@@ -1,0 +1,61 @@
+package hub_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestAResourcePlacementWaitsForItsNamespace: a ResourcePlacement is placed where another placement has placed its namespace, says
+// of the other members what fails, and goes on there within seconds once the namespace is there.
+func TestAResourcePlacementWaitsForItsNamespace(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME, selectionScope: NamespaceOnly}]
+  policy: {placementType: PickFixed, clusterNames: [NAME-2]}
+---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {name: NAME, namespace: NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  policy: {placementType: PickAll, affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}}
+  strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 2}}`)
+	const begun = "Scheduled=True Scheduled, RolloutStarted=True RolloutStarted, Overridden=True NoOverrideSpecified, WorkSynchronized=True AllWorkSynced, "
+	const all = "0 [ConfigMap NAME/config]: Scheduled=True SchedulingPolicyFulfilled, RolloutStarted=True RolloutStarted, " +
+		"Overridden=True NoOverrideSpecified, WorkSynchronized=True WorkSynchronized, "
+	there := func(member int) string {
+		return fmt.Sprintf("NAME-%d at 0, [] [], failed []: %sApplied=True AllWorkHaveBeenApplied, Available=True AllWorkAreAvailable", member, begun)
+	}
+	s.eventually("one to fail", s.tells("rp/NAME/NAME", strings.Join([]string{
+		all + "Applied=False ApplyFailed",
+		"NAME-1 at 0, [] [], failed [ConfigMap NAME/config]: " + begun + "Applied=False NotAllWorkHaveBeenApplied",
+		there(2),
+	}, "\n")))
+	time.Sleep(5 * time.Second) // it is tried again meanwhile, less and less often
+	s.patch("crp/NAME", `{spec: {policy: {clusterNames: [NAME-1, NAME-2]}}}`)
+	since := time.Now()
+	s.eventually("both", s.tells("rp/NAME/NAME", strings.Join([]string{all + "Applied=True ApplySucceeded, Available=True ResourceAvailable", there(1), there(2)}, "\n")))
+	if took := time.Since(since); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
+
+// TestAnOverrideThatLeavesAMemberNothing: a member on which an override deletes everything has got all that it is to get.
+func TestAnOverrideThatLeavesAMemberNothing(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.overrideAll("ClusterResourceOverride", "c", annotate("there"), `{clusterSelector: {clusterSelectorTerms: [{labelSelector: {matchLabels: {stage: s2}}}]}, overrideType: Delete}`)
+	s.place(rolling)
+	s.eventually("everything", s.tells("crp/NAME", available("0", 2, "[NAME-c-0]", "[]")))
+	s.stays("nothing on the second member", time.Second, s.gone(s.member(2), "ns/NAME"))
+	if err := s.has(1, "config", "v1")(); err != nil {
+		t.Error(err)
+	}
+}
