@@ -222,7 +222,7 @@
 //   - An eviction from a PickFixed placement is accepted, and answered by Valid False. KubeFleet's webhook does not let it be
 //     created, which ends kubectl fleet draincluster at the first such placement.
 //   - A ClusterResourcePlacementStatus has nothing of objects and overrides outside of its namespace, and no messages of what
-//     is not True: KubeFleet's has all but the values of differences.
+//     is not True: KubeFleet's has all but the values of differences. In earlier versions its sourceStatus was statusReplica.
 //   - A cluster that is being evicted, or cleaned for another reason, does not count as available for a budget. In KubeFleet
 //     it does until its resources are gone, so that evictions which come together may take more than the budget allows.
 //   - A ClusterResourceBinding has its cluster and its state, and neither snapshots nor conditions, which the status of the

@@ -59,3 +59,30 @@ func TestAnOverrideThatLeavesAMemberNothing(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMembersThatLeaveAndJoinAgain: what is placed stays on members that leave the fleet, the placement names none of them, and
+// all have everything again once they have joined.
+func TestMembersThatLeaveAndJoinAgain(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place(rolling)
+	s.eventually("everything", s.tells("crp/NAME", available("0", 2, "[]", "[]")))
+	s.delete("mc/NAME-1")
+	s.delete("mc/NAME-2")
+	s.eventually("no member", s.tells("crp/NAME", "0 [Namespace /NAME ConfigMap NAME/config]: Scheduled=True SchedulingPolicyFulfilled"))
+	s.stays("what was placed", time.Second, func() error {
+		for i := range 2 {
+			if err := s.has(i+1, "config", "v1")(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	s.join(1, "s1")
+	s.join(2, "s2")
+	since := time.Now()
+	s.eventually("everything again", s.tells("crp/NAME", available("0", 2, "[]", "[]")))
+	if took := time.Since(since); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}

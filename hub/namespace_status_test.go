@@ -46,9 +46,9 @@ spec:
 		if !metav1.IsControlledBy(u, placed) {
 			t.Fatalf("it is owned by %v", u.GetOwnerReferences())
 		}
-		resources, _, _ := unstructured.NestedSlice(u.Object, "statusReplica", "selectedResources")
-		clusters, _, _ := unstructured.NestedSlice(u.Object, "statusReplica", "placementStatuses")
-		conditions, _, _ := unstructured.NestedSlice(u.Object, "statusReplica", "conditions")
+		resources, _, _ := unstructured.NestedSlice(u.Object, "sourceStatus", "selectedResources")
+		clusters, _, _ := unstructured.NestedSlice(u.Object, "sourceStatus", "placementStatuses")
+		conditions, _, _ := unstructured.NestedSlice(u.Object, "sourceStatus", "conditions")
 		var told []string
 		for _, c := range conditions {
 			c := c.(map[string]any)
@@ -75,7 +75,7 @@ spec:
 		if err != nil {
 			return err
 		}
-		replica, _, _ := unstructured.NestedMap(u.Object, "statusReplica")
+		replica, _, _ := unstructured.NestedMap(u.Object, "sourceStatus")
 		whole, _, _ := unstructured.NestedMap(placed.Object, "status")
 		for _, st := range []map[string]any{replica, whole} { // as far as it is not about what is elsewhere
 			delete(st, "selectedResources")
@@ -129,7 +129,7 @@ func TestAStatusInANamespaceDoesNotReplaceAnothersObject(t *testing.T) {
 	w := newHubEnv(t, 1)
 	w.start("hub")
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
-	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementStatus, metadata: {name: $NAME, namespace: $NAME}, statusReplica: {observedResourceIndex: "7"}}`)
+	w.createText(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementStatus, metadata: {name: $NAME, namespace: $NAME}, sourceStatus: {observedResourceIndex: "7"}}`)
 	w.createText(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
@@ -144,7 +144,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	if index, _, _ := unstructured.NestedString(u.Object, "statusReplica", "observedResourceIndex"); index != "7" {
+	if index, _, _ := unstructured.NestedString(u.Object, "sourceStatus", "observedResourceIndex"); index != "7" {
 		t.Errorf("it has become %v", u.Object)
 	}
 }

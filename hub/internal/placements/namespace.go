@@ -106,10 +106,10 @@ func (r *Reconciler) writeReplica(ctx context.Context, obj *unstructured.Unstruc
 		return err
 	case !metav1.IsControlledBy(u, obj):
 		return api.Refused(fmt.Errorf("%s/%s is not this placement's: delete it, or give the placement another name", namespace, obj.GetName()))
-	case reflect.DeepEqual(u.Object["statusReplica"], any(content)):
+	case reflect.DeepEqual(u.Object["sourceStatus"], any(content)):
 		return nil
 	}
-	u.Object["statusReplica"], u.Object["lastUpdatedTime"] = content, api.Seconds(stages.At(time.Now())).UTC().Format(time.RFC3339)
+	u.Object["sourceStatus"], u.Object["lastUpdatedTime"] = content, api.Seconds(stages.At(time.Now())).UTC().Format(time.RFC3339)
 	if missing {
 		_, err = resource.Create(ctx, u, metav1.CreateOptions{FieldManager: api.Manager})
 	} else {
