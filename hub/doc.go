@@ -209,7 +209,8 @@
 //   - The hub measures members every 10 minutes, where they let it list nodes and pods: kubernetes-fleet.io/node-count, and
 //     cpu and memory in resourceUsage, as KubeFleet's agent without a provider. A field that another client writes is left to it.
 //     What is available is not known of members of more than 2,000 pods; KubeFleet counts the first 100.
-//   - Namespaces are collected with Config.MemberNamespaces, not by an agent's flag, 200 of a member. A ResourcePlacement does not
+//   - Namespaces are collected with Config.MemberNamespaces, not by an agent's flag, 200 of a member, also when a placement
+//     that selects namespaces has come to it or gone. A ResourcePlacement does not
 //     pick a further member that has not its namespace; what is there already stays when the namespace goes, where KubeFleet takes it
 //     away with the next decision. The values of status.namespaces are empty, because there is no Work.
 //   - reportBackStrategy: destination WorkAPI is accepted and has no effect, because there are no Work objects; an Event of the placement

@@ -79,8 +79,9 @@ type Config struct {
 	// NoBindings leaves out the ClusterResourceBindings, one for each cluster of a placement that is in no namespace, by
 	// which kubectl fleet draincluster finds what to evict.
 	NoBindings bool
-	// MemberNamespaces has the hub read the namespaces of members, every 2 minutes, and write them to their MemberClusters. Policies of
-	// ResourcePlacements then pick no further member that does not have their namespace.
+	// MemberNamespaces has the hub read the namespaces of members, every 2 minutes and when a placement of namespaces has come or
+	// gone, and write them to their MemberClusters. Policies of ResourcePlacements then pick no further member that does not have
+	// their namespace.
 	MemberNamespaces bool
 	// Registry takes the metrics; nil for none.
 	Registry prometheus.Registerer

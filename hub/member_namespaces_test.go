@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -65,6 +66,50 @@ spec:
 	if err := w.picks(with.name, without.name); err != nil {
 		t.Error(err)
 	}
+}
+
+// TestAResourcePlacementFollowsItsNamespace: once a placement has brought a namespace to a member, what is placed out of that
+// follows, before the members are asked again by themselves, which is every 2 minutes.
+func TestAResourcePlacementFollowsItsNamespace(t *testing.T) {
+	w := newHubEnv(t, 2)
+	w.start("hub", func(c *hub.Config) { c.MemberNamespaces = true })
+	w.eventually("the namespaces to be collected", func() error {
+		for _, m := range w.members {
+			obj, err := w.at("mc").Get(t.Context(), m.name, metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			if all, _, _ := unstructured.NestedStringMap(obj.Object, "status", "namespaces"); len(all) == 0 {
+				return fmt.Errorf("%s has none", m.name)
+			}
+		}
+		return nil
+	})
+	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourcePlacement
+metadata: {name: web, namespace: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: cm}]
+  strategy: {type: RollingUpdate, rollingUpdate: {unavailablePeriodSeconds: 0}}
+`)
+	w.eventually("none to be picked", func() error { return w.picks() })
+	since := time.Now()
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME, selectionScope: NamespaceOnly}]
+  policy: {placementType: PickFixed, clusterNames: [` + w.members[0].name + `]}
+`)
+	w.eventually("the member with the namespace to have it", func() error { return w.holds(w.members[0], "v1") })
+	if took := time.Since(since); took > 45*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	w.eventually("it alone to be picked", func() error { return w.picks(w.members[0].name) })
 }
 
 // picks fails unless the status of the placement web names these clusters.

@@ -65,6 +65,9 @@ func newService(h *Hub) (*service, error) {
 	s.evictions = &evictions.Reconciler{Client: s.client, Engine: h.engine, Queues: s.queues, Placements: s.placements, Deadline: h.cfg.DeleteDeadline}
 	s.statuses = &reportback.Reconciler{Client: s.client, Engine: h.engine, Source: h.source, Placements: s.placements, Queues: s.queues}
 	s.placements.SourceChanged = s.statuses.SourceChanged
+	if h.cfg.MemberNamespaces {
+		s.placements.Reached = s.members.AskAgain
+	}
 	s.queues.Placements = s.newQueue("placement", 4, s.placements.Reconcile)
 	s.queues.Runs = s.newQueue("run", 8, s.runs.Reconcile)
 	s.queues.Members = s.newQueue("member", members.Workers, s.members.Reconcile) // most of them may wait for members that are down

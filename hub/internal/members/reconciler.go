@@ -63,6 +63,8 @@ const (
 	awayAgain = 5 * time.Second
 	// memberTimeout is how long a member may take to answer, and again to be measured.
 	memberTimeout = 10 * time.Second
+	// askedPace is how often a member is asked at most because a placement has come or gone.
+	askedPace = 2 * time.Second
 )
 
 // New returns the reconciler that r is, which is not used otherwise.
@@ -148,6 +150,12 @@ func (r *Reconciler) setChecked(name string, c *check) {
 		return
 	}
 	r.checked[name] = c
+}
+
+// AskAgain has a member asked now, and not when it is due, for the namespaces that it has.
+func (r *Reconciler) AskAgain(name string) {
+	r.setChecked(name, nil)
+	r.Queues.Members.AddPaced(api.Key{Name: name}, askedPace)
 }
 
 // lastMeasured is when a member was measured last, by another hub perhaps; zero for never.

@@ -47,6 +47,8 @@ type Reconciler struct {
 	Listed int
 	// NoBindings leaves out the objects that show bindings.
 	NoBindings bool
+	// Reached is told of the clusters on which a placement of namespaces was proven to be, or is not any more; nil for none.
+	Reached func(cluster string)
 	// SourceChanged is told of the placements of which what is selected may have changed; nil for none.
 	SourceChanged func(api.Key)
 
@@ -64,6 +66,8 @@ type Reconciler struct {
 	// bindings are those that are to be shown, by key.
 	bindings sync.Map
 	unbound  unbound
+	// proven are the clusters that placements were last seen to be on, by key, where Reached is to be told.
+	proven sync.Map
 }
 
 type placementDocument struct {
@@ -133,6 +137,7 @@ func (r *Reconciler) forget(k api.Key) {
 	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	r.bindings.Delete(k)
 	r.unbound.drop(k)
+	r.proven.Delete(k)
 	r.Overrides.Forget(kubefleet.EngineName(k.Namespace, k.Name))
 	r.Queues.Resize(api.PlacementKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
 	r.Queues.Placements.Drop(k)

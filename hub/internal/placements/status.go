@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -56,6 +57,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	if err := r.showBindings(ctx, k, d.Clusters, have); err != nil {
 		return err
 	}
+	r.tellReached(k, &p, have)
 	if facts.Picked, err = r.picked(ctx, p.Name, have, &d.Selection); err != nil {
 		return err
 	}
@@ -91,6 +93,31 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		return err // trying again is of no use: the status says nothing of them
 	}
 	return errors.Join(err, unread)
+}
+
+// tellReached tells of the clusters on which namespaces that a placement selects have come to be, or have gone.
+func (r *Reconciler) tellReached(k api.Key, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
+	selects := func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" }
+	if r.Reached == nil || !slices.ContainsFunc(p.Selectors, selects) {
+		return
+	}
+	now := map[string]bool{}
+	for name, c := range have {
+		if c.Index >= 0 {
+			now[name] = true
+		}
+	}
+	before, known := r.proven.Swap(k, now)
+	if !known {
+		return // all members are asked when a hub starts
+	}
+	for _, clusters := range []map[string]bool{now, before.(map[string]bool)} {
+		for name := range clusters {
+			if now[name] != before.(map[string]bool)[name] {
+				r.Reached(name)
+			}
+		}
+	}
 }
 
 // items are those of a snapshot. Those that were asked for last are kept: a snapshot
