@@ -52,8 +52,8 @@ type Score struct {
 //
 // A placed cluster stays despite new taints or bad health, unless it is held out, is leaving or no longer matches the
 // policy. A PickAll or PickFixed policy matches placed clusters again with each selection, a PickN policy only
-// after it was edited in more than its number. A PickFixed policy picks what it names despite taints and
-// health, as far as the inventory has it; without names it picks nothing.
+// after it was edited in more than its number. A PickFixed policy picks what it names despite taints, as far as
+// the inventory has it and it is healthy; without names it picks nothing.
 //
 // A PickN policy keeps the clusters that stay and picks one more at a time,
 // each with the best [Score], until it has enough. Where there are too many it
@@ -172,14 +172,14 @@ const noMatch = "it matches none of the required terms"
 
 // hinders says why a cluster is not picked again, if it is not.
 func (x *matcher) hinders(c *Cluster) string {
-	if x.Type == PickFixed {
-		return ""
-	}
-	if !x.match(c) {
+	if x.Type != PickFixed && !x.match(c) {
 		return noMatch
 	}
 	if c.Unhealthy != "" {
 		return "it is not healthy: " + clip(c.Unhealthy)
+	}
+	if x.Type == PickFixed {
+		return ""
 	}
 	if x.namespace != "" && c.Namespaces != nil && !slices.Contains(c.Namespaces, x.namespace) {
 		return "it has no namespace " + x.namespace

@@ -167,7 +167,7 @@ func TestDecideOfEveryPickAllIsTheModel(t *testing.T) {
 	}
 }
 
-// A PickFixed policy has what it names and is not leaving, in every fleet of two
+// A PickFixed policy has what it names that is placed or healthy, and is not leaving, in every fleet of two
 // clusters and for every choice of names.
 func TestDecideOfEveryPickFixedIsTheModel(t *testing.T) {
 	states := everyState([]string{"x"}, tainted()...)
@@ -175,7 +175,10 @@ func TestDecideOfEveryPickFixedIsTheModel(t *testing.T) {
 		p := placement.Policy{Type: placement.PickFixed, ClusterNames: named}
 		prev := placement.Previous{Clusters: map[string]bool{}}
 		everyFleet(pair, states, prev, func(clusters []placement.Cluster) {
-			wantPicked(t, p, clusters, prev, func(c placement.Cluster) bool { return !c.Leaving && slices.Contains(named, c.Name) })
+			wantPicked(t, p, clusters, prev, func(c placement.Cluster) bool {
+				_, placed := prev.Clusters[c.Name]
+				return !c.Leaving && slices.Contains(named, c.Name) && (placed || c.Unhealthy == "")
+			})
 		})
 	}
 }

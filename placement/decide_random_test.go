@@ -125,7 +125,7 @@ func placedBy(d placement.Selection) placement.Previous {
 }
 
 // A PickAll policy has what may stay and what may be picked, a PickFixed one what
-// it names and is not leaving, whatever the fleet and whatever is placed.
+// it names that is placed or healthy, and is not leaving, whatever the fleet and whatever is placed.
 func TestDecideOfOtherTypesIsTheModel(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(8, 5))}
 	for range 700 {
@@ -141,7 +141,7 @@ func TestDecideOfOtherTypesIsTheModel(t *testing.T) {
 			}
 			if r.IntN(2) == 0 {
 				fixed.ClusterNames = append(fixed.ClusterNames, c.Name)
-				if !c.Leaving {
+				if _, placed := prev.Clusters[c.Name]; !c.Leaving && (placed || c.Unhealthy == "") {
 					wantFixed = append(wantFixed, c.Name)
 				}
 			}

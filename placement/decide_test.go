@@ -297,7 +297,8 @@ func TestDecideOtherTypes(t *testing.T) {
 		"+a 0 0: already placed, though the policy does not tolerate", "+b 0 0: already placed, though it is not healthy", "-c 0 0: none of", "-d 0 0: leaving")
 	fixed := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "b", "d"}}
 	expect(t, fixed, clusters, placement.Previous{Clusters: map[string]bool{"b": true, "c": true}},
-		"+a 0 0: names it", "+b 0 0: already placed", "-c 0 0: does not name it", "-d 0 0: leaving")
+		"+a 0 0: names it", "+b 0 0: already placed, though it is not healthy", "-c 0 0: does not name it", "-d 0 0: leaving")
+	expect(t, fixed, clusters, placement.Previous{}, "+a 0 0: names it", "-b 0 0: not healthy", "-c 0 0: does not name it", "-d 0 0: leaving")
 	expect(t, placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"x", "c", "0"}}, clusters, placement.Previous{Clusters: map[string]bool{"x": true}},
 		"-0 0 0: not in the inventory", "-a 0 0: does not name it", "-b 0 0: does not name it", "+c 0 0: names it", "-d 0 0: leaving", "-x 0 0: not in the inventory")
 	expect(t, placement.Policy{Type: placement.PickFixed}, members("a, b"), placement.Previous{Clusters: map[string]bool{"b": true}},

@@ -25,10 +25,11 @@ func TestShortfall(t *testing.T) {
 		clusters string
 		want     string
 	}{
-		"enough":    {pickN(1), "a, b sick", ""},
-		"none":      {pickN(0), "a", ""},
-		"all named": {pickFixed("a", "b"), "a, b sick, c", ""},
-		"no names":  {pickFixed(), "a, b", ""},
+		"enough":     {pickN(1), "a, b sick", ""},
+		"none":       {pickN(0), "a", ""},
+		"all named":  {pickFixed("a", "b"), "a, b k!v, c", ""},
+		"a sick one": {pickFixed("a", "b"), "a, b sick, c", "only 1 of 2 clusters can be picked. Not picked: b, since it is not healthy: no heartbeat"},
+		"no names":   {pickFixed(), "a, b", ""},
 		"named": {
 			pickFixed("b", "x", "a", "y", "d"), "a, b, c, d leaving",
 			"only 2 of 5 clusters can be picked. Not picked: x, y, since it is not in the inventory; d, since it is leaving the fleet",
