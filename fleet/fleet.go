@@ -22,6 +22,9 @@ type Placement struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Selectors pick the objects; at least one.
 	Selectors []snapshot.Selector `json:"selectors"`
+	// AllowEmpty takes a snapshot also where the selectors pick nothing, and an update to it removes all that the placement has
+	// on a cluster. Otherwise that is an error, and clusters keep what they have.
+	AllowEmpty bool `json:"allowEmpty,omitempty"`
 	// Policy picks the clusters; the zero value picks all.
 	Policy placement.Policy `json:"policy,omitzero"`
 	// Overrides change objects for some clusters. A snapshot freezes those that select

@@ -1,6 +1,7 @@
 package hub_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -127,10 +128,18 @@ func TestSnapshotThatCannotBeTakenIsTold(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourceEnvelope
+metadata: {name: NAME}
+data: {a.yaml: {apiVersion: v1, kind: ConfigMap, metadata: {name: a, namespace: NAME}}}`)
+	t.Cleanup(func() {
+		_ = s.admin.Resource(s.resourceOf("cre")).Delete(context.Background(), s.name, metav1.DeleteOptions{})
+	})
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourcePlacement
 metadata: {name: NAME}
 spec:
-  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: NAME-nothing}]
+  resourceSelectors: [{group: placement.kubernetes-fleet.io, version: v1beta1, kind: ClusterResourceEnvelope, name: NAME}]
   policy: {placementType: PickFixed, clusterNames: [NAME-1]}
   strategy: {type: External}`)
 	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", "InvalidResourceSelectors")

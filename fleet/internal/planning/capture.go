@@ -122,7 +122,7 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
 	}
-	if len(set.Items) == 0 {
+	if len(set.Items) == 0 && (!p.AllowEmpty || len(set.Unnamed) > 0) {
 		beside := ""
 		if len(set.Unnamed) > 0 {
 			beside = fmt.Sprintf(", and %s has a generateName and no name", set.Unnamed[0])

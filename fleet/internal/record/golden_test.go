@@ -120,7 +120,7 @@ func goldenPlacement() *Placement {
 				}},
 			}},
 			HistoryLimit: 3, RunHistory: 5, Admission: lifecycle.SupersedeActive, AllowCoOwnership: true,
-			Exclusive: true, DeletePolicy: placement.DeleteAll, ReportStatus: true, ApplyStrategy: goldenApply(),
+			Exclusive: true, AllowEmpty: true, DeletePolicy: placement.DeleteAll, ReportStatus: true, ApplyStrategy: goldenApply(),
 		},
 		Journal: Journal{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		State: lifecycle.State{

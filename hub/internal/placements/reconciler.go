@@ -61,7 +61,7 @@ type Reconciler struct {
 	rolling sync.Map
 	// verdicts are those on the clusters that PickN policies picked, by key.
 	evaluations sync.Map
-	// frozen are the items of the snapshot that was shown last, by placement.
+	// shownItems are the items of the snapshots that were shown last, by placement.
 	shownItems sync.Map
 	// bindings are those that are to be shown, by key.
 	bindings sync.Map
@@ -152,7 +152,7 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	}
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
-	p.Exclusive, p.DeletePolicy = true, cmp.Or(p.DeletePolicy, placement.DeleteAll) // as in KubeFleet
+	p.AllowEmpty, p.Exclusive, p.DeletePolicy = true, true, cmp.Or(p.DeletePolicy, placement.DeleteAll) // as in KubeFleet
 	p.ReportStatus = rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(p.Policy)
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = lifecycle.SupersedeActive
