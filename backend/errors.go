@@ -16,6 +16,9 @@ var (
 	ErrFenced = errors.New("fenced by a newer epoch")
 	// ErrPermanent: trying again does not help until something changes: forbidden, invalid, no such kind.
 	ErrPermanent = errors.New("permanent error")
+	// ErrNoSuchKind: the cluster does not serve the kind of the object. An error that matches it matches ErrNotFound or
+	// ErrPermanent, too, which say what that means for the operation.
+	ErrNoSuchKind = errors.New("no such kind")
 )
 
 // FieldConflictError is the error of an apply with [ApplyOptions.RefuseConflicts] that would change fields of other managers.

@@ -20,6 +20,8 @@ type FailingReason = member.FailingReason
 const (
 	// NotApplied is one that could not be applied, or is not there as it was.
 	NotApplied FailingReason = member.NotApplied
+	// NoSuchKind is one of a kind that the cluster does not serve.
+	NoSuchKind FailingReason = member.NoSuchKind
 	// NotHealthy is one that was applied, and is not healthy, or not yet.
 	NotHealthy FailingReason = member.NotHealthy
 	// HeldDrifted is one that drifted, which the strategy leaves alone then.

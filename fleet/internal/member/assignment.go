@@ -154,6 +154,8 @@ type FailingObject struct {
 const (
 	// NotApplied is one that could not be applied, or is not there as it was.
 	NotApplied FailingReason = "NotApplied"
+	// NoSuchKind is one of a kind that the cluster does not serve.
+	NoSuchKind FailingReason = "NoSuchKind"
 	// NotHealthy is one that was applied, and is not healthy, or not yet.
 	NotHealthy FailingReason = "NotHealthy"
 	// HeldDrifted is one that drifted, which the strategy leaves alone then.

@@ -3,6 +3,7 @@ package member
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -96,15 +97,21 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 	}
 	targets := targetsOf(x.Revision, l.ledger)
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.want == nil })
+	read := m.get
+	if x.Strategy.Type == ReportDiff {
+		read = m.show // what no update could create is not only absent
+	}
 	var failed error
 	shown := targets[:0]
 	for _, t := range targets {
-		if t.live, err = m.get(ctx, t.id); err == nil {
+		if t.live, err = read(ctx, t.id); err == nil {
 			shown = append(shown, t)
 			continue
 		}
 		// An object that the member fails to show does not hide the others.
-		failed = cmp.Or(failed, err)
+		if !errors.Is(err, backend.ErrNoSuchKind) {
+			failed = cmp.Or(failed, err)
+		}
 		if _, gone := readLedger(ctx, m, x.Placement, x.Key); gone != nil || ctx.Err() != nil {
 			return out, err
 		}

@@ -169,12 +169,24 @@ func (m *memberConn) idle(d time.Duration) bool {
 
 // get returns the object that id names, nil if there is none.
 func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
+	obj, err := m.show(ctx, id)
+	if errors.Is(err, backend.ErrNoSuchKind) {
+		return nil, nil
+	}
+	return obj, err
+}
+
+// show is get where an error that matches ErrNoSuchKind tells that the cluster cannot have such an object.
+func (m *memberConn) show(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
 	m.use()
 	obj, err := guard.Call(ctx, m.guard, "Get", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
 		return m.conn.Get(ctx, id)
 	})
 	if errors.Is(err, backend.ErrNotFound) {
 		m.lost.Store(0)
+		if errors.Is(err, backend.ErrNoSuchKind) {
+			return nil, err
+		}
 		return nil, nil
 	}
 	if err == nil {

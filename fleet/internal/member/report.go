@@ -2,8 +2,10 @@ package member
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 )
 
@@ -110,6 +112,8 @@ func (w *work) failure(t *target, applied bool) (FailingObject, bool) {
 		return FailingObject{ID: t.id, Reason: reason, Generation: generation, Message: guard.Clip(message)}, true
 	}
 	switch {
+	case errors.Is(t.problem, backend.ErrNoSuchKind):
+		return bad(NoSuchKind, t.problem.Error())
 	case t.problem != nil:
 		return bad(NotApplied, t.problem.Error())
 	case t.held != nil && owned(t, w.a.Placement):

@@ -94,7 +94,7 @@ func (e *apiError) Unwrap() []error {
 func KindOf(op string, err error) error {
 	for _, kind := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent} {
 		if errors.Is(err, kind) {
-			return kind
+			return kindLike(err, kind)
 		}
 	}
 	status, ok := StatusOf(err)
@@ -118,10 +118,24 @@ func KindOf(op string, err error) error {
 func kindOfUnserved(op string) error {
 	switch op {
 	case "get", "delete", "watch":
-		return backend.ErrNotFound
+		return unservedKind{backend.ErrNotFound}
 	}
-	return backend.ErrPermanent
+	return unservedKind{backend.ErrPermanent}
 }
+
+// kindLike is a kind for an error that matches it already, which keeps whether that says that there is no such kind of object.
+func kindLike(err, kind error) error {
+	if errors.Is(err, backend.ErrNoSuchKind) {
+		return unservedKind{kind}
+	}
+	return kind
+}
+
+// unservedKind is a kind of error that a kind of object has which the server does not serve.
+type unservedKind struct{ error }
+
+// Unwrap returns both.
+func (u unservedKind) Unwrap() []error { return []error{u.error, backend.ErrNoSuchKind} }
 
 // refused reports whether the server understood the request and will answer the
 // same again. Webhooks answer with whatever code they like.
