@@ -200,7 +200,7 @@ func TestFailuresSayWhatAndWhere(t *testing.T) {
 		name  string
 		begin func(s *scenario)
 		want  []string
-		// failed is the object that the placement's status names, "" where the member says nothing of objects.
+		// failed is the object that the placement's status names, with the reason, "" where the member says nothing of objects.
 		failed string
 	}{
 		{"forbidden", func(s *scenario) {
@@ -227,10 +227,10 @@ spec:
 			s.eventually("the kind", func() error {
 				return s.applyTo(s.admin, s.objects(`{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: one, namespace: NAME}, spec: {}}`)[0])
 			})
-		}, []string{"Widget"}, "Widget NAME/one"},
+		}, []string{"Widget"}, "Widget NAME/one DecodingErred"},
 		{"terminating-namespace", func(s *scenario) {
 			s.terminating()
-		}, []string{"Namespace.v1 NAME is being deleted"}, "Namespace /NAME"},
+		}, []string{"Namespace.v1 NAME is being deleted"}, "Namespace /NAME ManifestApplyFailed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s := newScenario(t, openVouched, 1)
@@ -246,7 +246,7 @@ spec:
 					problems = append(problems, s.says("csur/NAME-a", s.own(want)), s.says("crp/NAME", s.own(want)))
 				}
 				if c.failed != "" {
-					problems = append(problems, s.failed(s.own(c.failed+" ManifestApplyFailed")))
+					problems = append(problems, s.failed(s.own(c.failed)))
 				}
 				return errors.Join(problems...)
 			})

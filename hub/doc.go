@@ -182,6 +182,14 @@
 //     backend/kube/member. Events with the reasons Released and ObjectsReleased name what stays, and why.
 //     deleteStrategy.propagationPolicy Abandon, which KubeFleet has in its API and does not carry out, leaves everything
 //     when the placement is deleted; DeleteCreated, which it does not have, deletes only what the placement created.
+//   - Nothing on a member is owned by an AppliedWork, and there is no Work on the hub: what a placement applied is in a record of
+//     the hub's on the member, see package fleet.
+//   - An object that is twice in envelopes, or in one of another scope, is an error of the placement, in Scheduled, and nothing of
+//     the new snapshot is placed. KubeFleet places the one of two that it comes to first (Duplicated), and stops each cluster with
+//     SyncWorkFailed.
+//   - revisionHistoryLimit is how many snapshots are kept beside those that a cluster has, or that a run which is remembered brought.
+//   - A cluster with objects of kinds that KubeFleet does not track is available once they are, by the health rules of this hub, and
+//     the unavailablePeriodSeconds of custom resources are over; KubeFleet says NotAllWorkAreAvailabilityTrackable at once.
 //   - An object is of one placement, whatever allowCoOwnership says, which is about owners on the member, as in KubeFleet.
 //     The second placement's other objects are applied, and that one is tried again every minute, so it comes within that
 //     after it was given up. allowCoOwnership counts for updates that begin after it was changed.

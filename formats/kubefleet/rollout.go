@@ -157,6 +157,27 @@ func isTracked(group, kind string) bool {
 	return false
 }
 
+// TracksAvailability reports whether KubeFleet's agents know of the objects of a kind whether they are available. Of a
+// cluster that has others, too, they say NotAllWorkAreAvailabilityTrackable once these are applied.
+func TracksAvailability(group, kind string) bool {
+	return slices.Contains(trackedKinds()[group], kind)
+}
+
+// trackedKinds are the kinds whose availability KubeFleet's agents track, and those that are available as soon as they are
+// there, by API group.
+func trackedKinds() map[string][]string {
+	return map[string][]string{
+		"":                          {"ConfigMap", "LimitRange", "Namespace", "ResourceQuota", "Secret", "Service", "ServiceAccount"},
+		"apiextensions.k8s.io":      {"CustomResourceDefinition"},
+		"apps":                      {"ControllerRevision", "DaemonSet", "Deployment", "StatefulSet"},
+		"networking.k8s.io":         {"IngressClass", "NetworkPolicy"},
+		"policy":                    {"PodDisruptionBudget"},
+		"rbac.authorization.k8s.io": {"ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"},
+		"scheduling.k8s.io":         {"PriorityClass"},
+		"storage.k8s.io":            {"CSIDriver", "CSINode", "CSIStorageCapacity", "StorageClass"},
+	}
+}
+
 // rollingUpdate reads the settings of a rolling update.
 func rollingUpdate(v value, r *Rollout) {
 	v.Object(fields{

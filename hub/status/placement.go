@@ -154,7 +154,7 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
 		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
 		overriding: newOverriding(f.Overrides, f.Members), unrendered: map[string]*placement.RenderError{},
-		enveloped: map[int]map[snapshot.ID]*snapshot.ID{},
+		enveloped: map[int]map[snapshot.ID]*snapshot.ID{}, untracked: map[int]bool{},
 	}
 	p.addUnrendered()
 	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
@@ -216,6 +216,8 @@ type placementBuilder struct {
 	unrendered map[string]*placement.RenderError
 	// enveloped are the envelopes that objects came in, by the index of a snapshot and the object without version.
 	enveloped map[int]map[snapshot.ID]*snapshot.ID
+	// untracked says of the index of a snapshot whether it has objects whose availability KubeFleet does not track.
+	untracked map[int]bool
 }
 
 func (p *placementBuilder) scheduled() metav1.Condition {
@@ -338,6 +340,7 @@ func (p *placementBuilder) tally(index int) (t tally) {
 			continue
 		}
 		switch g := p.stateOf(c); {
+		case g >= stateAvailable && p.isUncompared(c.Name):
 		case g >= stateAvailable:
 			t.available++
 			t.applied++

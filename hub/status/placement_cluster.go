@@ -45,11 +45,17 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 	if p.unrendered[c.Name] != nil {
 		return stateFailed
 	}
+	if p.isBehind(c) {
+		return stateNotStarted
+	}
 	switch c.State {
 	case stages.Failed, stages.Skipped:
 		return stateFailed
 	case stages.Running, stages.Pending:
-		return inFlight(c)
+		if state := inFlight(c); state == stateApplying || !p.held(c.Name) {
+			return state
+		}
+		return stateHeldBack
 	default:
 	}
 	switch {
@@ -64,8 +70,16 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 	}
 }
 
+// isBehind reports whether the cluster waits for the rolling update of the latest snapshot.
+func (p *placementBuilder) isBehind(c *PlacedCluster) bool { return !p.External && c.Tried < p.Latest }
+
 // isReached reports whether a run has come to the cluster, with the policy that the placement has.
 func (c *PlacedCluster) isReached() bool { return c.Tried >= 0 && !c.Unreached }
+
+// isInFlight reports whether an update of the cluster has not ended.
+func (c *PlacedCluster) isInFlight() bool {
+	return c.State == stages.Running || c.State == stages.Pending
+}
 
 func inFlight(c *PlacedCluster) clusterState {
 	switch {
@@ -88,6 +102,13 @@ func (p *placementBuilder) held(cluster string) bool {
 // holds reports whether an object is not applied because of what it differs in.
 func (p *placementBuilder) holds(o *fleet.ObjectDrift) bool {
 	return o.Reason != fleet.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == fleet.IfNotDrifted
+}
+
+// isUncompared reports whether a placement that only reports could not compare all objects of a cluster: as in KubeFleet none
+// of its differences are told then.
+func (p *placementBuilder) isUncompared(cluster string) bool {
+	d := p.Drift[cluster]
+	return d != nil && p.reportsOnly() && driftOf(p.Placement, d).Conditions[0].Status != metav1.ConditionTrue
 }
 
 func driftOf(p *fleet.Placement, d *fleet.ClusterDrift) kubefleet.ClusterStatus {
@@ -141,8 +162,11 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 		s.ObservedIndex = p.shown(p.Latest)
 		s.Conditions = append(s.Conditions, p.notRendered(failure)...)
 		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, p.Latest)
-	case !c.isReached():
-		if c.Unreached {
+	case !c.isReached() || p.isBehind(c):
+		switch {
+		case p.isBehind(c):
+			s.ObservedIndex = p.shown(p.Latest)
+		case c.Unreached:
 			s.ObservedIndex = p.shown(c.Tried)
 		}
 		s.Conditions = append(s.Conditions, p.notTried(c, at))
@@ -155,7 +179,9 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	}
 	if d := p.Drift[c.Name]; d != nil {
 		s.DifferencesTotal = d.Total
-		p.differences(&s, c, driftOf(p.Placement, d))
+		if !p.isUncompared(c.Name) {
+			p.differences(&s, c, driftOf(p.Placement, d))
+		}
 	}
 	return s
 }
@@ -204,32 +230,52 @@ func (p *placementBuilder) missing() []placedStatus {
 	return out
 }
 
-// failures adds the objects that fail, as far as the room for that reaches: those that the update names, or those
-// that are held back since it was done. The observedGeneration of their conditions is that of the object on the member.
+// failures adds the objects that fail, as far as the room for that reaches: those that the update names, and those that are
+// held back since it was done, or while what it applied becomes available. The observedGeneration of their conditions is that
+// of the object on the member.
 func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
+	state := p.stateOf(c)
+	if state >= stateNotStarted { // nothing failed, or it has what the last update brought
+		return
+	}
+	told := map[snapshot.ID]bool{}
 	add := func(id snapshot.ID, envelope *snapshot.ID, generation int64, condition metav1.Condition) {
+		told[id] = true
 		condition.ObservedGeneration = generation
 		f := failedPlacement{kubefleet.ReferenceTo(id, cmp.Or(envelope, p.envelopeOf(c.Tried, id))), condition}
 		if fits(&f, &p.failed) {
 			s.Failed = append(s.Failed, f)
 		}
 	}
-	switch state := p.stateOf(c); {
-	case state >= stateNotStarted: // nothing failed, or it has what the last update brought
-	case state == stateHeldBack:
-		objects := p.Drift[c.Name].Objects
-		for i := range objects[:min(len(objects), heldMost)] {
-			if o := &objects[i]; p.holds(o) {
-				id := snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
-				add(id, nil, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
-			}
+	named := c.Failing
+	if state == stateHeldBack {
+		if !c.isInFlight() {
+			named = nil // before what is held back now
 		}
-	default:
-		for _, o := range c.Failing {
-			kind, reason := p.failureOf(&o)
-			add(o.ID, o.Envelope, o.Generation, p.isFalse(kind, reason, o.Message, at))
+		named = slices.DeleteFunc(slices.Clone(named), func(o fleet.FailingObject) bool { return o.Reason == fleet.NotHealthy && p.isHeld(c.Name, o.ID) })
+	}
+	for _, o := range named {
+		kind, reason := p.failureOf(&o)
+		add(o.ID, o.Envelope, o.Generation, p.isFalse(kind, reason, o.Message, at))
+	}
+	if state != stateHeldBack {
+		return
+	}
+	objects := p.Drift[c.Name].Objects
+	for i := range objects[:min(len(objects), heldMost)] {
+		if o := &objects[i]; p.holds(o) && !told[idOf(o)] {
+			add(idOf(o), nil, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
 		}
 	}
+}
+
+func idOf(o *fleet.ObjectDrift) snapshot.ID {
+	return snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+}
+
+// isHeld reports whether an object of a cluster is not applied because of what it differs in.
+func (p *placementBuilder) isHeld(cluster string, id snapshot.ID) bool {
+	return slices.ContainsFunc(p.Drift[cluster].Objects, func(o fleet.ObjectDrift) bool { return idOf(&o) == id && p.holds(&o) })
 }
 
 // heldMost is how many objects of a cluster are named that are held back.
@@ -264,6 +310,8 @@ func (p *placementBuilder) failureOf(o *fleet.FailingObject) (condition, reason 
 		return api.ConditionApplied, api.ReasonGenerateName
 	}
 	switch o.Reason {
+	case fleet.NoSuchKind:
+		return api.ConditionApplied, api.ReasonObjectNotDecoded
 	case fleet.NotHealthy:
 		return api.ConditionAvailable, api.ReasonObjectNotAvailable
 	case fleet.HeldDrifted:
@@ -316,7 +364,11 @@ func (p *placementBuilder) notTried(c *PlacedCluster, at stages.Instant) metav1.
 	case p.External:
 		return p.isUnknown(api.ConditionRollout, api.ReasonRolloutUnknown, "No staged update run has come to the cluster yet", at)
 	}
-	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, "The rollout has not come to the cluster yet", at)
+	message := "The rollout has not come to the cluster yet"
+	if c.Tried >= 0 {
+		message += fmt.Sprintf(", which has %s", indexOrNone(c.Index))
+	}
+	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, message, max(at, stages.At(p.Taken)))
 }
 
 // notRendered are the conditions of a cluster for which the latest snapshot cannot be rendered: as in KubeFleet its rollout has
@@ -356,7 +408,8 @@ func (p *placementBuilder) carriedOut(c *PlacedCluster, at stages.Instant) []met
 	applied := p.isTrue(api.ConditionApplied, api.ReasonWorkApplied, "All resources have been applied", at)
 	switch p.stateOf(c) {
 	case stateAvailable:
-		return []metav1.Condition{applied, p.isTrue(api.ConditionAvailable, api.ReasonWorkAvailable, "All resources are available", at)}
+		reason, message := p.availability(c.Tried)
+		return []metav1.Condition{applied, p.isTrue(api.ConditionAvailable, reason, message, at)}
 	case stateApplied:
 		return []metav1.Condition{applied, p.isFalse(api.ConditionAvailable, api.ReasonWorkNotAvailable, cmp.Or(c.Message, "Not all resources have been proven available yet"), at)}
 	case stateHeldBack:
@@ -370,6 +423,17 @@ func (p *placementBuilder) carriedOut(c *PlacedCluster, at stages.Instant) []met
 		}
 		return []metav1.Condition{p.isFalse(api.ConditionApplied, api.ReasonWorkNotApplied, cmp.Or(c.Message, p.unfinished(c)), at)}
 	}
+}
+
+// availability is why a cluster that has a snapshot is available, in KubeFleet's word where that does not track all of its kinds.
+func (p *placementBuilder) availability(index int) (reason, message string) {
+	if _, known := p.untracked[index]; !known && p.Resources != nil {
+		p.untracked[index] = slices.ContainsFunc(p.Resources(index), func(i snapshot.Item) bool { return !kubefleet.TracksAvailability(i.Group, i.Kind) })
+	}
+	if p.untracked[index] {
+		return api.ReasonWorkNotTrackable, "All resources are available, by the health rules of this hub also those that KubeFleet does not track"
+	}
+	return api.ReasonWorkAvailable, "All resources are available"
 }
 
 // unfinished tells of a cluster whose last update did not complete, where no more

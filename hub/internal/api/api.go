@@ -304,11 +304,13 @@ const (
 	ReasonWorkNotApplied   = "NotAllWorkHaveBeenApplied"
 	ReasonWorkApplying     = "ApplyInProgress"
 	ReasonWorkAvailable    = "AllWorkAreAvailable"
+	ReasonWorkNotTrackable = "NotAllWorkAreAvailabilityTrackable"
 	ReasonWorkNotAvailable = "NotAllWorkAreAvailable"
 	ReasonWorkDiffReported = "AllWorkHaveDiffReported"
 	ReasonWorkNotReported  = "NotAllWorkHaveDiffReported"
 
 	ReasonObjectNotApplied   = "ManifestApplyFailed"
+	ReasonObjectNotDecoded   = "DecodingErred"
 	ReasonGenerateName       = "FoundGenerateName"
 	ReasonObjectNotAvailable = "ManifestNotAvailableYet"
 )

@@ -127,16 +127,21 @@ func (r *Reconciler) items(ctx context.Context, name string, view *fleet.Placeme
 		index int
 		items []snapshot.Item
 	}
-	if last, ok := r.shownItems.Load(name); ok && last.(frozen).index == index {
-		return last.(frozen).items, nil
+	last, _ := r.shownItems.Load(name)
+	kept, _ := last.([]frozen)
+	if i := slices.IndexFunc(kept, func(f frozen) bool { return f.index == index }); i >= 0 {
+		return kept[i].items, nil
 	}
 	items, err := view.Items(ctx, index)
 	if err != nil {
 		return nil, err
 	}
-	r.shownItems.Store(name, frozen{index, items})
+	r.shownItems.Store(name, append([]frozen{{index, items}}, kept[:min(len(kept), shownSnapshots-1)]...))
 	return items, nil
 }
+
+// shownSnapshots is of how many snapshots of a placement the items are kept: the clusters have few at a time.
+const shownSnapshots = 3
 
 // placedIn is what clusters have by a view, by their names.
 func placedIn(ctx context.Context, view *fleet.PlacementView) (map[string]fleet.PlacedCluster, error) {
