@@ -257,6 +257,26 @@ func TestCaptureTellsWhatIsWrong(t *testing.T) {
 	refused(t, w.store, "no source", func() error { _, err := none.Capture(t.Context(), "p-secret"); return err }, "Config.Source")
 }
 
+// A placement that may be empty has a snapshot of nothing, which a run brings to clusters: what they had goes.
+func TestCaptureOfNothingWhereItIsAllowed(t *testing.T) {
+	w, e := declared(t, func(p *fleet.Placement) { p.AllowEmpty = true })
+	w.capture(e, "a")
+	p := must(e.Placement(t.Context(), ep))(t)
+	for i := range p.Selectors {
+		p.Selectors[i].Name = "elsewhere"
+	}
+	if err := e.PutPlacement(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	s := w.capture(e, "a")
+	if s.Index != 1 || s.Objects != 0 || s.Verify() != nil {
+		t.Errorf("the snapshot of nothing is %+v", s)
+	}
+	if again := w.capture(e, "a"); again.Index != s.Index {
+		t.Errorf("nothing changed, and there is snapshot %d", again.Index)
+	}
+}
+
 // Threat T5: a bit is flipped in what is stored of a snapshot. A run of it is
 // refused, with an error that names what is damaged, and nothing reaches a
 // cluster; the other placement goes on.

@@ -69,6 +69,12 @@ func TestAnErrorOfAServerIsOfItsKind(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Classify(c.op, "Widget.v1 ns/x", c.err)
+			ofKind := strings.HasPrefix(name, "no match") || strings.HasPrefix(name, "unserved")
+			for _, err := range []error{err, Classify(c.op, "Widget.v1 ns/x", errors.Join(err))} {
+				if errors.Is(err, backend.ErrNoSuchKind) != ofKind {
+					t.Errorf("%v says that there is no such kind: %t", err, !ofKind)
+				}
+			}
 			var e *backend.Error
 			if !errors.As(err, &e) || e.Op != c.op || e.Object != "Widget.v1 ns/x" {
 				t.Fatalf("the error is %#v", err)
