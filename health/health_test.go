@@ -101,3 +101,29 @@ func TestKstatus(t *testing.T) {
 		}
 	}
 }
+
+func TestKindsThatKstatusJudgesOtherwise(t *testing.T) {
+	for name, c := range map[string]struct {
+		object        string
+		ready, failed bool
+		message       string
+	}{
+		"a service":              {"{apiVersion: v1, kind: Service, spec: {clusterIP: 10.0.0.1}}", true, false, ""},
+		"a waiting balancer":     {"{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {}}}", false, false, "its load balancer has no address yet"},
+		"a balancer without one": {"{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {ingress: [{ip: ''}, 7]}}}", false, false, "its load balancer has no address yet"},
+		"a balancer with an IP":  {"{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {ingress: [{ip: 1.2.3.4}]}}}", true, false, ""},
+		"a balancer with a name": {"{apiVersion: v1, kind: Service, spec: {type: LoadBalancer, clusterIP: 10.0.0.1}, status: {loadBalancer: {ingress: [{hostname: lb}]}}}", true, false, ""},
+		"another service":        {"{apiVersion: example.io/v1, kind: Service, spec: {type: LoadBalancer}}", true, false, ""},
+		"a new job":              {"{apiVersion: batch/v1, kind: Job, spec: {}}", false, false, "Job not started"},
+		"a suspended job":        {"{apiVersion: batch/v1, kind: Job, spec: {suspend: true}, status: {conditions: [{type: Suspended, status: 'True'}]}}", true, false, ""},
+		"a job that failed":      {"{apiVersion: batch/v1, kind: Job, spec: {suspend: true}, status: {conditions: [{type: Failed, status: 'True'}]}}", false, true, "Job Failed. failed: 0/1"},
+	} {
+		obj := &unstructured.Unstructured{}
+		if err := yaml.Unmarshal([]byte(c.object), &obj.Object); err != nil {
+			t.Fatal(err)
+		}
+		if ready, failed, message := health.Kstatus(obj); ready != c.ready || failed != c.failed || message != c.message {
+			t.Errorf("%s: got %v, %v, %q", name, ready, failed, message)
+		}
+	}
+}

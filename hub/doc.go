@@ -187,7 +187,8 @@
 //   - An object that is twice in envelopes, or in one of another scope, is an error of the placement, in Scheduled, and nothing of
 //     the new snapshot is placed. KubeFleet places the one of two that it comes to first (Duplicated), and stops each cluster with
 //     SyncWorkFailed.
-//   - revisionHistoryLimit is how many snapshots are kept beside those that a cluster has, or that a run which is remembered brought.
+//   - revisionHistoryLimit counts beside it the snapshots that clusters have or had before the last run, which a rollback brings back,
+//     and those of runs that failed.
 //   - A cluster with objects of kinds that KubeFleet does not track is available once they are, by the health rules of this hub, and
 //     the unavailablePeriodSeconds of custom resources are over; KubeFleet says NotAllWorkAreAvailabilityTrackable at once.
 //   - An object is of one placement, whatever allowCoOwnership says, which is about owners on the member, as in KubeFleet.

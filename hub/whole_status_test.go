@@ -134,10 +134,18 @@ spec:
 // TestStatusOfAStuckRollingUpdate: the clusters that wait for the latest snapshot say that its rollout has not come to them,
 // and nothing of the one that they have.
 func TestStatusOfAStuckRollingUpdate(t *testing.T) {
-	s := newScenario(t, openVouched, 2)
-	s.put("v1")
-	s.place(rolling)
-	s.whole("crp/NAME", `
+	for name, c := range map[string]struct{ object, selected, failed string }{
+		"deployment": {deployment, "v1 ConfigMap config\nselected apps/v1 Deployment app", "apps/v1 Deployment app Available=False/ManifestNotAvailableYet@1"},
+		"balancer": {
+			`{apiVersion: v1, kind: Service, metadata: {name: web, namespace: NAME}, spec: {type: LoadBalancer, ports: [{port: 80}]}}`,
+			"v1 ConfigMap config\nselected v1 Service web", "v1 Service web Available=False/ManifestNotAvailableYet@0",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t, openVouched, 2)
+			s.put("v1")
+			s.place(rolling)
+			s.whole("crp/NAME", `
 index 0
 PLACED
 selected v1 Namespace NAME
@@ -146,18 +154,19 @@ cluster NAME-1 index 0
   placed
 cluster NAME-2 index 0
   placed`)
-	s.apply(deployment)
-	s.whole("crp/NAME", `
+			s.apply(c.object)
+			s.whole("crp/NAME", `
 index 1
 Scheduled=True/SchedulingPolicyFulfilled RolloutStarted=False/RolloutNotStartedYet
 selected v1 Namespace NAME
-selected v1 ConfigMap config
-selected apps/v1 Deployment app
+selected `+c.selected+`
 cluster NAME-1 index 1
   synced Applied=True/AllWorkHaveBeenApplied Available=False/NotAllWorkAreAvailable
-  failed apps/v1 Deployment app Available=False/ManifestNotAvailableYet@1
+  failed `+c.failed+`
 cluster NAME-2 index 1
   Scheduled=True/Scheduled RolloutStarted=False/RolloutNotStartedYet`)
+		})
+	}
 }
 
 // TestStatusOfNothingSelected: a placement that selects nothing is placed, as in KubeFleet, and where it selects nothing any
