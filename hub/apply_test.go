@@ -227,6 +227,8 @@ spec:
 			s.eventually("the kind", func() error {
 				return s.applyTo(s.admin, s.objects(`{apiVersion: NAME.example.com/v1, kind: Widget, metadata: {name: one, namespace: NAME}, spec: {}}`)[0])
 			})
+			// A namespace is searched by a list of kinds that may be a second old, and the server itself lists a new kind late.
+			time.Sleep(3 * time.Second)
 		}, []string{"Widget"}, "Widget NAME/one DecodingErred"},
 		{"terminating-namespace", func(s *scenario) {
 			s.terminating()
