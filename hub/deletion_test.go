@@ -109,6 +109,18 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
 
+// TestADeletionGoesOnWithoutTheFinalizer: a placement whose finalizer somebody takes while it is being deleted is cleaned all the same.
+func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place("type: RollingUpdate")
+	s.eventually("both to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
+	s.delete("crp/NAME")
+	time.Sleep(250 * time.Millisecond)
+	s.force("crp/NAME")
+	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
+}
+
 // force deletes an object and takes its finalizers, as one who knows no better does.
 func (s *scenario) force(what string) {
 	s.Helper()
