@@ -30,13 +30,9 @@ const (
 	HeldForeign FailingReason = member.HeldForeign
 )
 
-// FailingCluster is a cluster that does not have everything as an update wants it.
-type FailingCluster struct {
-	// Run is the run that updates it, or did last.
-	Run string
-	// Objects are in the order of application, at most 100.
-	Objects []FailingObject
-}
+// FailingCluster is a cluster that does not have everything as an update wants it: the Run that updates it, or did last,
+// and its Objects in the order of application, at most 100.
+type FailingCluster = member.FailingCluster
 
 // Failing returns the clusters of a placement that were last seen without something that
 // an update brings, with what that is, by name. It is the engine's memory of its own updates,

@@ -366,7 +366,7 @@ func (p *placementBuilder) notTried(c *PlacedCluster, at stages.Instant) metav1.
 	}
 	message := "The rollout has not come to the cluster yet"
 	if c.Tried >= 0 {
-		message += fmt.Sprintf(", which has %s", indexOrNone(c.Index))
+		message += ", which has " + p.had(c)
 	}
 	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, message, max(at, stages.At(p.Taken)))
 }
@@ -439,14 +439,19 @@ func (p *placementBuilder) availability(index int) (reason, message string) {
 // unfinished tells of a cluster whose last update did not complete, where no more
 // is known.
 func (p *placementBuilder) unfinished(c *PlacedCluster) string {
-	had := "snapshot " + p.shown(c.Index)
-	switch {
-	case c.Index < 0:
-		had = "none"
-	case c.Index != c.Tried && p.shown(c.Index) == p.shown(c.Tried):
+	had := p.had(c)
+	if c.Index >= 0 && c.Index != c.Tried && p.shown(c.Index) == p.shown(c.Tried) {
 		had = "it with the overrides before"
 	}
 	return fmt.Sprintf("The update to snapshot %s did not complete; the cluster was last proven to have %s", p.shown(c.Tried), had)
+}
+
+// had is the snapshot that a cluster was last proven to have.
+func (p *placementBuilder) had(c *PlacedCluster) string {
+	if c.Index < 0 {
+		return "none"
+	}
+	return "snapshot " + p.shown(c.Index)
 }
 
 // firstDiffer is since when the first of the objects differs.

@@ -150,6 +150,14 @@ type FailingObject struct {
 	Envelope *snapshot.ID
 }
 
+// FailingCluster is a cluster that does not have everything as an update wants it.
+type FailingCluster struct {
+	// Run is the run that updates it, or did last.
+	Run string
+	// Objects are in the order of application, at most 100.
+	Objects []FailingObject
+}
+
 // Reasons why an object fails.
 const (
 	// NotApplied is one that could not be applied, or is not there as it was.

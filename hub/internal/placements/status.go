@@ -136,12 +136,12 @@ func (r *Reconciler) items(ctx context.Context, name string, view *fleet.Placeme
 	if err != nil {
 		return nil, err
 	}
-	r.shownItems.Store(name, append([]frozen{{index, items}}, kept[:min(len(kept), shownSnapshots-1)]...))
+	r.shownItems.Store(name, append([]frozen{{index, items}}, kept[:min(len(kept), keptSnapshots-1)]...))
 	return items, nil
 }
 
-// shownSnapshots is of how many snapshots of a placement the items are kept: the clusters have few at a time.
-const shownSnapshots = 3
+// keptSnapshots is of how many snapshots of a placement the items are kept: the clusters have few at a time.
+const keptSnapshots = 3
 
 // placedIn is what clusters have by a view, by their names.
 func placedIn(ctx context.Context, view *fleet.PlacementView) (map[string]fleet.PlacedCluster, error) {
