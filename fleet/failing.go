@@ -72,7 +72,7 @@ func (f *failures) note(a *Assignment, proven bool, objects []FailingObject) {
 	if f.total+len(objects) > failingOfAll {
 		objects = objects[:1]
 	}
-	f.at[a.Placement][a.Cluster.Name] = FailingCluster{a.Run, objects}
+	f.at[a.Placement][a.Cluster.Name] = FailingCluster{Run: a.Run, Objects: objects}
 	f.total += len(objects)
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os/exec"
 	"strings"
 	"testing"
 	"time"
@@ -77,6 +78,47 @@ func TestAStoreInADatabase(t *testing.T) {
 	for _, end := range []func() (int, string){end, endOther} {
 		if code, errOut := end(); code != cli.ExitDone || strings.Contains(errOut, "hunter2") {
 			t.Errorf("serve that was interrupted: %d, %s", code, errOut)
+		}
+	}
+}
+
+// TestTheExampleOnPostgreSQL: the tutorial ends the same way where engines in other processes drive it.
+func TestTheExampleOnPostgreSQL(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "../../examples/postgres.sh", "--wait", "1s", "-o", "text")
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		" example-run/member1  key=value2\n", " example-run/member2  key=value2\n", " example-run/member3  key=value2\n",
+		" example-run-2/member1  key=value1\n", " example-run-2/member2  key=value1\n", " example-run-2/member3  key=value1\n",
+	} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("there is no %q", want)
+		}
+	}
+	if n := strings.Count(string(out), "store/database: an engine runs\n"); n != 2 {
+		t.Errorf("%d engines run beside the demo", n)
+	}
+	if t.Failed() {
+		t.Logf("%s", out)
+	}
+}
+
+func TestADemoInADatabaseIsApprovedByItsEngines(t *testing.T) {
+	t.Parallel()
+	v := newEnv(t)
+	for _, c := range [][2]string{
+		{"demo --data postgres://db --approve ask", "--approve ask goes with a directory: the engines of a database approve"},
+		{"serve --demo --store state.db", "--demo goes with --store postgres://…, and without --clusters"},
+		{"serve --demo --store postgres://db --clusters fleet.kubeconfig", "--demo goes with --store postgres://…, and without --clusters"},
+	} {
+		if code, _, errOut := v.run(strings.Fields(c[0])...); code != cli.ExitUsage || !strings.Contains(errOut, c[1]) {
+			t.Errorf("%s: %d, %s", c[0], code, errOut)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 )
@@ -20,6 +21,7 @@ import (
 // newServe runs an engine on a file, and answers for it.
 func newServe(o *options) *cobra.Command {
 	var listen, cert, key string
+	var play bool
 	cmd := &cobra.Command{
 		Use: "serve --store STORE", Short: "Run an engine on a store, and answer other commands for it until it is interrupted",
 		Example: "  slipway serve --store state.db --clusters fleet.kubeconfig --source hub\n" +
@@ -34,6 +36,8 @@ func newServe(o *options) *cobra.Command {
 			serve.Store, name = "", "database"
 		}
 		switch {
+		case play && (!shared || o.target.Clusters != ""):
+			return cli.Usagef("--demo goes with --store postgres://…, and without --clusters")
 		case listen != "unix":
 			err = o.listen(&serve, listen, cert, key)
 		case o.target.TokenFile != "" || cert != "" || key != "":
@@ -47,6 +51,9 @@ func newServe(o *options) *cobra.Command {
 			return err
 		}
 		defer func() { err = errors.Join(err, store.Close()) }()
+		if play {
+			o.target.Connect = demo.Connect
+		}
 		e, err := o.target.Engine(store)
 		if err != nil {
 			return err
@@ -65,6 +72,7 @@ func newServe(o *options) *cobra.Command {
 		return nil // it was interrupted
 	}
 	o.target.Measures.AddFlags(cmd.Flags())
+	cmd.Flags().BoolVar(&play, "demo", false, "drive the runs of the demo that has the same database in --data")
 	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, or an ADDRESS as in localhost:8080, which needs --token-file")
 	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate, with those that it is signed by, that --listen ADDRESS is served with")
 	cmd.Flags().StringVar(&key, "tls-key", "", "file of the key of --tls-cert")

@@ -6,6 +6,7 @@
 // any moment, another that opens the same store finds each object as the last
 // acknowledged change left it, with its owners, uid, resourceVersion and
 // generation; a change that was not acknowledged happened or did not. One
-// process at a time may use a store. Each cluster is one record and so is the
+// process at a time may use a store, unless their fleets are Shared; a source has
+// one process. Each cluster is one record and so is the
 // source: what they hold is at most 1 MiB as JSON.
 package durable

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -361,5 +362,50 @@ func TestAllClustersOfAStoreAreOpened(t *testing.T) {
 	}
 	if diff := cmp.Diff(before, got); diff != "" {
 		t.Errorf("clusters (-want +got):\n%s", diff)
+	}
+}
+
+// Processes that share clusters see each other's changes, and none is lost where they change one at the same time.
+func TestSharedClusters(t *testing.T) {
+	t.Parallel()
+	s := memory.NewStore()
+	const processes, changes = 4, 25
+	conns := make([]backend.Conn, processes)
+	var all sync.WaitGroup
+	for i := range conns {
+		all.Go(func() {
+			f := durable.NewFleet(s)
+			f.Shared = true
+			err := f.Open(t.Context(), placement.Cluster{Name: "a"}, placement.Cluster{Name: "b"})
+			if err == nil {
+				conns[i], err = f.Dial(t.Context(), placement.Cluster{Name: "a"})
+			}
+			if err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		return
+	}
+	for i, c := range conns {
+		all.Go(func() {
+			for j := range changes {
+				name := fmt.Sprintf("%d-%d", i, j)
+				if _, err := c.Apply(t.Context(), config(name, "v"), backend.ApplyOptions{Manager: "m"}); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	for _, c := range conns {
+		for i := range processes * changes {
+			id := snapshot.IDOf(config(fmt.Sprintf("%d-%d", i/changes, i%changes), ""))
+			if _, err := c.Get(t.Context(), id); err != nil {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -23,6 +23,10 @@ import (
 // clocks, controllers and faults are not stored.
 type Fleet struct {
 	*memory.Fleet
+	// Shared has each call read what is stored first: other processes have a fleet on the same store. It is set before the first
+	// cluster is added.
+	Shared bool
+
 	store backend.Store
 
 	mu      sync.Mutex
@@ -35,6 +39,7 @@ const prefix = "member/"
 // member is a cluster and its record.
 type member struct {
 	mu      sync.Mutex
+	shared  bool
 	made    int // how many clusters had the name before
 	cluster *memory.Cluster
 	record  record
@@ -52,9 +57,16 @@ func NewFleet(s backend.Store) *Fleet {
 	return &Fleet{Fleet: memory.NewFleet(), store: s, members: map[string]*member{}}
 }
 
-// Open adds a cluster as it is in the store, or an empty one. Its UID follows
-// from the name and from how often the cluster was replaced.
-func (f *Fleet) Open(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, false) }
+// Open adds clusters as they are in the store, or empty ones. The UID of each
+// follows from the name and from how often the cluster was replaced.
+func (f *Fleet) Open(ctx context.Context, clusters ...placement.Cluster) error {
+	for _, c := range clusters {
+		if err := f.add(ctx, c, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // OpenAll adds the clusters that the store has, without labels.
 func (f *Fleet) OpenAll(ctx context.Context) error {
@@ -74,7 +86,7 @@ func (f *Fleet) OpenAll(ctx context.Context) error {
 func (f *Fleet) Replace(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, true) }
 
 func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) error {
-	m := &member{record: record{store: f.store, key: prefix + c.Name}}
+	m := &member{shared: f.Shared, record: record{store: f.store, key: prefix + c.Name}}
 	stored, err := m.read(ctx)
 	found := err == nil
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
@@ -94,7 +106,10 @@ func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) erro
 	if found && !replace {
 		return m.cluster.Restore(stored.State)
 	}
-	return m.save(ctx)
+	if err := m.save(ctx); !f.Shared || !errors.Is(err, backend.ErrConflict) {
+		return err
+	}
+	return m.reload(ctx) // another process has added it meanwhile
 }
 
 // read reads the record.
@@ -117,28 +132,38 @@ func (m *member) save(ctx context.Context) error {
 	return m.record.save(ctx, value)
 }
 
+// reload makes the cluster what is stored.
+func (m *member) reload(ctx context.Context) error {
+	stored, err := m.read(ctx)
+	if err == nil && stored.Made != m.made {
+		err = fmt.Errorf("%w: the cluster was made again", backend.ErrNotFound)
+	}
+	if err == nil {
+		err = m.cluster.Restore(stored.State)
+	}
+	m.record.unsure = m.record.unsure || err != nil
+	return err
+}
+
 // do makes a call of the cluster. Before it, after a change that the store
 // failed, the cluster becomes what is stored; after it, what it changed is stored.
+// A call that another process was faster than is made again.
 func (m *member) do(ctx context.Context, changes bool, call func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	if m.record.unsure {
-		stored, err := m.read(ctx)
-		if err == nil && stored.Made != m.made {
-			err = fmt.Errorf("%w: the cluster was made again", backend.ErrNotFound)
+	for {
+		if m.shared || m.record.unsure {
+			if err := m.reload(ctx); err != nil {
+				return err
+			}
 		}
-		if err == nil {
-			err = m.cluster.Restore(stored.State)
+		if err := call(); err != nil || !changes {
+			return err
 		}
-		if err != nil {
-			m.record.unsure = true
+		if err := m.save(ctx); !m.shared || !errors.Is(err, backend.ErrConflict) {
 			return err
 		}
 	}
-	if err := call(); err != nil || !changes {
-		return err
-	}
-	return m.save(ctx)
 }
 
 // Change calls change with a cluster, which it may change by its methods, and

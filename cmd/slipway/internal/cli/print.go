@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/printers"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
 // The formats of -o.
@@ -265,8 +267,6 @@ const watchEvery = time.Second
 // Watch shows a list, and then each row as it changes, until ctx ends.
 func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
 	s, before := o.NewStream(), map[string]bool{}
-	tick := time.NewTicker(watchEvery)
-	defer tick.Stop()
 	for {
 		l, err := get()
 		if err != nil {
@@ -283,11 +283,8 @@ func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
 		if err := s.Show(&changed); err != nil {
 			return err
 		}
-		before = now
-		select {
-		case <-ctx.Done():
+		if before = now; !backoff.Sleep(ctx, watchEvery) {
 			return ctx.Err()
-		case <-tick.C:
 		}
 	}
 }

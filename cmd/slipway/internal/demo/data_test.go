@@ -37,7 +37,7 @@ func playUntil(t *testing.T, store backend.Store, text string) *tutorial {
 	ctx, cancel := context.WithCancel(t.Context())
 	show := printerOf(&lineCanceler{text: text, cancel: cancel})
 	(&flags{wait: pause}).shortenWaits(docs.Strategies, show)
-	tut, err := newTutorial(ctx, docs, store, nil, &target.Measures{})
+	tut, err := newTutorial(ctx, docs, store, false, nil, &target.Measures{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 func begun(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	s, err := openStore(dir)
+	s, err := openStore(t.Context(), dir)
 	if err == nil {
 		err = s.Close()
 	}

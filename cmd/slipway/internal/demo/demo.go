@@ -56,7 +56,8 @@ with a wait and an approval, and the rollback. Nothing but this command is neede
 
 With --data the same command goes on after Ctrl-C, a kill or a loss of power, and
 another terminal reaches it meanwhile by --store DIRECTORY/slipway.db: to watch,
-and with --approve ask to approve.`,
+and with --approve ask to approve. In a database, every slipway
+serve --demo on it drives the runs, too, and approves.`,
 		Args: cli.Arguments(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if f.data == "" && cmd.Flags().Changed("data") {
@@ -73,7 +74,7 @@ and with --approve ask to approve.`,
 		"auto draws on a terminal and prints lines elsewhere, text prints a line for each event, json an object")
 	flags.StringVar(&f.approve, "approve", "auto", "auto, the command approves, or ask, you do")
 	flags.StringVar(&f.dir, "dir", "", "directory whose YAML files are read; those of the tutorial are built in")
-	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, made if it is missing; without it, all is in memory")
+	flags.StringVar(&f.data, "data", "", "directory in which everything is kept, made if it is missing, or postgres://… for a database; without it, all is in memory")
 	flags.DurationVar(&f.wait, "wait", 3*time.Second, "how long timed waits last, instead of what the file says; 0 keeps the file's")
 	f.measures.AddFlags(flags)
 	flags.DurationVar(&f.latency, "latency", 20*time.Millisecond, "how long every call to a member takes")
@@ -86,6 +87,8 @@ func (f *flags) check(o *cli.Options) error {
 		return cli.Usagef("-o %s: want auto, text or json", f.output)
 	case f.approve != "auto" && f.approve != "ask":
 		return cli.Usagef("--approve %s: want auto or ask", f.approve)
+	case f.approve == "ask" && target.InDatabase(f.data):
+		return cli.Usagef("--approve ask goes with a directory: the engines of a database approve")
 	case o.Timeout != 0:
 		return cli.Usagef("--timeout: want none: the demo ends with the tutorial, or by Ctrl-C")
 	case f.wait < 0 || f.latency < 0:
@@ -106,21 +109,25 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 	f.shortenWaits(docs.Strategies, show)
 	var store backend.Store = memory.NewStore()
 	prompt, fate, file := &watch.Prompt{In: o.In, Out: o.ErrOut}, "it was kept in memory and is gone", ""
+	shared := target.InDatabase(f.data)
 	if f.data != "" {
-		kept, opening := openStore(f.data)
+		place := f.data
+		if file = filepath.Join(f.data, storeFile); shared {
+			place, file = "the database", f.data // the URL may have a password
+		}
+		kept, opening := openStore(ctx, f.data)
 		if opening != nil {
-			return fmt.Errorf("--data %s: %w", f.data, opening)
+			return fmt.Errorf("--data %s: %w", place, opening)
 		}
 		defer func() { err = errors.Join(err, kept.Close()) }()
-		store, file = kept, filepath.Join(f.data, storeFile)
-		prompt.Elsewhere = o.Name + " approve --store " + file
-		fate = "everything is kept in " + f.data + ", and the same command goes on"
+		store, prompt.Elsewhere = kept, o.Name+" approve --store "+file
+		fate = "everything is kept in " + place + ", and the same command goes on"
 	}
 	var authority approval.Authority
 	if f.approve == "auto" {
 		authority, prompt = approval.Func(f.approveSoon), nil
 	}
-	t, err := newTutorial(ctx, docs, store, authority, &f.measures)
+	t, err := newTutorial(ctx, docs, store, shared, authority, &f.measures)
 	if err != nil {
 		return err
 	}
@@ -151,12 +158,15 @@ func documents(dir string) (kubefleet.Documents, error) {
 	return docs, err
 }
 
-// openStore opens the store in a directory, and makes both, for their owner only, where they are missing.
-func openStore(dir string) (*bolt.Store, error) {
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, err
+// openStore opens a database, or the store in a directory, and makes both, for their owner only, where they are missing.
+func openStore(ctx context.Context, place string) (target.Store, error) {
+	if !target.InDatabase(place) {
+		if err := os.MkdirAll(place, 0o700); err != nil {
+			return nil, err
+		}
+		place = filepath.Join(place, storeFile)
 	}
-	return bolt.Open(filepath.Join(dir, storeFile), bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
+	return target.OpenStore(ctx, place, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
 }
 
 // shortenWaits makes every timed wait last as long as --wait says, and says so; 0 leaves them as they are.

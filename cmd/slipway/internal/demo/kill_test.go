@@ -139,7 +139,7 @@ type ending struct {
 func (l *longPlay) ending(t *testing.T) ending {
 	t.Helper()
 	docs := tutorialDocuments(t)
-	store, err := openStore(l.dir())
+	store, err := openStore(t.Context(), l.dir())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -148,7 +148,7 @@ func (l *longPlay) ending(t *testing.T) ending {
 			t.Error(err)
 		}
 	}()
-	tut, err := newTutorial(t.Context(), docs, store, nil, &target.Measures{})
+	tut, err := newTutorial(t.Context(), docs, store, false, nil, &target.Measures{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package demo
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -46,17 +47,17 @@ type tutorial struct {
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
 // follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
-func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.Store, approve approval.Authority, measures *target.Measures) (*tutorial, error) {
+// Those of other processes drive the runs of a shared store, too.
+func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.Store, shared bool, approve approval.Authority, measures *target.Measures) (*tutorial, error) {
 	t := &tutorial{docs: docs, store: store, members: durable.NewFleet(store)}
+	t.members.Shared = shared
 	i := slices.IndexFunc(docs.Objects, func(o *unstructured.Unstructured) bool { return o.GetKind() == "ConfigMap" })
 	if i < 0 {
 		return nil, errors.New("there is no ConfigMap among the files: the tutorial edits one")
 	}
 	t.config = docs.Objects[i].DeepCopy()
-	for _, c := range docs.Clusters {
-		if err := t.members.Open(ctx, c); err != nil {
-			return nil, err
-		}
+	if err := t.members.Open(ctx, docs.Clusters...); err != nil {
+		return nil, err
 	}
 	cursor, err := store.Get(ctx, cursorKey)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
@@ -74,6 +75,9 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 		Authority: approve,   // what approves, where it is not a person
 		Name:      "demo",
 	}
+	if shared {
+		cfg.Name = "" // a random one
+	}
 	if err := measures.Configure(&cfg); err != nil { // what is healthy, and what measures checks
 		return nil, err
 	}
@@ -81,6 +85,15 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 		t.events, err = t.engine.Follow("", string(cursor.Value))
 	}
 	return t, err
+}
+
+// Connect completes the configuration of an engine by the members of the tutorial, which are kept in its store, and by what
+// approves.
+func Connect(c *fleet.Config) error {
+	docs, err := documents("")
+	members := durable.NewFleet(c.Store)
+	members.Shared, c.Inventory, c.Dialer, c.Authority = true, members, members, approval.Func((&flags{}).approveSoon)
+	return cmp.Or(err, members.Open(context.Background(), docs.Clusters...))
 }
 
 // play is the tutorial: declare, take snapshots, roll out, roll back. Every step reads what there is and does what is
@@ -172,7 +185,7 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	if runs, err := t.engine.Runs(ctx, spec.Placement); err != nil || runs[len(runs)-1] != name {
 		return err
 	}
-	if err := t.showMembers(name); err != nil {
+	if err := t.showMembers(ctx, name); err != nil {
 		return err
 	}
 	if s.Run.State != stages.Completed {
@@ -255,10 +268,14 @@ func (t *tutorial) decide(ctx context.Context, r approval.Request, v approval.Ve
 }
 
 // showMembers reads the ConfigMap from every member.
-func (t *tutorial) showMembers(run string) error {
+func (t *tutorial) showMembers(ctx context.Context, run string) error {
 	for _, c := range t.docs.Clusters {
 		m := Member{Time: time.Now().UTC().Truncate(time.Millisecond), Type: "Member", Run: run, Cluster: c.Name}
-		obj, err := t.members.Cluster(c.Name).Get(snapshot.IDOf(t.config))
+		conn, err := t.members.Dial(ctx, c)
+		if err != nil {
+			return err
+		}
+		obj, err := conn.Get(ctx, snapshot.IDOf(t.config))
 		if err == nil {
 			m.Data, _, err = unstructured.NestedStringMap(obj.Object, "data")
 		}

@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/hub/hubapi"
+	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -217,10 +218,8 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 			}
 			return nil, fmt.Errorf("%w, and the program that holds it is not reached: %w", err, found)
 		}
-		select {
-		case <-ctx.Done():
+		if !backoff.Sleep(ctx, again) {
 			return nil, ctx.Err()
-		case <-time.After(again):
 		}
 	}
 }

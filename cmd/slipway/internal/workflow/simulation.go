@@ -86,10 +86,10 @@ const poll = 20 * time.Millisecond
 
 func newSimulation(ctx context.Context, store backend.Store, docs documents) (*simulation, error) {
 	members := durable.NewFleet(store)
+	if err := members.Open(ctx, docs.clusters...); err != nil {
+		return nil, err
+	}
 	for _, c := range docs.clusters {
-		if err := members.Open(ctx, c); err != nil {
-			return nil, err
-		}
 		members.Cluster(c.Name).SetClock(time.Now)
 		members.Cluster(c.Name).React(memory.Deployments(isBroken))
 	}
