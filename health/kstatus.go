@@ -11,7 +11,7 @@ import (
 // and anything else is not yet ready, for the reason in message. An object without any status is Current.
 //
 // Two kinds are judged otherwise. A Service of type LoadBalancer is not ready before its load balancer has an address, since
-// before that nobody reaches it. A Job that is suspended is ready: it does not start until somebody wants it to.
+// before that it cannot be reached. A Job that is suspended is ready: it is not to start yet.
 func Kstatus(obj *unstructured.Unstructured) (ready, failed bool, message string) {
 	r, err := status.Compute(obj)
 	if err != nil {

@@ -109,7 +109,7 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
 
-// TestADeletionGoesOnWithoutTheFinalizer: a placement whose finalizer somebody takes while it is being deleted is cleaned all the same.
+// TestADeletionGoesOnWithoutTheFinalizer: a placement whose finalizer is taken by another client while it is being deleted is cleaned all the same.
 func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")

@@ -72,7 +72,7 @@ func TestInitWaitsForWhatIsOnItsWay(t *testing.T) {
 }
 
 // TestTheTwinsOfANamespaceReachNothingOfAnother is threat T25: what a run, a placement or an override
-// names is looked for in its own namespace only.
+// names is read in its own namespace only.
 func TestT25TheTwinsOfANamespaceReachNothingOfAnother(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
 	s.twins("NAME")

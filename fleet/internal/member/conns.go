@@ -176,7 +176,7 @@ func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Uns
 	return obj, err
 }
 
-// show is get where an error that matches ErrNoSuchKind tells that the cluster cannot have such an object.
+// show is get, but for the error that matches ErrNoSuchKind where the cluster cannot have such an object.
 func (m *memberConn) show(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
 	m.use()
 	obj, err := guard.Call(ctx, m.guard, "Get", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {

@@ -128,7 +128,7 @@ func goldenPlacement() *Placement {
 			Snapshots: []snapshot.Snapshot{{
 				Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
 				Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
-				Origins: set, Unnamed: []snapshot.Unnamed{{
+				Origins: set, Repeats: 1, Unnamed: []snapshot.Unnamed{{
 					ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop"}, GenerateName: "web-",
 					Envelope: snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"},
 				}},

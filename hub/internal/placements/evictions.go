@@ -175,7 +175,7 @@ func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err
 }
 
 // Unbind deletes the binding of a cluster that a run evicts from a placement. KubeFleet's is being deleted when the eviction is
-// answered: whoever looks for bindings then, as a drain does that tries again, finds nothing left to evict.
+// answered: a drain that lists bindings again then finds nothing left to evict.
 func (r *Reconciler) Unbind(ctx context.Context, k api.Key, cluster, run string) error {
 	if r.NoBindings {
 		return nil
