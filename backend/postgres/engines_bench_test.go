@@ -12,112 +12,44 @@ import (
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
-
-	"github.com/slipway-dev/slipway/backend/memory"
-	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rollout is what engine processes roll out together: so many placements over so many clusters, whose calls take so long.
-type rollout struct {
-	clusters, placements int
-	delay                time.Duration
-}
-
-// benchUpdates is how many clusters an engine updates at the same time.
-const benchUpdates = 32
-
-// String is how a process of an engine is told what clusters it has.
-func (r rollout) String() string {
-	return fmt.Sprintf("bench %d %d %s", r.clusters, r.placements, r.delay)
-}
-
-// rolloutOf is what String says, if it does.
-func rolloutOf(members string) (r rollout, is bool) {
-	var delay string
-	if n, _ := fmt.Sscanf(members, "bench %d %d %s", &r.clusters, &r.placements, &delay); n != 3 {
-		return r, false
-	}
-	r.delay, _ = time.ParseDuration(delay)
-	return r, true
-}
-
-// fleet has the clusters, which each engine process has for itself: one that takes a run over finds clusters without anything.
-func (r rollout) fleet() *memory.Fleet {
-	f := memory.NewFleet()
-	for i := range r.clusters {
-		name := fmt.Sprintf("c%06d", i)
-		f.Add(placement.Cluster{Name: name, Labels: map[string]string{"part": strconv.Itoa(i % r.placements)}})
-		f.SetDelay(name, func() time.Duration { return r.delay })
-	}
-	return f
-}
-
-// crew has so many engines, none of which has anything to do yet.
-func (r rollout) crew(b *testing.B, engines int) *crew {
+// rolling has so many engines, none of which has anything to do yet, and a host that has declared a rollout.
+func rolling(b *testing.B, r storebench.Rollout, engines int) (*crew, *storebench.Host) {
 	b.Helper()
 	c := newCrew(b, 0)
 	c.members = r.String()
 	for i := range engines {
 		c.start(fmt.Sprint("engine-", i))
 	}
-	clusters := r.fleet()
-	host, err := fleet.New(fleet.Config{Store: c.store, Inventory: clusters, Dialer: clusters, Source: c.source, Name: "host", Lease: enginesLease, Skew: enginesSkew})
-	if err != nil {
-		b.Fatal(err)
-	}
-	c.host = host
 	time.Sleep(2 * time.Second)
-	for i := range r.placements {
-		c.place(i, metav1.LabelSelector{MatchLabels: map[string]string{"part": strconv.Itoa(i)}}, fleet.ApplyStrategy{})
-	}
-	return c
-}
-
-// begin creates the runs.
-func (r rollout) begin(c *crew) {
-	c.t.Helper()
-	for i := range r.placements {
-		spec := fleet.RunSpec{Name: fmt.Sprint("b", i), Placement: fmt.Sprint("b", i), Strategy: stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: allOfThem()}}}}
-		if _, err := c.host.CreateRun(c.t.Context(), spec); err != nil {
-			c.t.Fatal(err)
-		}
-	}
-}
-
-// finish waits for the runs.
-func (r rollout) finish(c *crew) {
-	c.t.Helper()
-	for i := range r.placements {
-		if s, err := c.host.Wait(c.t.Context(), fmt.Sprint("b", i)); err != nil || s.Run.State != stages.Completed {
-			c.t.Fatalf("%s, %v", s.Run.State, err)
-		}
-	}
+	h := r.Declare(b, c.store)
+	c.host = h.Engine
+	return c, h
 }
 
 // BenchmarkEngines has engines in processes of their own on one store bring a ConfigMap to 10,000 clusters whose calls take 20 ms.
 // updates/s is what they do together, db-cores and engine-cores what the server and they take of the processors.
 func BenchmarkEngines(b *testing.B) {
-	r := rollout{clusters: 10_000, placements: 40, delay: 20 * time.Millisecond}
+	r := storebench.Rollout{Clusters: 10_000, Placements: 40, Delay: 20 * time.Millisecond}
 	for _, engines := range []int{1, 2, 4, 8} {
 		b.Run(fmt.Sprint("engines=", engines), func(b *testing.B) {
 			var took time.Duration
 			var db, own float64
 			for range b.N {
-				c := r.crew(b, engines)
+				c, h := rolling(b, r, engines)
 				began, dbBefore := time.Now(), serverCPU()
-				r.begin(c)
-				r.finish(c)
+				h.Begin(b)
+				h.Finish(b)
 				took += time.Since(began)
 				db += serverCPU() - dbBefore
 				for _, name := range c.names() {
 					own += c.killed(name)
 				}
 			}
-			b.ReportMetric(float64(b.N*r.clusters)/took.Seconds(), "updates/s")
+			b.ReportMetric(float64(b.N*r.Clusters)/took.Seconds(), "updates/s")
 			b.ReportMetric(db/took.Seconds(), "db-cores")
 			b.ReportMetric(own/took.Seconds(), "engine-cores")
 		})
@@ -128,9 +60,9 @@ func BenchmarkEngines(b *testing.B) {
 // killed when a third is done: s-beyond-lease is how much longer than a lease it takes until others have its runs. The bytes are
 // those of the server's log, and of its table and indexes at the end.
 func BenchmarkLargeFleet(b *testing.B) {
-	r := rollout{clusters: 100_000, placements: 40, delay: 20 * time.Millisecond}
+	r := storebench.Rollout{Clusters: 100_000, Placements: 40, Delay: 20 * time.Millisecond}
 	for range b.N {
-		c := r.crew(b, 4)
+		c, h := rolling(b, r, 4)
 		number := func(query string) (n float64) {
 			if err := session(b, shared.DSN()).QueryRow(b.Context(), strings.ReplaceAll(query, "{schema}", c.schema)).Scan(&n); err != nil {
 				b.Fatal(err)
@@ -139,7 +71,7 @@ func BenchmarkLargeFleet(b *testing.B) {
 		}
 		const log = "SELECT pg_wal_lsn_diff(pg_current_wal_lsn(), '0/0')::float8"
 		logBefore, began := number(log), time.Now()
-		r.begin(c)
+		h.Begin(b)
 		planned := time.Since(began)
 		var completed atomic.Int64
 		follower, err := c.host.Follow("", "")
@@ -156,24 +88,24 @@ func BenchmarkLargeFleet(b *testing.B) {
 				}
 			}
 		}()
-		for completed.Load() < int64(r.clusters/3) {
+		for completed.Load() < int64(r.Clusters/3) {
 			time.Sleep(50 * time.Millisecond)
 		}
 		c.signal("engine-3", syscall.SIGKILL)
 		killed := time.Now()
 		eventually(b, "the other engines with everything", func() bool { return len(c.holders()["engine-3"]) == 0 })
 		taken := time.Since(killed) - enginesLease
-		r.finish(c)
+		h.Finish(b)
 		took := time.Since(began)
-		for end := time.Now().Add(time.Minute); completed.Load() < int64(r.clusters) && time.Now().Before(end); {
+		for end := time.Now().Add(time.Minute); completed.Load() < int64(r.Clusters) && time.Now().Before(end); {
 			time.Sleep(50 * time.Millisecond)
 		}
 		cancel()
 		<-followed
-		if n := completed.Load(); n < int64(r.clusters) {
-			b.Errorf("%d of %d clusters were seen to complete", n, r.clusters)
+		if n := completed.Load(); n < int64(r.Clusters) {
+			b.Errorf("%d of %d clusters were seen to complete", n, r.Clusters)
 		}
-		n := float64(r.clusters)
+		n := float64(r.Clusters)
 		b.ReportMetric(planned.Seconds(), "s-to-plan")
 		b.ReportMetric(n/took.Seconds(), "updates/s")
 		b.ReportMetric(taken.Seconds(), "s-beyond-lease")
@@ -229,10 +161,4 @@ func BenchmarkTakeover(b *testing.B) {
 	}
 	b.ReportMetric(took.Seconds()/float64(b.N), "s/takeover")
 	b.ReportMetric((took/time.Duration(b.N) - enginesLease).Seconds(), "s-beyond-lease")
-}
-
-// allOfThem is a limit of all clusters.
-func allOfThem() *intstr.IntOrString {
-	all := intstr.FromString("100%")
-	return &all
 }

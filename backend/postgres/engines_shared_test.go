@@ -10,6 +10,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/backend/postgres"
@@ -82,7 +83,8 @@ func (c *crew) create(name, placement, limit string, all bool) {
 	c.t.Helper()
 	stage := stages.Stage{Name: "all", Selector: &metav1.LabelSelector{}}
 	if all {
-		stage.MaxConcurrency = allOfThem()
+		everything := intstr.FromString("100%")
+		stage.MaxConcurrency = &everything
 	}
 	_, err := c.host.CreateRun(c.t.Context(), fleet.RunSpec{Name: name, Placement: placement, Strategy: stages.Strategy{Cap: limit, Stages: []stages.Stage{stage}}})
 	if err != nil {

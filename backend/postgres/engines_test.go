@@ -24,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/remotefleet"
 	"github.com/slipway-dev/slipway/internal/soak/laws"
+	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -40,8 +41,8 @@ const (
 
 // enginesLease is the lease of the engines of these tests, enginesSkew how far their clocks may be apart.
 const (
-	enginesLease = 3 * time.Second
-	enginesSkew  = 500 * time.Millisecond
+	enginesLease = storebench.Lease
+	enginesSkew  = storebench.Skew
 )
 
 // isEngine runs an engine, where this process is one, until it is killed.
@@ -60,9 +61,8 @@ func isEngine() bool {
 		if ahead, _ := time.ParseDuration(os.Getenv(engineClock)); ahead != 0 {
 			cfg.Clock = func() time.Time { return time.Now().Add(ahead) }
 		}
-		if r, is := rolloutOf(os.Getenv(engineMembers)); is {
-			clusters := r.fleet()
-			cfg.Inventory, cfg.Dialer, cfg.MaxUpdates = clusters, clusters, benchUpdates
+		if r, is := storebench.ParseRollout(os.Getenv(engineMembers)); is {
+			r.Configure(&cfg)
 		}
 		var e *fleet.Engine
 		if e, err = fleet.New(cfg); err == nil {

@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"fmt"
 	"os"
 	"testing"
 
@@ -10,4 +11,10 @@ import (
 // clusters are the API servers that the tests of this package share.
 var clusters kubeenv.Shared
 
-func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
+func TestMain(m *testing.M) {
+	if os.Getenv(engineName) != "" {
+		fmt.Fprintln(os.Stderr, runEngine())
+		os.Exit(1)
+	}
+	os.Exit(clusters.Run(m))
+}
