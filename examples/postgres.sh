@@ -28,7 +28,7 @@ end() {
 }
 trap end EXIT
 
-go build -o "$dir/slipway" ./cmd/slipway
+(cd cmd/slipway && go build -o "$dir/slipway" .)
 (
 	cd /
 	"${as[@]}" "$bin/initdb" -D "$dir/data" -U postgres -A trust >"$dir/log" 2>&1

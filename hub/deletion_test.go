@@ -117,7 +117,7 @@ func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
 	s.eventually("both to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
 	s.delete("crp/NAME")
 	time.Sleep(250 * time.Millisecond)
-	s.force("crp/NAME")
+	s.strip("crp/NAME")
 	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
 }
 
@@ -125,6 +125,12 @@ func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
 func (s *scenario) force(what string) {
 	s.Helper()
 	s.delete(what)
+	s.strip(what)
+}
+
+// strip takes the finalizers of an object that is being deleted, until it is gone.
+func (s *scenario) strip(what string) {
+	s.Helper()
 	s.eventually(what+" to be gone", func() error {
 		_ = s.tryPatch(s.admin, what, `{metadata: {finalizers: null}}`)
 		return s.gone(s.admin, what)()

@@ -49,10 +49,10 @@ func TestTwoOfFourSpreadOverRegions(t *testing.T) {
 	w.appliesTo("image-1", "without-0")
 	w.broughtBy("run-4", "image-1", "without-0")
 	w.finish("run-5", "0")
-	w.shows("app:west-1", "app:0")
-	w.appliesTo("image-0", "without-0")
-	w.broughtBy("run-5", "image-0", "without-0")
-	w.broughtBy("run-4", "image-1", "without-0")
+	w.shows("app:west-2", "app:0") // overrides have no index: index 0 has the last ones
+	w.appliesTo("image-1", "without-0")
+	w.broughtBy("run-5", "image-1", "without-0")
+	w.broughtBy("run-1", "image-0", "without-0")
 	w.eventually("both versions of the override to be shown", func() error {
 		return errors.Join(w.overrideVersion("image-0", "false", "app:west-1"), w.overrideVersion("image-1", "true", "app:west-2"))
 	})
