@@ -78,12 +78,13 @@ func (p *poller) take(ctx context.Context) error {
 
 func (p *poller) give() { <-p.turn }
 
-// begin sets the position, if there is none, to that at which a watch began. The turn is held.
+// begin sets the position, if there is none, to that at which a watch began. The turn is held. The polls may have ended with the
+// watch before, whose position may still be there.
 func (p *poller) begin(now position) {
 	if p.at == nil {
 		p.at = &now
-		feed.Wake(p.wake)
 	}
+	feed.Wake(p.wake)
 }
 
 // endWatches ends all watches with an error, which makes their callers watch again. The turn is held.

@@ -308,3 +308,38 @@ func TestPollsReadNoWholeTable(t *testing.T) {
 		t.Errorf("polls read the whole table %d times", after-before)
 	}
 }
+
+// Watches that begin and end all the time, as those of a reader that waits for the next change, see every change, also where polls
+// end with one watch while another begins.
+func TestShortWatches(t *testing.T) {
+	t.Parallel()
+	o := postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true, Poll: time.Millisecond}
+	writer, watcher := open(t, shared.DSN(), o), open(t, shared.DSN()+" pool_max_conns=8", o)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	at := put(t, writer, "a")
+	for n := range 400 {
+		// A watch that ends with what exists, when the polls of the one before are about to end.
+		time.Sleep(time.Duration(n%20) * time.Millisecond)
+		for range watcher.Watch(ctx, "a") {
+			break
+		}
+		next := make(chan backend.Revision, 1)
+		go func() {
+			time.Sleep(time.Millisecond)
+			next <- put(t, writer, "a")
+		}()
+		var seen backend.Revision
+		for c, err := range watcher.Watch(ctx, "a") {
+			if err != nil {
+				t.Fatalf("after %d changes: %v", n, err)
+			}
+			if seen = c.Revision; seen != at {
+				break
+			}
+		}
+		if at = <-next; seen != at {
+			t.Errorf("a is at %s, and %s was seen", at, seen)
+		}
+	}
+}
