@@ -30,27 +30,32 @@ const groupLimitsSQL = `SELECT set_config('lock_timeout', '100ms', true)`
 
 // put is the write of one record.
 type put struct {
-	ctx       context.Context //nolint:containedctx // of the caller that waits for it
-	key       string
-	statement string
-	args      []any
-	size      int
+	ctx      context.Context //nolint:containedctx // of the caller that waits for it
+	key      string
+	value    []byte
+	previous revision
+	sum      int64
 
 	made ack
 	err  error
 	done chan struct{}
 }
 
-func (s *Store) newPut(ctx context.Context, key string, value []byte, prev backend.Revision) *put {
-	nonce, at := newNonce(), parseRevision(prev)
-	p := &put{
-		ctx: ctx, key: key, size: len(value), made: ack{revision: revision{nonce: nonce}}, done: make(chan struct{}),
-		statement: s.sql.create, args: []any{key, present(value), nonce, checksum(key, nonce, value)},
+func newPut(ctx context.Context, key string, value []byte, prev backend.Revision) *put {
+	nonce := newNonce()
+	return &put{
+		ctx: ctx, key: key, value: present(value), previous: parseRevision(prev), sum: checksum(key, nonce, value),
+		made: ack{revision: revision{nonce: nonce}}, done: make(chan struct{}),
 	}
-	if at.seq != seqNone {
-		p.statement, p.args = s.sql.update, append(p.args, at.seq, at.nonce)
+}
+
+// statement is what makes the put, with its arguments.
+func (p *put) statement(s *statements) (string, []any) {
+	args := []any{p.key, p.value, p.made.nonce, p.sum}
+	if p.previous.seq == seqNone {
+		return s.create, args
 	}
-	return p
+	return s.update, append(args, p.previous.seq, p.previous.nonce)
 }
 
 // read takes the answer of the server to the put, and returns the session's synchronous_commit.
@@ -75,7 +80,8 @@ type group struct {
 	waiting []*put
 }
 
-// begin reports whether a put may be sent at once. If not, it waits.
+// begin reports whether a put may be sent at once. If not, it waits, and has its value for itself: a caller that gives up may
+// change its own while that is sent.
 func (g *group) begin(p *put) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -83,6 +89,7 @@ func (g *group) begin(p *put) bool {
 		g.sending++
 		return true
 	}
+	p.value = slices.Clone(p.value)
 	g.waiting = append(g.waiting, p)
 	return false
 }
@@ -93,7 +100,7 @@ func (g *group) next() []*put {
 	defer g.mu.Unlock()
 	n, size := 0, 0
 	for n < len(g.waiting) && n < groupPuts && size < groupBytes {
-		size += g.waiting[n].size
+		size += len(g.waiting[n].value)
 		n++
 	}
 	if n == 0 {
@@ -141,8 +148,9 @@ func (s *Store) inTurn(f func()) {
 
 // alone makes a put in a transaction of its own.
 func (s *Store) alone(p *put) error {
+	statement, args := p.statement(&s.sql)
 	return s.commit(p.ctx, func(c *pgxpool.Conn) (mode string, err error) {
-		return p.read(c.QueryRow(p.ctx, p.statement, p.args...))
+		return p.read(c.QueryRow(p.ctx, statement, args...))
 	}, func() { s.acked.add(p.key, p.made) })
 }
 
@@ -157,7 +165,7 @@ func (s *Store) together(puts []*put) {
 	slices.SortFunc(puts, func(a, b *put) int { return strings.Compare(a.key, b.key) })
 	ctx, cancel := untilAllGaveUp(puts)
 	defer cancel()
-	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) { return send(ctx, c, puts) }, func() {
+	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) { return s.send(ctx, c, puts) }, func() {
 		for _, p := range puts {
 			if p.err == nil {
 				s.acked.add(p.key, p.made)
@@ -195,11 +203,12 @@ func untilAllGaveUp(puts []*put) (context.Context, context.CancelFunc) {
 }
 
 // send sends puts as one transaction, and takes what became of each.
-func send(ctx context.Context, c *pgxpool.Conn, puts []*put) (mode string, err error) {
+func (s *Store) send(ctx context.Context, c *pgxpool.Conn, puts []*put) (mode string, err error) {
 	b := &pgx.Batch{}
 	b.Queue(groupLimitsSQL)
 	for _, p := range puts {
-		b.Queue(p.statement, p.args...)
+		statement, args := p.statement(&s.sql)
+		b.Queue(statement, args...)
 	}
 	results := c.SendBatch(ctx, b)
 	_, err = results.Exec()

@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -158,7 +159,7 @@ func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
 	contains(t, <-answered, "not this one")
 }
 
-// A caller that gives up gets its answer at once, also where the others of its transaction go on.
+// A caller that gives up gets its answer at once, also where the others of its transaction go on, and may use its value again.
 func TestAPutThatIsGivenUp(t *testing.T) {
 	c := newCrowd(t, 40)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -166,14 +167,19 @@ func TestAPutThatIsGivenUp(t *testing.T) {
 	delete(c.revs, "k/11")
 	answered := make(chan error, 1)
 	go func() {
-		_, err := c.Put(ctx, "k/11", []byte("new"), given)
+		value := bytes.Repeat([]byte("new"), 100_000)
+		_, err := c.Put(ctx, "k/11", value, given)
+		clear(value)
 		answered <- err
 	}()
-	cancel()
+	time.AfterFunc(2*time.Millisecond, cancel)
+	if conflicts := c.putAll(t); conflicts != 0 {
+		t.Errorf("%d puts are in conflict", conflicts)
+	}
 	if err := <-answered; err != nil && !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
-	if conflicts := c.putAll(t); conflicts != 0 {
-		t.Errorf("%d puts are in conflict", conflicts)
+	if _, err := c.Get(t.Context(), "k/11"); err != nil {
+		t.Error(err)
 	}
 }

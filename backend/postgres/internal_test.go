@@ -94,7 +94,7 @@ func TestAGroupTakesWhatWaits(t *testing.T) {
 	var g group
 	puts := func(n, size int) (made []*put) {
 		for range n {
-			made = append(made, &put{size: size})
+			made = append(made, &put{value: make([]byte, size)})
 		}
 		return made
 	}
@@ -105,10 +105,14 @@ func TestAGroupTakesWhatWaits(t *testing.T) {
 		}
 	}
 	small, large := puts(groupPuts+1, 1), puts(3, groupBytes/2)
+	callers := small[0].value
 	for _, p := range slices.Concat(small, large) {
 		if g.begin(p) {
 			t.Fatal("more was sent at a time than the limit")
 		}
+	}
+	if callers[0] = 1; small[0].value[0] != 0 {
+		t.Error("a put that waits has the value of its caller, which may change it")
 	}
 	g.leave(small[2])
 	want := [][]*put{slices.Delete(slices.Clone(small), 2, 3), large[:2], large[2:], {}, {}}

@@ -15,7 +15,7 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 	if err := admit(ctx, key, value); err != nil {
 		return "", failed("put", key, err)
 	}
-	p := s.newPut(ctx, key, value, prev)
+	p := newPut(ctx, key, value, prev)
 	if err := s.put(p); err != nil {
 		return "", failed("put", key, err)
 	}
