@@ -7,7 +7,9 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/hub"
 )
@@ -109,14 +111,24 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
 
-// TestADeletionGoesOnWithoutTheFinalizer: a placement whose finalizer is taken by another client while it is being deleted is cleaned all the same.
+// TestADeletionGoesOnWithoutTheFinalizer: a placement whose finalizer is taken by another client once its deletion has begun is
+// cleaned all the same.
 func TestADeletionGoesOnWithoutTheFinalizer(t *testing.T) {
 	s := newScenario(t, openVouched, 2)
 	s.put("v1")
 	s.place("type: RollingUpdate")
 	s.eventually("both to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
 	s.delete("crp/NAME")
-	time.Sleep(250 * time.Millisecond)
+	s.eventually("the deletion to have begun", func() error {
+		obj, err := s.get("crp/NAME")
+		if apierrors.IsNotFound(err) {
+			return nil // and ended
+		}
+		if _, told, _ := unstructured.NestedMap(obj.Object, "status", "deletion"); err == nil && !told {
+			err = errors.New("its status does not tell")
+		}
+		return err
+	})
 	s.strip("crp/NAME")
 	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
 }

@@ -47,7 +47,7 @@ var controllers sync.Map
 func deleteWithAMemberDown(t *testing.T, w *hubEnv) {
 	var log record
 	w.start("one", func(c *hub.Config) {
-		c.DeleteDeadline = deleteDeadline
+		c.DeleteDeadline = 2 * deleteDeadline
 		c.Log = slog.New(slog.NewTextHandler(&log, nil))
 	})
 	w.place("v1")

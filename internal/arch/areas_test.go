@@ -80,7 +80,7 @@ var areas = []area{
 	{path: "backend/kube/internal/api", uses: with(ground, "backend", "internal/kubehttp"), cluster: true},
 	{path: "backend/kube/internal/watch", uses: []string{"backend", "backend/kube/internal/api", "internal/backoff"}, cluster: true},
 	{path: "backend/kube/internal/kubetest", uses: with(ground, "backend", "internal/kubeenv"), program: true, cluster: true},
-	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest", "internal/storebench"), cluster: true},
+	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest", "internal/storebench", "fleet"), cluster: true},
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
@@ -150,7 +150,7 @@ var areas = []area{
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
 	{path: "internal/remotefleet", uses: with(ground, "backend", "backend/memory"), testUses: tried},
 	// What a store carries, for the benchmarks of all of them and of the engine.
-	{path: "internal/storebench", uses: with(engine, "backend/memory")},
+	{path: "internal/storebench", program: true, uses: with(engine, "backend/memory")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
 	{path: "internal/soak/laws", uses: with(ground, "stages"), bars: with(withoutIO, "context")},
