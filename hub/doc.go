@@ -201,6 +201,9 @@
 //     reach before have nothing that could become unavailable: they are brought up at once, at most 1000
 //     at a time, beside the maxUnavailable that are updated, and neither waits for the other. KubeFleet,
 //     too, places them at once, and counts those that are not available yet against maxUnavailable.
+//     An update that takes the place of another one does not count a cluster that still fails from that, unless it comes to it
+//     first, by name: KubeFleet updates those that are not available before others, and counts them.
+//   - A PersistentVolumeClaim that is Pending, also one that waits for its first consumer, is not available; KubeFleet does not track it.
 //   - A ClusterResourceOverride whose selector has the scope NamespaceOnly or NamespaceWithResourceSelectors is refused: KubeFleet reads
 //     it, and changes everything in the Namespace all the same.
 //   - An override may have a priority, and overrides of different priorities may select the same object,

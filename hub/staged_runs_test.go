@@ -72,7 +72,7 @@ func TestStagedRunsBringWhatWasSelected(t *testing.T) {
 	})
 }
 
-// TestStagedRunsFollowNamedClusters: clusters that are named anew wait for a run with the policy that names them, those that are
+// TestStagedRunsFollowNamedClusters: clusters that are named again wait for a run with the policy that names them, those that are
 // not any more are cleaned by it, last.
 func TestStagedRunsFollowNamedClusters(t *testing.T) {
 	eachScope(t, func(s *staged) {

@@ -19,6 +19,7 @@ func BenchmarkRollouts(b *testing.B) {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {
 			var all storebench.Measured
 			bare := 0.0
+			var commits int64  // of the server for the runs: transactions that wrote, with those of notifications
 			var cpu [4]float64 // seconds: of this process and the server, for the runs and for the bare writes
 			for b.Loop() {
 				b.StopTimer()
@@ -31,7 +32,9 @@ func BenchmarkRollouts(b *testing.B) {
 				s := storebench.Count(store)
 				declared := storebench.NewRuns(b, s, runs, 200)
 				own, db := ownCPU(), serverCPU()
+				first := nextTransaction(b)
 				m := declared.Measure(b, s)
+				commits += nextTransaction(b) - first - 1
 				all.Add(m)
 				cpu[0], cpu[1] = cpu[0]+ownCPU()-own, cpu[1]+serverCPU()-db
 				write := floorSaver(b, pool, schema, runs)
@@ -46,6 +49,7 @@ func BenchmarkRollouts(b *testing.B) {
 				b.StartTimer()
 			}
 			all.Report(b, bare/float64(b.N))
+			b.ReportMetric(float64(commits)/float64(all.Saves), "server-commits/transition")
 			b.ReportMetric(cpu[0]/float64(all.Saves)*1e6, "own-us/transition")
 			b.ReportMetric(cpu[1]/float64(all.Saves)*1e6, "db-us/transition")
 			b.ReportMetric(cpu[2]/float64(b.N)*1e6, "own-us/bare")
@@ -59,4 +63,12 @@ func ownCPU() float64 {
 	var u syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &u) // it never fails for the process itself
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
+}
+
+// nextTransaction is the number of a transaction that writes now: each takes the next one.
+func nextTransaction(b *testing.B) (xid int64) {
+	if err := session(b, shared.DSN()).QueryRow(b.Context(), "SELECT pg_current_xact_id()::text::bigint").Scan(&xid); err != nil {
+		b.Fatal(err)
+	}
+	return xid
 }

@@ -393,13 +393,26 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 // addRemaining adds the clusters that are not clean yet although they were tried, and
 // why.
 func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *status.DeletionStatus) error {
-	flights, err := r.inFlight(ctx, d.Run)
+	if d.Run == "" {
+		return nil
+	}
+	st, err := r.Engine.Status(ctx, d.Run)
+	if errors.Is(err, backend.ErrNotFound) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(flights)) {
-		if f := flights[name]; f.Message != "" && len(told.Clusters) < r.Listed {
-			told.Clusters = append(told.Clusters, status.ClusterMessage{Name: name, Message: f.Message})
+	why := map[string]string{}
+	for _, f := range st.Run.InFlight {
+		why[st.Plan.Clusters[f.Pos].Name] = f.Message
+	}
+	for _, y := range st.Run.Waiting { // a cluster that cannot be reached waits without a slot
+		why[st.Plan.Clusters[y.Pos].Name] = y.Message
+	}
+	for _, name := range slices.Sorted(maps.Keys(why)) {
+		if why[name] != "" && len(told.Clusters) < r.Listed {
+			told.Clusters = append(told.Clusters, status.ClusterMessage{Name: name, Message: why[name]})
 		}
 	}
 	return nil
