@@ -15,13 +15,15 @@ import (
 )
 
 // fleetOf is a placement with clusters a, b, …, each of which is as a letter says: A available, U with an update that is
-// under way, F with one that failed, and N with nothing.
+// under way, V with one that brings it what it has, F with one that failed, and N with nothing.
 func fleetOf(states string, policy placement.Policy) *PlacementFacts {
 	f := &PlacementFacts{Placement: &fleet.Placement{Policy: policy}, Latest: 1}
 	for i, s := range states {
 		c := PlacedCluster{Name: string(rune('a' + i)), Index: 1, Tried: 1}
 		switch s {
 		case 'U':
+			c.Index, c.State = 0, stages.Running
+		case 'V':
 			c.State = stages.Running
 		case 'F':
 			c.Index, c.State = 0, stages.Failed
@@ -80,6 +82,7 @@ func TestDisruptionBudgets(t *testing.T) {
 		{"without a bound", "AAA", pickN(3), "", &DisruptionBudget{}, false, "availablePlacements: 3, totalPlacements: 3"},
 		{"that cannot be read", "AAA", pickN(3), "", atMost("many"), false, "availablePlacements: 3, totalPlacements: 3"},
 		{"of a cluster that is not available", "FAA", all, "", atLeast("3"), true, "placement has failed"},
+		{"of a cluster to which a run comes again", "VAA", all, "", atLeast("3"), false, "availablePlacements: 3, totalPlacements: 3"},
 		{"of a cluster that is being updated", "UAA", all, "", atLeast("3"), true, "placement has failed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

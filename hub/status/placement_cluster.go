@@ -81,11 +81,16 @@ func (c *PlacedCluster) isInFlight() bool {
 	return c.State == stages.Running || c.State == stages.Pending
 }
 
+// inFlight is the state of a cluster whose update has not ended. One that is proven to have what the update brings stays
+// available until the update finds otherwise: as in KubeFleet, a run that comes to it again changes none of its conditions.
 func inFlight(c *PlacedCluster) clusterState {
+	kept := c.Message != "" || c.State == stages.Pending
 	switch {
+	case !kept && c.Index == c.Tried && len(c.Failing) == 0:
+		return stateAvailable
 	case c.Applied:
 		return stateApplied
-	case c.Message != "" || c.State == stages.Pending:
+	case kept:
 		return stateStopped
 	default:
 		return stateApplying

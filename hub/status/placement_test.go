@@ -157,6 +157,22 @@ func TestAClusterOfAPlacementSaysHowFarItHasCome(t *testing.T) {
 			with(func(c *PlacedCluster) { c.State = "" }),
 			append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: The update to snapshot 1 did not complete; the cluster was last proven to have snapshot 0"), "ClusterResourcePlacementApplied=False ApplyFailed",
 		},
+		"come to again": {
+			with(func(c *PlacedCluster) { c.Index = 1 }),
+			append(upTo[:4:4], applied, "Available=True AllWorkAreAvailable: All resources are available"), "ClusterResourcePlacementAvailable=True ResourceAvailable",
+		},
+		"come to again, applied": {
+			with(func(c *PlacedCluster) { c.Index, c.Applied = 1, true }),
+			append(upTo[:4:4], applied, "Available=True AllWorkAreAvailable: All resources are available"), "ClusterResourcePlacementAvailable=True ResourceAvailable",
+		},
+		"come to again, unhealthy": {
+			with(func(c *PlacedCluster) { c.Index, c.Applied, c.Message = 1, true, "1 of 3" }),
+			append(upTo[:4:4], applied, "Available=False NotAllWorkAreAvailable: 1 of 3"), "ClusterResourcePlacementAvailable=False ResourceNotAvailableYet",
+		},
+		"come to again, away": {
+			with(func(c *PlacedCluster) { c.Index, c.State, c.Message = 1, stages.Pending, "connection refused" }),
+			append(upTo[:4:4], "Applied=False NotAllWorkHaveBeenApplied: connection refused"), "ClusterResourcePlacementApplied=Unknown ApplyPending",
+		},
 		"available": {proven(t, "m", 1), append(upTo[:4:4], applied, "Available=True AllWorkAreAvailable: All resources are available"), "ClusterResourcePlacementAvailable=True ResourceAvailable"},
 	} {
 		t.Run(name, func(t *testing.T) {
