@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -110,6 +111,24 @@ spec:
 		t.Errorf("it took %v", took)
 	}
 	w.eventually("it alone to be picked", func() error { return w.picks(w.members[0].name) })
+
+	since = time.Now()
+	if err := w.at("crp").Delete(t.Context(), w.name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the namespace to be gone from the member's status", func() error {
+		obj, err := w.at("mc").Get(t.Context(), w.members[0].name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		if all, _, _ := unstructured.NestedStringMap(obj.Object, "status", "namespaces"); slices.Contains(slices.Collect(maps.Keys(all)), w.name) {
+			return fmt.Errorf("it is in %v", all)
+		}
+		return nil
+	})
+	if took := time.Since(since); took > 45*time.Second {
+		t.Errorf("it took %v", took)
+	}
 }
 
 // picks fails unless the status of the placement web names these clusters.

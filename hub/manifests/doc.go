@@ -9,6 +9,9 @@
 // The roles of people and of the hub are in rbac; optional/hub-secrets.yaml lets the hub read Secrets, which it
 // needs where placements carry them. No role is part of view, edit or admin unless [Options] or a label say so.
 //
+// optional/works.yaml is the definition of KubeFleet's Work, of which a hub has no objects and takes none, so that tools which
+// read Works find none. Where there is a definition of Work already, [Install] leaves it as it is.
+//
 // The directory applications has the definitions and the roles of the application workflow, for a hub that serves it:
 //
 //	kubectl apply --server-side -f hub/manifests/applications -R

@@ -150,6 +150,9 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	if err := in.awaitServed(ctx, crds); err != nil {
 		return err
 	}
+	if err := in.defineWorks(ctx); err != nil {
+		return err
+	}
 	if o.Hub != nil {
 		role, err := in.discovered(o.Hub, others)
 		if err != nil {
@@ -228,6 +231,30 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (O
 		return "", err
 	}
 	return outcomeOf(before, after), nil
+}
+
+// defineWorks installs the definition of Works where there is none: KubeFleet's agents, of a hub that is being migrated, need
+// theirs, of whatever version.
+func (in *installer) defineWorks(ctx context.Context) error {
+	works, err := loadFile("optional/works.yaml")
+	if err != nil {
+		return err
+	}
+	r, err := in.resource(works[0])
+	if err != nil {
+		return err
+	}
+	switch _, err := r.Get(ctx, works[0].GetName(), metav1.GetOptions{}); {
+	case err == nil:
+		in.done(Change{Kind: works[0].GetKind(), Name: works[0].GetName(), Outcome: Unchanged})
+		return nil
+	case !apierrors.IsNotFound(err):
+		return err
+	}
+	if err := in.applyAll(ctx, works); err != nil {
+		return err
+	}
+	return in.awaitServed(ctx, works)
 }
 
 // isPolicy reports whether an object is a policy or the binding of one.

@@ -37,8 +37,9 @@ type Reconciler struct {
 	Namespaces bool
 
 	mu sync.Mutex
-	// checked are the members that were reached, by name.
+	// checked are the members that were reached, by name, again those that are to be asked although they were.
 	checked map[string]*check
+	again   map[string]bool
 	// away bounds how many members are asked at the same time that could not be reached the last time: each may take as long
 	// as it may take to answer, and the others are to be asked in time.
 	away chan struct{}
@@ -69,7 +70,7 @@ const (
 
 // New returns the reconciler that r is, which is not used otherwise.
 func New(r *Reconciler) *Reconciler {
-	r.checked, r.away = map[string]*check{}, make(chan struct{}, mostAway)
+	r.checked, r.again, r.away = map[string]*check{}, map[string]bool{}, make(chan struct{}, mostAway)
 	return r
 }
 
@@ -79,6 +80,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if obj == nil {
 		r.Queues.Members.Drop(k)
 		r.setChecked(k.Name, nil)
+		r.begin(k.Name) // nothing of it is kept
 	}
 	if obj == nil || obj.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -104,6 +106,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
+	r.begin(k.Name)
 	facts, measured := r.ask(ctx, obj, cluster)
 	if err := r.write(ctx, obj, facts); err != nil {
 		return 0, err
@@ -135,7 +138,7 @@ func (r *Reconciler) lastCheck(obj *unstructured.Unstructured) *check {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c := r.checked[obj.GetName()]
-	if c == nil || !time.Now().Before(c.next) || c.uid != obj.GetUID() || c.generation != obj.GetGeneration() ||
+	if c == nil || r.again[obj.GetName()] || !time.Now().Before(c.next) || c.uid != obj.GetUID() || c.generation != obj.GetGeneration() ||
 		!maps.Equal(c.labels, obj.GetLabels()) || !maps.Equal(c.annotations, obj.GetAnnotations()) {
 		return nil
 	}
@@ -152,10 +155,20 @@ func (r *Reconciler) setChecked(name string, c *check) {
 	r.checked[name] = c
 }
 
-// AskAgain has a member asked now, and not when it is due, for the namespaces that it has.
+// AskAgain has a member asked now, and not when it is due, for the namespaces that it has. While it is being asked its answer may
+// be of before, so that it is asked once more.
 func (r *Reconciler) AskAgain(name string) {
-	r.setChecked(name, nil)
+	r.mu.Lock()
+	r.again[name] = true
+	r.mu.Unlock()
 	r.Queues.Members.AddPaced(api.Key{Name: name}, askedPace)
+}
+
+// begin notes that a member is being asked.
+func (r *Reconciler) begin(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.again, name)
 }
 
 // lastMeasured is when a member was measured last, by another hub perhaps; zero for never.

@@ -66,6 +66,8 @@ type Reconciler struct {
 	// bindings are those that are to be shown, by key.
 	bindings sync.Map
 	unbound  unbound
+	// began is since when the reconciler is there.
+	began time.Time
 	// proven are the clusters that placements were last seen to be on, by key, where Reached is to be told.
 	proven sync.Map
 }
@@ -82,7 +84,7 @@ func readPlacement(obj *unstructured.Unstructured) (out placementDocument, err e
 
 // New returns the reconciler that r is, which is not used otherwise.
 func New(r *Reconciler) *Reconciler {
-	r.selected = newSelections(r)
+	r.selected, r.began = newSelections(r), time.Now()
 	return r
 }
 
@@ -99,6 +101,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	switch {
 	case obj == nil:
 		r.forget(k)
+		r.tellGone(k)
 		return 0, nil
 	case obj.GetDeletionTimestamp() != nil:
 		r.forget(k)
@@ -137,7 +140,6 @@ func (r *Reconciler) forget(k api.Key) {
 	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	r.bindings.Delete(k)
 	r.unbound.drop(k)
-	r.proven.Delete(k)
 	r.Overrides.Forget(kubefleet.EngineName(k.Namespace, k.Name))
 	r.Queues.Resize(api.PlacementKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
 	r.Queues.Placements.Drop(k)

@@ -57,7 +57,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	if err := r.showBindings(ctx, k, d.Clusters, have); err != nil {
 		return err
 	}
-	r.tellReached(k, &p, have)
+	r.tellReached(k, obj, &p, have)
 	if facts.Picked, err = r.picked(ctx, p.Name, have, &d.Selection); err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 }
 
 // tellReached tells of the clusters on which namespaces that a placement selects have come to be, or have gone.
-func (r *Reconciler) tellReached(k api.Key, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
+func (r *Reconciler) tellReached(k api.Key, obj *unstructured.Unstructured, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
 	selects := func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" }
 	if r.Reached == nil || !slices.ContainsFunc(p.Selectors, selects) {
 		return
@@ -108,15 +108,27 @@ func (r *Reconciler) tellReached(k api.Key, p *fleet.Placement, have map[string]
 		}
 	}
 	before, known := r.proven.Swap(k, now)
-	if !known {
+	if !known && obj.GetCreationTimestamp().Time.Before(r.began) {
 		return // all members are asked when a hub starts
 	}
-	for _, clusters := range []map[string]bool{now, before.(map[string]bool)} {
+	had, _ := before.(map[string]bool)
+	for _, clusters := range []map[string]bool{now, had} {
 		for name := range clusters {
-			if now[name] != before.(map[string]bool)[name] {
+			if now[name] != had[name] {
 				r.Reached(name)
 			}
 		}
+	}
+}
+
+// tellGone tells of the clusters on which a placement that is gone was proven to be.
+func (r *Reconciler) tellGone(k api.Key) {
+	had, known := r.proven.LoadAndDelete(k)
+	if !known {
+		return
+	}
+	for name := range had.(map[string]bool) {
+		r.Reached(name)
 	}
 }
 
