@@ -254,7 +254,7 @@ spec:
 	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
 	s.patch("crp/NAME", `{spec: {policy: {clusterNames: []}}}`)
 	s.eventually("nothing to be placed", func() error { return errors.Join(s.has(1, "config", "")(), s.has(2, "config", "")()) })
-	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "Unknown", "")
 	s.patch("crp/NAME", `{spec: {policy: {clusterNames: [NAME-1]}}}`)
 	s.eventually("it to be placed again", s.has(1, "config", "v1"))
 	if err := s.has(2, "config", "")(); err != nil {

@@ -227,6 +227,8 @@ func (p *placementBuilder) scheduled() metav1.Condition {
 		return p.isFalse(kind, api.ReasonInvalidSelectors, p.Unselected.Error(), at)
 	case p.Unscheduled != nil:
 		return p.isFalse(kind, api.ReasonUnfulfilled, p.Unscheduled.Error(), at)
+	case p.Placement.Policy.Type == placement.PickFixed && len(p.Placement.Policy.ClusterNames) == 0 && p.Scheduled:
+		return p.isUnknown(kind, api.ReasonSchedulePending, "The policy names no cluster, so there is nothing to schedule", at) // as in KubeFleet
 	case p.shortfall() != "":
 		return p.isFalse(kind, api.ReasonUnfulfilled, unfulfilledMessage(p.shortfall()), at)
 	case !p.Scheduled:
@@ -271,14 +273,14 @@ func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, in
 	opened := map[snapshot.ID]bool{}
 	for i := range items {
 		if envelope := items[i].Envelope; envelope != nil {
-			opened[*envelope] = true
+			opened[shownEnvelope(*envelope)] = true
 		} else {
 			ids = append(ids, items[i].ID)
 		}
 	}
 	if s := p.snapshot(index); s != nil {
 		for _, u := range s.Unnamed {
-			opened[u.Envelope] = true
+			opened[shownEnvelope(u.Envelope)] = true
 		}
 	}
 	if len(opened) > 0 {
@@ -290,6 +292,12 @@ func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, in
 		out[i] = kubefleet.ReferenceTo(ids[i], nil)
 	}
 	return out, len(ids)
+}
+
+// shownEnvelope is how an envelope is selected in KubeFleet, which has one version of them; a hub serves them in two.
+func shownEnvelope(id snapshot.ID) snapshot.ID {
+	id.Version = api.Version
+	return id
 }
 
 // snapshot returns the snapshot of an index, nil where it is not kept.

@@ -261,7 +261,7 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 	}
 	for _, o := range named {
 		kind, reason := p.failureOf(&o)
-		add(o.ID, o.Envelope, o.Generation, p.isFalse(kind, reason, o.Message, at))
+		add(o.ID, o.Envelope, max(o.Generation, p.seen(c.Name, o.ID)), p.isFalse(kind, reason, o.Message, at))
 	}
 	if state != stateHeldBack {
 		return
@@ -272,6 +272,20 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 			add(idOf(o), nil, o.Generation, p.isFalse(api.ConditionApplied, string(o.Reason), heldMessage(o), stages.At(o.FirstObserved)))
 		}
 	}
+}
+
+// seen is the generation in which an object of a cluster was last seen to differ, 0 for none.
+func (p *placementBuilder) seen(cluster string, id snapshot.ID) int64 {
+	d := p.Drift[cluster]
+	if d == nil {
+		return 0
+	}
+	for i := range d.Objects {
+		if idOf(&d.Objects[i]) == id {
+			return d.Objects[i].Generation
+		}
+	}
+	return 0
 }
 
 func idOf(o *fleet.ObjectDrift) snapshot.ID {

@@ -29,6 +29,9 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 		PlacedCluster{Name: "flying", Index: 0, Tried: 1, State: stages.Running, Applied: true, Failing: failing[1:2]},
 		proven(t, "well", 1), fresh("new"))
 	f.Picked[2].Failing, f.Picked[3].Failing = failing, failing
+	f.Drift = map[string]*fleet.ClusterDrift{"flying": {Cluster: "flying", State: fleet.Compared, Objects: []fleet.ObjectDrift{{
+		Reason: fleet.FoundDrifts, Report: drift.Report{Group: app.Group, Version: app.Version, Kind: app.Kind, Namespace: app.Namespace, Name: app.Name, Generation: 5},
+	}}}}
 	got := map[string][]string{}
 	for _, c := range Placement(f).Clusters {
 		for _, o := range c.Failed {
@@ -43,7 +46,7 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 			"/v1/ConfigMap shop/cm: Applied=False FoundDrifts (0): drifted",
 			"/v1/ConfigMap shop/cm: Applied=False FailedToTakeOver (0): there before",
 		},
-		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet (3): 0/1"},
+		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet (5): 0/1"}, // it was seen later than it failed
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -80,6 +83,9 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 		for _, o := range list.([]any) {
 			m := o.(map[string]any)
 			line := fmt.Sprint(m["kind"], " ", m["name"])
+			if m["version"] != "v1" {
+				line += fmt.Sprint(" of ", m["version"])
+			}
 			if e, ok := m["envelope"].(map[string]any); ok {
 				line += fmt.Sprintf(" in %v %v/%v", e["type"], e["namespace"], e["name"])
 			}
@@ -101,12 +107,12 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 	if told := column(s, "ClusterResourcePlacementApplied"); told != "False 1" {
 		t.Errorf("Applied is %s", told)
 	}
-	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard", "ResourceEnvelope soft")
+	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard of v1beta1", "ResourceEnvelope soft of v1beta1")
 	f.Picked = nil
 	if s = jsonOf(t, Placement(f)); s["observedResourceIndex"] != "1" || s["selectedResourcesTotal"] != 3.0 {
 		t.Errorf("without clusters: index %v, %v resources", s["observedResourceIndex"], s["selectedResourcesTotal"])
 	}
-	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard", "ResourceEnvelope soft")
+	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard of v1beta1", "ResourceEnvelope soft of v1beta1")
 }
 
 // The objects that fail on many clusters take no more room than there is for them.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -185,6 +186,15 @@ func TestAClusterOfAPlacementSaysHowFarItHasCome(t *testing.T) {
 				t.Errorf("overall: %s", last)
 			}
 		})
+	}
+}
+
+// A policy that names no cluster has nothing to schedule, which KubeFleet shows as scheduling that has not completed.
+func TestAPolicyThatNamesNoClusterIsNotScheduled(t *testing.T) {
+	f := placementOf(t)
+	f.Scheduled, f.Placement = true, &fleet.Placement{Policy: placement.Policy{Type: placement.PickFixed}}
+	if got := told(t, jsonOf(t, Placement(f))["conditions"])[0]; !strings.HasPrefix(got, "ClusterResourcePlacementScheduled=Unknown SchedulePending: ") {
+		t.Error(got)
 	}
 }
 

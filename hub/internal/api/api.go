@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The groups and versions of the Fleet API. Objects are written in version;
+// The groups and versions of the Fleet API. Objects are written in Version;
 // the other one that is served has the same schema.
 const (
 	placementGroup = "placement.kubernetes-fleet.io"
 	clusterGroup   = "cluster.kubernetes-fleet.io"
-	version        = "v1beta1"
+	Version        = "v1beta1"
 )
 
 // The kinds that have a namespaced twin, by the twin's name.
@@ -65,7 +65,7 @@ func (s Scope) Kind(base string) string {
 
 // GVK is the kind that a kind has in the scope, by the name of its namespaced twin.
 func (s Scope) GVK(base string) schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: placementGroup, Version: version, Kind: s.Kind(base)}
+	return schema.GroupVersionKind{Group: placementGroup, Version: Version, Kind: s.Kind(base)}
 }
 
 // GVR is the resource that a kind has in the scope, by the name of its namespaced twin.
@@ -74,27 +74,27 @@ func (s Scope) GVR(base string) schema.GroupVersionResource {
 	if base == StrategyKind {
 		plural = strings.TrimSuffix(plural, "y") + "ie"
 	}
-	return schema.GroupVersionResource{Group: placementGroup, Version: version, Resource: plural + "s"}
+	return schema.GroupVersionResource{Group: placementGroup, Version: Version, Resource: plural + "s"}
 }
 
 // ReplicaGVK is the kind that shows the status of a placement in a namespace.
 func ReplicaGVK() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: placementGroup, Version: version, Kind: "ClusterResourcePlacementStatus"}
+	return schema.GroupVersionKind{Group: placementGroup, Version: Version, Kind: "ClusterResourcePlacementStatus"}
 }
 
 // ReplicaGVR is the resource of that kind.
 func ReplicaGVR() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: placementGroup, Version: version, Resource: "clusterresourceplacementstatuses"}
+	return schema.GroupVersionResource{Group: placementGroup, Version: Version, Resource: "clusterresourceplacementstatuses"}
 }
 
 // MemberGVK is the kind of members.
 func MemberGVK() schema.GroupVersionKind {
-	return schema.GroupVersionKind{Group: clusterGroup, Version: version, Kind: memberKind}
+	return schema.GroupVersionKind{Group: clusterGroup, Version: Version, Kind: memberKind}
 }
 
 // MemberGVR is the resource of members.
 func MemberGVR() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: clusterGroup, Version: version, Resource: "memberclusters"}
+	return schema.GroupVersionResource{Group: clusterGroup, Version: Version, Resource: "memberclusters"}
 }
 
 // Labels and annotations.

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -49,13 +50,18 @@ const (
 	overrideHistory = 10
 	// overrideRecheck is how often it is looked whether they still do.
 	overrideRecheck = 10 * time.Minute
+	// goneRecheck is how often it is looked whether the objects of an override that was deleted are gone.
+	goneRecheck = 50 * time.Millisecond
 )
 
 // overrideRecord is what the store has of an override: its objects hold the
-// content, the record the order, so that an index is never used twice.
+// content, the record the order, so that an index is never used twice while
+// one of the versions is still needed.
 type overrideRecord struct {
-	Format   int                      `json:"format"`
-	Next     int                      `json:"next"`
+	Format int `json:"format"`
+	Next   int `json:"next"`
+	// UID is that of the object that the last version is of; records of earlier versions of the hub have none.
+	UID      types.UID                `json:"uid,omitempty"`
 	Versions []status.OverrideVersion `json:"versions"`
 }
 
@@ -72,7 +78,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	before := slices.Clone(rec.Versions)
+	gone, err := r.startOver(ctx, k, &rec)
+	if err != nil || !gone {
+		return goneRecheck, err
+	}
+	before, uid := slices.Clone(rec.Versions), rec.UID
 	latest, obj, err := r.latestVersion(k, &rec)
 	if err != nil {
 		r.Recorder.Warning(obj, "InvalidOverride", "%v", err)
@@ -82,7 +92,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if err != nil {
 		return 0, err
 	}
-	if !slices.Equal(before, rec.Versions) {
+	if !slices.Equal(before, rec.Versions) || uid != rec.UID {
 		if err := r.saveOverrideRecord(ctx, k, rec, rev); err != nil {
 			return 0, err
 		}
@@ -126,6 +136,30 @@ func (r *Reconciler) saveOverrideRecord(ctx context.Context, k api.Key, rec over
 	return err
 }
 
+// startOver counts the versions of an override from 0 where it was deleted and made again before the deletion was seen, unless
+// a snapshot needs one of before. It reports whether nothing of before is in the way.
+func (r *Reconciler) startOver(ctx context.Context, k api.Key, rec *overrideRecord) (bool, error) {
+	obj := r.Object(api.OverrideGVR(api.ScopeOf(k)), k)
+	if obj == nil || rec.UID == "" || rec.UID == obj.GetUID() {
+		return true, nil
+	}
+	before := overrideRecord{Versions: slices.Clone(rec.Versions)}
+	if needed, err := r.trimVersions(ctx, &before, -1); err != nil || needed {
+		return needed, err
+	}
+	gvr := api.ScopeOf(k).GVR(api.OverrideSnapshotKind)
+	left := r.Mirrored(gvr, k)
+	for _, m := range left {
+		if err := r.DeleteMirror(ctx, gvr, m); err != nil {
+			return false, err
+		}
+	}
+	if len(left) == 0 {
+		*rec = overrideRecord{Format: overrideFormat, UID: rec.UID}
+	}
+	return len(left) == 0, nil
+}
+
 // latestVersion adds the version of the override as it is now, if that is a new
 // one, and returns its index; -1 where there is no override any more.
 func (r *Reconciler) latestVersion(k api.Key, rec *overrideRecord) (int, *unstructured.Unstructured, error) {
@@ -141,6 +175,7 @@ func (r *Reconciler) latestVersion(k api.Key, rec *overrideRecord) (int, *unstru
 	if err != nil {
 		return -1, obj, err
 	}
+	rec.UID = obj.GetUID()
 	if n := len(rec.Versions); n > 0 && rec.Versions[n-1].Spec == now.Spec {
 		return rec.Versions[n-1].Index, obj, nil
 	}
