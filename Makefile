@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # Each module is built and tested as one that imports it gets it.
 export GOWORK := off
 .DEFAULT_GOAL := help
-.PHONY: help kube test lint fmt bench fuzz soak cover krew
+.PHONY: help kube kubefleet test lint fmt bench fuzz soak cover krew
 
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
@@ -17,7 +17,7 @@ VERSION ?= v0.0.0
 DIST ?= dist
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-6s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 kube: ## etcd, the Kubernetes servers, kubectl and Prometheus that tests run, into bin; nine minutes the first time
 	@.ci/kube
@@ -49,6 +49,9 @@ soak: ## tests that take hours, every fuzz target for five minutes, then the soa
 	SLIPWAY_SOAK=1 .ci/test -count=1 -timeout 12h
 	@FUZZTIME=5m .ci/fuzz
 	go run ./internal/soak -for $(SOAK)
+
+kubefleet: kube ## KubeFleet's own suites against a hub, twenty minutes; FILES=<files of its suite>, PROCS=6
+	@.ci/kubefleet
 
 cover: kube ## coverage of all packages by all tests, in cover.out
 	go test -coverprofile cover.out -coverpkg ./... ./...

@@ -229,6 +229,10 @@
 //     says so, as it does where OriginalResource has more than one cluster to report; KubeFleet logs that. A status is written to
 //     the object that the cluster got a copy of, not to another one of its name, and also where another object of the
 //     placement is not applied. The hub has the right to write that of workloads; for others see hub/manifests/rbac/hub.yaml.
+//   - There is a definition of Work for tools that read Works, and no Work: one that is created is refused. Objects on members have no
+//     AppliedWork as their owner.
+//   - A PickN policy that is edited keeps the clusters that still match it. KubeFleet scores all clusters again, and prefers those that are
+//     placed only among equals.
 //   - An eviction is not executed while a staged run of the placement has not ended, and Executed names the run: its plan
 //     is frozen, and would bring to the cluster again what was just taken away. KubeFleet evicts, which fails the run. After
 //     an eviction the runs before it are not rolled back any more.

@@ -109,6 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	r.begin(k.Name)
 	facts, measured := r.ask(ctx, obj, cluster)
 	if err := r.write(ctx, obj, facts); err != nil {
+		r.setChecked(k.Name, nil) // what it answered is not known anywhere
 		return 0, err
 	}
 	again := facts.Again(rand.Float64()) //nolint:gosec // members are spread, nothing is secret

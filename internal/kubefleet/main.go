@@ -1,0 +1,96 @@
+// Command kubefleet is what KubeFleet's own suites run against, and what reads their results:
+//
+//	kubefleet serve DIR              # a hub's API server and those of three members, until it is interrupted
+//	kubefleet report KNOWN FILE...   # ginkgo's reports, beside the specs that are known to fail
+//
+// serve writes DIR/config, whose contexts have the names that the suites expect, DIR/hub.kubeconfig and DIR/members, and then
+// the file DIR/ready. Members have a node, and a stand-in for the kubelet: Pods run once they are there, those of Jobs
+// complete, and those whose image has no tag never start, as the suites need it. .ci/kubefleet is what calls it.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/slipway-dev/slipway/internal/kubeenv"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := run(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "kubefleet:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string) error {
+	switch {
+	case len(args) == 2 && args[0] == "serve":
+		return serve(ctx, args[1])
+	case len(args) > 2 && args[0] == "report":
+		return report(os.Stdout, args[1], args[2:])
+	default:
+		return errors.New("usage: kubefleet serve DIR, or kubefleet report KNOWN FILE")
+	}
+}
+
+// serve runs the servers until ctx ends.
+func serve(ctx context.Context, dir string) (err error) {
+	env, err := kubeenv.Start(ctx, kubeenv.Options{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, env.Close()) }()
+	names := []string{"hub", "cluster-1", "cluster-2", "cluster-3"}
+	servers := make([]*kubeenv.Server, len(names))
+	for i, name := range names {
+		if servers[i], err = env.StartServer(ctx, name, kubeenv.ServerOptions{}); err != nil {
+			return err
+		}
+		if err := servers[i].StartControllerManager(ctx); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(filepath.Join(dir, "members"), 0o755); err != nil {
+		return err
+	}
+	all := api.NewConfig()
+	all.CurrentContext = "kind-hub"
+	for i, s := range servers {
+		name := "kind-" + names[i]
+		one, err := clientcmd.Load(s.Kubeconfig())
+		if err != nil {
+			return err
+		}
+		current := one.Contexts[one.CurrentContext]
+		all.Clusters[name], all.AuthInfos[name] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
+		all.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+		file := filepath.Join("members", name+".kubeconfig")
+		if i == 0 {
+			file = "hub.kubeconfig"
+		} else if err := startNode(ctx, s.Config()); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, file), s.Kubeconfig(), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := clientcmd.WriteToFile(*all, filepath.Join(dir, "config")); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(dir, "ready"), nil, 0o600); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
