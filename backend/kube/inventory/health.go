@@ -15,6 +15,8 @@ const (
 	problemLasts   = 5 * time.Minute
 	// measuredPause is the least time between two tidings of properties alone.
 	measuredPause = 30 * time.Second
+	// namespacesPause is how long other changes are waited for before namespaces are told of.
+	namespacesPause = time.Second
 )
 
 // registration is what an object says of a cluster.

@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"context"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -90,6 +91,54 @@ func TestLooksOfAnInventory(t *testing.T) {
 		}
 		if inv.recheck.timer != nil {
 			t.Error("a closed inventory evaluates")
+		}
+	})
+}
+
+// Namespaces of a member that come or go are told of within a second, also while properties are not: a placement may wait for one.
+func TestNamespacesOfAMemberAreToldOfSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		member := func(version, nodes int, namespaces ...string) *unstructured.Unstructured {
+			obj, all := memberAt(version, nodes, time.Now()), map[string]any{}
+			for _, ns := range namespaces {
+				all[ns] = ""
+			}
+			status := obj.Object["status"].(map[string]any)
+			status["namespaces"] = all
+			status["conditions"] = []any{map[string]any{"type": "NamespaceCollectionSucceeded", "status": "True"}}
+			return obj
+		}
+		c := oneMember{member(1, 0, "a"), make(chan watch.Event)}
+		inv := newInventory(inventoryKind{name: "MemberCluster", read: memberCluster}, c.client(), Options{})
+		ctx, stop := context.WithCancel(t.Context())
+		var told []time.Duration
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			for _, err := range inv.WatchClusters(ctx) {
+				if err == nil {
+					told = append(told, time.Since(began))
+				}
+			}
+		}()
+		time.Sleep(5 * time.Second)
+		c.changes <- watch.Event{Type: watch.Modified, Object: member(2, 1, "a")}
+		time.Sleep(5 * time.Second)
+		c.changes <- watch.Event{Type: watch.Modified, Object: member(3, 2, "a", "b")}
+		time.Sleep(500 * time.Millisecond)
+		c.changes <- watch.Event{Type: watch.Modified, Object: member(4, 2, "a", "b", "c")}
+		time.Sleep(time.Minute)
+		c.changes <- watch.Event{Type: watch.Modified, Object: member(5, 2, "a")}
+		time.Sleep(10 * time.Second)
+		stop()
+		<-done
+		want := []time.Duration{0, 11 * time.Second, 70500 * time.Millisecond}
+		if !slices.Equal(told, want) {
+			t.Errorf("told at %v, want %v", told, want)
+		}
+		if err := inv.Close(); err != nil {
+			t.Error(err)
 		}
 	})
 }

@@ -120,7 +120,7 @@ func (inv *Inventory) Clusters(ctx context.Context) iter.Seq2[placement.Cluster,
 
 // WatchClusters yields when what is said of the clusters changes. What else
 // changes of the objects, such as a heartbeat, is no change, and properties, which
-// may change all the time, are told of every half minute at most.
+// may change all the time, are told of every half minute at most; namespaces, for which placements wait, within a second.
 func (inv *Inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		var round uint64
@@ -289,6 +289,9 @@ func (inv *Inventory) change(deleted bool, obj metav1.Object) {
 	case known && before.cluster.Equal(r.cluster):
 	case known && before.cluster.SameButProperties(r.cluster):
 		inv.recheck.measured = true
+		if !slices.Equal(before.cluster.Namespaces, r.cluster.Namespaces) {
+			inv.recheck.quiet = sooner(inv.recheck.quiet, now.Add(namespacesPause))
+		}
 		inv.recheck.schedule(now, later(now, inv.recheck.quiet), inv.evaluate)
 	default:
 		inv.announce(now)
