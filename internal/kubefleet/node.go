@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// podPace is how often Pods are looked for that wait to be run.
+// podPace is the pause between two lists of Pods.
 const podPace = 300 * time.Millisecond
 
 // startNode makes a node, and has Pods run until ctx ends.

@@ -50,7 +50,7 @@ const (
 	overrideHistory = 10
 	// overrideRecheck is how often it is looked whether they still do.
 	overrideRecheck = 10 * time.Minute
-	// goneRecheck is how often it is looked whether the objects of an override that was deleted are gone.
+	// goneRecheck is the pause between two checks that the objects of a deleted override are gone.
 	goneRecheck = 50 * time.Millisecond
 )
 
