@@ -227,7 +227,7 @@ data:
 index 0
 SYNCED `+c.overall+`
 selected v1 Namespace NAME
-selected placement.kubernetes-fleet.io/v1 ResourceEnvelope wrapper
+selected placement.kubernetes-fleet.io/v1beta1 ResourceEnvelope wrapper
 cluster NAME-1 index 0
   synced `+c.cluster)
 			if err := s.has(1, "config", c.cm)(); err != nil {
