@@ -112,10 +112,16 @@ func (d *draft) set(state State, reason string) {
 	d.changed = true
 }
 
+// eventsUsual is how many events a step mostly has: a cluster is applied, healthy and done, and the next one begins.
+const eventsUsual = 4
+
 // emit records an event of the run, and that the run changed.
 func (d *draft) emit(e Event) {
 	e.Time = d.now.Time()
 	e.Placement, e.Run = d.r.Placement, d.r.Name
+	if d.events == nil {
+		d.events = make([]Event, 0, eventsUsual)
+	}
 	d.events = append(d.events, e)
 	d.changed = true
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -76,38 +77,47 @@ func (p *put) answer(err error) {
 // group are the puts that wait for a transaction.
 type group struct {
 	mu      sync.Mutex
-	sending int // how many transactions there are
+	sending int // how many transactions keep others back
+	within  int // how many puts those make
 	waiting []*put
 }
 
-// begin reports whether a put may be sent at once. If not, it waits, and has its value for itself: a caller that gives up may
-// change its own while that is sent.
-func (g *group) begin(p *put) bool {
+// begin has a put wait, and returns the puts of a transaction that is to be sent now, if one is. A put that others may send has
+// its value for itself: a caller that gives up may change its own while that is sent.
+func (g *group) begin(p *put) []*put {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.sending < transactions {
-		g.sending++
-		return true
+	if g.sending > 0 {
+		p.value = slices.Clone(p.value)
 	}
-	p.value = slices.Clone(p.value)
 	g.waiting = append(g.waiting, p)
-	return false
+	return g.take()
 }
 
-// next returns the puts of the next transaction, none if none wait.
-func (g *group) next() []*put {
+// end notes that a transaction of n puts keeps none back any more, and returns the puts of the next, if it is to be sent now.
+func (g *group) end(n int) []*put {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	g.sending--
+	g.within -= n
+	return g.take()
+}
+
+// take returns the puts of a transaction that is to be sent now. A second one beside another is worth its commit once as many
+// puts wait as that has.
+func (g *group) take() []*put {
+	if g.sending == transactions || len(g.waiting) < max(1, g.within) {
+		return nil
+	}
 	n, size := 0, 0
 	for n < len(g.waiting) && n < groupPuts && size < groupBytes {
 		size += len(g.waiting[n].value)
 		n++
 	}
-	if n == 0 {
-		g.sending--
-	}
 	puts := slices.Clone(g.waiting[:n])
 	g.waiting = slices.Delete(g.waiting, 0, n)
+	g.sending++
+	g.within += n
 	return puts
 }
 
@@ -120,9 +130,15 @@ func (g *group) leave(p *put) {
 
 // put makes a write: alone, or in a transaction with others where several arrive while others are sent.
 func (s *Store) put(p *put) error {
-	if s.group.begin(p) {
-		s.inTurn(func() { p.err = s.alone(p) })
+	puts := s.group.begin(p)
+	if len(puts) == 1 && puts[0] == p {
+		if next := s.inTurn(1, func() { p.err = s.alone(p) }); len(next) > 0 {
+			go s.sendOn(next)
+		}
 		return p.err
+	}
+	if len(puts) > 0 {
+		go s.sendOn(puts)
 	}
 	select {
 	case <-p.done:
@@ -133,17 +149,22 @@ func (s *Store) put(p *put) error {
 	}
 }
 
-// inTurn calls f, which sends a transaction. Behind it, or as soon as it is slow, what waits is sent.
-func (s *Store) inTurn(f func()) {
-	next := sync.OnceFunc(func() {
-		if puts := s.group.next(); len(puts) > 0 {
-			go s.inTurn(func() { s.together(puts) })
-		}
-	})
-	timer := time.AfterFunc(slow, next)
+// sendOn sends puts, and what waits behind them. The transactions share a goroutine, whose stack has grown to what one takes.
+func (s *Store) sendOn(puts []*put) {
+	for len(puts) > 0 {
+		puts = s.inTurn(len(puts), func() { s.together(puts) })
+	}
+}
+
+// inTurn calls f, which sends a transaction of n puts, and returns what is to be sent behind it. If f is slow, that is sent
+// beside it instead.
+func (s *Store) inTurn(n int, f func()) []*put {
+	timer := time.AfterFunc(slow, func() { s.sendOn(s.group.end(n)) })
 	f()
-	timer.Stop()
-	next()
+	if !timer.Stop() {
+		return nil
+	}
+	return s.group.end(n)
 }
 
 // alone makes a put in a transaction of its own.
@@ -189,17 +210,22 @@ func (s *Store) together(puts []*put) {
 // untilAllGaveUp returns a context that ends when those of all puts have.
 func untilAllGaveUp(puts []*put) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(puts[0].ctx))
-	go func() {
-		for _, p := range puts {
-			select {
-			case <-p.ctx.Done():
-			case <-ctx.Done():
-				return
+	var left atomic.Int64
+	left.Store(int64(len(puts)))
+	stops := make([]func() bool, len(puts))
+	for i, p := range puts {
+		stops[i] = context.AfterFunc(p.ctx, func() {
+			if left.Add(-1) == 0 {
+				cancel()
 			}
+		})
+	}
+	return ctx, func() {
+		for _, stop := range stops {
+			stop()
 		}
 		cancel()
-	}()
-	return ctx, cancel
+	}
 }
 
 // send sends puts as one transaction, and takes what became of each.

@@ -89,7 +89,8 @@ func TestSnapshotsAreCut(t *testing.T) {
 	}
 }
 
-// What waits is sent in the order in which it came, within the limits of a transaction; what left is not.
+// What waits is sent in the order in which it came, within the limits of a transaction; what left is not. Beside a transaction
+// another one is sent once as many puts wait as it has.
 func TestAGroupTakesWhatWaits(t *testing.T) {
 	var g group
 	puts := func(n, size int) (made []*put) {
@@ -98,30 +99,40 @@ func TestAGroupTakesWhatWaits(t *testing.T) {
 		}
 		return made
 	}
+	begin := func(puts ...*put) (sent []*put) {
+		for _, p := range puts {
+			if len(sent) > 0 {
+				t.Errorf("%d puts were sent before others came", len(sent))
+			}
+			sent = g.begin(p)
+		}
+		return sent
+	}
+	takes := func(when string, got, want []*put) {
+		t.Helper()
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %d puts were sent, want %d", when, len(got), len(want))
+		}
+	}
 	first := puts(transactions, 1)
-	for _, p := range first {
-		if !g.begin(p) {
-			t.Error("a put waited though nothing was sent")
-		}
+	for i := range first {
+		takes("nothing waits", begin(first[i]), first[i:i+1])
 	}
-	small, large := puts(groupPuts+1, 1), puts(3, groupBytes/2)
+	small, large, last := puts(groupPuts+1, 1), puts(3, groupBytes/2), puts(1, 1)
 	callers := small[0].value
-	for _, p := range slices.Concat(small, large) {
-		if g.begin(p) {
-			t.Fatal("more was sent at a time than the limit")
-		}
-	}
+	takes("as many are sent as may be", begin(slices.Concat(small, large)...), nil)
 	if callers[0] = 1; small[0].value[0] != 0 {
 		t.Error("a put that waits has the value of its caller, which may change it")
 	}
 	g.leave(small[2])
-	want := [][]*put{slices.Delete(slices.Clone(small), 2, 3), large[:2], large[2:], {}, {}}
-	for _, w := range want {
-		if got := g.next(); !slices.Equal(got, w) {
-			t.Errorf("%d puts were sent, want %d", len(got), len(w))
-		}
-	}
-	if g.sending != 0 || !g.begin(&put{}) {
-		t.Errorf("%d transactions are counted that have ended", g.sending)
+	small = slices.Delete(slices.Clone(small), 2, 3)
+	takes("one has ended", g.end(1), small)
+	takes("fewer wait than are sent", g.end(1), nil)
+	takes("none is sent any more", g.end(len(small)), large[:2])
+	takes("as many wait as are sent", begin(last...), []*put{large[2], last[0]})
+	takes("none waits", g.end(2), nil)
+	takes("none waits, none is sent", g.end(2), nil)
+	if g.sending != 0 || g.within != 0 {
+		t.Errorf("%d transactions of %d puts are counted that have ended", g.sending, g.within)
 	}
 }

@@ -101,7 +101,11 @@ func (p *JournalPage) encode() []byte {
 // appendEvents appends events as JSON has them in a list. They are encoded already, and are copied as they
 // are.
 func appendEvents(b []byte, events []json.RawMessage) []byte {
-	b = append(b, '[')
+	size := len(",]}}")
+	for _, e := range events {
+		size += len(",") + len(e)
+	}
+	b = append(slices.Grow(b, size), '[')
 	for i, e := range events {
 		if i > 0 {
 			b = append(b, ',')
