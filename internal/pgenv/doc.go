@@ -4,9 +4,9 @@
 //	defer server.Close()
 //	... server.DSN() ...
 //
-// A server can be stopped, killed, started again, copied as a standby and promoted. Where the tests run as root, it runs as
+// A server can be stopped, killed, started again, copied as a standby and promoted, and have a PgBouncer before it. Where the tests run as root, it runs as
 // the user postgres, or an unprivileged one, since PostgreSQL refuses to run as root.
 //
 // PostgreSQL 15 or newer is found in the directory that SLIPWAY_POSTGRES names, by pg_config, where distributions of Linux
-// install it, or in PATH. Where it is missing, the test fails and says so; it is never skipped.
+// install it, or in PATH; PgBouncer in PATH or /usr/sbin. Where one is missing, the test fails and says so; it is never skipped.
 package pgenv

@@ -44,7 +44,7 @@ type Server struct {
 	root     string // holds data and log
 	remove   bool
 	cmd      *exec.Cmd
-	done     chan struct{} // closed when the postmaster has ended; nil before the first start
+	done     <-chan struct{} // closed when the postmaster has ended; nil before the first start
 }
 
 // Start makes a database cluster and starts its server. The user postgres is its superuser, without a password.
@@ -195,6 +195,16 @@ func (s *Server) launch(port int) error {
 	c := exec.Command(filepath.Join(s.programs, "postgres"), "-D", s.data(), "-p", strconv.Itoa(port))
 	c.Dir, c.Stdout, c.Stderr = s.root, log, log
 	s.account.as(c, true)
+	done, err := start(c)
+	if err := errors.Join(err, log.Close()); err != nil {
+		return fmt.Errorf("pgenv: start: %w", err)
+	}
+	s.cmd, s.done = c, done
+	return nil
+}
+
+// start starts a program that ends with this process. The channel is closed when it has ended.
+func start(c *exec.Cmd) (<-chan struct{}, error) {
 	done, started := make(chan struct{}), make(chan error)
 	// Linux takes the end of the thread that started a child for that of the parent.
 	go func() {
@@ -207,11 +217,7 @@ func (s *Server) launch(port int) error {
 			close(done)
 		}
 	}()
-	if err := errors.Join(<-started, log.Close()); err != nil {
-		return fmt.Errorf("pgenv: start: %w", err)
-	}
-	s.cmd, s.done = c, done
-	return nil
+	return done, <-started
 }
 
 // await returns once the server takes connections.
