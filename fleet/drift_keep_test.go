@@ -1,9 +1,11 @@
 package fleet_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -236,6 +238,30 @@ func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A placement that asks for a watch before it has a snapshot is watched from the first one on, and no error is logged until then.
+func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEngineEnv(t)
+		var log bytes.Buffer
+		e := w.newEngine(fleet.Config{Name: "a", Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
+		p := tutorialPlacement()
+		p.ApplyStrategy.Type = fleet.ReportDiff
+		must(0, e.PutPlacement(t.Context(), p))(t)
+		stop := running(t, e)
+		time.Sleep(time.Hour)
+		if _, err := e.Capture(t.Context(), p.Name); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		if n := len(w.notes(e, stages.DriftFound)); n != 3 {
+			t.Errorf("%d clusters were told of, want 3, none of which has the objects", n)
+		}
+		if stop(); log.Len() > 0 {
+			t.Errorf("this was logged:\n%s", log.String())
+		}
+	})
 }
 
 // A cluster that cannot be observed is written once, not with each error, and

@@ -99,12 +99,13 @@ func (r *Reconciler) Changed(ctx context.Context, name string, read func() (*rec
 	r.placements.Add(name)
 }
 
-// asksForWatch reports whether a placement asks for a watch. One that is being deleted does not.
+// asksForWatch reports whether a placement asks for a watch. One that is being deleted does not, nor does one that has nothing yet to
+// compare with.
 func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	if state.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && rec.Deleting == nil && (rec.Placement.ReportStatus || member.Watches(&rec.Placement.ApplyStrategy)), err
+	return err == nil && rec.Deleting == nil && len(rec.Snapshots) > 0 && (rec.Placement.ReportStatus || member.Watches(&rec.Placement.ApplyStrategy)), err
 }
 
 // FleetChanged has every placement that is watched reconciled, because the inventory has changed. It may be
