@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strconv"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -62,9 +63,12 @@ func (s *Store) admitServer(ctx context.Context, c *pgx.Conn) error {
 
 // server is what a new connection says of its server.
 type server struct {
-	commit, fsync, timeline, incarnation string
-	standby                              bool
+	commit, fsync, messages, timeline, incarnation string
+	standby                                        bool
 }
+
+// checkTimeout is how long the check of a connection's server may take.
+const checkTimeout = 10 * time.Second
 
 // checkServer refuses a server that is not durable, is a standby, or is an old primary that runs on beside the one that took
 // over. On a server that took over, it finds out what was lost.
@@ -75,6 +79,8 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout) // other connections wait for this one
+	defer cancel()
 	now, err := s.describe(ctx, c)
 	if err != nil {
 		return err
@@ -84,6 +90,8 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 		return fmt.Errorf("%w: fsync is off", ErrNotDurable)
 	case now.commit == "off":
 		return fmt.Errorf("%w: synchronous_commit is off", ErrNotDurable)
+	case s.own && (now.messages == "error" || now.messages == "fatal" || now.messages == "panic"):
+		return errHushed // heed would hear nothing
 	case now.standby:
 		return errStandby
 	case s.incarnation != "" && s.incarnation != now.incarnation:
@@ -119,7 +127,7 @@ func (s *Store) describe(ctx context.Context, c *pgx.Conn) (server, error) {
 }
 
 func (s *Store) ask(ctx context.Context, c *pgx.Conn, noTimeline bool) (now server, err error) {
-	err = c.QueryRow(ctx, s.sql.server(noTimeline)).Scan(&now.commit, &now.fsync, &now.standby, &now.timeline, &now.incarnation)
+	err = c.QueryRow(ctx, s.sql.server(noTimeline)).Scan(&now.commit, &now.fsync, &now.messages, &now.standby, &now.timeline, &now.incarnation)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
 	}
@@ -134,7 +142,7 @@ func noFunction(err error) bool {
 	}
 	switch e.Code {
 	case "42501", "42883", "0A000": // insufficient_privilege, undefined_function, feature_not_supported
-		return e.Severity != "FATAL"
+		return e.SeverityUnlocalized != "FATAL"
 	}
 	return false
 }

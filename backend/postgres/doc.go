@@ -9,9 +9,10 @@
 // # What is promised
 //
 // A write that returned without an error is committed and on the disk of the server, and on that of its synchronous standbys.
-// Put, Delete and WriteAll are one statement each, one round trip, and one transaction. Puts that arrive while two transactions
-// of puts are under way share the next one, up to 32 of them or 1 MiB: each is made or in conflict for itself, and one whose row
-// is locked for more than 100 ms, or that the server refuses, is made alone. Rows are locked in the order of their keys, so that
+// Put, Delete and WriteAll are one statement each, one round trip, and one transaction. Puts that arrive while others are sent
+// share the next transaction, up to 32 of them and 1 MiB; it is sent beside another one once it has as many puts, and there are at
+// most two. Each put is made or in conflict for itself. Where a row is locked, the others of the transaction wait at most 100 ms for
+// it; then each is made alone, as where the server refuses one. Rows are locked in the order of their keys, so that
 // batches and shared transactions never deadlock with each other. Keys are compared byte by byte. Get and List verify a checksum of
 // key and value; a value that was damaged is backend.ErrPermanent.
 //
@@ -31,7 +32,8 @@
 // Open, and each connection when it is used first, refuses a server with fsync or synchronous_commit off ([ErrNotDurable]). Each
 // write returns the session's synchronous_commit too, so that a session that was changed later, by the host or through a pooler,
 // acknowledges nothing. With the store's own pool, a commit that an administrator released from waiting for its synchronous
-// standby is not acknowledged either; a host with a pool of its own does not have that. full_page_writes must be on unless the
+// standby is not acknowledged either, for which client_min_messages must not hide warnings; a host with a pool of its own does not
+// have that. full_page_writes must be on unless the
 // file system writes pages whole. Readers may see a commit before its synchronous standby has it:
 // https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT
 //
@@ -70,10 +72,11 @@
 //
 // # Poolers
 //
-// A pooler in session mode changes nothing. In transaction mode, as of PgBouncer, it must support prepared statements
-// (max_prepared_statements), or the connection string has default_query_exec_mode=exec; notifications do not arrive, which the Store
-// notices and then polls every 200 ms. A failover behind a pooler is seen only while there are watches. Do not pool by
-// statement.
+// In transaction mode, as of PgBouncer, a pooler must support prepared statements (max_prepared_statements), or the connection
+// string has default_query_exec_mode=exec; it is chance which notifications arrive. A Store sees by the number of the server's process
+// that a pooler is between, and polls every 200 ms then, in session mode as well. A failover behind a pooler is seen only while
+// there are watches. Connections of a host's pool may get notifications that others subscribed to: have its OnNotification drop
+// them, which pgx keeps otherwise. Do not pool by statement.
 //
 // # Privileges
 //
@@ -94,7 +97,7 @@
 //
 // # Backups
 //
-// A dump that is restored has transaction numbers of another server: Open refuses it, and Migrate sets them again. So does a
+// A dump that is restored has transaction numbers of another server or time: Open refuses it, and Migrate sets them again. So does a
 // database after pg_upgrade. A physical copy needs nothing; stores that are open see a new timeline.
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
 package postgres

@@ -26,6 +26,7 @@ var (
 var (
 	errStandby      = errors.New("the server is a standby, which takes no writes")
 	errOldPrimary   = errors.New("the server is an old primary, another one took over")
+	errHushed       = fmt.Errorf("%w: client_min_messages hides that a commit was not replicated, it must be warning or lower", ErrNotDurable)
 	errRestored     = errors.New("the database was restored from a dump: open the store again")
 	errUnreplicated = errors.New("the commit did not wait for the synchronous standby, it may be lost")
 	errLostMode     = errors.New("synchronous_commit is off in this session, the commit may be lost")
@@ -57,6 +58,14 @@ func kindOf(code string) (advice string, useless bool, kind error) {
 		return errStandby.Error(), true, nil
 	}
 	return "", false, nil
+}
+
+// refused reports whether err is the server's word that it has done nothing of a transaction. A pooler that has lost the server
+// may say ERROR as well, where the transaction may have been committed, but without the severity that is not translated:
+// https://www.postgresql.org/docs/current/protocol-error-fields.html
+func refused(err error) bool {
+	var e *pgconn.PgError
+	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(e.Code, "08") // connection_exception
 }
 
 // failure returns err, which a connection returned, as callers have it. A connection to a server that takes no writes is

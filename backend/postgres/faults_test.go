@@ -82,17 +82,29 @@ func aBackend(t testing.TB, dsn string) (pid int) {
 type proxy struct {
 	listener net.Listener
 	target   atomic.Value // of string
-	// swallow is what happens to the next answer: it is cut off, as a whole or from its ReadyForQuery on.
+	// swallow is what happens to the next answer: it is cut off, as a whole or from its ReadyForQuery on. An answer to several
+	// statements may also be what a pooler says that has lost its server.
 	swallow atomic.Int32
+	// hang has the next connection get no answer behind its login.
+	hang atomic.Bool
 	// answers counts round trips.
 	answers atomic.Int64
+}
+
+// dsn returns a connection string through the proxy.
+func (p *proxy) dsn() string {
+	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable", p.listener.Addr().(*net.TCPAddr).Port)
 }
 
 const (
 	swallowNothing = iota
 	swallowAll
 	swallowReady
+	swallowSeveral
 )
+
+// lostServer is what Odyssey sends then, as an ErrorResponse: https://www.postgresql.org/docs/current/protocol-message-formats.html
+const lostServer = "SERROR\x00C08006\x00Mremote server read/write error\x00\x00"
 
 func newProxy(t testing.TB, target string) *proxy {
 	t.Helper()
@@ -123,7 +135,9 @@ func (p *proxy) serve(client net.Conn) {
 	}
 	defer server.Close()
 	go func() { _, _ = io.Copy(server, client) }()
-	for {
+	hangs := p.hang.Swap(false)
+	var held []byte // of an answer that may be swallowed
+	for statements := 0; ; {
 		header := make([]byte, 5)
 		if _, err := io.ReadFull(server, header); err != nil {
 			return
@@ -137,14 +151,31 @@ func (p *proxy) serve(client net.Conn) {
 		if ready {
 			p.answers.Add(1)
 		}
-		if mode != swallowNothing && ready {
+		if header[0] == '2' { // BindComplete
+			statements++
+		}
+		switch {
+		case mode == swallowSeveral && ready && statements > 1:
+			p.swallow.Store(swallowNothing)
+			_, _ = client.Write(append(binary.BigEndian.AppendUint32([]byte{'E'}, uint32(len(lostServer)+4)), lostServer...))
+			return
+		case mode == swallowSeveral && !ready:
+			held = append(append(held, header...), body...)
+			continue
+		case mode != swallowNothing && mode != swallowSeveral && ready:
 			p.swallow.Store(swallowNothing)
 			return
-		}
-		if mode == swallowAll {
+		case mode == swallowAll:
 			continue
 		}
-		if _, err := client.Write(append(header, body...)); err != nil {
+		if _, err := client.Write(append(append(held, header...), body...)); err != nil {
+			return
+		}
+		if held = nil; ready {
+			statements = 0
+		}
+		if ready && hangs {
+			_, _ = io.Copy(io.Discard, server) // until the end of the connection
 			return
 		}
 	}
@@ -154,9 +185,7 @@ func TestACommitWhoseAnswerIsLostIsUnknown(t *testing.T) {
 	for name, mode := range map[string]int32{"the answer": swallowAll, "its end": swallowReady} {
 		t.Run(name, func(t *testing.T) {
 			p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
-			dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable pool_max_conns=1",
-				p.listener.Addr().(*net.TCPAddr).Port)
-			s := open(t, dsn, postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true})
+			s := open(t, p.dsn()+" pool_max_conns=1", postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true})
 			put(t, s, "a")
 			put(t, s, "a") // the statements are prepared
 			before, err := s.Get(t.Context(), "a")
@@ -198,11 +227,68 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 			t.Errorf("the error is %v, want that of the context", err)
 		}
 	}
-	// A watch has a connection of its own.
+	// A watch has a connection of its own, and one that begins waits without it.
+	begins := observe(t, s, "c")
+	time.Sleep(50 * time.Millisecond)
 	rev := put(t, open(t, shared.DSN(), postgres.Options{Schema: schema}), "c")
 	changes.await(t, "c", rev)
 	held.Release()
+	begins.await(t, "c", rev)
 	put(t, s, "d")
+}
+
+// A put that is given up while its transaction waits for a connection is not made once there is one.
+func TestAPutThatIsGivenUpBeforeItIsSent(t *testing.T) {
+	pool, err := pgxpool.New(t.Context(), shared.DSN()+" pool_max_conns=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := open(t, "", postgres.Options{Schema: newSchema(t, shared.DSN()), Pool: pool, NoNotify: true})
+	held, err := pool.Acquire(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var patient sync.WaitGroup
+	waits := func(key string) {
+		patient.Go(func() { put(t, s, key) })
+		time.Sleep(10 * time.Millisecond)
+	}
+	for i := range 3 { // two that are sent, and one with which the next one shares a transaction
+		waits(fmt.Sprint("patient/", i))
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+	defer cancel()
+	_, err = s.Put(ctx, "given-up", nil, "")
+	transient(t, err)
+	held.Release()
+	patient.Wait()
+	if _, err = s.Get(t.Context(), "given-up"); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("the error is %v, want that there is no record", err)
+	}
+}
+
+// A connection that hangs when its server is checked delays others, and blocks none for good.
+func TestACheckThatHangs(t *testing.T) {
+	t.Parallel()
+	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
+	pool, err := pgxpool.New(t.Context(), p.dsn()+" pool_max_conns=8")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := open(t, "", postgres.Options{Schema: newSchema(t, shared.DSN()), Pool: pool, NoNotify: true})
+	pool.Reset()
+	p.hang.Store(true)
+	hung, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { _, _ = s.Get(hung, "a") }()
+	eventually(t, "a connection that hangs", func() bool { return !p.hang.Load() })
+	ctx, end := context.WithTimeout(t.Context(), 30*time.Second)
+	defer end()
+	if _, err := s.Get(ctx, "a"); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("the error is %v, want that there is no record", err)
+	}
 }
 
 // Two connections at once are what a server takes.

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -18,7 +17,7 @@ import (
 
 const (
 	// Puts are sent by at most transactions at a time. What arrives meanwhile waits, and the next one takes up to groupPuts
-	// of it, and no more once it has groupBytes: a round trip and a commit cost a server as much as several updates.
+	// of it, and up to groupBytes: a round trip and a commit cost a server as much as several updates.
 	transactions = 2
 	groupPuts    = 32
 	groupBytes   = 1 << 20
@@ -26,7 +25,7 @@ const (
 	slow = 100 * time.Millisecond
 )
 
-// groupLimitsSQL has a group give up where another transaction holds one of its rows: the other puts do not wait for that.
+// groupLimitsSQL has a group give up where another transaction holds one of its rows: the other puts wait no longer for that.
 const groupLimitsSQL = `SELECT set_config('lock_timeout', '100ms', true)`
 
 // put is the write of one record.
@@ -110,8 +109,10 @@ func (g *group) take() []*put {
 		return nil
 	}
 	n, size := 0, 0
-	for n < len(g.waiting) && n < groupPuts && size < groupBytes {
-		size += len(g.waiting[n].value)
+	for n < len(g.waiting) && n < groupPuts {
+		if size += len(g.waiting[n].value); n > 0 && size > groupBytes {
+			break
+		}
 		n++
 	}
 	puts := slices.Clone(g.waiting[:n])
@@ -186,18 +187,21 @@ func (s *Store) together(puts []*put) {
 	slices.SortFunc(puts, func(a, b *put) int { return strings.Compare(a.key, b.key) })
 	ctx, cancel := untilAllGaveUp(puts)
 	defer cancel()
-	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) { return s.send(ctx, c, puts) }, func() {
+	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) {
+		if puts = answerGivenUp(puts); len(puts) == 0 {
+			return "", context.Canceled
+		}
+		return s.send(ctx, c, puts)
+	}, func() {
 		for _, p := range puts {
 			if p.err == nil {
 				s.acked.add(p.key, p.made)
 			}
 		}
 	})
-	var e *pgconn.PgError
-	refused := errors.As(err, &e) && e.Severity == "ERROR"
 	for _, p := range puts {
 		switch {
-		case refused:
+		case refused(err):
 			go func() { p.answer(s.alone(p)) }()
 		case err != nil:
 			p.answer(err)
@@ -205,6 +209,17 @@ func (s *Store) together(puts []*put) {
 			p.answer(p.err)
 		}
 	}
+}
+
+// answerGivenUp returns the puts whose callers still wait: it may have taken long until there was a connection.
+func answerGivenUp(puts []*put) []*put {
+	return slices.DeleteFunc(puts, func(p *put) bool {
+		err := p.ctx.Err()
+		if err != nil {
+			p.answer(err)
+		}
+		return err != nil
+	})
 }
 
 // untilAllGaveUp returns a context that ends when those of all puts have.
@@ -237,6 +252,11 @@ func (s *Store) send(ctx context.Context, c *pgxpool.Conn, puts []*put) (mode st
 		b.Queue(statement, args...)
 	}
 	results := c.SendBatch(ctx, b)
+	defer func() {
+		if closing := results.Close(); err == nil {
+			err = closing
+		}
+	}()
 	_, err = results.Exec()
 	for _, p := range puts {
 		if err != nil {
@@ -250,5 +270,5 @@ func (s *Store) send(ctx context.Context, c *pgxpool.Conn, puts []*put) (mode st
 			err = p.err
 		}
 	}
-	return mode, errors.Join(err, results.Close())
+	return mode, err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,8 +28,14 @@ type crowd struct {
 
 func newCrowd(t *testing.T, n int) *crowd {
 	t.Helper()
+	return newCrowdOver(t, shared.DSN(), n)
+}
+
+// newCrowdOver has a store with this connection string.
+func newCrowdOver(t *testing.T, dsn string, n int) *crowd {
+	t.Helper()
 	c := &crowd{schema: newSchema(t, shared.DSN()), revs: map[string]backend.Revision{}}
-	c.Store = open(t, shared.DSN()+" pool_max_conns=60", postgres.Options{Schema: c.schema, NoNotify: true})
+	c.Store = open(t, dsn+" pool_max_conns=60", postgres.Options{Schema: c.schema, NoNotify: true})
 	for i := range n {
 		key := fmt.Sprintf("k/%02d", i)
 		c.revs[key] = put(t, c.Store, key)
@@ -157,6 +164,32 @@ func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
 		t.Errorf("%d puts are in conflict", conflicts)
 	}
 	contains(t, <-answered, "not this one")
+}
+
+// A pooler that has lost the server behind a commit says ERROR as the server does that has done nothing: what became of the puts is
+// unknown, and none is made again, which would find its own write and be in conflict.
+func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
+	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
+	c := newCrowdOver(t, p.dsn(), 20)
+	p.swallow.Store(swallowSeveral)
+	var all sync.WaitGroup
+	var unknown atomic.Int64
+	for key, rev := range c.revs {
+		all.Go(func() {
+			_, err := c.Put(t.Context(), key, []byte("new"), rev)
+			if err != nil {
+				unknown.Add(1)
+				transient(t, err)
+			}
+			if rec, err := c.Get(t.Context(), key); err != nil || string(rec.Value) != "new" {
+				t.Errorf("%s is %v (%v)", key, rec, err)
+			}
+		})
+	}
+	all.Wait()
+	if unknown.Load() < 2 {
+		t.Errorf("the answers of %d puts were lost", unknown.Load())
+	}
 }
 
 // A caller that gives up gets its answer at once, also where the others of its transaction go on, and may use its value again.

@@ -1,8 +1,11 @@
 package postgres
 
 import (
+	"io"
 	"slices"
 	"testing"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/slipway-dev/slipway/backend"
 )
@@ -27,6 +30,26 @@ func TestParseRevision(t *testing.T) {
 		}
 		if want.seq > 0 && want.public() != public {
 			t.Errorf("%v is written %q, want %q", want, want.public(), public)
+		}
+	}
+}
+
+// Only the server's own word means that a transaction did nothing: a pooler has no severity that is not translated.
+func TestRefused(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"the server", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "55P03"}, true},
+		{"the server, in another language", &pgconn.PgError{Severity: "FEHLER", SeverityUnlocalized: "ERROR", Code: "55P03"}, true},
+		{"the end of the session", &pgconn.PgError{Severity: "FATAL", SeverityUnlocalized: "FATAL", Code: "57P01"}, false},
+		{"a pooler", &pgconn.PgError{Severity: "ERROR", Code: "08006"}, false},
+		{"a pooler that says all", &pgconn.PgError{Severity: "ERROR", SeverityUnlocalized: "ERROR", Code: "08P01"}, false},
+		{"the loss of the connection", io.ErrUnexpectedEOF, false},
+	} {
+		if got := refused(c.err); got != c.want {
+			t.Errorf("%s: %v, want %v", c.name, got, c.want)
 		}
 	}
 }

@@ -63,7 +63,9 @@ type listener struct {
 	conn  *pgx.Conn
 	since time.Time // when it began to listen
 	heard bool      // one of its own
-	told  bool      // that none arrive
+	told  bool      // that none can be relied on
+	// pooled reports whether a pooler is between: what one in transaction mode passes on depends on chance.
+	pooled bool
 }
 
 // listen makes a connection of its own, so that neither a full pool nor a slow statement of the host delays watches.
@@ -128,21 +130,30 @@ func (l *listener) wait(ctx context.Context, d time.Duration, wake <-chan struct
 		case err != nil:
 			return err
 		case n.Payload != l.store.id:
-			return nil
+			cancel() // what has arrived already is read, and nothing more
+			continue
 		}
 		l.heard = true
 	}
 }
 
-// judge finds out whether notifications arrive: behind a pooler in transaction mode they do not.
+// judge finds out whether notifications can be relied on.
 func (l *listener) judge() {
 	s := l.store
+	if s.o.NoNotify {
+		return
+	}
+	s.poll.listening.Store(l.heard && !l.pooled)
+	why := ""
 	switch {
-	case s.o.NoNotify:
-	case l.heard:
-		s.poll.listening.Store(true)
-	case !l.told && time.Since(l.since) > proven:
+	case l.told:
+	case l.pooled:
+		why = "a pooler is before the server, changes are found by polling alone"
+	case !l.heard && time.Since(l.since) > proven:
+		why = "notifications do not arrive, changes are found by polling alone"
+	}
+	if why != "" {
 		l.told = true
-		s.o.Logger.Warn("notifications do not arrive, changes are found by polling alone", slog.String("schema", s.o.Schema))
+		s.o.Logger.Warn(why, slog.String("schema", s.o.Schema))
 	}
 }

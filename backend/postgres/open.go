@@ -22,7 +22,7 @@ import (
 type Options struct {
 	// Pool has the connections; the host closes it, after the store. Without one, Open makes a pool from the connection string.
 	Pool *pgxpool.Pool
-	// Migrate has Open call [Migrate] where the tables are missing or of an older version.
+	// Migrate has Open call [Migrate] where the tables are missing, of an older version or restored from a dump.
 	Migrate bool
 	// Schema is where the tables are, one for each tenant; "" means slipway. A name has lower-case letters, digits and
 	// underscores, at most 63, does not begin with a digit, and not with pg_.
@@ -154,6 +154,8 @@ func connect(ctx context.Context, dsn string, o Options) (pool *pgxpool.Pool, ow
 		c.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	c.ConnConfig.OnNotice = heed
+	// A pooler may bring what listeners subscribed to; pgx would keep it for a reader that a connection of the pool never has.
+	c.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	pool, err = pgxpool.NewWithConfig(ctx, c)
 	return pool, true, withoutSecrets(err)
 }
@@ -187,10 +189,7 @@ func (s *Store) identify(ctx context.Context) error {
 
 // restored reports whether tables are not where they were made.
 func restored(cluster, now, place, here string) bool {
-	if cluster != "" && now != "" {
-		return cluster != now
-	}
-	return place != here
+	return cluster != "" && now != "" && cluster != now || place != here
 }
 
 func wrongVersion(schema string, version int) error {

@@ -170,6 +170,36 @@ func TestMigrateAdoptsARestoredDump(t *testing.T) {
 	changes.await(t, "a", rev)
 }
 
+// A dump that is restored in the place of the tables makes others, where what was written since is gone.
+func TestADumpThatIsRestoredInPlace(t *testing.T) {
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn), Poll: 10 * time.Millisecond}
+	s := open(t, dsn, o)
+	put(t, s, "a")
+	changes := observe(t, s, "")
+	changes.await(t, "a", put(t, s, "a"))
+	records := o.Schema + ".records"
+	sql(t, dsn, "ALTER TABLE "+records+" RENAME TO before", "CREATE TABLE "+records+" (LIKE "+o.Schema+".before INCLUDING ALL)",
+		"INSERT INTO "+records+" SELECT * FROM "+o.Schema+".before", "DROP TABLE "+o.Schema+".before")
+	contains(t, changes.ended(t), "the database was restored from a dump")
+	_, err := postgres.Open(t.Context(), dsn, o)
+	contains(t, err, "were restored from a dump: call postgres.Migrate")
+	o.Migrate = true
+	put(t, open(t, dsn, o), "a")
+}
+
+// A session that is not told of commits that did not wait for a standby would acknowledge them.
+func TestASessionWithoutWarningsIsRefused(t *testing.T) {
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn)}
+	_, err := postgres.Open(t.Context(), dsn+" options='-c client_min_messages=error'", o)
+	if !errors.Is(err, postgres.ErrNotDurable) {
+		t.Errorf("the error is %v, want ErrNotDurable", err)
+	}
+	contains(t, err, "client_min_messages")
+	open(t, dsn+" options='-c client_min_messages=warning'", o)
+}
+
 func TestRowsOfTheFutureAreRefused(t *testing.T) {
 	dsn := shared.DSN()
 	o := postgres.Options{Schema: newSchema(t, dsn)}

@@ -157,7 +157,7 @@ func (p *poller) session(ctx context.Context) error {
 		if !p.watched() {
 			return p.rest(ctx)
 		}
-		changed, err := p.once(ctx, l.conn)
+		changed, err := p.once(ctx, l)
 		if err != nil {
 			return err
 		}
@@ -184,7 +184,7 @@ func (p *poller) rest(ctx context.Context) error {
 }
 
 // once polls, and reports whether anything changed.
-func (p *poller) once(ctx context.Context, c *pgx.Conn) (changed bool, err error) {
+func (p *poller) once(ctx context.Context, l *listener) (changed bool, err error) {
 	if err := p.take(ctx); err != nil {
 		return false, err
 	}
@@ -194,11 +194,12 @@ func (p *poller) once(ctx context.Context, c *pgx.Conn) (changed bool, err error
 	}
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
-	next, changes, err := p.read(ctx, c, *p.at)
+	next, changes, err := p.read(ctx, l.conn, *p.at)
 	if err != nil {
 		return false, err
 	}
 	p.polls.Add(1)
+	l.pooled = l.pooled || next.process != l.conn.PgConn().PID()
 	switch {
 	case next.incarnation != p.at.incarnation:
 		p.endWatches(errRestored)
@@ -206,7 +207,7 @@ func (p *poller) once(ctx context.Context, c *pgx.Conn) (changed bool, err error
 	case next.timeline != p.at.timeline && p.at.timeline != 0:
 		p.endWatches(errFailover)
 		// Behind a pooler no connection was lost: what is lost has not been found out.
-		return true, p.store.checkServer(ctx, c)
+		return true, p.store.checkServer(ctx, l.conn)
 	case next.purged > p.at.ended:
 		p.endWatches(errPurged)
 		return true, nil
@@ -229,7 +230,8 @@ func (p *poller) current() *feed.Feed {
 type reading struct {
 	position
 
-	purged uint64
+	purged  uint64
+	process uint32 // of the server
 }
 
 // read returns what became visible since a position.
@@ -244,7 +246,7 @@ func (p *poller) read(ctx context.Context, c *pgx.Conn, at position) (next readi
 	var seq, nonce *int64
 	var xid *uint64
 	var deleted *bool
-	_, err = pgx.ForEachRow(rows, []any{&next.incarnation, &text, &timeline, &next.purged, &key, &seq, &nonce, &deleted, &xid}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&next.incarnation, &text, &timeline, &next.purged, &next.process, &key, &seq, &nonce, &deleted, &xid}, func() error {
 		if key == nil {
 			return nil
 		}

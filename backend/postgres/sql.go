@@ -34,20 +34,20 @@ func in(schema, statement string) string {
 
 // server returns the statement that describes a server.
 func (s statements) server(noTimeline bool) string {
-	return in(s.schema, `SELECT current_setting('synchronous_commit'), current_setting('fsync'), pg_is_in_recovery(), `+s.timeline(noTimeline)+`,
-		m.incarnation FROM {schema}.meta m`)
+	return in(s.schema, `SELECT current_setting('synchronous_commit'), current_setting('fsync'), current_setting('client_min_messages'),
+		pg_is_in_recovery(), `+s.timeline(noTimeline)+`, `+incarnationSQL+` FROM {schema}.meta m`)
 }
 
 // begin returns the statement with which a watch begins: what exists in a range of keys, and a position.
 func (s statements) begin(noTimeline bool) string {
-	return in(s.schema, `SELECT m.incarnation, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`),
+	return in(s.schema, `SELECT `+incarnationSQL+`, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`),
 			coalesce((SELECT xid FROM {schema}.records ORDER BY xid DESC LIMIT 1), '0'), r.key, r.seq, r.nonce
 		FROM {schema}.meta m LEFT JOIN {schema}.records r ON r.key >= $1::text AND r.key < $2::text AND r.value IS NOT NULL`)
 }
 
 // changes returns the statement of a poll: the rows that are visible now and were not in a snapshot.
 func (s statements) changes(noTimeline bool) string {
-	return in(s.schema, `SELECT m.incarnation, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`), m.purged,
+	return in(s.schema, `SELECT `+incarnationSQL+`, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`), m.purged, pg_backend_pid(),
 			r.key, r.seq, r.nonce, r.deleted, r.xid
 		FROM {schema}.meta m LEFT JOIN {schema}.changes($1::text::pg_snapshot) r ON true`)
 }
@@ -99,6 +99,10 @@ func statementsFor(schema string) statements {
 
 // systemSQL is the identifier of the database cluster.
 const systemSQL = `SELECT system_identifier::text FROM pg_control_system()`
+
+// incarnationSQL changes where the rows of a schema are others than before: a dump that is restored beside has the same number in
+// meta, but makes another table.
+const incarnationSQL = `m.incarnation || '.' || '{schema}.records'::regclass::oid`
 
 // placeSQL are the ids of the database and the table.
 const placeSQL = `(SELECT oid::text FROM pg_database WHERE datname = current_database()) || '.' || '{schema}.records'::regclass::oid::text`

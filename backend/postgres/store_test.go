@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"sync"
 	"testing"
 	"time"
@@ -22,8 +21,7 @@ func TestStore(t *testing.T) {
 
 func TestEachCallIsOneRoundTrip(t *testing.T) {
 	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
-	dsn := fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable pool_max_conns=1", p.listener.Addr().(*net.TCPAddr).Port)
-	s := open(t, dsn, postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true})
+	s := open(t, p.dsn()+" pool_max_conns=1", postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true})
 	var trips []string
 	for round := range 2 { // statements are prepared in the first
 		var revs []backend.Revision

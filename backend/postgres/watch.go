@@ -30,17 +30,24 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Chan
 // beginWatch returns what exists under prefix. No poll goes on meanwhile: what the next ones announce is what is returned or
 // later.
 func (s *Store) beginWatch(ctx context.Context, prefix string, join func()) ([]backend.Change, error) {
-	p := s.poll
-	if err := p.take(ctx); err != nil {
-		return nil, err
-	}
-	defer p.give()
 	var existing []backend.Change
-	var now position
-	err := s.with(ctx, func(c *pgxpool.Conn) (err error) {
+	err := s.with(ctx, func(c *pgxpool.Conn) error {
+		// The turn is taken behind the connection: a pool that is used up does not keep other watches from their polls.
+		if err := s.poll.take(ctx); err != nil {
+			return err
+		}
+		defer s.poll.give()
+		ctx, cancel := context.WithTimeout(ctx, pollTimeout)
+		defer cancel()
 		from, to := between(prefix)
-		existing, now, err = s.exists(ctx, c.Conn(), from, to)
-		return err
+		found, now, err := s.exists(ctx, c.Conn(), from, to)
+		if err != nil {
+			return err
+		}
+		join()
+		s.poll.begin(now)
+		existing = found
+		return nil
 	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -48,8 +55,6 @@ func (s *Store) beginWatch(ctx context.Context, prefix string, join func()) ([]b
 	if err != nil {
 		return nil, failed("watch", prefix, err)
 	}
-	join()
-	p.begin(now)
 	return existing, nil
 }
 

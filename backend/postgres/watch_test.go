@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/postgres"
+	"github.com/slipway-dev/slipway/internal/pgenv"
 )
 
 // observer follows a watch and keeps the last change of each key.
@@ -277,6 +278,42 @@ func (l *logs) has(text string) bool {
 }
 
 func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
+
+// A transaction that takes long does not have each poll read again what was written since it began.
+func TestALongTransactionDoesNotSlowPolls(t *testing.T) {
+	server := newServer(t, pgenv.Options{})
+	o := postgres.Options{Schema: newSchema(t, server.DSN()), NoNotify: true, Poll: 10 * time.Millisecond}
+	s := open(t, server.DSN(), o)
+	changes := observe(t, s, "")
+	changes.await(t, "a", put(t, s, "a"))
+	other := session(t, server.DSN())
+	if _, err := other.Exec(t.Context(), "BEGIN; SELECT pg_current_xact_id()"); err != nil {
+		t.Fatal(err)
+	}
+	var writes []backend.Write
+	for i := range 2000 {
+		writes = append(writes, backend.Write{Key: fmt.Sprintf("k/%d", i)})
+	}
+	revs, err := s.WriteAll(t.Context(), writes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changes.await(t, "k/1999", revs[1999])
+	statistics := session(t, server.DSN())
+	read := func() (n int) {
+		query := "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'records_xid'"
+		if err := statistics.QueryRow(t.Context(), query).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	time.Sleep(1500 * time.Millisecond) // sessions report once a second what they read
+	before := read()
+	time.Sleep(2500 * time.Millisecond)
+	if n := read() - before; n > 1000 {
+		t.Errorf("polls read %d rows of the index while nothing changed", n)
+	}
+}
 
 // Polls find changes by the index, whatever statistics have the planner believe.
 func TestPollsReadNoWholeTable(t *testing.T) {
