@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -95,13 +96,28 @@ func discard(c *pgx.Conn) {
 	_ = c.Close(ctx) // it is of no use
 }
 
+// oneLine returns a text without line breaks, each part once: pgx tries an address again without TLS, and lists both.
+func oneLine(text string) string {
+	var parts []string
+	for line := range strings.Lines(text) {
+		if part := strings.TrimSpace(line); part != "" && !slices.Contains(parts, part) {
+			parts = append(parts, part)
+		}
+	}
+	head, rest, _ := strings.Cut(strings.Join(parts, "; "), ":; ")
+	if rest == "" {
+		return head
+	}
+	return head + ": " + rest
+}
+
 // withoutSecrets returns err without what pgx keeps in it: the configuration of a connection, with the password.
 func withoutSecrets(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {
 		return err
 	}
-	text := err.Error()
+	text := oneLine(err.Error())
 	if password := connect.Config.Password; password != "" {
 		text = strings.ReplaceAll(text, password, "xxxxx")
 	}

@@ -1,12 +1,19 @@
 package main
 
 import (
+	"bufio"
+	"bytes"
 	"context"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/backend/postgres"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -30,8 +37,10 @@ func TestAStoreInADatabase(t *testing.T) {
 	if code != cli.ExitFailed || !strings.Contains(errOut, "call postgres.Migrate") || strings.Contains(errOut, "hunter2") {
 		t.Errorf("a database without tables: %d, %s", code, errOut)
 	}
-	lines, end := v.start("serve", "--store", url)
-	if !lines.Scan() || lines.Text() != "store/database: an engine runs" {
+	clusters := filepath.Join(t.TempDir(), "fleet.kubeconfig")
+	v.must(os.WriteFile(clusters, []byte("{apiVersion: v1, kind: Config}"), 0o600))
+	lines, end := v.start("serve", "--store", url, "--clusters", clusters)
+	if !lines.Scan() || !strings.HasPrefix(lines.Text(), "store/database: the engine ") {
 		_, errOut := end()
 		t.Fatalf("serve says %q, %s", lines.Text(), errOut)
 	}
@@ -47,7 +56,7 @@ func TestAStoreInADatabase(t *testing.T) {
 		_, err := host.CreateRun(t.Context(), fleet.RunSpec{Name: name, Placement: name, Strategy: strategy(stages.Task{Type: stages.Approval})})
 		v.must(err)
 	}
-	_, endOther := v.start("serve", "--store", url)
+	_, endOther := v.start("serve", "--store", url, "--clusters", clusters)
 	deadline := time.Now().Add(3 * time.Minute)
 	for holders := 0; holders != 2; time.Sleep(100 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -101,11 +110,92 @@ func TestTheExampleOnPostgreSQL(t *testing.T) {
 			t.Errorf("there is no %q", want)
 		}
 	}
-	if n := strings.Count(string(out), "store/database: an engine runs\n"); n != 2 {
+	if n := strings.Count(string(out), "store/database: the engine "); n != 2 {
 		t.Errorf("%d engines run beside the demo", n)
 	}
 	if t.Failed() {
 		t.Logf("%s", out)
+	}
+}
+
+// TestADatabaseThatIsNamedWrongly: what is almost the name of a database becomes no file, and a password in it is nowhere; nor is one of
+// a database that does not answer.
+func TestADatabaseThatIsNamedWrongly(t *testing.T) {
+	t.Chdir(t.TempDir())
+	v := newEnv(t)
+	const want = "want the name of a file, or postgres://USER@HOST/DATABASE with lower-case letters and two slashes"
+	words := "host=127.0.0.1 user=postgres password=hunter2 dbname=slip"
+	for _, c := range []struct {
+		args []string
+		code int
+		want string
+	}{
+		{[]string{"serve", "--store", words}, cli.ExitUsage, "--store: " + want},
+		{[]string{"serve", "--store", "Postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--store: " + want},
+		{[]string{"get", "runs", "--store", "postgresql:/postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--store: " + want},
+		{[]string{"demo", "--data", words}, cli.ExitUsage, "--data: " + want},
+		{[]string{"store", "check", "postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "slipway store check: want the file of a store"},
+		{[]string{"store", "records", words}, cli.ExitUsage, "slipway store records: want the file of a store"},
+		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--clusters is not set"},
+		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip", "--clusters", "fleet.kubeconfig", "--timeout", "3s"}, cli.ExitUsage, "--timeout: want none"},
+		{[]string{"get", "runs", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip"}, cli.ExitFailed, "the database: open slipway: failed to connect to `user=postgres database=slip`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused\n"},
+	} {
+		code, _, errOut := v.run(c.args...)
+		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "hunter2") {
+			t.Errorf("%q: %d, %s, want %d and %s", c.args, code, errOut, c.code, c.want)
+		}
+	}
+	if files, err := os.ReadDir("."); err != nil || len(files) > 0 {
+		t.Errorf("there are %v, %v", files, err)
+	}
+}
+
+// TestAnEngineWhoseClustersCannotBeRead takes no run from the others of a database: it does not begin.
+func TestAnEngineWhoseClustersCannotBeRead(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "fleet.kubeconfig")
+	var errOut bytes.Buffer
+	args := []string{"serve", "--store", newEnv(t).file, "--clusters", missing}
+	code := run(t.Context(), args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: io.Discard, ErrOut: &errOut}, nil)
+	if code != cli.ExitFailed || !strings.Contains(errOut.String(), "--clusters: open "+missing+": no such file or directory") {
+		t.Errorf("%d, %s", code, errOut.String())
+	}
+}
+
+// TestAnEngineSaysWhatIsWrongWithItsDatabase: what an operator has to know is on the standard error of serve.
+func TestAnEngineSaysWhatIsWrongWithItsDatabase(t *testing.T) {
+	server, err := pgenv.Start(pgenv.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	said, errOut := io.Pipe()
+	out, says := io.Pipe()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	ended := make(chan int, 1)
+	args := []string{"serve", "--demo", "--store", fmt.Sprintf("postgres://postgres:hunter2@127.0.0.1:%d/postgres?sslmode=disable", server.Port)}
+	go func() {
+		ended <- run(ctx, args, genericiooptions.IOStreams{In: strings.NewReader(""), Out: says, ErrOut: errOut}, nil)
+		_ = errOut.Close()
+	}()
+	if lines := bufio.NewScanner(out); !lines.Scan() {
+		t.Fatal("it says nothing")
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	lines, told := bufio.NewScanner(said), false
+	for lines.Scan() { // until it ends
+		if strings.Contains(lines.Text(), "hunter2") {
+			t.Errorf("a password is in %s", lines.Text())
+		}
+		if strings.Contains(lines.Text(), "changes cannot be read, trying again") {
+			told = true
+			cancel()
+		}
+	}
+	if code := <-ended; code != cli.ExitDone || !told {
+		t.Errorf("serve that was interrupted: %d, told %v", code, told)
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -28,16 +29,14 @@ func newServe(o *options) *cobra.Command {
 			"  slipway serve --store postgres://db/slipway --clusters fleet.kubeconfig --source hub", Args: cli.Arguments(cobra.NoArgs),
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
-		if o.target.Store == "" {
-			return cli.Usagef("--store is not set: it names the file of the store, or a database, which is made ready if it is not")
+		if err := o.checkServe(play); err != nil {
+			return err
 		}
 		serve, name, shared := httpapi.ServeOptions{Store: o.target.Store}, o.target.Store, target.InDatabase(o.target.Store)
 		if shared { // other commands reach the database, whose URL may have a password
 			serve.Store, name = "", "database"
 		}
 		switch {
-		case play && (!shared || o.target.Clusters != ""):
-			return cli.Usagef("--demo goes with --store postgres://…, and without --clusters")
 		case listen != "unix":
 			err = o.listen(&serve, listen, cert, key)
 		case o.target.TokenFile != "" || cert != "" || key != "":
@@ -46,7 +45,8 @@ func newServe(o *options) *cobra.Command {
 		if err != nil {
 			return err
 		}
-		store, err := target.OpenStore(cmd.Context(), o.target.Store, bolt.Options{})
+		o.target.Log, o.target.Name = o.Logger(), engineName()
+		store, err := target.OpenStore(cmd.Context(), o.target.Store, bolt.Options{}, o.target.Log)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func newServe(o *options) *cobra.Command {
 		both, ctx := errgroup.WithContext(cmd.Context())
 		both.Go(func() error { return e.Run(ctx) })
 		if shared && listen == "unix" {
-			_ = o.Said("store/%s: an engine runs", name)
+			_ = o.Said("store/%s: the engine %s runs", name, o.target.Name)
 		} else {
 			both.Go(func() error { return httpapi.Serve(ctx, e, serve) })
 		}
@@ -73,10 +73,35 @@ func newServe(o *options) *cobra.Command {
 	}
 	o.target.Measures.AddFlags(cmd.Flags())
 	cmd.Flags().BoolVar(&play, "demo", false, "drive the runs of the demo that has the same database in --data")
-	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, or an ADDRESS as in localhost:8080, which needs --token-file")
+	cmd.Flags().StringVar(&listen, "listen", "unix", "unix, for a socket that is found through the file, where the store is one, or an ADDRESS as in localhost:8080, which needs --token-file")
 	cmd.Flags().StringVar(&cert, "tls-cert", "", "file of the certificate, with those that it is signed by, that --listen ADDRESS is served with")
 	cmd.Flags().StringVar(&key, "tls-key", "", "file of the key of --tls-cert")
 	return cmd
+}
+
+// checkServe checks the flags by which an engine has a store and clusters; play is --demo.
+func (o *options) checkServe(play bool) error {
+	shared := target.InDatabase(o.target.Store)
+	switch {
+	case o.target.Store == "":
+		return cli.Usagef("--store is not set: it names the file of the store, or a database, which is made ready if it is not")
+	case o.Timeout != 0:
+		return cli.Usagef("--timeout: want none: serve ends when it is interrupted")
+	case play && (!shared || o.target.Clusters != ""):
+		return cli.Usagef("--demo goes with --store postgres://…, and without --clusters")
+	case shared && !play && o.target.Clusters == "":
+		return cli.Usagef("--clusters is not set: an engine takes runs of all clusters from the others of the database, and needs the kubeconfig that they have")
+	}
+	return target.CheckStore("--store", o.target.Store)
+}
+
+// engineName returns a name by which an operator finds the process of an engine: that of the machine, and something that no other has.
+func engineName() string {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "engine"
+	}
+	return host + "-" + rand.Text()[:6]
 }
 
 // listen completes what serves an address: the identities are those of the token file.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -122,6 +123,11 @@ func ReadFile(path string, into any) error {
 // Warn reports on the other stream, see [Printable].
 func (o *Options) Warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(o.ErrOut, "warning: %s\n", Printable(fmt.Sprintf(format, args...)))
+}
+
+// Logger returns a log on the standard error of what goes wrong while a command runs for long.
+func (o *Options) Logger() *slog.Logger {
+	return slog.New(slog.NewTextHandler(o.ErrOut, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
 // Arguments makes a wrong number of arguments a UsageError, which has the line of usage.

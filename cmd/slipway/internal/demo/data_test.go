@@ -116,7 +116,7 @@ func TestADirectoryThatCannotBeUsed(t *testing.T) {
 func begun(t *testing.T) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), "data")
-	s, err := openStore(t.Context(), dir)
+	s, err := openStore(t.Context(), dir, nil)
 	if err == nil {
 		err = s.Close()
 	}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -55,7 +56,7 @@ func New(o *cli.Options) *cobra.Command {
 with a wait and an approval, and the rollback. Nothing but this command is needed.
 
 With --data the same command goes on after Ctrl-C, a kill or a loss of power, and
-another terminal reaches it meanwhile by --store DIRECTORY/slipway.db: to watch,
+another terminal reaches it meanwhile by --store DIRECTORY/slipway.db, or the URL: to watch,
 and with --approve ask to approve. In a database, every slipway
 serve --demo on it drives the runs, too, and approves.`,
 		Args: cli.Arguments(cobra.NoArgs),
@@ -94,7 +95,7 @@ func (f *flags) check(o *cli.Options) error {
 	case f.wait < 0 || f.latency < 0:
 		return cli.Usagef("--wait %s, --latency %s: must not be negative", f.wait, f.latency)
 	}
-	return nil
+	return target.CheckStore("--data", f.data)
 }
 
 // play reads the files and plays the tutorial.
@@ -115,7 +116,11 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 		if file = filepath.Join(f.data, storeFile); shared {
 			place, file = "the database", f.data // the URL may have a password
 		}
-		kept, opening := openStore(ctx, f.data)
+		var log *slog.Logger
+		if !show.drawn { // it would be written over the picture
+			log = o.Logger()
+		}
+		kept, opening := openStore(ctx, f.data, log)
 		if opening != nil {
 			return fmt.Errorf("--data %s: %w", place, opening)
 		}
@@ -159,14 +164,14 @@ func documents(dir string) (kubefleet.Documents, error) {
 }
 
 // openStore opens a database, or the store in a directory, and makes both, for their owner only, where they are missing.
-func openStore(ctx context.Context, place string) (target.Store, error) {
+func openStore(ctx context.Context, place string, log *slog.Logger) (target.Store, error) {
 	if !target.InDatabase(place) {
 		if err := os.MkdirAll(place, 0o700); err != nil {
 			return nil, err
 		}
 		place = filepath.Join(place, storeFile)
 	}
-	return target.OpenStore(ctx, place, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
+	return target.OpenStore(ctx, place, bolt.Options{Wait: time.Second}, log) // a process that was killed gives the file free
 }
 
 // shortenWaits makes every timed wait last as long as --wait says, and says so; 0 leaves them as they are.

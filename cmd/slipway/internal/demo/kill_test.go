@@ -139,7 +139,7 @@ type ending struct {
 func (l *longPlay) ending(t *testing.T) ending {
 	t.Helper()
 	docs := tutorialDocuments(t)
-	store, err := openStore(t.Context(), l.dir())
+	store, err := openStore(t.Context(), l.dir(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

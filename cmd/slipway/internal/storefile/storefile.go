@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 )
 
 // New returns the verb store.
@@ -34,6 +35,9 @@ func onFile(o *cli.Options, do func(context.Context, *bolt.Store, []string) erro
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.CheckOutput(); err != nil {
 			return err
+		}
+		if target.InDatabase(args[0]) || target.CheckStore("", args[0]) != nil { // its URL may have a password
+			return cli.Usagef("%s: want the file of a store: a database is checked and backed up by its own programs", cmd.CommandPath())
 		}
 		return opened(args[0], func(s *bolt.Store) error { return do(cmd.Context(), s, args) })
 	}

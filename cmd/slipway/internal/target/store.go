@@ -2,12 +2,17 @@ package target
 
 import (
 	"context"
+	"fmt"
 	"io"
+	"log/slog"
+	"regexp"
 	"strings"
+	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/postgres"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
 // Store is an open store.
@@ -21,10 +26,39 @@ func InDatabase(store string) bool {
 	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
 }
 
-// OpenStore opens the store that an engine runs on: a file, which is made where it is missing, or a database, whose tables are.
-func OpenStore(ctx context.Context, name string, o bolt.Options) (Store, error) {
+// almost matches URLs that are not written as they have to be, and connection strings of PostgreSQL that are none.
+var almost = regexp.MustCompile(`(?i)^postgres(ql)?:|(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service|sslmode)\s*=`)
+
+// CheckStore refuses the name of a store that is almost that of a database: it would be a file, and may have a password. What names
+// the store comes first in the error, as in --store.
+func CheckStore(what, store string) error {
+	if InDatabase(store) || !almost.MatchString(store) {
+		return nil
+	}
+	return cli.Usagef("%s: want the name of a file, or postgres://USER@HOST/DATABASE with lower-case letters and two slashes", what)
+}
+
+// openTimeout is how long a database may take to answer.
+const openTimeout = 30 * time.Second
+
+// OpenStore opens the store that an engine runs on: a file, which is made where it is missing, or a database, whose tables are. A log
+// is told what an operator has to know of a database; nil is none.
+func OpenStore(ctx context.Context, name string, o bolt.Options, log *slog.Logger) (Store, error) {
 	if InDatabase(name) {
-		return postgres.Open(ctx, name, postgres.Options{Migrate: true})
+		return openDatabase(ctx, name, postgres.Options{Migrate: true, Logger: log})
 	}
 	return bolt.Open(name, o)
+}
+
+func openDatabase(ctx context.Context, url string, o postgres.Options) (*postgres.Store, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, openTimeout, fmt.Errorf("there was no answer within %s", openTimeout))
+	defer cancel()
+	store, err := postgres.Open(ctx, url, o)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, fmt.Errorf("the database: %w", context.Cause(ctx))
+	case err != nil:
+		return nil, fmt.Errorf("the database: %w", err)
+	}
+	return store, nil
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"net/http"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -44,6 +46,9 @@ type Options struct {
 	Connect func(*fleet.Config) error
 	// Create makes the file of the store where it is missing.
 	Create bool
+	// Name is that of the engine where several may run on the store, Log what it logs to; "" and nil are a random one and none.
+	Name string
+	Log  *slog.Logger
 	// Hub returns the hub that other flags name. It is used where neither a store nor a server is named; nil where there
 	// is no such way.
 	Hub func() (*hubapi.Hub, error)
@@ -114,13 +119,16 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	if o.As == "" && len(o.Groups) > 0 {
 		return nil, cli.Usagef("--as-group is set without --as")
 	}
+	if err := CheckStore("--store", o.Store); err != nil {
+		return nil, err
+	}
 	switch {
 	case o.Store != "" && o.Server != "":
 		return nil, cli.Usagef("--store and --server are both set: want one of them")
 	case o.Server != "":
 		return o.call(o.Server)
 	case InDatabase(o.Store):
-		store, err := postgres.Open(ctx, o.Store, postgres.Options{})
+		store, err := openDatabase(ctx, o.Store, postgres.Options{})
 		if err != nil {
 			return nil, err
 		}
@@ -236,9 +244,9 @@ func (o *Options) onStore(store Store, live bool) (*Target, error) {
 
 // Engine returns an engine on a store.
 func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
-	cfg := fleet.Config{Store: store, Name: "slipway"}
+	cfg := fleet.Config{Store: store, Name: "slipway", Log: o.Log}
 	if InDatabase(o.Store) {
-		cfg.Name = "" // a random one: others may run on it
+		cfg.Name = o.Name // others may run on it
 	}
 	connect := o.Connect
 	if connect == nil {
@@ -253,6 +261,11 @@ func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
 // kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.
 func (o *Options) kubeconfigs(c *fleet.Config) error {
 	c.Inventory = inventory.KubeconfigClusters{Path: o.Clusters}
+	if o.Clusters != "" {
+		if _, err := clientcmd.LoadFromFile(o.Clusters); err != nil {
+			return fmt.Errorf("--clusters: %w", err)
+		}
+	}
 	contexts := member.KubeconfigContexts(o.Clusters, member.Trusted())
 	c.Dialer = member.NewDialer(contexts, member.Options{})
 	if o.Source == "" {

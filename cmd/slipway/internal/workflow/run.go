@@ -58,13 +58,16 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	case p.wait && p.target.Store == "":
 		return cli.Usagef("--wait is for a store that another terminal reaches: set --store")
 	}
+	if err := target.CheckStore("--store", p.target.Store); err != nil {
+		return err
+	}
 	docs, err := readFiles(args, p.namespace())
 	if err != nil {
 		return err
 	}
 	var store backend.Store = memory.NewStore()
 	if p.target.Store != "" {
-		file, err := target.OpenStore(cmd.Context(), p.target.Store, bolt.Options{Wait: time.Second}) // a process that was killed gives the file free
+		file, err := target.OpenStore(cmd.Context(), p.target.Store, bolt.Options{Wait: time.Second}, nil) // a process that was killed gives the file free
 		if err != nil {
 			return err
 		}
