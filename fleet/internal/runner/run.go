@@ -149,12 +149,17 @@ func (r *Runner) reconcilePlacement(ctx context.Context, name string) (time.Dura
 // follow calls changed for every key under prefix that is there or is written.
 func (r *Runner) follow(ctx context.Context, prefix string, changed func(context.Context, backend.Change)) {
 	pause := backoff.Poll(r.e.cfg.Poll)
-	for {
+	for failing := false; ; {
 		for c, err := range backend.Watch(ctx, r.e.store, prefix, r.e.cfg.Poll) {
 			if err != nil {
+				if !failing && ctx.Err() == nil {
+					r.e.log.Warn("records cannot be followed, which is tried again", "records", prefix, "error", err)
+				}
+				failing = true
 				break
 			}
 			pause.Reset()
+			failing = false
 			changed(ctx, c)
 		}
 		if !pause.Wait(ctx) {
