@@ -170,22 +170,33 @@ func TestMigrateAdoptsARestoredDump(t *testing.T) {
 	changes.await(t, "a", rev)
 }
 
-// A dump that is restored in the place of the tables makes others, where what was written since is gone.
+// A dump that is restored in the place of the tables makes others, where what was written since is gone: it is noticed by polls, and
+// by a connection that is made afterwards.
 func TestADumpThatIsRestoredInPlace(t *testing.T) {
 	dsn := shared.DSN()
-	o := postgres.Options{Schema: newSchema(t, dsn), Poll: 10 * time.Millisecond}
-	s := open(t, dsn, o)
-	put(t, s, "a")
-	changes := observe(t, s, "")
-	changes.await(t, "a", put(t, s, "a"))
-	records := o.Schema + ".records"
-	sql(t, dsn, "ALTER TABLE "+records+" RENAME TO before", "CREATE TABLE "+records+" (LIKE "+o.Schema+".before INCLUDING ALL)",
-		"INSERT INTO "+records+" SELECT * FROM "+o.Schema+".before", "DROP TABLE "+o.Schema+".before")
-	contains(t, changes.ended(t), "the database was restored from a dump")
-	_, err := postgres.Open(t.Context(), dsn, o)
-	contains(t, err, "were restored from a dump: call postgres.Migrate")
-	o.Migrate = true
-	put(t, open(t, dsn, o), "a")
+	for _, cut := range []bool{false, true} {
+		t.Run(fmt.Sprint("cut off: ", cut), func(t *testing.T) {
+			o := postgres.Options{Schema: newSchema(t, dsn), Poll: 10 * time.Millisecond}
+			role := "role_of_" + o.Schema
+			sql(t, dsn, "CREATE ROLE "+role+" LOGIN SUPERUSER")
+			s := open(t, strings.Replace(dsn, "user=postgres", "user="+role, 1), o)
+			put(t, s, "a")
+			changes := observe(t, s, "")
+			changes.await(t, "a", put(t, s, "a"))
+			restore := strings.NewReplacer("{schema}", o.Schema, "{role}", role).Replace(`BEGIN; ALTER TABLE {schema}.records RENAME TO before;
+				CREATE TABLE {schema}.records (LIKE {schema}.before INCLUDING ALL); INSERT INTO {schema}.records SELECT * FROM {schema}.before;
+				DROP TABLE {schema}.before; COMMIT`)
+			if cut {
+				sql(t, dsn, "ALTER ROLE "+role+" NOLOGIN", "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE usename = '"+role+"'")
+			}
+			sql(t, dsn, restore, "ALTER ROLE "+role+" LOGIN")
+			contains(t, changes.ended(t), "the database was restored from a dump")
+			_, err := postgres.Open(t.Context(), dsn, o)
+			contains(t, err, "were restored from a dump: call postgres.Migrate")
+			o.Migrate = true
+			put(t, open(t, dsn, o), "a")
+		})
+	}
 }
 
 // A session that is not told of commits that did not wait for a standby would acknowledge them.

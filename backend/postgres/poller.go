@@ -2,6 +2,7 @@ package postgres
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -117,6 +118,11 @@ func (p *poller) run(ctx context.Context) {
 		polls := p.polls.Load()
 		err := p.session(ctx)
 		if ctx.Err() != nil || err == nil {
+			continue
+		}
+		if errors.Is(err, errRestored) && p.take(ctx) == nil { // the check of a new connection has found it
+			p.endWatches(err)
+			p.give()
 			continue
 		}
 		if p.polls.Load() > polls {
