@@ -264,6 +264,7 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 		p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: fleet.Never}
 		two := w.engine(w.store, "two")
 		must(0, two.PutPlacement(t.Context(), p))(t)
+		must(two.Capture(t.Context(), p.Name))(t)
 		s := inOneStage()
 		s.Profile = stages.ClusterUpdate
 		roll := inTurn(step{"get drift/example-placement/member2", func() {
