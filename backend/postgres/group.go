@@ -211,7 +211,7 @@ func (s *Store) together(puts []*put) {
 	}
 }
 
-// answerGivenUp returns the puts whose callers still wait: it may have taken long until there was a connection.
+// answerGivenUp answers the puts whose callers gave up, since it may have taken long to get a connection, and returns the others.
 func answerGivenUp(puts []*put) []*put {
 	return slices.DeleteFunc(puts, func(p *put) bool {
 		err := p.ctx.Err()

@@ -100,7 +100,7 @@ func statementsFor(schema string) statements {
 // systemSQL is the identifier of the database cluster.
 const systemSQL = `SELECT system_identifier::text FROM pg_control_system()`
 
-// incarnationSQL changes where the rows of a schema are others than before: a dump that is restored beside has the same number in
+// incarnationSQL identifies the table of records beside the incarnation: a dump that is restored in its place has the same text in
 // meta, but makes another table.
 const incarnationSQL = `m.incarnation || '.' || '{schema}.records'::regclass::oid`
 
