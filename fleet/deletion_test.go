@@ -168,7 +168,10 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
+		w.fleet.Hang("member2", true) // the deletion ends, and takes the runs and their events with it, when that is cleaned
 		w.fleet.Hang("member1", false)
+		time.Sleep(time.Minute)
+		w.fleet.Hang("member2", false)
 		if d := endOfDeletion(t, e); d.Done != 3 {
 			t.Errorf("deletion %+v", d)
 		}

@@ -54,9 +54,10 @@ type cursor struct {
 // after cursor, which comes from [Follower.Cursor] of a follower of the same
 // placement; "" begins with the oldest event that is kept.
 //
-// The events of a run are kept for as long as the run. Of those of a placement itself, about its snapshots,
-// its selections and which runs it had, the last ones are kept: at least four for each snapshot and each run
-// that it may keep, and at least 64. A follower that comes back after events of a placement were dropped
+// The events of a run are kept for as long as the run. Those that were not read before it is deleted, because
+// of its placement's RunHistory or at the end of the placement's deletion, are not yielded. Of those of a
+// placement itself, about its snapshots, its selections and which runs it had, the last ones are kept: at least
+// four for each snapshot and each run that it may keep, and at least 64. A follower that comes back after events of a placement were dropped
 // yields a [MissedError], and goes on with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	if placement != "" {
