@@ -150,6 +150,23 @@ func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 	}
 }
 
+// TestFlagsThatNameWhatIsNotUsed are refused: a demo whose runs are elsewhere than --store says would seem to be lost.
+func TestFlagsThatNameWhatIsNotUsed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	v := newEnv(t)
+	for want, args := range map[string][]string{
+		"--store: want none: slipway demo does not use it":          {"demo", "--store", "demo.db"},
+		"--server: want none: slipway simulate does not use it":     {"simulate", "run.yaml", "--server", "https://localhost"},
+		"--store: want none: slipway store check does not use it":   {"store", "check", "a.db", "--store", "b.db"},
+		"--store: want none: slipway hub does not use it":           {"hub", "--members", ".", "--store", "hub.db"},
+		"--token-file: want none: slipway hub install does not use": {"hub", "install", "--token-file", "tokens"},
+	} {
+		if code, _, errOut := v.run(args...); code != cli.ExitUsage || !strings.Contains(errOut, want) {
+			t.Errorf("%q: %d, %s, want %s", args, code, errOut, want)
+		}
+	}
+}
+
 // TestAnEngineWhoseClustersCannotBeRead takes no run from the others of a database: it does not begin.
 func TestAnEngineWhoseClustersCannotBeRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "fleet.kubeconfig")
