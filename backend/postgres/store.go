@@ -48,7 +48,7 @@ func (s *Store) with(ctx context.Context, f func(c *pgxpool.Conn) error) error {
 }
 
 // A page of a list has at most pageRows records. So many are asked for that it is likely to have pageBytes; the first has
-// firstRows.
+// firstRows. Where small records are followed by large ones, no more is kept of it than twice pageBytes and a record.
 const (
 	pageRows  = 1000
 	pageBytes = 2 << 20
@@ -60,7 +60,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 	return func(yield func(backend.Record, error) bool) {
 		from, to := between(prefix)
 		for limit := firstRows; ; {
-			page, err := s.page(ctx, from, to, limit)
+			page, more, err := s.page(ctx, from, to, limit)
 			for _, rec := range page {
 				if !yield(rec, nil) {
 					return
@@ -70,7 +70,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 				yield(backend.Record{}, failed("list", prefix, err))
 				return
 			}
-			if len(page) < limit {
+			if !more {
 				return
 			}
 			from = page[len(page)-1].Key + "!" // before every key that begins with that key
@@ -98,34 +98,39 @@ func nextLimit(page []backend.Record) int {
 	return max(1, min(pageRows, pageBytes*len(page)/size))
 }
 
-// page returns the first records from a key on, and an error behind them.
-func (s *Store) page(ctx context.Context, from, to string, limit int) (page []backend.Record, err error) {
+// page returns the first records from a key on, whether there may be more, and an error behind them.
+func (s *Store) page(ctx context.Context, from, to string, limit int) (page []backend.Record, more bool, err error) {
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	var stored []row
+	size := 0
 	err = s.with(ctx, func(c *pgxpool.Conn) error {
 		rows, err := c.Query(ctx, s.sql.page, from, to, limit)
 		if err != nil {
 			return err
 		}
-		stored, err = pgx.CollectRows(rows, func(rows pgx.CollectableRow) (r row, err error) {
-			err = rows.Scan(&r.key, &r.value, &r.revision.seq, &r.revision.nonce, &r.sum)
-			return r, err
-		})
-		return err
+		for size < 2*pageBytes && rows.Next() {
+			var r row
+			if err := rows.Scan(&r.key, &r.value, &r.revision.seq, &r.revision.nonce, &r.sum); err != nil {
+				return err
+			}
+			stored, size = append(stored, r), size+len(r.value)
+		}
+		rows.Close() // reads over the rest
+		return rows.Err()
 	})
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	for _, r := range stored {
 		rec, err := r.record()
 		if err != nil {
-			return page, err
+			return page, false, err
 		}
 		page = append(page, rec)
 	}
-	return page, nil
+	return page, len(page) == limit || size >= 2*pageBytes, nil
 }
 
 // admit validates the arguments of a call before any effect.

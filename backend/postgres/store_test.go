@@ -5,9 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/backendtest"
@@ -51,6 +56,75 @@ func TestEachCallIsOneRoundTrip(t *testing.T) {
 	}
 	if len(trips) > 0 {
 		t.Errorf("round trips: %q", trips)
+	}
+}
+
+// rowsOf are the numbers of rows that lists of a pool were answered with.
+type rowsOf struct{ lists []int64 }
+
+type isList struct{}
+
+func (*rowsOf) TraceQueryStart(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryStartData) context.Context {
+	return context.WithValue(ctx, isList{}, strings.Contains(q.SQL, "LIMIT $3"))
+}
+
+func (r *rowsOf) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQueryEndData) {
+	if ctx.Value(isList{}) == true {
+		r.lists = append(r.lists, q.CommandTag.RowsAffected())
+	}
+}
+
+// Of a page that is larger than was expected from the one before, 4 MiB are kept and the rest is asked for again; a list of few records
+// is one page.
+func TestPagesOfAList(t *testing.T) {
+	c, err := pgxpool.ParseConfig(shared.DSN() + " pool_max_conns=1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := &rowsOf{}
+	c.ConnConfig.Tracer = read
+	pool, err := pgxpool.NewWithConfig(t.Context(), c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(pool.Close)
+	s := open(t, "", postgres.Options{Schema: newSchema(t, shared.DSN()), Pool: pool, NoNotify: true})
+	put := func(key string, n, size int) {
+		t.Helper()
+		for i := range n {
+			if _, err := s.Put(t.Context(), fmt.Sprintf("%s/%03d", key, i), make([]byte, size), ""); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	put("a", 64, 1)
+	put("b", 40, 500<<10)
+	put("c", 70, 1)
+	for _, list := range []struct {
+		prefix string
+		n      int
+		pages  []int64
+	}{
+		{"", 174, []int64{64, 110, 4, 4, 4, 4, 4, 4, 4, 4, 5, 64}},
+		{"b/", 40, []int64{40, 4, 4, 4, 4, 4, 4, 4, 3}},
+		{"a/", 64, []int64{64, 0}},
+		{"a/06", 4, []int64{4}},
+		{"d/", 0, []int64{0}},
+	} {
+		read.lists = nil
+		n := 0
+		for rec, err := range s.List(t.Context(), list.prefix) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.HasPrefix(rec.Key, list.prefix) {
+				t.Errorf("%q lists %q", list.prefix, rec.Key)
+			}
+			n++
+		}
+		if n != list.n || !slices.Equal(read.lists, list.pages) {
+			t.Errorf("%q: %d records in pages of %v, want %d in %v", list.prefix, n, read.lists, list.n, list.pages)
+		}
 	}
 }
 
