@@ -129,7 +129,7 @@ func (s *Store) describe(ctx context.Context, c *pgx.Conn) (server, error) {
 func (s *Store) ask(ctx context.Context, c *pgx.Conn, noTimeline bool) (now server, err error) {
 	err = c.QueryRow(ctx, s.sql.server(noTimeline)).Scan(&now.commit, &now.fsync, &now.messages, &now.standby, &now.timeline, &now.incarnation)
 	if errors.Is(err, pgx.ErrNoRows) {
-		err = fmt.Errorf("%w: the schema %s is not complete: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
+		err = fmt.Errorf("%w: the schema %s is not complete: %w", backend.ErrPermanent, s.o.Schema, ErrNotMigrated)
 	}
 	return now, err
 }

@@ -19,6 +19,9 @@ import (
 var (
 	// ErrNotDurable: the server acknowledges a commit before it is on the disk. It is also ErrPermanent.
 	ErrNotDurable = fmt.Errorf("the server is not durable: %w", backend.ErrPermanent)
+	// ErrNotMigrated: the tables are missing, are of an older version or were restored from a dump, which [Migrate] helps with. It comes
+	// with ErrPermanent.
+	ErrNotMigrated = errors.New("call postgres.Migrate")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
@@ -36,6 +39,12 @@ var (
 	errFailover     = errors.New("another server took over, watch again")
 )
 
+// What is permanent.
+var (
+	errPrivileges = errors.New("the role needs the privileges that package postgres names")
+	errDamaged    = errors.New("the database is damaged")
+)
+
 // failed wraps err with the operation and its object.
 func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
@@ -47,18 +56,18 @@ func failed(op, object string, err error) error {
 // Everything else is returned as it is and transient: deadlock (40P01), serialization failure (40001), disk full (53100),
 // too many connections (53300), shutdown (57P01 to 57P03), cancellation (57014), loss of the connection. Whether a write
 // happened is then unknown.
-func kindOf(code string) (advice string, useless bool, kind error) {
+func kindOf(code string) (advice error, useless bool, kind error) {
 	switch code {
 	case "42P01", "42883", "3F000", "42703": // undefined table, function, schema, column
-		return "call postgres.Migrate", false, backend.ErrPermanent
+		return ErrNotMigrated, false, backend.ErrPermanent
 	case "42501": // insufficient_privilege
-		return "the role needs the privileges that package postgres names", false, backend.ErrPermanent
+		return errPrivileges, false, backend.ErrPermanent
 	case "XX001", "XX002": // data_corrupted, index_corrupted
-		return "the database is damaged", false, backend.ErrPermanent
+		return errDamaged, false, backend.ErrPermanent
 	case "25006": // read_only_sql_transaction
-		return errStandby.Error(), true, nil
+		return errStandby, true, nil
 	}
-	return "", false, nil
+	return nil, false, nil
 }
 
 // refused reports whether err is the server's word that it has done nothing of a transaction. A pooler that has lost the server
@@ -82,9 +91,9 @@ func (s *Store) failure(c *pgxpool.Conn, err error) error {
 	}
 	switch {
 	case kind != nil:
-		return fmt.Errorf("%w: %w: %s", kind, err, advice)
-	case advice != "":
-		return fmt.Errorf("%w: %s", err, advice)
+		return fmt.Errorf("%w: %w: %w", kind, err, advice)
+	case advice != nil:
+		return fmt.Errorf("%w: %w", err, advice)
 	}
 	return err
 }

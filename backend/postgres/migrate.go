@@ -22,11 +22,11 @@ import (
 func Migrate(ctx context.Context, dsn string, o Options) error {
 	o, err := o.complete()
 	if err != nil {
-		return failed("migrate", o.Schema, err)
+		return failed("migrate", "schema "+o.Schema, err)
 	}
 	pool, own, err := connect(ctx, dsn, o)
 	if err != nil {
-		return failed("migrate", o.Schema, err)
+		return failed("migrate", "schema "+o.Schema, err)
 	}
 	if own {
 		defer pool.Close()
@@ -36,7 +36,7 @@ func Migrate(ctx context.Context, dsn string, o Options) error {
 		return s.failure(c, pgx.BeginFunc(ctx, c, func(tx pgx.Tx) error { return migrate(ctx, tx, o.Schema) }))
 	})
 	if err != nil {
-		return failed("migrate", o.Schema, withoutSecrets(err))
+		return failed("migrate", "schema "+o.Schema, withoutSecrets(err))
 	}
 	return nil
 }

@@ -103,16 +103,16 @@ var (
 // Open opens the store whose tables [Migrate] made. dsn is a connection string of PostgreSQL, in either form, and not used
 // with Options.Pool. It may name several hosts: the store uses the one that takes writes.
 //
-// The error is ErrPermanent where the tables are missing, are of another version or were restored from a dump, where the
-// server is not durable ([ErrNotDurable]), and where dsn cannot be parsed; no error has the connection string or a password.
+// The error is ErrPermanent where the tables are missing, of an older version or restored from a dump ([ErrNotMigrated]), or of a newer
+// version, where the server is not durable ([ErrNotDurable]), and where dsn cannot be parsed; no error has the connection string or a password.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	o, err := o.complete()
 	if err != nil {
-		return nil, failed("open", o.Schema, err)
+		return nil, failed("open", "schema "+o.Schema, err)
 	}
 	pool, own, err := connect(ctx, dsn, o)
 	if err != nil {
-		return nil, failed("open", o.Schema, err)
+		return nil, failed("open", "schema "+o.Schema, err)
 	}
 	s := &Store{
 		o: o, id: randomID(), pool: pool, own: own, sql: statementsFor(o.Schema),
@@ -129,7 +129,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 		if own {
 			pool.Close()
 		}
-		return nil, failed("open", o.Schema, err)
+		return nil, failed("open", "schema "+o.Schema, err)
 	}
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
@@ -182,7 +182,7 @@ func (s *Store) identify(ctx context.Context) error {
 		return s.failure(c, err)
 	}
 	if restored(cluster, now, place, here) || future {
-		return fmt.Errorf("%w: the tables of schema %s were restored from a dump: call postgres.Migrate", backend.ErrPermanent, s.o.Schema)
+		return fmt.Errorf("%w: the tables of schema %s were restored from a dump: %w", backend.ErrPermanent, s.o.Schema, ErrNotMigrated)
 	}
 	return nil
 }
@@ -196,7 +196,7 @@ func wrongVersion(schema string, version int) error {
 	if version > schemaVersion {
 		return fmt.Errorf("%w: a newer version made the tables of schema %s: version %d, this one knows %d", backend.ErrPermanent, schema, version, schemaVersion)
 	}
-	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: call postgres.Migrate", backend.ErrPermanent, schema, version, schemaVersion)
+	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: %w", backend.ErrPermanent, schema, version, schemaVersion, ErrNotMigrated)
 }
 
 // Close ends watches and gives up connections. Calls in flight may fail; a pool of the store's own is closed when they have

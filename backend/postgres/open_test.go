@@ -50,6 +50,10 @@ func TestOpenRefuses(t *testing.T) {
 			if !errors.Is(err, backend.ErrPermanent) {
 				t.Errorf("%v is not permanent", err)
 			}
+			helps := strings.HasSuffix(c.want, "postgres.Migrate") || c.want == "restored from a dump"
+			if errors.Is(err, postgres.ErrNotMigrated) != helps {
+				t.Errorf("%v: Migrate helps: %t", err, helps)
+			}
 		})
 	}
 }

@@ -93,7 +93,7 @@ func (p *poller) endWatches(err error) {
 	p.at = nil
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.feed.End(failed("watch", p.store.o.Schema, err))
+	p.feed.End(failed("watch", "schema "+p.store.o.Schema, err))
 	if !p.closed {
 		p.feed = &feed.Feed{}
 	}
@@ -104,7 +104,7 @@ func (p *poller) end() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.closed = true
-	p.feed.End(failed("watch", p.store.o.Schema, ErrClosed))
+	p.feed.End(failed("watch", "schema "+p.store.o.Schema, ErrClosed))
 }
 
 // run polls while there are watches.

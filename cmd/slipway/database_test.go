@@ -34,7 +34,7 @@ func TestAStoreInADatabase(t *testing.T) {
 	url := fmt.Sprintf("postgres://postgres:hunter2@127.0.0.1:%d/postgres?sslmode=disable", server.Port)
 	v := newEnv(t)
 	code, _, errOut := v.run("--store", url, "get", "runs")
-	if code != cli.ExitFailed || !strings.Contains(errOut, "call postgres.Migrate") || strings.Contains(errOut, "hunter2") {
+	if code != cli.ExitFailed || !strings.Contains(errOut, "call postgres.Migrate, which slipway serve does") || strings.Contains(errOut, "hunter2") {
 		t.Errorf("a database without tables: %d, %s", code, errOut)
 	}
 	clusters := filepath.Join(t.TempDir(), "fleet.kubeconfig")
@@ -138,7 +138,7 @@ func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 		{[]string{"store", "records", words}, cli.ExitUsage, "slipway store records: want the file of a store"},
 		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1/slip"}, cli.ExitUsage, "--clusters is not set"},
 		{[]string{"serve", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip", "--clusters", "fleet.kubeconfig", "--timeout", "3s"}, cli.ExitUsage, "--timeout: want none"},
-		{[]string{"get", "runs", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip"}, cli.ExitFailed, "the database: open slipway: failed to connect to `user=postgres database=slip`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused\n"},
+		{[]string{"get", "runs", "--store", "postgres://postgres:hunter2@127.0.0.1:1/slip"}, cli.ExitFailed, "the database: open schema slipway: failed to connect to `user=postgres database=slip`: 127.0.0.1:1 (127.0.0.1): dial error: dial tcp 127.0.0.1:1: connect: connection refused\n"},
 	} {
 		code, _, errOut := v.run(c.args...)
 		if code != c.code || !strings.Contains(errOut, c.want) || strings.Contains(errOut, "hunter2") {

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -57,6 +58,8 @@ func openDatabase(ctx context.Context, url string, o postgres.Options) (*postgre
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, fmt.Errorf("the database: %w", context.Cause(ctx))
+	case errors.Is(err, postgres.ErrNotMigrated):
+		return nil, fmt.Errorf("the database: %w, which slipway serve does", err)
 	case err != nil:
 		return nil, fmt.Errorf("the database: %w", err)
 	}
