@@ -9,12 +9,13 @@
 // # What is promised
 //
 // A write that returned without an error is committed and on the disk of the server, and on that of its synchronous standbys.
-// Put, Delete and WriteAll are one statement each, one round trip, and one transaction. Puts that arrive while others are sent
-// share the next transaction, up to 32 of them and 1 MiB; it is sent beside another one once it has as many puts, and there are at
-// most two. Each put is made or in conflict for itself. Where a row is locked, the others of the transaction wait at most 100 ms for
-// it; then each is made alone, as where the server refuses one. Rows are locked in the order of their keys, so that
-// batches and shared transactions never deadlock with each other. Keys are compared byte by byte. Get and List verify a checksum of
-// key and value; a value that was damaged is backend.ErrPermanent.
+// Put, Delete and WriteAll are one statement each, one round trip, and one transaction. Those that arrive while others are sent
+// share the next transaction, up to 32 calls and 1 MiB; it is sent beside another one once it has as many calls, and there are at
+// most two. A WriteAll of more than eight writes has a transaction to itself. Each call is made or in conflict for itself. Where a
+// row is locked, the others of the transaction wait at most 100 ms for it; then each is made alone, as where the server refuses one.
+// A statement locks its rows in the order of their keys, so that two that are alone never deadlock; shared transactions go by the
+// first key of each call, and where two wait for each other's rows, they do so for these 100 ms. Keys are compared byte by byte. Get
+// and List verify a checksum of key and value; a value that was damaged is backend.ErrPermanent.
 //
 // A revision is a number of a sequence, which rises with each write of a key, and 64 random bits: no two writes have the same
 // one, also after a deletion, a restored dump or a failover that has the sequence go back.

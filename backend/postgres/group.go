@@ -21,6 +21,8 @@ const (
 	transactions = 2
 	groupPuts    = 32
 	groupBytes   = 1 << 20
+	// A batch of more writes than groupBatch is sent by itself, beside them.
+	groupBatch = 8
 	// A transaction that takes longer than slow does not keep others back any more.
 	slow = 100 * time.Millisecond
 )
@@ -28,44 +30,72 @@ const (
 // groupLimitsSQL has a group give up where another transaction holds one of its rows: the other puts wait no longer for that.
 const groupLimitsSQL = `SELECT set_config('lock_timeout', '100ms', true)`
 
-// put is the write of one record.
+// put is what one caller writes, in one statement: a record, or a batch of few.
 type put struct {
-	ctx      context.Context //nolint:containedctx // of the caller that waits for it
-	key      string
-	value    []byte
-	previous revision
-	sum      int64
-
-	made ack
+	writes
+	ctx  context.Context //nolint:containedctx // of the caller that waits for it
 	err  error
 	done chan struct{}
 }
 
-func newPut(ctx context.Context, key string, value []byte, prev backend.Revision) *put {
+// writes is one statement, and what became of it.
+type writes interface {
+	// first is the first of its keys, in their order, and size about how many bytes it has.
+	first() string
+	size() int
+	// keep copies the values, which are the caller's.
+	keep()
+	statement(s *statements) (string, []any)
+	// read takes the answer of the server, and returns the session's synchronous_commit. Its error is ErrConflict where nothing was written.
+	read(row pgx.Row) (mode string, err error)
+	// made yields what was written.
+	made(yield func(key string, a ack))
+}
+
+func newPut(ctx context.Context, w writes) *put {
+	return &put{ctx: ctx, writes: w, done: make(chan struct{})}
+}
+
+// single is the write of one record.
+type single struct {
+	key      string
+	value    []byte
+	previous revision
+	sum      int64
+	ack      ack
+}
+
+func newSingle(key string, value []byte, prev backend.Revision) *single {
 	nonce := newNonce()
-	return &put{
-		ctx: ctx, key: key, value: present(value), previous: parseRevision(prev), sum: checksum(key, nonce, value),
-		made: ack{revision: revision{nonce: nonce}}, done: make(chan struct{}),
+	return &single{
+		key: key, value: present(value), previous: parseRevision(prev), sum: checksum(key, nonce, value),
+		ack: ack{revision: revision{nonce: nonce}},
 	}
 }
 
-// statement is what makes the put, with its arguments.
-func (p *put) statement(s *statements) (string, []any) {
-	args := []any{p.key, p.value, p.made.nonce, p.sum}
-	if p.previous.seq == seqNone {
+func (w *single) first() string { return w.key }
+
+func (w *single) size() int { return len(w.value) }
+
+func (w *single) keep() { w.value = slices.Clone(w.value) }
+
+func (w *single) statement(s *statements) (string, []any) {
+	args := []any{w.key, w.value, w.ack.nonce, w.sum}
+	if w.previous.seq == seqNone {
 		return s.create, args
 	}
-	return s.update, append(args, p.previous.seq, p.previous.nonce)
+	return s.update, append(args, w.previous.seq, w.previous.nonce)
 }
 
-// read takes the answer of the server to the put, and returns the session's synchronous_commit.
-func (p *put) read(row pgx.Row) (mode string, err error) {
-	err = row.Scan(&p.made.seq, &p.made.xid, &mode)
+func (w *single) read(row pgx.Row) (mode string, err error) {
+	err = row.Scan(&w.ack.seq, &w.ack.xid, &mode)
 	if errors.Is(err, pgx.ErrNoRows) {
 		err = backend.ErrConflict
 	}
 	return mode, err
 }
+
+func (w *single) made(yield func(key string, a ack)) { yield(w.key, w.ack) }
 
 // answer tells the caller what became of the put.
 func (p *put) answer(err error) {
@@ -82,12 +112,12 @@ type group struct {
 }
 
 // begin has a put wait, and returns the puts of a transaction that is to be sent now, if one is. A put that others may send has
-// its value for itself: a caller that gives up may change its own while that is sent.
+// its values for itself: a caller that gives up may change its own while that is sent.
 func (g *group) begin(p *put) []*put {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.sending > 0 {
-		p.value = slices.Clone(p.value)
+		p.keep()
 	}
 	g.waiting = append(g.waiting, p)
 	return g.take()
@@ -110,7 +140,7 @@ func (g *group) take() []*put {
 	}
 	n, size := 0, 0
 	for n < len(g.waiting) && n < groupPuts {
-		if size += len(g.waiting[n].value); n > 0 && size > groupBytes {
+		if size += g.waiting[n].size(); n > 0 && size > groupBytes {
 			break
 		}
 		n++
@@ -129,7 +159,7 @@ func (g *group) leave(p *put) {
 	g.waiting = slices.DeleteFunc(g.waiting, func(w *put) bool { return w == p })
 }
 
-// put makes a write: alone, or in a transaction with others where several arrive while others are sent.
+// put sends a put: alone, or in a transaction with others where several arrive while others are sent.
 func (s *Store) put(p *put) error {
 	puts := s.group.begin(p)
 	if len(puts) == 1 && puts[0] == p {
@@ -173,7 +203,7 @@ func (s *Store) alone(p *put) error {
 	statement, args := p.statement(&s.sql)
 	return s.commit(p.ctx, func(c *pgxpool.Conn) (mode string, err error) {
 		return p.read(c.QueryRow(p.ctx, statement, args...))
-	}, func() { s.acked.add(p.key, p.made) })
+	}, func() { p.made(s.acked.add) })
 }
 
 // together makes puts in one transaction, and answers them. Each of them is made or in conflict for itself. Where the server
@@ -183,8 +213,9 @@ func (s *Store) together(puts []*put) {
 		puts[0].answer(s.alone(puts[0]))
 		return
 	}
-	// Batches lock rows in the order of their keys, too.
-	slices.SortFunc(puts, func(a, b *put) int { return strings.Compare(a.key, b.key) })
+	// Batches lock rows in the order of their keys, too. Where one has keys on both sides of another put, two transactions may
+	// wait for each other in a circle, which the time limit of locks ends.
+	slices.SortFunc(puts, func(a, b *put) int { return strings.Compare(a.first(), b.first()) })
 	ctx, cancel := untilAllGaveUp(puts)
 	defer cancel()
 	err := s.commit(ctx, func(c *pgxpool.Conn) (string, error) {
@@ -195,7 +226,7 @@ func (s *Store) together(puts []*put) {
 	}, func() {
 		for _, p := range puts {
 			if p.err == nil {
-				s.acked.add(p.key, p.made)
+				p.made(s.acked.add)
 			}
 		}
 	})

@@ -113,6 +113,82 @@ func TestPutsThatArriveTogetherShareATransaction(t *testing.T) {
 	}
 }
 
+// Batches of few writes share transactions, whatever the order of their keys; each of them makes its writes up to the first that is
+// in conflict.
+func TestBatchesThatArriveTogetherShareATransaction(t *testing.T) {
+	const n = 40
+	c := newCrowd(t, n)
+	c.revs["k/38"] = "1-0000000000000001" // is not its revision
+	var all sync.WaitGroup
+	for i := range n / 2 {
+		all.Go(func() {
+			low, high, made := fmt.Sprintf("k/%02d", i), fmt.Sprintf("k/%02d", n-1-i), fmt.Sprintf("made/%02d", i)
+			revs, err := c.WriteAll(t.Context(), []backend.Write{
+				{Key: made, Value: []byte("new")}, {Key: low, Value: []byte("new"), Prev: c.revs[low]}, {Key: high, Prev: c.revs[high], Delete: true},
+			})
+			if want := 3; i == 1 {
+				if want = 2; !errors.Is(err, backend.ErrConflict) || len(revs) != want {
+					t.Errorf("the batch in conflict made %d of its writes, want %d: %v", len(revs), want, err)
+				}
+			} else if err != nil || len(revs) != want {
+				t.Errorf("batch %d made %d of its writes, want %d: %v", i, len(revs), want, err)
+			}
+			for j, key := range []string{made, low} {
+				if rec, err := c.Get(t.Context(), key); err != nil || string(rec.Value) != "new" || j < len(revs) && rec.Revision != revs[j] {
+					t.Errorf("%s is %v (%v), want one of %v", key, rec, err, revs)
+				}
+			}
+			if _, err := c.Get(t.Context(), high); (i != 1) != errors.Is(err, backend.ErrNotFound) {
+				t.Errorf("%s after its deletion: %v", high, err)
+			}
+		})
+	}
+	all.Wait()
+	if got := c.transactions(t); got > n/8 {
+		t.Errorf("%d batches took %d transactions", n/2, got)
+	}
+}
+
+// Transactions that wait for each other's rows do not do so for ever: one gives up, and what it was to make is made alone.
+func TestSharedTransactionsThatWaitForEachOther(t *testing.T) {
+	c := newCrowd(t, 40)
+	tx, err := session(t, shared.DSN()).Begin(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	lock := "SELECT 1 FROM " + c.schema + ".records WHERE key = $1 FOR UPDATE"
+	if _, err := tx.Exec(t.Context(), lock, "k/11"); err != nil {
+		t.Fatal(err)
+	}
+	var batch sync.WaitGroup
+	first, last := c.revs["k/00"], c.revs["k/39"]
+	delete(c.revs, "k/00")
+	delete(c.revs, "k/39")
+	batch.Go(func() {
+		revs, err := c.WriteAll(t.Context(), []backend.Write{{Key: "k/00", Value: []byte("new"), Prev: first}, {Key: "k/39", Value: []byte("new"), Prev: last}})
+		if err != nil || len(revs) != 2 {
+			t.Errorf("the batch made %d of two: %v", len(revs), err)
+		}
+	})
+	batch.Go(func() {
+		if conflicts := c.putAll(t); conflicts != 0 {
+			t.Errorf("%d puts are in conflict", conflicts)
+		}
+	})
+	eventually(t, "a transaction that waits for k/11", func() bool {
+		var n int
+		query := "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%' || $1 || '%'"
+		return session(t, shared.DSN()).QueryRow(t.Context(), query, c.schema).Scan(&n) == nil && n > 2
+	})
+	if _, err := tx.Exec(t.Context(), lock, "k/39"); err != nil {
+		t.Errorf("the other one: %v", err)
+	}
+	if err := tx.Rollback(t.Context()); err != nil {
+		t.Error(err)
+	}
+	batch.Wait()
+}
+
 // A row that another transaction holds is waited for by its own put alone.
 func TestARowThatIsLockedHoldsUpItsOwnPutOnly(t *testing.T) {
 	c := newCrowd(t, 40)

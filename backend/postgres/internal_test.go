@@ -118,7 +118,7 @@ func TestAGroupTakesWhatWaits(t *testing.T) {
 	var g group
 	puts := func(n, size int) (made []*put) {
 		for range n {
-			made = append(made, &put{value: make([]byte, size)})
+			made = append(made, &put{writes: &single{value: make([]byte, size)}})
 		}
 		return made
 	}
@@ -142,10 +142,13 @@ func TestAGroupTakesWhatWaits(t *testing.T) {
 		takes("nothing waits", begin(first[i]), first[i:i+1])
 	}
 	small, large, last := puts(groupPuts+1, 1), puts(3, groupBytes/2), puts(1, 1)
-	callers := small[0].value
+	one, several := small[0].writes.(*single), &batch{values: [][]byte{{0}, nil}}
+	small[1].writes = several
+	callers := [][]byte{one.value, several.values[0]}
 	takes("as many are sent as may be", begin(slices.Concat(small, large)...), nil)
-	if callers[0] = 1; small[0].value[0] != 0 {
-		t.Error("a put that waits has the value of its caller, which may change it")
+	callers[0][0], callers[1][0] = 1, 1
+	if one.value[0] != 0 || several.values[0][0] != 0 || several.values[1] != nil {
+		t.Error("a put that waits has the values of its caller, which may change them")
 	}
 	g.leave(small[2])
 	small = slices.Delete(slices.Clone(small), 2, 3)

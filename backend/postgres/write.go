@@ -5,6 +5,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -15,11 +16,11 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 	if err := admit(ctx, key, value); err != nil {
 		return "", failed("put", key, err)
 	}
-	p := newPut(ctx, key, value, prev)
-	if err := s.put(p); err != nil {
+	w := newSingle(key, value, prev)
+	if err := s.put(newPut(ctx, w)); err != nil {
 		return "", failed("put", key, err)
 	}
-	return p.made.public(), nil
+	return w.ack.public(), nil
 }
 
 // present returns a value that is not NULL.
@@ -79,23 +80,15 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 	if b.len() == 0 {
 		return nil, refused
 	}
-	var seqs []int64
-	var absent bool
-	var xid uint64
-	err := s.commit(ctx, func(c *pgxpool.Conn) (mode string, err error) {
-		err = c.QueryRow(ctx, s.sql.write, b.keys, b.values, b.sums, b.nonces, b.prevs, b.prevNonces, b.firsts).
-			Scan(&seqs, &absent, &xid, &mode)
-		return mode, err
-	}, func() {
-		for i, seq := range seqs {
-			s.acked.add(b.keys[i], ack{revision: revision{seq, b.nonces[i]}, xid: xid, deleted: writes[i].Delete})
-		}
-	})
-	if err != nil {
+	send := s.put
+	if b.len() > groupBatch {
+		send = s.alone
+	}
+	if err := send(newPut(ctx, b)); err != nil {
 		return nil, firstFailed(writes, err)
 	}
-	made := make([]backend.Revision, len(seqs), len(writes))
-	for i, seq := range seqs {
+	made := make([]backend.Revision, len(b.seqs), len(writes))
+	for i, seq := range b.seqs {
 		if !writes[i].Delete {
 			made[i] = revision{seq, b.nonces[i]}.public()
 		}
@@ -104,7 +97,7 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 		return made, refused
 	}
 	op, key, kind := operation(writes[len(made)]), writes[len(made)].Key, backend.ErrConflict
-	if op == "delete" && absent {
+	if op == "delete" && b.absent {
 		kind = backend.ErrNotFound
 	}
 	return made, failed(op, key, kind)
@@ -123,20 +116,57 @@ func operation(w backend.Write) string {
 	return "put"
 }
 
-// batch are the arguments of the function write. See functions.sql.
+// batch are the arguments of the function write, and its results. See functions.sql.
 type batch struct {
 	keys              []string
 	values            [][]byte
 	sums, nonces      []int64
 	prevs, prevNonces []int64
 	firsts            []int32
+
+	// seqs are the numbers of those that were made, absent reports that the key of the next one is not there.
+	seqs   []int64
+	absent bool
+	xid    uint64
 }
 
 func (b *batch) len() int { return len(b.keys) }
 
+func (b *batch) first() string { return b.keys[b.firsts[0]-1] }
+
+func (b *batch) size() (n int) {
+	for _, value := range b.values {
+		n += len(value)
+	}
+	return n
+}
+
+func (b *batch) keep() {
+	for i, value := range b.values {
+		if value != nil { // it is no deletion
+			b.values[i] = append([]byte{}, value...)
+		}
+	}
+}
+
+func (b *batch) statement(s *statements) (string, []any) {
+	return s.write, []any{b.keys, b.values, b.sums, b.nonces, b.prevs, b.prevNonces, b.firsts}
+}
+
+func (b *batch) read(row pgx.Row) (mode string, err error) {
+	err = row.Scan(&b.seqs, &b.absent, &b.xid, &mode)
+	return mode, err
+}
+
+func (b *batch) made(yield func(key string, a ack)) {
+	for i, seq := range b.seqs {
+		yield(b.keys[i], ack{revision: revision{seq, b.nonces[i]}, xid: b.xid, deleted: b.values[i] == nil})
+	}
+}
+
 // newBatch returns the writes up to the first of which it is known from the batch alone that it fails, and its error.
-func newBatch(writes []backend.Write) (batch, error) {
-	var b batch
+func newBatch(writes []backend.Write) (*batch, error) {
+	b := &batch{}
 	before := map[string]backend.Write{} // the last write of a key
 	for _, w := range writes {
 		op := operation(w)
@@ -185,7 +215,7 @@ func (b *batch) add(w backend.Write, at revision) {
 }
 
 // sorted puts the first writes of keys in the order of keys.
-func (b *batch) sorted() batch {
+func (b *batch) sorted() *batch {
 	slices.SortFunc(b.firsts, func(i, j int32) int { return cmp.Compare(b.keys[i-1], b.keys[j-1]) })
-	return *b
+	return b
 }
