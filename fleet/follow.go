@@ -57,8 +57,8 @@ type cursor struct {
 // The events of a run are kept for as long as the run. Those that were not read before it is deleted, because
 // of its placement's RunHistory or at the end of the placement's deletion, are not yielded. Of those of a
 // placement itself, about its snapshots, its selections and which runs it had, the last ones are kept: at least
-// four for each snapshot and each run that it may keep, and at least 64. A follower that comes back after events of a placement were dropped
-// yields a [MissedError], and goes on with the oldest event that is kept.
+// four for each snapshot and each run that it may keep, and at least 64. A follower that comes back after events
+// of a placement were dropped yields a [MissedError], and goes on with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	if placement != "" {
 		if err := problems.About("events", problems.Name(field.NewPath("placement"), placement)); err != nil {
@@ -136,7 +136,7 @@ func (f *Follower) Cursor() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Events yields every committed event after the cursor, and then each event as
+// Events yields every committed event after the cursor that is kept, and then each event as
 // it is committed, until ctx ends; it yields ctx's error last. Of one run, see
 // [Engine.FollowRun], it ends with the run. Events of one
 // run are in order and exactly once; those of different runs are about in the

@@ -22,7 +22,7 @@
 //
 // # Errors
 //
-// Besides ErrConflict and ErrNotFound there is ErrPermanent where tables are missing or of another version (call Migrate), where
+// Besides ErrConflict and ErrNotFound there is ErrPermanent where tables are missing or of another version (ErrNotMigrated: call Migrate), where
 // the role lacks a privilege, and where the database is damaged. Everything else is transient: a deadlock, a full disk, too many
 // connections, a shutdown, a standby, a pool that is used up until the context ends. A write that returns a transient error may
 // have happened: its answer may have been lost behind the commit. No error has the connection string or a password; it may have

@@ -56,47 +56,6 @@ func newPut(ctx context.Context, w writes) *put {
 	return &put{ctx: ctx, writes: w, done: make(chan struct{})}
 }
 
-// single is the write of one record.
-type single struct {
-	key      string
-	value    []byte
-	previous revision
-	sum      int64
-	ack      ack
-}
-
-func newSingle(key string, value []byte, prev backend.Revision) *single {
-	nonce := newNonce()
-	return &single{
-		key: key, value: present(value), previous: parseRevision(prev), sum: checksum(key, nonce, value),
-		ack: ack{revision: revision{nonce: nonce}},
-	}
-}
-
-func (w *single) first() string { return w.key }
-
-func (w *single) size() int { return len(w.value) }
-
-func (w *single) keep() { w.value = slices.Clone(w.value) }
-
-func (w *single) statement(s *statements) (string, []any) {
-	args := []any{w.key, w.value, w.ack.nonce, w.sum}
-	if w.previous.seq == seqNone {
-		return s.create, args
-	}
-	return s.update, append(args, w.previous.seq, w.previous.nonce)
-}
-
-func (w *single) read(row pgx.Row) (mode string, err error) {
-	err = row.Scan(&w.ack.seq, &w.ack.xid, &mode)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = backend.ErrConflict
-	}
-	return mode, err
-}
-
-func (w *single) made(yield func(key string, a ack)) { yield(w.key, w.ack) }
-
 // answer tells the caller what became of the put.
 func (p *put) answer(err error) {
 	p.err = err

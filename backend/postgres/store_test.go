@@ -128,8 +128,8 @@ func TestPagesOfAList(t *testing.T) {
 	}
 }
 
-// Batches of the same keys in any order wait for each other and never in a circle, which the server would end after a second
-// with a transient error.
+// Batches of the same keys in any order wait for each other, and none fails because of that: alone they never wait in a circle, and
+// shared transactions that do give up, and their batches are made alone.
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	s := fresh(t, postgres.Options{})
 	var all sync.WaitGroup

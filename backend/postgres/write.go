@@ -3,6 +3,7 @@ package postgres
 import (
 	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -116,6 +117,47 @@ func operation(w backend.Write) string {
 	return "put"
 }
 
+// single is the write of one record.
+type single struct {
+	key      string
+	value    []byte
+	previous revision
+	sum      int64
+	ack      ack
+}
+
+func newSingle(key string, value []byte, prev backend.Revision) *single {
+	nonce := newNonce()
+	return &single{
+		key: key, value: present(value), previous: parseRevision(prev), sum: checksum(key, nonce, value),
+		ack: ack{revision: revision{nonce: nonce}},
+	}
+}
+
+func (w *single) first() string { return w.key }
+
+func (w *single) size() int { return len(w.value) }
+
+func (w *single) keep() { w.value = slices.Clone(w.value) }
+
+func (w *single) statement(s *statements) (string, []any) {
+	args := []any{w.key, w.value, w.ack.nonce, w.sum}
+	if w.previous.seq == seqNone {
+		return s.create, args
+	}
+	return s.update, append(args, w.previous.seq, w.previous.nonce)
+}
+
+func (w *single) read(row pgx.Row) (mode string, err error) {
+	err = row.Scan(&w.ack.seq, &w.ack.xid, &mode)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = backend.ErrConflict
+	}
+	return mode, err
+}
+
+func (w *single) made(yield func(key string, a ack)) { yield(w.key, w.ack) }
+
 // batch are the arguments of the function write, and its results. See functions.sql.
 type batch struct {
 	keys              []string
@@ -143,9 +185,7 @@ func (b *batch) size() (n int) {
 
 func (b *batch) keep() {
 	for i, value := range b.values {
-		if value != nil { // it is no deletion
-			b.values[i] = append([]byte{}, value...)
-		}
+		b.values[i] = slices.Clone(value) // that of a deletion stays nil
 	}
 }
 

@@ -78,11 +78,11 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	group("What there is:", newGet(o), newDescribe(o), newHistory(o), newExplain(o), newTimeline(o), newLeases(o))
 	group("What would be:", newPreview(o), newPreviewSelection(o), newDiff(o), newDrift(o), newForecast(o))
 	group("Members of a hub:", newDrains(o)...)
-	engine := []string{"store", "source", "server", "token-file"}
-	group("Engines and hubs:", newServe(o), cli.Without(engine, hubverbs.New(&o.Options, kube)), cli.Without(engine, hubverbs.NewMigrate(&o.Options, kube)))
+	unused := []string{"store", "source", "server", "token-file"}
+	group("Engines and hubs:", append(cli.Without(unused, hubverbs.New(&o.Options, kube), hubverbs.NewMigrate(&o.Options, kube)), newServe(o))...)
 	group("In the words of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube))...)
-	engine = append(engine, "clusters")
-	group("Without an engine:", cli.Without(engine, demo.New(&o.Options)), cli.Without(engine, simulate.New(&o.Options)), cli.Without(engine, storefile.New(&o.Options)))
+	unused = append(unused, "clusters")
+	group("Without an engine:", cli.Without(unused, demo.New(&o.Options), simulate.New(&o.Options), storefile.New(&o.Options))...)
 	root.AddCommand(newVersion(o))
 	return root
 }

@@ -140,25 +140,25 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// Without has a command and those below it refuse flags that others have and that it has no use for, by their names: what they name
-// is not what it works on.
-func Without(flags []string, cmd *cobra.Command) *cobra.Command {
-	for _, sub := range cmd.Commands() {
-		Without(flags, sub)
-	}
-	run := cmd.RunE
-	if run == nil {
-		return cmd
-	}
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		for _, name := range flags {
-			if f := cmd.InheritedFlags().Lookup(name); f != nil && f.Changed {
-				return Usagef("--%s: want none: %s does not use it", name, cmd.CommandPath())
-			}
+// Without makes commands and their subcommands refuse inherited flags that they do not use: ignored, such a flag names another thing
+// than the command works on.
+func Without(flags []string, cmds ...*cobra.Command) []*cobra.Command {
+	for _, cmd := range cmds {
+		Without(flags, cmd.Commands()...)
+		run := cmd.RunE
+		if run == nil {
+			continue
 		}
-		return run(cmd, args)
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			for _, name := range flags {
+				if f := cmd.InheritedFlags().Lookup(name); f != nil && f.Changed {
+					return Usagef("--%s: want none: %s does not use it", name, cmd.CommandPath())
+				}
+			}
+			return run(cmd, args)
+		}
 	}
-	return cmd
+	return cmds
 }
 
 // Group is a command that has others.
