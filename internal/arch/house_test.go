@@ -36,7 +36,7 @@ const (
 func limitOf(m measure) int {
 	switch m {
 	case lines:
-		return 5500
+		return 8000
 	case files:
 		return 30
 	case cycle:

@@ -99,10 +99,10 @@ func TestLimitsFailWhereABoundIsPassedOrTooHigh(t *testing.T) {
 		e    exception
 		want string
 	}{
-		"within a limit":      {size{files: 30, cycle: 12, lines: 5500, exported: 300, "methods of T": 50}, exception{}, ""},
+		"within a limit":      {size{files: 30, cycle: 12, lines: 8000, exported: 300, "methods of T": 50}, exception{}, ""},
 		"files":               {size{files: 31}, exception{}, "x: 31 files, at most 30"},
 		"a cycle":             {size{cycle: 13}, exception{}, "x: 13 files in one cycle, at most 12"},
-		"lines":               {size{lines: 5501}, exception{}, "x: 5501 lines, at most 5500"},
+		"lines":               {size{lines: 8001}, exception{}, "x: 8001 lines, at most 8000"},
 		"names":               {size{exported: 301}, exception{}, "x: 301 exported names, at most 300"},
 		"methods":             {size{"methods of T": 51}, exception{}, "x: 51 methods of T, at most 50"},
 		"an exception":        {size{files: 100}, exception{"x", files, 100, "y"}, ""},
@@ -114,7 +114,7 @@ func TestLimitsFailWhereABoundIsPassedOrTooHigh(t *testing.T) {
 		"no reason":           {size{files: 100}, exception{"x", files, 100, ""}, "no reason"},
 		"of another package":  {size{files: 100}, exception{"y", files, 100, "y"}, "at most 30"},
 		"of another type":     {size{"methods of T": 60}, exception{"x", methods + "U", 60, "y"}, "60 methods of T, at most 50"},
-		"of another measure":  {size{files: 100, lines: 6000}, exception{"x", files, 100, "y"}, "6000 lines, at most 5500"},
+		"of another measure":  {size{files: 100, lines: 9000}, exception{"x", files, 100, "y"}, "9000 lines, at most 8000"},
 	} {
 		got := strings.Join(excess("x", c.got, []exception{c.e}), "\n")
 		if (c.want == "") != (got == "") || !strings.Contains(got, c.want) {
