@@ -167,6 +167,35 @@ func TestDriftIsToldOrPutBack(t *testing.T) {
 	}
 }
 
+// TestDefaultApplyStrategyPutsBack: without an applyStrategy, an object that is edited or deleted on a member is put back, as
+// with an empty one, under both types of strategy.
+func TestDefaultApplyStrategyPutsBack(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct{ name, strategy string }{
+		{"rolling", "type: RollingUpdate"},
+		{"external", "type: External"},
+		{"external-empty", "type: External, applyStrategy: {}"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newScenario(t, openVouched, 1)
+			s.put("v1")
+			s.apply(`{apiVersion: v1, kind: ConfigMap, metadata: {name: gone, namespace: NAME}, data: {key: here}}`)
+			s.place(c.strategy)
+			if strings.Contains(c.strategy, "External") {
+				s.strategy("")
+				s.run("one", "")
+			}
+			s.eventually("it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(1, "gone", "here")()) })
+			s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+			if err := s.tryPatch(s.member(1), "cm/NAME/config", `{data: {key: theirs}}`); err != nil {
+				t.Fatal(err)
+			}
+			s.deleteOn(s.member(1), "cm/NAME/gone")
+			s.within(time.Minute, "both to be put back", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(1, "gone", "here")()) })
+		})
+	}
+}
+
 // failed checks the objects that the status of the placement has under failedPlacements, each with its reason.
 func (s *scenario) failed(want string) error {
 	obj, err := s.get("crp/NAME")

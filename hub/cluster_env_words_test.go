@@ -56,9 +56,15 @@ func (s *scenario) tryPatch(c dynamic.Interface, what, text string, sub ...strin
 // eventually tries until there is no error.
 func (s *scenario) eventually(what string, try func() error) {
 	s.Helper()
+	s.within(patience, what, try)
+}
+
+// within tries until there is no error, for so long.
+func (s *scenario) within(limit time.Duration, what string, try func() error) {
+	s.Helper()
 	err := try()
 	pauses := breaths()
-	for deadline := time.Now().Add(patience); err != nil && time.Now().Before(deadline); err = try() {
+	for deadline := time.Now().Add(limit); err != nil && time.Now().Before(deadline); err = try() {
 		breath(s.Context(), pauses.Step())
 	}
 	if err != nil {

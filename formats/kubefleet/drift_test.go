@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 func webNamespace(owner string) *unstructured.Unstructured {
@@ -162,20 +163,29 @@ func TestTheStatusOfAnObjectThatIsMissing(t *testing.T) {
 // The apply strategy of a document is that of the placement, in either spelling,
 // and written again.
 func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
+	partial, always, takeOver, defaults := drift.Partial, fleet.Always, fleet.TakeOverAlways, defaultApply()
 	for _, c := range []struct {
 		text string
 		want fleet.ApplyStrategy
 	}{
-		{"{type: ReportDiff}", fleet.ApplyStrategy{Type: fleet.ReportDiff}},
-		{"{comparisonOption: FullComparison, whenToApply: IfNotDrifted}", fleet.ApplyStrategy{ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted}},
-		{"{comparisonOptions: partialComparison, whenToApply: Always}", fleet.ApplyStrategy{ComparisonOption: drift.Partial, WhenToApply: fleet.Always}},
-		{"{comparisonOptions: fullComparison, comparisonOption: FullComparison}", fleet.ApplyStrategy{ComparisonOption: drift.Full}},
-		{"{type: ServerSideApply}", fleet.ApplyStrategy{Type: fleet.ServerSideApply, RefuseConflicts: true}},
-		{"{type: ServerSideApply, serverSideApplyConfig: {force: false}}", fleet.ApplyStrategy{Type: fleet.ServerSideApply, RefuseConflicts: true}},
-		{"{type: ServerSideApply, serverSideApplyConfig: {force: true}}", fleet.ApplyStrategy{Type: fleet.ServerSideApply}},
-		{"{type: ClientSideApply, whenToTakeOver: IfNoDiff}", fleet.ApplyStrategy{Type: fleet.ClientSideApply, WhenToTakeOver: fleet.IfNoDiff}},
+		{"", defaults},
+		{"strategy: {type: External}", defaults},
+		{"strategy: {type: External, applyStrategy: null}", defaults},
+		{"strategy: {type: External, applyStrategy: {}}", defaults},
+		{applying("{allowCoOwnership: true}"), defaults},
+		{applying("{type: ReportDiff}"), fleet.ApplyStrategy{Type: fleet.ReportDiff, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: takeOver}},
+		{applying("{comparisonOption: FullComparison, whenToApply: IfNotDrifted}"),
+			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted, WhenToTakeOver: takeOver}},
+		{applying("{comparisonOptions: partialComparison, whenToApply: Always}"), defaults},
+		{applying("{comparisonOptions: fullComparison, comparisonOption: FullComparison}"),
+			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: always, WhenToTakeOver: takeOver}},
+		{applying("{type: ServerSideApply}"), serverSide(true)},
+		{applying("{type: ServerSideApply, serverSideApplyConfig: {force: false}}"), serverSide(true)},
+		{applying("{type: ServerSideApply, serverSideApplyConfig: {force: true}}"), serverSide(false)},
+		{applying("{type: ClientSideApply, whenToTakeOver: IfNoDiff}"),
+			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: fleet.IfNoDiff}},
 	} {
-		p := read(t, crp("strategy: {type: External, applyStrategy: "+c.text+"}")).Placements[0]
+		p := read(t, crp(c.text)).Placements[0]
 		if d := cmp.Diff(c.want, p.ApplyStrategy); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.text, d)
 		}
@@ -189,10 +199,42 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 	}
 	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true, Health: []health.Rule{{}}}}
 	_, err := kubefleet.WritePlacement(p)
-	for _, want := range []string{"applyStrategy.ignore", "applyStrategy.secrets", "applyStrategy.dryRun", "applyStrategy.health"} {
+	for _, want := range []string{"applyStrategy.whenToApply: Required", "applyStrategy.ignore", "applyStrategy.secrets", "applyStrategy.dryRun", "applyStrategy.health"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %s is missing", err, want)
 		}
+	}
+}
+
+// applying returns the strategy of a placement with an applyStrategy.
+func applying(text string) string { return "strategy: {type: External, applyStrategy: " + text + "}" }
+
+// defaultApply returns the apply strategy of a placement that does not say.
+func defaultApply() fleet.ApplyStrategy {
+	return fleet.ApplyStrategy{
+		Type: fleet.ClientSideApply, ComparisonOption: drift.Partial, WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+	}
+}
+
+func serverSide(refuse bool) fleet.ApplyStrategy {
+	return fleet.ApplyStrategy{
+		Type: fleet.ServerSideApply, RefuseConflicts: refuse,
+		ComparisonOption: drift.Partial, WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+	}
+}
+
+// A strategy whose type is empty applies on the server, and is written so.
+func TestAnEmptyTypeIsWrittenAsServerSideApply(t *testing.T) {
+	p := fleet.Placement{
+		Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "n"}},
+		ApplyStrategy: fleet.ApplyStrategy{WhenToApply: fleet.Always, RefuseConflicts: true},
+	}
+	text, err := kubefleet.WritePlacement(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(serverSide(true), read(t, string(text)).Placements[0].ApplyStrategy); d != "" {
+		t.Errorf("(-want +got):\n%s\n%s", d, text)
 	}
 }
 

@@ -34,10 +34,7 @@
 //
 // It differs from KubeFleet in this: names of stages are DNS labels, which is
 // wider than KubeFleet's lower-case letters and digits; each stage name stands
-// once in a strategy; a run without spec.state runs; a placement that does not
-// say whenToApply is applied by runs and left alone between them, and one that
-// says Always is kept, which is what the defaults of an API server say where
-// there is an applyStrategy; an Approval may have an approval policy, which
+// once in a strategy; a run without spec.state runs; an Approval may have an approval policy, which
 // [WriteStrategy] does not write; a strategy may have rollback and
 // progressDeadline, its stages maxFailures, and a run the state Rollback; an
 // override may have a priority. Numbers of

@@ -1,6 +1,7 @@
 package kubefleet
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -14,7 +15,7 @@ import (
 )
 
 func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
-	p, rollout := fleet.Placement{Name: engineNameOf(d, namespaced)}, defaultRollout()
+	p, rollout := fleet.Placement{Name: engineNameOf(d, namespaced), ApplyStrategy: defaultApplyStrategy()}, defaultRollout()
 	readObject(d, metadata{namespaced: namespaced, name: subdomain}, func(v value) {
 		v.Object(fields{
 			"resourceSelectors": func(v value) {
@@ -137,10 +138,19 @@ func reportBack(v value) (to ReportBack) {
 	return to
 }
 
+// defaultApplyStrategy returns the defaults of KubeFleet's API. An API server writes them into an applyStrategy
+// that is there, and KubeFleet's agents assume them if there is none.
+func defaultApplyStrategy() fleet.ApplyStrategy {
+	return fleet.ApplyStrategy{
+		Type: fleet.ClientSideApply, ComparisonOption: drift.Partial, WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+	}
+}
+
 // applyStrategy reads how objects are applied. Slipway applies on the server, whichever type is asked for, and takes
 // fields over from other managers unless that is ServerSideApply without force.
 func applyStrategy(v value, p *fleet.Placement) {
-	s := &p.ApplyStrategy
+	s, defaults := &p.ApplyStrategy, defaultApplyStrategy()
+	*s = fleet.ApplyStrategy{}
 	force := false
 	v.Object(fields{
 		"type": func(v value) {
@@ -155,6 +165,8 @@ func applyStrategy(v value, p *fleet.Placement) {
 			v.Object(fields{"force": func(v value) { force = v.Boolean() }})
 		},
 	})
+	s.Type, s.ComparisonOption = cmp.Or(s.Type, defaults.Type), cmp.Or(s.ComparisonOption, defaults.ComparisonOption)
+	s.WhenToApply, s.WhenToTakeOver = cmp.Or(s.WhenToApply, defaults.WhenToApply), cmp.Or(s.WhenToTakeOver, defaults.WhenToTakeOver)
 	config, ok := v.Get("serverSideApplyConfig")
 	switch {
 	case s.Type == fleet.ServerSideApply:

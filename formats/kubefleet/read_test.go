@@ -88,7 +88,8 @@ func TestReadTutorial(t *testing.T) {
 	want := kubefleet.Documents{
 		Placements: []fleet.Placement{{
 			Name: "example-placement", Policy: placement.Policy{Type: placement.PickAll},
-			Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
+			Selectors:     []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
+			ApplyStrategy: defaultApply(),
 		}},
 		Rollouts:   map[string]kubefleet.Rollout{"example-placement": {Type: kubefleet.External}},
 		Strategies: []stages.Strategy{tutorialStrategy()},

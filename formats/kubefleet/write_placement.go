@@ -23,8 +23,10 @@ import (
 // WritePlacement returns the placement as YAML, with spec.strategy.type
 // External, as a ResourcePlacement if its name is that of one (see
 // [EngineName]), and behind it a document for each of its overrides, bound to the
-// placement. Reading it gives the same placement. The error names every field
-// that the format cannot express.
+// placement. Reading it gives the same placement, with the defaults of its
+// ApplyStrategy named. The error names every field that the format cannot
+// express, among them an empty ApplyStrategy.WhenToApply: KubeFleet watches the
+// clusters of every placement.
 func WritePlacement(p fleet.Placement) ([]byte, error) {
 	var w writer
 	w.placement(p, Rollout{Type: External}, nil)
@@ -108,14 +110,14 @@ func applyTree(p fleet.Placement) map[string]any {
 	s := &p.ApplyStrategy
 	tree := map[string]any{}
 	for key, v := range map[string]string{
-		"type": string(s.Type), "comparisonOption": string(s.ComparisonOption),
+		"type": string(cmp.Or(s.Type, fleet.ServerSideApply)), "comparisonOption": string(s.ComparisonOption),
 		"whenToApply": string(s.WhenToApply), "whenToTakeOver": string(s.WhenToTakeOver),
 	} {
 		if v != "" {
 			tree[key] = v
 		}
 	}
-	if s.Type == fleet.ServerSideApply {
+	if cmp.Or(s.Type, fleet.ServerSideApply) == fleet.ServerSideApply {
 		tree["serverSideApplyConfig"] = map[string]any{"force": !s.RefuseConflicts}
 	}
 	if p.AllowCoOwnership {
@@ -135,6 +137,10 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	}
 	if cmp.Or(p.Admission, lifecycle.QueueRun) != lifecycle.QueueRun {
 		errs = append(errs, inexpressible("admission"))
+	}
+	if p.ApplyStrategy.WhenToApply == "" {
+		errs = append(errs, field.Required(field.NewPath("applyStrategy", "whenToApply"),
+			"must be Always or IfNotDrifted, because KubeFleet watches the clusters of every placement"))
 	}
 	if len(p.ApplyStrategy.Ignore) > 0 {
 		errs = append(errs, inexpressible("applyStrategy.ignore"))

@@ -67,7 +67,7 @@ func fullStrategy() stages.Strategy {
 
 func fullPlacement() fleet.Placement {
 	return fleet.Placement{
-		Name: "yes", HistoryLimit: 1000, AllowCoOwnership: true, DeletePolicy: placement.Abandon,
+		Name: "yes", HistoryLimit: 1000, AllowCoOwnership: true, DeletePolicy: placement.Abandon, ApplyStrategy: defaultApply(),
 		Selectors: []snapshot.Selector{
 			{Group: "apps", Version: "v1", Kind: "Deployment", LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"a": "true"}}},
 			{Version: "v1", Kind: "Namespace", Name: "1"},

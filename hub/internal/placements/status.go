@@ -3,7 +3,6 @@ package placements
 import (
 	"context"
 	"errors"
-	"reflect"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -75,10 +74,8 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 			return err
 		}
 	}
-	if !reflect.ValueOf(p.ApplyStrategy).IsZero() { // otherwise nothing is held back
-		if facts.Drift, err = r.drifted(ctx, p.Name); err != nil {
-			return err
-		}
+	if facts.Drift, err = r.drifted(ctx, p.Name); err != nil {
+		return err
 	}
 	var unread error
 	facts.Resources = func(index int) []snapshot.Item {
