@@ -21,8 +21,9 @@ const (
 	// Custom are the objects of all other kinds: mostly those that a definition
 	// defines and a workload serves.
 	Custom
-	// Admission are webhooks and policies that judge other objects: they must refuse
-	// nothing while the server behind them is still starting.
+	// Admission are webhooks and policies that judge other objects. They must refuse
+	// nothing while the server behind them is still starting, so they are created and
+	// changed only if the objects of all other phases are healthy.
 	Admission
 )
 

@@ -3,10 +3,15 @@ package member_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/internal/kubetest"
@@ -119,4 +124,71 @@ func TestAnEnvelopeReachesNoFurtherThanItsNamespace(t *testing.T) {
 	if !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "not namespaced") {
 		t.Errorf("error %v, want one that is permanent", err)
 	}
+}
+
+// TestAWebhookComesOnceItsServerIsHealthy places a webhook that fails closed beside the Deployment and the Service behind
+// it. Until the Deployment is available, others create objects that the webhook would refuse.
+func TestAWebhookComesOnceItsServerIsHealthy(t *testing.T) {
+	s := clusters.Server(t, "one")
+	c, ns := connTo(t, s), s.Namespace(t)
+	group := ns + ".example.com"
+	webhook := guard(ns, group)
+	t.Cleanup(func() {
+		_ = c.Delete(context.WithoutCancel(t.Context()), snapshot.IDOf(webhook), backend.DeleteOptions{})
+	})
+	labels := map[string]any{"app": "hook"}
+	deployment := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment", "metadata": map[string]any{"name": "hook", "namespace": ns},
+		"spec": map[string]any{"replicas": int64(1), "selector": map[string]any{"matchLabels": labels}, "template": map[string]any{
+			"metadata": map[string]any{"labels": labels},
+			"spec":     map[string]any{"containers": []any{map[string]any{"name": "hook", "image": "hook:1"}}},
+		}},
+	}}
+	service := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Service", "metadata": map[string]any{"name": "hook", "namespace": ns},
+		"spec": map[string]any{"selector": labels, "ports": []any{map[string]any{"port": int64(443)}}},
+	}}
+	r := newRollout(t, ns, s.Config(), placement.Cluster{Name: "one"})
+	r.start()
+	r.put(clusterEnvelope("guards", map[string]*unstructured.Unstructured{"webhook.yaml": webhook, "crd.yaml": crd(group, "widgets", "Widget")}),
+		deployment, service)
+	r.begin("place")
+	waits := snapshot.IDOf(webhook).String() + " waits until everything that is applied before it is healthy: Deployment.v1.apps " + ns + "/hook: "
+	told := ""
+	for end := time.Now().Add(20 * time.Second); !strings.Contains(told, waits); time.Sleep(100 * time.Millisecond) {
+		x, err := r.engine.Explain(t.Context(), "place", "one")
+		if told = fmt.Sprintf("%+v", x); err != nil || time.Now().After(end) {
+			t.Fatalf("the run says %s, not %q: %v", told, waits, err)
+		}
+	}
+	if _, err := c.Get(t.Context(), snapshot.IDOf(webhook)); !errors.Is(err, backend.ErrNotFound) {
+		t.Errorf("the webhook is there before its server: %v", err)
+	}
+	applied(t, c, widget(group, "Widget", ns), backend.Precondition{})
+
+	live, err := c.Get(t.Context(), snapshot.IDOf(deployment))
+	if err != nil {
+		t.Fatal(err)
+	}
+	one := int64(1)
+	live.Object["status"] = map[string]any{
+		"observedGeneration": live.GetGeneration(), "replicas": one, "updatedReplicas": one, "readyReplicas": one, "availableReplicas": one,
+		"conditions": []any{
+			map[string]any{"type": "Available", "status": "True"},
+			map[string]any{"type": "Progressing", "status": "True", "reason": "NewReplicaSetAvailable"},
+		},
+	}
+	deployments := dynamic.NewForConfigOrDie(s.Config()).Resource(schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"})
+	if _, err := deployments.Namespace(ns).UpdateStatus(t.Context(), live, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if status := r.wait("place"); status.Run.State != stages.Completed {
+		t.Fatalf("the run is %s: %s", status.Run.State, r.explain("place"))
+	}
+	kubetest.Eventually(t, "the webhook refuses", func() bool {
+		late := widget(group, "Widget", ns)
+		late.SetName("late")
+		_, err := c.Apply(t.Context(), late, backend.ApplyOptions{Manager: "tester"})
+		return err != nil && strings.Contains(err.Error(), "guard."+group)
+	})
 }

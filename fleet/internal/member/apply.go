@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -16,6 +20,12 @@ import (
 func (w *work) applyAll(ctx context.Context) error {
 	w.problems = append(w.problems, w.rev.nameless()...)
 	w.definitions = definitionsOf(w.targets)
+	w.servers = &servers{
+		targets: w.targets, definitions: w.definitions, apis: apiServicesOf(w.targets), earlier: map[snapshot.Phase]*healthOf{},
+		probe: func(ctx context.Context, t *target) (Health, error) {
+			return w.u.probes.probeOf(ctx, &w.a, w.m.name, t.live)
+		},
+	}
 	var phase snapshot.Phase
 	for _, t := range w.targets {
 		if w.waiting != "" && t.phase > phase {
@@ -48,10 +58,22 @@ func (w *work) applyAll(ctx context.Context) error {
 	return nil
 }
 
-// applyDefined applies one object if its kind is there.
+// applyDefined applies one object if its kind is there, and the server that judges or serves it.
 func (w *work) applyDefined(ctx context.Context, t *target) error {
 	if ok, err := w.defined(ctx, t); !ok {
 		return err
+	}
+	if !w.servers.need(t) || t.held != nil || t.live != nil && t.asDesired(&w.a) {
+		return w.apply(ctx, t)
+	}
+	before, err := w.servers.waitFor(ctx, t)
+	if err != nil {
+		return err
+	}
+	if before != nil {
+		w.doomed = w.doomed || before.failed
+		w.await(t, fmt.Sprintf("%s waits until everything that is applied before it is healthy: %s", t.id, before.why))
+		return nil
 	}
 	return w.apply(ctx, t)
 }
@@ -91,4 +113,113 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		w.holdBack(ctx, t)
 	}
 	return w.busy(t)
+}
+
+// servers decides which objects of an update wait for a server: an admission object refuses others, and an object of a
+// served kind is refused itself, while its server is still starting. They wait until all objects of earlier phases are
+// healthy, not only the server: an admission object does not say what its server consists of.
+type servers struct {
+	targets     []*target
+	definitions map[kind]*target
+	apis        []*target // the APIServices
+	probe       func(context.Context, *target) (Health, error)
+	// earlier is the health of the objects before a phase, once objects of it wait.
+	earlier map[snapshot.Phase]*healthOf
+}
+
+// healthOf is the health of the objects that are applied before a phase.
+type healthOf struct {
+	sick   []*target // not healthy, or not applied
+	failed bool      // waiting will not make one of them healthy
+	why    string    // the first that failed, or else the first of sick
+}
+
+// waitFor returns what an object that needs a server has to wait for, nil if for nothing.
+func (s *servers) waitFor(ctx context.Context, t *target) (*healthOf, error) {
+	before, err := s.healthBefore(ctx, t.phase)
+	if err != nil || len(before.sick) == 0 || blocks(t.live, before.sick) {
+		return nil, err
+	}
+	return before, nil
+}
+
+// healthBefore returns the health of the objects that are applied before a phase. It is probed once in an update.
+func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*healthOf, error) {
+	if known := s.earlier[phase]; known != nil {
+		return known, nil
+	}
+	out := &healthOf{}
+	for _, t := range s.targets {
+		if t.want == nil || t.phase >= phase || t.held != nil {
+			continue
+		}
+		h := Health{Message: "it is not applied"}
+		if t.live != nil && t.problem == nil {
+			var err error
+			if h, err = s.probe(ctx, t); err != nil {
+				return nil, fmt.Errorf("health of %s: %w", t.id, err)
+			}
+		}
+		if h.Healthy && !h.Failed {
+			continue
+		}
+		if out.why == "" || h.Failed && !out.failed {
+			out.why = illness(t, h)
+		}
+		out.sick, out.failed = append(out.sick, t), out.failed || h.Failed
+	}
+	s.earlier[phase] = out
+	return out, nil
+}
+
+// unblock gives up the admission objects that are to go if others wait for a server which they keep from starting.
+// Otherwise they go after everything that is to be there has come.
+func (w *work) unblock(ctx context.Context) error {
+	if w.servers == nil || w.servers.earlier[snapshot.Admission] == nil {
+		return nil
+	}
+	before := w.servers.earlier[snapshot.Admission]
+	for _, t := range w.targets {
+		if t.want != nil || t.phase != snapshot.Admission || w.stays(t) || !blocks(t.live, before.sick) {
+			continue
+		}
+		if _, err := w.leaves(ctx, t); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// blocks reports whether a condition of a sick object says that the admission object live, which may be nil, refused
+// something: a ReplicaFailure of a Deployment quotes the API server's error, which has the name.
+func blocks(live *unstructured.Unstructured, sick []*target) bool {
+	if live == nil {
+		return false
+	}
+	var marks []string
+	switch live.GetKind() {
+	case "ValidatingAdmissionPolicy", "MutatingAdmissionPolicy":
+		marks = []string{"Policy '" + live.GetName() + "'"}
+	case "ValidatingAdmissionPolicyBinding", "MutatingAdmissionPolicyBinding":
+		marks = []string{"binding '" + live.GetName() + "'"}
+	}
+	hooks, _ := live.Object["webhooks"].([]any)
+	for _, h := range hooks {
+		h, _ := h.(map[string]any)
+		if name, _ := h["name"].(string); name != "" {
+			marks = append(marks, fmt.Sprintf("webhook %q", name))
+		}
+	}
+	for _, t := range sick {
+		if t.live == nil {
+			continue
+		}
+		for _, c := range conditionsOf(t.live) {
+			message, _ := c["message"].(string)
+			if slices.ContainsFunc(marks, func(mark string) bool { return strings.Contains(message, mark) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -47,6 +47,16 @@ var (
 	refusedNames   = conditions(map[string]any{"type": "NamesAccepted", "status": "False", "message": "the plural widgets is taken"})
 )
 
+// isAvailable is the status of a Deployment with one replica that is up.
+func isAvailable(obj *unstructured.Unstructured) map[string]any {
+	status := conditions(map[string]any{"type": "Available", "status": "True"})
+	for _, f := range []string{"replicas", "updatedReplicas", "readyReplicas", "availableReplicas"} {
+		status[f] = int64(1)
+	}
+	status["observedGeneration"] = obj.GetGeneration()
+	return status
+}
+
 // operator is what comes with its own kind: everything that has a phase.
 func operator() []*unstructured.Unstructured {
 	deployment := bare("apps/v1", "Deployment", "app", "operator")
@@ -67,8 +77,11 @@ func newOperatorKit(t *testing.T, status map[string]any) *kit {
 	k.revision("O", operator()...)
 	crd := snapshot.IDOf(widgetDefinition())
 	k.member.React(func(obj *unstructured.Unstructured) map[string]any {
-		if snapshot.IDOf(obj) == crd {
+		switch {
+		case snapshot.IDOf(obj) == crd:
 			return status
+		case obj.GetKind() == "Deployment":
+			return isAvailable(obj)
 		}
 		return nil
 	})
@@ -189,7 +202,7 @@ func TestADefinitionThatIsNotEstablished(t *testing.T) {
 }
 
 // A definition that the member refuses is a problem, which names it and what it
-// should have defined; what does not need it is applied.
+// should have defined; what does not need it is applied. A webhook may need anything.
 func TestADefinitionThatIsRefused(t *testing.T) {
 	k := newOperatorKit(t, nil)
 	k.member.Refuse(func(obj *unstructured.Unstructured) error {
@@ -204,8 +217,11 @@ func TestADefinitionThatIsRefused(t *testing.T) {
 			t.Errorf("error %v, want one that names %s", err, want)
 		}
 	}
-	if _, err := k.member.Get(snapshot.IDOf(operator()[0])); err != nil {
-		t.Errorf("the webhook does not need it: %v", err)
+	if _, err := k.member.Get(snapshot.IDOf(operator()[2])); err != nil {
+		t.Errorf("the Deployment does not need it: %v", err)
+	}
+	if k.has(snapshot.IDOf(operator()[0])) {
+		t.Error("the webhook is there, and something before it is not")
 	}
 }
 

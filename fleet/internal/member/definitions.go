@@ -3,6 +3,7 @@ package member
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -46,10 +47,7 @@ func definitionsOf(targets []*target) map[kind]*target {
 // established reports whether an API server says that it serves what a definition
 // defines; if not, why.
 func established(crd *unstructured.Unstructured) (done bool, why string) {
-	field, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "status", "conditions")
-	conditions, _ := field.([]any)
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
+	for _, m := range conditionsOf(crd) {
 		switch {
 		case m["type"] == "Established" && m["status"] == "True":
 			return true, ""
@@ -60,6 +58,62 @@ func established(crd *unstructured.Unstructured) (done bool, why string) {
 	return false, why
 }
 
+// conditionsOf returns the entries of status.conditions that are maps.
+func conditionsOf(obj *unstructured.Unstructured) (out []map[string]any) {
+	field, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
+	conditions, _ := field.([]any)
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// need reports whether a server judges or serves an object: of an admission object, or of an object whose kind an
+// APIService of the revision has served, or a definition of it has converted, by a Service of the revision.
+func (s *servers) need(t *target) bool {
+	if t.phase == snapshot.Admission {
+		return true
+	}
+	if crd := s.definitions[kind{t.id.Group, t.id.Kind}]; crd != nil && s.isConverted(crd.want.obj, t.id.Version) {
+		return true
+	}
+	return slices.ContainsFunc(s.apis, func(api *target) bool {
+		spec, _ := api.want.obj.Object["spec"].(map[string]any)
+		return spec["group"] == t.id.Group && spec["version"] == t.id.Version && s.hasService(spec["service"])
+	})
+}
+
+// apiServicesOf returns the APIServices that are to be there.
+func apiServicesOf(targets []*target) (out []*target) {
+	for _, t := range targets {
+		if t.want != nil && t.id.Group == "apiregistration.k8s.io" && t.id.Kind == "APIService" {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// isConverted reports whether a version of a definition is not the stored one, and a Service of the revision converts it.
+func (s *servers) isConverted(crd *unstructured.Unstructured, version string) bool {
+	spec, _ := crd.Object["spec"].(map[string]any)
+	service, _, _ := unstructured.NestedFieldNoCopy(spec, "conversion", "webhook", "clientConfig", "service")
+	versions, _ := spec["versions"].([]any)
+	return s.hasService(service) && !slices.ContainsFunc(versions, func(v any) bool {
+		m, _ := v.(map[string]any)
+		return m["name"] == version && m["storage"] == true
+	})
+}
+
+// hasService reports whether a reference to a Service is to one of the revision.
+func (s *servers) hasService(reference any) bool {
+	to, _ := reference.(map[string]any)
+	return to != nil && slices.ContainsFunc(s.targets, func(t *target) bool {
+		return t.want != nil && t.id.Group == "" && t.id.Kind == "Service" && to["namespace"] == t.id.Namespace && to["name"] == t.id.Name
+	})
+}
+
 // defined makes sure that the kind of an object is established where a definition
 // of it is to be there. It waits a moment; where that is not enough it says what
 // the update waits for.
@@ -68,7 +122,7 @@ func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 	if crd == nil || crd.live == nil || crd.served { // one that was refused is a problem already
 		return true, nil
 	}
-	done, why, err := w.establish(ctx, crd)
+	done, why, err := w.m.establish(ctx, crd)
 	if crd.served = done; done || err != nil {
 		return done, err
 	}
@@ -82,7 +136,7 @@ func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 
 // establish waits for a definition, once in an update, and says why it is not
 // established where the member does.
-func (w *work) establish(ctx context.Context, crd *target) (done bool, why string, err error) {
+func (m *memberConn) establish(ctx context.Context, crd *target) (done bool, why string, err error) {
 	for end := time.Now().Add(establishMost); ; {
 		done, why = established(crd.live)
 		if done || why != "" || crd.hopeless {
@@ -96,7 +150,7 @@ func (w *work) establish(ctx context.Context, crd *target) (done bool, why strin
 		case <-ctx.Done():
 			return false, "", ctx.Err()
 		}
-		live, err := w.m.get(ctx, crd.id)
+		live, err := m.get(ctx, crd.id)
 		if err != nil || live == nil { // one that is gone is found out about by the apply
 			return live == nil && err == nil, "", err
 		}

@@ -134,13 +134,18 @@ func (o *outcome) reckon() error {
 	}
 }
 
-// notPutBack returns the first error of an update that puts back what drifted: no run
+// notPutBack returns why an update that puts back what drifted has not ended: no run
 // waits for the rest, so that it is tried again as after any error.
 func (o *outcome) notPutBack() error {
-	if !o.of.keeps || len(o.stumbled) == 0 {
+	switch {
+	case !o.of.keeps:
 		return nil
+	case len(o.stumbled) > 0:
+		return o.stumbled[0].failed
+	case o.waiting != "":
+		return errors.New(o.waiting)
 	}
-	return o.stumbled[0].failed
+	return nil
 }
 
 // MissingNamespaceError says that the namespace of an object is not there. It is permanent, and another placement may bring

@@ -22,7 +22,7 @@ import (
 // refused, holds back what it may need, and nothing else.
 func (w *work) pruneAll(ctx context.Context) error {
 	if len(w.problems) > 0 || w.waiting != "" {
-		return nil
+		return w.unblock(ctx)
 	}
 	phase := snapshot.Admission
 	var here, later *target // deleted and not gone yet, in this phase and in later ones

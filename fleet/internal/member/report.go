@@ -14,7 +14,7 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 	r := Proof{Sent: w.sent || w.before, Revision: w.ledger.Revision}
 	if w.waiting != "" {
 		w.note(false, false)
-		r.Message = w.waiting
+		r.Message, r.Failed = w.waiting, w.doomed
 		return r, nil
 	}
 	r.Applied = true
@@ -50,10 +50,7 @@ func (r *Proof) take(t *target, h Health, ofCheck bool) {
 		}
 		return
 	}
-	t.illness = t.id.String() + " is not healthy"
-	if h.Message != "" {
-		t.illness = t.id.String() + ": " + guard.Clip(h.Message)
-	}
+	t.illness = illness(t, h)
 	switch {
 	case h.Failed && !r.Failed:
 		r.Failed, r.Healthy = true, false
@@ -63,6 +60,14 @@ func (r *Proof) take(t *target, h Health, ofCheck bool) {
 		return
 	}
 	r.Message = t.illness
+}
+
+// illness says of an object what its health lacks.
+func illness(t *target, h Health) string {
+	if h.Message == "" {
+		return t.id.String() + " is not healthy"
+	}
+	return t.id.String() + ": " + guard.Clip(h.Message)
 }
 
 // failingMost is how many objects of a cluster are named.

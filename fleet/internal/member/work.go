@@ -22,6 +22,9 @@ type work struct {
 	compiled *manifests
 	// definitions are those of the kinds that come with the revision.
 	definitions map[kind]*target
+	// servers are those that objects wait for, and doomed reports that one waits in vain.
+	servers *servers
+	doomed  bool
 	// left are the objects that are left on the cluster although they were to go or the
 	// ledger has them as created, also by earlier tries of the update.
 	left []leftObject
