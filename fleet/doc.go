@@ -33,7 +33,7 @@
 // name that says what the run brings, which creates the run or returns the one that there is. The example
 // of EnsureRun is such a host.
 //
-// To show how the run goes it reads [Engine.FollowRun], whose events end with the run. [Engine.Follow]
+// To show how the run goes it reads [Engine.FollowRun], whose events end with the run and its rollback. [Engine.Follow]
 // is for all runs of a placement: without a cursor it yields those of every run that is kept, and it never ends.
 // A host that acts on events more than once stores [Follower.Cursor] after each event that it has dealt with, and
 // goes on there; one that only shows them reads all of them again.
@@ -42,8 +42,9 @@
 //
 //   - [stages.RunCompleted]: every cluster that was not skipped has the change.
 //   - [stages.RunFailed]: a budget was exceeded or a gate rejected; the message says which. Clusters that were updated
-//     stay so, unless the strategy has a [stages.RollbackPolicy]. A run of profile ClusterUpdate may be started again;
-//     otherwise the next run has a name of its own.
+//     stay so, unless the strategy has a [stages.RollbackPolicy]: then the events of the run that rolls back follow, and
+//     its end is the last event. [Engine.RollbackOf] says how it ended, or why the rollback was refused. A run of profile
+//     ClusterUpdate may be started again; otherwise the next run has a name of its own.
 //   - [stages.RunAborted] and [stages.RunSuperseded]: a command or a newer run of the placement ended it.
 //   - An error matching backend.ErrNotFound: the run was deleted.
 //

@@ -37,6 +37,10 @@ type Follower struct {
 	// an event decodes only the records that changed (BenchmarkFollow). While changes are
 	// waited for it is only read.
 	known map[string]knownStream
+	// rollback is that of the one run that is followed, as it was listed last; it is read once the run has ended.
+	rollback Rollback
+	// rollbackErr is why that cannot be read.
+	rollbackErr error
 }
 
 // cursor is a position in all journals.
@@ -69,14 +73,19 @@ func (e *Engine) Follow(placement, after string) (*Follower, error) {
 }
 
 // FollowRun returns a follower of the events of one run: [Follower.Events] yields them as they are committed, and
-// ends after the last one when the run has ended and has given its placement free. A run ends by
-// [stages.RunCompleted], [stages.RunFailed], also where a gate was rejected, [stages.RunAborted] or
-// [stages.RunSuperseded]; a failed run that is started again is followed on by another call with the cursor. A
+// ends after the last one when the run has ended and has released its placement. A run ends by
+// [stages.RunCompleted], [stages.RunFailed], also if a gate was rejected, [stages.RunAborted] or
+// [stages.RunSuperseded]; a failed run that is started again is followed by another call with the cursor. A
 // run that is stopped has not ended.
+//
+// If the run is rolled back, the events of the run that does so come after its own, and the follower ends when the
+// rollback has ended or was refused: a host that returns then leaves no change half rolled back. Event.Run says to
+// which of the two an event belongs, and [Engine.RollbackOf] how the rollback ended. A host that only wants the events
+// of the run itself breaks the loop at the event that ends it.
 //
 // It begins after the cursor of a follower of the same run, or, if that is "", with the first event of the run:
 // a host that was restarted and keeps no cursor reads all of them again, and what it does about them has to
-// bear that. The error that is yielded last matches [backend.ErrNotFound] where there is no such run, or it is
+// bear that. The error that is yielded last matches [backend.ErrNotFound] if there is no such run, or if it is
 // deleted meanwhile, even if another one is given its name.
 func (e *Engine) FollowRun(run, after string) (*Follower, error) {
 	if err := problems.About("events", problems.Name(field.NewPath("run"), run)); err != nil {
@@ -138,7 +147,7 @@ func (f *Follower) Cursor() string {
 
 // Events yields every committed event after the cursor that is kept, and then each event as
 // it is committed, until ctx ends; it yields ctx's error last. Of one run, see
-// [Engine.FollowRun], it ends with the run. Events of one
+// [Engine.FollowRun], it ends with the run and its rollback. Events of one
 // run are in order and exactly once; those of different runs are about in the
 // order of their times.
 //
@@ -305,7 +314,7 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 		}
 		known[rec.Key] = k
 		switch {
-		case f.at.Run != "" && !f.isFollowed(k.name):
+		case rec.Key == f.runKey() && !f.isFollowed(k.name):
 			return nil, nil, state.Replaced(f.at.Run)
 		case f.at.Placement != "" && f.at.Placement != k.placement:
 		case strings.HasPrefix(rec.Key, record.PlacementKey("")):
@@ -313,6 +322,9 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 		default:
 			runs = append(runs, k.eventStream)
 		}
+	}
+	if f.rollbackErr != nil {
+		unreadable = append(unreadable, f.rollbackErr)
 	}
 	f.known = known
 	return append(out, runs...), unreadable, nil
@@ -322,11 +334,7 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 func (f *Follower) records(ctx context.Context) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		if f.at.Run != "" { // listing would read every run whose name begins like this one
-			rec, err := f.e.store.Get(ctx, record.RunKey(f.at.Run))
-			if state.IsNotFound(err) {
-				err = &state.NotFoundError{Kind: "run", Name: f.at.Run}
-			}
-			yield(rec, err)
+			f.recordsOfRun(ctx, yield)
 			return
 		}
 		for _, prefix := range f.followed() {
@@ -342,6 +350,54 @@ func (f *Follower) records(ctx context.Context) iter.Seq2[backend.Record, error]
 	}
 }
 
+// recordsOfRun yields the record of the one run that is followed and, once it has ended, that of the run which rolls
+// it back.
+func (f *Follower) recordsOfRun(ctx context.Context, yield func(backend.Record, error) bool) {
+	f.rollback, f.rollbackErr = Rollback{}, nil
+	rec, err := f.e.store.Get(ctx, f.runKey())
+	if state.IsNotFound(err) {
+		err = &state.NotFoundError{Kind: "run", Name: f.at.Run}
+	}
+	if !yield(rec, err) || err != nil {
+		return
+	}
+	if k, err := f.streamOf(rec); err != nil || !k.ended {
+		return // an error was reported for the record
+	}
+	f.rollback, err = f.rollbackOf(ctx)
+	switch {
+	case state.IsLasting(err):
+		f.rollback.Pending, f.rollbackErr = true, err
+		return
+	case err == nil && f.rollback.State == "": // there is none, not yet or not any more
+		return
+	case err == nil:
+		rec, err = f.e.store.Get(ctx, record.RunKey(f.rollback.By))
+	}
+	if state.IsNotFound(err) {
+		f.rollback.State = ""
+		return
+	}
+	yield(rec, err)
+}
+
+// rollbackOf returns the state of the rollback of the one run that is followed.
+func (f *Follower) rollbackOf(ctx context.Context) (Rollback, error) {
+	back, err := f.e.RollbackOf(ctx, f.at.Run)
+	if missing, is := errors.AsType[*state.NotFoundError](err); is && missing.Kind != "run" {
+		err = nil // the placement is gone, and nothing is rolled back any more
+	}
+	return back, err
+}
+
+// runKey is the key of the one run that is followed; "" if all are.
+func (f *Follower) runKey() string {
+	if f.at.Run == "" {
+		return ""
+	}
+	return record.RunKey(f.at.Run)
+}
+
 // isFollowed reports whether a stream is that of the one run that is followed: of the first one that was
 // read under its name, which the cursor names from then on.
 func (f *Follower) isFollowed(stream string) bool {
@@ -352,10 +408,18 @@ func (f *Follower) isFollowed(stream string) bool {
 	return same
 }
 
-// isOver reports whether the one run that is followed has ended, and nothing of its journal is left to be read.
+// isOver reports whether the one run that is followed and its rollback have ended, and all of their journals was read.
 func (f *Follower) isOver() bool {
-	k := f.known[record.RunKey(f.at.Run)] // that of no run has no end
-	return k.ended && f.at.Run != "" && !f.hasMore(k.eventStream)
+	if f.at.Run == "" || f.rollback.Pending {
+		return false
+	}
+	for _, key := range f.followed() {
+		if k, is := f.known[key]; is && (!k.ended || f.hasMore(k.eventStream)) {
+			return false
+		}
+	}
+	_, read := f.known[f.runKey()]
+	return read
 }
 
 // isGone reports whether an error says that the one run that is followed is not there, or is another one.
@@ -369,18 +433,26 @@ func (f *Follower) hasMore(s eventStream) bool {
 	return s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events
 }
 
-// followed are the prefixes of the keys of the records that commit events.
+// followed are the prefixes of the keys of the records that commit events. Of one run they are keys; the placement is
+// among them while a rollback is pending.
 func (f *Follower) followed() []string {
-	if f.at.Run != "" {
-		return []string{record.RunKey(f.at.Run)}
+	if f.at.Run == "" {
+		return []string{record.DeletedKey(f.at.Placement), record.RunKey(""), record.PlacementKey(f.at.Placement)}
 	}
-	return []string{record.DeletedKey(f.at.Placement), record.RunKey(""), record.PlacementKey(f.at.Placement)}
+	out := []string{f.runKey()}
+	switch {
+	case f.rollback.Pending:
+		out = append(out, record.PlacementKey(f.known[f.runKey()].placement))
+	case f.rollback.State != "":
+		out = append(out, record.RunKey(f.rollback.By))
+	}
+	return out
 }
 
 // skips reports whether a record under one of the prefixes is that of another run or placement by its key.
 func (f *Follower) skips(key string) bool {
 	if f.at.Run != "" {
-		return key != record.RunKey(f.at.Run)
+		return !slices.Contains(f.followed(), key)
 	}
 	_, name, _ := strings.Cut(key, "/")
 	return f.at.Placement != "" && !strings.HasPrefix(key, record.RunKey("")) && name != f.at.Placement
@@ -465,7 +537,7 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	return errors.New("the watch ended")
 }
 
-// hasNews reports whether a record commits events that were not read, or ends following one run.
+// hasNews reports whether a record commits events that were not read, or changes whether following one run is over.
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
 	if state.IsNotFound(err) {
@@ -478,12 +550,17 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	if err != nil {
 		return !f.yielded[err.Error()], nil //nolint:nilerr // that it cannot be read is news, once
 	}
-	if f.at.Run != "" {
-		_, same := f.at.Read[s.name]
-		return !same || s.ended || f.hasMore(s.eventStream), nil
+	switch {
+	case f.at.Run == "":
+		mine := f.at.Placement == "" || f.at.Placement == s.placement
+		return mine && f.hasMore(s.eventStream), nil
+	case strings.HasPrefix(key, record.PlacementKey("")):
+		back, err := f.rollbackOf(ctx)
+		return back != f.rollback, err
+	default:
+		known := f.known[key]
+		return s.name != known.name || s.ended != known.ended || f.hasMore(s.eventStream), nil
 	}
-	mine := f.at.Placement == "" || f.at.Placement == s.placement
-	return mine && f.hasMore(s.eventStream), nil
 }
 
 // eventStream is a journal and how much of it is committed.

@@ -33,8 +33,11 @@ type Rollback struct {
 	// rollback was requested, or where it was refused.
 	Run string `json:"run"`
 	By  string `json:"by,omitempty"`
-	// Pending reports whether By is not recorded yet.
+	// Pending reports whether a rollback was requested and the run By is not recorded yet.
 	Pending bool `json:"pending,omitempty"`
+	// State is the state of the run By; empty while it is Pending, and after By was deleted. The rollback of a run that
+	// has ended is over if it is not Pending, and State is empty or that of a run that has ended.
+	State stages.State `json:"state,omitempty"`
 	// Refused is the reason why a requested rollback is not done.
 	Refused string `json:"refused,omitempty"`
 	// Since is when it was requested; set while it is Pending.
@@ -122,7 +125,7 @@ func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan,
 	return d.Plan, nil
 }
 
-// RollbackOf returns the state of the rollback of a run. Where none was requested, only Run is set.
+// RollbackOf returns the state of the rollback of a run. If none was requested, only Run is set.
 func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	rr, _, err := e.state.Run(ctx, run)
 	if err != nil {
@@ -132,14 +135,45 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	if err != nil {
 		return Rollback{}, err
 	}
-	out := Rollback{Run: run}
-	if r, known := rec.Run(rr.Run.UID); known {
-		out.By, out.Refused = r.RolledBackBy, r.RollbackRefused
+	out := rollbackIn(rec, rr)
+	if out.Pending || out.By == "" {
+		return out, nil
 	}
-	if b := rec.Rollback; b != nil && b.Of == rr.Run.UID {
-		out = Rollback{Run: run, By: b.Run, Pending: true, Since: b.Since.Time()}
+	by, err := rollbackRun(ctx, e.state, rr.Run.UID, out.By)
+	if by != nil {
+		out.State = by.Run.State
 	}
-	return out, nil
+	return out, err
+}
+
+// rollbackIn returns the state of the rollback of a run as its placement has it, without State. The placement of a run
+// that has just failed records the requested rollback together with the end of the run; until then it is Pending.
+func rollbackIn(rec *record.Placement, rr *record.Run) Rollback {
+	out := Rollback{Run: rr.Run.Name}
+	known, is := rec.Run(rr.Run.UID)
+	switch b := rec.Rollback; {
+	case b != nil && b.Of == rr.Run.UID:
+		out.By, out.Pending, out.Since = b.Run, true, b.Since.Time()
+	case is && known.RolledBackBy+known.RollbackRefused != "":
+		out.By, out.Refused = known.RolledBackBy, known.RollbackRefused
+	case is && rr.Run.State == stages.Failed && rr.Run.RollbackRequest != nil:
+		out.By, out.Pending, out.Since = rr.Run.RollbackRequest.Run, true, rr.Run.Ended.Time()
+	}
+	return out
+}
+
+// rollbackRun returns the record of the run by that rolls back the run of a UID, or nil if it was deleted.
+func rollbackRun(ctx context.Context, st *state.State, uid, by string) (*record.Run, error) {
+	rr, _, err := st.Run(ctx, by)
+	switch {
+	case state.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	case rr.RollbackOf != uid: // another run has the name
+		return nil, nil
+	}
+	return rr, nil
 }
 
 // explain returns, for the end of an explanation, which run does the rollback, or why none does; empty where

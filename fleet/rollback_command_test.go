@@ -133,10 +133,14 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 					t.Errorf("the preview has %+v", p.Clusters)
 				}
 				must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
-				if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.RollbackRequest.Cause != stages.OnCommand {
+				ended := waitFor(t.Context(), e, "r1")
+				time.Sleep(time.Minute)
+				if s := must(e.Status(t.Context(), "r1"))(t); s.Run.State != stages.Failed || s.Run.RollbackRequest.Cause != stages.OnCommand {
 					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
 				}
-				time.Sleep(time.Minute)
+				if len(ended) > 0 {
+					t.Error("the rollback waits for its approval, and the run is waited for no more")
+				}
 				if s := endOf(t, e, "waits"); s.Run.State != stages.Superseded {
 					t.Errorf("waits is %s", s.Run.State)
 				}

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -11,31 +12,107 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Wait returns the status of a run once it has ended and has given its
-// placement free. It follows the store, so another engine may drive the run,
-// and it rides out a store that fails for a while. A failed run has ended,
-// also one that could be started again.
+// Wait returns the status of a run once it has ended and has released its
+// placement. If the run is rolled back, Wait returns once the rollback has ended
+// too, or was refused: [Engine.RollbackOf] says how. It follows the store, so
+// another engine may drive the run, and it retries while the store fails. A failed
+// run has ended, even if it could be started again.
 //
-// The error is ctx's, or matches backend.ErrNotFound when there is no such run
-// or it is deleted meanwhile, even if another one is given its name.
+// The error is ctx's, or matches backend.ErrNotFound if there is no such run
+// or if it is deleted before it ends, even if another one is given its name.
 func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 	w := waiter{e: e, run: run}
-	pause := backoff.Poll(e.cfg.Poll)
+	ended, err := w.wait(ctx)
+	if err == nil {
+		err = w.waitRolledBack(ctx, ended)
+	}
+	if err != nil {
+		return Status{}, err
+	}
+	s, err := e.state.StatusOf(ctx, ended)
+	return Status(s), err
+}
+
+// wait returns the record of the run once it has ended and has released its placement.
+func (w *waiter) wait(ctx context.Context) (*record.Run, error) {
+	pause := backoff.Poll(w.e.cfg.Poll)
 	for {
 		ended, err := w.watch(ctx)
 		switch {
 		case ended != nil:
-			s, err := e.state.StatusOf(ctx, ended)
-			return Status(s), err
+			return ended, nil
 		case ctx.Err() != nil:
-			return Status{}, ctx.Err()
+			return nil, ctx.Err()
 		case state.IsLasting(err):
-			return Status{}, err
+			return nil, err
 		}
 		if !pause.Wait(ctx) {
-			return Status{}, ctx.Err()
+			return nil, ctx.Err()
 		}
 	}
+}
+
+// waitRolledBack returns once nothing more happens by the rollback of a run that has ended.
+func (w *waiter) waitRolledBack(ctx context.Context, of *record.Run) error {
+	pause := backoff.Poll(w.e.cfg.Poll)
+	for {
+		over, err := w.stepRolledBack(ctx, of)
+		switch {
+		case over:
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case state.IsLasting(err):
+			return err
+		case err == nil:
+			pause.Reset()
+			continue
+		}
+		if !pause.Wait(ctx) {
+			return ctx.Err()
+		}
+	}
+}
+
+// stepRolledBack reports whether the rollback of a run that has ended is over. If it is not, it returns after the
+// placement has changed, or after the run that rolls back has ended.
+func (w *waiter) stepRolledBack(ctx context.Context, of *record.Run) (over bool, err error) {
+	rec, rev, err := w.e.state.Placement(ctx, of.Run.Placement)
+	if state.IsNotFound(err) { // and nothing can be rolled back any more
+		return true, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	back := rollbackIn(rec, of)
+	switch {
+	case back.Pending:
+		return false, w.changed(ctx, record.PlacementKey(of.Run.Placement), rev)
+	case back.By == "":
+		return true, nil
+	}
+	by, err := rollbackRun(ctx, w.e.state, of.Run.UID, back.By)
+	if by == nil || by.Run.IsEnded() && by.Lease.Holder == "" {
+		return err == nil, err
+	}
+	other := waiter{e: w.e, run: back.By}
+	if _, err = other.wait(ctx); state.IsNotFound(err) {
+		err = nil
+	}
+	return false, err
+}
+
+// changed returns after a record has another revision than the one that was read.
+func (w *waiter) changed(ctx context.Context, key string, read backend.Revision) error {
+	for c, err := range backend.Watch(ctx, w.e.store, key, w.e.cfg.Poll) {
+		if err != nil {
+			return err
+		}
+		if c.Key == key && c.Revision != read {
+			return nil
+		}
+	}
+	return errors.New("the watch ended")
 }
 
 // Moves reports whether a run goes on without a person: a command to it has not been taken in, or it waits for more than
@@ -56,7 +133,7 @@ func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
 	switch {
 	case s.Run.IsEnded():
 		back, err := e.RollbackOf(ctx, run)
-		if err != nil || back.Pending || back.By == "" {
+		if err != nil || back.Pending || back.State == "" {
 			return back.Pending, err
 		}
 		return e.Moves(ctx, back.By)

@@ -65,7 +65,7 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 	if err != nil {
 		return "", err
 	}
-	for e, err := range events.Events(ctx) { // to the end of the run
+	for e, err := range events.Events(ctx) { // to the end of the run and, if it is rolled back, of its rollback
 		if err != nil {
 			return "", err
 		}

@@ -104,3 +104,18 @@ func TestARejectionIsAnError(t *testing.T) {
 		t.Errorf("the error is %v", err)
 	}
 }
+
+// When rollOut returns for a run that is rolled back, no cluster has the change any more.
+func TestARollbackHasEndedWhenTheHostReturns(t *testing.T) {
+	members := clusters()
+	cfg := host(t, members, memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db"))
+	cfg.Authority = approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
+		return approval.Decision{Verdict: approval.Reject, By: approval.Identity{Name: "ann"}}, nil
+	})
+	spec := run("web-v1")
+	spec.Strategy.Rollback = &stages.RollbackPolicy{}
+	state, err := rollOut(t.Context(), cfg, spec)
+	if err == nil || state != stages.Failed || has(t, members, "eu-1") {
+		t.Errorf("the run is %s, %v, and eu-1 has the change: %v", state, err, has(t, members, "eu-1"))
+	}
+}

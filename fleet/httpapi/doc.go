@@ -62,8 +62,8 @@
 // A stream is NDJSON (application/x-ndjson), a [Record] for each line, written as it comes; an empty line comes
 // when there was nothing for 10 seconds. Its last record has end, or error; a stream without was cut. Before its first
 // record an error is an ordinary answer. Events are streamed with the parameter follow=true: from the beginning, or
-// behind cursor, which each record has; the events of a run end with it, those of a placement with the request. A
-// problem there is an error after which the events go on.
+// behind cursor, which each record has. The events of a run end with it and its rollback, whose events follow its own;
+// those of a placement end with the request. A problem there is an error after which the events continue.
 //
 // # Errors
 //
