@@ -3,7 +3,7 @@
 //
 // [Frame] draws a [Model], which is the run as it is stored and a moment, as text of a width and a height: it is a
 // pure function, and a host that has a page or a log of its own may call it. [Run] is the program around it: it
-// reads a [Source], which a *fleet.Engine is, until the run has ended. On a terminal it draws; elsewhere it prints
+// reads a [Source], which a *fleet.Engine is, until the run has ended, and the run that rolls it back if there is one. On a terminal it draws; elsewhere it prints
 // one line for each event, as [Line] writes it, folds nothing and colours nothing.
 //
 // # What a frame keeps

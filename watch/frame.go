@@ -138,10 +138,10 @@ func (d *drawing) total() string {
 		all.Skipped += sum.Skipped
 		all.InFlight += sum.InFlight
 	}
-	n := d.p.Len()
-	out := d.bar(max(4, d.width/4), n, all.Completed, all.Failed, all.InFlight) + d.paint(strong, fmt.Sprintf(" %d of %d", all.Completed, n))
-	if end := d.m.End; !end.IsZero() && !d.r.IsEnded() {
-		out += d.paint(strong, ", ends about "+clock(end, d.m.Now)+", in "+brief(end.Sub(d.m.Now)))
+	all.Clusters = d.p.Len()
+	out := d.bar(max(4, d.width/4), &all) + d.paint(strong, fmt.Sprintf(" %d of %d", all.Completed, all.Clusters))
+	if text := d.ends(); text != "" {
+		out += d.paint(strong, ", "+text)
 	}
 	parts := []string{out}
 	for _, part := range [...]struct {
@@ -156,13 +156,69 @@ func (d *drawing) total() string {
 	return strings.Join(parts, d.paint(plain, ", "))
 }
 
+// ends says when the run is forecast to end, "" if that is not known. The forecast has people answer at once, so while
+// the run waits for a person it says how long the run takes from then on.
+func (d *drawing) ends() string {
+	end, now := d.m.End, d.m.Now
+	if end.IsZero() || d.r.IsEnded() {
+		return ""
+	}
+	left, person := end.Sub(now), ""
+	for _, a := range waits(&d.m.Status) {
+		switch a.Kind {
+		case stages.AwaitDecision:
+			person = "the approval"
+		case stages.AwaitStart:
+			person = "the start"
+		default:
+		}
+	}
+	switch {
+	case person != "" && left < time.Second:
+		return "ends with " + person
+	case person != "":
+		return "ends about " + brief(left) + " after " + person
+	case left < time.Second:
+		return "was expected to end at " + clock(end, now)
+	default:
+		return "ends about " + clock(end, now) + ", in " + brief(left)
+	}
+}
+
+// rollback says how far the rollback of the run is, and why it was requested; "" if none was.
+func (d *drawing) rollback() string {
+	back, why := &d.m.Rollback, ""
+	if u := d.r.RollbackRequest; u != nil && u.Message != "" {
+		why = ": " + u.Message
+	}
+	switch {
+	case back.Refused != "":
+		return d.paint(bad, "not rolled back: "+back.Refused)
+	case back.Pending && back.By != "":
+		return d.paint(held, "run "+back.By+" is about to roll it back"+why)
+	case back.By == "" && d.r.RollbackRequest == nil:
+		return ""
+	case back.By == "" && d.r.RollbackRequest.Run != "":
+		return d.paint(held, "run "+d.r.RollbackRequest.Run+" is going to roll it back"+why)
+	case back.By == "":
+		return d.paint(held, "it is going to be rolled back"+why)
+	case back.State == stages.Completed:
+		return d.paint(bad, "rolled back by run "+back.By+why)
+	case back.State == "":
+		return d.paint(bad, "rolled back by run "+back.By+", which was deleted"+why)
+	case isOver(back):
+		return d.paint(bad, "run "+back.By+", which rolls it back, is "+string(back.State)+why)
+	default:
+		return d.paint(held, "run "+back.By+" rolls it back and is "+string(back.State)+why)
+	}
+}
+
 // reason says why the run is in its state.
 func (d *drawing) reason() string {
-	switch back := d.r.RollbackRequest; {
-	case back != nil && back.Run != "":
-		return d.paint(bad, "rolled back by run "+back.Run+": "+back.Message)
-	case back != nil:
-		return d.paint(bad, "rolled back: "+back.Message)
+	text := d.rollback()
+	switch {
+	case text != "":
+		return text
 	case d.r.Closing != nil:
 		return d.paint(bad, string(d.r.Closing.State)+" once what runs always has run: "+d.r.Closing.Reason)
 	case d.r.IsEnded() && d.r.Reason != "":
@@ -218,7 +274,7 @@ func (d *drawing) stage(i int) []block {
 func (d *drawing) row(indent, name string, state stages.State, sum *stages.GroupOutline, most int) string {
 	out := indent + d.mark(state) + " " + d.paint(plain, d.pad(name, d.names-len(indent))) + " " + d.state(state, 10) + " "
 	if sum.Clusters > 0 {
-		out += d.bar(max(4, d.width/8), sum.Clusters, sum.Completed, sum.Failed, sum.InFlight)
+		out += d.bar(max(4, d.width/8), sum)
 		out += d.paint(plain, fmt.Sprintf(" %d of %d", sum.Completed, sum.Clusters))
 	}
 	if sum.Skipped > 0 {

@@ -100,6 +100,8 @@ type scene struct {
 	then   func(*fleet.Status)
 	footer func(m watch.Model) []string
 	end    time.Duration
+	// rollback is that of the run.
+	rollback fleet.Rollback
 }
 
 func (s *scene) model(t *testing.T) watch.Model {
@@ -132,6 +134,7 @@ func (s *scene) model(t *testing.T) watch.Model {
 	if s.end > 0 {
 		m.End = m.Now.Add(s.end)
 	}
+	m.Rollback = s.rollback
 	m = m.Observe(events)
 	if s.footer != nil {
 		m.Footer = s.footer(m)
@@ -267,7 +270,11 @@ func scenes() map[string]*scene {
 			strategy: back, world: simulate.Environment{Orders: toProd(), Default: simulate.Member{Take: 2 * time.Minute, Fail: simulate.Always}, Members: map[string]simulate.Member{
 				"canary-0000": {Take: time.Minute}, "canary-0001": {Take: time.Minute}, "canary-0002": {Take: time.Minute},
 			}},
-			at: 5 * time.Hour, then: func(s *fleet.Status) { s.Run.RollbackRequest.Run = "run-back" },
+			at: 5 * time.Hour, rollback: fleet.Rollback{By: "run-back", State: stages.Completed},
+		},
+		"skipped": {
+			world: simulate.Environment{Orders: append(toProd(), orderAt(time.Minute, stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "edge-0001"}))},
+			at:    5 * time.Hour,
 		},
 		"many": many(),
 		"wide": wide(),

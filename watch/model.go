@@ -14,8 +14,10 @@ type Model struct {
 	Status fleet.Status
 	// Now is the moment that is shown. Times of day are in its location.
 	Now time.Time
-	// End is when the run is forecast to end; zero where that is not known.
+	// End is when the run is forecast to end, if people approve at once; zero if that is not known.
 	End time.Time
+	// Rollback is the state of the rollback of the run.
+	Rollback fleet.Rollback
 	// Since has since when clusters in flight are in their phase, by name, as [Model.Observe] keeps it. A cluster
 	// that is not in it is shown since it started.
 	Since map[string]time.Time

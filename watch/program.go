@@ -29,6 +29,9 @@ var (
 type Source interface {
 	// Progress returns the run, and its events from number after on, as Engine.Progress does.
 	Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error)
+	// RollbackOf returns the state of the rollback of a run, as Engine.RollbackOf does. It is asked of a run that has
+	// ended.
+	RollbackOf(ctx context.Context, run string) (fleet.Rollback, error)
 }
 
 // Options are how a run is watched. The zero value is fine.
@@ -37,8 +40,9 @@ type Options struct {
 	Getenv func(string) string
 	// Interval is how often the source is read; 500 ms when 0.
 	Interval time.Duration
-	// Forecast returns when the run will end, the zero time where that is not known. It is called every ten
-	// seconds, one call at a time; an error counts as not known. Nil shows no end.
+	// Forecast returns when the run will end if people approve at once, as Forecast.Ends of package fleet has it; the
+	// zero time if that is not known. It is called every ten seconds, one call at a time; an error counts as not known.
+	// Nil shows no end.
 	Forecast func(ctx context.Context, run string) (time.Time, error)
 	// Decide answers a request of the run that was shown, for the person at the terminal. Its error is shown. Nil
 	// offers no answers.
@@ -50,8 +54,11 @@ type Options struct {
 	// After is the number of the first event that is a line, as [fleet.History] has it in Next; 0 is the first one that
 	// is kept.
 	After int64
-	// Over reports whether nothing more is waited for; nil waits until the run has ended.
+	// Over reports whether nothing more is waited for; nil waits until the run has ended and, if it is rolled back, the
+	// run that does so.
 	Over func(*fleet.Status) bool
+	// Left says what becomes of the run when the watch is left by q; "the run goes on" if it is empty.
+	Left string
 }
 
 const (
@@ -70,14 +77,36 @@ func (o *Options) getenv() func(string) string {
 
 func (o *Options) interval() time.Duration { return cmp.Or(o.Interval, defaultInterval) }
 
-func (o *Options) over(s *fleet.Status) bool {
-	if o.Over != nil {
-		return o.Over(s)
-	}
-	return s.Run.IsEnded()
+func (o *Options) left() string { return cmp.Or(o.Left, "the run goes on") }
+
+// reading is a run as it was read.
+type reading struct {
+	status   fleet.Status
+	history  fleet.History
+	rollback fleet.Rollback
 }
 
-// Run shows a run until it has ended, and returns it as it was read last.
+// next decides how a watch goes on after a reading: over ends it, and a name is that of the run which is shown from now
+// on, because it rolls back the one that was read.
+func (o *Options) next(r *reading) (run string, over bool) {
+	switch back := &r.rollback; {
+	case o.Over != nil && o.Over(&r.status):
+		return "", true
+	case r.status.Run.IsEnded() && back.By != "" && back.State != "":
+		return back.By, false
+	default:
+		return "", o.Over == nil && r.status.Run.IsEnded() && isOver(back)
+	}
+}
+
+// isOver reports whether nothing more happens by the rollback of a run that has ended.
+func isOver(back *fleet.Rollback) bool {
+	by := stages.Run{State: back.State}
+	return !back.Pending && (back.State == "" || by.IsEnded())
+}
+
+// Run shows a run until it has ended, and returns it as it was read last. A run that is rolled back is followed by the
+// run that does so, until that has ended: the title of a frame and each line say which of the two they show.
 //
 // Where out is a terminal it is drawn on: q and Ctrl-C leave, with [ErrLeft] and [ErrInterrupted], Ctrl-Z suspends,
 // and a, where Options.Decide is set, shows an open request with what it is about before it is answered. The last
@@ -91,14 +120,14 @@ func Run(ctx context.Context, src Source, run string, in io.Reader, out io.Write
 	if terminal {
 		after = 0 // a frame shows since when clusters are in their phase
 	}
-	status, history, err := read(ctx, src, run, after)
+	r, err := read(ctx, src, run, after)
 	if err != nil {
-		return status, err
+		return r.status, err
 	}
 	if terminal {
-		return draw(ctx, src, status, history, in, out, &o)
+		return draw(ctx, src, r, in, out, &o)
 	}
-	return print(ctx, src, status, history, out, &o)
+	return print(ctx, src, r, out, &o)
 }
 
 // IsTerminal reports whether [Run] draws on a writer: it is a terminal, and not a dumb one by TERM.
@@ -107,13 +136,19 @@ func IsTerminal(out io.Writer, getenv func(string) string) bool {
 	return is && term.IsTerminal(f.Fd()) && getenv("TERM") != "dumb"
 }
 
-// read reads the source. That old events are not kept is no error.
-func read(ctx context.Context, src Source, run string, after int64) (fleet.Status, fleet.History, error) {
-	status, history, err := src.Progress(ctx, run, after)
+// read reads the source. That old events are not kept is no error, nor that the placement of a run that has ended is gone.
+func read(ctx context.Context, src Source, run string, after int64) (r reading, err error) {
+	r.status, r.history, err = src.Progress(ctx, run, after)
 	if missed, is := errors.AsType[*fleet.MissedError](err); is && missed != nil {
 		err = nil
 	}
-	return status, history, err
+	if err == nil && r.status.Run.IsEnded() {
+		r.rollback, err = src.RollbackOf(ctx, run)
+		if errors.Is(err, backend.ErrNotFound) {
+			err = nil
+		}
+	}
+	return r, err
 }
 
 // isFinal reports whether reading again is of no use.
@@ -121,51 +156,83 @@ func isFinal(err error) bool {
 	return errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent)
 }
 
-// print prints the events as lines, and what the run waits for where there is a hint.
-func print(ctx context.Context, src Source, status fleet.Status, h fleet.History, out io.Writer, o *Options) (fleet.Status, error) {
-	said, hinted := "", map[string]bool{}
+// print prints the events as lines, and what the run waits for if there is a hint.
+func print(ctx context.Context, src Source, r reading, out io.Writer, o *Options) (fleet.Status, error) {
+	p := printer{out: out, o: o, hinted: map[string]bool{}}
+	asked := r.status
 	for {
-		var lines []string
-		for i := range h.Events {
-			lines = append(lines, Line(h.Events[i]))
+		if err := p.print(&r); err != nil {
+			return asked, err
 		}
-		for _, a := range waits(&status) {
-			key := fmt.Sprint(a.Kind, a.Name, a.Until)
-			if o.Hint == nil || hinted[key] || o.Hint(a) == "" {
-				continue
-			}
-			hinted[key] = true
-			now := time.Now().UTC()
-			lines = append(lines, LineOf(now, "Waiting", []string{status.Run.Name}, waitingFor(&a, now, o.Hint)))
-		}
-		for _, line := range lines {
-			if _, err := fmt.Fprintln(out, line); err != nil {
-				return status, err
+		run, over := o.next(&r)
+		switch {
+		case over:
+			return asked, nil
+		case run != "":
+			r.history.Next = 0
+		default:
+			run = r.status.Run.Name
+			if err := wait(ctx, o.interval()); err != nil {
+				return asked, err
 			}
 		}
-		if o.over(&status) {
-			return status, nil
-		}
-		if err := wait(ctx, o.interval()); err != nil {
-			return status, err
-		}
-		s, next, err := read(ctx, src, status.Run.Name, h.Next)
+		next, err := read(ctx, src, run, r.history.Next)
 		switch {
 		case err == nil:
-			status, h, said = s, next, ""
+			r, p.said = next, ""
+			if run == asked.Run.Name {
+				asked = r.status
+			}
 			continue
 		case ctx.Err() != nil:
-			return status, ctx.Err()
+			return asked, ctx.Err()
 		case isFinal(err):
-			return status, err
+			return asked, err
 		}
-		if h.Events = nil; err.Error() != said {
-			said = err.Error()
-			if _, err := fmt.Fprintln(out, LineOf(time.Now(), "Unread", []string{status.Run.Name}, said)); err != nil {
-				return status, err
-			}
+		r.history.Events = nil
+		if err := p.unread(run, err); err != nil {
+			return asked, err
 		}
 	}
+}
+
+// printer writes what was read as lines.
+type printer struct {
+	out io.Writer
+	o   *Options
+	// said is why the source could not be read last, hinted has the waits that have a line.
+	said   string
+	hinted map[string]bool
+}
+
+func (p *printer) print(r *reading) error {
+	for i := range r.history.Events {
+		if _, err := fmt.Fprintln(p.out, Line(r.history.Events[i])); err != nil {
+			return err
+		}
+	}
+	for _, a := range waits(&r.status) {
+		key := fmt.Sprint(r.status.Run.Name, a.Kind, a.Name, a.Until)
+		if p.o.Hint == nil || p.hinted[key] || p.o.Hint(a) == "" {
+			continue
+		}
+		p.hinted[key] = true
+		now := time.Now().UTC()
+		if _, err := fmt.Fprintln(p.out, LineOf(now, "Waiting", []string{r.status.Run.Name}, waitingFor(&a, now, p.o.Hint))); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// unread says once that a run could not be read.
+func (p *printer) unread(run string, err error) error {
+	if err.Error() == p.said {
+		return nil
+	}
+	p.said = err.Error()
+	_, err = fmt.Fprintln(p.out, LineOf(time.Now(), "Unread", []string{run}, p.said))
+	return err
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -41,6 +41,10 @@ func (r *reel) Progress(_ context.Context, _ string, after int64) (fleet.Status,
 	return fleet.Status{Plan: p, Run: end.Run}, h, err
 }
 
+func (r *reel) RollbackOf(_ context.Context, run string) (fleet.Rollback, error) {
+	return fleet.Rollback{Run: run}, nil
+}
+
 func TestElsewhereEveryEventIsALine(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,35 +20,69 @@ import (
 )
 
 // draw shows the run on a terminal, and leaves the last frame.
-func draw(ctx context.Context, src Source, status fleet.Status, h fleet.History, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
-	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: make(chan os.Signal, 1)}
-	s.model = Model{Status: status, Now: time.Now(), Hint: o.Hint}.Observe(h.Events)
-	s.next, s.over = h.Next, o.over(&status)
+func draw(ctx context.Context, src Source, r reading, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
+	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: make(chan os.Signal, 1), run: r.status.Run.Name}
+	s.show(&r)
 	notifyStop(s.stop)
 	defer signal.Stop(s.stop)
 	for !s.over && s.err == nil && ctx.Err() == nil {
-		if err := s.show(in, out); err != nil {
-			return s.model.Status, err
+		if err := s.hold(in, out); err != nil {
+			return s.asked().Status, err
 		}
 		if s.suspended {
 			s.suspended = false
 			suspend()
 		}
 	}
-	s.model.Now, s.model.Footer = time.Now(), nil
 	width, height := 80, 24
 	if f, is := out.(term.File); is {
 		if w, h, err := term.GetSize(f.Fd()); err == nil && w > 0 && h > 1 {
 			width, height = w, h
 		}
 	}
-	_, err := fmt.Fprintln(out, Frame(s.model, width, height-1, s.style))
-	return s.model.Status, errors.Join(s.err, ctx.Err(), err)
+	var err error
+	for _, m := range s.last() {
+		_, written := fmt.Fprintln(out, Frame(m, width, height-1, s.style))
+		err = errors.Join(err, written)
+	}
+	return s.asked().Status, errors.Join(s.err, ctx.Err(), err)
 }
 
-// show has the terminal until the watch ends or is to be suspended. After a suspension another program begins on it,
+// last are the last frames: that of the run and, if it is rolled back, that of the run which does so.
+func (s *screen) last() []Model {
+	s.model.Now, s.model.Footer = time.Now(), nil
+	if s.before == nil {
+		return []Model{s.model}
+	}
+	s.before.Now, s.before.Footer, s.before.Rollback.State = s.model.Now, nil, s.model.Status.Run.State
+	return []Model{*s.before, s.model}
+}
+
+// asked is the run that the watch was asked for.
+func (s *screen) asked() *Model {
+	if s.before != nil {
+		return s.before
+	}
+	return &s.model
+}
+
+// show takes what was read into the model, and decides how the watch goes on. A run of another name is the one that
+// rolls back the run which was shown.
+func (s *screen) show(r *reading) {
+	if m := s.model; m.Status.Plan != nil && m.Status.Run.Name != r.status.Run.Name {
+		s.before, s.model = &m, Model{Now: m.Now}
+	}
+	s.model.Status, s.model.Rollback, s.model.Hint = r.status, r.rollback, s.o.Hint
+	s.model, s.next = s.model.Observe(r.history.Events), r.history.Next
+	var other string
+	if other, s.over = s.o.next(r); other != "" {
+		s.run, s.next = other, 0
+	}
+}
+
+// hold has the terminal until the watch ends or is to be suspended. After a suspension another program begins on it,
 // so that nothing is left of what was drawn before.
-func (s *screen) show(in io.Reader, out io.Writer) error {
+func (s *screen) hold(in io.Reader, out io.Writer) error {
 	options := []tea.ProgramOption{tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler()}
 	if f, is := in.(term.File); is && term.IsTerminal(f.Fd()) {
 		options, s.keys = append(options, tea.WithInput(in)), true
@@ -79,26 +113,29 @@ type screen struct {
 	stop  chan os.Signal
 	keys  bool
 
-	model         Model
-	next          int64 // number of the next event
+	model Model
+	// before is the run that the watch was asked for, once the one that rolls it back is shown.
+	before *Model
+	// run is read next, next is the number of its next event.
+	run           string
+	next          int64
 	width, height int
 	over          bool
 	suspended     bool
 	// err is why the watch ends before the run does.
 	err error
-	// asked is the request that is shown, passed how many were left open, said what came of the last answer or
+	// request is the one that is shown, passed how many were left open, said what came of the last answer or
 	// why the source cannot be read.
-	asked  *approval.Request
-	passed int
-	said   string
+	request *approval.Request
+	passed  int
+	said    string
 }
 
 type (
 	// wasRead is what the source says.
 	wasRead struct {
-		status  fleet.Status
-		history fleet.History
-		err     error
+		reading
+		err error
 	}
 	// toSuspend asks to suspend the program.
 	toSuspend struct{}
@@ -121,10 +158,10 @@ func (s *screen) Init() tea.Cmd { return tea.Batch(s.read(), s.forecast()) }
 // read returns the command that reads the source. A command runs beside Update, so it has what it needs of the screen
 // when it is made.
 func (s *screen) read() tea.Cmd {
-	run, next := s.model.Status.Run.Name, s.next
+	run, next := s.run, s.next
 	return func() tea.Msg {
-		status, history, err := read(s.ctx, s.src, run, next)
-		return wasRead{status, history, err}
+		r, err := read(s.ctx, s.src, run, next)
+		return wasRead{r, err}
 	}
 }
 
@@ -180,16 +217,21 @@ func (s *screen) take(r wasRead) tea.Cmd {
 	case r.err != nil:
 		s.said = "not read: " + r.err.Error()
 	default:
-		s.model.Status, s.next = r.status, r.history.Next
-		s.model = s.model.Observe(r.history.Events)
+		s.show(&r.reading)
 	}
-	if s.asked != nil && !slices.ContainsFunc(s.requests(), func(q approval.Request) bool {
-		return q.Name == s.asked.Name && q.Binding == s.asked.Binding
+	if s.request != nil && !slices.ContainsFunc(s.requests(), func(q approval.Request) bool {
+		return q.Name == s.request.Name && q.Binding == s.request.Binding
 	}) {
-		s.said, s.asked = s.asked.Name+" was answered meanwhile", nil
+		s.said, s.request = s.request.Name+" was answered by someone else", nil
 	}
-	if s.over = s.o.over(&s.model.Status); s.over {
+	if s.said == nothingOpen && len(s.requests()) > 0 {
+		s.said = ""
+	}
+	switch {
+	case s.over:
 		return tea.Quit
+	case s.run != s.model.Status.Run.Name && r.err == nil:
+		return s.read()
 	}
 	return tea.Batch(tea.RequestWindowSize, tea.Tick(s.o.interval(), func(time.Time) tea.Msg { return due{} }))
 }
@@ -207,36 +249,39 @@ func (s *screen) key(key string) tea.Cmd {
 	case key == "ctrl+z":
 		s.suspended = true
 		return tea.Quit
-	case s.asked != nil:
+	case s.request != nil:
 		return s.reply(key)
 	case key == "q":
 		s.err = ErrLeft
 		return tea.Quit
 	case key == "a" && s.o.Decide != nil:
 		if open := s.requests(); len(open) > 0 {
-			s.asked, s.said = &open[s.passed%len(open)], ""
+			s.request, s.said = &open[s.passed%len(open)], ""
 		} else {
-			s.said = "nothing waits for an approval"
+			s.said = nothingOpen
 		}
 	}
 	return nil
 }
 
+// nothingOpen is said until a request opens.
+const nothingOpen = "nothing waits for an approval"
+
 // reply takes the answer to the request that is shown. Leaving it open shows the next one next time.
 func (s *screen) reply(key string) tea.Cmd {
-	verdict, text := approval.Approve, s.asked.Name+" is approved"
+	verdict, text := approval.Approve, "your approval of "+s.request.Name+" is recorded"
 	switch key {
 	case "y":
 	case "r":
-		verdict, text = approval.Reject, s.asked.Name+" is rejected"
+		verdict, text = approval.Reject, "your rejection of "+s.request.Name+" is recorded"
 	case "n", "esc", "q":
-		s.asked, s.passed = nil, s.passed+1
+		s.request, s.passed = nil, s.passed+1
 		return nil
 	default:
 		return nil
 	}
-	request := *s.asked
-	s.asked = nil
+	request := *s.request
+	s.request = nil
 	return func() tea.Msg { return answered{text, s.o.Decide(s.ctx, request, verdict)} }
 }
 
@@ -254,13 +299,13 @@ func (s *screen) footer() (out []string) {
 		out = append(out, s.said)
 	}
 	switch {
-	case s.asked != nil:
-		return append(append(out, Question(s.model.Status.Plan, s.asked)...), "  y approves   r rejects   n leaves it open")
+	case s.request != nil:
+		return append(append(out, Question(s.model.Status.Plan, s.request)...), "  y approves   r rejects   n leaves it open")
 	case !s.keys:
 		return out
 	case s.o.Decide != nil && len(s.requests()) > 0:
-		return append(out, "a shows what waits for approval   q leaves, the run goes on")
+		return append(out, "a shows what waits for approval   q leaves, "+s.o.left())
 	default:
-		return append(out, "q leaves, the run goes on")
+		return append(out, "q leaves, "+s.o.left())
 	}
 }

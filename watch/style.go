@@ -129,28 +129,41 @@ func (s Style) state(state stages.State, width int) string {
 	return s.paint(looks[state].ink, s.pad(string(state), width))
 }
 
-// bar draws how much of something is done, has failed, and is in flight. What there is of anything takes at least a
-// column, and nothing is full that is not.
-func (s Style) bar(width, total, done, failed, flying int) string {
-	signs := [...]string{"█", "▓", "▒", "░"}
+// bar draws how many of the clusters of a sum are done, have failed, were skipped and are in flight. Each of these that
+// is not zero takes at least a column, and the bar is full only if they are all.
+func (s Style) bar(width int, sum *stages.GroupOutline) string {
+	signs := [...]string{"█", "▓", "─", "▒", "░"}
 	if s.ASCII {
-		signs = [...]string{"#", "x", ">", "."}
+		signs = [...]string{"#", "x", "-", ">", "."}
 	}
-	left := width
-	columns := func(n int) int {
-		if total == 0 || n == 0 {
-			return 0
-		}
-		c := min(left, max(1, n*width/total))
-		left -= c
-		return c
-	}
+	parts := [...]int{sum.Completed, sum.Failed, sum.Skipped, sum.InFlight}
+	columns := shares(width, sum.Clusters, parts[:])
 	var out strings.Builder
-	for i, part := range [...]struct {
-		n   int
-		ink ink
-	}{{done, good}, {failed, bad}, {flying, busy}} {
-		out.WriteString(s.paint(part.ink, strings.Repeat(signs[i], columns(part.n))))
+	left := width
+	for i, of := range [...]ink{good, bad, faint, busy} {
+		out.WriteString(s.paint(of, strings.Repeat(signs[i], columns[i])))
+		left -= columns[i]
 	}
-	return out.String() + s.paint(faint, strings.Repeat(signs[3], left))
+	return out.String() + s.paint(faint, strings.Repeat(signs[4], left))
+}
+
+// shares returns how many of width columns each part of a total takes. If the parts are the total, the largest one takes
+// the columns that are left by rounding.
+func shares(width, total int, parts []int) []int {
+	out := make([]int, len(parts))
+	left, rest, largest := width, total, 0
+	for i, n := range parts {
+		if n == 0 || total == 0 {
+			continue
+		}
+		out[i] = min(left, max(1, n*width/total))
+		left, rest = left-out[i], rest-n
+		if n > parts[largest] {
+			largest = i
+		}
+	}
+	if total > 0 && rest == 0 {
+		out[largest] += left
+	}
+	return out
 }

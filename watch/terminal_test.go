@@ -28,6 +28,10 @@ import (
 // directory of the film.
 const asProgram = "WATCH_IS_THE_PROGRAM"
 
+// rollbackSoak, set in the environment of the program, has it watch a run that is rolled back, instead of a film. It is
+// the soak of each cluster.
+const rollbackSoak = "WATCH_ROLLBACK_SOAK"
+
 func TestMain(m *testing.M) {
 	if dir := os.Getenv(asProgram); dir != "" {
 		os.Exit(program(film(dir)))
@@ -71,6 +75,10 @@ func (f film) Progress(_ context.Context, _ string, after int64) (fleet.Status, 
 	return fleet.Status{Plan: p, Run: end.Run}, h, err
 }
 
+func (f film) RollbackOf(_ context.Context, run string) (fleet.Rollback, error) {
+	return fleet.Rollback{Run: run}, nil
+}
+
 func (f film) write(name, text string) error {
 	path := filepath.Join(string(f), name)
 	if err := os.WriteFile(path+".new", []byte(text), 0o666); err != nil {
@@ -95,7 +103,15 @@ func program(f film) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Println("before")
-	_, err := watch.Run(ctx, f, simulate.RunName, os.Stdin, os.Stdout, watch.Options{
+	src, run := watch.Source(f), simulate.RunName
+	if soak, err := time.ParseDuration(os.Getenv(rollbackSoak)); err == nil {
+		if src, _, err = twice(ctx, soak); err != nil {
+			fmt.Println(err)
+			return 1
+		}
+		run = "bad"
+	}
+	_, err := watch.Run(ctx, src, run, os.Stdin, os.Stdout, watch.Options{
 		Interval: 10 * time.Millisecond,
 		Forecast: func(context.Context, string) (time.Time, error) { return time.Now().Add(90 * time.Minute), nil },
 		Decide: func(_ context.Context, r approval.Request, v approval.Verdict) error {
@@ -173,6 +189,24 @@ func TestTheLastFrameStaysOnTheTerminal(t *testing.T) {
 		golden(t, fmt.Sprintf("screen-%dx%d.txt", size[0], size[1]), screen+"\n")
 		if term.Drawn() {
 			t.Error("the terminal was not given back")
+		}
+	}
+}
+
+// A run that is rolled back is followed on the terminal by the run that does so, and the last frames of both stay.
+func TestARollbackIsDrawnToItsEnd(t *testing.T) {
+	t.Parallel()
+	_, cmd := newFilm(t, 0, rollbackSoak+"=1s")
+	term := watchtest.Start(t, cmd, 120, 30)
+	term.UntilText("bad  web, snapshot 1", leave)
+	term.UntilText("bad-rollback  web, snapshot 0, rolls back bad  Running", leave)
+	if code := term.Wait(); code != 0 || term.Drawn() {
+		t.Errorf("exit code %d", code)
+	}
+	screen := term.Screen()
+	for _, want := range []string{"bad  web, snapshot 1  Failed in", "rolled back by run bad-rollback: ", "bad-rollback  web, snapshot 0, rolls back bad  Completed in"} {
+		if strings.Count(screen, want) != 1 {
+			t.Errorf("want %q once in\n%s", want, screen)
 		}
 	}
 }
@@ -348,7 +382,7 @@ func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
 	term.Type("a")
 	term.UntilText(question...)
 	term.Type("y")
-	term.UntilText("run-before-prod is approved")
+	term.UntilText("your approval of run-before-prod is recorded")
 	got, err := os.ReadFile(filepath.Join(string(f), answerFile))
 	if want := "run-before-prod Approve " + status.Plan.Digest; err != nil || string(got) != want {
 		t.Errorf("the answer is %q, %v; want %q", got, err, want)
@@ -356,7 +390,11 @@ func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
 	term.Type("a")
 	term.UntilText(question...)
 	f.show(t, inProd)
-	term.UntilText("run-before-prod was answered meanwhile", leave)
+	term.UntilText("run-before-prod was answered by someone else", leave)
 	term.Type("a")
 	term.UntilText("nothing waits for an approval")
+	f.show(t, 65*time.Minute+30*time.Second)
+	term.Until("the note has gone, because a request is open", func(s string) bool {
+		return strings.Contains(s, "a shows what waits for approval") && !strings.Contains(s, "nothing waits")
+	})
 }

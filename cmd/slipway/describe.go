@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
@@ -87,9 +88,23 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	r := &s.Run
 	fields := &cli.List{
 		Kind: "run", Value: s,
-		Columns: []string{"Name", "Title", "Placement", "State", "Reason", "Snapshot", "Plan", "Clusters", "Starter", "Created", "Started", "Ended", "Engine"},
+		Columns: []string{
+			"Name", "Title", "Placement", "State", "Reason", "Rolls back", "Rollback", "Snapshot", "Plan", "Clusters", "Starter", "Created", "Started", "Ended", "Engine",
+		},
 	}
-	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, s.Plan.Index, s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
+	back, err := c.RollbackOf(ctx, name)
+	if err != nil && !errors.Is(err, backend.ErrNotFound) { // of a placement that was deleted there is none
+		return err
+	}
+	rollsBack := ""
+	if s.Plan.Rollback != nil {
+		rollsBack = s.Plan.Rollback.Run
+	}
+	rollback := rollbackText(&back)
+	if rollback == "" && r.RollbackRequest != nil {
+		rollback = "requested: " + r.RollbackRequest.Message
+	}
+	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, s.Plan.Index, s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
 	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(stages.Waiting(s.Plan, r))),
 		o.Section("Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)))

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
@@ -66,38 +67,89 @@ func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(sta
 
 // newWait waits for the end of a run.
 func newWait(o *options) *cobra.Command {
-	return o.reading("wait RUN", "Wait for the end of a run; the exit code is 0 where it completed, 4 where it did not, 5 after --timeout",
+	return o.reading("wait RUN", "Wait for the end of a run and of its rollback; the exit code is 0 if the run completed, 4 if it did not, 5 after --timeout",
 		"slipway wait web-v2 --timeout 1h", func(ctx context.Context, c call) error {
-			s, err := c.Status(ctx, c.run())
-			if err == nil && !s.Run.IsEnded() {
+			end, err := endOf(ctx, c, c.run())
+			if err == nil && !end.isOver() {
 				if err := nothingGoesOn(c); err != nil {
 					return err
 				}
-				if err = o.follow(ctx, c.FollowRun(s.Run.Name, ""), func(stages.Event) error { return nil }); err == nil {
-					s, err = c.Status(ctx, s.Run.Name)
+				if err = o.follow(ctx, c.FollowRun(end.run.Name, ""), func(stages.Event) error { return nil }); err == nil {
+					end, err = endOf(ctx, c, end.run.Name)
 				}
 			}
-			if err == nil {
-				err = o.Recorded("run/"+s.Run.Name, "%s", strings.TrimSpace(string(s.Run.State)+" "+s.Run.Reason))
+			if err != nil {
+				return err
 			}
-			if err == nil {
-				err = outcome(&s)
+			if err := o.Recorded("run/"+end.run.Name, "%s", strings.TrimSpace(string(end.run.State)+" "+end.run.Reason)); err != nil {
+				return err
 			}
-			return err
+			if text := rollbackText(&end.back); text != "" && o.Output != cli.Name {
+				fmt.Fprintf(o.ErrOut, "run/%s: %s\n", end.run.Name, text)
+			}
+			return end.outcome()
 		})
 }
 
-// outcome is an error for a run that was followed to its end and did not complete.
-func outcome(s *fleet.Status) error {
-	if s.Run.State == stages.Completed {
-		return nil
-	}
-	return fmt.Errorf("run %s is %s: %w", s.Run.Name, s.Run.State, cli.ErrUnsuccessful)
+// end is how a run ended, and how its rollback did if there is one.
+type end struct {
+	run  stages.Run
+	back fleet.Rollback
 }
 
-// newWatch shows a run until it has ended. On a file that no program holds nothing goes on: it is shown as it is.
+// endOf reads how a run and its rollback end, as far as they have.
+func endOf(ctx context.Context, c call, run string) (end, error) {
+	s, err := c.Status(ctx, run)
+	out := end{run: s.Run}
+	if err == nil && s.Run.IsEnded() {
+		if out.back, err = c.RollbackOf(ctx, run); errors.Is(err, backend.ErrNotFound) { // the placement was deleted
+			err = nil
+		}
+	}
+	return out, err
+}
+
+func (e *end) isOver() bool {
+	by := stages.Run{State: e.back.State}
+	return e.run.IsEnded() && !e.back.Pending && (e.back.State == "" || by.IsEnded())
+}
+
+// outcome is an error if the run, which has ended, did not complete.
+func (e *end) outcome() error {
+	if e.run.State == stages.Completed {
+		return nil
+	}
+	text := ""
+	if back := rollbackText(&e.back); back != "" {
+		text = ", " + back
+	}
+	return fmt.Errorf("run %s is %s%s: %w", e.run.Name, e.run.State, text, cli.ErrUnsuccessful)
+}
+
+// rollbackText says how far the rollback of a run is, "" if none was requested.
+func rollbackText(back *fleet.Rollback) string {
+	switch {
+	case back.Refused != "":
+		return "not rolled back: " + back.Refused
+	case back.By == "" && back.Pending:
+		return "going to be rolled back"
+	case back.By == "":
+		return ""
+	case back.Pending:
+		return "going to be rolled back by run " + back.By
+	case back.State == stages.Completed:
+		return "rolled back by run " + back.By
+	case back.State == "":
+		return "rolled back by run " + back.By + ", which was deleted"
+	default:
+		return "rolled back by run " + back.By + ", which is " + string(back.State)
+	}
+}
+
+// newWatch shows a run until it and its rollback have ended. On a file that no program holds nothing happens: it is shown
+// as it is.
 func newWatch(o *options) *cobra.Command {
-	return o.reading("watch RUN", "Show a run while it goes on: on a terminal as a tree, elsewhere a line for each event",
+	return o.reading("watch RUN", "Show a run until it and its rollback have ended: on a terminal as a tree, elsewhere a line for each event",
 		"slipway watch web-v2", func(ctx context.Context, c call) error {
 			options := watch.Options{
 				Forecast: func(ctx context.Context, run string) (time.Time, error) {
@@ -107,7 +159,9 @@ func newWatch(o *options) *cobra.Command {
 				Decide: func(ctx context.Context, r approval.Request, v approval.Verdict) error {
 					return c.Decide(ctx, r.Run, fleet.Answer{Request: r.Name, Verdict: v, Binding: r.Binding})
 				},
-				Over: func(s *fleet.Status) bool { return !c.Live || s.Run.IsEnded() },
+			}
+			if !c.Live {
+				options.Over = func(*fleet.Status) bool { return true }
 			}
 			s, err := watch.Run(ctx, c, c.run(), o.In, o.Out, options)
 			if errors.Is(err, watch.ErrLeft) {
@@ -116,6 +170,10 @@ func newWatch(o *options) *cobra.Command {
 			if err != nil || !s.Run.IsEnded() {
 				return err
 			}
-			return outcome(&s)
+			end, err := endOf(ctx, c, s.Run.Name)
+			if err != nil {
+				return err
+			}
+			return end.outcome()
 		}, cli.Table, cli.Wide)
 }

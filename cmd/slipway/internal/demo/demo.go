@@ -139,7 +139,10 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 	for _, c := range docs.Clusters {
 		t.members.SetDelay(c.Name, func() time.Duration { return f.latency })
 	}
-	t.prompt, t.show = prompt, show
+	t.prompt, t.show, t.leave = prompt, show, "the demo ends"
+	if f.data != "" {
+		t.leave = "the same command continues the demo"
+	}
 	err = target.Drive(ctx, t.engine, file, t.play)
 	if errors.Is(err, context.Canceled) || errors.Is(err, watch.ErrLeft) {
 		_, _ = fmt.Fprintf(o.ErrOut, "interrupted: %s; %s\n", t.left(context.WithoutCancel(ctx)), fate)

@@ -43,6 +43,8 @@ type tutorial struct {
 	current string // run that is being played
 	// prompt asks a person for approval who sees lines; nil where an authority approves.
 	prompt *watch.Prompt
+	// leave says what q does while a run is drawn.
+	leave string
 }
 
 // newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
@@ -209,7 +211,7 @@ func (t *tutorial) left(ctx context.Context) string {
 // follow shows a run until it has ended: drawn, or by its events.
 func (t *tutorial) follow(ctx context.Context, run string) error {
 	if t.show.drawn {
-		options := watch.Options{Interval: 100 * time.Millisecond, Forecast: func(ctx context.Context, run string) (time.Time, error) {
+		options := watch.Options{Interval: 100 * time.Millisecond, Left: t.leave, Forecast: func(ctx context.Context, run string) (time.Time, error) {
 			f, err := t.engine.ForecastRun(ctx, run, fleet.Assumptions{Take: time.Second})
 			return f.Ends, err
 		}}

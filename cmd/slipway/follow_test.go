@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/fleet"
+)
+
+// A run that is rolled back is followed to the end of the rollback, whichever verb follows it: no cluster has the change
+// when the verb ends. All of them, and describe, name the run that rolls back, and say how it ended.
+func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
+	for verb, follow := range map[string][]string{
+		"watch": {"watch", "shop-2"}, "wait": {"wait", "shop-2"}, "history": {"history", "run/shop-2", "--follow"},
+	} {
+		t.Run(verb, func(t *testing.T) {
+			v := newEnv(t)
+			v.serve()
+			lines, end := v.start(append(follow, "--store", v.file)...)
+			v.shows(cli.ExitDone, "reject shop-2 --as ann")
+			var out []string
+			for lines.Scan() {
+				out = append(out, lines.Text())
+			}
+			if got := v.key("eu-1"); got != "v1" {
+				t.Errorf("eu-1 has %s when %s has ended, want v1", got, verb)
+			}
+			code, errOut := end()
+			want := map[string]int{"history": cli.ExitDone}
+			if code != want[verb] && code != cli.ExitUnsuccessful {
+				t.Errorf("exit code %d, %s", code, errOut)
+			}
+			if verb != "history" && !strings.Contains(errOut, "run shop-2 is Failed, rolled back by run shop-2-rollback: the run did not complete") {
+				t.Errorf("it says %s", errOut)
+			}
+			if last := out[len(out)-1]; verb != "wait" && (!strings.Contains(last, "RunCompleted") || !strings.Contains(last, "shop-2-rollback")) {
+				t.Errorf("the last line is %s", last)
+			}
+			v.shows(cli.ExitDone, "describe run shop-2", "Rollback:     rolled back by run shop-2-rollback")
+			v.shows(cli.ExitDone, "describe run shop-2-rollback", "Rolls back:   shop-2")
+		})
+	}
+}
+
+// On a file that no engine has, a rollback that was asked for is told and not waited for.
+func TestARollbackThatNoEngineDoesIsNotWaitedFor(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitDone, "approve shop-2 --as ann")
+	v.engine(func(ctx context.Context, e *fleet.Engine) { v.wait(ctx, e, "shop-2") })
+	v.shows(cli.ExitDone, "rollback shop-2 --name back --as ann")
+	v.shows(cli.ExitFailed, "wait shop-2", "no program holds the file")
+	v.shows(cli.ExitDone, "watch shop-2", "RunCompleted")
+	v.shows(cli.ExitDone, "describe run shop-2", "going to be rolled back by run back")
+}
