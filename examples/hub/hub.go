@@ -65,7 +65,7 @@ func serve(ctx context.Context, config *rest.Config, members, listen string, log
 	mux.Handle("GET /healthz", h.Live())
 	mux.Handle("GET /readyz", h.Ready())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Addr: listen, Handler: mux, ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{Addr: listen, Handler: mux, ReadTimeout: 5 * time.Second, WriteTimeout: time.Minute, IdleTimeout: time.Minute}
 	serving, stop := context.WithCancelCause(ctx)
 	go func() { stop(server.ListenAndServe()) }() // an address in use ends the hub, too
 	defer server.Close()

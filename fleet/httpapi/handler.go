@@ -145,6 +145,7 @@ func (h *endpoint) admit(c *call) (err error) {
 				return e
 			}
 			c.w.Header().Set("WWW-Authenticate", "Bearer")
+			c.w.Header().Set("Connection", "close") // a caller without an identity keeps no connection
 			return &Error{http.StatusUnauthorized, "Unauthorized", err.Error()}
 		}
 	case h.route.change:

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -21,6 +20,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/serving"
 )
 
 // ServeOptions say where an engine answers.
@@ -43,13 +43,18 @@ type ServeOptions struct {
 const (
 	announcement = ".serve"
 	unixScheme   = "unix:"
-	// closing is how long requests have to end, once their contexts have.
-	closing = 5 * time.Second
+	// connecting is how long the program that holds a store may take to accept a connection.
+	connecting = 5 * time.Second
 )
 
 // Serve answers with the API of an engine until ctx ends, whose end is no error. What it announces beside the file of
 // the store it removes at its end; what a killed process left there it replaces. It runs beside [fleet.Engine.Run],
 // and ends before the store is closed.
+//
+// Clients that say nothing or come in great number do not keep others out: headers may take 5 s, a body 30 s, 64 KiB of an
+// answer 30 s, and a connection without a request 60 s. At most 1,024 connections are open, 256 of one address; then a new
+// one replaces the oldest one that has no request. Streams last as long as their clients read them. A host that mounts
+// [NewHandler] on a server of its own sets such bounds there, and no WriteTimeout, which would end streams.
 func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 	ln := o.Listener
 	if ln == nil {
@@ -84,31 +89,11 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 		}
 		defer withdraw()
 	}
-	server := &http.Server{Handler: h, ReadHeaderTimeout: closing, BaseContext: func(net.Listener) context.Context { return ctx }}
-	if o.Log != nil {
-		server.ErrorLog = slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn)
-	}
-	served := make(chan error, 1)
-	go func() {
-		if o.TLS == nil {
-			served <- server.Serve(ln)
-			return
-		}
-		server.TLSConfig = o.TLS
-		served <- server.ServeTLS(ln, "", "")
-	}()
-	if o.Ready != nil {
+	if o.Ready != nil { // connections are accepted by the system from now on
 		o.Ready(at)
 	}
-	select {
-	case err := <-served:
+	if err := serving.Serve(ctx, ln, h, serving.Options{TLS: o.TLS, Log: o.Log}); err != nil {
 		return fmt.Errorf("httpapi: %w", err)
-	case <-ctx.Done():
-	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), closing)
-	defer cancel()
-	if server.Shutdown(end) != nil {
-		_ = server.Close()
 	}
 	return nil
 }
@@ -212,7 +197,7 @@ func Find(store string) (address string, err error) {
 		_, to, _ = strings.Cut(a.Address, "://")
 		network = "tcp"
 	}
-	conn, err := net.DialTimeout(network, to, closing)
+	conn, err := net.DialTimeout(network, to, connecting)
 	if err != nil {
 		return a.Address, fmt.Errorf("%s: process %d at %s: %w: %w", path, a.PID, a.Address, ErrStale, err)
 	}

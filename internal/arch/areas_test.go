@@ -85,7 +85,7 @@ var areas = []area{
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
-	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru"), testUses: tried},
+	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru", "internal/serving"), testUses: tried},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
@@ -147,6 +147,7 @@ var areas = []area{
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
+	{path: "internal/serving"},
 	{path: "internal/pgenv", program: true}, // for backend/postgres, a module of its own
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
 	{path: "internal/remotefleet", uses: with(ground, "backend", "backend/memory"), testUses: tried},

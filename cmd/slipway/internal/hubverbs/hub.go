@@ -4,7 +4,6 @@ package hubverbs
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -24,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/hub/manifests"
+	"github.com/slipway-dev/slipway/internal/serving"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -147,9 +147,7 @@ func serveHealth(ctx context.Context, listener net.Listener, h *hub.Hub, registr
 	mux.Handle("GET /healthz", h.Live())
 	mux.Handle("GET /readyz", h.Ready())
 	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second}
-	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
-	if err := server.Serve(listener); err != nil && !errors.Is(err, http.ErrServerClosed) {
+	if err := serving.Serve(ctx, listener, mux, serving.Options{}); err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	return nil

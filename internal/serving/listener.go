@@ -1,0 +1,131 @@
+package serving
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http"
+	"sync"
+)
+
+// listener bounds how many connections are open.
+type listener struct {
+	net.Listener
+	limits Limits
+
+	mu sync.Mutex
+	// open are the connections, in the order in which they were accepted.
+	open      []*conn
+	byAddress map[string]int
+}
+
+func newListener(ln net.Listener, limits Limits) *listener {
+	return &listener{Listener: ln, limits: limits, byAddress: map[string]int{}}
+}
+
+// conn is an accepted connection.
+type conn struct {
+	net.Conn
+	l       *listener
+	address string
+	// busy reports whether a request has begun and has not ended. It is guarded by the listener.
+	busy bool
+	once sync.Once
+}
+
+// Accept returns the next connection that is within the limits.
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: accepted, l: l, address: addressOf(accepted.RemoteAddr())}
+		replaced, fits := l.add(c)
+		if replaced != nil {
+			_ = replaced.Close()
+		}
+		if fits {
+			return c, nil
+		}
+		_ = accepted.Close()
+	}
+}
+
+// addressOf is the address of a client without its port; "" if it has none, as on a socket, where all clients are one user.
+func addressOf(a net.Addr) string {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// add takes a connection in if it fits, possibly because it replaces another one, which the caller closes.
+func (l *listener) add(c *conn) (replaced *conn, fits bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var full, idle bool
+	switch {
+	case c.address != "" && l.byAddress[c.address] >= l.limits.PerAddress:
+		full = true
+		replaced, idle = l.oldestIdle(func(o *conn) bool { return o.address == c.address })
+	case len(l.open) >= l.limits.Connections:
+		full = true
+		replaced, idle = l.oldestIdle(func(*conn) bool { return true })
+	}
+	if full && !idle {
+		return nil, false
+	}
+	if replaced != nil {
+		l.remove(replaced)
+	}
+	l.open = append(l.open, c)
+	l.byAddress[c.address]++
+	return replaced, true
+}
+
+// oldestIdle returns the oldest connection of some that has no request.
+func (l *listener) oldestIdle(of func(*conn) bool) (*conn, bool) {
+	for _, c := range l.open {
+		if !c.busy && of(c) {
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// remove forgets a connection.
+func (l *listener) remove(c *conn) {
+	for i, o := range l.open {
+		if o != c {
+			continue
+		}
+		l.open = append(l.open[:i], l.open[i+1:]...)
+		if l.byAddress[c.address]--; l.byAddress[c.address] == 0 {
+			delete(l.byAddress, c.address)
+		}
+		return
+	}
+}
+
+// state learns from the server whether a connection has a request.
+func (l *listener) state(nc net.Conn, s http.ConnState) {
+	if t, is := nc.(*tls.Conn); is {
+		nc = t.NetConn()
+	}
+	if c, is := nc.(*conn); is {
+		l.mu.Lock()
+		c.busy = s == http.StateActive
+		l.mu.Unlock()
+	}
+}
+
+// Close closes the connection, and gives its place free.
+func (c *conn) Close() error {
+	c.once.Do(func() {
+		c.l.mu.Lock()
+		defer c.l.mu.Unlock()
+		c.l.remove(c)
+	})
+	return c.Conn.Close()
+}
