@@ -256,16 +256,17 @@ func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
 	}
 }
 
-// TestApprovalByAQuorum: two different people and one of a group; the same one twice is one.
+// TestApprovalByAQuorum: two different people and one of a group; the same one twice is one. All of them use the same
+// file, so that the patch of all but the first changes nothing that a client sends.
 func TestApprovalByAQuorum(t *testing.T) {
 	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {quorums: [{count: 2}, {count: 1, group: security}]}}]`)
 	alice, bob, carol := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver"), s.as("carol", "slipway-approver", "security")
 	waits := s.condition("csur/NAME-a", "Succeeded", "", "")
 	for _, who := range []dynamic.Interface{alice, alice, bob} {
-		s.eventually("an approval", func() error { return s.again(who, "careq/NAME-a-after-s1") })
+		s.eventually("an approval", func() error { return s.tryPatch(who, "careq/NAME-a-after-s1", approvalFile, "status") })
 		s.stays("the run waits", 300*time.Millisecond, waits)
 	}
-	s.eventually("carol to approve", func() error { return s.again(carol, "careq/NAME-a-after-s1") })
+	s.eventually("carol to approve", func() error { return s.tryPatch(carol, "careq/NAME-a-after-s1", approvalFile, "status") })
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
@@ -294,9 +295,10 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 	s.eventually("alice to start it", func() error { return s.applyTo(alice, run) })
 	request := "careq/NAME-a-before-s1"
 	s.eventually("the request", func() error { _, err := s.get(request); return err })
-	s.eventually("alice to say yes", func() error { return s.again(alice, request) })
+	s.eventually("alice to say yes", func() error { return s.tryPatch(alice, request, approvalFile, "status") })
 	s.comes(request, "ApprovalAccepted", "False", "start")
-	s.eventually("bob to say yes", func() error { return s.again(bob, request) })
+	s.stays("the answer of the hub is none", 300*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
+	s.eventually("bob to say yes with the same file", func() error { return s.tryPatch(bob, request, approvalFile, "status") })
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
