@@ -41,12 +41,22 @@ type ApprovalFacts struct {
 // one run of one plan. A spec cannot be changed, so what is asked again is
 // another object.
 type ApprovalSpec struct {
-	Run     string       `json:"parentStageRollout"`
-	Stage   string       `json:"targetStage"`
-	RunUID  string       `json:"runUID,omitempty"`
-	Plan    string       `json:"planDigest,omitempty"`
-	Attempt int64        `json:"attempt,omitempty"`
-	Expires *metav1.Time `json:"expires,omitempty"`
+	Run     string `json:"parentStageRollout"`
+	Stage   string `json:"targetStage"`
+	RunUID  string `json:"runUID,omitempty"`
+	Plan    string `json:"planDigest,omitempty"`
+	Attempt int64  `json:"attempt,omitempty"`
+	// StartedBy and Policy say who may answer, for those who read only the object.
+	StartedBy *approver       `json:"startedBy,omitempty"`
+	Policy    *approvalPolicy `json:"policy,omitempty"`
+	Expires   *metav1.Time    `json:"expires,omitempty"`
+}
+
+// approvalPolicy is the policy of a request, but for when that expires.
+type approvalPolicy struct {
+	Quorums        []approval.Quorum `json:"quorums,omitempty"`
+	ForbidStarter  bool              `json:"forbidStarter,omitempty"`
+	RequireBinding bool              `json:"requireBinding,omitempty"`
 }
 
 // ApprovalRequest is the object by which people are asked. It belongs to the run,
@@ -75,6 +85,12 @@ func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 func (f *ApprovalFacts) spec() *ApprovalSpec {
 	r := f.Request
 	s := &ApprovalSpec{Run: f.Run, Stage: r.Stage, RunUID: r.RunUID, Plan: r.Binding.Plan, Attempt: int64(r.Attempt)}
+	if r.Starter.Name != "" {
+		s.StartedBy = &approver{Username: r.Starter.Name}
+	}
+	if p := r.Policy; len(p.Quorums) > 0 || p.ForbidStarter || p.RequireBinding {
+		s.Policy = &approvalPolicy{p.Quorums, p.ForbidStarter, p.RequireBinding}
+	}
 	if r.Policy.Expires > 0 {
 		s.Expires = api.SecondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires)))
 	}

@@ -32,7 +32,7 @@ func askedOf(t *testing.T, f *ApprovalFacts) *unstructured.Unstructured {
 
 func TestTheObjectOfARequestBindsTheAnswerToWhatIsAsked(t *testing.T) {
 	f := tutorialRequest(t)
-	f.Request.Policy.Expires = time.Hour
+	f.Request.Policy = approval.Policy{Expires: time.Hour, ForbidStarter: true, Quorums: []approval.Quorum{{Group: "sre", Count: 2}}}
 	want := map[string]any{
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterApprovalRequest",
 		"metadata": map[string]any{
@@ -49,6 +49,7 @@ func TestTheObjectOfARequestBindsTheAnswerToWhatIsAsked(t *testing.T) {
 		"spec": map[string]any{
 			"parentStageRollout": "example-run", "targetStage": "canary",
 			"runUID": "u1", "planDigest": f.Request.Binding.Plan, "attempt": int64(1), "expires": "2025-07-22T22:29:53Z",
+			"startedBy": map[string]any{"username": "sam"}, "policy": map[string]any{"forbidStarter": true, "quorums": []any{map[string]any{"group": "sre", "count": int64(2)}}},
 		},
 	}
 	if diff := cmp.Diff(want, askedOf(t, f).Object); diff != "" {

@@ -173,15 +173,12 @@ func RunTable(text []byte) ([]RunRow, error) {
 	return out, nil
 }
 
-// OpenRequest reads back the approval that an object asks for; open is false where it was decided. Name and Run are
-// the names of the objects; what stands in the object of the run, and the policy, is not known.
+// OpenRequest reads back the approval that an object asks for; open is false if it was decided. Name and Run are
+// the names of the objects; the placement and the snapshot, which the object of the run has, are not known. Its decisions
+// are the answers that the policy accepts.
 func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool, err error) {
 	var spec ApprovalSpec
-	var s approvalStatus
 	if err := api.FromMap(obj, "spec", &spec); err != nil {
-		return r, false, err
-	}
-	if err := api.FromMap(obj, "status", &s); err != nil {
 		return r, false, err
 	}
 	r = approval.Request{
@@ -191,9 +188,21 @@ func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool,
 	if obj.GetLabels()[api.LabelTask] == api.TaskBefore {
 		r.When = approval.Before
 	}
-	for _, d := range s.Decisions {
-		by := approval.Identity{Name: d.By.Username, Groups: d.By.Groups}
-		r.Decisions = append(r.Decisions, approval.Decision{Verdict: d.Verdict, By: by, Comment: d.Comment})
+	if spec.StartedBy != nil {
+		r.Starter.Name = spec.StartedBy.Username
+	}
+	if p := spec.Policy; p != nil {
+		r.Policy = approval.Policy{Quorums: p.Quorums, ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
+	}
+	answers, err := AnswersOf(obj, true)
+	if err != nil {
+		return r, false, err
+	}
+	for _, a := range answers {
+		d := approval.Decision{Verdict: a.Verdict, By: a.By, Comment: a.Comment, At: r.Opened, Binding: r.Binding}
+		if next, _, err := approval.Evaluate(r, d, r.Opened); err == nil { // one that is refused does not count
+			r = next
+		}
 	}
 	accepted := api.ConditionOf(obj, api.ConditionAccepted)
 	return r, accepted.Status != "True" && accepted.Reason != api.ReasonRequestRejected, nil

@@ -204,7 +204,7 @@ func TestARequestIsReadBackFromItsObject(t *testing.T) {
 	if err != nil || !open || got.Binding != facts.Request.Binding || got.Run != facts.Run || got.Name != "example-run-after-canary" {
 		t.Errorf("%+v, open %t, %v; want the binding %+v", got, open, err, facts.Request.Binding)
 	}
-	obj.Object["status"] = map[string]any{"decisions": []any{
+	obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Approved", "status": "True"}}, "decisions": []any{
 		map[string]any{"verdict": "Approve", "by": map[string]any{"username": "ann", "groups": []any{"leads"}}, "comment": "fine"},
 	}}
 	if got, _, _ := OpenRequest(obj); len(got.Decisions) != 1 || got.Decisions[0].By.Name != "ann" || got.Decisions[0].Comment != "fine" {
