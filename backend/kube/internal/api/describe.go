@@ -3,6 +3,8 @@ package api
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -18,11 +20,11 @@ const (
 )
 
 // Describe returns what may be told of an error. A server quotes what an object
-// contains: the value of a field that is not valid, or the whole object. So of
-// fields it says which, and what kind of mistake it is; of other messages what
-// comes before a value; and of an answer about a Secret only sentences that are
-// known to quote nothing of it, since the author of a policy or a webhook may
-// have quoted anything.
+// contains: the value of a field that is not valid, or the whole object. So it
+// repeats which fields are wrong and why, without their values; of other messages
+// what comes before a value; and of an answer about a Secret only sentences that are
+// known to quote nothing of it, because the author of a policy or a webhook may
+// have quoted anything. If a field is immutable, it adds the remedy.
 func Describe(secret bool, err error) string {
 	status, ok := StatusOf(err)
 	switch {
@@ -31,10 +33,11 @@ func Describe(secret bool, err error) string {
 	case !ok:
 		return Bounded(err.Error())
 	}
-	said := fieldsOf(status)
+	secret = secret || aboutSecret(status)
+	said := fieldsOf(status, secret)
 	switch {
 	case said != "":
-	case secret || aboutSecret(status):
+	case secret:
 		said = unquoting(status.Message)
 	default:
 		said = withoutValues(status.Message)
@@ -49,21 +52,101 @@ func Describe(secret bool, err error) string {
 	return Bounded(reason + ": " + said)
 }
 
-// fieldsOf lists the fields that a server complains about, without their values.
-func fieldsOf(status metav1.Status) string {
+// fieldsOf lists the fields that a server complains about and what is wrong with them, without their values.
+func fieldsOf(status metav1.Status, secret bool) string {
 	if status.Reason != metav1.StatusReasonInvalid || status.Details == nil {
 		return ""
 	}
 	var fields []string
+	fixed := false
 	for _, c := range status.Details.Causes {
-		if c.Type != "" {
-			fields = append(fields, strings.TrimPrefix(c.Field+": "+string(c.Type), ": "))
+		if c.Type == "" {
+			continue
 		}
+		wrong := complaintOf(string(c.Type), c.Message, secret)
+		fixed = fixed || isImmutable(c.Message)
+		fields = append(fields, strings.TrimPrefix(c.Field+": "+wrong, ": "))
 	}
 	if more := len(fields) - mostFields; more > 0 {
 		fields = append(fields[:mostFields], fmt.Sprintf("and %d more", more))
 	}
-	return strings.Join(fields, ", ")
+	text := strings.Join(fields, ", ")
+	if !fixed {
+		return text
+	}
+	return cut(text, mostText-len("Invalid: ; "+remake)) + "; " + remake
+}
+
+// remake is the remedy for a field that cannot be changed.
+const remake = "the field is immutable: delete the object there, and it is applied anew, or give it another name"
+
+// isImmutable reports whether the complaint about a field is that the object has another value of it already. Servers
+// have no type for this, only words.
+func isImmutable(message string) bool {
+	message = strings.ToLower(message)
+	return slices.ContainsFunc([]string{
+		"immutable", "may not change once set", "may not change fields other than", "may not be changed", "must not be changed",
+		"cannot be changed", "cannot change roleref", "may not be updated", "self == oldself",
+	}, func(words string) bool { return strings.Contains(message, words) }) ||
+		strings.Contains(message, "updates to ") && strings.Contains(message, "forbidden")
+}
+
+// mostDetail bounds what is said of one field, in bytes.
+const mostDetail = 160
+
+// complaintOf returns what a server says of a field, such as "Invalid value: field is immutable". A server quotes the
+// field's value before the detail, or as the detail. The value is left out, and so is a detail that repeats it.
+func complaintOf(kind, message string, secret bool) string {
+	word, rest, _ := strings.Cut(message, ": ")
+	switch word {
+	case "Required value", "Forbidden", "Too long", "Too many", "Internal error":
+	case "Invalid value", "Duplicate value", "Unsupported value", "Not found":
+		_, rest = cutValue(rest)
+	default:
+		return kind
+	}
+	rest, _, _ = strings.Cut(strings.ReplaceAll(rest, "\r", "\n"), "\n") // below it are both versions of the object
+	if secret && !slices.Contains(harmlessDetails, rest) {
+		return word
+	}
+	if rest = withoutValues(strings.TrimSpace(rest)); rest == "" {
+		return word
+	}
+	return word + ": " + cut(rest, mostDetail)
+}
+
+// harmlessDetails are what is said of the fields of a Secret: an API server's own words, which quote nothing.
+var harmlessDetails = []string{"field is immutable", "field is immutable when `immutable` is set"}
+
+// cutValue splits what follows "Invalid value: " into the value and the detail. Where the end of the value is not sure,
+// all belongs to the value.
+func cutValue(text string) (value, detail string) {
+	if quoted, err := strconv.QuotedPrefix(text); err == nil {
+		return split(text, quoted)
+	}
+	// A list or object may contain anything. Its end is at or before the last such bracket.
+	end := -1
+	for _, bracket := range []string{"}: ", "]: ", "): "} {
+		end = max(end, strings.LastIndex(text, bracket))
+	}
+	if end >= 0 && strings.ContainsAny(text[:end], "{[(") {
+		return text[:end+1], text[end+len("}: "):]
+	}
+	value, detail, _ = strings.Cut(text, ": ")
+	if strings.Trim(value, "0123456789+-.eEKMGTPimnutrfals") != "" { // neither a number, a quantity nor a boolean
+		return text, ""
+	}
+	return value, detail
+}
+
+// split returns the detail behind a quoted value, or nothing if it repeats the value.
+func split(text, quoted string) (value, detail string) {
+	value, _ = strconv.Unquote(quoted)
+	detail, ok := strings.CutPrefix(text[len(quoted):], ": ")
+	if !ok || len(value) > 2 && strings.Contains(detail, value) {
+		return value, ""
+	}
+	return value, detail
 }
 
 // aboutSecret reports whether the server says that it speaks of a Secret.
@@ -97,16 +180,16 @@ func unquoting(message string) string {
 
 // withoutValues cuts a message before the first value that it quotes.
 func withoutValues(message string) string {
-	cut := message
+	kept := message
 	for _, mark := range []string{"Value:", "value:", ", got ", "cannot unmarshal ", "cannot convert ", "error decoding from json: "} {
-		if before, _, ok := strings.Cut(cut, mark); ok {
-			cut = before + strings.TrimRight(mark, ": ")
+		if before, _, ok := strings.Cut(kept, mark); ok {
+			kept = before + strings.TrimRight(mark, ": ")
 		}
 	}
-	if cut == message {
+	if kept == message {
 		return message
 	}
-	return cut + " (withheld)"
+	return kept + " (withheld)"
 }
 
 // untyped reports whether a server could not read an object that was applied: it
@@ -126,14 +209,19 @@ func Bounded(text string) string {
 		}
 		return r
 	}, text)
-	if len(text) <= mostText {
+	return cut(text, mostText)
+}
+
+// cut returns at most so many bytes of a text, with an ellipsis if something is missing.
+func cut(text string, most int) string {
+	if len(text) <= most {
 		return text
 	}
-	cut := mostText - len("…")
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
+	end := max(0, most-len("…"))
+	for end > 0 && !utf8.RuneStart(text[end]) {
+		end--
 	}
-	return text[:cut] + "…"
+	return text[:end] + "…"
 }
 
 // holdsObject tells an error that has an object in it, and in its text.

@@ -115,19 +115,35 @@ func TestAnErrorQuotesNothingOfAnObject(t *testing.T) {
 	}{
 		"field": {"ConfigMap.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", field.ErrorList{
 			field.Invalid(path, hidden, "must not be "+hidden), field.Required(path, ""),
-		}), "data[password]: FieldValueInvalid, data[password]: FieldValueRequired"},
-		"fields that are many": {"ConfigMap.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", manyFields(path)), "and 15 more"},
-		"message":              {"ConfigMap.v1 ns/x", apierrors.NewBadRequest(`spec.x: Invalid value: "` + hidden + `"`), "BadRequest: spec.x: Invalid value (withheld)"},
-		"type":                 {"ConfigMap.v1 ns/x", answered(500, "", "failed to create typed patch object (x): .data.x: expected string, got &value.valueUnstructured{Value:"+hidden+"}"), "expected string, got (withheld)"},
-		"unreadable":           {"Job.v1.batch ns/x", answered(500, "", `failed to convert new object (x) to proper version: unable to convert unstructured object to batch/v1, Kind=Job: error decoding from json: parsing time "`+hidden+`"`), "error decoding from json (withheld)"},
-		"number":               {"ConfigMap.v1 ns/x", apierrors.NewBadRequest("json: cannot unmarshal number " + hidden + " into Go"), "cannot unmarshal (withheld)"},
-		"policy":               {"ConfigMap.v1 ns/x", apierrors.NewForbidden(maps, "x", errors.New("the epoch is old")), "the epoch is old"},
-		"policy on a secret":   {"Secret.v1 ns/x", answered(422, metav1.StatusReasonInvalid, `secrets "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: `+hidden), "ValidatingAdmissionPolicy 'p' with binding 'b' denied request"},
-		"webhook on a secret":  {"Secret.v1 ns/x", answered(403, "", `admission webhook "w.example" denied the request: `+hidden), `the server answered 403: admission webhook "w.example" denied the request`},
-		"secret":               {"Secret.v1 ns/x", apierrors.NewBadRequest("failed to parse " + hidden), "BadRequest"},
-		"secret by its status": {"x", apierrors.NewForbidden(secrets, "x", errors.New(hidden)), "Forbidden"},
-		"rights on a secret":   {"Secret.v1 ns/x", apierrors.NewForbidden(secrets, "x", errors.New(`User "u" cannot get resource "secrets"`)), `User "u" cannot get resource "secrets"`},
-		"object":               {"x", apierrors.FromObject(object), "no answer"},
+		}), "Invalid: data[password]: Invalid value, data[password]: Required value"},
+		"field of a secret": {"Secret.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "x", field.ErrorList{
+			field.Invalid(path, hidden, "has a detail"), field.Forbidden(path, hidden), field.Required(path, hidden), field.Invalid(path, map[string]string{"a": hidden}, hidden),
+		}), "data[password]: Invalid value, data[password]: Forbidden, data[password]: Required value, data[password]: Invalid value"},
+		"immutable secret": {"Secret.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "Secret"}, "x", field.ErrorList{
+			field.Invalid(field.NewPath("type"), hidden, "field is immutable"),
+		}), "type: Invalid value: field is immutable; the field is immutable: delete the object there"},
+		"a value of brackets": {"Job.v1.batch ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "Job"}, "x", field.ErrorList{
+			field.Invalid(field.NewPath("spec", "template"), map[string]string{"a": hidden + `}: "` + hidden, hidden + ": {": hidden + "]: " + hidden}, "field is immutable"),
+		}), "Invalid: spec.template: Invalid value: field is immutable; the field is immutable: delete the object there"},
+		"a value of a server's own form": {"Deployment.v1.apps ns/x", invalid("FieldValueInvalid", "Invalid value: &LabelSelector{MatchLabels:map[string]string{app: "+hidden+": x,},}: field is immutable"), "spec.x: Invalid value: field is immutable"},
+		"a value without an end":         {"Pod.v1 ns/x", invalid("FieldValueInvalid", "Invalid value: "+hidden+": "+hidden+": field is immutable"), "spec.x: Invalid value; the field is immutable"},
+		"both versions":                  {"Pod.v1 ns/x", invalid("FieldValueForbidden", "Forbidden: pod updates may not change fields other than x\n core.PodSpec{A: "+hidden+"}"), "spec.x: Forbidden: pod updates may not change fields other than x; the field is immutable"},
+		"a number":                       {"Pod.v1 ns/x", invalid("FieldValueInvalid", "Invalid value: -1: must be greater than or equal to 0"), "spec.x: Invalid value: must be greater than or equal to 0"},
+		"not supported":                  {"Pod.v1 ns/x", invalid("FieldValueNotSupported", `Unsupported value: "`+hidden+`": supported values: "A", "B"`), `spec.x: Unsupported value: supported values: "A", "B"`},
+		"a value in a detail":            {"Pod.v1 ns/x", invalid("FieldValueForbidden", `Forbidden: because of Invalid value: "`+hidden+`"`), "spec.x: Forbidden: because of Invalid value (withheld)"},
+		"words of no server":             {"Pod.v1 ns/x", invalid("FieldValueInvalid", hidden), "spec.x: FieldValueInvalid"},
+		"fields that are many":           {"ConfigMap.v1 ns/x", apierrors.NewInvalid(schema.GroupKind{Kind: "ConfigMap"}, "x", manyFields(path)), "and 15 more"},
+		"message":                        {"ConfigMap.v1 ns/x", apierrors.NewBadRequest(`spec.x: Invalid value: "` + hidden + `"`), "BadRequest: spec.x: Invalid value (withheld)"},
+		"type":                           {"ConfigMap.v1 ns/x", answered(500, "", "failed to create typed patch object (x): .data.x: expected string, got &value.valueUnstructured{Value:"+hidden+"}"), "expected string, got (withheld)"},
+		"unreadable":                     {"Job.v1.batch ns/x", answered(500, "", `failed to convert new object (x) to proper version: unable to convert unstructured object to batch/v1, Kind=Job: error decoding from json: parsing time "`+hidden+`"`), "error decoding from json (withheld)"},
+		"number":                         {"ConfigMap.v1 ns/x", apierrors.NewBadRequest("json: cannot unmarshal number " + hidden + " into Go"), "cannot unmarshal (withheld)"},
+		"policy":                         {"ConfigMap.v1 ns/x", apierrors.NewForbidden(maps, "x", errors.New("the epoch is old")), "the epoch is old"},
+		"policy on a secret":             {"Secret.v1 ns/x", answered(422, metav1.StatusReasonInvalid, `secrets "x" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: `+hidden), "ValidatingAdmissionPolicy 'p' with binding 'b' denied request"},
+		"webhook on a secret":            {"Secret.v1 ns/x", answered(403, "", `admission webhook "w.example" denied the request: `+hidden), `the server answered 403: admission webhook "w.example" denied the request`},
+		"secret":                         {"Secret.v1 ns/x", apierrors.NewBadRequest("failed to parse " + hidden), "BadRequest"},
+		"secret by its status":           {"x", apierrors.NewForbidden(secrets, "x", errors.New(hidden)), "Forbidden"},
+		"rights on a secret":             {"Secret.v1 ns/x", apierrors.NewForbidden(secrets, "x", errors.New(`User "u" cannot get resource "secrets"`)), `User "u" cannot get resource "secrets"`},
+		"object":                         {"x", apierrors.FromObject(object), "no answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := Classify("apply", c.object, fmt.Errorf("wrapped: %w", c.err))
@@ -145,6 +161,13 @@ func TestAnErrorQuotesNothingOfAnObject(t *testing.T) {
 			}
 		})
 	}
+}
+
+// invalid is what an API server answers about one field.
+func invalid(kind, message string) error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
+		Causes: []metav1.StatusCause{{Type: metav1.CauseType(kind), Field: "spec.x", Message: message}},
+	}}}
 }
 
 func manyFields(path *field.Path) (list field.ErrorList) {
