@@ -138,6 +138,9 @@ type ApplyOptions struct {
 	// RefuseConflicts has an apply that would change a field of another manager change nothing and return a
 	// [*FieldConflictError]. Without it, such fields become Manager's.
 	RefuseConflicts bool
+	// Owners, where not empty, replaces metadata.managedFields of the object before the apply, under the same
+	// precondition. A Conn whose members record no owners ignores it.
+	Owners []any
 	// Brief reports whether the caller reads only the ID, the uid and the resourceVersion of the returned
 	// object: the rest may be missing.
 	Brief bool

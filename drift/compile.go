@@ -73,6 +73,7 @@ func (m *Manifest) prepare(o Options, hub *unstructured.Unstructured) {
 	m.rules = narrowed(rules, hub)
 	m.secrets = secrets{patterns, slices.Clone(o.SecretKey)}
 	m.stale.manager, m.stale.status = o.Manager, o.Status
+	m.stale.kept = managersOf(o.Ignore, hub)
 	m.max, m.maxValue = orDefault(o.MaxDifferences, defaultDifferences), orDefault(o.MaxValueBytes, defaultValueBytes)
 }
 

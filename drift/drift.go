@@ -69,7 +69,8 @@ type Options struct {
 	// Schemas knows the kinds; nil is schema.Builtin().
 	Schemas schema.Source
 	// Manager is the field manager that applied the hub's object; fields that it
-	// owns on the member and the hub's object no longer has are Stale. Empty
+	// owns on the member and the hub's object no longer has are Stale, unless a
+	// manager owns them too that is no applier: see [TakeOver]. Empty
 	// finds stale fields by kubectl's last-applied annotation only.
 	Manager string
 	// Ignore leaves differences out.

@@ -28,7 +28,9 @@ const (
 type staleness struct {
 	tree    *compare.Tree
 	manager string
-	status  bool
+	// kept are appliers whose fields the manager does not take over.
+	kept   []string
+	status bool
 
 	mu   sync.RWMutex
 	seen []appliedFields
@@ -43,6 +45,9 @@ type staleness struct {
 func (s *staleness) find(member map[string]any) []*compare.Finding {
 	meta := metadataOf(member)
 	managed, _ := meta["managedFields"].([]any)
+	if slices.ContainsFunc(managed, s.unapplied) {
+		managed, _ = ownership.TakeOver(managed, s.manager, s.kept)
+	}
 	applied := false
 	var owners *ownership.Fields
 	var all []*compare.Finding
@@ -51,7 +56,8 @@ func (s *staleness) find(member map[string]any) []*compare.Finding {
 			applied = true
 			if d := s.dropped(fields); !d.Empty() {
 				if owners == nil {
-					owners, _ = ownership.Parse(managed)
+					alone, _ := ownership.TakeOver(managed, s.manager, s.kept)
+					owners, _ = ownership.Parse(alone)
 				}
 				all = s.appendDropped(all, d, owners, member)
 			}
@@ -65,6 +71,12 @@ func (s *staleness) find(member map[string]any) []*compare.Finding {
 		return s.lastApplied(text, member)
 	}
 	return nil
+}
+
+// unapplied reports whether an entry of managedFields is what the manager wrote without an apply.
+func (s *staleness) unapplied(entry any) bool {
+	e, _ := entry.(map[string]any)
+	return s.manager != "" && e["manager"] == s.manager && e["operation"] != ownership.Apply
 }
 
 func managedFields(object any) []any {

@@ -65,6 +65,11 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	if err != nil {
 		return nil, err
 	}
+	if len(o.Owners) > 0 && !dry {
+		if o.ResourceVersion, err = c.setOwners(ctx, at, o); err != nil {
+			return nil, err
+		}
+	}
 	want, err := c.complete(ctx, id, o.Precondition)
 	if err != nil {
 		return nil, err
@@ -98,6 +103,31 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 		c.mapper.applied(obj)
 	}
 	return live, err
+}
+
+// setOwners replaces the managedFields of an object, and nothing else, and returns its resourceVersion afterwards.
+func (c *conn) setOwners(ctx context.Context, at location, o backend.ApplyOptions) (version string, err error) {
+	if o.UID == "" || o.ResourceVersion == "" {
+		return "", api.Permanent(errors.New("the owners of fields are replaced of an object with a uid and a resourceVersion only"))
+	}
+	body, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"uid": o.UID, "resourceVersion": o.ResourceVersion, "managedFields": o.Owners,
+	}})
+	if err != nil {
+		return "", api.Permanent(err)
+	}
+	answer, err := c.write(ctx, request{
+		verb: http.MethodPatch, path: at.path, query: url.Values{"fieldManager": {"slipway-owners"}}, contentType: mergeType, body: body,
+		accept: briefType,
+	})
+	if err != nil {
+		return "", demand{Precondition: o.Precondition}.explain(c.mapper.forgetUnserved(at, err))
+	}
+	live, err := briefOf(&unstructured.Unstructured{Object: map[string]any{}}, answer)
+	if err != nil {
+		return "", err
+	}
+	return live.GetResourceVersion(), nil
 }
 
 // briefType asks for the metadata of an object; an API server that cannot leave the rest out sends it.
