@@ -81,11 +81,14 @@ func (r *rollout) start() (end func()) {
 	return end
 }
 
+func allClusters() stages.Strategy {
+	return stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
+}
+
 // begin creates a run.
 func (r *rollout) begin(name string) {
 	r.t.Helper()
-	all := stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
-	if _, err := r.engine.CreateRun(r.t.Context(), fleet.RunSpec{Name: name, Placement: r.name, Strategy: all}); err != nil {
+	if _, err := r.engine.CreateRun(r.t.Context(), fleet.RunSpec{Name: name, Placement: r.name, Strategy: allClusters()}); err != nil {
 		r.t.Fatal(err)
 	}
 }

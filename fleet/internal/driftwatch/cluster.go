@@ -212,6 +212,9 @@ func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after ti
 	if found.State == member.Unknown {
 		return "", 0, errors.New(found.Problems[0])
 	}
+	if err := c.recordEnds(ctx, x, &found); err != nil {
+		return "", 0, err
+	}
 	if changed && c.reported.left() == 0 {
 		c.reported.done()
 		c.w.event(driftEvent(stages.DriftFound, &found))
@@ -272,6 +275,22 @@ func (c *clusterWatch) restore(ctx context.Context, x *comparison, revision stri
 		return false, nil // a run has come to the cluster, and decides
 	}
 	return sent, err
+}
+
+// recordEnds has the ledger say which objects have ended: they are no drift once they are gone.
+func (c *clusterWatch) recordEnds(ctx context.Context, x *comparison, found *member.ClusterDrift) error {
+	if !member.HasEnds(found) {
+		return nil
+	}
+	leave, err := c.reporter.limiter.Enter(ctx, c.cluster.Name)
+	if err != nil {
+		return err
+	}
+	defer func() { leave(err) }()
+	a := c.assignment(x)
+	a.Revision = found.Revision
+	err = c.reporter.applier.RecordEnds(ctx, a)
+	return err
 }
 
 // assignment is what the placement asks of the cluster between runs.

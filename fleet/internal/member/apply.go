@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -22,9 +23,7 @@ func (w *work) applyAll(ctx context.Context) error {
 	w.definitions = definitionsOf(w.targets)
 	w.servers = &servers{
 		targets: w.targets, definitions: w.definitions, apis: apiServicesOf(w.targets), earlier: map[snapshot.Phase]*healthOf{},
-		probe: func(ctx context.Context, t *target) (Health, error) {
-			return w.u.probes.probeOf(ctx, &w.a, w.m.name, t.live)
-		},
+		probe: w.healthOf,
 	}
 	var phase snapshot.Phase
 	for _, t := range w.targets {
@@ -63,7 +62,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 	if ok, err := w.defined(ctx, t); !ok {
 		return err
 	}
-	if !w.servers.need(t) || t.held != nil || t.live != nil && t.asDesired(&w.a) {
+	if !w.servers.need(t) || t.held != nil || t.ended != "" || t.live != nil && t.asDesired(&w.a) {
 		return w.apply(ctx, t)
 	}
 	before, err := w.servers.waitFor(ctx, t)
@@ -82,7 +81,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 func (w *work) apply(ctx context.Context, t *target) error {
 	for range rounds {
 		switch {
-		case t.held != nil:
+		case t.held != nil, t.ended != "":
 			return t.unmarked
 		case t.live != nil && isTerminating(t.live):
 			w.await(t, fmt.Sprintf("%s is being deleted; it is applied again once it is gone", t.id))
@@ -99,10 +98,10 @@ func (w *work) apply(ctx context.Context, t *target) error {
 				return err
 			}
 		}
-		live, err := w.write(ctx, t.desired(&w.a), manager(w.a.Placement), t.asLooked())
+		live, err := w.write(ctx, t.desired(&w.a), w.applyOptions(t))
 		if err == nil {
 			t.applied, t.before, t.live = true, t.live, live
-			return nil
+			return w.recordBegun(ctx, t)
 		}
 		if !errors.Is(err, backend.ErrConflict) {
 			return err
@@ -154,7 +153,7 @@ func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*heal
 			continue
 		}
 		h := Health{Message: "it is not applied"}
-		if t.live != nil && t.problem == nil {
+		if (t.live != nil || t.ended != "") && t.problem == nil {
 			var err error
 			if h, err = s.probe(ctx, t); err != nil {
 				return nil, fmt.Errorf("health of %s: %w", t.id, err)
@@ -222,4 +221,16 @@ func blocks(live *unstructured.Unstructured, sick []*target) bool {
 		}
 	}
 	return false
+}
+
+// applyOptions says how an object is applied. Fields of an earlier version that kubectl, Helm or Terraform own too become
+// the placement's alone first, so that those which the hub dropped go; not if the strategy respects other owners.
+func (w *work) applyOptions(t *target) backend.ApplyOptions {
+	o := backend.ApplyOptions{
+		Manager: manager(w.a.Placement), Precondition: t.asLooked(), RefuseConflicts: w.a.Strategy.RefuseConflicts,
+	}
+	if !o.RefuseConflicts {
+		o.Owners = drift.TakeOver(t.live, o.Manager, w.a.Strategy.Ignore)
+	}
+	return o
 }

@@ -105,6 +105,8 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 	shown := targets[:0]
 	for _, t := range targets {
 		if t.live, err = read(ctx, t.id); err == nil {
+			t.ended = l.endOf(t, manifestTag(x.Key, t.want))
+			out.ends = out.ends || l.endsNow(t, manifestTag(x.Key, t.want))
 			shown = append(shown, t)
 			continue
 		}

@@ -25,6 +25,9 @@ type comparer struct {
 // add adds what differs to a report.
 func (c *comparer) add(out *ClusterDrift, s ApplyStrategy, placement string, targets []*target) {
 	for _, t := range targets {
+		if t.ended != "" {
+			continue // it did its work and went by itself
+		}
 		r, err := c.of(t)
 		switch {
 		case err != nil:

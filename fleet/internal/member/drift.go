@@ -71,7 +71,12 @@ type ClusterDrift struct {
 	Total   int           `json:"total"`
 	// Problems are what could not be compared, and why.
 	Problems []string `json:"problems,omitempty"`
+	// ends reports that an object ended which the ledger does not know to have ended.
+	ends bool
 }
+
+// HasEnds reports whether an object has ended since the ledger was written, see [Applier.RecordEnds].
+func HasEnds(c *ClusterDrift) bool { return c.ends }
 
 // Fingerprint is the same for clusters that differ in the same way, empty for
 // one that does not differ.

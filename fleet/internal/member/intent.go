@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -22,7 +23,7 @@ func (w *work) intended() []ledgerObject {
 	for _, t := range w.targets {
 		switch {
 		case t.want != nil && !t.unread && (t.held == nil || owned(t, w.a.Placement)):
-			out = append(out, ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)})
+			out = append(out, w.entryOf(t))
 		case t.listed:
 			out = append(out, t.recorded())
 		}
@@ -37,12 +38,77 @@ func (w *work) applied() []ledgerObject {
 	for _, t := range w.targets {
 		switch {
 		case t.want != nil && (t.held == nil || owned(t, w.a.Placement)):
-			out = append(out, ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)})
+			out = append(out, w.entryOf(t))
 		case t.want == nil && w.stays(t):
 			out = append(out, t.recorded())
 		}
 	}
 	return out
+}
+
+// entryOf is the entry of an object that is, or must be, on the cluster.
+func (w *work) entryOf(t *target) ledgerObject {
+	tag := manifestTag(w.a.secretKey, t.want)
+	o := ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)}
+	class := once.Lasting
+	switch {
+	case t.ended != "" && t.listed && t.entry.Once == tag:
+		return t.recorded()
+	case t.ended != "":
+		o.Once, o.End = tag, t.ended
+		return o
+	case t.live != nil && !w.a.ofCheck && digestOn(t.live, w.a.Placement) == t.want.Digest:
+		class = once.ClassOf(t.live)
+	}
+	if class != once.Lasting {
+		o.Once, o.Expires, o.End = tag, class == once.Expiring, once.EndOf(t.live)
+	}
+	return o
+}
+
+// recordBegun writes the uid of an object that does its work once to the ledger, as soon as it was applied: it may be
+// gone before the update ends, and must not be applied again then.
+func (w *work) recordBegun(ctx context.Context, t *target) error {
+	if w.entryOf(t).Once == "" {
+		return nil
+	}
+	next := w.ledger.clone()
+	next.Objects = w.intended()
+	return w.ledger.write(ctx, w.m, next)
+}
+
+// recordEnds writes to a closed ledger how objects ended that are not known to have ended.
+func (w *work) recordEnds(ctx context.Context) error {
+	if w.ledger.open() || !w.ledger.exists() {
+		return nil
+	}
+	next := w.ledger.clone()
+	next.Objects = slices.Clone(next.Objects)
+	changed := false
+	for _, t := range w.targets {
+		at := slices.IndexFunc(next.Objects, func(o ledgerObject) bool { return objectKey(o.ID) == objectKey(t.id) })
+		if at < 0 || !w.endsUnrecorded(t, &next.Objects[at]) {
+			continue
+		}
+		next.Objects[at], changed = w.entryOf(t), true
+	}
+	if !changed {
+		return nil
+	}
+	if err := w.ledger.write(ctx, w.m, next); err != nil {
+		return err
+	}
+	w.m.ledgers.keep(w.ledger)
+	return nil
+}
+
+// endsUnrecorded reports whether an object ended and the ledger does not say so.
+func (w *work) endsUnrecorded(t *target, o *ledgerObject) bool {
+	if t.want == nil || t.live == nil || t.held != nil || uidOf(t.live) != o.UID {
+		return false
+	}
+	now := w.entryOf(t)
+	return now.End != "" && (now.End != o.End || now.Once != o.Once)
 }
 
 // doubtful are the objects in doubt of an intent: those there were, and in a
@@ -98,7 +164,8 @@ func (w *work) intend(ctx context.Context) error {
 		Epoch: w.a.Epoch, Phase: ledgerApplying, Target: w.a.Revision, Touch: w.touch,
 		Objects: w.intended(), Doubtful: w.doubtful(), Keeping: w.a.keeps,
 	}
-	if err := next.fits(w.a.secretKey); err != nil {
+	next.Ended = w.ledger.rememberEnds(w.targets, next.Objects)
+	if err := next.fits(w.a.secretKey, w.endings()); err != nil {
 		return err
 	}
 	w.sent = true
@@ -108,6 +175,16 @@ func (w *work) intend(ctx context.Context) error {
 	}
 	w.confirmed = now
 	return nil
+}
+
+// endings counts the objects that do their work once.
+func (w *work) endings() (n int) {
+	for _, t := range w.targets {
+		if t.want != nil && once.ClassOf(t.want.obj) != once.Lasting {
+			n++
+		}
+	}
+	return n
 }
 
 // closeIntent records that everything has been carried out; if something has

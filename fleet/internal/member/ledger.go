@@ -2,6 +2,7 @@ package member
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,9 +10,11 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -29,6 +32,10 @@ const (
 	ledgerMost = 1<<20 - 8<<10
 	// doubtfulMost bounds how many objects are kept in doubt; the newest stay.
 	doubtfulMost = 1000
+	// endedMost bounds how many versions are kept that succeeded; the newest stay.
+	endedMost = 500
+	// tagLength is the length of the tag of a version.
+	tagLength = 32
 )
 
 // ledgerPhase says how far the work that a ledger records has come.
@@ -76,6 +83,8 @@ type ledger struct {
 	// that takes over an open intent therefore keeps in doubt what it finds missing,
 	// whatever the member says of itself, and every later update reads it, too.
 	Doubtful []ledgerObject `json:"doubtful,omitempty"`
+	// Ended are versions of objects that succeeded before the one in Objects, the oldest first.
+	Ended []endedVersion `json:"ended,omitempty"`
 	// Keeping reports of an open intent that it puts back what was proven before. No
 	// run is needed to close it.
 	Keeping bool `json:"keeping,omitempty"`
@@ -117,6 +126,83 @@ type ledgerObject struct {
 	// one that was deleted and is not gone yet; without, one that an older
 	// leader may still create.
 	UID string `json:"uid,omitempty"`
+	// Once is the tag of the version that the object with this UID has, if it does its work
+	// once, see [endedVersion]. Expires reports that a controller deletes it afterwards, End how
+	// it ended, if that was seen.
+	Once    string   `json:"once,omitempty"`
+	Expires bool     `json:"expires,omitempty"`
+	End     once.End `json:"end,omitempty"`
+}
+
+// endedVersion is a version of an object that succeeded, such as a Job, and is not applied
+// again. It is named by the tag of its digest under the placement's key, because a ledger
+// has no digests of single objects.
+type endedVersion struct {
+	snapshot.ID
+	Tag string `json:"tag"`
+}
+
+// rememberEnds adds the versions of objects that succeeded to those that are known, if next does not have them any more.
+func (l *ledger) rememberEnds(targets []*target, next []ledgerObject) []endedVersion {
+	now := map[snapshot.ID]string{}
+	for _, o := range next {
+		now[objectKey(o.ID)] = o.Once
+	}
+	out := slices.Clone(l.Ended)
+	for _, t := range targets {
+		if !t.listed || t.entry.Once == "" || now[objectKey(t.id)] == t.entry.Once {
+			continue
+		}
+		if v := (endedVersion{t.id, t.entry.Once}); t.entry.endIn(t.live) == once.Succeeded && !l.hasEnded(t.id, v.Tag) {
+			out = append(out, v)
+		}
+	}
+	return out[max(0, len(out)-endedMost):]
+}
+
+// hasEnded reports whether an earlier version of an object succeeded.
+func (l *ledger) hasEnded(id snapshot.ID, tag string) bool {
+	return slices.ContainsFunc(l.Ended, func(v endedVersion) bool { return v.Tag == tag && objectKey(v.ID) == objectKey(id) })
+}
+
+// endIn returns how an object that does its work once ended, and is now as live or, if that is nil, gone. An object that
+// was going to expire and is gone has succeeded unless it was seen to fail: nothing else is known of it, and its work
+// must not be done twice.
+func (o *ledgerObject) endIn(live *unstructured.Unstructured) once.End {
+	switch {
+	case o.Once == "" || o.UID == "" && o.End == "":
+		return ""
+	case live != nil && uidOf(live) == o.UID:
+		return once.EndOf(live)
+	case o.End != once.Failed && o.Expires:
+		return once.Succeeded
+	}
+	return o.End
+}
+
+// endsNow reports whether a version of an object has ended since the ledger was written.
+func (l *ledger) endsNow(t *target, tag string) bool {
+	if t.live == nil || !t.listed || t.entry.Once != tag || t.entry.UID != uidOf(t.live) {
+		return false
+	}
+	end := once.EndOf(t.live)
+	return end != "" && end != t.entry.End
+}
+
+// endOf returns how an object ended that must be on the member and is gone; empty if it is there, or must be applied.
+func (l *ledger) endOf(t *target, tag string) once.End {
+	switch {
+	case t.want == nil || t.live != nil || once.ClassOf(t.want.obj) == once.Lasting:
+		return ""
+	case l.hasEnded(t.id, tag):
+		return once.Succeeded
+	case !t.listed || t.entry.Once != tag:
+		return ""
+	}
+	if end := t.entry.endIn(nil); end == once.Succeeded || t.entry.Expires {
+		return end
+	}
+	return "" // a client deleted an object that failed, to have it applied again
 }
 
 // encode returns the ledger as it is stored, under the placement's key.
@@ -132,14 +218,17 @@ func (l *ledger) encode(key []byte) (string, error) {
 }
 
 // fits reports whether an intent can be written, and closed afterwards: then
-// every object has a uid.
-func (l *ledger) fits(key []byte) error {
-	const uid = len(`,"uid":"00000000-0000-0000-0000-000000000000"`)
+// every object has a uid, and so many of them are known to end.
+func (l *ledger) fits(key []byte, endings int) error {
+	const (
+		uid   = len(`,"uid":"00000000-0000-0000-0000-000000000000"`)
+		ended = len(`,"once":"","expires":true,"end":"Succeeded"`) + tagLength
+	)
 	text, err := l.encode(key)
 	if err != nil {
 		return err
 	}
-	return l.limit(len(text) + uid*len(l.Objects))
+	return l.limit(len(text) + uid*len(l.Objects) + ended*endings)
 }
 
 func (l *ledger) limit(n int) error {
@@ -207,7 +296,15 @@ func (l *ledger) check(placement string) error {
 	if err := checkLedgerObjects("objects", l.Objects); err != nil {
 		return err
 	}
-	return checkLedgerObjects("doubtful", l.Doubtful)
+	if err := checkLedgerObjects("doubtful", l.Doubtful); err != nil {
+		return err
+	}
+	for i, v := range l.Ended {
+		if err := checkLedgerObjects(fmt.Sprintf("ended[%d]", i), []ledgerObject{{ID: v.ID}}); err != nil || len(v.Tag) != tagLength {
+			return cmp.Or(err, fmt.Errorf("ended[%d] must have a tag", i))
+		}
+	}
+	return nil
 }
 
 func checkLedgerObjects(field string, objects []ledgerObject) error {
@@ -220,6 +317,10 @@ func checkLedgerObjects(field string, objects []ledgerObject) error {
 			return fmt.Errorf("%s[%d] must have a name that is one part of a path", field, i)
 		case !placeable(o.ID):
 			return fmt.Errorf("%s[%d] is of a kind or in a namespace that is never placed", field, i)
+		case o.Once != "" && len(o.Once) != tagLength || o.Once == "" && (o.Expires || o.End != ""):
+			return fmt.Errorf("%s[%d] must have a tag in once, or neither expires nor end", field, i)
+		case o.End != "" && o.End != once.Succeeded && o.End != once.Failed:
+			return fmt.Errorf("%s[%d] must have an end of Succeeded or Failed", field, i)
 		case seen[k]:
 			return fmt.Errorf("%s[%d] is there twice", field, i)
 		default:

@@ -67,6 +67,9 @@ func (p *preview) add(ctx context.Context) {
 
 // addApplied adds an object that is to be there, where it is not as it is to be.
 func (p *preview) addApplied(ctx context.Context, t *target) {
+	if t.ended != "" {
+		return
+	}
 	r, err := p.compare(ctx, t)
 	if err == nil && !r.Drifted() {
 		return

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/once"
 )
 
 // report says what the ledger and the objects prove after an update or a look.
@@ -16,6 +17,9 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 		w.note(false, false)
 		r.Message, r.Failed = w.waiting, w.doomed
 		return r, nil
+	}
+	if err := w.recordEnds(ctx); err != nil {
+		return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: the end of an object was not recorded: %w", w.m.name, err)
 	}
 	r.Applied = true
 	r.Unchanged = !w.sent && !w.before
@@ -31,7 +35,7 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 		if t.want == nil {
 			continue
 		}
-		h, err := w.u.probes.probeOf(ctx, &w.a, w.m.name, t.live)
+		h, err := w.healthOf(ctx, t)
 		if err != nil {
 			return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
 		}
@@ -39,6 +43,19 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 	}
 	w.note(true, r.Healthy)
 	return r, nil
+}
+
+// healthOf returns the health of an object that must be there. An object that did its work once and is gone has the
+// health that it ended with.
+func (w *work) healthOf(ctx context.Context, t *target) (Health, error) {
+	switch t.ended {
+	case once.Succeeded:
+		return Health{Healthy: true}, nil
+	case once.Failed:
+		return Health{Failed: true, Message: "it failed and was deleted since; a retry applies it again"}, nil
+	default:
+		return w.u.probes.probeOf(ctx, &w.a, w.m.name, t.live)
+	}
 }
 
 // take adds the health of an object. A failure counts for more than what is

@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/once"
 )
 
 // rounds is how often an update begins again, or an object is read again,
@@ -119,12 +120,10 @@ func (s *session) asLed() backend.Fence {
 
 // write applies an object, under the fence. A member may know of a newer leader by
 // itself: then the ledger shows whether that is another engine, or another run of
-// this one. Marks are written over what owns them before, which is the placement.
-func (s *session) write(ctx context.Context, obj *unstructured.Unstructured, manager string, p backend.Precondition) (*unstructured.Unstructured, error) {
-	live, err := s.m.apply(ctx, obj, backend.ApplyOptions{
-		Manager: manager, Precondition: p, Fence: s.asLed(),
-		RefuseConflicts: s.a.Strategy.RefuseConflicts && manager != marker(s.a.Placement),
-	})
+// this one.
+func (s *session) write(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
+	o.Fence = s.asLed()
+	live, err := s.m.apply(ctx, obj, o)
 	if errors.Is(err, backend.ErrFenced) {
 		err = cmp.Or(s.confirm(ctx), err)
 	}
@@ -158,8 +157,22 @@ func (s *session) readTarget(ctx context.Context, t *target) error {
 	// A kind that the member does not know yet may come with the revision. If
 	// the object is there after all, creating it is refused.
 	t.live = live
+	t.ended = s.endOf(t)
 	t.adopted = s.adopts(t)
 	return s.checkFence(t)
+}
+
+// endOf returns how an object ended that must be on the member and is gone, and must not be applied again; empty for
+// others. An object that failed is applied again by the next attempt of its run, or by another run.
+func (s *session) endOf(t *target) once.End {
+	if t.want == nil || s.a.ofCheck {
+		return ""
+	}
+	end := s.ledger.endOf(t, manifestTag(s.a.secretKey, t.want))
+	if again := s.a.RunUID != s.ledger.RunUID || s.a.Attempt != s.ledger.Attempt; again && end == once.Failed {
+		return ""
+	}
+	return end
 }
 
 // adopts reports whether an object existed before the placement came to it, or may

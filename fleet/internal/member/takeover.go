@@ -76,7 +76,7 @@ func (w *work) mark(ctx context.Context, t *target) error {
 		if err := w.recheck(ctx); err != nil {
 			return err
 		}
-		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), marker(w.a.Placement), t.asLooked())
+		live, err := w.write(ctx, w.mine().on(t.id, w.a.Placement), backend.ApplyOptions{Manager: marker(w.a.Placement), Precondition: t.asLooked()})
 		if err == nil {
 			t.live = live
 			return w.kept(t)

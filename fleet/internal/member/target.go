@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -27,6 +28,8 @@ type target struct {
 
 	// live is the object as the member has it; nil if it does not exist.
 	live *unstructured.Unstructured
+	// ended is how it ended, if it did its work once and is gone since: then it is not applied again.
+	ended once.End
 	// adopted is what is decided from entry and live; held is why the strategy
 	// forbids to apply it. disowned is that the ledger had it as created.
 	adopted  bool
@@ -146,7 +149,7 @@ func (t *target) refusal(a *Assignment) error {
 func (t *target) settled(a *Assignment) bool {
 	switch {
 	case t.want != nil:
-		return t.listed && t.live != nil && t.asDesired(a)
+		return t.listed && (t.ended != "" || t.live != nil && t.asDesired(a))
 	case t.listed:
 		return false
 	case t.live == nil || !carries(t.live, a.Placement):
@@ -175,7 +178,7 @@ func (t *target) stale(placement string) string {
 	switch {
 	case t.want == nil && t.live != nil && carries(t.live, placement):
 		return fmt.Sprintf("%s is still there", t.id)
-	case t.want == nil:
+	case t.want == nil || t.ended != "":
 		return ""
 	case t.live == nil:
 		return fmt.Sprintf("%s is missing", t.id)

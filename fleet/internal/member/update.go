@@ -130,6 +130,24 @@ func (u *Applier) Unrestored(ctx context.Context, a Assignment) (revision string
 	return l.Target, nil
 }
 
+// RecordEnds writes to the ledger of a cluster how objects of the revision that it proves ended, so that they are not
+// applied again once they are gone. Of the assignment it takes everything but the run, its epoch and its attempt. It
+// changes nothing else, and may therefore be called while a run has the placement.
+func (u *Applier) RecordEnds(ctx context.Context, a Assignment) error {
+	m, err := u.conns.get(ctx, a.Cluster)
+	if err != nil {
+		return err
+	}
+	w := u.newWork(m, a)
+	if w.ledger, err = readLedger(ctx, m, a.Placement, a.secretKey); err != nil || w.ledger.open() || w.ledger.Revision != a.Revision {
+		return err
+	}
+	if err := cmp.Or(w.prepare(ctx), unread(w.targets)); err != nil {
+		return err
+	}
+	return w.recordEnds(ctx)
+}
+
 // Verdict is how far a check object is.
 type Verdict struct {
 	// Ended reports whether there is a verdict, and Failed which one. Gone reports that the object went without one.
