@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -338,4 +339,71 @@ func TestACheckOfANamespaceReachesNoOtherCluster(t *testing.T) {
 			}
 		}
 	})
+}
+
+// A check brings its object to no cluster of the run before the gates of that cluster's own stage have opened, and to none
+// that the run cleans.
+func TestACheckObjectComesToAClusterOnlyAfterItsGates(t *testing.T) {
+	const early, leaves = "the gates before ", "the run removes the placement from member2"
+	for _, tenant := range []string{"", "test-namespace"} {
+		synctest.Test(t, func(t *testing.T) {
+			w, e := smoking(t, "smoke")
+			defer running(t, e)()
+			p := tutorialPlacement()
+			if tenant != "" {
+				p.Name, p.Namespace = "tenant", tenant
+				p.Selectors = []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: tenant, Name: "test-cm"}, {Group: "batch", Version: "v1", Kind: "Job", Namespace: tenant, Name: "smoke-test"}}
+				for _, c := range []string{"member1", "member2", "member3"} {
+					must(0, w.fleet.Cluster(c).Update(namespace(tenant)))(t)
+				}
+			}
+			pick := func(clusters ...string) {
+				t.Helper()
+				p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: clusters}
+				must(0, e.PutPlacement(t.Context(), p))(t)
+			}
+			// strategy has the check at one of its gates.
+			strategy := func(stage string, when approval.When, cluster string) stages.Strategy {
+				s := stages.Strategy{Unassigned: stages.UnassignedExclude, Stages: []stages.Stage{
+					{Name: "staging", Selector: selects("staging")}, {Name: "canary", Selector: selects("canary")},
+				}}
+				for i := range s.Stages {
+					tasks := []stages.Task{{Type: stages.CheckTask, Checks: []check.Check{{Name: "c", Object: "smoke", Cluster: cluster}}}}
+					switch {
+					case s.Stages[i].Name != stage:
+					case when == approval.Before:
+						s.Stages[i].Before = tasks
+					default:
+						s.Stages[i].After = tasks
+					}
+				}
+				return s
+			}
+			refused := func(stage string, when approval.When, cluster, want string) {
+				t.Helper()
+				_, err := e.Preview(t.Context(), fleet.RunSpec{Name: "r", Placement: p.Name, Strategy: strategy(stage, when, cluster)})
+				if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+					t.Errorf("%s %s on %s in namespace %q: %v, want %q", when, stage, cluster, tenant, err, want)
+				}
+			}
+			pick("member1", "member2", "member3")
+			refused("staging", approval.Before, "member2", early+"member2")
+			refused("staging", approval.Before, "member1", early+"member1")
+			refused("staging", approval.After, "member1", early+"member1")
+			refused("staging", approval.After, "member2", "")
+			refused("canary", approval.Before, "member2", "")
+			refused("canary", approval.Before, "member3", early+"member3")
+			refused("canary", approval.After, "member1", "")
+			if tenant == "" {
+				refused("staging", approval.Before, "hub", "")
+			}
+			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "first", Placement: p.Name, Strategy: strategy("", "", "")}))(t)
+			if s := endOf(t, e, "first"); s.Run.State != stages.Completed {
+				t.Fatalf("the run is %s: %s", s.Run.State, s.Run.Reason)
+			}
+			pick("member1", "member3")
+			refused("canary", approval.After, "member2", leaves)
+			refused("canary", approval.After, "member1", "")
+		})
+	}
 }

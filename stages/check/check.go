@@ -53,7 +53,7 @@ type Check struct {
 	Object string `json:"object,omitempty"`
 	// Cluster, of a task's check with an Object, is the cluster of the inventory to which it is applied: one of the
 	// placement or another one, for example the hub where it is in the inventory. A placement of a namespace has one of the
-	// run's own.
+	// run's own. A cluster of the run must have its gates opened before the check, and must not be cleaned by the run.
 	Cluster string `json:"cluster,omitempty"`
 	// ClusterLabel, of a check of clusters, is the label by which the query has a number for each of them, as
 	// "sum by (cluster) (…)" has: it is asked once for all clusters that are due, and names none. Without it the query is

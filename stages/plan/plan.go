@@ -278,6 +278,33 @@ func (p *Plan) Checks() iter.Seq2[string, *check.Check] {
 	}
 }
 
+// HasOpened reports whether the gates before the cluster at pos have opened whenever a gate is asked, so that the cluster
+// may have what the plan brings. The gate stands before or after a stage, or a group of it if group is not -1. Groups of
+// a stage run side by side, unless one depends on the other.
+func (p *Plan) HasOpened(pos, stage, group int, when approval.When) bool {
+	i, g := p.StageOf(pos)
+	switch {
+	case i != stage:
+		return i >= 0 && i < stage
+	case group < 0 || g == group:
+		return when == approval.After
+	}
+	return slices.Contains(p.Stages[stage].ancestors(group), g)
+}
+
+// ancestors are the groups, as indexes, that a group depends on, also by others.
+func (s *PlannedStage) ancestors(group int) []int {
+	all := slices.Clone(s.Groups[group].After)
+	for i := 0; i < len(all); i++ {
+		for _, g := range s.Groups[all[i]].After {
+			if !slices.Contains(all, g) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
 // StageOf returns the stage, an index into p.Stages, and the group, an index
 // into that stage's Groups, that the cluster at pos stands in; -1 and -1 when
 // there is no such position.

@@ -3,6 +3,7 @@ package planning
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -53,11 +54,12 @@ func (pl *Planner) checkGates(p *stages.Plan) error {
 }
 
 // checkObjects refuses a plan with checks whose objects its snapshot does not have once each, or with clusters to which they cannot be
-// applied. Authors of a namespace reach no cluster by a check that their placement does not reach.
+// applied. Authors of a namespace reach no cluster by a check that their placement does not reach. No check brings an object to a cluster that the
+// run cleans, or before the gates of that cluster's own stage.
 func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster, namespace string) error {
 	var errs []error
 	var names []string
-	for stage, c := range d.Plan.Checks() {
+	for gate, c := range checksOf(d.Plan) {
 		if c.Object == "" {
 			continue
 		}
@@ -71,7 +73,7 @@ func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster
 		problem := ""
 		n := len(slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name != c.Object }))
 		_, known := inventory[c.Cluster]
-		_, planned := d.Plan.Position(c.Cluster)
+		pos, planned := d.Plan.Position(c.Cluster)
 		switch {
 		case pl.cfg.Updater != nil:
 			problem = "object: cannot be applied with an Updater of the host's"
@@ -83,12 +85,59 @@ func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster
 			problem = fmt.Sprintf("cluster: %s is not in the inventory", c.Cluster)
 		case c.Cluster != "" && namespace != "" && !planned:
 			problem = fmt.Sprintf("cluster: %s is none of the run's, and the placement is one of namespace %s", c.Cluster, namespace)
+		case planned && d.Plan.Clusters[pos].Revision < 0:
+			problem = fmt.Sprintf("cluster: the run removes the placement from %s, which gets no object of it any more: name another cluster", c.Cluster)
+		case planned && !gate.open(d.Plan, pos):
+			problem = fmt.Sprintf("cluster: the gates before %s may not have opened by then, and the object would bring new content to it: "+
+				"name a cluster of an earlier stage, or one that is not of the run", c.Cluster)
 		default:
 			continue
 		}
-		errs = append(errs, fmt.Errorf("stage %s: check %s: %s: %w", stage, c.Name, problem, backend.ErrPermanent))
+		errs = append(errs, fmt.Errorf("stage %s: check %s: %s: %w", d.Plan.Stages[gate.stage].Name, c.Name, problem, backend.ErrPermanent))
 	}
 	return errors.Join(errs...)
+}
+
+// gateAt is where a check is made: at a gate of a stage, or of a group of it if group is not -1. Without a side it is no gate.
+type gateAt struct {
+	stage, group int
+	when         approval.When
+}
+
+// open reports whether the gates before a cluster have opened when the check is made.
+func (g gateAt) open(p *stages.Plan, pos int) bool { return p.HasOpened(pos, g.stage, g.group, g.when) }
+
+// checksOf yields the checks of a plan that may have an object, those of clusters and of gates, with where they are made.
+func checksOf(p *stages.Plan) iter.Seq2[gateAt, *check.Check] {
+	return func(yield func(gateAt, *check.Check) bool) {
+		each := func(at gateAt, all []check.Check) bool {
+			for i := range all {
+				if !yield(at, &all[i]) {
+					return false
+				}
+			}
+			return true
+		}
+		gates := func(stage, group int, all []stages.PlannedGate) bool {
+			for i := range all {
+				if !each(gateAt{stage, group, all[i].When}, all[i].Checks) {
+					return false
+				}
+			}
+			return true
+		}
+		for i := range p.Stages {
+			st := &p.Stages[i]
+			if !each(gateAt{stage: i, group: -1}, st.ClusterChecks) || !gates(i, -1, st.Gates) {
+				return
+			}
+			for g := range st.Groups {
+				if !gates(i, g, st.Groups[g].Gates) {
+					return
+				}
+			}
+		}
+	}
 }
 
 func (pl *Planner) checkDriftGate(stage string, policy *approval.Policy) error {

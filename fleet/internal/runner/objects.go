@@ -54,8 +54,8 @@ func (d *driver) measure(ctx context.Context, all []*check.Question) {
 	d.meter.measured(wrong)
 }
 
-// objectOf says which object answers a question, on which cluster: that of what the cluster gets in the run, or, of a
-// cluster that gets nothing, the first one from the stage on that does.
+// objectOf says which object answers a question, on which cluster: the object of the content that the cluster gets in the run. A
+// cluster that is not of the run gets that of the first cluster from the stage on.
 func (d *driver) objectOf(ctx context.Context, q *check.Question) (out examine.Question, problem string) {
 	out = examine.Question{Where: q.Where, Object: q.Check.Object}
 	name := q.Cluster
@@ -65,6 +65,9 @@ func (d *driver) objectOf(ctx context.Context, q *check.Question) (out examine.Q
 	pos, planned := d.plan.Position(name)
 	if planned {
 		c := &d.plan.Clusters[pos]
+		if c.Revision < 0 {
+			return out, "the run removes the placement from cluster " + name
+		}
 		out.Cluster = placement.Cluster{Name: c.Name, UID: c.UID}
 	} else {
 		clusters, err := d.e.state.Inventory(ctx)
