@@ -101,7 +101,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 		live, err := w.write(ctx, t.desired(&w.a), w.applyOptions(t))
 		if err == nil {
 			t.applied, t.before, t.live = true, t.live, live
-			return w.recordBegun(ctx, t)
+			return w.recordBegun(ctx, t, w.intended)
 		}
 		if !errors.Is(err, backend.ErrConflict) {
 			return err
@@ -225,12 +225,12 @@ func blocks(live *unstructured.Unstructured, sick []*target) bool {
 
 // applyOptions says how an object is applied. Fields of an earlier version that kubectl, Helm or Terraform own too become
 // the placement's alone first, so that those which the hub dropped go; not if the strategy respects other owners.
-func (w *work) applyOptions(t *target) backend.ApplyOptions {
+func (s *session) applyOptions(t *target) backend.ApplyOptions {
 	o := backend.ApplyOptions{
-		Manager: manager(w.a.Placement), Precondition: t.asLooked(), RefuseConflicts: w.a.Strategy.RefuseConflicts,
+		Manager: manager(s.a.Placement), Precondition: t.asLooked(), RefuseConflicts: s.a.Strategy.RefuseConflicts,
 	}
 	if !o.RefuseConflicts {
-		o.Owners = drift.TakeOver(t.live, o.Manager, w.a.Strategy.Ignore)
+		o.Owners = drift.TakeOver(t.live, o.Manager, s.a.Strategy.Ignore)
 	}
 	return o
 }

@@ -47,8 +47,8 @@ func (w *work) applied() []ledgerObject {
 }
 
 // entryOf is the entry of an object that is, or must be, on the cluster.
-func (w *work) entryOf(t *target) ledgerObject {
-	tag := manifestTag(w.a.secretKey, t.want)
+func (s *session) entryOf(t *target) ledgerObject {
+	tag := manifestTag(s.a.secretKey, t.want)
 	o := ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)}
 	class := once.Lasting
 	switch {
@@ -57,7 +57,7 @@ func (w *work) entryOf(t *target) ledgerObject {
 	case t.ended != "":
 		o.Once, o.End = tag, t.ended
 		return o
-	case t.live != nil && !w.a.ofCheck && digestOn(t.live, w.a.Placement) == t.want.Digest:
+	case t.live != nil && !s.a.ofCheck && digestOn(t.live, s.a.Placement) == t.want.Digest:
 		class = once.ClassOf(t.live)
 	}
 	if class != once.Lasting {
@@ -68,46 +68,46 @@ func (w *work) entryOf(t *target) ledgerObject {
 
 // recordBegun writes the uid of an object that does its work once to the ledger, as soon as it was applied: it may be
 // gone before the update ends, and must not be applied again then.
-func (w *work) recordBegun(ctx context.Context, t *target) error {
-	if w.entryOf(t).Once == "" {
+func (s *session) recordBegun(ctx context.Context, t *target, intended func() []ledgerObject) error {
+	if s.entryOf(t).Once == "" {
 		return nil
 	}
-	next := w.ledger.clone()
-	next.Objects = w.intended()
-	return w.ledger.write(ctx, w.m, next)
+	next := s.ledger.clone()
+	next.Objects = intended()
+	return s.ledger.write(ctx, s.m, next)
 }
 
-// recordEnds writes to a closed ledger how objects ended that are not known to have ended.
-func (w *work) recordEnds(ctx context.Context) error {
-	if w.ledger.open() || !w.ledger.exists() {
+// recordEnds writes to a closed ledger how targets ended that are not known to have ended.
+func (s *session) recordEnds(ctx context.Context, targets []*target) error {
+	if s.ledger.open() || !s.ledger.exists() {
 		return nil
 	}
-	next := w.ledger.clone()
+	next := s.ledger.clone()
 	next.Objects = slices.Clone(next.Objects)
 	changed := false
-	for _, t := range w.targets {
+	for _, t := range targets {
 		at := slices.IndexFunc(next.Objects, func(o ledgerObject) bool { return objectKey(o.ID) == objectKey(t.id) })
-		if at < 0 || !w.endsUnrecorded(t, &next.Objects[at]) {
+		if at < 0 || !s.endsUnrecorded(t, &next.Objects[at]) {
 			continue
 		}
-		next.Objects[at], changed = w.entryOf(t), true
+		next.Objects[at], changed = s.entryOf(t), true
 	}
 	if !changed {
 		return nil
 	}
-	if err := w.ledger.write(ctx, w.m, next); err != nil {
+	if err := s.ledger.write(ctx, s.m, next); err != nil {
 		return err
 	}
-	w.m.ledgers.keep(w.ledger)
+	s.m.ledgers.keep(s.ledger)
 	return nil
 }
 
 // endsUnrecorded reports whether an object ended and the ledger does not say so.
-func (w *work) endsUnrecorded(t *target, o *ledgerObject) bool {
+func (s *session) endsUnrecorded(t *target, o *ledgerObject) bool {
 	if t.want == nil || t.live == nil || t.held != nil || uidOf(t.live) != o.UID {
 		return false
 	}
-	now := w.entryOf(t)
+	now := s.entryOf(t)
 	return now.End != "" && (now.End != o.End || now.Once != o.Once)
 }
 
@@ -165,7 +165,7 @@ func (w *work) intend(ctx context.Context) error {
 		Objects: w.intended(), Doubtful: w.doubtful(), Keeping: w.a.keeps,
 	}
 	next.Ended = w.ledger.rememberEnds(w.targets, next.Objects)
-	if err := next.fits(w.a.secretKey, w.endings()); err != nil {
+	if err := next.fits(w.a.secretKey, endings(w.targets)); err != nil {
 		return err
 	}
 	w.sent = true
@@ -178,8 +178,8 @@ func (w *work) intend(ctx context.Context) error {
 }
 
 // endings counts the objects that do their work once.
-func (w *work) endings() (n int) {
-	for _, t := range w.targets {
+func endings(targets []*target) (n int) {
+	for _, t := range targets {
 		if t.want != nil && once.ClassOf(t.want.obj) != once.Lasting {
 			n++
 		}

@@ -18,7 +18,7 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 		r.Message, r.Failed = w.waiting, w.doomed
 		return r, nil
 	}
-	if err := w.recordEnds(ctx); err != nil {
+	if err := w.recordEnds(ctx, w.targets); err != nil {
 		return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: the end of an object was not recorded: %w", w.m.name, err)
 	}
 	r.Applied = true
@@ -47,14 +47,14 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 
 // healthOf returns the health of an object that must be there. An object that did its work once and is gone has the
 // health that it ended with.
-func (w *work) healthOf(ctx context.Context, t *target) (Health, error) {
+func (s *session) healthOf(ctx context.Context, t *target) (Health, error) {
 	switch t.ended {
 	case once.Succeeded:
 		return Health{Healthy: true}, nil
 	case once.Failed:
 		return Health{Failed: true, Message: "it failed and was deleted since; a retry applies it again"}, nil
 	default:
-		return w.u.probes.probeOf(ctx, &w.a, w.m.name, t.live)
+		return s.u.probes.probeOf(ctx, &s.a, s.m.name, t.live)
 	}
 }
 

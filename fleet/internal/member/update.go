@@ -145,7 +145,7 @@ func (u *Applier) RecordEnds(ctx context.Context, a Assignment) error {
 	if err := cmp.Or(w.prepare(ctx), unread(w.targets)); err != nil {
 		return err
 	}
-	return w.recordEnds(ctx)
+	return w.recordEnds(ctx, w.targets)
 }
 
 // Verdict is how far a check object is.
