@@ -1,5 +1,5 @@
-// Package health says when an object is healthy: what kstatus says of it, which is the engine's default, and rules
-// for kinds whose status kstatus does not understand.
+// Package health says when an object is healthy: [Kstatus] is the engine's default, with a table of kinds that kstatus
+// judges wrongly, and rules are for other kinds.
 //
 // A [Rule] is a document: a kind, and expressions over the object. This package keeps them as text and checks their
 // form; package health/cel, a module of its own, compiles and evaluates them, so that an importer of the engine gets
@@ -34,9 +34,9 @@ type Rule struct {
 	Failed string `json:"failed,omitempty"`
 	// Message is a string that says what an object lacks that is not healthy.
 	Message string `json:"message,omitempty"`
-	// AnyGeneration evaluates the rule also where status.observedGeneration is older than metadata.generation, that
-	// is against a status that the controller wrote before it saw the object as it is now. Otherwise such an object
-	// is not healthy yet, whatever its status says.
+	// AnyGeneration evaluates the rule also if the controller wrote the status before it saw the object as it is now:
+	// status.observedGeneration is older than metadata.generation, or that of its conditions is. Otherwise such an object
+	// is not healthy yet, and the rule does not see older conditions, see [Evidence].
 	AnyGeneration bool `json:"anyGeneration,omitempty"`
 }
 

@@ -89,7 +89,7 @@ func TestKstatus(t *testing.T) {
 		"without a status": {ready: true},
 		"stalled":          {status: conditions("Stalled", "True"), failed: true, message: "because"},
 		"reconciling":      {status: conditions("Reconciling", "True"), message: "because"},
-		"hostile":          {status: "none", message: "its status cannot be read"},
+		"hostile":          {status: "none", ready: true, message: "judged by the rest, because status is text and not an object"},
 	} {
 		obj := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "example.io/v1", "kind": "Database"}}
 		if c.status != nil {

@@ -1,50 +1,104 @@
 package health
 
 import (
-	"slices"
+	"fmt"
+	"strings"
 
 	"github.com/fluxcd/cli-utils/pkg/kstatus/status"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Kstatus is the health that the engine sees without a Prober: what kstatus calls Current is ready, Failed has failed,
-// and anything else is not yet ready, for the reason in message. An object without any status is Current.
+// Kstatus is the health that the engine sees without a Prober. An object whose status is of an older generation is not ready.
+// Otherwise kstatus judges it: Current is ready, Failed has failed, and anything else is not yet ready, for the reason in
+// message. An object without any status is Current. Beyond kstatus
 //
-// Two kinds are judged otherwise. A Service of type LoadBalancer is not ready before its load balancer has an address, since
-// before that it cannot be reached. A Job that is suspended is ready: it is not to start yet.
+//   - a condition with an older observedGeneration proves nothing, for or against the object;
+//   - known conditions count for every kind, such as NotReady, Degraded, Available, Programmed and Accepted, unless Ready is
+//     True; so do those of listeners, parents and ancestors, by the conventions of the Gateway API;
+//   - some kinds have rules of their own: see the documents.
+//
+// A status that cannot be read is left out, and message says so, also if the object is ready.
 func Kstatus(obj *unstructured.Unstructured) (ready, failed bool, message string) {
-	r, err := status.Compute(obj)
-	if err != nil {
-		// A member may put anything into a status. The object is not healthy yet, and may be later.
-		return false, false, "its status cannot be read"
+	r := read(obj)
+	v := r.judge()
+	if len(r.remarks) > 0 {
+		v.message = strings.TrimPrefix(v.message+"; judged by the rest, because "+strings.Join(r.remarks, ", and "), "; ")
 	}
-	switch kind := obj.GroupVersionKind().GroupKind().String(); {
-	case r.Status == status.FailedStatus:
-		return false, true, r.Message
-	case r.Status == status.CurrentStatus && kind == "Service" && awaitsAddress(obj):
-		return false, false, "its load balancer has no address yet"
-	case r.Status == status.CurrentStatus, kind == "Job.batch" && isSuspended(obj):
-		return true, false, ""
-	default:
-		return false, false, r.Message
-	}
+	return v.ready, v.failed, v.message
 }
 
-// awaitsAddress reports whether a Service wants a load balancer, and has none that is reached.
-func awaitsAddress(obj *unstructured.Unstructured) bool {
-	if kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type"); kind != "LoadBalancer" {
-		return false
+// judge returns the health of an object.
+func (r *reading) judge() *verdict {
+	rule := ruleOf(r)
+	if r.obj.GetDeletionTimestamp() == nil {
+		if rule.idle != nil && rule.idle(r) {
+			return ready("its spec suspends it")
+		}
+		if stale := r.outdated(); stale != "" {
+			return waits("%s", stale)
+		}
+		if rule.judge != nil {
+			if v := rule.judge(r); v != nil {
+				return v
+			}
+		}
 	}
-	ingress, _, _ := unstructured.NestedSlice(obj.Object, "status", "loadBalancer", "ingress")
-	return !slices.ContainsFunc(ingress, func(i any) bool {
-		at, _ := i.(map[string]any)
-		ip, _ := at["ip"].(string)
-		name, _ := at["hostname"].(string)
-		return ip != "" || name != ""
-	})
+	kstatusKnows := status.GetLegacyConditionsFn(r.obj) != nil
+	if rule.as != nil {
+		rule.as(r)
+	}
+	v := r.kstatus()
+	if !v.ready {
+		return v
+	}
+	for _, kind := range rule.needs {
+		if r.find(kind) == nil && findIn(r.stale, kind) == nil {
+			return waits("it has no condition %s", kind)
+		}
+	}
+	if !kstatusKnows {
+		if v := r.byConditions(r.conditions, r.stale); v != nil {
+			return v
+		}
+		if v := r.nested(); v != nil {
+			return v
+		}
+	}
+	if rule.after != nil {
+		if v := rule.after(r); v != nil {
+			return v
+		}
+	}
+	return v
 }
 
-func isSuspended(obj *unstructured.Unstructured) bool {
-	suspended, _, _ := unstructured.NestedBool(obj.Object, "spec", "suspend")
-	return suspended
+// kstatus returns what kstatus says of the object as it was read.
+func (r *reading) kstatus() *verdict {
+	result, err := compute(r.obj)
+	switch {
+	case err != nil:
+		return waits("its status cannot be read: %v", err)
+	case result.Status == status.FailedStatus:
+		return fails(result.Message)
+	case result.Status == status.CurrentStatus:
+		return ready("")
+	}
+	return waits("%s", result.Message)
+}
+
+// compute asks kstatus, which panics on some shapes of containerStatuses: then they are left out.
+func compute(obj *unstructured.Unstructured) (result *status.Result, err error) {
+	defer func() {
+		if p := recover(); p == nil {
+			return
+		}
+		s, _ := obj.Object["status"].(map[string]any)
+		if _, found := s["containerStatuses"]; !found {
+			err = fmt.Errorf("its shape is unknown")
+			return
+		}
+		delete(s, "containerStatuses") // the status is a copy
+		result, err = compute(obj)
+	}()
+	return status.Compute(obj)
 }

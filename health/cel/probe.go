@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/health"
 )
 
 // messageMost is how many bytes a message has.
@@ -26,8 +26,12 @@ func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstruc
 	if obj.GetDeletionTimestamp() != nil {
 		return fleet.Health{Message: "it is being deleted"}, nil
 	}
-	if stale := staleStatus(obj); stale != "" && !p.anyGeneration {
-		return fleet.Health{Message: stale}, nil
+	if !p.anyGeneration {
+		fresh, outdated := health.Evidence(obj)
+		if outdated != "" {
+			return fleet.Health{Message: outdated}, nil
+		}
+		obj = fresh
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -126,31 +130,6 @@ func (e *expression) eval(ctx context.Context, vars map[string]any) (ref.Val, er
 		}
 	}
 	return nil, out
-}
-
-// staleStatus says that the status of an object is of an older generation than the object, or returns "". Argo Rollouts
-// write the number as text.
-func staleStatus(obj *unstructured.Unstructured) string {
-	v, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "observedGeneration")
-	observed := int64(0)
-	switch v := v.(type) {
-	case int64:
-		observed = v
-	case float64:
-		observed = int64(v)
-	case string:
-		n, err := strconv.ParseInt(v, 10, 64)
-		if err != nil {
-			return ""
-		}
-		observed = n
-	default:
-		return ""
-	}
-	if now := obj.GetGeneration(); observed < now {
-		return fmt.Sprintf("its status is of generation %d, and the object of %d", observed, now)
-	}
-	return ""
 }
 
 // printable returns a text of at most messageMost bytes that may be shown on a terminal.

@@ -17,8 +17,9 @@
 // # What an evaluation comes to
 //
 // An object is failed where failed is true, healthy where ready is, and otherwise not healthy yet, with what message
-// says. An object that is being deleted, or whose status.observedGeneration is older than its metadata.generation, is
-// not healthy yet whatever the rule says; [health.Rule].AnyGeneration is for controllers that do not keep the latter.
+// says. An object that is being deleted, or whose status is of an older generation, is not healthy yet whatever the rule
+// says, and self has no conditions of an older generation, see [health.Evidence]. [health.Rule].AnyGeneration is for
+// controllers that do not keep observedGeneration.
 //
 // A status is untrusted input of any shape. A field that is missing makes ready, and failed, not true, and the message
 // says which expression and field that was; so does a value of another type than the expression needs. An expression

@@ -114,6 +114,10 @@ func (p probes) probeOf(ctx context.Context, a *Assignment, cluster string, obj 
 
 // jobVerdict reports whether a Job has ended, and how: for kstatus one that runs is as it should be.
 func jobVerdict(obj *unstructured.Unstructured) Health {
+	obj, outdated := health.Evidence(obj)
+	if outdated != "" {
+		return Health{Message: outdated}
+	}
 	status, _ := obj.Object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
