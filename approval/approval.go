@@ -79,8 +79,9 @@ type Binding struct {
 // Request is an open gate that requires decisions. The engine makes it when the gate is reached and not
 // before.
 type Request struct {
-	// Name is <run>-after-<stage> after a stage, <run>-before-<stage> before one,
-	// and where the gate is that of a group has -<group> behind it.
+	// Name is <run>-after-<stage> after a stage, or <run>-<stage> if the run's strategy says
+	// NamedByStage, and <run>-before-<stage> before a stage. The name of a request of a group has
+	// -<group> at the end.
 	Name      string `json:"name"`
 	Run       string `json:"run"`
 	Placement string `json:"placement"`

@@ -70,25 +70,45 @@ func Missing(r Request) []Quorum {
 	return out
 }
 
-// GroupRequestName returns the name of the request at a gate of a group:
-// <run>-after-<stage>-<group> after the group and
-// <run>-before-<stage>-<group> before it. Without a group it is that of
-// [RequestName].
-func GroupRequestName(run, stage, group string, when When) string {
+// Naming says how the requests of a run are named.
+type Naming string
+
+// The namings.
+const (
+	// NamedBySide names the request after a stage <run>-after-<stage>, as KubeFleet does since
+	// December 2025. It is the default.
+	NamedBySide Naming = ""
+	// NamedByStage names the request after a stage <run>-<stage>, as KubeFleet did before.
+	NamedByStage Naming = "Stage"
+)
+
+// RequestName returns the name of the request at a gate of a stage or, if group is not empty, of
+// a group of it. Before a stage it is <run>-before-<stage> in both namings. The name at a gate of
+// a group has -<group> at the end.
+func (n Naming) RequestName(run, stage, group string, when When) string {
 	if group != "" {
 		stage += "-" + group
 	}
-	return RequestName(run, stage, when)
+	switch {
+	case when == Before:
+		return run + "-before-" + stage
+	case n == NamedByStage:
+		return run + "-" + stage
+	default:
+		return run + "-after-" + stage
+	}
 }
 
-// RequestName returns the name of the request at a gate of a whole stage:
-// <run>-after-<stage> after the stage and <run>-before-<stage> before it, as
-// KubeFleet names the object of one since December 2025.
+// GroupRequestName returns the name of the request at a gate of a group by the default naming.
+// Without a group it is that of [RequestName].
+func GroupRequestName(run, stage, group string, when When) string {
+	return NamedBySide.RequestName(run, stage, group, when)
+}
+
+// RequestName returns the name of the request at a gate of a whole stage by the default naming:
+// <run>-after-<stage> after the stage and <run>-before-<stage> before it.
 func RequestName(run, stage string, when When) string {
-	if when == Before {
-		return run + "-before-" + stage
-	}
-	return run + "-after-" + stage
+	return NamedBySide.RequestName(run, stage, "", when)
 }
 
 func outcome(r *Request) Outcome {

@@ -346,15 +346,18 @@ func stored(t *testing.T, r approval.Request) approval.Request {
 
 func TestRequestName(t *testing.T) {
 	for _, tc := range []struct {
-		group string
-		when  approval.When
-		name  string
+		group         string
+		when          approval.When
+		name, byStage string
 	}{
-		{"", approval.After, "r1-after-prod"},
-		{"", approval.Before, "r1-before-prod"},
-		{"eu", approval.After, "r1-after-prod-eu"},
-		{"eu", approval.Before, "r1-before-prod-eu"},
+		{"", approval.After, "r1-after-prod", "r1-prod"},
+		{"", approval.Before, "r1-before-prod", "r1-before-prod"},
+		{"eu", approval.After, "r1-after-prod-eu", "r1-prod-eu"},
+		{"eu", approval.Before, "r1-before-prod-eu", "r1-before-prod-eu"},
 	} {
+		if got := approval.NamedByStage.RequestName("r1", "prod", tc.group, tc.when); got != tc.byStage {
+			t.Errorf("by stage, %s %q: %s", tc.when, tc.group, got)
+		}
 		if got := approval.GroupRequestName("r1", "prod", tc.group, tc.when); got != tc.name {
 			t.Errorf("%s %q: %s", tc.when, tc.group, got)
 		}

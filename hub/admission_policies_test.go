@@ -110,7 +110,7 @@ func TestNoAnswerCountsWhileTheRightsPolicyIsNotInForce(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			run, request := fmt.Sprintf("csur/NAME-%d", i), fmt.Sprintf("careq/NAME-%d-after-s1", i)
+			run, request := fmt.Sprintf("csur/NAME-%d", i), fmt.Sprintf("careq/NAME-%d-s1", i)
 			s.run(fmt.Sprint(i), "")
 			asked := s.seen(request)
 			if err := w.do(t.Context(), api); err != nil {
@@ -171,7 +171,7 @@ func TestAnAnswerOfATimeWithoutPoliciesDoesNotCountLater(t *testing.T) {
 	w.staged("Approval")
 	first := w.start("first")
 	w.run("a-"+w.name, "")
-	request := "a-" + w.name + "-after-canary"
+	request := "a-" + w.name + "-canary"
 	var asked types.UID
 	w.eventually("the request", func() error {
 		obj, err := w.at("careq").Get(t.Context(), request, metav1.GetOptions{})

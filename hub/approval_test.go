@@ -29,7 +29,7 @@ func gated(t *testing.T, w func(*testing.T) *sharedCluster, task string) *scenar
 
 func (s *scenario) asked() {
 	s.Helper()
-	s.eventually("the request", func() error { _, err := s.get("careq/NAME-a-after-s1"); return err })
+	s.eventually("the request", func() error { _, err := s.get("careq/NAME-a-s1"); return err })
 }
 
 // as is a client of a user who may approve, or only write the status where role is another one.
@@ -57,15 +57,15 @@ func TestT1ApprovalIsByWhomTheServerAuthenticated(t *testing.T) {
 	claim := strings.Replace(approvalFile, `{"status":{`, `{"status":{"approvedBy":{"username":"root"},"decisions":[{"verdict":"Approve","by":{"username":"root"}}],`, 1)
 	s.eventually("mallory to be refused", func() error {
 		for _, patch := range []string{approvalFile, claim} {
-			if err := s.tryPatch(mallory, "careq/NAME-a-after-s1", patch, "status"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "approve") {
+			if err := s.tryPatch(mallory, "careq/NAME-a-s1", patch, "status"); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "approve") {
 				return fmt.Errorf("the answer is %v", err)
 			}
 		}
 		return nil
 	})
 	s.stays("the run waits", 500*time.Millisecond, s.condition("csur/NAME-a", "Progressing", "False", "UpdateRunWaiting"))
-	s.eventually("alice to approve", func() error { return s.tryPatch(alice, "careq/NAME-a-after-s1", claim, "status") })
-	s.comes("careq/NAME-a-after-s1", "ApprovalAccepted", "True", "")
+	s.eventually("alice to approve", func() error { return s.tryPatch(alice, "careq/NAME-a-s1", claim, "status") })
+	s.comes("careq/NAME-a-s1", "ApprovalAccepted", "True", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.eventually("an Event that names her", func() error {
 		if all := strings.Join(s.events("csur/NAME-a", ""), "\n"); !strings.Contains(all, "alice") || strings.Contains(all, "root") {
@@ -79,10 +79,10 @@ func TestT1ApprovalIsByWhomTheServerAuthenticated(t *testing.T) {
 // two runs.
 func TestApprovalFileIsGoodForTheNextRunToo(t *testing.T) {
 	s := gated(t, openVouched, gate)
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.run("b", "")
-	s.approved("careq/NAME-b-after-s1")
+	s.approved("careq/NAME-b-s1")
 	s.comes("csur/NAME-b", "Succeeded", "True", "")
 }
 
@@ -104,11 +104,11 @@ func TestT3NoApprovalCountsBeforeTheGateOpens(t *testing.T) {
 			s.run("a", "")
 			s.eventually("another request in its place", func() error { return s.replaced(forged) })
 			s.eventually("an Event on either", func() error {
-				return errors.Join(s.told("csur/NAME-a", "AnswerNotCounted"), s.told("careq/NAME-a-after-s1", "AnswerNotCounted"))
+				return errors.Join(s.told("csur/NAME-a", "AnswerNotCounted"), s.told("careq/NAME-a-s1", "AnswerNotCounted"))
 			})
 			s.stays("the run waits", 500*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
 			s.comes("csur/NAME-a", "Progressing", "False", "UpdateRunWaiting")
-			s.approved("careq/NAME-a-after-s1")
+			s.approved("careq/NAME-a-s1")
 			s.comes("csur/NAME-a", "Succeeded", "True", "")
 		})
 	}
@@ -120,12 +120,12 @@ func (s *scenario) forge(more string) *unstructured.Unstructured {
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterApprovalRequest
-metadata: {name: NAME-a-after-s1, labels: {kubernetes-fleet.io/targetUpdateRun: NAME-a, kubernetes-fleet.io/targetUpdatingStage: s1, kubernetes-fleet.io/taskType: afterStage, kubernetes-fleet.io/isLatestUpdateRunApproval: "true"}}
+metadata: {name: NAME-a-s1, labels: {kubernetes-fleet.io/targetUpdateRun: NAME-a, kubernetes-fleet.io/targetUpdatingStage: s1, kubernetes-fleet.io/taskType: afterStage, kubernetes-fleet.io/isLatestUpdateRunApproval: "true"}}
 spec: {parentStageRollout: NAME-a, targetStage: s1` + more + `}`)
-	if err := s.approve(s.admin, "careq/NAME-a-after-s1"); err != nil {
+	if err := s.approve(s.admin, "careq/NAME-a-s1"); err != nil {
 		s.Fatal(err)
 	}
-	u, err := s.get("careq/NAME-a-after-s1")
+	u, err := s.get("careq/NAME-a-s1")
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -134,7 +134,7 @@ spec: {parentStageRollout: NAME-a, targetStage: s1` + more + `}`)
 
 // replaced checks that another object has the name of the request.
 func (s *scenario) replaced(old *unstructured.Unstructured) error {
-	u, err := s.get("careq/NAME-a-after-s1")
+	u, err := s.get("careq/NAME-a-s1")
 	if err == nil && u.GetUID() == old.GetUID() {
 		err = errors.New("it is still the old one")
 	}
@@ -145,33 +145,33 @@ func (s *scenario) replaced(old *unstructured.Unstructured) error {
 // approval, does not open the gate of another run of the same name, be its spec what it may.
 func TestT2NoApprovalCountsForARunMadeAgain(t *testing.T) {
 	s := gated(t, openVouched, gate)
-	old, err := s.get("careq/NAME-a-after-s1")
+	old, err := s.get("careq/NAME-a-s1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.delete("csur/NAME-a")
 	s.eventually("run and request to be gone", func() error {
-		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-after-s1")())
+		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-s1")())
 	})
 	// A copy of the old request, seal and all, as a backup would restore it.
 	copied := &unstructured.Unstructured{Object: map[string]any{"apiVersion": old.GetAPIVersion(), "kind": old.GetKind(), "spec": old.Object["spec"]}}
 	copied.SetName(old.GetName())
 	copied.SetLabels(old.GetLabels())
 	copied.SetAnnotations(old.GetAnnotations())
-	r, _ := s.on(s.admin, "careq/NAME-a-after-s1")
+	r, _ := s.on(s.admin, "careq/NAME-a-s1")
 	made, err := r.Create(t.Context(), copied, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.approve(s.admin, "careq/NAME-a-after-s1"); err != nil {
+	if err := s.approve(s.admin, "careq/NAME-a-s1"); err != nil {
 		t.Fatal(err)
 	}
 	s.run("a", "")
 	s.eventually("another request in its place", func() error { return s.replaced(made) })
 	s.stays("the run waits", 500*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
@@ -179,16 +179,16 @@ func TestT2NoApprovalCountsForARunMadeAgain(t *testing.T) {
 // is made again; afterwards it is not.
 func TestApprovalRequestThatIsDeletedIsAskedAgain(t *testing.T) {
 	s := gated(t, openVouched, gate)
-	old, err := s.get("careq/NAME-a-after-s1")
+	old, err := s.get("careq/NAME-a-s1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.delete("careq/NAME-a-after-s1")
+	s.delete("careq/NAME-a-s1")
 	s.eventually("another request", func() error { return s.replaced(old) })
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
-	s.delete("careq/NAME-a-after-s1")
-	s.stays("there is no request", 500*time.Millisecond, s.gone(s.admin, "careq/NAME-a-after-s1"))
+	s.delete("careq/NAME-a-s1")
+	s.stays("there is no request", 500*time.Millisecond, s.gone(s.admin, "careq/NAME-a-s1"))
 }
 
 // TestApprovalCanBeARejection: Approved=False with the reason Rejected ends the run, and says who.
@@ -196,9 +196,9 @@ func TestApprovalCanBeARejection(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	alice := s.as("alice", "slipway-approver")
 	s.eventually("alice to reject", func() error {
-		return s.tryPatch(alice, "careq/NAME-a-after-s1", strings.NewReplacer(`"True"`, `"False"`, "testPassed", "Rejected").Replace(approvalFile), "status")
+		return s.tryPatch(alice, "careq/NAME-a-s1", strings.NewReplacer(`"True"`, `"False"`, "testPassed", "Rejected").Replace(approvalFile), "status")
 	})
-	s.comes("careq/NAME-a-after-s1", "ApprovalAccepted", "False", "alice")
+	s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "alice")
 	s.comes("csur/NAME-a", "Succeeded", "False", "alice")
 }
 
@@ -216,14 +216,14 @@ func TestApprovalOfAnotherGenerationDoesNotCount(t *testing.T) {
 				strings.Replace(approvalFile, `"observedGeneration":1`, `"observedGeneration":2`, 1),
 				strings.NewReplacer(`"observedGeneration":1`, `"observedGeneration":2`, `"Approved"`, `"Rejected"`).Replace(approvalFile),
 			} {
-				s.eventually("an answer", func() error { return s.tryPatch(s.admin, "careq/NAME-a-after-s1", answer, "status") })
-				s.comes("careq/NAME-a-after-s1", "ApprovalAccepted", "False", "has the observedGeneration 2 and the request the generation 1")
+				s.eventually("an answer", func() error { return s.tryPatch(s.admin, "careq/NAME-a-s1", answer, "status") })
+				s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "has the observedGeneration 2 and the request the generation 1")
 				s.stays("the run waits", 300*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
 			}
 			s.eventually("an answer without a generation", func() error {
-				return s.tryPatch(s.admin, "careq/NAME-a-after-s1", strings.Replace(approvalFile, `"observedGeneration":1,`, "", 1), "status")
+				return s.tryPatch(s.admin, "careq/NAME-a-s1", strings.Replace(approvalFile, `"observedGeneration":1,`, "", 1), "status")
 			})
-			s.comes("careq/NAME-a-after-s1", "ApprovalAccepted", "True", "")
+			s.comes("careq/NAME-a-s1", "ApprovalAccepted", "True", "")
 			s.comes("csur/NAME-a", "Succeeded", "True", "")
 		})
 	}
@@ -235,7 +235,7 @@ func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
 	t.Parallel()
 	t.Run("plain", func(t *testing.T) {
 		s := gated(t, openBare, gate)
-		s.approved("careq/NAME-a-after-s1")
+		s.approved("careq/NAME-a-s1")
 		s.comes("csur/NAME-a", "Succeeded", "True", "")
 	})
 	t.Run("starter", func(t *testing.T) {
@@ -249,8 +249,8 @@ func TestApprovalOnABareServerCountsWhereNobodyAsksWho(t *testing.T) {
 	for name, policy := range map[string]string{"two": "quorums: [{count: 2}]", "group": "quorums: [{count: 1, group: 'system:masters'}]"} {
 		t.Run(name, func(t *testing.T) {
 			s := gated(t, openBare, `afterStageTasks: [{type: Approval, approval: {`+policy+`}}]`)
-			s.approved("careq/NAME-a-after-s1")
-			s.comes("careq/NAME-a-after-s1", "ApprovalAccepted", "False", "install the admission policies")
+			s.approved("careq/NAME-a-s1")
+			s.comes("careq/NAME-a-s1", "ApprovalAccepted", "False", "install the admission policies")
 			s.stays("the run waits", 500*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
 		})
 	}
@@ -263,10 +263,10 @@ func TestApprovalByAQuorum(t *testing.T) {
 	alice, bob, carol := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver"), s.as("carol", "slipway-approver", "security")
 	waits := s.condition("csur/NAME-a", "Succeeded", "", "")
 	for _, who := range []dynamic.Interface{alice, alice, bob} {
-		s.eventually("an approval", func() error { return s.tryPatch(who, "careq/NAME-a-after-s1", approvalFile, "status") })
+		s.eventually("an approval", func() error { return s.tryPatch(who, "careq/NAME-a-s1", approvalFile, "status") })
 		s.stays("the run waits", 300*time.Millisecond, waits)
 	}
-	s.eventually("carol to approve", func() error { return s.tryPatch(carol, "careq/NAME-a-after-s1", approvalFile, "status") })
+	s.eventually("carol to approve", func() error { return s.tryPatch(carol, "careq/NAME-a-s1", approvalFile, "status") })
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 }
 
@@ -307,11 +307,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 func TestApprovalExpires(t *testing.T) {
 	s := gated(t, openVouched, `afterStageTasks: [{type: Approval, approval: {expires: 30s, quorums: [{count: 2}]}}]`)
 	alice, bob := s.as("alice", "slipway-approver"), s.as("bob", "slipway-approver")
-	old, err := s.get("careq/NAME-a-after-s1")
+	old, err := s.get("careq/NAME-a-s1")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = s.again(alice, "careq/NAME-a-after-s1")
+	_ = s.again(alice, "careq/NAME-a-s1")
 	s.eventually("another request", func() error { return s.replaced(old) })
 	s.eventually("an Event that says that what alice answered does not count", func() error {
 		if all := strings.Join(s.events("csur/NAME-a", "AnswerNotCounted"), "\n"); !strings.Contains(all, "attempt 1, which has expired") || !strings.Contains(all, "Approve by alice was") {
@@ -320,7 +320,7 @@ func TestApprovalExpires(t *testing.T) {
 		return nil
 	})
 	s.eventually("both to approve one request", func() error {
-		_, _ = s.again(alice, "careq/NAME-a-after-s1"), s.again(bob, "careq/NAME-a-after-s1")
+		_, _ = s.again(alice, "careq/NAME-a-s1"), s.again(bob, "careq/NAME-a-s1")
 		return s.condition("csur/NAME-a", "Succeeded", "True", "")()
 	})
 }
@@ -341,37 +341,37 @@ func TestT3TheExactRequestMadeTooEarlyDoesNotCount(t *testing.T) {
 			s.strategy(gate, gate)
 			s.scheduled()
 			s.run("z", "")
-			s.approved("careq/NAME-z-after-s1")
-			before := s.seen("careq/NAME-z-after-s2")
-			s.approved("careq/NAME-z-after-s2")
+			s.approved("careq/NAME-z-s1")
+			before := s.seen("careq/NAME-z-s2")
+			s.approved("careq/NAME-z-s2")
 			s.comes("csur/NAME-z", "Succeeded", "True", "")
 			s.run("a", "")
-			first := s.seen("careq/NAME-a-after-s1")
+			first := s.seen("careq/NAME-a-s1")
 			spec := first.DeepCopy().Object["spec"].(map[string]any)
 			spec["targetStage"] = "s2"
 			forged := &unstructured.Unstructured{Object: map[string]any{"apiVersion": first.GetAPIVersion(), "kind": first.GetKind(), "spec": spec}}
-			forged.SetName(s.own("NAME-a-after-s2"))
+			forged.SetName(s.own("NAME-a-s2"))
 			forged.SetLabels(before.GetLabels())
 			forged.SetAnnotations(before.GetAnnotations())
 			forged.SetOwnerReferences(first.GetOwnerReferences())
-			r, _ := s.on(s.admin, "careq/NAME-a-after-s2")
+			r, _ := s.on(s.admin, "careq/NAME-a-s2")
 			made, err := r.Create(t.Context(), forged, metav1.CreateOptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := s.approve(s.admin, "careq/NAME-a-after-s2"); err != nil {
+			if err := s.approve(s.admin, "careq/NAME-a-s2"); err != nil {
 				t.Fatal(err)
 			}
-			s.approved("careq/NAME-a-after-s1")
+			s.approved("careq/NAME-a-s1")
 			s.eventually("another request in its place", func() error {
-				u, err := s.get("careq/NAME-a-after-s2")
+				u, err := s.get("careq/NAME-a-s2")
 				if err == nil && u.GetUID() == made.GetUID() {
 					err = errors.New("it is still the forged one")
 				}
 				return err
 			})
 			s.stays("the run waits", 300*time.Millisecond, s.condition("csur/NAME-a", "Succeeded", "", ""))
-			s.approved("careq/NAME-a-after-s2")
+			s.approved("careq/NAME-a-s2")
 			s.comes("csur/NAME-a", "Succeeded", "True", "")
 		})
 	}

@@ -25,6 +25,7 @@ import (
 	kubemember "github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 	"github.com/slipway-dev/slipway/placement"
@@ -41,11 +42,16 @@ type sharedCluster struct {
 	registry *prometheus.Registry
 	served   *hub.Hub
 	err      error
+	// setting is the compatibility setting of the hub.
+	setting compat.Setting
 }
 
 // vouched is a hub with everything installed, whose hub runs with exactly the rights of manifests.HubRBAC, without
 // that to read Secrets. bare is one that has no admission policies, and whose hub places Secrets.
 var vouched, bare sharedCluster
+
+// kubeFleet018 is vouched with the compatibility setting of KubeFleet 0.18.
+var kubeFleet018 = sharedCluster{setting: compat.KubeFleet018}
 
 // hubUser is who the hubs are, and memberUser who they are on the members.
 const (
@@ -123,7 +129,7 @@ const deleteDeadline = 20 * time.Second
 func (w *sharedCluster) serve(name string, engine fleet.Config) error {
 	w.route, w.registry = &routes{to: map[string]*rest.Config{}, cuts: map[string]*kubeenv.Faults{}}, prometheus.NewRegistry()
 	h, err := hub.New(hub.Config{
-		Rest: w.server.ConfigFor(hubUser), Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry,
+		Rest: w.server.ConfigFor(hubUser), Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry, Compatibility: w.setting,
 		Dialer: kubemember.NewDialer(w.route.config, kubemember.Options{}),
 		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: deleteDeadline,
 	})
@@ -169,6 +175,12 @@ func neverSecrets() fleet.Config {
 func openVouched(t *testing.T) *sharedCluster {
 	return vouched.open(t, "stories", neverSecrets(), func(ctx context.Context, cfg *rest.Config) error {
 		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}})
+	})
+}
+
+func openKubeFleet018(t *testing.T) *sharedCluster {
+	return kubeFleet018.open(t, "kubefleet018", neverSecrets(), func(ctx context.Context, cfg *rest.Config) error {
+		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}, Compatibility: compat.KubeFleet018})
 	})
 }
 

@@ -174,7 +174,7 @@ func (p *crashScenario) round() {
 	p.runs = append(p.runs, run)
 	p.run(run, "")
 	p.asked(run)
-	p.approve(run + "-after-canary")
+	p.approve(run + "-canary")
 	p.await("csur", run, "Succeeded", "True")
 }
 

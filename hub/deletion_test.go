@@ -28,12 +28,12 @@ func TestDeleteOfARunInTheMiddleReleasesThePlacement(t *testing.T) {
 	s.comes("csur/NAME-b", "Progressing", "False", "NAME-a of the same placement")
 	s.delete("csur/NAME-a")
 	s.eventually("run and request to be gone", func() error {
-		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-after-s1")())
+		return errors.Join(s.gone(s.admin, "csur/NAME-a")(), s.gone(s.admin, "careq/NAME-a-s1")())
 	})
 	if err := s.has(1, "config", "v1")(); err != nil {
 		t.Error(err)
 	}
-	s.approved("careq/NAME-b-after-s1")
+	s.approved("careq/NAME-b-s1")
 	s.comes("csur/NAME-b", "Succeeded", "True", "")
 }
 
@@ -70,11 +70,10 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	})
 	s.put("v2")
 	s.place("type: External")
-	s.snapshots() // none of the one before
+	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
+	s.snapshots("0")
 	s.run("c", "")
 	s.comes("csur/NAME-c", "Succeeded", "True", "")
-	s.snapshots("0")
-	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
 	for _, run := range []string{"a", "b", "c"} {
 		s.delete("csur/NAME-" + run)
 		s.eventually("the run to be gone", s.gone(s.admin, "csur/NAME-"+run))
@@ -102,11 +101,10 @@ func TestT17WhatIsMadeAgainUnderItsNameIsAnother(t *testing.T) {
 	s.put("v2")
 	s.place("type: External")
 	s.eventually("the member to be clean before any run", s.has(1, "config", ""))
-	s.snapshots() // none of the one before, of which the hub may have shown one more before it heard that it went
+	s.snapshots("0") // none of the one before, of which the hub may have shown one more before it heard that it went
+	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
 	s.run("a", "")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
-	s.snapshots("0")
-	s.eventually("snapshots that begin again", func() error { return s.latest("v2") })
 	s.eventually("what the new one places", s.has(1, "config", "v2"))
 	s.eventually("what the old one placed to be gone", s.gone(s.member(1), "cm/NAME/only-old"))
 }
@@ -299,13 +297,13 @@ func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
 	w.force("csur")
 	w.change("v2")
 	w.run(w.name, "")
-	old, err := w.at("careq").Get(t.Context(), w.name+"-after-canary", metav1.GetOptions{})
+	old, err := w.at("careq").Get(t.Context(), w.name+"-canary", metav1.GetOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	two := w.start("two")
 	w.eventually("another request", func() error {
-		now, err := w.at("careq").Get(t.Context(), w.name+"-after-canary", metav1.GetOptions{})
+		now, err := w.at("careq").Get(t.Context(), w.name+"-canary", metav1.GetOptions{})
 		if err == nil && now.GetUID() == old.GetUID() {
 			err = errors.New("it is still the old one")
 		}
@@ -325,8 +323,6 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME
 	w.start("three", func(c *hub.Config) { c.DeleteDeadline = deleteDeadline }) // the namespace does not go on this member
 	w.eventually("the member to be clean before any run", func() error { return w.allHold("") })
 	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
-	w.eventually("no snapshot of the old placement", func() error { return w.shown(nil) })
-	w.run(w.name, "")
 	w.eventually("snapshots that begin again", func() error { return w.shown([]string{w.name + "-0-snapshot"}) })
 }
 
@@ -334,7 +330,7 @@ spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: $NAME
 func (w *hubEnv) approvedOnce() {
 	w.t.Helper()
 	w.eventually("the approval", func() error {
-		_, err := w.at("careq").Patch(w.t.Context(), w.name+"-after-canary", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
+		_, err := w.at("careq").Patch(w.t.Context(), w.name+"-canary", mergePatch, []byte(approvalFile), metav1.PatchOptions{}, "status")
 		return err
 	})
 	w.await("csur", w.name, "Succeeded", "True")

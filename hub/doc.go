@@ -15,15 +15,28 @@
 // and wakes up late is refused by the store and by the members, see package fleet; what it still writes
 // to a status is refused by the resourceVersion, or is what the next one writes too.
 //
+// # Compatibility
+//
+// KubeFleet changed since its tutorial of July 2025 was written. Config.Compatibility is the version whose behaviour a hub has if
+// versions differ: [compat.July2025], the default, or [compat.KubeFleet018]. docs/hub.md has the table of the differences. The
+// definitions of the hub cluster have the setting as the label slipway.dev/compatibility, and so has the Lease of the hub that
+// leads. A hub refuses to start, and to lead, on definitions of the other setting.
+//
+// manifests.Install writes into runs without spec.state the state that they had before it replaces the definitions of the other
+// setting. The meaning of a run that was begun is in its record, so a hub that finds other definitions neither starts a run
+// that waits nor stops one that is under way.
+//
 // # Snapshots
 //
-// With strategy RollingUpdate a snapshot is taken whenever what is selected changes, and rolled out. With strategy External, as
-// in KubeFleet since February 2026, none is: a run without spec.resourceSnapshotIndex takes one when it begins, also with the
-// state Initialize, or brings the latest one where nothing differs from that. So an External placement has no snapshot before
-// its first run, and the changes between two runs are in one. A run of an index takes none, and neither does one that is
-// refused. What a run brings is saved and recorded with it before it reaches a member: it stays the same, whatever changes
-// afterwards and whichever hub goes on. Where a hub dies after it saved a snapshot and before it recorded the run, the
-// next one brings that snapshot, or another one where what is selected has changed since. Statuses are about what runs have
+// With strategy RollingUpdate a snapshot is taken whenever the selected content changes, and rolled out. With strategy External it is
+// taken and not rolled out. With the setting of KubeFleet 0.18, as in KubeFleet since February 2026, a change alone takes none: an
+// External placement has no snapshot before its first run, and the changes between two runs are in one.
+//
+// A run without spec.resourceSnapshotIndex brings what is selected when it begins, also with the state Initialize: it takes a
+// snapshot unless the latest one has the same content. A run of an index takes none, and neither does one that is refused. The
+// content of a run is saved and recorded with it before it reaches a member: it stays the same, whatever changes
+// afterwards and whichever hub goes on. If a hub dies after it saved a snapshot and before it recorded the run, the
+// next one brings that snapshot, or another one if the selection has changed since. Statuses are about what runs have
 // brought; only what keeps a snapshot from being taken is told of what is selected now, by the condition Scheduled.
 //
 // # Rights of authors
@@ -86,12 +99,10 @@
 //
 // # Names of requests
 //
-// The object of a request of run x is x-before-<stage> before a stage and x-after-<stage> after it, as in KubeFleet since
-// December 2025, and so the engine names it in events and explanations. Earlier versions, and the tutorial, called the one
-// after a stage x-<stage>. A request that such a version made and that is open stays valid: it is the one that is answered, and the
-// status of the run names it. Only where it expires, or the admission policies change, is it made again under the name of
-// today. The one of run x-before after stage prod has the name of that of run x before it, which is not made, and says so
-// in the status of its run, until the other one is gone with its run.
+// The object of a request of run x is x-before-<stage> before a stage and x-<stage> after it, and so the engine names it in events
+// and explanations. With the setting of KubeFleet 0.18 it is x-after-<stage> after the stage, as in KubeFleet since December 2025. A
+// run keeps the names that it began with. A name may be that of the request of another run, as run x-before after stage prod and
+// run x before it have one name: the second request is not made, and the status of its run says so, until the other run is deleted.
 //
 // # Rollback
 //
@@ -154,11 +165,9 @@
 //
 // # Differences from KubeFleet
 //
-//   - Where defaults, limits and messages differ, package hub/manifests says. A run without spec.state is Initialize, and
-//     starts when that is changed to Run; in earlier versions, and in the tutorial, it ran. One of an earlier version that was begun goes
-//     on, although it reads as Initialize now: set Run before Stop or Rollback. One that was not begun waits for Run.
-//   - A run without an index brings what is selected when it begins, always: KubeFleet's takes no snapshot within the 30 seconds
-//     after another one, nor in the first 15 seconds after a change, and brings the one before.
+//   - Where defaults, limits and messages differ, package hub/manifests says. Of KubeFleet's own versions see Compatibility above.
+//   - A run without an index brings what is selected when it begins, always. The first run of KubeFleet 0.18 after a change brings
+//     the content before it, however late it is: it only begins to wait for further changes then.
 //   - Overrides are part of a snapshot. Snapshots that follow each other and differ in overrides alone are shown as one, by one
 //     object with one index, as in KubeFleet. A run of an index brings the last of them, with the overrides of that time;
 //     KubeFleet's brings the overrides of now. An override that is given another placement leaves the one before at once;

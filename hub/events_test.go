@@ -30,7 +30,7 @@ func TestWhatHappensIsSeenInEventsAndMetrics(t *testing.T) {
 	s.strategy(gate)
 	s.scheduled()
 	s.run("a", "")
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.eventually("the Events", func() error {
 		var missing []error

@@ -2,7 +2,6 @@ package hub
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,8 +10,6 @@ import (
 
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
-	"github.com/slipway-dev/slipway/hub/internal/seals"
-	"github.com/slipway-dev/slipway/hub/status"
 )
 
 // Stale is a hub that watches nothing: it has seen what it is shown, whatever the
@@ -66,22 +63,6 @@ func watchedAs(obj *unstructured.Unstructured) (gvr schema.GroupVersionResource,
 		}
 	}
 	return gvr, false, fmt.Errorf("the hub does not watch %s", obj.GetKind())
-}
-
-// OlderRequest returns a request of a hub as an earlier version would have made it: only its name is another one.
-func OlderRequest(ctx context.Context, h *Hub, request *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	signer := &seals.Seals{Store: h.store}
-	proof, err := signer.ProofOf(ctx, request)
-	if err != nil || proof == nil {
-		return nil, errors.Join(err, fmt.Errorf("%s is not of this hub: %v", request.GetName(), proof))
-	}
-	out := &unstructured.Unstructured{Object: map[string]any{"spec": request.Object["spec"]}}
-	out.SetGroupVersionKind(request.GroupVersionKind())
-	out.SetNamespace(request.GetNamespace())
-	out.SetName(status.OlderRequestName(api.SpecString(request, "parentStageRollout"), proof.Binding.Stage, proof.Binding.When))
-	out.SetLabels(request.GetLabels())
-	out.SetOwnerReferences(request.GetOwnerReferences())
-	return out, signer.Sign(ctx, out, proof)
 }
 
 // Starter is who made a run, as far as somebody vouches for it.

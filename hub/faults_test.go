@@ -20,7 +20,7 @@ func (w *hubEnv) prologue() {
 // asked waits for the request of a run.
 func (w *hubEnv) asked(run string) {
 	w.t.Helper()
-	w.await("careq", run+"-after-canary", "Approved", "")
+	w.await("careq", run+"-canary", "Approved", "")
 }
 
 // finale waits for the end of a run, after which all members hold value and the
@@ -28,7 +28,7 @@ func (w *hubEnv) asked(run string) {
 func (w *hubEnv) finale(r *running, run string, values ...string) {
 	w.t.Helper()
 	w.await("csur", run, "Succeeded", "True")
-	w.await("careq", run+"-after-canary", "ApprovalAccepted", "True")
+	w.await("careq", run+"-canary", "ApprovalAccepted", "True")
 	w.eventually("all members to have it", func() error { return w.allHold(values[len(values)-1]) })
 	w.laws(r.Engine(), values, run)
 }
@@ -47,7 +47,7 @@ func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
 	w.bounce()
 	w.prologue()
 	w.asked(w.name)
-	w.approve(w.name + "-after-canary")
+	w.approve(w.name + "-canary")
 	w.bounce()
 	w.finale(r, w.name, "v1")
 }
@@ -73,7 +73,7 @@ func TestMembersAreLostForAWhile(t *testing.T) {
 	w.asked(w.name)
 	dead, paused := w.members[1], w.members[2]
 	w.lose(dead, paused)
-	w.approve(w.name + "-after-canary")
+	w.approve(w.name + "-canary")
 	w.eventually("the run to tell that both are not reached", func() error {
 		return w.tells(w.name, dead.name, paused.name)
 	})
@@ -166,13 +166,13 @@ func TestStorms(t *testing.T) {
 			w.prologue()
 			w.asked(w.name)
 			r.faults.CutWatches()
-			w.approve(w.name + "-after-canary")
+			w.approve(w.name + "-canary")
 			w.await("csur", w.name, "Succeeded", "True")
 			s.calm(t, r, w.members)
 			w.change("v2")
 			w.run(w.name+"-2", "")
 			w.asked(w.name + "-2")
-			w.approve(w.name + "-2-after-canary")
+			w.approve(w.name + "-2-canary")
 			w.finale(r, w.name+"-2", "v1", "v2")
 			w.lawOfRun(r.Engine(), w.name)
 		})

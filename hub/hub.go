@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/metrics"
 	"github.com/slipway-dev/slipway/hub/internal/reportback"
@@ -58,6 +59,10 @@ type Config struct {
 	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock.
 	// What is named above is ignored in it.
 	Engine fleet.Config
+
+	// Compatibility is the version of KubeFleet whose behaviour the hub has where versions differ; default
+	// [compat.Default]. The definitions of the hub cluster must be installed for the same one.
+	Compatibility compat.Setting
 
 	// Applications, where it is not nil, has the hub serve Application, Workflow and Policy objects, too, of which
 	// hub/manifests installs the definitions when asked for. Objects of their group are never placed then.
@@ -168,6 +173,9 @@ func (c *Config) check() error {
 			errs = append(errs, fmt.Errorf("hub: Config.%s is %v: it must not be negative, and 0 is the default", f.name, f.value))
 		}
 	}
+	if _, err := compat.Parse(string(c.Compatibility)); err != nil {
+		errs = append(errs, fmt.Errorf("hub: Config.Compatibility: %w", err))
+	}
 	if c.LeaseDuration > 0 && c.LeaseDuration < time.Second {
 		errs = append(errs, fmt.Errorf("hub: Config.LeaseDuration is %v: it must be at least 1s", c.LeaseDuration))
 	}
@@ -188,6 +196,7 @@ func (c *Config) defaults() {
 		}
 		c.Name = host + "-" + strings.ToLower(rand.Text()[:8])
 	}
+	c.Compatibility = c.Compatibility.OrDefault()
 	orDefault(&c.LeaseDuration, 15*time.Second)
 	orDefault(&c.Collect, 500*time.Millisecond)
 	orDefault(&c.DeleteDeadline, 5*time.Minute)

@@ -104,7 +104,7 @@ spec:
   resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
   policy: {overrideRules: [{overrideType: JSONPatch, jsonPatchOverrides: [{op: replace, path: /data/key, value: evil}]}]}`)
 	s.apply(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {name: own, namespace: NAME}, spec: {placementName: NAME, stagedRolloutStrategyName: NAME, state: Run}}`)
-	s.approved("areq/NAME/own-after-s1")
+	s.approved("areq/NAME/own-s1")
 	s.eventually("the run to succeed", s.condition("sur/NAME/own", "Succeeded", "True", ""))
 	s.eventually("the member to have what was placed, unchanged", s.has(1, "config", "v1"))
 	u, err := s.get("rss/NAME/NAME-0-snapshot")

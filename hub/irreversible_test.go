@@ -25,7 +25,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	s.patch("crs/NAME-1-snapshot", `{metadata: {labels: {slipway.dev/irreversible: null}}}`)
 	s.eventually("the label again", s.labelled("true"))
 	s.run("b", "")
-	s.reject("careq/NAME-b-after-s2")
+	s.reject("careq/NAME-b-s2")
 	s.comes("csur/NAME-b", "Succeeded", "False", "")
 	s.comes("csur/NAME-b", "RollbackStarted", "False", "snapshot 1 is irreversible")
 	s.patch("crs/NAME-1-snapshot", `{metadata: {labels: {slipway.dev/irreversible: "false"}}}`)

@@ -116,7 +116,7 @@ func (w *hubEnv) lawOfRun(e *fleet.Engine, run string) {
 			w.t.Errorf("run %s completed member %s %d times", run, m.name, completed[m.name])
 		}
 	}
-	if n := accepted[run+"-after-canary"]; w.gated && n != 1 {
+	if n := accepted[run+"-canary"]; w.gated && n != 1 {
 		w.t.Errorf("the approval of run %s counted %d times", run, n)
 	}
 }

@@ -14,8 +14,10 @@ import (
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
+	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
@@ -26,7 +28,7 @@ import (
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.close()
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(h.log.Handler()))
-	if err := h.ensureNamespace(ctx); err != nil {
+	if err := h.prepare(ctx); err != nil {
 		h.gaveUp.Store(&err)
 		return err
 	}
@@ -44,7 +46,8 @@ func (h *Hub) Run(ctx context.Context) error {
 }
 
 // term waits for the lead and leads until it is lost. A hub that loses it while
-// something of it still runs is refused by the epochs of the engine.
+// something of it still runs is refused by the epochs of the engine. The Lease has the compatibility setting of the leader as
+// a label.
 func (h *Hub) term(ctx context.Context) error {
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
@@ -53,6 +56,7 @@ func (h *Hub) term(ctx context.Context) error {
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: h.cfg.Namespace, Name: api.Lease},
 			Client:     h.kube.CoordinationV1(),
+			Labels:     map[string]string{compat.Label: string(h.cfg.Compatibility)},
 			LockConfig: resourcelock.ResourceLockConfig{Identity: h.cfg.Name},
 		},
 		LeaseDuration:   h.cfg.LeaseDuration,
@@ -104,13 +108,16 @@ func (t *tenure) end() error {
 // lead drives the engine and serves the objects until ctx ends or something
 // cannot go on.
 func (h *Hub) lead(ctx context.Context) error {
+	if err := h.checkDefinitions(ctx); err != nil && !passes(err) { // they may have changed while another hub led
+		return err
+	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	h.leading.Store(true)
 	defer h.leading.Store(false)
 	h.meters.Leading.Set(1)
 	defer h.meters.Leading.Set(0)
-	h.log.Info("leading", "hub", h.cfg.Name)
+	h.log.Info("leading", "hub", h.cfg.Name, "compatibility", string(h.cfg.Compatibility))
 
 	s, err := newService(h)
 	if err != nil {
@@ -135,22 +142,38 @@ func (h *Hub) lead(ctx context.Context) error {
 	return nil
 }
 
-// ensureNamespace makes the namespace of the hub where it is missing, as soon as
-// the API server answers. A hub that may not make it expects it to be there.
-func (h *Hub) ensureNamespace(ctx context.Context) error {
+// prepare checks the definitions and makes the namespace of the hub if it is missing, as soon as the API server answers.
+func (h *Hub) prepare(ctx context.Context) error {
 	for again := backoff.New(time.Second, 30*time.Second); ctx.Err() == nil; again.Wait(ctx) {
-		err := h.tryNamespace(ctx)
+		err := h.checkDefinitions(ctx)
+		if err == nil {
+			err = h.tryNamespace(ctx)
+		}
 		switch {
 		case ctx.Err() != nil:
-		case err == nil || !objects.Passes(err):
+		case err == nil || !passes(err):
 			return err
 		default:
-			h.log.Warn("the namespace of the hub cannot be read yet, will be tried again", "error", err)
+			h.log.Warn("the hub cluster cannot be read yet, will be tried again", "error", err)
 		}
 	}
 	return nil
 }
 
+// passes reports whether the hub may come to serve without a change of the hub cluster.
+func passes(err error) bool {
+	return objects.Passes(err) && !errors.Is(err, manifests.ErrOtherCompatibility)
+}
+
+// checkDefinitions returns an error if the definitions are those of another compatibility setting.
+func (h *Hub) checkDefinitions(ctx context.Context) error {
+	if err := manifests.CheckCompatibility(ctx, h.client, h.cfg.Compatibility); err != nil {
+		return fmt.Errorf("hub: %w", err)
+	}
+	return nil
+}
+
+// tryNamespace makes the namespace of the hub if it is missing. A hub that may not make it expects it to be there.
 func (h *Hub) tryNamespace(ctx context.Context) error {
 	namespaces := h.kube.CoreV1().Namespaces()
 	_, err := namespaces.Get(ctx, h.cfg.Namespace, metav1.GetOptions{})

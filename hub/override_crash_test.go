@@ -100,9 +100,12 @@ func (s *stale) wantVersions(name string) {
 }
 
 // hubWith returns a hub on the store and the cluster that dies at a write.
-func (s *stale) hubWith(f *fuse) *hub.Stale {
+func (s *stale) hubWith(f *fuse, change ...func(*hub.Config)) *hub.Stale {
 	s.t.Helper()
 	cfg := s.config("stale")
+	for _, c := range change {
+		c(&cfg)
+	}
 	cfg.Store = fusedStore{s.store, f}
 	cfg.Rest.Wrap(func(next http.RoundTripper) http.RoundTripper { return fusedTransport{next, f} })
 	h, err := hub.New(cfg)

@@ -9,15 +9,12 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/slipway-dev/slipway/hub"
 )
 
 // asks plays a placement of one member with two strategies: one asks before its stage s1, and one after it.
-func asks(t *testing.T) *scenario {
-	s := newScenario(t, openVouched, 1)
+func asks(t *testing.T, open func(*testing.T) *sharedCluster) *scenario {
+	s := newScenario(t, open, 1)
 	s.put("v1")
 	s.place("type: External")
 	s.apply(strategyOf("early", "{name: s1, labelSelector: {}, beforeStageTasks: [{type: Approval}]}"))
@@ -31,9 +28,10 @@ func (s *scenario) by(run, strategy string) {
 	s.apply(runOf(run, "placementName: NAME, stagedRolloutStrategyName: NAME-"+strategy))
 }
 
-// The requests of two runs have two names, whatever the names of the runs and on whichever side of a stage they ask.
+// The requests of two runs have two names by the naming of KubeFleet 0.18, whatever the names of the runs and on whichever
+// side of a stage they ask.
 func TestTheRequestsOfTwoRunsHaveTwoNames(t *testing.T) {
-	s := asks(t)
+	s := asks(t, openKubeFleet018)
 	s.by("x-before", "late")
 	s.comes("csur/NAME-x-before", "Progressing", "False", "waiting for after-stage tasks")
 	s.by("x", "early")
@@ -41,53 +39,6 @@ func TestTheRequestsOfTwoRunsHaveTwoNames(t *testing.T) {
 	s.comes("csur/NAME-x-before", "Succeeded", "True", "")
 	s.approved("careq/NAME-x-before-s1")
 	s.comes("csur/NAME-x", "Succeeded", "True", "")
-}
-
-// A request that an earlier version of the hub made, under the name that it gave, stays the one that is answered, and the
-// status of the run names it.
-func TestARequestOfAnEarlierVersionStaysTheOneThatIsAnswered(t *testing.T) {
-	w := newHubEnv(t, 1)
-	w.place("v1")
-	w.staged("Approval")
-	first := w.start("first")
-	run := "a-" + w.name
-	w.run(run, "")
-	var request *unstructured.Unstructured
-	w.eventually("the request", func() (err error) {
-		request, err = w.at("careq").Get(t.Context(), run+"-after-canary", metav1.GetOptions{})
-		return err
-	})
-	w.end(first)
-	older, err := hub.OlderRequest(t.Context(), first.Hub, request)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := w.at("careq").Create(t.Context(), older, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.at("careq").Delete(t.Context(), request.GetName(), metav1.DeleteOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.start("second")
-	named := func() error {
-		u, err := w.at("csur").Get(t.Context(), run, metav1.GetOptions{})
-		if err != nil {
-			return err
-		}
-		all, _, _ := unstructured.NestedSlice(u.Object, "status", "stagesStatus")
-		if text := fmt.Sprint(all); !strings.Contains(text, "approvalRequestName:"+run+"-canary ") {
-			return errors.New(text)
-		}
-		return nil
-	}
-	w.eventually("the run to name the request", named)
-	w.approve(run + "-canary")
-	w.await("csur", run, "Succeeded", "True")
-	w.await("careq", run+"-canary", "ApprovalAccepted", "True")
-	w.eventually("the run that has ended to name it, too", named)
-	if _, err := w.at("careq").Get(t.Context(), request.GetName(), metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("it is asked for once more, under the name of today: %v", err)
-	}
 }
 
 // remove deletes an object and waits until it is gone.
@@ -106,24 +57,16 @@ func (s *scenario) same(what string, uid types.UID) error {
 	return err
 }
 
-// The request of a run may have the name that an earlier version gave that of another run. That one stays, and the run
-// that needs the name says why it waits until it is gone.
-func TestARequestWithTheNameOfAnEarlierOneOfAnotherRunWaits(t *testing.T) {
-	s := asks(t)
-	s.by("x-before", "late")
-	s.approved("careq/NAME-x-before-after-s1")
-	s.comes("careq/NAME-x-before-after-s1", "ApprovalAccepted", "True", "")
-	s.comes("csur/NAME-x-before", "Succeeded", "True", "")
-	older, err := hub.OlderRequest(t.Context(), s.served, s.seen("careq/NAME-x-before-after-s1"))
-	if err != nil {
-		t.Fatal(err)
-	}
+// The request of a run before a stage may have the name of the one of another run after it. The first one stays, and the run
+// that needs the name says why it waits until that is gone.
+func TestARequestWithTheNameOfAnotherRunsWaits(t *testing.T) {
+	s := asks(t, openVouched)
 	request := "careq/NAME-x-before-s1"
-	r, _ := s.on(s.admin, request)
-	first, err := r.Create(t.Context(), older, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.by("x-before", "late")
+	s.approved(request)
+	s.comes(request, "ApprovalAccepted", "True", "")
+	s.comes("csur/NAME-x-before", "Succeeded", "True", "")
+	first := s.seen(request)
 	s.by("x", "early")
 	s.comes("csur/NAME-x", "Progressing", "False", "the request before stage s1 has the name NAME-x-before-s1 of that of run NAME-x-before after stage s1")
 	s.eventually("an Event that says so", func() error { return s.told("csur/NAME-x", "RequestNameTaken") })
@@ -137,13 +80,13 @@ func TestARequestWithTheNameOfAnEarlierOneOfAnotherRunWaits(t *testing.T) {
 // An object that has the name of a request which was decided, and that the hub did not make, is not told that it was.
 func TestARequestThatTheHubDidNotMakeIsNotAccepted(t *testing.T) {
 	s := gated(t, openVouched, gate)
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
-	s.remove("careq/NAME-a-after-s1")
+	s.remove("careq/NAME-a-s1")
 	forged := s.forge("")
 	s.patch("csur/NAME-a", `{metadata: {labels: {look: again}}}`)
 	s.stays("the forged request", 2*time.Second, func() error {
-		return errors.Join(s.same("careq/NAME-a-after-s1", forged.GetUID()), s.condition("careq/NAME-a-after-s1", "ApprovalAccepted", "", "")())
+		return errors.Join(s.same("careq/NAME-a-s1", forged.GetUID()), s.condition("careq/NAME-a-s1", "ApprovalAccepted", "", "")())
 	})
 }
 
@@ -154,7 +97,7 @@ func TestAnAnswerThatIsDeletedWithItsRunIsTold(t *testing.T) {
 	w.staged("Approval")
 	first := w.start("first")
 	run := "a-" + w.name
-	request := run + "-after-canary"
+	request := run + "-canary"
 	w.run(run, "")
 	w.eventually("the request", func() error {
 		_, err := w.at("careq").Get(t.Context(), request, metav1.GetOptions{})

@@ -73,7 +73,7 @@ func TestARollbackInALongNamespace(t *testing.T) {
 	back := "sur/NAME/" + run + "-rollback"
 	s.begins(run, "s")
 	s.eventually("the run to be rejected", func() error {
-		return s.tryPatch(s.admin, "areq/NAME/"+run+"-after-all", strings.Replace(approvalFile, `"Approved"`, `"Rejected"`, 1), "status")
+		return s.tryPatch(s.admin, "areq/NAME/"+run+"-all", strings.Replace(approvalFile, `"Approved"`, `"Rejected"`, 1), "status")
 	})
 	s.comes("sur/NAME/"+run, "Succeeded", "False", "UpdateRunFailed")
 	s.comes("sur/NAME/"+run, "RollbackStarted", "True", "UpdateRunRollbackStarted: The update run is rolled back by updateRun "+run+"-rollback")

@@ -150,13 +150,19 @@ func TestRollingFirstRolloutPassesAFailingCluster(t *testing.T) {
 	}
 }
 
-// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: under RollingUpdate what is selected is in a new snapshot within
-// seconds when it changes: a value, a new object, one that goes. Many changes at once make few snapshots, and what changes
-// nothing that is placed makes none.
+// TestSnapshotsAreTakenOfEachChangeAndOfNothingElse: what is selected is in a new snapshot within seconds when it changes: a
+// value, a new object, one that goes. Many changes at once make few snapshots, and what changes nothing that is placed makes
+// none. Both strategies do so by default.
 func TestSnapshotsAreTakenOfEachChangeAndOfNothingElse(t *testing.T) {
+	for _, strategy := range []string{"RollingUpdate", "External"} {
+		t.Run(strategy, func(t *testing.T) { snapshotsOfChanges(t, strategy) })
+	}
+}
+
+func snapshotsOfChanges(t *testing.T, strategy string) {
 	s := newScenario(t, openVouched, 1)
 	s.put("v1")
-	s.place("type: RollingUpdate")
+	s.place("type: " + strategy)
 	s.snapshots("0")
 	begun := time.Now()
 	s.put("v2")

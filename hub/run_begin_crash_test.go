@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 // TestCrashAtEveryWriteOfARunThatBegins begins runs without an index by hubs that die at every write that they make for
@@ -22,7 +23,7 @@ func TestCrashAtEveryWriteOfARunThatBegins(t *testing.T) {
 	for when, lands := range []bool{false, true} {
 		t.Run(fmt.Sprintf("lands %v", lands), func(t *testing.T) {
 			t.Parallel()
-			s := newStale(t)
+			s := newStale(t, snapshotsOnDemand)
 			s.place("v")
 			s.staged("")
 			s.sync("crp", s.name, s.SyncPlacement)
@@ -40,6 +41,9 @@ func TestCrashAtEveryWriteOfARunThatBegins(t *testing.T) {
 		})
 	}
 }
+
+// snapshotsOnDemand has runs alone take the snapshots of External placements.
+func snapshotsOnDemand(c *hub.Config) { c.Compatibility = compat.KubeFleet018 }
 
 // drive runs the engine, which takes over the runs that were recorded by a hub that died before they were admitted.
 func (s *stale) drive() {
@@ -99,7 +103,7 @@ func (s *stale) diesAt(at int, lands, changes bool) bool {
 // knows returns a hub that has seen what there is, and has the placement as it is declared.
 func (b *beginning) knows(f *fuse) *hub.Stale {
 	b.t.Helper()
-	h := b.hubWith(f)
+	h := b.hubWith(f, snapshotsOnDemand)
 	b.eventually("the placement to be known", func() error {
 		for _, short := range []string{"crp", "crs", "csps"} {
 			list, err := b.at(short).List(b.t.Context(), metav1.ListOptions{})

@@ -1,17 +1,12 @@
 package hub_test
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"testing"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-
-	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
 // TestStateInitializeOnlyPlansAndRunStarts: a run with state Initialize is planned and touches no
@@ -32,92 +27,39 @@ func TestStateInitializeOnlyPlansAndRunStarts(t *testing.T) {
 	s.eventually("the members to have it", func() error { return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")()) })
 }
 
-// A run without a state is planned and waits, as in KubeFleet.
-func TestARunWithoutAStateIsInitialized(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
-	s.put("v1")
-	s.place("type: External")
-	s.strategy("")
-	s.scheduled()
-	s.apply(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: NAME-a}, spec: {placementName: NAME, stagedRolloutStrategyName: NAME}}`)
-	s.comes("csur/NAME-a", "Initialized", "True", "UpdateRunInitializedSuccessfully")
-	s.stays("nothing is on the member", 700*time.Millisecond, func() error {
-		return errors.Join(s.has(1, "config", "")(), s.condition("csur/NAME-a", "Progressing", "", "")())
-	})
-	s.patch("csur/NAME-a", `{spec: {state: Run}}`)
-	s.comes("csur/NAME-a", "Succeeded", "True", "")
-}
-
-// A run that began without a state, when the definitions had no default, goes on when they have one: it reads as
-// Initialize then, although it was not changed, and is stopped by way of Run.
-func TestARunOfBeforeTheDefaultOfTheStateGoesOn(t *testing.T) {
-	w := newHubEnv(t, 1)
-	restore := func() error {
-		return manifests.Install(context.WithoutCancel(t.Context()), w.server.Config(), manifests.Options{})
-	}
-	t.Cleanup(func() {
-		if err := restore(); err != nil {
-			t.Error(err)
-		}
-	})
-	crds := w.client.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
-	crd, err := crds.Get(t.Context(), "clusterstagedupdateruns.placement.kubernetes-fleet.io", metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		unstructured.RemoveNestedField(v.(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties", "state", "default")
-	}
-	if err := unstructured.SetNestedSlice(crd.Object, versions, "spec", "versions"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := crds.Update(t.Context(), crd, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.place("v1")
-	w.staged("Approval")
-	state := func(name string) (string, error) {
-		u, err := w.at("csur").Get(t.Context(), name, metav1.GetOptions{})
+// A run without a state runs by default, and is planned and waits under the setting of KubeFleet 0.18.
+func TestARunWithoutAState(t *testing.T) {
+	const run = `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterStagedUpdateRun, metadata: {name: NAME-a}, spec: {placementName: NAME, stagedRolloutStrategyName: NAME}}`
+	t.Run("runs", func(t *testing.T) {
+		s := newScenario(t, openVouched, 1)
+		s.put("v1")
+		s.place("type: External")
+		s.strategy("")
+		s.scheduled()
+		s.apply(run)
+		s.comes("csur/NAME-a", "Succeeded", "True", "")
+		u, err := s.get("csur/NAME-a")
 		if err != nil {
-			return "", err
+			t.Fatal(err)
 		}
-		text, _, _ := unstructured.NestedString(u.Object, "spec", "state")
-		return text, nil
-	}
-	name := "a-" + w.name
-	w.eventually("definitions without a default", func() error {
-		obj := w.runOf("probe-"+w.name, "")
-		unstructured.RemoveNestedField(obj.Object, "spec", "state")
-		made, err := w.at("csur").Create(t.Context(), obj, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
-		if err == nil && made.Object["spec"].(map[string]any)["state"] != nil {
-			err = errors.New("there is a default")
+		if state, ok, _ := unstructured.NestedString(u.Object, "spec", "state"); ok {
+			t.Errorf("it has the state %q", state)
 		}
-		return err
 	})
-	w.start("hub")
-	obj := w.runOf(name, "")
-	unstructured.RemoveNestedField(obj.Object, "spec", "state")
-	w.create(obj)
-	w.eventually("the request", func() error {
-		_, err := w.at("careq").Get(t.Context(), name+"-after-canary", metav1.GetOptions{})
-		return err
+	t.Run("waits", func(t *testing.T) {
+		s := newScenario(t, openKubeFleet018, 1)
+		s.put("v1")
+		s.place("type: External")
+		s.strategy("")
+		s.scheduled()
+		s.apply(run)
+		s.comes("csur/NAME-a", "Initialized", "True", "UpdateRunInitializedSuccessfully")
+		s.stays("nothing is on the member", 700*time.Millisecond, func() error {
+			return errors.Join(s.has(1, "config", "")(), s.condition("csur/NAME-a", "Progressing", "", "")())
+		})
+		s.patch("csur/NAME-a", `{spec: {state: Run}}`)
+		s.comes("csur/NAME-a", "Succeeded", "True", "")
 	})
-	if err := restore(); err != nil {
-		t.Fatal(err)
-	}
-	w.eventually("the default", func() error {
-		got, err := state(name)
-		if err == nil && got != "Initialize" {
-			err = fmt.Errorf("the state is %q", got)
-		}
-		return err
-	})
-	if _, err := w.at("csur").Patch(t.Context(), name, mergePatch, []byte(`{"spec":{"state":"Stop"}}`), metav1.PatchOptions{}); err == nil {
-		t.Error("it is stopped from Initialize")
-	}
-	w.approve(name + "-after-canary")
-	w.await("csur", name, "Succeeded", "True")
 }
 
 // TestStateStopStopsAndAWaitGoesOnWhereItWas: a run that is stopped while it waits is Stopped at once;

@@ -104,7 +104,7 @@ func TestARequestWakesTheRunsThatMayWaitForItsName(t *testing.T) {
 // tutorialRequest are the facts of a request of a run.
 func tutorialRequest() *status.ApprovalFacts {
 	return &status.ApprovalFacts{Run: "example-run", RunUID: "run-object", Request: &approval.Request{
-		Name: "example-run-after-staging", Run: "example-run", Placement: "example-placement",
+		Name: "example-run-staging", Run: "example-run", Placement: "example-placement",
 		Binding: approval.Binding{RunUID: "run-of-the-engine", Stage: "staging", When: approval.After, Attempt: 1, Plan: "the-plan"},
 	}}
 }

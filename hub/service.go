@@ -55,11 +55,11 @@ func newService(h *Hub) (*service, error) {
 	s.placements = placements.New(&placements.Reconciler{
 		Client: s.client, Engine: h.engine, Inventory: h.cfg.Inventory, Source: h.source, Queues: s.queues, Overrides: s.overrides,
 		Clusters: clusters, Collect: h.cfg.Collect, DeleteDeadline: h.cfg.DeleteDeadline, Listed: h.cfg.Listed,
-		NoBindings: h.cfg.NoBindings,
+		NoBindings: h.cfg.NoBindings, Setting: h.cfg.Compatibility,
 	})
 	s.runs = &runs.Reconciler{
 		Client: s.client, Engine: h.engine, Queues: s.queues, Seals: signer, Policies: s.policies, Requests: s.requests,
-		Overrides: s.overrides, Placements: s.placements, Meters: h.meters, Listed: h.cfg.Listed,
+		Overrides: s.overrides, Placements: s.placements, Meters: h.meters, Listed: h.cfg.Listed, Setting: h.cfg.Compatibility,
 	}
 	s.members = members.New(&members.Reconciler{Client: s.client, Dialer: h.cfg.Dialer, Queues: s.queues, Clusters: clusters, Namespaces: h.cfg.MemberNamespaces})
 	s.evictions = &evictions.Reconciler{Client: s.client, Engine: h.engine, Queues: s.queues, Placements: s.placements, Deadline: h.cfg.DeleteDeadline}

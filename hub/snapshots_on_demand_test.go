@@ -18,7 +18,7 @@ import (
 // changes between two runs are in one. A run without an index takes what is selected when it begins, or the latest snapshot
 // where that has it already; a run of an index takes none.
 func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v0")
 	s.place("type: External")
 	s.strategy("")
@@ -58,7 +58,7 @@ func TestSnapshotsUnderExternalAreTakenByRuns(t *testing.T) {
 // TestStatusUnderExternalIsAboutWhatWasRolledOut: what was changed since the last run is no difference of a member, and what a
 // member has that only the hub has now is one.
 func TestStatusUnderExternalIsAboutWhatWasRolledOut(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
 	s.place("type: External, applyStrategy: {whenToApply: IfNotDrifted}")
 	s.strategy("")
@@ -89,7 +89,7 @@ func (s *scenario) drifts(from string) func() error {
 
 // TestSnapshotIsFrozenWhenARunIsPlanned: a run that is planned and waits brings what was selected then.
 func TestSnapshotIsFrozenWhenARunIsPlanned(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("")
@@ -109,7 +109,7 @@ func TestSnapshotIsFrozenWhenARunIsPlanned(t *testing.T) {
 // TestRunsThatAreRefusedTakeNoSnapshot: of runs that name what is not there, or have a strategy that leaves clusters out,
 // nothing stays.
 func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
-	s := newScenario(t, openVouched, 2)
+	s := newScenario(t, openKubeFleet018, 2)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("") // one stage, for the first of two members
@@ -125,7 +125,7 @@ func TestRunsThatAreRefusedTakeNoSnapshot(t *testing.T) {
 // TestSnapshotThatCannotBeTakenIsTold: what is wrong with what is selected is in the status of an External placement, too,
 // before any run.
 func TestSnapshotThatCannotBeTakenIsTold(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ClusterResourceEnvelope
@@ -150,7 +150,7 @@ spec:
 
 // TestRunsThatBeginTogetherShareASnapshot: runs that are made in one moment bring one snapshot.
 func TestRunsThatBeginTogetherShareASnapshot(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
 	s.place("type: External")
 	s.strategy("")
@@ -170,7 +170,7 @@ func TestRunsThatBeginTogetherShareASnapshot(t *testing.T) {
 
 // TestSnapshotsAfterRollingUpdateBecameExternal: from then on runs take them; those before stay.
 func TestSnapshotsAfterRollingUpdateBecameExternal(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.put("v1")
 	s.place("type: RollingUpdate")
 	s.strategy("")
@@ -194,7 +194,7 @@ func TestSnapshotsAfterRollingUpdateBecameExternal(t *testing.T) {
 
 // TestSnapshotsOfANamespacedPlacementAreTakenByRuns: a ResourcePlacement does as a ClusterResourcePlacement.
 func TestSnapshotsOfANamespacedPlacementAreTakenByRuns(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.onMember(1, `{apiVersion: v1, kind: Namespace, metadata: {name: NAME}}`)
 	s.put("v1")
 	s.apply(`
@@ -240,7 +240,7 @@ spec: {placementName: shop, stagedRolloutStrategyName: all, state: Run}`)
 
 // TestSnapshotsOfRunsStayWithinTheHistory: of those that runs took the newest stay, and what a member has.
 func TestSnapshotsOfRunsStayWithinTheHistory(t *testing.T) {
-	s := newScenario(t, openVouched, 1)
+	s := newScenario(t, openKubeFleet018, 1)
 	s.place("type: External")
 	s.patch("crp/NAME", `{spec: {revisionHistoryLimit: 1}}`)
 	s.strategy("")

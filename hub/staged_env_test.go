@@ -44,7 +44,7 @@ func eachScope(t *testing.T, play func(*staged)) {
 }
 
 func newStaged(t *testing.T, namespaced bool) *staged {
-	s := &staged{scenario: newScenario(t, openVouched, 0), namespaced: namespaced, keeper: "example.com/keeps"}
+	s := &staged{scenario: newScenario(t, openKubeFleet018, 0), namespaced: namespaced, keeper: "example.com/keeps"}
 	s.third = startServers(t, "proof3")[0]
 	if err := prepare(context.WithoutCancel(t.Context()), s.third); err != nil {
 		t.Fatal(err)

@@ -31,15 +31,15 @@ type stale struct {
 	store  *memory.Store
 }
 
-func newStale(t *testing.T) *stale {
+func newStale(t *testing.T, change ...func(*hub.Config)) *stale {
 	t.Helper()
 	store := memory.NewStore()
-	return staleOn(newHubEnv(t, 0), "stale", store, store)
+	return staleOn(newHubEnv(t, 0), "stale", store, store, change...)
 }
 
 // staleOn is a stale hub of a world that another one serves too, and of which the
 // records are in the same store, which this one reaches by a way of its own.
-func staleOn(w *hubEnv, name string, store *memory.Store, way backend.Store) *stale {
+func staleOn(w *hubEnv, name string, store *memory.Store, way backend.Store, change ...func(*hub.Config)) *stale {
 	t := w.t
 	t.Helper()
 	cfg := w.config(name)
@@ -50,6 +50,9 @@ func staleOn(w *hubEnv, name string, store *memory.Store, way backend.Store) *st
 			yield(placement.Cluster{Name: "one", UID: "one", Labels: map[string]string{"stage": "canary"}}, nil)
 		}
 	})
+	for _, c := range change {
+		c(&cfg)
+	}
 	h, err := hub.New(cfg)
 	if err == nil {
 		s.Stale, err = hub.NewStale(h)

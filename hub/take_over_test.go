@@ -103,7 +103,7 @@ func TestDifferencesAreToldOfMembersThatARunHasComeTo(t *testing.T) {
 		return errors.Join(undiffed(1), undiffed(2))
 	})
 	s.apply(runOf("a", "placementName: NAME, stagedRolloutStrategyName: NAME-first, state: Run"))
-	s.seen("careq/NAME-a-after-s1")
+	s.seen("careq/NAME-a-s1")
 	s.eventually("what the first lacks", func() error {
 		diffed, err := s.object(1, "diffedPlacements", "ConfigMap")
 		if err != nil {
@@ -116,7 +116,7 @@ func TestDifferencesAreToldOfMembersThatARunHasComeTo(t *testing.T) {
 		return nil
 	})
 	s.stays("nothing is told of the second", 2*time.Second, func() error { return undiffed(2) })
-	s.approved("careq/NAME-a-after-s1")
+	s.approved("careq/NAME-a-s1")
 	s.comes("csur/NAME-a", "Succeeded", "True", "")
 	s.eventually("what the second lacks", func() error { _, err := s.object(2, "diffedPlacements", "ConfigMap"); return err })
 }

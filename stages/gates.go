@@ -252,7 +252,7 @@ func (gs *gates) request(g *Gate) approval.Request {
 	p, r := gs.d.p, &gs.d.r
 	stage := p.Stages[r.Stage].Name
 	req := approval.Request{
-		Name: approval.GroupRequestName(r.Name, stage, gs.group, g.When),
+		Name: p.Strategy.Requests.RequestName(r.Name, stage, gs.group, g.When),
 		Run:  r.Name, Placement: r.Placement, Snapshot: p.Index, Starter: r.Starter,
 		Binding: approval.Binding{
 			RunUID: r.UID, Stage: stage, Group: gs.group, When: g.When, Attempt: g.Attempt, Plan: p.Digest,

@@ -83,7 +83,8 @@ type State string
 const (
 	// Initialize makes the plan and does not start.
 	Initialize State = "Initialize"
-	// RunState starts. It is the default of a document, as in the tutorial; an API server makes that Initialize, as in KubeFleet.
+	// RunState starts. It is the default of a document, as in the tutorial. The definitions of KubeFleet 0.18 make the default
+	// Initialize.
 	RunState State = "Run"
 	// Stop stops; a run that is created with it does not start.
 	Stop State = "Stop"

@@ -239,7 +239,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	_, err := c.CreateRun(ctx, spec("web-1"))
 	w.must(err)
 	name := w.request(c, "web-1")
-	if got := w.completed(c, "web-1", 1); name != "web-1-after-staging" || got.Stage != "staging" || got.State != stages.Running || got.Clusters != 2 || got.Placement != "web" {
+	if got := w.completed(c, "web-1", 1); name != "web-1-staging" || got.Stage != "staging" || got.State != stages.Running || got.Clusters != 2 || got.Placement != "web" {
 		t.Errorf("request %s of %+v", name, got)
 	}
 	placements, err := c.Placements(ctx)

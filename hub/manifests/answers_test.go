@@ -24,7 +24,7 @@ type exchange struct {
 
 func newExchange(t *testing.T) *exchange {
 	t.Helper()
-	s := installedServer(t)
+	s := kubeFleetServer(t)
 	people(t, s)
 	k := requestKinds(t, s)[0]
 	return &exchange{t: t, s: s, k: k, name: k.create(t, clientFor(t, s.Config())).GetName()}
@@ -229,7 +229,7 @@ func TestALongMessageIsCutInTheDecision(t *testing.T) {
 }
 
 func TestARunSaysWhoCreatedIt(t *testing.T) {
-	s := installedServer(t)
+	s := kubeFleetServer(t)
 	bind(t, s, "slipway-cluster-editor", "carol", "dave")
 	for _, version := range []string{"v1", "v1beta1"} {
 		k := requestKind{kind: "ClusterStagedUpdateRun", gvr: placementResource(version, "clusterstagedupdateruns")}

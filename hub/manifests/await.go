@@ -73,6 +73,9 @@ func resources(crd *unstructured.Unstructured) []schema.GroupVersionResource {
 	var all []schema.GroupVersionResource
 	for _, v := range versions {
 		v, _ := v.(map[string]any)
+		if v["served"] != true {
+			continue
+		}
 		name, _ := v["name"].(string)
 		all = append(all, schema.GroupVersionResource{Group: group, Version: name, Resource: plural})
 	}

@@ -6,6 +6,10 @@
 //
 //	kubectl apply --server-side -f hub/manifests/crds -f hub/manifests/policies
 //
+// The definitions in crds are those of [compat.Default]. For a hub with the compatibility setting of KubeFleet 0.18 apply
+// crds/v0.18 after them, which has those that differ. [Install] does so with [Options].Compatibility, and writes into runs
+// without spec.state the state that they had.
+//
 // The roles of people and of the hub are in rbac; optional/hub-secrets.yaml lets the hub read Secrets, which it
 // needs where placements carry them. No role is part of view, edit or admin unless [Options] or a label say so.
 //
@@ -50,12 +54,10 @@
 // Defaults, limits, enumerations, messages, short names and columns are KubeFleet's, one by one:
 // testdata/kubefleet.yaml has them by field, with those that differ and why, and a test holds the definitions
 // to it; testdata/wire has objects as KubeFleet's own clients write them, with what they are told. The words are those of
-// KubeFleet's rules, as they are since July 2026, and those of its webhooks for what these alone refuse. The definitions are
+// KubeFleet's rules, as they are since July 2026 and as the definitions for KubeFleet 0.18 have them, and those of its webhooks for what these alone refuse. The definitions are
 // stricter where KubeFleet takes what fails later, and where a list must be bounded so that rules may look
 // into it: at most 100 preferences and spread constraints and 20 requirements of a term. They are not in one
-// place: a MemberCluster needs no identity. A run that names no placement or no strategy is taken, as there, and not begun. A
-// run without a state is Initialize, also one that was stored without any when
-// definitions of earlier versions were installed, which had no default.
+// place: a MemberCluster needs no identity. A run that names no placement or no strategy is taken, as there, and not begun.
 //
 // # What a schema cannot say
 //

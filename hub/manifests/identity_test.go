@@ -36,7 +36,7 @@ func claims(user string) map[string]map[string]any {
 // TestT1NobodyApprovesUnderAnotherName is threat T1: through every door, with every claim, what stands in
 // the status is who the API server authenticated, or nothing.
 func TestT1NobodyApprovesUnderAnotherName(t *testing.T) {
-	s := installedServer(t)
+	s := kubeFleetServer(t)
 	people(t, s)
 	for _, k := range requestKinds(t, s) {
 		for _, user := range []string{"alice", "mallory", hubUser, "admin"} {

@@ -16,6 +16,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/util/retry"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 // fieldManager is who owns the fields that Install writes.
@@ -26,6 +28,9 @@ const defaultTimeout = time.Minute
 
 // Options say what [Install] does besides the CRDs, the policies and the roles of people.
 type Options struct {
+	// Compatibility is the setting of the hub that the definitions are for. Empty is the one that the definitions on the
+	// server have, if any, and it must be the default then: only a setting that is named changes the one that is there.
+	Compatibility compat.Setting
 	// Hub, where it is set, installs what [HubRBAC] returns for it.
 	Hub *HubOptions
 	// Applications installs the definitions of the application workflow and the role slipway-application-editor,
@@ -39,6 +44,8 @@ type Options struct {
 	Timeout time.Duration
 	// Done, where it is set, is told of every object when it is done with, one after the other.
 	Done func(Change)
+	// Note, where it is set, is told in sentences what a change of Compatibility does to the objects that are there.
+	Note func(string)
 }
 
 // Outcome is what became of an object.
@@ -129,7 +136,11 @@ func newInstaller(cfg *rest.Config, done func(Change)) (*installer, error) {
 
 // install applies everything in the order in which it is needed.
 func (in *installer) install(ctx context.Context, o Options) error {
-	crds, err := CRDs()
+	change, err := in.settingChange(ctx, o.Compatibility)
+	if err != nil {
+		return err
+	}
+	crds, err := CRDs(change.to)
 	if err != nil {
 		return err
 	}
@@ -142,6 +153,9 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	}
 	others, err := besides(o)
 	if err != nil {
+		return err
+	}
+	if err := in.carryOver(ctx, change, o.Note); err != nil {
 		return err
 	}
 	if err := in.applyAll(ctx, crds); err != nil {

@@ -86,7 +86,7 @@ func TestAnOlderServerIsInstalledWithoutMutatingPolicies(t *testing.T) {
 func TestOnAnOlderServerAnIdentityIsTrueOrMissing(t *testing.T) {
 	s := olderServer(t)
 	people(t, s)
-	k := requestKinds(t, s)[1] // the twin in a namespace
+	k := requestKinds(t, s)[3] // the twin in a namespace, in v1beta1
 	groups := []any{"team-alice", "system:authenticated"}
 	alice := map[string]any{"username": "alice", "groups": groups}
 	root := map[string]any{"username": "root", "groups": groups}
@@ -156,7 +156,7 @@ func TestARunOfAnOlderServerHasNoOtherCreator(t *testing.T) {
 func TestInstallSaysWhatItMayNotDo(t *testing.T) {
 	s := installedServer(t)
 	err := manifests.Install(t.Context(), s.ConfigFor("nobody"), manifests.Options{})
-	want := `manifests: install: CustomResourceDefinition approvalrequests.placement.kubernetes-fleet.io: `
+	want := `manifests: install: CustomResourceDefinition clusterstagedupdateruns.placement.kubernetes-fleet.io: `
 	if err == nil || !strings.HasPrefix(err.Error(), want) || !strings.Contains(err.Error(), `User "nobody" cannot get`) {
 		t.Errorf("%v, want %s... User \"nobody\" cannot get", err, want)
 	}
@@ -211,7 +211,7 @@ func TestInstallEndsWithItsContext(t *testing.T) {
 
 // TestVersionsShareObjects writes in one version and reads in the other.
 func TestVersionsShareObjects(t *testing.T) {
-	s := installedServer(t)
+	s := kubeFleetServer(t)
 	c := clientFor(t, s.Config())
 	for _, write := range []string{"v1", "v1beta1"} {
 		read := map[string]string{"v1": "v1beta1", "v1beta1": "v1"}[write]

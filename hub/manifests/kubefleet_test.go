@@ -10,6 +10,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 // facts are what a schema says of a field by its keywords, and "messages", those of its rules. Where they
@@ -46,12 +48,12 @@ type told struct {
 	fields  map[string]facts
 }
 
-// TestDefaultsLimitsAndMessagesAreKubeFleets holds every default, limit and message of the definitions to
+// TestDefaultsLimitsAndMessagesAreKubeFleets holds every default, limit and message of the definitions for KubeFleet 0.18 to
 // testdata/kubefleet.yaml, in both versions and both ways: what is not in the file fails, and so does what is
 // missing. Of a status it is what the file names.
 func TestDefaultsLimitsAndMessagesAreKubeFleets(t *testing.T) {
 	all := toldOf(t)
-	for _, crd := range crds(t) {
+	for _, crd := range crdsOf(t, compat.KubeFleet018) {
 		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 		want, ok := all[kind]
 		delete(all, kind)

@@ -7,14 +7,17 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 //go:generate go run ./internal/generate
 
-//go:embed crds/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml applications/*.yaml applications/rbac/*.yaml
+//go:embed crds/*.yaml crds/*/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml applications/*.yaml applications/rbac/*.yaml
 var files embed.FS
 
 // Annotations of a run that say who created it and who asked for its rollback. Admission writes them when
@@ -28,9 +31,23 @@ const (
 	RollbackBy = "slipway.dev/rollback-by"
 )
 
-// CRDs returns the CustomResourceDefinitions of the Fleet API, ascending by name. The caller may change
-// them.
-func CRDs() ([]*unstructured.Unstructured, error) { return load("crds") }
+// CRDs returns the CustomResourceDefinitions of the Fleet API for a compatibility setting, ascending by name. Those that
+// differ between the settings have the label [compat.Label]. The caller may change them.
+func CRDs(setting compat.Setting) ([]*unstructured.Unstructured, error) {
+	all, err := load("crds")
+	if err != nil || setting.OrDefault() == compat.Default {
+		return all, err
+	}
+	own, err := load("crds/" + string(setting))
+	if err == nil && len(own) == 0 {
+		_, err = compat.Parse(string(setting))
+	}
+	for _, crd := range own {
+		i := slices.IndexFunc(all, func(other *unstructured.Unstructured) bool { return other.GetName() == crd.GetName() })
+		all[i] = crd
+	}
+	return all, err
+}
 
 // Applications returns the CustomResourceDefinitions of the application workflow, Application, Policy and Workflow, which
 // a hub with Config.Applications needs besides. The caller may change them.

@@ -13,6 +13,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/hub/compat"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
 // ruleCase is a case of a file in testdata/rules. What is refused says so with the words in Refused.
@@ -28,6 +31,8 @@ type ruleCase struct {
 	Refused string `json:"refused,omitempty"`
 	// Becomes are fields that the stored spec has, as defaults.
 	Becomes map[string]any `json:"becomes,omitempty"`
+	// Setting is the compatibility setting that the case is about; empty means all.
+	Setting compat.Setting `json:"setting,omitempty"`
 }
 
 // ruleFile is what testdata/rules has about a kind and its twin.
@@ -44,9 +49,29 @@ type ruleFile struct {
 	Cases []ruleCase `json:"cases"`
 }
 
-// TestTheServerTakesAndRefuses shows every rule of the schemas to a real API server, in both versions.
+// TestTheServerTakesAndRefuses shows every rule of the schemas to a real API server, in all versions that are served.
 func TestTheServerTakesAndRefuses(t *testing.T) {
-	s := installedServer(t)
+	takesAndRefuses(t, installedServer(t), compat.Default, func(bool) bool { return true })
+}
+
+// TestTheServerOfKubeFleet018TakesAndRefuses does the same for the kinds that differ.
+func TestTheServerOfKubeFleet018TakesAndRefuses(t *testing.T) {
+	takesAndRefuses(t, kubeFleetServer(t), compat.KubeFleet018, func(differs bool) bool { return differs })
+}
+
+// takesAndRefuses plays the cases of the kinds that are chosen by whether they differ between the settings.
+func takesAndRefuses(t *testing.T, s *kubeenv.Server, setting compat.Setting, chosen func(differs bool) bool) {
+	served, differs := map[schema.GroupVersionResource]bool{}, map[string]bool{}
+	for _, crd := range crdsOf(t, setting) {
+		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		differs[plural] = crd.GetLabels()[compat.Label] != ""
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		for _, v := range versions {
+			v := v.(map[string]any)
+			served[schema.GroupVersionResource{Group: group, Version: v["name"].(string), Resource: plural}] = v["served"].(bool)
+		}
+	}
 	cfg := s.Config()
 	cfg.QPS = -1
 	client := clientFor(t, cfg)
@@ -57,11 +82,17 @@ func TestTheServerTakesAndRefuses(t *testing.T) {
 		for _, k := range f.Kinds {
 			for _, version := range []string{"v1", "v1beta1"} {
 				gvr := schema.GroupVersionResource{Group: f.Group, Version: version, Resource: k.Plural}
+				if !served[gvr] || !chosen(differs[k.Plural]) {
+					continue
+				}
 				var c dynamic.ResourceInterface = client.Resource(gvr)
 				if k.Namespaced {
 					c = client.Resource(gvr).Namespace(namespace)
 				}
 				for _, rule := range f.Cases {
+					if rule.Setting != "" && rule.Setting != setting {
+						continue
+					}
 					t.Run(k.Kind+"."+version+"/"+rule.Name, func(t *testing.T) {
 						t.Parallel()
 						rule.run(t, c, gvr.GroupVersion().WithKind(k.Kind), cmp.Or(f.Field, "spec"))

@@ -11,12 +11,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
 func crds(t *testing.T) []*unstructured.Unstructured {
 	t.Helper()
-	all, err := manifests.CRDs()
+	return crdsOf(t, compat.Default)
+}
+
+// crdsOf returns the definitions of a compatibility setting.
+func crdsOf(t *testing.T, setting compat.Setting) []*unstructured.Unstructured {
+	t.Helper()
+	all, err := manifests.CRDs(setting)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +40,7 @@ func TestBothVersionsAreTheSameAndNothingIsConverted(t *testing.T) {
 		if v1["name"] != "v1" || v1beta1["name"] != "v1beta1" || v1beta1["storage"] != true {
 			t.Errorf("%s: versions %v and %v, storage %v, want v1 and v1beta1, which is stored", crd.GetName(), v1["name"], v1beta1["name"], v1beta1["storage"])
 		}
-		for _, differs := range []string{"name", "storage"} {
+		for _, differs := range []string{"name", "storage", "served"} {
 			delete(v1, differs)
 			delete(v1beta1, differs)
 		}
@@ -43,6 +50,62 @@ func TestBothVersionsAreTheSameAndNothingIsConverted(t *testing.T) {
 		if s, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy"); s != "None" {
 			t.Errorf("%s: conversion %q, want None", crd.GetName(), s)
 		}
+	}
+}
+
+// TestTheSettingsDifferInNothingElse compares the definitions of the two compatibility settings: docs/hub.md says what differs.
+func TestTheSettingsDifferInNothingElse(t *testing.T) {
+	const spec = "spec.versions[%d].schema.openAPIV3Schema.properties.spec.properties.state.%s"
+	runs := []string{"metadata.labels.slipway.dev/compatibility", "spec.versions[0].served"}
+	for i := range 2 {
+		runs = append(runs, fmt.Sprintf(spec, i, "default"), fmt.Sprintf(spec, i, "description"))
+	}
+	slices.Sort(runs)
+	others := []string{"metadata.labels.slipway.dev/compatibility", "spec.versions[0].served"}
+	want := map[string][]string{"clusterstagedupdateruns": runs, "stagedupdateruns": runs}
+	for _, plural := range []string{"clusterstagedupdatestrategies", "stagedupdatestrategies", "clusterapprovalrequests", "approvalrequests"} {
+		want[plural] = others
+	}
+	kubeFleet, got := crdsOf(t, compat.KubeFleet018), map[string][]string{}
+	for i, crd := range crds(t) {
+		var paths []string
+		differences(crd.Object, kubeFleet[i].Object, "", &paths)
+		if len(paths) > 0 {
+			slices.Sort(paths)
+			plural, _, _ := strings.Cut(crd.GetName(), ".")
+			got[plural] = paths
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}
+
+// differences adds the paths of what differs in two trees.
+func differences(a, b any, at string, into *[]string) {
+	x, isMap := a.(map[string]any)
+	y, alsoMap := b.(map[string]any)
+	if isMap && alsoMap {
+		for _, key := range slices.Sorted(maps.Keys(x)) {
+			differences(x[key], y[key], strings.TrimPrefix(at+"."+key, "."), into)
+		}
+		for key := range y {
+			if _, ok := x[key]; !ok {
+				*into = append(*into, strings.TrimPrefix(at+"."+key, "."))
+			}
+		}
+		return
+	}
+	v, isList := a.([]any)
+	w, alsoList := b.([]any)
+	if isList && alsoList && len(v) == len(w) {
+		for i := range v {
+			differences(v[i], w[i], fmt.Sprintf("%s[%d]", at, i), into)
+		}
+		return
+	}
+	if !cmp.Equal(a, b) {
+		*into = append(*into, at)
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
@@ -27,14 +28,22 @@ type world struct {
 	server  *kubeenv.Server
 	changes []manifests.Change
 	err     error
+	// setting is the compatibility setting of the definitions.
+	setting compat.Setting
 }
 
 // hub is a server as new as it gets; old is one that has no MutatingAdmissionPolicy yet; aggregating is one that
 // puts ClusterRoles together from others, and on which tests install as they like.
 var hub, old, aggregating world
 
+// kubeFleet018 is a server with the definitions of KubeFleet 0.18, which serves all kinds in both versions.
+var kubeFleet018 = world{setting: compat.KubeFleet018}
+
 // installedServer is a server that everything is installed on.
 func installedServer(t *testing.T) *kubeenv.Server { return hub.open(t, "hub") }
+
+// kubeFleetServer is a server with the definitions of KubeFleet 0.18.
+func kubeFleetServer(t *testing.T) *kubeenv.Server { return kubeFleet018.open(t, "kubefleet018") }
 
 // olderServer is one that everything is installed on that it knows.
 func olderServer(t *testing.T) *kubeenv.Server { return old.open(t, "old", "--emulated-version=1.35") }
@@ -63,7 +72,7 @@ func (w *world) open(t *testing.T, name string, args ...string) *kubeenv.Server 
 	w.once.Do(func() {
 		w.server, w.err = env.StartServer(ctx, name, kubeenv.ServerOptions{Args: args})
 		if w.err == nil {
-			w.changes, w.err = install(ctx, w.server.Config())
+			w.changes, w.err = installFor(ctx, w.server.Config(), w.setting)
 		}
 	})
 	if w.err != nil {
@@ -74,10 +83,15 @@ func (w *world) open(t *testing.T, name string, args ...string) *kubeenv.Server 
 
 // install installs everything and returns what it did.
 func install(ctx context.Context, cfg *rest.Config) ([]manifests.Change, error) {
+	return installFor(ctx, cfg, "")
+}
+
+func installFor(ctx context.Context, cfg *rest.Config, setting compat.Setting) ([]manifests.Change, error) {
 	var changes []manifests.Change
 	err := manifests.Install(ctx, cfg, manifests.Options{
-		Hub:  &manifests.HubOptions{User: hubUser},
-		Done: func(c manifests.Change) { changes = append(changes, c) },
+		Compatibility: setting,
+		Hub:           &manifests.HubOptions{User: hubUser},
+		Done:          func(c manifests.Change) { changes = append(changes, c) },
 	})
 	return changes, err
 }

@@ -17,7 +17,7 @@ import (
 // TestAStatusIsKeptAsItWasWritten writes statuses as a hub does, that of the tutorial's run among them: no
 // field is unknown, changed or added.
 func TestAStatusIsKeptAsItWasWritten(t *testing.T) {
-	s := installedServer(t)
+	s := kubeFleetServer(t)
 	resources := map[string]string{
 		"ClusterStagedUpdateRun": "clusterstagedupdateruns", "ClusterResourcePlacement": "clusterresourceplacements",
 		"ClusterSchedulingPolicySnapshot": "clusterschedulingpolicysnapshots", "MemberCluster": "memberclusters",

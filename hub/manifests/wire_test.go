@@ -41,7 +41,7 @@ type wireFile struct {
 // TestObjectsOfTypedClients shows objects as KubeFleet's own clients write them to a real API server, which takes them or
 // refuses them in the words that those compare by expressions, also with what stands in front of a message.
 func TestObjectsOfTypedClients(t *testing.T) {
-	s := installedServer(t)
+	s := kubeFleetServer(t)
 	cfg := s.Config()
 	cfg.QPS = -1
 	client, namespace := clientFor(t, cfg), s.Namespace(t)

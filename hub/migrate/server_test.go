@@ -27,6 +27,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/hub/migrate"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
@@ -84,7 +85,7 @@ func newFleetEnv(t *testing.T) *fleetEnv {
 	e.define(e.onHub, "InternalMemberCluster", "internalmemberclusters", "cluster.kubernetes-fleet.io", true)
 	e.define(e.onHub, "ResourceBinding", "resourcebindings", "placement.kubernetes-fleet.io", true)
 	e.define(e.onMember, "AppliedWork", "appliedworks", "placement.kubernetes-fleet.io", false)
-	crds, err := manifests.CRDs()
+	crds, err := manifests.CRDs(compat.Default)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package status
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,12 +21,9 @@ func RequestsOfStages(open []approval.Request) []approval.Request {
 	return slices.DeleteFunc(open, func(r approval.Request) bool { return r.Group != "" })
 }
 
-// OlderRequestName is the name that earlier versions gave the object of a request; before a stage it is the same.
-func OlderRequestName(run, stage string, when approval.When) string {
-	if when == approval.Before {
-		return approval.RequestName(run, stage, when)
-	}
-	return run + "-" + stage
+// RequestName returns the name of the object of a request: the engine's, with the name of the run's object in it.
+func RequestName(run string, r *approval.Request) string {
+	return run + strings.TrimPrefix(r.Name, r.Run)
 }
 
 // ApprovalFacts are what the object of a request is made of.
@@ -74,7 +72,7 @@ func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": spec}}
 	u.SetGroupVersionKind(in.GVK(api.ApprovalKind))
 	u.SetNamespace(f.Namespace)
-	u.SetName(approval.RequestName(f.Run, r.Stage, r.When))
+	u.SetName(RequestName(f.Run, r))
 	u.SetLabels(map[string]string{
 		api.LabelRun: f.Run, api.LabelStage: r.Stage, api.LabelTask: task, api.LabelLatestApproval: "true",
 	})

@@ -36,7 +36,7 @@ func TestTheObjectOfARequestBindsTheAnswerToWhatIsAsked(t *testing.T) {
 	want := map[string]any{
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterApprovalRequest",
 		"metadata": map[string]any{
-			"name": "example-run-after-canary",
+			"name": "example-run-canary",
 			"labels": map[string]any{
 				"kubernetes-fleet.io/targetUpdateRun": "example-run", "kubernetes-fleet.io/targetUpdatingStage": "canary",
 				"kubernetes-fleet.io/taskType": "afterStage", "kubernetes-fleet.io/isLatestUpdateRunApproval": "true",
@@ -234,7 +234,7 @@ func TestWhatIsLostWithARequest(t *testing.T) {
 
 func TestAnAnswerThatCannotBeReadIsAnError(t *testing.T) {
 	_, err := AnswersOf(answered(t, map[string]any{"conditions": "yes"}), true)
-	if err == nil || !strings.Contains(err.Error(), "ClusterApprovalRequest example-run-after-canary: status") {
+	if err == nil || !strings.Contains(err.Error(), "ClusterApprovalRequest example-run-canary: status") {
 		t.Errorf("got %v", err)
 	}
 }

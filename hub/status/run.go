@@ -16,6 +16,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -47,8 +48,8 @@ type RunFacts struct {
 	Placement *fleet.Placement
 	// Held are the requests that have no object yet, because their name is taken.
 	Held []HeldRequest
-	// Older are the stages after which an object asks that an earlier version of the hub named.
-	Older []string
+	// Setting is the compatibility setting of the hub.
+	Setting compat.Setting
 	// Rollback is what is known of taking the run back.
 	Rollback RollbackFacts
 	// Overrides are those in the snapshots that the plan brings, by index, Members the

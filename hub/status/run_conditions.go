@@ -26,7 +26,7 @@ func Side(when approval.When) string { return strings.ToLower(string(when)) }
 // runConditions are those of the run as a whole.
 func (p *runBuilder) runConditions() []metav1.Condition {
 	out := []metav1.Condition{
-		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, "The UpdateRun initialized successfully", p.Run.Created),
+		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, p.initializedMessage(), p.Run.Created),
 	}
 	switch r := p.Run; r.State {
 	case stages.NotStarted:
@@ -50,6 +50,17 @@ func (p *runBuilder) runConditions() []metav1.Condition {
 		out = append(out, p.ended()...)
 	}
 	return out
+}
+
+// scope is the scope of the run.
+func (p *runBuilder) scope() api.Scope { return api.Scope(p.Namespace != "") }
+
+// initializedMessage says that the run was planned.
+func (p *runBuilder) initializedMessage() string {
+	if p.Setting.Behaviour().TasksBySide {
+		return p.scope().Kind(api.RunKind) + " initialized successfully"
+	}
+	return "The UpdateRun initialized successfully"
 }
 
 // queuedMessage begins the message of a run that waits for another one.

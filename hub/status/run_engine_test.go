@@ -107,7 +107,7 @@ func TestAnEnginesRunHasTheStatusOfTheTutorialAndTheSameFromItsJournalAlone(t *t
 			t.Errorf("(-tutorial +got):\n%s", diff)
 		}
 		s.must(s.engine.Decide(t.Context(), "example-run", fleet.Answer{
-			Request: "example-run-after-canary", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Comment: "lgtm",
+			Request: "example-run-canary", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Comment: "lgtm",
 		}))
 		_, err = s.engine.Wait(t.Context(), "example-run")
 		s.must(err)

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
@@ -174,20 +173,10 @@ func golden(t testing.TB, name string) map[string]any {
 		t.Fatal(err)
 	}
 	var out map[string]any
-	if err := yaml.Unmarshal([]byte(renamed().Replace(string(b))), &out); err != nil {
+	if err := yaml.Unmarshal(b, &out); err != nil {
 		t.Fatal(err)
 	}
 	return out
-}
-
-// renamed replaces words of the tutorial which KubeFleet has changed since that was written.
-func renamed() *strings.Replacer {
-	return strings.NewReplacer(
-		"approvalRequestName: example-run-canary", "approvalRequestName: example-run-after-canary",
-		"AfterStageTaskApprovalRequestCreated", "StageTaskApprovalRequestCreated",
-		"ClusterApprovalRequest is created", "ApprovalRequest object is created",
-		"ClusterStagedUpdateRun initialized successfully", "The UpdateRun initialized successfully",
-	)
 }
 
 // told is what a condition says, without its times.
@@ -231,7 +220,7 @@ func inStage(name string) *metav1.LabelSelector {
 
 // tutorial is the strategy and the clusters of the tutorial.
 func tutorial() (stages.Strategy, []placement.Cluster) {
-	s := stages.Strategy{Name: "example-strategy", Stages: []stages.Stage{
+	s := stages.Strategy{Name: "example-strategy", Requests: approval.NamedByStage, Stages: []stages.Stage{
 		{Name: "staging", Selector: inStage("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
 		{Name: "canary", Selector: inStage("canary"), SortKey: "order", After: []stages.Task{{Type: stages.Approval}}},
 	}}

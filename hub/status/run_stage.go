@@ -2,7 +2,6 @@ package status
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -115,7 +114,7 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 		}
 		t := taskStatus{Type: pg.Type}
 		if pg.Type == stages.Approval {
-			t.Request = p.requestName(p.Plan.Stages[i].Name, when)
+			t.Request = p.Plan.Strategy.Requests.RequestName(p.Name, p.Plan.Stages[i].Name, "", when)
 		}
 		if g := reached(&p.Run.Stages[i], pg); g != nil {
 			t.Conditions = p.taskConditions(p.Plan.Stages[i].Name, g)
@@ -123,14 +122,6 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 		out = append(out, t)
 	}
 	return out
-}
-
-// requestName is the name of the object of a request.
-func (p *runBuilder) requestName(stage string, when approval.When) string {
-	if when == approval.After && slices.Contains(p.Older, stage) {
-		return OlderRequestName(p.Name, stage, when)
-	}
-	return approval.RequestName(p.Name, stage, when)
 }
 
 // reached is the run of a planned task, nil where the run has not come to it.
@@ -147,23 +138,39 @@ func (p *runBuilder) taskConditions(stage string, g *stages.Gate) []metav1.Condi
 	if g.Type == stages.TimedWait {
 		return []metav1.Condition{p.waitCondition(g)}
 	}
-	const object = "ApprovalRequest object is "
+	object := p.requestObject()
 	for _, h := range p.Held {
 		if h.Stage == stage && h.When == g.When {
-			return []metav1.Condition{p.isFalse(api.ConditionRequestCreated, api.ReasonTaskNameTaken, h.Why, g.Opened)}
+			return []metav1.Condition{p.isFalse(api.ConditionRequestCreated, p.taskReason(g, api.ReasonTaskNameTaken), h.Why, g.Opened)}
 		}
 	}
-	out := []metav1.Condition{p.isTrue(api.ConditionRequestCreated, api.ReasonTaskCreated, object+"created", g.Opened)}
+	out := []metav1.Condition{p.isTrue(api.ConditionRequestCreated, p.taskReason(g, api.ReasonTaskCreated), object+" is created", g.Opened)}
 	switch g.State {
 	case stages.Completed:
-		return append(out, p.isTrue(api.ConditionRequestApproved, api.ReasonTaskApproved, object+"approved", g.Ended))
+		return append(out, p.isTrue(api.ConditionRequestApproved, p.taskReason(g, api.ReasonTaskApproved), object+" is approved", g.Ended))
 	case stages.Failed:
-		return append(out, p.isFalse(api.ConditionRequestApproved, api.ReasonTaskRejected, object+"rejected"+byLast(g), g.Ended))
+		return append(out, p.isFalse(api.ConditionRequestApproved, p.taskReason(g, api.ReasonTaskRejected), object+" is rejected"+byLast(g), g.Ended))
 	case stages.Skipped:
-		return append(out, p.isFalse(api.ConditionRequestApproved, api.ReasonTaskSkipped, object+"not needed any more", g.Ended))
+		return append(out, p.isFalse(api.ConditionRequestApproved, p.taskReason(g, api.ReasonTaskSkipped), object+" is not needed any more", g.Ended))
 	default:
 		return out
 	}
+}
+
+// requestObject is what messages call the object of a request.
+func (p *runBuilder) requestObject() string {
+	if p.Setting.Behaviour().TasksBySide {
+		return p.scope().Kind(api.ApprovalKind)
+	}
+	return "ApprovalRequest object"
+}
+
+// taskReason returns a reason of a condition of a task, which names the side of the stage if the setting says so.
+func (p *runBuilder) taskReason(g *stages.Gate, reason string) string {
+	if p.Setting.Behaviour().TasksBySide {
+		return string(g.When) + reason
+	}
+	return reason
 }
 
 // waitCondition tells of a wait also how long it takes, which KubeFleet does
@@ -173,7 +180,7 @@ func (p *runBuilder) waitCondition(g *stages.Gate) metav1.Condition {
 	case stages.Completed:
 		return p.isTrue(api.ConditionWaitElapsed, api.ReasonTaskElapsed, "Wait time elapsed", g.Ended)
 	case stages.Skipped:
-		return p.isFalse(api.ConditionWaitElapsed, api.ReasonTaskSkipped, "The wait was skipped", g.Ended)
+		return p.isFalse(api.ConditionWaitElapsed, p.taskReason(g, api.ReasonTaskSkipped), "The wait was skipped", g.Ended)
 	default:
 		return p.isFalse(api.ConditionWaitElapsed, api.ReasonTaskNotElapsed,
 			"The wait ends at "+g.Until.Time().Format(time.RFC3339), g.Opened)

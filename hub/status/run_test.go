@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -106,7 +107,7 @@ func TestARunThatCompletedSaysSoInItsRunItsStageAndItsTask(t *testing.T) {
 	r.decide("21:33:00", approval.Approve)
 	s := r.status()
 	wantTold(t, "run", s["conditions"],
-		"Initialized=True UpdateRunInitializedSuccessfully: The UpdateRun initialized successfully",
+		"Initialized=True UpdateRunInitializedSuccessfully: ClusterStagedUpdateRun initialized successfully",
 		"Progressing=False UpdateRunSucceeded: All stages are completed",
 		"Succeeded=True UpdateRunSucceeded: All stages are completed successfully")
 	canary := stageAt(s, 1)
@@ -115,8 +116,8 @@ func TestARunThatCompletedSaysSoInItsRunItsStageAndItsTask(t *testing.T) {
 		"Succeeded=True StageUpdatingSucceeded: Stage update completed successfully")
 	task := canary["afterStageTaskStatus"].([]any)[0].(map[string]any)
 	wantTold(t, "task", task["conditions"],
-		"ApprovalRequestCreated=True StageTaskApprovalRequestCreated: ApprovalRequest object is created",
-		"ApprovalRequestApproved=True StageTaskApprovalRequestApproved: ApprovalRequest object is approved")
+		"ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ClusterApprovalRequest is created",
+		"ApprovalRequestApproved=True AfterStageTaskApprovalRequestApproved: ClusterApprovalRequest is approved")
 	if at := since(t, s["conditions"], "Succeeded"); at != "21:33:00" {
 		t.Errorf("succeeded at %s", at)
 	}
@@ -128,6 +129,30 @@ func TestARunThatCompletedSaysSoInItsRunItsStageAndItsTask(t *testing.T) {
 
 func stageAt(status map[string]any, i int) map[string]any {
 	return status["stagesStatus"].([]any)[i].(map[string]any)
+}
+
+// The words of a run are those of the compatibility setting. The names of its requests are those that it began with.
+func TestTheWordsAreThoseOfTheSetting(t *testing.T) {
+	r := tutorialRig(t)
+	r.facts.Setting = compat.KubeFleet018
+	status := r.status()
+	if got := told(t, status["conditions"])[0]; got != "Initialized=True UpdateRunInitializedSuccessfully: The UpdateRun initialized successfully" {
+		t.Error(got)
+	}
+	task := stageAt(status, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True StageTaskApprovalRequestCreated: ApprovalRequest object is created")
+	if task["approvalRequestName"] != "example-run-canary" {
+		t.Errorf("request %v", task["approvalRequestName"])
+	}
+	r.decide("21:40:00", approval.Reject)
+	task = stageAt(r.status(), 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
+	if got := told(t, task["conditions"])[1]; got != "ApprovalRequestApproved=False StageTaskApprovalRequestRejected: ApprovalRequest object is rejected by ann" {
+		t.Error(got)
+	}
+	r.facts.Namespace, r.facts.Setting = "web", ""
+	if got := told(t, r.status()["conditions"])[0]; got != "Initialized=True UpdateRunInitializedSuccessfully: StagedUpdateRun initialized successfully" {
+		t.Error(got)
+	}
 }
 
 func TestTheEngineNamesTheObjectOfARequest(t *testing.T) {
@@ -146,11 +171,11 @@ func TestTheNamespacedTwinsSayTheSame(t *testing.T) {
 	r := tutorialRig(t)
 	r.facts.Namespace = "web"
 	s := r.status()
-	if got := told(t, s["conditions"])[0]; got != "Initialized=True UpdateRunInitializedSuccessfully: The UpdateRun initialized successfully" {
+	if got := told(t, s["conditions"])[0]; got != "Initialized=True UpdateRunInitializedSuccessfully: StagedUpdateRun initialized successfully" {
 		t.Error(got)
 	}
 	task := stageAt(s, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
-	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True StageTaskApprovalRequestCreated: ApprovalRequest object is created")
+	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True AfterStageTaskApprovalRequestCreated: ApprovalRequest is created")
 }
 
 func TestARunThatIsHeldIsInitializedAndNothingMore(t *testing.T) {
@@ -158,18 +183,14 @@ func TestARunThatIsHeldIsInitializedAndNothingMore(t *testing.T) {
 	r := newRig(t, "10:00:00", s, true, clusters...)
 	r.step("", stages.Input{})
 	status := r.status()
-	initialized := "Initialized=True UpdateRunInitializedSuccessfully: The UpdateRun initialized successfully"
+	initialized := "Initialized=True UpdateRunInitializedSuccessfully: ClusterStagedUpdateRun initialized successfully"
 	wantTold(t, "run", status["conditions"], initialized)
 	if got := stageAt(status, 0)["conditions"]; got != nil {
 		t.Errorf("a stage that was not reached has conditions %v", got)
 	}
 	task := stageAt(status, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
-	if diff := cmp.Diff(map[string]any{"type": "Approval", "approvalRequestName": "example-run-after-canary"}, task); diff != "" {
+	if diff := cmp.Diff(map[string]any{"type": "Approval", "approvalRequestName": "example-run-canary"}, task); diff != "" {
 		t.Error(diff)
-	}
-	r.facts.Older = []string{"canary"}
-	if task := stageAt(r.status(), 1)["afterStageTaskStatus"].([]any)[0].(map[string]any); task["approvalRequestName"] != "example-run-canary" {
-		t.Errorf("the request that an earlier version named is %v", task["approvalRequestName"])
 	}
 	r.facts.Policy = -1
 	if index, ok := r.status()["policySnapshotIndexUsed"]; ok {
@@ -283,7 +304,7 @@ func TestGatesBeforeAStageWaitAndAreNamedAfterIt(t *testing.T) {
 	if task["approvalRequestName"] != "example-run-before-all" {
 		t.Errorf("request %v", task["approvalRequestName"])
 	}
-	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True StageTaskApprovalRequestCreated: ApprovalRequest object is created")
+	wantTold(t, "task", task["conditions"], "ApprovalRequestCreated=True BeforeStageTaskApprovalRequestCreated: ClusterApprovalRequest is created")
 	r.decide("10:05:00", approval.Approve)
 	if at := since(t, r.status()["conditions"], "Progressing"); at != "10:05:00" {
 		t.Errorf("progressing since %s", at)
@@ -321,10 +342,10 @@ func TestARejectedRequestSaysByWhom(t *testing.T) {
 	r.decide("21:31:00", approval.Reject)
 	s := r.status()
 	task := stageAt(s, 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
-	if got := told(t, task["conditions"])[1]; got != "ApprovalRequestApproved=False StageTaskApprovalRequestRejected: ApprovalRequest object is rejected by ann" {
+	if got := told(t, task["conditions"])[1]; got != "ApprovalRequestApproved=False AfterStageTaskApprovalRequestRejected: ClusterApprovalRequest is rejected by ann" {
 		t.Error(got)
 	}
-	if got := told(t, s["conditions"])[2]; got != "Succeeded=False UpdateRunFailed: request example-run-after-canary was rejected by ann" {
+	if got := told(t, s["conditions"])[2]; got != "Succeeded=False UpdateRunFailed: request example-run-canary was rejected by ann" {
 		t.Error(got)
 	}
 }
@@ -349,7 +370,7 @@ func TestAWaitTellsWhenItEndsAndThatItWasSkipped(t *testing.T) {
 	}
 	wantTold(t, "wait", task(), "WaitTimeElapsed=False AfterStageTaskWaitTimeNotElapsed: The wait ends at 2025-07-22T10:01:10Z")
 	r.command("10:00:20", stages.Command{Verb: stages.Skip, Scope: stages.SkipAfterWait, Name: "staging"})
-	wantTold(t, "wait", task(), "WaitTimeElapsed=False StageTaskSkipped: The wait was skipped")
+	wantTold(t, "wait", task(), "WaitTimeElapsed=False AfterStageTaskSkipped: The wait was skipped")
 }
 
 func TestClustersThatAreCleanedAreInTheDeletionStage(t *testing.T) {

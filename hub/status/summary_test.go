@@ -201,7 +201,7 @@ func TestARequestIsReadBackFromItsObject(t *testing.T) {
 		t.Fatal(err)
 	}
 	got, open, err := OpenRequest(obj)
-	if err != nil || !open || got.Binding != facts.Request.Binding || got.Run != facts.Run || got.Name != "example-run-after-canary" {
+	if err != nil || !open || got.Binding != facts.Request.Binding || got.Run != facts.Run || got.Name != "example-run-canary" {
 		t.Errorf("%+v, open %t, %v; want the binding %+v", got, open, err, facts.Request.Binding)
 	}
 	obj.Object["status"] = map[string]any{"conditions": []any{map[string]any{"type": "Approved", "status": "True"}}, "decisions": []any{

@@ -97,6 +97,8 @@ func TestRequestsOfGroupsHaveNamesOfTheirOwn(t *testing.T) {
 		}
 	}
 	for _, st := range []Stage{grouped("before", "remove", nil, asks), {Name: "before-remove", After: asks}} {
+		byStage := Strategy{Requests: approval.NamedByStage, Stages: []Stage{st}, Removal: Removal{Before: asks}}
+		wantError(t, byStage.Validate(), "would be named <run>-before-remove like that of remove (removal.beforeStageTasks); rename the")
 		if err := (Strategy{Stages: []Stage{st}, Removal: Removal{Before: asks}}).Validate(); err != nil {
 			t.Errorf("the removal: %v", err)
 		}

@@ -77,6 +77,8 @@ type Strategy struct {
 
 	// Profile is Staged when empty.
 	Profile Profile `json:"profile,omitempty"`
+	// Requests says how the approval requests of a run are named; default approval.NamedBySide.
+	Requests approval.Naming `json:"requests,omitempty"`
 	// Attempts is how often a cluster is tried; 0 means as the profile says
 	// (Staged without end, ClusterUpdate 1, Workflow 11), -1 without end.
 	Attempts int `json:"attempts,omitempty"`

@@ -119,10 +119,13 @@ func checkDuration(at *field.Path, d time.Duration) field.ErrorList {
 	return field.ErrorList{field.Invalid(at, d.String(), "must be between 0 and 365 days")}
 }
 
-// checkRequests finds approvals whose requests would have the same name. Those of the removal have names that no other
-// stage or group can have: its name is reserved and has no hyphen.
+// checkRequests finds approvals whose requests would have the same name. The removal comes first because its name is
+// reserved: the stage or the group that has a name of its requests must be renamed.
 func checkRequests(at *field.Path, s *Strategy) field.ErrorList {
-	names := requestNames{taken: map[string]requestName{}}
+	names := requestNames{naming: s.Requests, taken: map[string]requestName{}}
+	removal := at.Child("removal")
+	names.addSide(RemovalStageName, "", approval.Before, removal.Child("beforeStageTasks"), s.Removal.Before)
+	names.addSide(RemovalStageName, "", approval.After, removal.Child("afterStageTasks"), s.Removal.After)
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		at := at.Child("stages").Index(i)
@@ -139,6 +142,7 @@ func checkRequests(at *field.Path, s *Strategy) field.ErrorList {
 
 // requestNames are the names of the requests of a run.
 type requestNames struct {
+	naming  approval.Naming
 	taken   map[string]requestName
 	clashes field.ErrorList
 }
@@ -155,7 +159,7 @@ func (n *requestNames) addSide(stage, group string, when approval.When, at *fiel
 	if group != "" {
 		of, value, kind = stage+"/"+group, group, "group"
 	}
-	name := approval.GroupRequestName("<run>", stage, group, when)
+	name := n.naming.RequestName("<run>", stage, group, when)
 	other, taken := n.taken[name]
 	if !taken {
 		n.taken[name] = requestName{of, at.String()}

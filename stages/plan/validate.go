@@ -93,6 +93,12 @@ func checkOptions(at *field.Path, s *Strategy) field.ErrorList {
 		known := []Profile{Staged, ClusterUpdate, Workflow}
 		errs = append(errs, field.NotSupported(at.Child("profile"), s.Profile, known))
 	}
+	switch s.Requests {
+	case approval.NamedBySide, approval.NamedByStage:
+	default:
+		known := []approval.Naming{approval.NamedBySide, approval.NamedByStage}
+		errs = append(errs, field.NotSupported(at.Child("requests"), s.Requests, known))
+	}
 	return errs
 }
 

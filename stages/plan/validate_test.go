@@ -117,6 +117,11 @@ func TestStrategyValidateRefusesTasks(t *testing.T) {
 				{Name: "x-y", Before: []Task{{Type: TimedWait, Wait: 1}, {Type: Approval}}},
 			}
 		}, `stages[1].beforeStageTasks: Invalid value: "x-y": its request would be named <run>-before-x-y like that of x/y (stages[0].groups[0].beforeGroupTasks); rename the stage`},
+		{"request names by stage", func(s *Strategy) {
+			s.Requests = approval.NamedByStage
+			s.Stages = []Stage{{Name: "before-x", After: []Task{{Type: Approval}}}, {Name: "x", Before: []Task{{Type: Approval}}}}
+		}, `stages[1].beforeStageTasks: Invalid value: "x": its request would be named <run>-before-x like that of before-x (stages[0].afterStageTasks); rename the stage`},
+		{"a naming of requests", func(s *Strategy) { s.Requests = "Side" }, `requests: Unsupported value: "Side": supported values: "", "Stage"`},
 		{"wait with a schedule", after(Task{Type: TimedWait, Wait: 1, Schedule: &Schedule{}}), "stages[0].afterStageTasks[0].schedule: Forbidden"},
 		{"display name", after(Task{Type: Approval, DisplayName: strings.Repeat("é", 101)}), "stages[0].afterStageTasks[0].displayName: Invalid"},
 	} {

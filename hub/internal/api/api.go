@@ -231,7 +231,8 @@ const (
 	ReasonStageSkipped   = "StageUpdatingSkippedNoClusters"
 )
 
-// Reasons of the conditions of a stage's tasks. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
+// Reasons of the conditions of a stage's tasks. Those that begin with StageTask have Before or After in front of that unless
+// the hub's compatibility setting says otherwise. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
 const (
 	ReasonTaskCreated    = "StageTaskApprovalRequestCreated"
 	ReasonTaskNameTaken  = "StageTaskApprovalRequestNameTaken"

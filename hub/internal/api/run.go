@@ -28,13 +28,12 @@ func InitializeFailed(obj *unstructured.Unstructured) bool {
 // such a one: it orders none.
 func ShowsRun(obj *unstructured.Unstructured) bool { return obj.GetAnnotations()[AnnotationSeal] != "" }
 
-// StateOf is what a run is to do, by its spec. It is there unless the definitions are those of an earlier version, under
-// which a run without one runs.
-func StateOf(obj *unstructured.Unstructured) kubefleet.State {
+// StateOf returns the state that the spec of a run asks for, or absent if it names none.
+func StateOf(obj *unstructured.Unstructured, absent kubefleet.State) kubefleet.State {
 	if state := SpecString(obj, "state"); state != "" {
 		return kubefleet.State(state)
 	}
-	return kubefleet.RunState
+	return absent
 }
 
 // RolloutOf is how a placement says that its changes reach the clusters.

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
 	"github.com/slipway-dev/slipway/hub/internal/overrides"
@@ -47,6 +48,8 @@ type Reconciler struct {
 	Listed int
 	// NoBindings leaves out the objects that show bindings.
 	NoBindings bool
+	// Setting is the compatibility setting of the hub.
+	Setting compat.Setting
 	// Reached is told of the clusters on which a placement of namespaces was proven to be, or is not any more; nil for none.
 	Reached func(cluster string)
 	// SourceChanged is told of the placements of which what is selected may have changed; nil for none.
@@ -270,8 +273,8 @@ const captureAgain = 30 * time.Second
 // patience is how often a conflict is tried again before a status tells of it.
 const patience = 5
 
-// capture takes a snapshot where what is selected may have changed since the last one. Under External a run takes it when
-// it begins, as in KubeFleet, so that here it is only found out whether one can be taken.
+// capture takes a snapshot if what is selected may have changed since the last one. If runs alone take those of an External
+// placement, it only finds out whether a snapshot can be taken.
 func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement, rollout kubefleet.Rollout) error {
 	if !r.selected.take(k, p) {
 		return nil
@@ -281,7 +284,7 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement, 
 	}
 	var items []snapshot.Item
 	var err error
-	if rollout.Type == kubefleet.External {
+	if rollout.Type == kubefleet.External && !r.Setting.Behaviour().SnapshotsOfChanges {
 		_, items, err = r.Engine.PreviewCapture(ctx, p.Name)
 	} else {
 		items, err = r.takeSnapshot(ctx, p.Name)

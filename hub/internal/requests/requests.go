@@ -43,8 +43,6 @@ type Result struct {
 	Again time.Duration
 	// Held are the requests that have no object yet, because their name is taken.
 	Held []status.HeldRequest
-	// Older are the stages after which an object asks that an earlier version of the hub named.
-	Older []string
 }
 
 // Reconcile makes an object of each request that the run has open, takes in
@@ -60,13 +58,6 @@ func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.U
 	for _, obj := range r.RequestsOf(k) {
 		if err := r.reportOutcome(ctx, k, run, obj, st); err != nil {
 			return out, err
-		}
-		seal, err := r.olderSeal(ctx, k, run, obj)
-		if err != nil {
-			return out, err
-		}
-		if seal != nil && GateAt(&st, seal.Binding) != nil {
-			out.Older = append(out.Older, seal.Binding.Stage)
 		}
 	}
 	return out, nil
@@ -87,13 +78,11 @@ func (r *Requests) RequestsOf(k api.Key) []*unstructured.Unstructured {
 // engine's request, because it was there before or is of an earlier attempt, is deleted: no answer in it counts. The
 // request of another run is left, and this one waits for it to go.
 func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, out *Result) error {
-	have, err := r.objectOf(ctx, k, run, request)
-	if err != nil {
-		return err
-	}
+	have := r.Object(api.ScopeOf(k).GVR(api.ApprovalKind), api.Key{Namespace: k.Namespace, Name: status.RequestName(k.Name, request)})
 	answered := have != nil && (len(status.Untaken(have, request.Decisions)) > 0 || len(status.OtherGenerations(have)) > 0)
 	known := r.Policies.LastVouched()
 	var v policies.State
+	var err error
 	if have != nil && !answered && known != nil {
 		v = *known // no answer is judged by it
 	} else if v, err = r.Policies.Now(ctx); err != nil { // after the answer was read, or the policies could change in between
@@ -138,34 +127,6 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 		return nil
 	}
 	return r.takeAnswer(ctx, k, have, request, v.Identity)
-}
-
-// objectOf returns the object of a request as it was last seen, nil for none. One that an earlier version of the hub
-// made of it, under an older name, stays what people answer until it expires.
-func (r *Requests) objectOf(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request) (*unstructured.Unstructured, error) {
-	gvr := api.ScopeOf(k).GVR(api.ApprovalKind)
-	older := r.Object(gvr, api.Key{Namespace: k.Namespace, Name: status.OlderRequestName(k.Name, request.Stage, request.When)})
-	if older != nil {
-		seal, err := r.olderSeal(ctx, k, run, older)
-		if err != nil || seal != nil {
-			return older, err
-		}
-	}
-	return r.Object(gvr, api.Key{Namespace: k.Namespace, Name: approval.RequestName(k.Name, request.Stage, request.When)}), nil
-}
-
-// olderSeal is what proves of an object that it is a request of the run which an earlier version of the hub made and
-// named, nil where it is none.
-func (r *Requests) olderSeal(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured) (*seals.Proof, error) {
-	stage := api.SpecString(obj, "targetStage")
-	if obj.GetName() != status.OlderRequestName(k.Name, stage, approval.After) {
-		return nil, nil
-	}
-	seal, err := r.Seals.ProofOf(ctx, obj)
-	if err != nil || seal == nil || seal.Run != run.GetUID() || seal.Binding.When != approval.After {
-		return nil, err
-	}
-	return seal, nil
 }
 
 // requestObject is the object of a request, sealed.

@@ -18,7 +18,7 @@ import (
 // sendCommand asks the run for what spec.state says, once for each generation of the
 // spec.
 func (r *Reconciler) sendCommand(ctx context.Context, obj *unstructured.Unstructured, st fleet.Status) error {
-	verb := commandFor(api.StateOf(obj), &st.Run)
+	verb := commandFor(r.stateOf(obj), &st.Run)
 	if verb == "" || verb == stages.Start && obj.GetGeneration() == 1 {
 		return nil // what the first generation says, the run was begun with: it was stopped by another client of the engine
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/metrics"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
@@ -47,6 +48,8 @@ type Reconciler struct {
 	Meters     *metrics.Meters
 	// Listed is how many clusters a status lists.
 	Listed int
+	// Setting is the compatibility setting of the hub.
+	Setting compat.Setting
 
 	// histories are what the runs that have not ended were folded to.
 	histories histories
@@ -204,6 +207,7 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 	if err != nil {
 		return fleet.RunSpec{}, api.Refused(err)
 	}
+	run.State = r.stateOf(obj)
 	if err := notBegun(run, obj); err != nil {
 		return fleet.RunSpec{}, api.Refused(err)
 	}
@@ -219,6 +223,7 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 	if err := errors.Join(placementProblem(in, run, placement), err); err != nil {
 		return fleet.RunSpec{}, api.Refused(err)
 	}
+	strategy.Requests = r.Setting.Behaviour().Requests
 	spec := run.Spec(strategy)
 	if err := r.findSnapshot(ctx, &spec); err != nil {
 		return fleet.RunSpec{}, err
@@ -228,6 +233,11 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 		spec.Title = api.TitleOf(k)
 	}
 	return spec, r.Placements.DeclaredAs(placement)
+}
+
+// stateOf returns the state that the spec of a run asks for.
+func (r *Reconciler) stateOf(obj *unstructured.Unstructured) kubefleet.State {
+	return api.StateOf(obj, r.Setting.Behaviour().State)
 }
 
 // snapshotsOf are the snapshots of a placement that the engine keeps, ascending.
@@ -331,7 +341,7 @@ func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Un
 // alone will change that.
 func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts, asked *requests.Result) (time.Duration, error) {
 	facts := r.factsOf(k, obj, &st, back)
-	facts.Held, facts.Older = asked.Held, asked.Older
+	facts.Held = asked.Held
 	facts.History, facts.Events = &history.RunHistory, history.next
 	if err := r.Overrides.AddTo(ctx, facts); err != nil {
 		return 0, err
@@ -357,9 +367,9 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 // factsOf is what the status of a run is made of, without its history.
 func (r *Reconciler) factsOf(k api.Key, obj *unstructured.Unstructured, st *fleet.Status, back status.RollbackFacts) *status.RunFacts {
 	return &status.RunFacts{
-		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: api.StateOf(obj),
+		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: r.stateOf(obj),
 		Run: &st.Run, Plan: st.Plan, Policy: st.Selection, Placement: &fleet.Placement{ApplyStrategy: st.Apply},
-		Rollback: back, Listed: r.Listed, Now: time.Now(),
+		Rollback: back, Listed: r.Listed, Setting: r.Setting, Now: time.Now(),
 	}
 }
 

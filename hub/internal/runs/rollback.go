@@ -144,13 +144,13 @@ func (r *Reconciler) hidden(ctx context.Context, of api.Key, run string) (string
 // requestRollback asks the engine to take a run back, where its spec says so, and
 // notes why it refuses.
 func (r *Reconciler) requestRollback(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status, facts *status.RollbackFacts) error {
-	if !facts.Asks(api.StateOf(obj), obj.GetGeneration(), st) {
+	if !facts.Asks(r.stateOf(obj), obj.GetGeneration(), st) {
 		return nil
 	}
 	if err := r.Recheck(ctx, api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind), obj); err != nil {
 		return err
 	}
-	if facts.Read(obj); !facts.Asks(api.StateOf(obj), obj.GetGeneration(), st) {
+	if facts.Read(obj); !facts.Asks(r.stateOf(obj), obj.GetGeneration(), st) {
 		return nil // it was asked, and the cache does not know yet
 	}
 	v, err := r.Policies.Now(ctx)

@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/slipway-dev/slipway/backend/kube/member"
@@ -22,6 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/serving"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -33,6 +36,7 @@ type options struct {
 	kube *hubtarget.Flags
 
 	members, listen              string
+	compatibility                compat.Setting
 	lease, deadline              time.Duration
 	fence, secrets, applications bool
 	namespaces                   bool
@@ -80,6 +84,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
 	h.measures.AddFlags(flags)
 	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place what is of a namespace on no further member without it")
+	addCompatibility(flags, &h.compatibility, compat.Default, "the definitions must be installed for the same one")
 	flags.BoolFuncP("verbose", "v", "log what is done, too", func(string) error { return level.UnmarshalText([]byte("info")) })
 	_ = cmd.MarkFlagDirname("members")
 	return cmd
@@ -97,11 +102,12 @@ func (h *options) serve(ctx context.Context) error {
 		rules.Never = []snapshot.GroupKind{{Kind: "Secret"}}
 		_ = h.Said("Secrets are not placed: --secrets places them")
 	}
+	_ = h.Said("compatibility: %s", h.compatibility)
 	registry := prometheus.NewRegistry()
 	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
 	cfg := hub.Config{
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
-		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules}, MemberNamespaces: h.namespaces,
+		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules}, MemberNamespaces: h.namespaces, Compatibility: h.compatibility,
 	}
 	if err := h.measures.Configure(&cfg.Engine); err != nil {
 		return err
@@ -171,6 +177,7 @@ and takes the rights of cluster-admin.`,
 			}
 			account.Namespace, what.Hub = kube.HubNamespace, &account
 			what.Done = func(c manifests.Change) { _ = o.Said("%s", c) }
+			what.Note = func(sentence string) { _ = o.Said("%s", sentence) }
 			if err := manifests.Install(cmd.Context(), config, what); err != nil {
 				return fmt.Errorf("%s: %w", config.Host, err)
 			}
@@ -179,7 +186,30 @@ and takes the rights of cluster-admin.`,
 	}
 	cmd.Flags().BoolVar(&what.Aggregate, "aggregate", false,
 		"make slipway-viewer and slipway-editor part of the built-in view, edit and admin: edit in a namespace includes the right to place what is in it")
+	addCompatibility(cmd.Flags(), &what.Compatibility, "", "default "+string(compat.Default)+"; a setting that is installed is replaced only if another one is named")
 	cmd.Flags().BoolVar(&what.Applications, "applications", false, "install what a hub with --applications needs, too")
 	cmd.Flags().BoolVar(&account.Secrets, "secrets", false, "let the account slipway-hub read all Secrets, for a hub with --secrets")
 	return cmd
+}
+
+// addCompatibility adds the flag --compatibility.
+func addCompatibility(flags *pflag.FlagSet, to *compat.Setting, def compat.Setting, more string) {
+	*to = def
+	var known []string
+	for _, s := range compat.Settings() {
+		known = append(known, string(s))
+	}
+	flags.Var(&compatibility{to}, "compatibility", "the KubeFleet whose behaviour the hub has where its versions differ, "+strings.Join(known, " or ")+": "+more)
+}
+
+// compatibility is the value of the flag.
+type compatibility struct{ to *compat.Setting }
+
+func (c *compatibility) String() string { return string(*c.to) }
+
+func (c *compatibility) Type() string { return "VERSION" }
+
+func (c *compatibility) Set(name string) (err error) {
+	*c.to, err = compat.Parse(name)
+	return err
 }

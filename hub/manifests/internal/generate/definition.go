@@ -3,9 +3,11 @@ package main
 import (
 	"cmp"
 	"strings"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-// versions are those that are served, all with the same schema. The stored one is storageVersion.
+// versions are those of every kind, all with the same schema. They are served unless the source says otherwise. The stored one is storageVersion.
 func versions() []string { return []string{"v1", "v1beta1"} }
 
 const storageVersion = "v1beta1"
@@ -26,7 +28,7 @@ func definition(s *source, k kind, r resolver) (schema, error) {
 	}
 	spec := schema{
 		"group": s.Group, "scope": k.Scope, "names": names, "preserveUnknownFields": false,
-		"conversion": schema{"strategy": "None"}, "versions": versionList(s, object),
+		"conversion": schema{"strategy": "None"}, "versions": versionList(s, r.setting, object),
 	}
 	return schema{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
@@ -42,11 +44,11 @@ func categories(s *source) []string {
 	return []string{"fleet", "fleet-placement"}
 }
 
-func versionList(s *source, object schema) []any {
+func versionList(s *source, setting compat.Setting, object schema) []any {
 	var out []any
 	for _, name := range versions() {
 		v := schema{
-			"name": name, "served": true, "storage": name == storageVersion,
+			"name": name, "served": s.ServedBy[name] == "" || s.ServedBy[name] == setting, "storage": name == storageVersion,
 			"schema": schema{"openAPIV3Schema": object},
 		}
 		if !s.NoStatus && s.Status != nil {

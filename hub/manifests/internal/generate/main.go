@@ -1,5 +1,5 @@
 // The program generate writes the CustomResourceDefinitions of package manifests,
-// hub/manifests/crds/*.yaml, from hub/manifests/source:
+// hub/manifests/crds, from hub/manifests/source:
 //
 //	go run ./hub/manifests/internal/generate
 //
@@ -32,7 +32,11 @@ func write() error {
 		return err
 	}
 	for name, text := range files {
-		if err := os.WriteFile(filepath.Join(dir, "crds", name), text, 0o644); err != nil {
+		path := filepath.Join(dir, "crds", filepath.FromSlash(name))
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := os.WriteFile(path, text, 0o644); err != nil {
 			return err
 		}
 	}

@@ -4,12 +4,16 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 // resolver turns schemas of the source into those of one kind.
 type resolver struct {
 	types map[string]schema
 	scope string
+	// setting is the compatibility setting that the schemas are for.
+	setting compat.Setting
 	// plain leaves out what is about how people write things and not about what the hub reports of it.
 	plain bool
 }
@@ -18,6 +22,9 @@ type resolver struct {
 func (r resolver) resolve(s schema) (schema, error) {
 	s, err := r.deref(s)
 	if err != nil {
+		return nil, err
+	}
+	if s, err = r.set(s); err != nil {
 		return nil, err
 	}
 	out := schema{}
@@ -65,6 +72,25 @@ func (r resolver) deref(s schema) (schema, error) {
 	}
 	delete(out, "$ref")
 	delete(out, "add")
+	return out, nil
+}
+
+// set returns a schema with the keys that it has for the setting.
+func (r resolver) set(s schema) (schema, error) {
+	all, ok := s["settings"].(schema)
+	if !ok {
+		return s, nil
+	}
+	for name := range all {
+		if _, err := compat.Parse(name); err != nil {
+			return nil, err
+		}
+	}
+	out := maps.Clone(s)
+	delete(out, "settings")
+	if more, ok := all[string(r.setting)].(schema); ok {
+		maps.Copy(out, more)
+	}
 	return out, nil
 }
 

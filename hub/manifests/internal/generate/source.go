@@ -4,8 +4,13 @@ import (
 	"bytes"
 	"fmt"
 	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/hub/compat"
 )
 
 // header stands above what is generated.
@@ -16,7 +21,8 @@ const typesFile = "types.yaml"
 
 // schema is an OpenAPI schema as the source has it, with keys of its own that the generator takes out:
 // $ref (a shape of types.yaml), add (properties beside those of the shape), only (Cluster or
-// Namespaced) and mandatory (the parent requires the property).
+// Namespaced), mandatory (the parent requires the property) and settings (keys of the schema for one compatibility
+// setting, see package compat).
 type schema = map[string]any
 
 // source is what a file says about a kind and its twin.
@@ -27,6 +33,8 @@ type source struct {
 	Description string   `json:"description"`
 	Columns     []any    `json:"columns,omitempty"`
 	Required    []any    `json:"required,omitempty"`
+	// ServedBy has versions that one compatibility setting alone serves.
+	ServedBy map[string]compat.Setting `json:"servedBy,omitempty"`
 	// Rules are the validations of the whole object.
 	Rules    []any `json:"rules,omitempty"`
 	NoStatus bool  `json:"noStatus,omitempty"`
@@ -45,8 +53,52 @@ type kind struct {
 	Scope  string   `json:"scope"`
 }
 
-// generate returns the files to write, by name.
+// generate returns the files to write, by their path below crds. A definition that differs between the compatibility settings is
+// there for each of them, with the setting as a label: for the default beside the others, and in a directory for another one.
 func generate(dir fs.FS) (map[string][]byte, error) {
+	all := map[compat.Setting]map[string]schema{}
+	for _, setting := range compat.Settings() {
+		var err error
+		if all[setting], err = generateFor(dir, setting); err != nil {
+			return nil, err
+		}
+	}
+	files := map[string][]byte{}
+	for setting, definitions := range all {
+		for name, crd := range definitions {
+			differs := slices.ContainsFunc(compat.Settings(), func(other compat.Setting) bool { return !reflect.DeepEqual(crd, all[other][name]) })
+			if !differs && setting != compat.Default {
+				continue
+			}
+			path := name
+			if setting != compat.Default {
+				path = string(setting) + "/" + name
+			}
+			if differs {
+				crd = labelled(crd, setting)
+			}
+			out, err := yaml.Marshal(crd)
+			if err != nil {
+				return nil, err
+			}
+			files[path] = append([]byte(header), out...)
+		}
+	}
+	return files, nil
+}
+
+// labelled returns a definition with its setting as a label.
+func labelled(crd schema, setting compat.Setting) schema {
+	out, metadata := maps.Clone(crd), maps.Clone(crd["metadata"].(schema))
+	labels := maps.Clone(metadata["labels"].(schema))
+	labels[compat.Label] = string(setting)
+	metadata["labels"] = labels
+	out["metadata"] = metadata
+	return out
+}
+
+// generateFor returns the definitions of a compatibility setting, by the names of their files.
+func generateFor(dir fs.FS, setting compat.Setting) (map[string]schema, error) {
 	types := map[string]schema{}
 	if err := read(dir, typesFile, &types); err != nil {
 		return nil, err
@@ -55,36 +107,27 @@ func generate(dir fs.FS) (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := map[string][]byte{}
+	definitions := map[string]schema{}
 	for _, name := range names {
 		if name == typesFile {
 			continue
 		}
-		if err := generateFile(dir, name, types, files); err != nil {
+		var outline source
+		if err := read(dir, name, &outline); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-	}
-	return files, nil
-}
-
-// generateFile adds a file for each kind of a source.
-func generateFile(dir fs.FS, name string, types map[string]schema, files map[string][]byte) error {
-	var outline source
-	if err := read(dir, name, &outline); err != nil {
-		return err
-	}
-	for _, k := range outline.Kinds {
-		text, err := generateKind(dir, name, k, types)
-		if err != nil {
-			return fmt.Errorf("%s: %w", k.Kind, err)
+		for _, k := range outline.Kinds {
+			r := resolver{types: types, scope: k.Scope, setting: setting}
+			if definitions[k.Plural+".yaml"], err = generateKind(dir, name, k, r); err != nil {
+				return nil, fmt.Errorf("%s: %s: %w", name, k.Kind, err)
+			}
 		}
-		files[k.Plural+".yaml"] = text
 	}
-	return nil
+	return definitions, nil
 }
 
 // generateKind reads the source again, with the name of the kind where it says ${kind}.
-func generateKind(dir fs.FS, name string, k kind, types map[string]schema) ([]byte, error) {
+func generateKind(dir fs.FS, name string, k kind, r resolver) (schema, error) {
 	text, err := fs.ReadFile(dir, name)
 	if err != nil {
 		return nil, err
@@ -93,12 +136,7 @@ func generateKind(dir fs.FS, name string, k kind, types map[string]schema) ([]by
 	if err := yaml.UnmarshalStrict(bytes.ReplaceAll(text, []byte("${kind}"), []byte(k.Kind)), &s); err != nil {
 		return nil, err
 	}
-	crd, err := definition(&s, k, resolver{types: types, scope: k.Scope})
-	if err != nil {
-		return nil, err
-	}
-	out, err := yaml.Marshal(crd)
-	return append([]byte(header), out...), err
+	return definition(&s, k, r)
 }
 
 func read(dir fs.FS, name string, into any) error {

@@ -1,0 +1,79 @@
+// Package compat has the compatibility setting of a hub: the version of KubeFleet whose behaviour the hub has where
+// versions of KubeFleet differ.
+//
+// All that differs is in [Setting.Behaviour] and, for the definitions, in the keys "settings", "setting" and "servedBy" of
+// hub/manifests/source. docs/hub.md has the table for users.
+package compat
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+)
+
+// Setting names a version of KubeFleet by its date or its number. The zero value is [Default].
+type Setting string
+
+// The settings.
+const (
+	// July2025 is KubeFleet as the tutorial of Azure Kubernetes Fleet Manager shows it, of July 2025.
+	July2025 Setting = "2025-07"
+	// KubeFleet018 is KubeFleet v0.18, of August 2026.
+	KubeFleet018 Setting = "v0.18"
+
+	// Default is the setting of a hub that names none.
+	Default = July2025
+)
+
+// Label is the label of the definitions that differ and of the Lease of the leading hub. Its value is the setting.
+const Label = "slipway.dev/compatibility"
+
+// Settings returns all settings, the default first.
+func Settings() []Setting { return []Setting{July2025, KubeFleet018} }
+
+// Parse returns the setting of that name, Default if it is empty.
+func Parse(name string) (Setting, error) {
+	if name == "" {
+		return Default, nil
+	}
+	var known []string
+	for _, s := range Settings() {
+		if string(s) == name {
+			return s, nil
+		}
+		known = append(known, string(s))
+	}
+	return "", fmt.Errorf("compatibility %q is not known: use %s", name, strings.Join(known, " or "))
+}
+
+// OrDefault returns the setting, Default if it is empty.
+func (s Setting) OrDefault() Setting {
+	if s == "" {
+		return Default
+	}
+	return s
+}
+
+// Behaviour is what differs between the settings, besides the definitions.
+type Behaviour struct {
+	// State is the state of a run without spec.state. The definitions write it into runs if it is Initialize.
+	State kubefleet.State
+	// SnapshotsOfChanges reports whether a change of what an External placement selects makes a snapshot, as it does under
+	// RollingUpdate. Otherwise only a run without an index takes one.
+	SnapshotsOfChanges bool
+	// Requests says how approval requests are named. A run keeps the names that it began with.
+	Requests approval.Naming
+	// TasksBySide reports whether the reasons of the tasks of stages begin with BeforeStageTask or AfterStageTask, and
+	// whether messages name the kind of the object. Otherwise they begin with StageTask and messages name no kind.
+	TasksBySide bool
+}
+
+// Behaviour returns the behaviour of a hub with the setting.
+func (s Setting) Behaviour() Behaviour {
+	if s.OrDefault() == KubeFleet018 {
+		return Behaviour{State: kubefleet.Initialize, Requests: approval.NamedBySide}
+	}
+	return Behaviour{State: kubefleet.RunState, SnapshotsOfChanges: true, Requests: approval.NamedByStage, TasksBySide: true}
+}

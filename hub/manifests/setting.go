@@ -1,0 +1,299 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/hub/compat"
+)
+
+// apiGroup is the group of placements and runs.
+const apiGroup = "placement.kubernetes-fleet.io"
+
+// definitions is the resource of CustomResourceDefinitions.
+func definitions() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+}
+
+// ErrOtherCompatibility is the error of definitions that are not those of a setting.
+var ErrOtherCompatibility = errors.New("the definitions are those of another compatibility setting")
+
+// CheckCompatibility returns an error that names the remedy unless the definitions on a server are those of a setting. It
+// matches [ErrOtherCompatibility] if they are not, and is the API server's if they cannot be read. Definitions that are
+// missing are no error here.
+func CheckCompatibility(ctx context.Context, client dynamic.Interface, setting compat.Setting) error {
+	setting = setting.OrDefault()
+	all, err := CRDs(setting)
+	if err != nil {
+		return err
+	}
+	var wrong []string
+	for _, want := range all {
+		if want.GetLabels()[compat.Label] == "" {
+			continue // the same for all settings
+		}
+		have, err := client.Resource(definitions()).Get(ctx, want.GetName(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("definition %s cannot be read: %w", want.GetName(), err)
+		}
+		switch label := have.GetLabels()[compat.Label]; label {
+		case string(setting):
+		case "":
+			wrong = append(wrong, want.GetName()+" has no label "+compat.Label)
+		default:
+			wrong = append(wrong, want.GetName()+" is installed for "+label)
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: the setting is %s, but definition %s: start the hub with the setting of the definitions, or install those of %s (slipway hub install --compatibility %s)",
+		ErrOtherCompatibility, setting, strings.Join(wrong, ", "), setting, setting)
+}
+
+// settingChange is what an installation does to the compatibility setting of a server.
+type settingChange struct {
+	// from is the setting of the definitions that are there; "" if there are none, or others' definitions.
+	from, to compat.Setting
+	// runs are the kinds of runs that are defined, with the state that a run of them without spec.state has so far.
+	runs []runKind
+}
+
+// runKind is a kind of runs on a server.
+type runKind struct {
+	kind     string
+	resource schema.GroupVersionResource
+	state    kubefleet.State
+}
+
+// settingChange reads the definitions on the server. A setting that nobody named does not replace another one.
+func (in *installer) settingChange(ctx context.Context, named compat.Setting) (settingChange, error) {
+	change := settingChange{to: named.OrDefault()}
+	if _, err := compat.Parse(string(named)); err != nil {
+		return change, err
+	}
+	for _, r := range []runKind{{kind: "ClusterStagedUpdateRun"}, {kind: "StagedUpdateRun"}} {
+		r.resource = schema.GroupVersionResource{Group: apiGroup, Version: "v1beta1", Resource: strings.ToLower(r.kind) + "s"}
+		crd, err := in.client.Resource(definitions()).Get(ctx, r.resource.GroupResource().String(), metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case err != nil:
+			return change, fmt.Errorf("CustomResourceDefinition %s: %w", r.resource.GroupResource(), err)
+		}
+		if r.state = stateDefault(crd, r.resource.Version); r.state == "" {
+			continue // it does not define what is read here
+		}
+		if label := crd.GetLabels()[compat.Label]; label != "" && label != string(change.to) {
+			change.from = compat.Setting(label)
+		}
+		change.runs = append(change.runs, r)
+	}
+	if named == "" && change.from != "" {
+		return change, fmt.Errorf("the definitions on the server are those of compatibility %s: name that setting to keep them, or %s to replace them", change.from, change.to)
+	}
+	return change, nil
+}
+
+// stateDefault returns the state of a run without spec.state by a definition, or "" if that has no such version.
+func stateDefault(crd *unstructured.Unstructured, version string) kubefleet.State {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		v, _ := v.(map[string]any)
+		if v["name"] != version || v["served"] != true {
+			continue
+		}
+		state, _, _ := unstructured.NestedString(v, "schema", "openAPIV3Schema", "properties", "spec", "properties", "state", "default")
+		if state == "" {
+			return kubefleet.RunState
+		}
+		return kubefleet.State(state)
+	}
+	return ""
+}
+
+// carryOver writes into the runs without spec.state the state that they have by the definitions that are about to be replaced,
+// so that the new ones do not start a run, and do not take the order of one that is under way. It says in notes what the new
+// setting means for the objects that are there.
+func (in *installer) carryOver(ctx context.Context, change settingChange, note func(string)) error {
+	if note == nil {
+		note = func(string) {}
+	}
+	if change.from != "" {
+		note(fmt.Sprintf("the definitions change from compatibility %s to %s: start hubs with %s, because those with %s refuse to start", change.from, change.to, change.to, change.from))
+		if err := in.noteObjects(ctx, change, note); err != nil {
+			return err
+		}
+	}
+	for _, r := range change.runs {
+		if r.state == change.to.Behaviour().State {
+			continue
+		}
+		if err := in.writeStates(ctx, r, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writeStates writes the state that absence means so far into the runs of a kind that have none.
+func (in *installer) writeStates(ctx context.Context, r runKind, note func(string)) error {
+	var written []string
+	err := in.each(ctx, r.resource, func(run *unstructured.Unstructured) error {
+		if !needsState(run, r.state) {
+			return nil
+		}
+		patch := fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"spec":{"state":%q}}`, run.GetResourceVersion(), r.state)
+		_, err := in.client.Resource(r.resource).Namespace(run.GetNamespace()).
+			Patch(ctx, run.GetName(), types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: fieldManager})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s %s: writing the state %s, which it has by the definitions so far: %w", r.kind, run.GetName(), r.state, err)
+		}
+		written = append(written, strings.TrimPrefix(run.GetNamespace()+"/"+run.GetName(), "/"))
+		return nil
+	})
+	if err == nil && len(written) > 0 {
+		note(fmt.Sprintf("%d %s without spec.state keep the state %s, which is written into them: %s", len(written), r.kind, r.state, someOf(written)))
+	}
+	return err
+}
+
+// needsState reports whether a run must get the state that it has by absence. A server shows a default as if it were stored,
+// so a run with the default is written whichever it is. A run that was refused is over, and one that was stopped or planned
+// only must not be told to run.
+func needsState(run *unstructured.Unstructured, state kubefleet.State) bool {
+	now, _, _ := unstructured.NestedString(run.Object, "spec", "state")
+	if run.GetDeletionTimestamp() != nil {
+		return false
+	}
+	if state == kubefleet.Initialize {
+		return now == string(state)
+	}
+	if now != "" {
+		return false
+	}
+	initialized, _ := conditionOf(run, "Initialized")
+	progressing, reason := conditionOf(run, "Progressing")
+	switch {
+	case initialized == "False", initialized == "True" && progressing == "":
+		return false
+	default:
+		return reason != "UpdateRunStopped" && reason != "UpdateRunStopping"
+	}
+}
+
+// conditionOf returns the status and the reason of a condition.
+func conditionOf(obj *unstructured.Unstructured, kind string) (status, reason string) {
+	conditions, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, c := range conditions {
+		if c, _ := c.(map[string]any); c["type"] == kind {
+			status, _ = c["status"].(string)
+			reason, _ = c["reason"].(string)
+		}
+	}
+	return status, reason
+}
+
+// noteObjects says what the new setting means for placements and requests.
+func (in *installer) noteObjects(ctx context.Context, change settingChange, note func(string)) error {
+	var external, open []string
+	for _, plural := range []string{"clusterresourceplacements", "resourceplacements"} {
+		err := in.each(ctx, schema.GroupVersionResource{Group: apiGroup, Version: "v1beta1", Resource: plural}, func(u *unstructured.Unstructured) error {
+			if kind, _, _ := unstructured.NestedString(u.Object, "spec", "strategy", "type"); kind == string(kubefleet.External) {
+				external = append(external, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, plural := range []string{"clusterapprovalrequests", "approvalrequests"} {
+		err := in.each(ctx, schema.GroupVersionResource{Group: apiGroup, Version: "v1beta1", Resource: plural}, func(u *unstructured.Unstructured) error {
+			if accepted, _ := conditionOf(u, "ApprovalAccepted"); accepted != "True" {
+				open = append(open, strings.TrimPrefix(u.GetNamespace()+"/"+u.GetName(), "/"))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if len(external) > 0 {
+		what := "take no snapshot of a change any more, a run without an index takes it"
+		if change.to.Behaviour().SnapshotsOfChanges {
+			what = "take a snapshot of each change from now on, and roll none out by themselves"
+		}
+		note(fmt.Sprintf("%d placements with strategy External %s: %s", len(external), what, someOf(external)))
+	}
+	if len(open) > 0 {
+		note(fmt.Sprintf("%d approval requests are open and keep their names: %s", len(open), someOf(open)))
+	}
+	return nil
+}
+
+// someOf joins names, at most ten.
+func someOf(names []string) string {
+	slices.Sort(names)
+	const most = 10
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// each calls f for every object of a resource. A resource that is not defined has none. An object that changes between is
+// read again, so f may be called for it twice.
+func (in *installer) each(ctx context.Context, resource schema.GroupVersionResource, f func(*unstructured.Unstructured) error) error {
+	page := metav1.ListOptions{Limit: 200}
+	for {
+		list, err := in.client.Resource(resource).List(ctx, page)
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", resource.Resource, err)
+		}
+		for i := range list.Items {
+			if err := in.tryEach(ctx, resource, &list.Items[i], f); err != nil {
+				return err
+			}
+		}
+		if page.Continue = list.GetContinue(); page.Continue == "" {
+			return nil
+		}
+	}
+}
+
+// tryEach calls f until it meets no conflict.
+func (in *installer) tryEach(ctx context.Context, resource schema.GroupVersionResource, u *unstructured.Unstructured, f func(*unstructured.Unstructured) error) error {
+	for {
+		err := f(u)
+		if !apierrors.IsConflict(errors.Unwrap(err)) || ctx.Err() != nil {
+			return err
+		}
+		if u, err = in.client.Resource(resource).Namespace(u.GetNamespace()).Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
+			if apierrors.IsNotFound(err) {
+				return nil
+			}
+			return err
+		}
+	}
+}
