@@ -40,14 +40,20 @@ const (
 //	{{window}}        for how long what is measured has been so, as a PromQL duration of at least 1s, rounded down to one of
 //	                  1s 5s 10s 20s 40s 80s 160s 320s 640s and so on: what is asked of {{window}} is about the time after the change
 //
-// What stands in a query instead of a word cannot end a string or a matcher in it: a value with a quote, a backslash, a brace
-// or a control character is an error, and so is a label that the cluster does not have.
+// The value of a word changes nothing of the query but the place where it stands. A value with a quote, a backslash, a brace or
+// a control character is an error everywhere, and so is a label that the cluster does not have. Besides
+//
+//   - in a string of PromQL every other value is taken, and in a string that is matched by =~ or !~ a dot becomes [.], and
+//     other characters of regular expressions are an error;
+//   - elsewhere in PromQL, and in a body, a value has letters, digits and _ : . - only;
+//   - in a URL, for queries that begin with one, or with GET or POST, a value is escaped, and in a pointer behind # too.
 func (c *Check) Resolve(s *Subject) (string, error) {
 	var out strings.Builder
-	rest := c.Query
+	rest, at := c.Query, startOf(c.Query)
 	for {
 		before, after, found := strings.Cut(rest, "{{")
 		out.WriteString(before)
+		at.read(before)
 		if !found {
 			return out.String(), nil
 		}
@@ -56,6 +62,9 @@ func (c *Check) Resolve(s *Subject) (string, error) {
 			return "", fmt.Errorf("check %s: query: {{ without }}", c.Name)
 		}
 		value, err := s.value(strings.TrimSpace(word))
+		if err == nil {
+			value, err = at.put(value, strings.TrimSpace(word))
+		}
 		if err != nil {
 			return "", fmt.Errorf("check %s: query: %w", c.Name, err)
 		}

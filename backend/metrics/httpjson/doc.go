@@ -16,8 +16,8 @@
 //	{"service": "shop", "level": "error"}
 //
 // A URL that begins with a slash is beneath the one of the only host. The pointer is that of RFC 6901 in its form for URLs: ~0
-// and ~1 stand for ~ and /, and %25 for a percent sign. What the engine puts in place of words such as {{cluster}} is not
-// escaped.
+// and ~1 stand for ~ and /, and %25 for a percent sign. The engine escapes values of words such as {{cluster}} in the URL and
+// in the pointer; in a body they belong into strings.
 //
 // # Values
 //
@@ -34,7 +34,8 @@
 // # What may be reached
 //
 // The author of a query may be a tenant, and so the host says what it reaches: what is beneath the URLs of [Config.Hosts], by
-// scheme, host, port and path. A path with dot segments, a backslash or an escaped slash is refused. At most five redirects are
+// scheme, host, port and path. A path is refused if it has dot segments, also with parameters such as "..;x", a backslash, an
+// escaped slash or percent sign, bytes that are not UTF-8, or characters that servers take for dots and slashes. At most five redirects are
 // followed, each to what the same host allows; others are errors. No proxy is used.
 //
 // Besides, an address that is not public is refused: loopback, link-local, as that of a cloud's metadata, private, unspecified and

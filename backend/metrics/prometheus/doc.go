@@ -38,6 +38,9 @@
 //
 // # Errors
 //
+// An answer without status "success", without a result, or with an element that has no value is an error: a missing value is
+// not 0, which would pass every maximum.
+//
 // An answer with warnings of the server is an error, since it may be a part: of the stores of Thanos some did not answer, or
 // samples were left out. Remarks about the query are none.
 //

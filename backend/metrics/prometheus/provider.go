@@ -143,7 +143,9 @@ func (p *Provider) Measure(ctx context.Context, q backend.MetricQuery) ([]backen
 
 // client returns the client of a call.
 func (p *Provider) client(call *outbound.Call) (api.Client, error) {
-	client, err := api.NewClient(api.Config{Address: p.endpoint.URL.String(), Client: call.Client()})
+	strict := call.Client()
+	strict.Transport = strictly{strict.Transport}
+	client, err := api.NewClient(api.Config{Address: p.endpoint.URL.String(), Client: strict})
 	if err != nil {
 		return nil, errors.New("prometheus: the URL is refused by the client")
 	}

@@ -97,6 +97,10 @@ func TestAnswersOfOtherServers(t *testing.T) {
 	vector := func(more string) string {
 		return `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,"5"]}]}` + more + `}`
 	}
+	const noAPI = "the answer is not one of the API of Prometheus: "
+	of := func(kind, result string) string {
+		return `{"status":"success","data":{"resultType":"` + kind + `","result":` + result + `}}`
+	}
 	for _, test := range []struct {
 		name   string
 		status int
@@ -115,6 +119,32 @@ func TestAnswersOfOtherServers(t *testing.T) {
 		{"a page", 200, `<html>` + secret, "the answer is not one of the API of Prometheus"},
 		{"nothing", 200, ``, "the answer is not one of the API of Prometheus"},
 		{"another result", 200, `{"status":"success","data":{"resultType":"streams"}}`, "the answer is not one of the API of Prometheus"},
+		{"no status", 200, `{"data":{"resultType":"vector","result":[{"metric":{},"value":[1,"5"]}]}}`, noAPI + `it has no status "success"`},
+		{"another status", 200, `{"status":"ok","data":{"resultType":"vector","result":[]}}`, noAPI + `it has no status "success"`},
+		{"status of no text", 200, `{"status":true,"data":{"resultType":"vector","result":[{}]}}`, "the answer is not one of the API of Prometheus"},
+		{"an empty object", 200, `{}`, noAPI + `it has no status "success"`},
+		{"no value", 200, of("vector", `[{}]`), noAPI + "element 0: it has no value"},
+		{"no value but labels", 200, of("vector", `[{"metric":{"a":"b"}}]`), noAPI + "element 0: it has no value"},
+		{"one without", 200, of("vector", `[{"value":[1,"5"]},{"value":null}]`), noAPI + "element 1: it has no value"},
+		{"an empty pair", 200, of("vector", `[{"value":[]}]`), noAPI + "element 0: its value is not a pair"},
+		{"a time alone", 200, of("vector", `[{"value":[1]}]`), noAPI + "element 0: its value is not a pair"},
+		{"three of them", 200, of("vector", `[{"value":[1,"5",6]}]`), noAPI + "element 0: its value is not a pair"},
+		{"no number", 200, of("vector", `[{"value":[1,null]}]`), noAPI + "element 0: its value has no number"},
+		{"a bare number", 200, of("vector", `[{"value":[1,5]}]`), noAPI + "element 0: its value has no number"},
+		{"an empty number", 200, of("vector", `[{"value":[1,""]}]`), noAPI + "element 0: its value is not a number"},
+		{"no time", 200, of("vector", `[{"value":[null,"5"]}]`), noAPI + "element 0: its value has no time"},
+		{"an object", 200, of("vector", `[{"value":{}}]`), noAPI + "element 0: its value is not a pair"},
+		{"a null histogram", 200, of("vector", `[{"histogram":null}]`), noAPI + "element 0: it has no value"},
+		{"null in a vector", 200, of("vector", `[null]`), noAPI + "element 0: it has no value"},
+		{"a vector of null", 200, of("vector", `null`), noAPI + "its result is not an array"},
+		{"a vector of an object", 200, of("vector", `{}`), noAPI + "its result is not an array"},
+		{"a vector without result", 200, `{"status":"success","data":{"resultType":"vector"}}`, noAPI + "its result is not an array"},
+		{"a scalar of null", 200, of("scalar", `null`), noAPI + "it has no value"},
+		{"a scalar without result", 200, `{"status":"success","data":{"resultType":"scalar"}}`, noAPI + "it has no value"},
+		{"an empty scalar", 200, of("scalar", `[]`), noAPI + "its value is not a pair"},
+		{"half a scalar", 200, of("scalar", `[1]`), noAPI + "its value is not a pair"},
+		{"a scalar of nulls", 200, of("scalar", `[null,null]`), noAPI + "its value has no time"},
+		{"data of null", 200, `{"status":"success","data":null}`, noAPI + "it has no resultType"},
 		{"no result", 200, `{"status":"success","data":{}}`, "the answer is not one of the API of Prometheus"},
 		{"a page of an error", 502, `<html>` + secret, "the server refused: server error: 502"},
 		{"a timeout", 503, `{"status":"error","errorType":"timeout","error":"query timed out"}`, "the server gave the query up: query timed out"},

@@ -84,18 +84,32 @@ func (c *Call) within(u *url.URL) bool {
 	return u.User == nil && Origin(u) == Origin(c.endpoint.URL) && Beneath(c.endpoint.URL, u)
 }
 
-// Beneath reports whether the path of a URL is that of base or beneath it, and stays there whatever a server makes of it.
+// Beneath reports whether the path of a URL is that of base or beneath it, and stays there whatever a server makes of it. Servers
+// decode a path twice, cut parameters off its segments, and take other characters for dots and slashes.
 func Beneath(base, u *url.URL) bool {
-	if strings.ContainsAny(u.Path, "\\\x00") || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") {
+	if !utf8.ValidString(u.Path) || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") || strings.ContainsFunc(u.Path, isAmbiguous) {
 		return false
 	}
+	if again, err := url.PathUnescape(u.Path); err != nil || again != u.Path {
+		return false // a percent sign that is not the end of decoding
+	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
-		if segment == "." || segment == ".." {
+		name, _, _ := strings.Cut(segment, ";")
+		if name = strings.TrimSpace(name); name != "" && strings.Trim(name, ". ") == "" || name == "" && segment != "" {
 			return false
 		}
 	}
 	prefix := strings.TrimRight(base.Path, "/")
 	return u.Path == prefix || strings.HasPrefix(u.Path, prefix+"/") || prefix == "" && u.Path == ""
+}
+
+// isAmbiguous reports whether a server may read a character of a path as a dot, a slash, a percent sign or a semicolon, or
+// leave it out.
+func isAmbiguous(r rune) bool {
+	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune("\\"+
+		"\u2024\u2025\u2026\u3002\ufe12\ufe19\ufe30\ufe52\uff0e\uff61"+ // dots
+		"\u2044\u2215\u2216\u29f5\u29f8\u29f9\ufe68\uff0f\uff3c"+ // slashes
+		"\u037e\ufe14\ufe54\ufe6a\uff05\uff1b", r) // semicolons and percent signs
 }
 
 // RoundTrip sends a request with the credentials to the endpoint, and bounds the answer.

@@ -43,7 +43,7 @@ func ParseURL(text string) (*url.URL, error) {
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
 		return nil, errors.New("the URL has a query or a fragment")
 	case !Beneath(u, u):
-		return nil, errors.New("the path of the URL has a dot segment, a backslash or an escaped slash")
+		return nil, errors.New("the path of the URL has a dot segment, a backslash, an escaped slash, or a character that servers take for one of them")
 	}
 	return u, nil
 }
