@@ -120,7 +120,7 @@ func (t *Tree) sameQuantity(at uint32, v any) bool {
 		return true
 	}
 	if n.kind == kindQuantity {
-		if d, ok := value.ParseSmallQuantity(v); ok {
+		if d, ok := value.ParseSmallQuantity(v); ok && (d.Digits == n.number() && d.Exponent == n.exponent || n.exponent >= milli) {
 			return d.Digits == n.number() && d.Exponent == n.exponent
 		}
 	}
@@ -130,7 +130,10 @@ func (t *Tree) sameQuantity(at uint32, v any) bool {
 	}
 	if n.kind == kindQuantity {
 		hub, ok := value.ParseQuantity(t.values[at])
-		return ok && hub.Cmp(q) == 0
+		return ok && value.Stored(hub, q)
 	}
-	return t.quantities[n.extra].Cmp(q) == 0
+	return value.Stored(t.quantities[n.extra], q)
 }
+
+// milli is the exponent of the smallest quantity that an API server stores in a list of resources.
+const milli = -3

@@ -1,6 +1,10 @@
 package value
 
-import "github.com/slipway-dev/slipway/drift/schema"
+import (
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/slipway-dev/slipway/drift/schema"
+)
 
 // Equal reports whether two values of a type mean the same, null being absent.
 func Equal(a, b any, t *schema.Type) bool {
@@ -94,12 +98,23 @@ func equalTyped(a, b any, t *schema.Type) bool {
 func equalQuantities(a, b any) bool {
 	x, ok := ParseSmallQuantity(a)
 	y, also := ParseSmallQuantity(b)
-	if ok && also {
+	if ok && also && (x == y || x.Exponent >= int8(resource.Milli)) {
 		return x == y
 	}
 	p, ok := ParseQuantity(a)
 	q, also := ParseQuantity(b)
-	return ok && also && p.Cmp(q) == 0
+	return ok && also && Stored(p, q)
+}
+
+// Stored reports whether a member has the quantity of the hub: the same one, or that one as an API server rounds it up to a
+// thousandth, away from zero, in a list of resources.
+func Stored(hub, member resource.Quantity) bool {
+	if hub.Cmp(member) == 0 {
+		return true
+	}
+	rounded := hub.DeepCopy()
+	rounded.RoundUp(resource.Milli)
+	return rounded.Cmp(member) == 0
 }
 
 // FieldOf returns what a type says of a key of a map.
