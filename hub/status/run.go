@@ -32,6 +32,8 @@ type RunFacts struct {
 	// Name, Namespace and Generation are those of the object.
 	Name, Namespace string
 	Generation      int64
+	// Made is when the object was created; zero if that is not known.
+	Made time.Time
 	// State is the object's spec.state.
 	State kubefleet.State
 

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -26,7 +27,7 @@ func Side(when approval.When) string { return strings.ToLower(string(when)) }
 // runConditions are those of the run as a whole.
 func (p *runBuilder) runConditions() []metav1.Condition {
 	out := []metav1.Condition{
-		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, p.initializedMessage(), p.Run.Created),
+		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, p.initializedMessage()+p.lateMessage(), p.Run.Created),
 	}
 	switch r := p.Run; r.State {
 	case stages.NotStarted:
@@ -61,6 +62,22 @@ func (p *runBuilder) initializedMessage() string {
 		return p.scope().Kind(api.RunKind) + " initialized successfully"
 	}
 	return "The UpdateRun initialized successfully"
+}
+
+// initializesWithin is how long after its creation a run is initialized as a rule. Its content is then of its creation,
+// as far as anybody sees.
+const initializesWithin = 10 * time.Second
+
+// lateMessage says of which moment the content of a run is that was initialized later than it was created: what was
+// selected, the clusters and the strategy are of then. It is empty for others.
+func (p *runBuilder) lateMessage() string {
+	at := p.Run.Created.Time()
+	late := at.Sub(p.Made)
+	if p.Made.IsZero() || p.Run.Created == 0 || late <= initializesWithin {
+		return ""
+	}
+	return fmt.Sprintf(", %s after it was created: what it brings, its clusters and its strategy are of %s",
+		late.Round(time.Second), at.UTC().Format(time.RFC3339))
 }
 
 // queuedMessage begins the message of a run that waits for another one.

@@ -167,6 +167,24 @@ func TestTheEngineNamesTheObjectOfARequest(t *testing.T) {
 	}
 }
 
+// A run that could not be initialized when it was created, because its placement or its strategy was missing, brings what is
+// there when it is, and says so.
+func TestARunThatIsInitializedLateSaysOfWhenItsContentIs(t *testing.T) {
+	for late, want := range map[time.Duration]string{
+		-time.Hour:       "",
+		0:                "",
+		10 * time.Second: "",
+		90 * time.Minute: ", 1h30m0s after it was created: what it brings, its clusters and its strategy are of 2025-07-22T21:28:08Z",
+	} {
+		r := tutorialRig(t)
+		want = told(t, r.status()["conditions"])[0] + want
+		r.facts.Made = r.run.Created.Time().Add(-late)
+		if got := told(t, r.status()["conditions"])[0]; got != want {
+			t.Errorf("%s late: %q, want %q", late, got, want)
+		}
+	}
+}
+
 func TestTheNamespacedTwinsSayTheSame(t *testing.T) {
 	r := tutorialRig(t)
 	r.facts.Namespace = "web"

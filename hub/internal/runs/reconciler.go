@@ -367,6 +367,7 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 // factsOf is what the status of a run is made of, without its history.
 func (r *Reconciler) factsOf(k api.Key, obj *unstructured.Unstructured, st *fleet.Status, back status.RollbackFacts) *status.RunFacts {
 	return &status.RunFacts{
+		Made: obj.GetCreationTimestamp().Time,
 		Name: k.Name, Namespace: k.Namespace, Generation: obj.GetGeneration(), State: r.stateOf(obj),
 		Run: &st.Run, Plan: st.Plan, Policy: st.Selection, Placement: &fleet.Placement{ApplyStrategy: st.Apply},
 		Rollback: back, Listed: r.Listed, Setting: r.Setting, Now: time.Now(),
