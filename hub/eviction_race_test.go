@@ -1,4 +1,4 @@
-package placements
+package hub_test
 
 import (
 	"context"
@@ -16,14 +16,15 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/placements"
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// interrupted is a store that calls a function before the nth read of a context with the mark.
-type interrupted struct {
+// interruptedStore is a store that calls a function before the nth read of a context with the mark.
+type interruptedStore struct {
 	backend.Store
 	reads atomic.Int64
 	nth   int64
@@ -31,20 +32,20 @@ type interrupted struct {
 	once  sync.Once
 }
 
-type marked struct{}
+type ofEviction struct{}
 
-func (s *interrupted) read(ctx context.Context) {
-	if ctx.Value(marked{}) != nil && s.reads.Add(1) == s.nth {
+func (s *interruptedStore) read(ctx context.Context) {
+	if ctx.Value(ofEviction{}) != nil && s.reads.Add(1) == s.nth {
 		s.once.Do(s.do)
 	}
 }
 
-func (s *interrupted) Get(ctx context.Context, key string) (backend.Record, error) {
+func (s *interruptedStore) Get(ctx context.Context, key string) (backend.Record, error) {
 	s.read(ctx)
 	return s.Store.Get(ctx, key)
 }
 
-func (s *interrupted) Put(ctx context.Context, key string, value []byte, old backend.Revision) (backend.Revision, error) {
+func (s *interruptedStore) Put(ctx context.Context, key string, value []byte, old backend.Revision) (backend.Revision, error) {
 	s.read(ctx)
 	return s.Store.Put(ctx, key, value, old)
 }
@@ -52,14 +53,14 @@ func (s *interrupted) Put(ctx context.Context, key string, value []byte, old bac
 // evictionEnv is a placement that two clusters have, of which the run e.1 is about to evict the first.
 type evictionEnv struct {
 	*testing.T
-	store  *interrupted
+	store  *interruptedStore
 	engine *fleet.Engine
 	object *unstructured.Unstructured
 }
 
 func newEvictionEnv(t *testing.T) *evictionEnv {
 	t.Helper()
-	env := &evictionEnv{T: t, store: &interrupted{Store: memory.NewStore()}}
+	env := &evictionEnv{T: t, store: &interruptedStore{Store: memory.NewStore()}}
 	clusters := memory.NewFleet()
 	clusters.Add(placement.Cluster{Name: "m1"})
 	clusters.Add(placement.Cluster{Name: "m2"})
@@ -119,7 +120,7 @@ func (e *evictionEnv) create(run, version string, strategy stages.Strategy) {
 
 // evict judges the eviction of a cluster under minAvailable 1, and records the run. It reports whether that was done.
 func (e *evictionEnv) evict(ctx context.Context, cluster string) (bool, error) {
-	r := New(&Reconciler{Engine: e.engine})
+	r := placements.New(&placements.Reconciler{Engine: e.engine})
 	facts, err := r.Evictable(ctx, e.object, cluster)
 	if err != nil {
 		return false, err
@@ -140,7 +141,7 @@ func TestAnEvictionIsDecidedOnOneState(t *testing.T) {
 	for n := int64(1); ; n++ {
 		env := newEvictionEnv(t)
 		env.store.nth = n
-		evicted, err := env.evict(context.WithValue(t.Context(), marked{}, true), "m2")
+		evicted, err := env.evict(context.WithValue(t.Context(), ofEviction{}, true), "m2")
 		reads := env.store.reads.Load()
 		switch {
 		case evicted:
@@ -171,7 +172,7 @@ func TestAnEvictionIsRefusedAfterAnyChange(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := newEvictionEnv(t)
-			r := New(&Reconciler{Engine: env.engine})
+			r := placements.New(&placements.Reconciler{Engine: env.engine})
 			facts, err := r.Evictable(t.Context(), env.object, "m1")
 			if err != nil {
 				t.Fatal(err)
