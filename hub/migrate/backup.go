@@ -37,7 +37,7 @@ type backupFile struct {
 	Hub string `json:"hub"`
 	// Completed is set when everything was removed. The file then belongs to the past.
 	Completed bool           `json:"completed,omitempty"`
-	Objects []backupObject `json:"objects"`
+	Objects   []backupObject `json:"objects"`
 }
 
 type backupObject struct {
