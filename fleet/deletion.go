@@ -80,8 +80,9 @@ type LeftCluster struct {
 // arrive. Then every cluster that may hold something is cleaned as one that left
 // the placement is: what was created is deleted, namespaces too, what was there
 // before goes or is released as the placement's DeletePolicy says, what another
-// placement applies is released, and the ledger goes when nothing is left. A cluster that cannot be reached or cleaned within the
-// deadline, and one that the inventory does not have, is left as it is. In the end
+// placement applies is released, and the ledger goes when nothing is left. An object that a finalizer holds is waited for, and so is a
+// namespace with a finalizer of its own, or of which its controller says that something in it cannot go. A cluster that cannot be reached or cleaned
+// within the deadline, and one that the inventory does not have, is left as it is, and the reason names what is left. In the end
 // all records go. One is kept, with how it ended, until the name is declared
 // again or [Engine.ForgetDeletion] is called.
 //

@@ -381,3 +381,46 @@ func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
 		}
 	})
 }
+
+// A namespace that a finalizer holds on a cluster holds the deletion of its placement up to the deadline. Then the reason
+// says which object is left, and what holds it.
+func TestADeletionWaitsForANamespaceThatIsHeld(t *testing.T) {
+	for name, freed := range map[string]bool{"until it is gone": true, "until the deadline": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, e, stop := rolledOut(t, nil)
+				defer stop()
+				c := w.fleet.Cluster("member2")
+				hold := func(finalizers ...string) {
+					t.Helper()
+					ns, err := c.Get(snapshot.IDOf(namespace("test-namespace")))
+					if err != nil {
+						t.Fatal(err)
+					}
+					ns.SetFinalizers(finalizers)
+					must(0, c.Update(ns))(t)
+				}
+				hold("example.com/hold")
+				must(0, e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Deadline: 10 * time.Minute}))(t)
+				time.Sleep(5 * time.Minute)
+				if d := must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() || d.Done != d.Clusters-1 {
+					t.Fatalf("after five minutes: %+v", d)
+				}
+				if freed {
+					hold()
+				}
+				d := endOfDeletion(t, e)
+				if freed != (d.Skipped == 0) || freed != (len(d.Left) == 0) {
+					t.Fatalf("%+v", d)
+				}
+				if freed {
+					w.wantClean("member2")
+					return
+				}
+				if why := d.Left[0].Reason; !strings.Contains(why, "Namespace.v1 test-namespace is still there, its deletion waits for finalizer example.com/hold") {
+					t.Errorf("the reason is %q", why)
+				}
+			})
+		})
+	}
+}

@@ -65,11 +65,7 @@ func (w *hubEnv) orders(name string, elect bool) string {
 	w.t.Helper()
 	if w.files == "" {
 		w.files = w.t.TempDir()
-		kubeconfig, err := w.server.KubeconfigForAccount(w.t.Context(), w.name+"-hub", "slipway-hub")
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		w.write("hub.kubeconfig", kubeconfig)
+		w.write("hub.kubeconfig", w.server.Kubeconfig())
 		for _, m := range w.members {
 			w.write(filepath.Join("members", m.name+".kubeconfig"), m.server.Kubeconfig())
 		}

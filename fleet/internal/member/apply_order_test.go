@@ -237,7 +237,7 @@ func TestRemovalWaitsForWhatIsOnItsWayOut(t *testing.T) {
 	widget.SetFinalizers([]string{"example.com/operator"})
 	k.exists(widget)
 	r := k.place("", 1, "r2")
-	if want := "Widget.v1.example.com app/small is being deleted; what it may need goes once it is gone"; r.Applied || r.Message != want {
+	if want := "Widget.v1.example.com app/small is still there, its deletion waits for finalizer example.com/operator; what it may need goes once it is gone"; r.Applied || r.Message != want {
 		t.Errorf("report %+v, want one that says %q", r, want)
 	}
 	if _, err := k.member.Get(snapshot.IDOf(operator()[0])); err == nil {
@@ -271,7 +271,7 @@ func TestPruningWaitsForWhatIsOnItsWayOut(t *testing.T) {
 	}
 	settings.SetFinalizers([]string{"example.com/backup"})
 	k.exists(settings)
-	if r := k.place("P", 1, "r2"); r.Applied || !strings.HasPrefix(r.Message, "ConfigMap.v1 app/settings is being deleted") {
+	if r := k.place("P", 1, "r2"); r.Applied || !strings.HasPrefix(r.Message, "ConfigMap.v1 app/settings is still there, its deletion waits for finalizer example.com/backup") {
 		t.Errorf("report %+v", r)
 	}
 	if _, err := k.member.Get(snapshot.IDOf(operator()[4])); err != nil {

@@ -133,7 +133,7 @@ func (w *work) leftovers() []ledgerObject {
 		}
 	}
 	for _, t := range w.targets {
-		if t.want == nil && t.live != nil && isTerminating(t.live) && carries(t.live, w.a.Placement) && !isNamespace(t.id) {
+		if t.want == nil && t.lingers(w.a.Placement) {
 			out = addDoubt(out, ledgerObject{ID: t.id, UID: uidOf(t.live)})
 		}
 	}

@@ -34,7 +34,7 @@ func (w *work) pruneAll(ctx context.Context) error {
 			continue
 		}
 		if later != nil && t.live != nil && !isTerminating(t.live) {
-			w.waiting = cmp.Or(w.waiting, fmt.Sprintf("%s is being deleted; what it may need goes once it is gone", later.id))
+			w.waiting = cmp.Or(w.waiting, later.remains()+"; what it may need goes once it is gone")
 			return nil
 		}
 		left, err := w.leaves(ctx, t)
@@ -116,10 +116,6 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	if err != nil {
 		return err
 	}
-	if isNamespace(t.id) {
-		t.live = nil // one that is terminating counts as removed
-		return nil
-	}
 	gone := uidOf(t.live)
 	live, err := w.m.get(ctx, t.id)
 	if err != nil {
@@ -127,6 +123,9 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	}
 	if t.live = live; uidOf(live) != gone {
 		t.live = nil // another one came since, which is not ours
+	}
+	if isNamespace(t.id) && !t.lingers(w.a.Placement) {
+		t.live = nil // its controller empties it: that counts as removed
 	}
 	return nil
 }

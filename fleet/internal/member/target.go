@@ -11,6 +11,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -176,8 +177,10 @@ func (t *target) desired(a *Assignment) *unstructured.Unstructured {
 // stale says why an object is not what the ledger proves; empty if it is.
 func (t *target) stale(placement string) string {
 	switch {
+	case t.want == nil && t.live != nil && isTerminating(t.live) && !t.lingers(placement):
+		return "" // a namespace that its controller empties
 	case t.want == nil && t.live != nil && carries(t.live, placement):
-		return fmt.Sprintf("%s is still there", t.id)
+		return t.remains()
 	case t.want == nil || t.ended != "":
 		return ""
 	case t.live == nil:
@@ -191,7 +194,49 @@ func (t *target) stale(placement string) string {
 // lingers reports whether an object was deleted and is not gone yet. What it needs to
 // go, such as the workload that takes away its finalizer, has to stay until then.
 func (t *target) lingers(placement string) bool {
-	return t.live != nil && isTerminating(t.live) && carries(t.live, placement) && !isNamespace(t.id)
+	return t.live != nil && isTerminating(t.live) && carries(t.live, placement) && (!isNamespace(t.id) || heldBy(t.live) != "")
+}
+
+// remains says that an object is still there, and why if that is known.
+func (t *target) remains() string {
+	text := t.id.String() + " is still there"
+	switch {
+	case t.live == nil: // it could not be read
+		return t.id.String() + " may still be there"
+	case !isTerminating(t.live):
+		return text
+	case heldBy(t.live) == "":
+		return text + ", it is being deleted"
+	}
+	return text + ", its deletion waits for " + heldBy(t.live)
+}
+
+// heldBy says why an object that is being deleted is still there; empty if nothing is known. A namespace that nothing is
+// known to hold counts as removed: its controller empties it, however long that takes.
+func heldBy(obj *unstructured.Unstructured) string {
+	var reasons []string
+	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
+		reasons = append(reasons, "finalizer "+guard.Clip(strings.Join(finalizers, ", ")))
+	}
+	if isNamespace(snapshot.IDOf(obj)) {
+		status, _ := obj.Object["status"].(map[string]any)
+		conditions, _ := status["conditions"].([]any)
+		for _, c := range conditions {
+			c, _ := c.(map[string]any)
+			kind, _ := c["type"].(string)
+			message, _ := c["message"].(string)
+			if c["status"] == "True" && slices.Contains(namespaceHeld, kind) {
+				reasons = append(reasons, guard.Clip(message))
+			}
+		}
+	}
+	return strings.Join(reasons, "; ")
+}
+
+// namespaceHeld are the conditions by which the controller of namespaces says that one cannot go.
+var namespaceHeld = []string{
+	"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
+	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure",
 }
 
 // unread returns why an object could not be read, for a comparison, which needs all.

@@ -317,6 +317,61 @@ func TestTerminatingNamespaceCountsAsRemoved(t *testing.T) {
 	}
 }
 
+// A namespace that a finalizer of its own holds, or of which its controller says so, is still there.
+func TestANamespaceThatIsHeldIsNotRemoved(t *testing.T) {
+	for name, c := range map[string]struct {
+		hold func(ns *unstructured.Unstructured)
+		want string
+	}{
+		"by a finalizer": {func(ns *unstructured.Unstructured) {}, "finalizer example.com/hold"},
+		"by its content": {func(ns *unstructured.Unstructured) {
+			_ = unstructured.SetNestedSlice(ns.Object, []any{map[string]any{
+				"type": "NamespaceContentRemaining", "status": "True", "message": "Some resources are remaining: configmaps. has 1 resource instances",
+			}}, "status", "conditions")
+		}, "finalizer example.com/hold; Some resources are remaining: configmaps. has 1 resource instances"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			k := newKit(t)
+			k.place("A", 1, "r1")
+			id := snapshot.IDOf(namespaceObject("app"))
+			edit := func(change func(ns *unstructured.Unstructured)) {
+				t.Helper()
+				ns, err := k.member.Get(id)
+				if err != nil {
+					t.Fatal(err)
+				}
+				change(ns)
+				k.exists(ns)
+				status, told := ns.Object["status"].(map[string]any)
+				if told && len(ns.GetFinalizers()) > 0 {
+					if err := k.member.SetStatus(id, status); err != nil {
+						t.Fatal(err)
+					}
+				}
+			}
+			edit(func(ns *unstructured.Unstructured) { ns.SetFinalizers([]string{"example.com/hold"}); c.hold(ns) })
+			want := "Namespace.v1 app is still there, its deletion waits for " + c.want
+			a := k.want("", 2, "r2")
+			a.Final = true
+			for range 2 {
+				if r := k.must(k.leader(nil), a); r.Current || r.Healthy || r.Message != want {
+					t.Errorf("%+v, want %q", r, want)
+				}
+			}
+			if r, err := k.leader(nil).Observe(t.Context(), a); err != nil || r.Current || r.Message != want {
+				t.Errorf("observe: %+v, %v", r, err)
+			}
+			edit(func(ns *unstructured.Unstructured) { ns.SetFinalizers(nil) })
+			if r := k.must(k.leader(nil), a); !r.Current || !r.Healthy {
+				t.Errorf("once it is gone: %+v", r)
+			}
+			if _, err := k.member.Get(ledgerID(kitPlacement)); err == nil {
+				t.Error("the ledger is left")
+			}
+		})
+	}
+}
+
 func TestHealthIsProbed(t *testing.T) {
 	k := newKit(t)
 	d := &unstructured.Unstructured{Object: map[string]any{

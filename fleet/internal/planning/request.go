@@ -12,7 +12,5 @@ type Request struct {
 	Strategy                      stages.Strategy
 	Hold                          bool
 	Plan                          string
-	// Version is the version of the placement that the run was decided on, empty for any.
-	Version string
-	Starter approval.Identity
+	Starter                       approval.Identity
 }
