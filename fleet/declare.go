@@ -21,7 +21,8 @@ import (
 // PutPlacement declares a placement, or changes it. What is frozen already,
 // snapshots and plans, does not change. Every problem is reported at once, what
 // Config.Restrictions, Config.Rules and Config.NamespaceRules forbid and rules that Config.Prober
-// does not evaluate included, and declaring it again as it is writes nothing.
+// does not evaluate included, and declaring it again as it is writes nothing. A placement keeps its Owner: another
+// one is an error that matches backend.ErrConflict, until the placement is deleted.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Bans(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
@@ -37,6 +38,9 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	}
 	err = e.state.UpdatePlacement(ctx, p.Name, func(rec *record.Placement) ([]stages.Event, error) {
 		if err := state.Open(rec); err != nil {
+			return nil, err
+		}
+		if err := state.CheckOwner(p.Name, rec.Placement.Owner, p.Owner); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(record.Encode(rec.Placement), record.Encode(p)) {

@@ -32,6 +32,9 @@ type DeleteOptions struct {
 	// Policy replaces the placement's DeletePolicy; empty is that one. Abandon leaves the objects on the clusters, and
 	// takes away what makes them the placement's.
 	Policy placement.DeletePolicy `json:"policy,omitempty"`
+	// Owner, if it is not nil, is the owner that the placement must have, or else the error matches backend.ErrConflict.
+	// The check and the record of the deletion are one transaction.
+	Owner *string `json:"owner,omitempty"`
 }
 
 // Deletion is what the deletion of a placement has come to.
@@ -94,6 +97,9 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 		return err
 	}
 	_, _, err := e.state.Advance(ctx, name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
+		if err := o.checkOwner(name, rec.Placement.Owner); err != nil {
+			return nil, err
+		}
 		return lifecycle.DeleteRequested{Deletion: *o.record(rec, e.state.Now())}, nil
 	}, Also: func(rec *record.Placement) {
 		rec.Placement.DeletePolicy = cmp.Or(o.Policy, rec.Placement.DeletePolicy)
@@ -101,10 +107,18 @@ func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptio
 	if !state.IsNotFound(err) {
 		return err
 	}
-	if d, _, derr := e.state.DeletedAt(ctx, name); derr != nil || d.Report != nil {
+	d, _, derr := e.state.DeletedAt(ctx, name)
+	if derr != nil || d.Report != nil && o.checkOwner(name, d.Report.Owner) == nil {
 		return derr // it was deleted before
 	}
 	return err
+}
+
+func (o *DeleteOptions) checkOwner(name, have string) error {
+	if o.Owner == nil {
+		return nil
+	}
+	return state.CheckOwner(name, have, *o.Owner)
 }
 
 func (o *DeleteOptions) problems() field.ErrorList {

@@ -13,8 +13,8 @@ import (
 type Placement struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
-	// Owner is the host's identifier that distinguishes placements of the same name, at most 253 bytes; the
-	// engine does not read it.
+	// Owner is the host's identifier that distinguishes placements of the same name, at most 253 bytes. It cannot
+	// be changed, and a deletion may name it: see [DeleteOptions].
 	Owner string `json:"owner,omitempty"`
 	// Namespace, where it is not empty, is the namespace of the source whose authors
 	// declare the placement: every selector is one of that namespace, and all that it

@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -28,6 +29,34 @@ func (e *DeletingError) Error() string {
 // Is makes the error ErrDeleting and backend.ErrPermanent.
 func (e *DeletingError) Is(target error) bool {
 	return target == ErrDeleting || target == backend.ErrPermanent
+}
+
+// OwnerError says that a placement has another owner than the caller named. It matches backend.ErrConflict.
+type OwnerError struct {
+	Placement  string
+	Want, Have string
+}
+
+func (e *OwnerError) Error() string {
+	return fmt.Sprintf("placement %s belongs to %s and not to %s: delete it first, or choose another name", e.Placement, ownerText(e.Have), ownerText(e.Want))
+}
+
+// Is makes the error backend.ErrConflict.
+func (e *OwnerError) Is(target error) bool { return target == backend.ErrConflict }
+
+func ownerText(owner string) string {
+	if owner == "" {
+		return "no owner"
+	}
+	return "owner " + strconv.Quote(owner)
+}
+
+// CheckOwner returns an OwnerError if a placement has another owner than want.
+func CheckOwner(placement, have, want string) error {
+	if have == want {
+		return nil
+	}
+	return &OwnerError{Placement: placement, Want: want, Have: have}
 }
 
 // NotFoundError says that a host named something that does not exist.
