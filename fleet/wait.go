@@ -116,7 +116,7 @@ func (w *waiter) changed(ctx context.Context, key string, read backend.Revision)
 }
 
 // Moves reports whether a run goes on without a person: a command to it has not been taken in, or it waits for more than
-// answers, starts, and runs for which the same holds. Once it has ended, what rolls it back counts. Where the result is
+// answers, starts, and runs for which the same holds. A timeout of what waits for an answer is more. Once it has ended, what rolls it back counts. Where the result is
 // false, a status that is read afterwards is final until a person does something. Whether an engine drives the run makes
 // no difference: a host that drives it itself may end when nothing moves.
 func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {

@@ -59,6 +59,46 @@ func TestMoves(t *testing.T) {
 	})
 }
 
+// A stage that waits for an answer no longer than its timeout moves, until the run is stopped, which stops the timeout.
+func TestARunThatTimesOutMoves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, e := declared(t, nil)
+		w.capture(e, "v0")
+		spec := specOf("r", 0)
+		spec.Strategy.Profile, spec.Strategy.OnFailure = stages.Workflow, stages.EndRun
+		hold := stages.Stage{Name: "hold", Before: []stages.Task{{Type: stages.Approval}}, Flow: stages.Flow{Pause: true, Timeout: time.Hour}}
+		spec.Strategy.Stages = append([]stages.Stage{hold}, spec.Strategy.Stages...)
+		create(t, e, spec)
+		stop := running(t, e)
+		defer stop()
+		quiet()
+		moves := func(want bool, when string) {
+			t.Helper()
+			if got := must(e.Moves(t.Context(), "r"))(t); got != want {
+				t.Errorf("%s it moves: %v, want %v", when, got, want)
+			}
+		}
+		moves(true, "before the timeout")
+		s := must(e.Status(t.Context(), "r"))(t)
+		waits := stages.Waiting(s.Plan, &s.Run)
+		if len(waits) != 2 || waits[1].Kind != stages.AwaitTimeout || waits[1].Name != "hold" || !waits[1].Until.Equal(s.Run.Stages[0].Deadline.Time()) {
+			t.Errorf("it waits for %+v", waits)
+		}
+		command(t, e, "r", stages.Stop)
+		quiet()
+		moves(false, "stopped")
+		command(t, e, "r", stages.Start)
+		quiet()
+		moves(true, "started again")
+		time.Sleep(time.Hour)
+		quiet()
+		moves(false, "after the timeout")
+		if s := must(e.Status(t.Context(), "r"))(t); s.Run.State != stages.Failed {
+			t.Errorf("the run is %s", s.Run.State)
+		}
+	})
+}
+
 func TestARunWithACommandThatIsNotTakenInMoves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)

@@ -24,6 +24,7 @@ const (
 	AwaitDecision    Await = "Decision"    // a decision on a request
 	AwaitCap         Await = "Cap"         // a cap that runs share to have room
 	AwaitCheck       Await = "Check"       // measurements
+	AwaitTimeout     Await = "Timeout"     // the end of the time that a stage or a group may take
 	AwaitObservation Await = "Observation" // what a cluster in flight turns out to be
 )
 
@@ -73,6 +74,7 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 		}
 	}
 	if st, run, ok := d.stage(); ok && r.State == Running {
+		out = append(out, timeoutsAwaited(st, run)...)
 		if why := held(run); why != "" {
 			out = append(out, Awaited{Kind: AwaitCheck, Name: st.Name, Message: "no cluster starts: " + why})
 		}
@@ -88,6 +90,19 @@ func waitingNow(p *Plan, r *Run) []Awaited {
 	}
 	if r.Capped {
 		out = append(out, Awaited{Kind: AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
+	}
+	return out
+}
+
+// timeoutsAwaited returns the timeouts of a stage and its groups that have begun.
+func timeoutsAwaited(st *PlannedStage, run *StageRun) (out []Awaited) {
+	if run.Clock.Deadline != 0 {
+		out = append(out, Awaited{Kind: AwaitTimeout, Name: st.Name, Until: run.Clock.Deadline.Time()})
+	}
+	for i := range run.Groups {
+		if gr := &run.Groups[i]; gr.Clock.Deadline != 0 && gr.Ended == 0 {
+			out = append(out, Awaited{Kind: AwaitTimeout, Name: st.Name + "/" + st.Groups[i].Name, Until: gr.Clock.Deadline.Time()})
+		}
 	}
 	return out
 }

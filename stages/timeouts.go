@@ -2,8 +2,12 @@ package stages
 
 import "time"
 
-// startClock starts a timeout once its stage or group may start.
+// startClock starts a timeout once its stage or group may start. A run that goes on only with what runs always does not
+// start again the timeout that ended.
 func (c control) startClock(f *Flow, clock *Clock) {
+	if clock.TimedOut && c.r.Closing != nil {
+		return
+	}
 	if f.Timeout > 0 && clock.Deadline == 0 && c.r.State == Running {
 		clock.Deadline, clock.TimedOut = c.now.Add(f.Timeout), false
 		c.changed = true

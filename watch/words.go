@@ -50,6 +50,7 @@ func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) stri
 		stages.AwaitTime:     "waits at " + a.Name,
 		stages.AwaitWindow:   "waits for windows of " + a.Name,
 		stages.AwaitDecision: "waits for approval " + a.Name,
+		stages.AwaitTimeout:  "times out at " + a.Name,
 		stages.AwaitCap:      "waits for cap " + a.Name,
 		stages.AwaitCheck:    "waits for checks of " + a.Name,
 	}[a.Kind]
