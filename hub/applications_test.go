@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -67,6 +68,16 @@ func (w *appEnv) kubectl(line, input string) string {
 		w.t.Fatalf("kubectl %s: %v: %s", line, err, out)
 	}
 	return string(out)
+}
+
+// memberConfig returns the kubeconfig of a member, as a file.
+func (w *appEnv) memberConfig(i int) string {
+	w.t.Helper()
+	path := filepath.Join(w.t.TempDir(), "member")
+	if err := os.WriteFile(path, w.members[i].server.Kubeconfig(), 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
 }
 
 // The documents of the tutorial, with a ConfigMap in the place of its Deployment: these members run no Pods.
@@ -239,13 +250,12 @@ func TestAnApplicationThatCannotBegin(t *testing.T) {
 	w.comes(oam.WorkflowSuspending, "red", "")
 }
 
-// An Application and a ResourcePlacement of one name do not take the members from each other: the later one is refused.
+// An Application and a ResourcePlacement of one name are two placements: what the one delivered stays if the other, whose
+// workflow may not even have begun, is deleted.
 func TestAnApplicationAndAPlacementOfOneName(t *testing.T) {
 	w := newAppEnv(t)
 	w.serve("hub")
 	w.apply(appObject, "VALUE", "red")
-	w.apply(appPolicies)
-	w.apply(appWorkflow)
 	w.apply(`
 apiVersion: placement.kubernetes-fleet.io/v1beta1
 kind: ResourcePlacement
@@ -253,29 +263,39 @@ metadata: {name: demo, namespace: $NAME}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: cm}]
   policy: {placementType: PickFixed, clusterNames: [$PROD]}
-  strategy: {type: External}
+  strategy: {type: RollingUpdate}
 `)
-	w.eventually("the placement", func() error {
-		obj, err := w.on(w.client, "rp", w.name).Get(t.Context(), "demo", metav1.GetOptions{})
-		if err != nil {
-			return err
+	w.kubectl("create namespace $NAME --kubeconfig "+w.memberConfig(1), "")
+	w.eventually("the placement", func() error { return errors.Join(w.holds(w.members[0], ""), w.holds(w.members[1], "red")) })
+	deleteApplication := func() {
+		t.Helper()
+		w.kubectl("delete app demo -n $NAME --wait=false", "")
+		w.eventually("the application to be gone", func() error {
+			if _, err := w.app(); !apierrors.IsNotFound(err) {
+				return fmt.Errorf("it is there: %w", err)
+			}
+			return nil
+		})
+		for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(100 * time.Millisecond) {
+			if err := w.holds(w.members[1], "red"); err != nil {
+				t.Fatalf("the deletion of the Application took what the ResourcePlacement delivered: %v", err)
+			}
 		}
-		if status, text := conditionOf(obj, "ResourcePlacementScheduled"); status != "True" {
-			return fmt.Errorf("it is %q: %s", status, text)
-		}
-		return nil
-	})
+	}
+
 	w.publish("version1")
-	w.eventually("the refusal", func() error {
-		app, err := w.app()
-		if err != nil {
-			return err
-		}
-		if _, text := conditionOf(app, "Parsed"); !strings.Contains(text, "the name is taken by ResourcePlacement "+w.name+"/demo") {
-			return fmt.Errorf("Parsed: %s", text)
-		}
-		return w.allHold("")
+	w.eventually("the refusal", func() error { return w.told("WorkflowNotStarted") })
+	deleteApplication()
+
+	w.apply(appPolicies)
+	w.apply(appWorkflow)
+	w.publish("version1")
+	w.eventually("the workflow", func() error {
+		_, err := w.app()
+		return errors.Join(err, w.holds(w.members[1], "red"), w.told("WorkflowStarted"))
 	})
+	deleteApplication()
+
 	w.kubectl("delete resourceplacement demo -n $NAME", "")
-	w.comes(oam.WorkflowSuspending, "red", "")
+	w.eventually("everything to be gone", func() error { return w.allHold("") })
 }

@@ -41,6 +41,15 @@ func (s *Stale) See(obj *unstructured.Unstructured) error {
 	}})
 }
 
+// Evictable returns how many clusters have something of the placement that an object declares, for an eviction from one.
+func (s *Stale) Evictable(ctx context.Context, obj *unstructured.Unstructured, cluster string) (int, error) {
+	facts, err := s.s.placements.Evictable(ctx, obj, cluster)
+	if err != nil {
+		return 0, err
+	}
+	return len(facts.Placement.Picked), nil
+}
+
 // Forget makes the hub see that obj is gone.
 func (s *Stale) Forget(obj *unstructured.Unstructured) error {
 	gvr, _, err := watchedAs(obj)

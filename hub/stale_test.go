@@ -265,6 +265,28 @@ func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
 		_ = s.SyncPlacement(t.Context(), p.Name)
 		return s.condition("crp", p.Name, "ClusterResourcePlacementScheduled", "False")
 	})
+	if _, err := s.engine.Resolve(t.Context(), p.Name); err != nil {
+		t.Fatal(err)
+	}
+	if picked, err := s.Evictable(t.Context(), s.seen("crp", p.Name), "one"); picked > 0 || err != nil {
+		t.Errorf("by the object, the host's placement can be evicted from %d clusters: %v", picked, err)
+	}
+	if err := s.engine.DeletePlacement(t.Context(), p.Name, fleet.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.at("crp").Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the object to go, while the host's placement is removed", func() error {
+		if _, err := s.at("crp").Get(t.Context(), p.Name, metav1.GetOptions{}); apierrors.IsNotFound(err) {
+			return nil
+		}
+		s.seen("crp", p.Name)
+		return errors.Join(errors.New("it is there"), s.SyncPlacement(t.Context(), p.Name))
+	})
+	if _, err := s.engine.Deletion(t.Context(), p.Name); err != nil {
+		t.Errorf("the deletion of the host's placement: %v", err)
+	}
 }
 
 const crpNamed = `

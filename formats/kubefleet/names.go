@@ -11,11 +11,12 @@ const maxName = 63
 
 // EngineName returns the name under which the engine knows an object of the
 // hub, given its namespace, which is empty for one that is cluster-scoped. The
-// engine has one set of names for both:
+// engine has one set of names for all of them, and for Applications:
 //
 //	name                 cluster-scoped and without a dot
 //	c.<name>             cluster-scoped and with a dot
 //	n.<namespace>.<name> in a namespace
+//	a.<namespace>.<name> an Application, by ApplicationName
 //	h.<cut>.<hash>       any of these that is longer than 63 characters
 //
 // Two objects have the same engine name only if they have the same namespace
@@ -29,14 +30,18 @@ func EngineName(namespace, name string) string {
 	case strings.Contains(name, "."):
 		name = "c." + name
 	}
-	if len(name) > maxName {
-		return cutName(name)
-	}
-	return name
+	return cutName(name)
 }
 
-// cutName keeps the beginning of a name, for people.
+// ApplicationName returns the name under which the engine knows what belongs to an Application of core.oam.dev. No
+// other object has such a name, and [ObjectName] knows none.
+func ApplicationName(namespace, name string) string { return cutName("a." + namespace + "." + name) }
+
+// cutName keeps the beginning of a name that is too long, for people.
 func cutName(name string) string {
+	if len(name) <= maxName {
+		return name
+	}
 	const hashed = 26
 	sum := sha256.Sum256([]byte(name))
 	hash := strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:]))[:hashed]

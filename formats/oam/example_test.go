@@ -56,7 +56,7 @@ func ExamplePublish() {
 	}
 	fmt.Println(rel.IsDue(""), rel.IsDue("version1"))
 	// Output:
-	// n.demo.demo.version1 of n.demo.demo
+	// a.demo.demo.version1 of a.demo.demo
 	// deploy-test [clusterid1] 0
 	// deploy-prod [clusterid2] 1
 	// true false

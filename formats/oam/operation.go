@@ -109,7 +109,7 @@ func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 		next.Whole = next.Run.Strategy.Stages
 	}
 	next.Before, next.Run.Strategy.Stages = nil, next.Whole
-	next.Run.Name = kubefleet.EngineName(next.Namespace, next.Name+"."+versionLabel(next.Version)+"-"+strconv.Itoa(nth))
+	next.Run.Name = kubefleet.ApplicationName(next.Namespace, next.Name+"."+versionLabel(next.Version)+"-"+strconv.Itoa(nth))
 	next.Run.Index, next.Run.Plan = new(rec.Plan.Index), ""
 	op := Operation{Message: "Successfully restart workflow: " + next.Name}
 	if step == "" {

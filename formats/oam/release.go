@@ -28,6 +28,9 @@ type Options struct {
 	SuspendOnFailure bool
 }
 
+// PlacementOwner is the owner of the placements of applications. Their names say which application each belongs to.
+const PlacementOwner = "Application.core.oam.dev"
+
 // DefaultKinds are the kinds of which the objects of an application may be.
 func DefaultKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
@@ -214,7 +217,7 @@ func kindsText(kinds []schema.GroupVersionKind) string {
 // place says where everything goes: to the clusters of all steps.
 func (b *publisher) place() {
 	p := &b.rel.Placement
-	p.Name = kubefleet.EngineName(b.app.Namespace, b.app.Name)
+	p.Name, p.Owner = kubefleet.ApplicationName(b.app.Namespace, b.app.Name), PlacementOwner
 	p.Admission = lifecycle.SupersedeActive
 	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: slices.Sorted(slices.Values(b.picked))}
 	if len(b.picked) == 0 && b.problems.OK() {
@@ -229,7 +232,7 @@ func (b *publisher) name() {
 		r.Version = "spec-" + r.digest()
 	}
 	r.Run.Owner, r.Run.Placement = r.Version, r.Placement.Name
-	r.Run.Name = kubefleet.EngineName(r.Namespace, r.Name+"."+versionLabel(r.Version))
+	r.Run.Name = kubefleet.ApplicationName(r.Namespace, r.Name+"."+versionLabel(r.Version))
 }
 
 // digest identifies what a release is made of but the objects.

@@ -147,7 +147,11 @@ func (w *walk) unit(name string) (unit, bool) {
 func (w *walk) groupUnit(i, j int) unit {
 	st, run := &w.Plan.Stages[i], &w.Run.Stages[i]
 	g := &st.Groups[j]
-	u := unit{stage: i, group: j, state: w.outline.Stages[i].Groups[j].State, planned: &g.Flow, clusters: g.Len, skipGates: run.SkipGates}
+	out := &w.outline.Stages[i].Groups[j]
+	u := unit{stage: i, group: j, state: out.State, planned: &g.Flow, clusters: g.Len, skipGates: run.SkipGates}
+	if u.state == stages.Skipped && g.Len > 0 && out.Completed == g.Len {
+		u.state = stages.Completed // only what was left of the stage is skipped
+	}
 	if len(run.Groups) > 0 {
 		gr := &run.Groups[j]
 		u.gates, u.clock, u.last = gr.Gates, gr.Clock, gr.Ended

@@ -82,20 +82,20 @@ func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstruct
 }
 
 // Remove deletes what an application delivered from the clusters, and the record of it. It reports whether that is
-// done; until then, engines carry it out and Remove is called again.
+// done; until then, engines carry it out and Remove is called again. A placement of another owner stays.
 func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone bool, err error) {
 	last, err := a.published(ctx, namespace, name)
 	if err != nil || !last.isThere() {
 		return err == nil, err
 	}
-	placement := last.Release.Placement.Name
-	switch _, err := a.Engine.Placement(ctx, placement); {
-	case errors.Is(err, backend.ErrNotFound):
+	placement, owner := last.Release.Placement.Name, oam.PlacementOwner
+	switch p, err := a.Engine.Placement(ctx, placement); {
+	case errors.Is(err, backend.ErrNotFound), err == nil && p.Owner != owner:
 		return true, a.Store.Delete(ctx, last.key, last.revision)
-	case err != nil && !errors.Is(err, fleet.ErrDeleting):
+	case err != nil:
 		return false, err
 	}
-	return false, a.Engine.DeletePlacement(ctx, placement, fleet.DeleteOptions{By: a.Starter.Name, Deadline: a.DeleteDeadline})
+	return false, a.Engine.DeletePlacement(ctx, placement, fleet.DeleteOptions{By: a.Starter.Name, Deadline: a.DeleteDeadline, Owner: &owner})
 }
 
 // Last returns the last release of an application with its run and plan. Where no workflow has begun the error
@@ -147,4 +147,4 @@ func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool,
 }
 
 // PlacementOf returns the name of the placement of an application.
-func PlacementOf(namespace, name string) string { return kubefleet.EngineName(namespace, name) }
+func PlacementOf(namespace, name string) string { return kubefleet.ApplicationName(namespace, name) }

@@ -120,11 +120,11 @@ func TestAWorkflowBeginsWithAnotherVersion(t *testing.T) {
 		components := []any{map[string]any{"name": "other", "type": "ref-objects", "properties": map[string]any{"objects": []any{map[string]any{"apiVersion": "apps/v1", "kind": "Deployment", "name": "demo"}}}}}
 		_ = unstructured.SetNestedSlice(v.app.Object, components, "spec", "components")
 	})
-	want := []string{"n.demo.demo.version1", "n.demo.demo.version1", "n.demo.demo.version2", "n.demo.demo.version1-2"}
+	want := []string{"a.demo.demo.version1", "a.demo.demo.version1", "a.demo.demo.version2", "a.demo.demo.version1-2"}
 	if diff := cmp.Diff(want, runs[:4]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if runs[4] == runs[5] || !strings.HasPrefix(runs[4], "n.demo.demo.spec-") || !strings.HasPrefix(runs[5], "n.demo.demo.spec-") {
+	if runs[4] == runs[5] || !strings.HasPrefix(runs[4], "a.demo.demo.spec-") || !strings.HasPrefix(runs[5], "a.demo.demo.spec-") {
 		t.Errorf("without a version: %q", runs[4:])
 	}
 }
@@ -201,19 +201,71 @@ func TestARecordOfALaterVersion(t *testing.T) {
 	}
 }
 
-// The name of a placement of another owner is not taken.
+// The name of a placement of another owner is not taken: nothing is recorded, and the removal of the application leaves the
+// placement.
 func TestAPlacementOfAnotherOwnerStays(t *testing.T) {
+	for _, owner := range []string{"", "uid"} {
+		v := newEnv(t)
+		theirs := fleet.Placement{Name: delivery.PlacementOf("demo", "demo"), Owner: owner, Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "demo"}}}
+		if err := v.apps.Engine.PutPlacement(t.Context(), theirs); err != nil {
+			t.Fatal(err)
+		}
+		if out := v.reconcile(); out.Problem == nil || !strings.Contains(out.Problem.Error(), "the engine has a placement "+theirs.Name+" that is not of the application") {
+			t.Errorf("the problem is %v", out.Problem)
+		}
+		for key := range dump(t, v.store) {
+			if strings.HasPrefix(key, "application/") {
+				t.Errorf("recorded: %s", key)
+			}
+		}
+		v.wantKept(theirs, "of an application that was refused")
+	}
+}
+
+// wantKept checks that the removal of the application succeeds and leaves a placement.
+func (v *env) wantKept(theirs fleet.Placement, what string) {
+	v.t.Helper()
+	if gone, err := v.apps.Remove(v.t.Context(), "demo", "demo"); !gone || err != nil {
+		v.t.Errorf("the removal %s: gone %t, %v", what, gone, err)
+	}
+	if got, err := v.apps.Engine.Placement(v.t.Context(), theirs.Name); err != nil || got.Selectors[0].Kind != "ConfigMap" {
+		v.t.Errorf("after the removal %s the placement is %+v, %v", what, got, err)
+	}
+}
+
+// A placement of another owner that took the name after the application had begun stays, too.
+func TestARemovalLeavesThePlacementThatTookTheName(t *testing.T) {
 	v := newEnv(t)
-	theirs := fleet.Placement{Name: delivery.PlacementOf("demo", "demo"), Owner: "uid", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "demo"}}}
-	if err := v.apps.Engine.PutPlacement(t.Context(), theirs); err != nil {
+	v.reconcile()
+	name := delivery.PlacementOf("demo", "demo")
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan struct{})
+	go func() { defer close(ended); _ = v.apps.Engine.Run(ctx) }()
+	defer func() { stop(); <-ended }()
+	if err := v.apps.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if out := v.reconcile(); out.Problem == nil || !strings.Contains(out.Problem.Error(), "the name is taken by ResourcePlacement demo/demo") {
-		t.Errorf("the problem is %v", out.Problem)
+	for d, err := v.apps.Engine.Deletion(ctx, name); err == nil && d.Ended.IsZero(); d, err = v.apps.Engine.Deletion(ctx, name) {
+		time.Sleep(10 * time.Millisecond)
 	}
-	if got, err := v.apps.Engine.Placement(t.Context(), theirs.Name); err != nil || got.Selectors[0].Kind != "ConfigMap" {
-		t.Errorf("the placement is %+v, %v", got, err)
+	theirs := fleet.Placement{Name: name, Owner: "uid", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "demo"}}}
+	if err := v.apps.Engine.PutPlacement(ctx, theirs); err != nil {
+		t.Fatal(err)
 	}
+	v.wantKept(theirs, "of an application whose placement is gone")
+}
+
+// dump returns all records of a store.
+func dump(t *testing.T, store backend.Store) map[string]backend.Record {
+	t.Helper()
+	all := map[string]backend.Record{}
+	for rec, err := range store.List(t.Context(), "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[rec.Key] = rec
+	}
+	return all
 }
 
 // What the API of an engine says of a run is enough for a client to suspend, resume and terminate it, and to show its

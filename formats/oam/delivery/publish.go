@@ -92,6 +92,9 @@ func (a *Applications) publish(ctx context.Context, obj *unstructured.Unstructur
 
 // begin makes a release the last one, and then its run.
 func (a *Applications) begin(ctx context.Context, last *published, release oam.Release) (begun bool, err error) {
+	if err := a.checkName(ctx, release.Placement); err != nil {
+		return false, err
+	}
 	if release.Run.Name, err = a.freeName(ctx, release.Run.Name); err != nil {
 		return false, err
 	}
@@ -101,6 +104,20 @@ func (a *Applications) begin(ctx context.Context, last *published, release oam.R
 		return false, err
 	}
 	return a.ensure(ctx, release)
+}
+
+// checkName reports a placement of the engine that has the name of an application's placement and another owner.
+func (a *Applications) checkName(ctx context.Context, p fleet.Placement) error {
+	before, err := a.Engine.Placement(ctx, p.Name)
+	switch {
+	case errors.Is(err, fleet.ErrDeleting):
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what an earlier application delivered is still being removed
+	case errors.Is(err, backend.ErrNotFound):
+		return nil
+	case err == nil && before.Owner != p.Owner:
+		return problem{fmt.Errorf("the name is taken: the engine has a placement %s that is not of the application: delete that placement, or rename the application", p.Name)}
+	}
+	return err
 }
 
 // freeName returns a name that no run has: a version that comes back, and a workflow that is restarted, are other
@@ -126,13 +143,7 @@ func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun b
 	if _, err = a.Engine.Status(ctx, release.Run.Name); !errors.Is(err, backend.ErrNotFound) {
 		return false, err
 	}
-	before, err := a.Engine.Placement(ctx, release.Placement.Name)
-	switch {
-	case err == nil && before.Owner != "":
-		return false, problem{fmt.Errorf("the name is taken by ResourcePlacement %s/%s: rename one of the two", release.Namespace, release.Name)}
-	case errors.Is(err, fleet.ErrDeleting):
-		return false, fmt.Errorf("%w: %w", backend.ErrConflict, err) // what an earlier application delivered is still being removed
-	case err != nil && !errors.Is(err, backend.ErrNotFound):
+	if err := a.checkName(ctx, release.Placement); err != nil {
 		return false, err
 	}
 	if err = a.Engine.PutPlacement(ctx, release.Placement); err == nil {

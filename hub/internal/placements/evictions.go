@@ -55,10 +55,14 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 		return nil, err
 	}
 	facts.Placement = &status.PlacementFacts{Placement: &read.placement, Latest: -1}
-	view, err := r.Engine.View(ctx, name)
-	if errors.Is(err, backend.ErrNotFound) {
-		return facts, nil // it is not declared yet, so that no cluster has anything
+	declared, err := r.Engine.Placement(ctx, name)
+	if errors.Is(err, backend.ErrNotFound) || err == nil && declared.Owner != string(obj.GetUID()) {
+		return facts, nil // the object is not declared, so that no cluster has anything of it
 	}
+	if err != nil {
+		return nil, err
+	}
+	view, err := r.Engine.View(ctx, name)
 	if err != nil {
 		return nil, err
 	}

@@ -181,7 +181,7 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	case err == nil && before.Owner == "":
 		return api.Refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
 	case err == nil && before.Owner != p.Owner:
-		if err := r.Engine.DeletePlacement(ctx, p.Name, fleet.DeleteOptions{Deadline: r.DeleteDeadline}); err != nil {
+		if err := r.Engine.DeletePlacement(ctx, p.Name, fleet.DeleteOptions{Deadline: r.DeleteDeadline, Owner: &before.Owner}); err != nil {
 			return err
 		}
 		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
@@ -314,9 +314,10 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, name string) ([]snapshot.
 func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
 	gvr, name := api.ScopeOf(k).GVR(api.PlacementKind), kubefleet.EngineName(k.Namespace, k.Name)
 	p, err := r.Engine.Placement(ctx, name)
-	if err == nil && p.Owner == string(obj.GetUID()) {
+	uid := string(obj.GetUID())
+	if err == nil && p.Owner == uid {
 		err = r.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{
-			Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj),
+			Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj), Owner: &uid,
 		})
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting) {
@@ -324,7 +325,7 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	}
 	d, err := r.Engine.Deletion(ctx, name)
 	switch {
-	case errors.Is(err, backend.ErrNotFound):
+	case errors.Is(err, backend.ErrNotFound) || err == nil && d.Owner != uid:
 		return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
 	case err != nil:
 		return 0, err

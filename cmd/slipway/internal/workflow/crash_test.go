@@ -57,9 +57,9 @@ func TestAWorkflowGoesOnAfterACrashAtAnyWrite(t *testing.T) {
 	if crashed {
 		t.Fatal("it crashed without a fault")
 	}
-	const whole = `n.demo.demo.version1 Completed
-n.demo.demo.version2 Aborted
-n.demo.demo.version2-2 Completed
+	const whole = `a.demo.demo.version1 Completed
+a.demo.demo.version2 Aborted
+a.demo.demo.version2-2 Completed
 managedcluster-test registry.cn-hangzhou.aliyuncs.com/acs/rollouts-demo:blue
 managedcluster-prod registry.cn-hangzhou.aliyuncs.com/acs/rollouts-demo:blue
 phase running

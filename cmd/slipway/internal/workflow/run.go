@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/wait"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/bolt"
 	"github.com/slipway-dev/slipway/backend/memory"
@@ -17,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -26,10 +28,12 @@ type player struct {
 	*simulation
 	// resume has the workflows that wait for a person resumed; wait waits for that person.
 	resume, wait bool
+	// answered are the requests of workflows that were resumed, by what their answers are bound to.
+	answered map[approval.Binding]bool
 }
 
 func newRun(o *options) *cobra.Command {
-	p := &player{options: o}
+	p := &player{options: o, answered: map[approval.Binding]bool{}}
 	cmd := &cobra.Command{
 		Use:   "run FILE...|DIR",
 		Short: "Play the workflows of Applications in files, over clusters in memory",
@@ -38,8 +42,9 @@ they refer to, over clusters in memory: those that documents of kind MemberClust
 declare, or else those that topologies name. A Deployment is ready at once there, unless its image has
 the tag "broken".
 
-An event of a run is a line. It ends when no workflow goes on without a person: with 4 where one is
-suspended or failed, and else with 1 where one cannot begin. With --store everything is kept in that file,
+An event of a run is a line. It ends when no workflow goes on without a person: with 4 if one is
+suspended or failed, and else with 1 if one cannot begin. A suspended step with a timeout goes on
+without a person when that has passed. With --store everything is kept in that file,
 and called again, also after it was killed, it goes on; another publishVersion begins a new workflow.`,
 		Args: cli.Arguments(cobra.MinimumNArgs(1)),
 		RunE: p.run,
@@ -105,7 +110,9 @@ func (p *player) play(ctx context.Context) error {
 					return false, err
 				}
 			}
-			if !moving {
+			if moving {
+				err = p.answer(ctx, outcomes) // a timeout may be all that moves
+			} else {
 				moving, err = p.goOn(ctx, outcomes)
 			}
 			return !moving, err
@@ -115,6 +122,35 @@ func (p *player) play(ctx context.Context) error {
 		return err
 	}
 	return p.report(outcomes)
+}
+
+// answer resumes the workflows that ask a person while they move, once for each request, if --resume is set.
+func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
+	for i, out := range now {
+		if !p.resume || out.Status.Workflow == nil || !out.Status.Workflow.Suspend {
+			continue
+		}
+		app := p.docs.applications[i]
+		rec, err := p.apps.Last(ctx, app.GetNamespace(), app.GetName())
+		if err != nil {
+			return err
+		}
+		asks := slices.DeleteFunc(stages.Requests(rec.Plan, rec.Run), func(r approval.Request) bool { return p.answered[r.Binding] })
+		if len(asks) == 0 {
+			continue
+		}
+		for _, r := range asks {
+			p.answered[r.Binding] = true
+		}
+		by, err := p.target.Identity(ctx)
+		if err == nil {
+			_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // goOn reports whether to go on once nothing does without a person.
@@ -138,10 +174,13 @@ func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, e
 
 // report shows what the applications have come to; the error says whether all are as they were declared.
 func (p *player) report(outcomes []delivery.Outcome) error {
-	l := &cli.List{Kind: "application", Columns: []string{"Name", "Phase", "Healthy", "Message", "Run"}, Narrow: 4}
+	l := &cli.List{Kind: "application", Columns: []string{"Name", "Phase", "Workflow", "Healthy", "Message", "Run"}, Narrow: 5}
 	var failed []error
 	for i, out := range outcomes {
-		app, phase, message := p.docs.applications[i], out.Status.Phase, ""
+		app, phase, message, workflow := p.docs.applications[i], out.Status.Phase, "", ""
+		if out.Status.Workflow != nil {
+			workflow = out.Status.Workflow.Phase
+		}
 		switch {
 		case phase == oam.WorkflowSuspending:
 			message = fmt.Sprintf("resume it: %s workflow resume %s -n %s", p.Name, app.GetName(), app.GetNamespace())
@@ -158,7 +197,7 @@ func (p *player) report(outcomes []delivery.Outcome) error {
 		if services := out.Status.Services; len(services) > 0 {
 			healthy = !slices.ContainsFunc(services, func(s oam.Service) bool { return !s.Healthy })
 		}
-		l.Add(nameOf(app), out.Status, phase, healthy, message, out.Run)
+		l.Add(nameOf(app), out.Status, phase, workflow, healthy, message, out.Run)
 	}
 	if p.Output != cli.JSON {
 		if err := p.Print(l); err != nil {

@@ -105,7 +105,7 @@ func newStatus(o *options) *cobra.Command {
 		if o.IsValue() {
 			return o.PrintValue(status)
 		}
-		if err := o.Recorded("application/"+r.Name, "%s, run %s", status.Phase, rec.Run.Name); err != nil {
+		if err := o.Recorded("application/"+r.Name, "%s, workflow %s, run %s", status.Phase, status.Workflow.Phase, rec.Run.Name); err != nil {
 			return err
 		}
 		return o.Print(steps(&status))

@@ -279,7 +279,7 @@ func TestEventsAsJSON(t *testing.T) {
 			t.Fatalf("%s: %v", line, err)
 		}
 	}
-	if last.Type != stages.RunCompleted || last.Run != "n.demo.demo.version1" || last.Count != 2 {
+	if last.Type != stages.RunCompleted || last.Run != "a.demo.demo.version1" || last.Count != 2 {
 		t.Errorf("the last event is %+v", last)
 	}
 }
