@@ -93,7 +93,8 @@
 // come to. The clusters that policies pick are the members by the name and the labels of their MemberClusters. The right to
 // write an Application is one to bring what is in its namespace to members with the rights of the hub. An
 // Application that is deleted goes once what it delivered is gone from the members. Objects of the group core.oam.dev
-// are never placed. A workflow is suspended, resumed, terminated, restarted and rolled back through the hub's store, by
+// are never placed. Each member is shown as a ManagedCluster of cluster.open-cluster-management.io, unless another author has
+// defined that kind. A workflow is suspended, resumed, terminated, restarted and rolled back through the hub's store, by
 // delivery.Applications.Do and the verbs of the command slipway, which takes the rights to it; not by the status of
 // the object.
 //

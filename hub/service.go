@@ -82,6 +82,8 @@ func newService(h *Hub) (*service, error) {
 			Starter: approval.Identity{Name: api.Manager}, DeleteDeadline: h.cfg.DeleteDeadline, Options: *o,
 		}}
 		s.queues.Applications = s.newQueue("application", 4, s.applications.Reconcile)
+		managed := &applications.ManagedClusters{Client: s.client, Queues: s.queues}
+		s.queues.ManagedClusters = s.newQueue("managedcluster", 1, managed.Reconcile)
 	}
 	return s, s.watch()
 }

@@ -58,10 +58,10 @@ func (s *service) watch() error {
 	if err := s.client.Watch(api.ClusterScope.GVR(api.EvictionKind), nil, evict); err != nil {
 		return err
 	}
-	if err := s.watchApplications(); err != nil {
+	if err := s.client.Watch(api.MemberGVR(), s.queues.Members, func(obj *unstructured.Unstructured) { s.queues.Members.Add(api.KeyOf(obj)) }); err != nil {
 		return err
 	}
-	return s.client.Watch(api.MemberGVR(), s.queues.Members, func(obj *unstructured.Unstructured) { s.queues.Members.Add(api.KeyOf(obj)) })
+	return s.watchApplications()
 }
 
 // watchApplications watches applications and what they refer to, where they are served.
@@ -73,6 +73,13 @@ func (s *service) watchApplications() error {
 		if err := s.client.Watch(gvr, nil, func(obj *unstructured.Unstructured) { s.applications.EnqueueAll(obj.GetNamespace()) }); err != nil {
 			return err
 		}
+	}
+	shown := func(obj *unstructured.Unstructured) { s.queues.ManagedClusters.Add(api.KeyOf(obj)) }
+	if err := s.client.Watch(api.ManagedClusterGVR(), s.queues.ManagedClusters, shown); err != nil {
+		return err
+	}
+	if err := s.client.Follow(api.MemberGVR(), s.queues.ManagedClusters.Add); err != nil {
+		return err
 	}
 	return s.client.Watch(api.ApplicationGVR(), s.queues.Applications, func(obj *unstructured.Unstructured) { s.queues.Applications.Add(api.KeyOf(obj)) })
 }

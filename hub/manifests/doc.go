@@ -16,9 +16,11 @@
 // optional/works.yaml is the definition of KubeFleet's Work, of which a hub has no objects and takes none, so that tools which
 // read Works find none. Where there is a definition of Work already, [Install] leaves it as it is.
 //
+// The same holds for ManagedCluster of cluster.open-cluster-management.io, which [Install] defines with Options.Applications.
+//
 // The directory applications has the definitions and the roles of the application workflow, for a hub that serves it:
 //
-//	kubectl apply --server-side -f hub/manifests/applications -R
+//	kubectl apply --server-side -R -f hub/manifests/applications -f hub/manifests/optional/managedclusters.yaml
 //
 // [Install] does the same and waits until the API server serves it. The definitions are generated from
 // source, one file for a kind and its namespaced twin in all versions; the versions v1 and v1beta1 have

@@ -164,8 +164,10 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	if err := in.awaitServed(ctx, crds); err != nil {
 		return err
 	}
-	if err := in.defineWorks(ctx); err != nil {
-		return err
+	for _, file := range definedOnce(o) {
+		if err := in.defineOnce(ctx, file); err != nil {
+			return err
+		}
 	}
 	if o.Hub != nil {
 		role, err := in.discovered(o.Hub, others)
@@ -247,29 +249,42 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (O
 	return outcomeOf(before, after), nil
 }
 
-// defineWorks installs the definition of Works where there is none: KubeFleet's agents, of a hub that is being migrated, need
-// theirs, of whatever version.
-func (in *installer) defineWorks(ctx context.Context) error {
-	works, err := loadFile("optional/works.yaml")
-	if err != nil {
-		return err
+// definedOnce are the files of the definitions that another author may have installed before. KubeFleet's agents, of a hub that
+// is being migrated, need their Works, of whatever version, and Open Cluster Management its ManagedClusters.
+func definedOnce(o Options) []string {
+	files := []string{"optional/works.yaml"}
+	if o.Applications {
+		files = append(files, "optional/managedclusters.yaml")
 	}
-	r, err := in.resource(works[0])
-	if err != nil {
-		return err
-	}
-	switch _, err := r.Get(ctx, works[0].GetName(), metav1.GetOptions{}); {
-	case err == nil:
-		in.done(Change{Kind: works[0].GetKind(), Name: works[0].GetName(), Outcome: Unchanged})
-		return nil
-	case !apierrors.IsNotFound(err):
-		return err
-	}
-	if err := in.applyAll(ctx, works); err != nil {
-		return err
-	}
-	return in.awaitServed(ctx, works)
+	return files
 }
+
+// defineOnce installs a definition, unless another author has.
+func (in *installer) defineOnce(ctx context.Context, file string) error {
+	all, err := loadFile(file)
+	if err != nil {
+		return err
+	}
+	r, err := in.resource(all[0])
+	if err != nil {
+		return err
+	}
+	before, err := r.Get(ctx, all[0].GetName(), metav1.GetOptions{})
+	switch {
+	case err == nil && before.GetLabels()[partOf] != all[0].GetLabels()[partOf]:
+		in.done(Change{Kind: all[0].GetKind(), Name: all[0].GetName(), Outcome: Unchanged})
+		return nil
+	case err != nil && !apierrors.IsNotFound(err):
+		return err
+	}
+	if err := in.applyAll(ctx, all); err != nil {
+		return err
+	}
+	return in.awaitServed(ctx, all)
+}
+
+// partOf is the label of what this package installs.
+const partOf = "app.kubernetes.io/part-of"
 
 // isPolicy reports whether an object is a policy or the binding of one.
 func isPolicy(u *unstructured.Unstructured) bool {

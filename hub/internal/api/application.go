@@ -21,3 +21,9 @@ func ReferencedGVRs() []schema.GroupVersionResource {
 		{Group: ApplicationGroup, Version: "v1alpha1", Resource: "workflows"},
 	}
 }
+
+// ManagedClusterGVR is the resource of ManagedClusters, Open Cluster Management's, by which a hub that serves applications
+// shows its members.
+func ManagedClusterGVR() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}
+}

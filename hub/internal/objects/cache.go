@@ -151,6 +151,26 @@ func (c *Client) Watch(gvr schema.GroupVersionResource, shows *queues.Queue, hea
 	return nil
 }
 
+// Follow calls heard for every change of an object of a kind that is watched already, those of its status by the hub among
+// them, for what shows the object elsewhere. It is called before [Client.Start].
+func (c *Client) Follow(gvr schema.GroupVersionResource, heard func(api.Key)) error {
+	key := func(obj any) {
+		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
+			obj = gone.Obj
+		}
+		if u, ok := obj.(*unstructured.Unstructured); ok {
+			heard(api.KeyOf(u))
+		}
+	}
+	_, err := c.objects[gvr].AddEventHandler(cache.ResourceEventHandlerFuncs{
+		AddFunc: key, UpdateFunc: func(_, now any) { key(now) }, DeleteFunc: key,
+	})
+	if err != nil {
+		return fmt.Errorf("watching %s: %w", gvr.Resource, err)
+	}
+	return nil
+}
+
 // withoutManagers leaves out who manages which field: it is as long as the status of
 // a large placement, and is not read here.
 func withoutManagers(obj any) (any, error) {

@@ -21,8 +21,8 @@ type Queues struct {
 	Statuses *Queue
 	// Orphans are runs of the engine whose names were cut and that have no object.
 	Orphans *Queue
-	// Applications is nil where the hub does not serve applications.
-	Applications *Queue
+	// Applications and ManagedClusters are nil if the hub does not serve applications.
+	Applications, ManagedClusters *Queue
 
 	// sizes are how many clusters runs have and placements list, by sized.
 	sizes sync.Map
@@ -32,7 +32,7 @@ type Queues struct {
 func (q *Queues) All() []*Queue {
 	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Evictions, q.Bindings, q.Statuses, q.Orphans}
 	if q.Applications != nil {
-		all = append(all, q.Applications)
+		all = append(all, q.Applications, q.ManagedClusters)
 	}
 	return all
 }
