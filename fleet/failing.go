@@ -13,21 +13,18 @@ import (
 // the reason NotApplied, and in Envelope the envelope that it is in.
 type FailingObject = member.FailingObject
 
-// FailingReason says what is wrong with an object.
-type FailingReason = member.FailingReason
-
 // Reasons why an object fails.
 const (
 	// NotApplied is one that could not be applied, or is not there as it was.
-	NotApplied FailingReason = member.NotApplied
+	NotApplied = member.NotApplied
 	// NoSuchKind is one of a kind that the cluster does not serve.
-	NoSuchKind FailingReason = member.NoSuchKind
+	NoSuchKind = member.NoSuchKind
 	// NotHealthy is one that was applied, and is not healthy, or not yet.
-	NotHealthy FailingReason = member.NotHealthy
+	NotHealthy = member.NotHealthy
 	// HeldDrifted is one that drifted, which the strategy leaves alone then.
-	HeldDrifted FailingReason = member.HeldDrifted
+	HeldDrifted = member.HeldDrifted
 	// HeldForeign is one that was there before or is another placement's, and is not taken over.
-	HeldForeign FailingReason = member.HeldForeign
+	HeldForeign = member.HeldForeign
 )
 
 // FailingCluster is a cluster that does not have everything as an update wants it: the Run that updates it, or did last,
