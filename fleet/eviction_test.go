@@ -1,6 +1,7 @@
 package fleet_test
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"strings"
@@ -93,4 +94,71 @@ func TestEviction(t *testing.T) {
 		}
 		w.tidy()
 	})
+}
+
+// diesAfter is the store of an engine that dies when it has written a key.
+type diesAfter struct {
+	backend.Store
+	key  string
+	dead bool
+}
+
+func (s *diesAfter) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
+	if s.dead {
+		return "", errors.New("the engine is dead")
+	}
+	rev, err := s.Store.Put(ctx, key, value, prev)
+	s.dead = s.dead || key == s.key
+	return rev, err
+}
+
+func (s *diesAfter) Delete(ctx context.Context, key string, prev backend.Revision) error {
+	if s.dead {
+		return errors.New("the engine is dead")
+	}
+	return s.Store.Delete(ctx, key, prev)
+}
+
+// TestAnOutdatedRunThatWasRecorded: an engine dies when it has recorded a run for a version of the placement and before it
+// admitted it. The engine that finds the run admits it if the placement still has that version, and withdraws it otherwise.
+func TestAnOutdatedRunThatWasRecorded(t *testing.T) {
+	t.Parallel()
+	for name, outdated := range map[string]bool{"same version": false, "another version": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newSmallEnv(t, 2)
+				e := w.newEngine(fleet.Config{Name: "one"})
+				w.declare(e, smallPlacement("p"))
+				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(2)})
+				stop := running(t, e)
+				settle()
+				stop()
+				view, err := e.View(t.Context(), "p")
+				if err != nil {
+					t.Fatal(err)
+				}
+				dying := w.engine(&diesAfter{Store: w.store, key: "run/out"}, "dying")
+				if _, err := dying.CreateRun(t.Context(), fleet.RunSpec{Name: "out", Placement: "p", Version: view.Version(), Strategy: evicting("c01")}); err == nil {
+					t.Fatal("the engine that dies created it")
+				}
+				if _, err := e.Status(t.Context(), "out"); err != nil {
+					t.Fatalf("the run is not recorded: %v", err)
+				}
+				if outdated {
+					w.create(e, fleet.RunSpec{Name: "other", Placement: "p", Version: view.Version(), Strategy: evicting("c00")})
+				}
+				defer running(t, e)()
+				settle()
+				_, err = e.Status(t.Context(), "out")
+				if errors.Is(err, backend.ErrNotFound) != outdated {
+					t.Errorf("the record of the run: %v", err)
+				}
+				_, err = w.fleet.Cluster("c01").Get(setting)
+				if has := err == nil; has != outdated {
+					t.Errorf("c01 has it: %v", err)
+				}
+				w.tidy()
+			})
+		})
+	}
 }

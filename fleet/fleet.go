@@ -80,6 +80,9 @@ type RunSpec struct {
 	// Plan, where not empty, is the digest that the plan must have: that of a
 	// preview.
 	Plan string `json:"plan,omitempty"`
+	// Version, where not empty, is the version that the placement must have: that of the [PlacementView] that the run was
+	// decided on. The run is recorded in one compare-and-swap with that check.
+	Version string `json:"version,omitempty"`
 	// Starter is the identity that asks, as the host authenticated it.
 	Starter approval.Identity `json:"starter,omitzero"`
 }

@@ -38,7 +38,7 @@ type Status struct {
 
 func (s *RunSpec) request() planning.Request {
 	return planning.Request{
-		Name: s.Name, Owner: s.Owner, Title: s.Title, Placement: s.Placement, Index: s.Index, Strategy: s.Strategy, Hold: s.Hold, Plan: s.Plan, Starter: s.Starter,
+		Name: s.Name, Owner: s.Owner, Title: s.Title, Placement: s.Placement, Index: s.Index, Strategy: s.Strategy, Hold: s.Hold, Plan: s.Plan, Version: s.Version, Starter: s.Starter,
 	}
 }
 
@@ -48,7 +48,8 @@ func (s *RunSpec) request() planning.Request {
 // The error is the planner's when the plan has problems, a *PlanChangedError
 // when it is not the plan that spec names, a *lifecycle.RejectedError when the
 // placement refuses a second run, and backend.ErrConflict when the name is
-// taken, and a *NotFoundError where the strategy names a cap that was not declared.
+// taken or the placement has no longer the version that spec names, and a
+// *NotFoundError if the strategy names a cap that was not declared.
 // Nothing is left behind then, except that what the source holds may
 // have been captured. After an error of the store the run may exist or not:
 // [Engine.EnsureRun] creates it or finds it.

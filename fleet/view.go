@@ -50,6 +50,21 @@ func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) err
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
 
+// Version identifies the runs of the placement, which of them have ended, and what its clusters have. RunSpec.Version
+// makes a run conditional on it: see [Engine.CreateRun].
+func (v *PlacementView) Version() string { return v.rec.Version() }
+
+// Unended returns the names of the runs whose end is not in the record, in the order of their creation. What they have
+// brought to clusters so far, or removed from there, is in their own records.
+func (v *PlacementView) Unended() (names []string) {
+	for i := range v.rec.Runs {
+		if v.rec.Runs[i].Ended == "" {
+			names = append(names, v.rec.Runs[i].Name)
+		}
+	}
+	return names
+}
+
 // Irreversible returns the indexes of the snapshots that [Engine.SetIrreversible]
 // has marked, ascending.
 func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }

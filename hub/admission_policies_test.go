@@ -25,7 +25,7 @@ func openWeakened(t *testing.T) *sharedCluster {
 }
 
 func installAll(ctx context.Context, cfg *rest.Config) error {
-	return manifests.Install(ctx, cfg, manifests.Options{Timeout: patience, Hub: &manifests.HubOptions{User: hubUser}})
+	return manifests.Install(ctx, cfg, manifests.Options{Timeout: patience, Hub: &manifests.HubOptions{}})
 }
 
 const rightsPolicy = "slipway-approval-rights"

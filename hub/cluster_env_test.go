@@ -41,6 +41,7 @@ type sharedCluster struct {
 	route    *routes
 	registry *prometheus.Registry
 	served   *hub.Hub
+	warnings kubeenv.Warnings
 	err      error
 	// setting is the compatibility setting of the hub.
 	setting compat.Setting
@@ -55,7 +56,7 @@ var kubeFleet018 = sharedCluster{setting: compat.KubeFleet018}
 
 // hubUser is who the hubs are, and memberUser who they are on the members.
 const (
-	hubUser    = "slipway-the-hub"
+	hubUser    = "system:serviceaccount:slipway-system:slipway-hub"
 	memberUser = "slipway-on-member"
 )
 
@@ -128,8 +129,13 @@ const deleteDeadline = 20 * time.Second
 // serve runs the hub until the process ends.
 func (w *sharedCluster) serve(name string, engine fleet.Config) error {
 	w.route, w.registry = &routes{to: map[string]*rest.Config{}, cuts: map[string]*kubeenv.Faults{}}, prometheus.NewRegistry()
+	account, err := w.server.ConfigForAccount(context.Background(), "slipway-system", "slipway-hub")
+	if err != nil {
+		return err
+	}
+	account.Wrap(w.warnings.Wrap)
 	h, err := hub.New(hub.Config{
-		Rest: w.server.ConfigFor(hubUser), Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry, Compatibility: w.setting,
+		Rest: account, Name: name, Engine: engine, AlwaysLead: true, Registry: w.registry, Compatibility: w.setting,
 		Dialer: kubemember.NewDialer(w.route.config, kubemember.Options{}),
 		Log:    slog.New(slog.DiscardHandler), DeleteDeadline: deleteDeadline,
 	})
@@ -174,19 +180,19 @@ func neverSecrets() fleet.Config {
 
 func openVouched(t *testing.T) *sharedCluster {
 	return vouched.open(t, "stories", neverSecrets(), func(ctx context.Context, cfg *rest.Config) error {
-		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}})
+		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{}})
 	})
 }
 
 func openKubeFleet018(t *testing.T) *sharedCluster {
 	return kubeFleet018.open(t, "kubefleet018", neverSecrets(), func(ctx context.Context, cfg *rest.Config) error {
-		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser}, Compatibility: compat.KubeFleet018})
+		return manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{}, Compatibility: compat.KubeFleet018})
 	})
 }
 
 func openBare(t *testing.T) *sharedCluster {
 	return bare.open(t, "bare", fleet.Config{}, func(ctx context.Context, cfg *rest.Config) error {
-		if err := manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{User: hubUser, Secrets: true}}); err != nil {
+		if err := manifests.Install(ctx, cfg, manifests.Options{Hub: &manifests.HubOptions{Secrets: true}}); err != nil {
 			return err
 		}
 		return uninstallPolicies(ctx, cfg)
@@ -234,6 +240,11 @@ func performAs(t *testing.T, w func(*testing.T) *sharedCluster, name string, mem
 	}
 	s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME, labels: {story: NAME}}}`)
 	t.Cleanup(s.leave)
+	t.Cleanup(func() {
+		for _, said := range s.warnings.Take() { // it may be about another story that is played at the same time
+			t.Errorf("the API server warns the hub: %s", said)
+		}
+	})
 	return s
 }
 

@@ -65,7 +65,11 @@ func (w *hubEnv) orders(name string, elect bool) string {
 	w.t.Helper()
 	if w.files == "" {
 		w.files = w.t.TempDir()
-		w.write("hub.kubeconfig", w.server.Kubeconfig())
+		kubeconfig, err := w.server.KubeconfigForAccount(w.t.Context(), w.name+"-hub", "slipway-hub")
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		w.write("hub.kubeconfig", kubeconfig)
 		for _, m := range w.members {
 			w.write(filepath.Join("members", m.name+".kubeconfig"), m.server.Kubeconfig())
 		}

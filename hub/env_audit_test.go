@@ -17,7 +17,8 @@ import (
 // auditPolicy is that of a server which writes down all changes: on the hub who
 // made them, elsewhere also what they are.
 const auditPolicy = `{"apiVersion":"audit.k8s.io/v1","kind":"Policy","omitStages":["RequestReceived"],"omitManagedFields":true,"rules":[
-{"level":%q,"verbs":["create","update","patch","delete","deletecollection"],"users":["admin"]},{"level":"None"}]}`
+{"level":"None","users":["system:apiserver","system:kube-controller-manager"]},
+{"level":%q,"verbs":["create","update","patch","delete","deletecollection"]},{"level":"None"}]}`
 
 func auditArgs(env *kubeenv.Env, name string) ([]string, error) {
 	level := "RequestResponse"

@@ -54,6 +54,9 @@ type hubEnv struct {
 	audit   *audit
 	// files has what hubs in processes of their own read.
 	files string
+	// account reaches the hub cluster as the service account that an installation makes for hubs of the environment.
+	account  *rest.Config
+	warnings kubeenv.Warnings
 	// gated reports whether the strategy asks for an approval.
 	gated bool
 }
@@ -98,6 +101,7 @@ func newHubEnvOn(t *testing.T, server string, n int) *hubEnv {
 	w.server = servers[0]
 	w.client, w.kube = clientsFor(t, w.server.Config())
 	install(t, server, w.server)
+	w.installAccount()
 	w.audit = newAudit(t, clusters.Env(t), server)
 	w.wipe()
 	t.Cleanup(w.wipe)
@@ -105,6 +109,23 @@ func newHubEnvOn(t *testing.T, server string, n int) *hubEnv {
 		w.join(names[i+1], s, i)
 	}
 	return w
+}
+
+// installAccount makes the service account of hubs with the rights of an installation that places Secrets. The test fails if
+// the API server warns of anything that a hub sends.
+func (w *hubEnv) installAccount() {
+	w.t.Helper()
+	namespace := w.name + "-hub"
+	w.grant(manifests.HubOptions{Namespace: namespace, Secrets: true})
+	var err error
+	if w.account, err = w.server.ConfigForAccount(w.t.Context(), namespace, "slipway-hub"); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		for _, said := range w.warnings.Take() {
+			w.t.Errorf("the API server warns a hub: %s", said)
+		}
+	})
 }
 
 // startServers returns servers that write down who changes what.
@@ -201,6 +222,7 @@ func (w *hubEnv) start(name string, change ...func(*hub.Config)) *running {
 	for _, c := range change {
 		c(&cfg)
 	}
+	cfg.Rest.Wrap(w.warnings.Wrap)
 	var err error
 	if r.Hub, err = hub.New(cfg); err != nil {
 		w.t.Fatal(err)
@@ -217,7 +239,7 @@ func (w *hubEnv) start(name string, change ...func(*hub.Config)) *running {
 
 // config is that of a hub which leads alone.
 func (w *hubEnv) config(name string) hub.Config {
-	r := w.server.Config()
+	r := rest.CopyConfig(w.account)
 	r.UserAgent = name
 	return hub.Config{
 		Rest: r, Dialer: kubemember.NewDialer(w.way(name), kubemember.Options{RequestTimeout: 5 * time.Second}),

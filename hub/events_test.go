@@ -15,6 +15,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/slipway-dev/slipway/hub"
@@ -192,5 +193,55 @@ func (w *hubEnv) patchIn(short, name, patch string) {
 	w.t.Helper()
 	if _, err := w.on(w.client, short, w.name).Patch(w.t.Context(), name, mergePatch, []byte(patch), metav1.PatchOptions{}); err != nil {
 		w.t.Fatal(err)
+	}
+}
+
+// TestEventsOfARunAreToldOnce: a hub that starts after another one reports no event of a run again, because the status keeps
+// how many were reported.
+func TestEventsOfARunAreToldOnce(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	one := w.start("one")
+	w.place("v1")
+	w.staged("")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+	w.await("csur", w.name, "Succeeded", "True")
+	told := func() (n int) {
+		t.Helper()
+		list, err := w.kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + w.name + ",involvedObject.kind=ClusterStagedUpdateRun"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range list.Items {
+			n += int(max(list.Items[i].Count, 1))
+		}
+		return n
+	}
+	w.eventually("every event to be counted in the status", func() error {
+		u, err := w.at("csur").Get(t.Context(), w.name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		kept, _, _ := unstructured.NestedInt64(u.Object, "status", "observedEvents")
+		history, err := one.Engine().History(t.Context(), w.name, 0)
+		if err != nil || kept != history.Next || kept == 0 {
+			return fmt.Errorf("status.observedEvents is %d, the run has %d events: %v", kept, history.Next, err)
+		}
+		return nil
+	})
+	time.Sleep(time.Second) // Events are written in the background
+	before := told()
+	w.end(one)
+	for _, name := range []string{"two", "three"} {
+		next := w.start(name)
+		w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: ` + name + `, namespace: $NAME}}`)
+		w.run(w.name+"-"+name, "")
+		w.await("csur", w.name+"-"+name, "Succeeded", "True")
+		time.Sleep(time.Second)
+		w.end(next)
+	}
+	if now := told(); now != before || before == 0 {
+		t.Errorf("%d Events of the run were written at first, and %d after two more starts", before, now)
 	}
 }

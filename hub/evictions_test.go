@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -267,6 +268,58 @@ func TestEvictionsThatComeTogether(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// TestTwentyEvictionsAtOnce: the two members of a placement are evicted ten times each at once, while the removals end and the
+// members are picked again. At no moment is the last member with the content evicted.
+func TestTwentyEvictionsAtOnce(t *testing.T) {
+	s := newScenario(t, openVouched, 2)
+	s.put("v1")
+	s.place(rolling)
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	s.budget("minAvailable: 1")
+	var group sync.WaitGroup
+	for i := range 20 {
+		u := s.objects(fmt.Sprintf(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: ClusterResourcePlacementEviction, metadata: {name: NAME-%d},
+  spec: {placementName: NAME, clusterName: NAME-%d}}`, i, 1+i%2))[0]
+		group.Go(func() {
+			if _, err := s.admin.Resource(s.resourceOf("crpe")).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	answers, executed := 0, 0
+	s.eventually("the answers", func() error {
+		lacks := func(member int) bool { return s.has(member, "config", "v1")() != nil }
+		if lacks(1) && lacks(2) && lacks(1) { // the first may have come back while the second was read
+			t.Error("no member has it")
+		}
+		answers, executed = 0, 0
+		for i := range 20 {
+			u, err := s.get(fmt.Sprintf("crpe/NAME-%d", i))
+			if err != nil {
+				return err
+			}
+			valid, _ := conditionOf(u, "Valid")
+			status, _ := conditionOf(u, "Executed")
+			if valid == "False" || status != "" {
+				answers++
+			}
+			if status == "True" {
+				executed++
+			}
+		}
+		if answers < 20 {
+			return fmt.Errorf("there are %d", answers)
+		}
+		return nil
+	})
+	group.Wait()
+	if executed == 0 {
+		t.Error("none was executed")
+	}
+	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+	t.Logf("%d of 20 were executed, in %d runs", executed, len(s.evictions()))
 }
 
 // TestEvictionUnderStagedRuns: a run that has not ended blocks it, and where none is there it is carried out at once; the

@@ -3,10 +3,16 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/hub"
 )
 
 // interrupted is the way of a hub to the store that loses its lead in the middle of
@@ -70,4 +76,43 @@ func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 		}
 		return s.condition("csur", s.name, "Initialized", "True")
 	})
+}
+
+// TestARunThatHasEndedIsNotBegunAgain: a hub without the records of the one before, as after a give-back, does not begin the
+// runs that have ended by their status. It says so, and rolls a new run out.
+func TestARunThatHasEndedIsNotBegunAgain(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	one := w.start("one")
+	w.place("v1")
+	w.staged("")
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	w.run(w.name, "")
+	w.await("csur", w.name, "Succeeded", "True")
+	w.end(one)
+	w.change("v2")
+	w.patch("csur", w.name, `{"metadata":{"annotations":{"slipway.dev/run-uid":null,"slipway.dev/seal":null},"finalizers":null}}`)
+	before, err := w.at("csur").Get(t.Context(), w.name, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	two := w.start("two", func(c *hub.Config) { c.Store = memory.NewStore() })
+	w.eventually("the hub to say so", func() error {
+		list, err := w.kube.CoreV1().Events("").List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + w.name + ",reason=RunNotBegun"})
+		if err == nil && len(list.Items) != 1 {
+			err = fmt.Errorf("there are %d Events", len(list.Items))
+		}
+		return err
+	})
+	time.Sleep(2 * time.Second)
+	if names, err := two.Engine().Runs(t.Context(), w.name); err != nil || len(names) > 0 {
+		t.Errorf("the engine has the runs %v: %v", names, err)
+	}
+	if err := w.holds(w.members[0], "v1"); err != nil {
+		t.Error(err)
+	}
+	after, err := w.at("csur").Get(t.Context(), w.name, metav1.GetOptions{})
+	if err != nil || !reflect.DeepEqual(before.Object["status"], after.Object["status"]) {
+		t.Errorf("the status was %v, and is %v: %v", before.Object["status"], after.Object["status"], err)
+	}
 }

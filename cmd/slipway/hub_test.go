@@ -47,14 +47,18 @@ func newKubeEnv(t *testing.T) *kubeEnv {
 	w.must(err)
 	w.must(os.Symlink(self, filepath.Join(w.files, "bin", "kubectl-slipway")))
 	names := []string{"hub", "members/member1", "members/member2"}
-	for i, s := range kubeenv.ForTest(t).Servers(t, "hub", "member1", "member2") {
+	servers := kubeenv.ForTest(t).Servers(t, "hub", "member1", "member2")
+	for i, s := range servers {
 		w.must(os.WriteFile(w.path(names[i]+".kubeconfig"), s.Kubeconfig(), 0o600))
 	}
 	w.shows(cli.ExitDone, "slipway hub install", "ClusterRole slipway-approver Created")
+	account, err := servers[0].KubeconfigForAccount(t.Context(), "slipway-system", "slipway-hub")
+	w.must(err)
+	w.must(os.WriteFile(w.path("account.kubeconfig"), account, 0o600))
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan int, 1)
 	go func() {
-		args := []string{"hub", "--kubeconfig", w.path("hub.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
+		args := []string{"hub", "--kubeconfig", w.path("account.kubeconfig"), "--members", w.path("members"), "--listen", "", "--lease", "3s"}
 		ended <- run(ctx, args, genericiooptions.NewTestIOStreamsDiscard(), nil)
 	}()
 	t.Cleanup(func() {

@@ -62,11 +62,73 @@ func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
 		mux.Handle(r.pattern, &endpoint{e, o, r, forecasts})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unknown(mux, w, r) })
+	return sameOrigin(mux), nil
+}
+
+// sameOrigin refuses the changes that pages of other sites ask for.
+func sameOrigin(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		WriteError(w, &Error{http.StatusForbidden, "CrossOrigin", "the request comes from a page of another site, which may not change anything"})
 	}))
-	return origins.Handler(mux), nil
+	return origins.Handler(next)
+}
+
+// Guard returns a handler that refuses what a handler of [NewHandler] refuses before it serves a route: changes that pages of
+// other sites ask for, changes that are not JSON, and bodies of more than maxBody bytes, 4 MiB if it is 0. It is for hosts that
+// serve routes of their own beside the API.
+func Guard(next http.Handler, maxBody int64) http.Handler {
+	if maxBody <= 0 {
+		maxBody = defaultBody
+	}
+	return sameOrigin(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		setHeaders(w)
+		if err := checkType(r); err != nil {
+			WriteError(w, err)
+			return
+		}
+		r = r.Clone(r.Context())
+		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
+		next.ServeHTTP(w, r)
+	}))
+}
+
+// setHeaders keeps answers from caches and from guesses of their type.
+func setHeaders(w http.ResponseWriter) {
+	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+}
+
+// checkType refuses a change whose body a form of another site can have sent.
+func checkType(r *http.Request) error {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return nil
+	}
+	if typ, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || typ != "application/json" {
+		return &Error{http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf("Content-Type is %q: want application/json", r.Header.Get("Content-Type"))}
+	}
+	return nil
+}
+
+// DecodeBody decodes the body of a request strictly into a value: a field that the value does not have, and text after the
+// JSON, are errors. An empty body leaves the value unchanged.
+func DecodeBody(r *http.Request, into any) error {
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(text)) == 0 {
+		return nil
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return badRequest(fmt.Errorf("the body: %w", err))
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return badRequest(errors.New("the body: there is more after its JSON"))
+	}
+	return nil
 }
 
 // unknown answers a request without a route: there is none of its path, or none with its method.
@@ -117,8 +179,7 @@ type endpoint struct {
 }
 
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("X-Content-Type-Options", "nosniff")
+	setHeaders(w)
 	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, forecasts: h.forecasts}
 	err := h.admit(c)
 	if err == nil {
@@ -151,13 +212,7 @@ func (h *endpoint) admit(c *call) (err error) {
 	case h.route.change:
 		return &Error{http.StatusForbidden, "ReadOnly", "this address is for reading only: the host authenticates no one"}
 	}
-	if c.Method == http.MethodGet || c.Method == http.MethodHead {
-		return nil
-	}
-	if typ, _, err := mime.ParseMediaType(c.Header.Get("Content-Type")); err != nil || typ != "application/json" {
-		return &Error{http.StatusUnsupportedMediaType, "UnsupportedMediaType", fmt.Sprintf("Content-Type is %q: want application/json", c.Header.Get("Content-Type"))}
-	}
-	return nil
+	return checkType(c.Request)
 }
 
 // ctx is the request's context.
@@ -165,22 +220,9 @@ func (c *call) ctx() context.Context { return c.Context() }
 
 // read decodes the body strictly into a value; an empty body leaves it as it is.
 func (c *call) read(into any) error {
-	text, err := io.ReadAll(http.MaxBytesReader(c.w, c.Body, c.maxBody))
-	if err != nil {
-		return err
-	}
-	if len(bytes.TrimSpace(text)) == 0 {
-		return nil
-	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return badRequest(fmt.Errorf("the body: %w", err))
-	}
-	if d.More() {
-		return badRequest(errors.New("the body: there is more after its JSON"))
-	}
-	return nil
+	r := *c.Request
+	r.Body = http.MaxBytesReader(c.w, c.Body, c.maxBody)
+	return DecodeBody(&r, into)
 }
 
 // number returns a parameter that is a number from 0 to most, or otherwise where there is none.

@@ -76,7 +76,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 	} {
 		route(pattern, func(*http.Request) (any, error) { return nil, refused("%s", why) })
 	}
-	return mux, nil
+	return httpapi.Guard(mux, 0), nil
 }
 
 // refused is the error of what a hub does not do, however often it is asked.
@@ -90,7 +90,7 @@ func items[T any](all []T, err error) (any, error) { return httpapi.List[T]{Item
 func with[B any](do func(r *http.Request, body B) (any, error)) func(*http.Request) (any, error) {
 	return func(r *http.Request) (any, error) {
 		var body B
-		if err := json.NewDecoder(r.Body).Decode(&body); err != nil && err != io.EOF {
+		if err := httpapi.DecodeBody(r, &body); err != nil {
 			return nil, err
 		}
 		return do(r, body)
@@ -105,6 +105,7 @@ func answer(w http.ResponseWriter, r *http.Request, serve func(r *http.Request) 
 	case v == nil:
 		w.WriteHeader(http.StatusNoContent)
 	default:
+		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(v)
 	}
 }
@@ -171,11 +172,17 @@ func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(text)), err
 }
 
-// decode keeps numbers as they are written.
+// decode keeps numbers as they are written. Text after the JSON is an error.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
-	return d.Decode(into)
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return errors.New("there is more after its JSON")
+	}
+	return nil
 }
 
 // renamedWriter writes the names of objects in the place of those that records have. Every Write is one line of JSON.

@@ -52,7 +52,7 @@ func newHubEnv(t *testing.T) *hubEnv {
 	for i, s := range w.members {
 		w.write(names[i+1]+".kubeconfig", s.Kubeconfig())
 	}
-	w.must(manifests.Install(t.Context(), w.server.Config(), manifests.Options{}))
+	w.must(manifests.Install(t.Context(), w.server.Config(), manifests.Options{Hub: &manifests.HubOptions{}}))
 	var err error
 	w.objects, err = dynamic.NewForConfig(w.server.Config())
 	w.must(err)
@@ -60,8 +60,17 @@ func newHubEnv(t *testing.T) *hubEnv {
 		w.create("cluster.kubernetes-fleet.io/v1beta1", "memberclusters", "MemberCluster", "", name, map[string]any{}, map[string]string{"environment": labels})
 	}
 	w.dialer = member.NewDialer(member.KubeconfigDirectory(w.files, member.Trusted()), member.Options{})
+	account, err := w.server.ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
+	w.must(err)
+	warnings := &kubeenv.Warnings{}
+	account.Wrap(warnings.Wrap)
+	t.Cleanup(func() {
+		for _, said := range warnings.Take() {
+			t.Errorf("the API server warns the hub: %s", said)
+		}
+	})
 	h, err := hub.New(hub.Config{
-		Rest: w.server.Config(), LeaseDuration: 3 * time.Second,
+		Rest: account, LeaseDuration: 3 * time.Second,
 		Dialer: w.dialer, Engine: fleet.Config{Rules: rules},
 	})
 	w.must(err)

@@ -34,8 +34,10 @@ type backupFile struct {
 	Format    int    `json:"format"`
 	Operation string `json:"operation"`
 	// Hub is the UID of the namespace kube-system of the hub.
-	Hub     string         `json:"hub"`
-	Objects []backupObject `json:"objects"`
+	Hub string `json:"hub"`
+	// Completed is set when everything was removed. The file then belongs to the past.
+	Completed bool           `json:"completed,omitempty"`
+	Objects   []backupObject `json:"objects"`
 }
 
 type backupObject struct {
@@ -65,12 +67,31 @@ func openBackup(path, operation, hub string) (*backup, error) {
 	case b.Operation != operation || b.Hub != hub:
 		return nil, fmt.Errorf("backup %s: it is of a %s of the hub %s, and this is a %s of %s: name another file",
 			path, b.Operation, b.Hub, operation, hub)
+	case b.Completed:
+		return nil, fmt.Errorf("backup %s: the %s that it belongs to has completed: name another file", path, operation)
 	}
 	for _, o := range b.Objects {
 		b.have[(&unstructured.Unstructured{Object: o.Object}).GetUID()] = true
 	}
 	b.begun = true
 	return b, nil
+}
+
+// continues returns an error if the operation has begun and there is an object to remove that is not in the backup: a hub or an
+// agent has served since, so that this is another operation.
+func (b *backup) continues(cluster string, objects []*unstructured.Unstructured) error {
+	for _, obj := range objects {
+		if b.begun && !b.have[obj.GetUID()] {
+			return fmt.Errorf("backup %s: %s: %s was created after the %s began: name another file, to begin again", b.path, cluster, nameOf(obj), b.Operation)
+		}
+	}
+	return nil
+}
+
+// complete notes in the file that the operation has ended.
+func (b *backup) complete() error {
+	b.Completed = true
+	return b.save()
 }
 
 // add adds an object that is not in the backup yet.

@@ -10,7 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/yaml"
+
+	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
 func read(t *testing.T, text string) *unstructured.Unstructured {
@@ -175,6 +178,54 @@ func TestBackupsAreContinued(t *testing.T) {
 	} {
 		if _, err := open(); err == nil || !strings.Contains(err.Error(), "backup") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestABackupIsOfOneOperation: a file does not stand for a later operation, neither when the operation completed nor when
+// something new has to be removed.
+func TestABackupIsOfOneOperation(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "backup.json")
+	one, two := read(t, `{kind: Work, metadata: {name: a, uid: "1"}}`), read(t, `{kind: Work, metadata: {name: a, uid: "2"}}`)
+	b, err := openBackup(path, takeOver, "hub-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.continues(onHub, []*unstructured.Unstructured{one, two}); err != nil {
+		t.Errorf("a new operation: %v", err)
+	}
+	b.add(onHub, one)
+	if err := b.save(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err = openBackup(path, takeOver, "hub-1"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.continues(onHub, []*unstructured.Unstructured{one}); err != nil {
+		t.Errorf("the same object: %v", err)
+	}
+	if err := b.continues(onHub, []*unstructured.Unstructured{one, two}); err == nil || !strings.Contains(err.Error(), "name another file") {
+		t.Errorf("an object that was created later: %v", err)
+	}
+	if err := b.complete(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := openBackup(path, takeOver, "hub-1"); err == nil || !strings.Contains(err.Error(), "has completed: name another file") {
+		t.Errorf("a completed operation: %v", err)
+	}
+}
+
+// TestAGiveBackThatHasBegunWaitsForRuns: a run that is under way blocks it all the same.
+func TestAGiveBackThatHasBegunWaitsForRuns(t *testing.T) {
+	run := read(t, `{kind: ClusterStagedUpdateRun, metadata: {name: r}, status: {conditions: [
+  {type: Initialized, status: "True", reason: I}, {type: Progressing, status: "True", reason: UpdateRunProgressing}]}}`)
+	deleted := read(t, `{kind: ClusterResourcePlacement, metadata: {name: p, deletionTimestamp: "2026-11-20T12:00:00Z"}}`)
+	s := &survey{declared: map[schema.GroupVersionResource][]*unstructured.Unstructured{
+		api.ClusterScope.GVR(api.RunKind): {run}, api.ClusterScope.GVR(api.PlacementKind): {deleted},
+	}}
+	for begun, want := range map[bool]int{false: 2, true: 1} {
+		if got := (&Migration{}).giveBackBlockers(s, begun); len(got) != want || !strings.Contains(got[0], "ClusterStagedUpdateRun r is under way") {
+			t.Errorf("begun %t: %q, want %d", begun, got, want)
 		}
 	}
 }

@@ -38,7 +38,7 @@ func leaseGVR() schema.GroupVersionResource {
 // GiveBack removes what a hub of package hub keeps for itself from the hub and the members, after it has written its
 // records to Config.Backup, so that KubeFleet's agents can serve what people declared. Workloads are not touched. It is a
 // *[RefusedError] while that hub leads, an agent of KubeFleet runs, or a run or a deletion is under way. It may be repeated
-// with the same file until it returns nil.
+// with the same file until it returns nil; then, or if the hub has served in between, it takes another file.
 func (m *Migration) GiveBack(ctx context.Context) error {
 	if err := m.giveBack(ctx); err != nil {
 		return fmt.Errorf("migrate: give-back: %w", err)
@@ -59,12 +59,18 @@ func (m *Migration) giveBack(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := b.continues(onHub, records); err != nil {
+		return err
+	}
 	if blockers := m.giveBackBlockers(s, b.begun); len(blockers) > 0 {
 		return &RefusedError{blockers}
 	}
 	ledgers := map[string][]*unstructured.Unstructured{}
 	for _, one := range s.members {
 		if ledgers[one.name], err = one.cluster.ledgers(ctx); err != nil {
+			return err
+		}
+		if err := b.continues(one.name, ledgers[one.name]); err != nil {
 			return err
 		}
 	}
@@ -76,21 +82,23 @@ func (m *Migration) giveBack(ctx context.Context) error {
 			return err
 		}
 	}
-	return m.clearHub(ctx, s, records)
+	if err := m.clearHub(ctx, s, records); err != nil {
+		return err
+	}
+	return b.complete()
 }
 
+// giveBackBlockers returns what a give-back must wait for. One that has begun does not wait for deletions: the hub that would
+// finish them must not start any more.
 func (m *Migration) giveBackBlockers(s *survey, begun bool) []string {
 	out := slices.Concat(s.serving(), s.running(), s.unreadable())
-	if begun {
-		return out
-	}
 	for _, obj := range s.runs() {
 		if r := readRun(obj); r.State == RunActive {
 			out = append(out, fmt.Sprintf("%s is under way (%s): let it end, or delete it", r, r.Reason))
 		}
 	}
 	for _, obj := range s.placements() {
-		if obj.GetDeletionTimestamp() != nil {
+		if !begun && obj.GetDeletionTimestamp() != nil {
 			out = append(out, nameOf(obj)+" is being deleted: let the hub finish that")
 		}
 	}

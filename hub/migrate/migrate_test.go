@@ -41,8 +41,9 @@ func TestAFleetOfKubeFleetAndBack(t *testing.T) {
 	e.differs(take)
 	e.killedAtEachWrite(take)
 	e.takenOver()
+	e.completed(take)
 
-	if err := manifests.Install(t.Context(), e.hub.Config(), manifests.Options{}); err != nil {
+	if err := manifests.Install(t.Context(), e.hub.Config(), manifests.Options{Hub: &manifests.HubOptions{Secrets: true}}); err != nil {
 		t.Fatal(err)
 	}
 	e.served = true
@@ -57,6 +58,7 @@ func TestAFleetOfKubeFleetAndBack(t *testing.T) {
 	e.placed = e.identities()
 	e.killedAtEachWrite(give)
 	e.givenBack()
+	e.completed(give)
 	time.Sleep(3 * time.Second) // what a garbage collector would delete, it would have deleted
 	e.untouched("at the end")
 }

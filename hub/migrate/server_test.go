@@ -396,11 +396,31 @@ func (e *fleetEnv) refused(do func(*migrate.Migration) error, words string) {
 	}
 }
 
+// completed checks that the backup of an operation that has ended is not taken again.
+func (e *fleetEnv) completed(do func(*migrate.Migration) error) {
+	e.t.Helper()
+	m, said := e.migration(0)
+	if err := do(m); err == nil || !strings.Contains(err.Error(), "has completed: name another file") || said.Len() > 0 {
+		e.t.Errorf("the backup of a completed operation is taken again: %v\n%s", err, said)
+	}
+}
+
 // serve runs a hub on the cluster until the function that it returns is called.
 func (e *fleetEnv) serve() (stop func()) {
 	e.t.Helper()
+	account, err := e.hub.ConfigForAccount(e.t.Context(), "slipway-system", "slipway-hub")
+	if err != nil {
+		e.t.Fatal(err)
+	}
+	warnings := &kubeenv.Warnings{}
+	account.Wrap(warnings.Wrap)
+	e.t.Cleanup(func() {
+		for _, said := range warnings.Take() {
+			e.t.Errorf("the API server warns the hub: %s", said)
+		}
+	})
 	h, err := hub.New(hub.Config{
-		Rest: e.hub.Config(), Name: "hub", LeaseDuration: 5 * time.Second, Collect: 100 * time.Millisecond,
+		Rest: account, Name: "hub", LeaseDuration: 5 * time.Second, Collect: 100 * time.Millisecond,
 		Dialer: member.NewDialer(func(context.Context, placement.Cluster) (*rest.Config, error) { return e.member.Config(), nil }, member.Options{}),
 		Log:    slog.New(slog.NewTextHandler(testLog{e.t}, &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

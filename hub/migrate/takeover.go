@@ -16,7 +16,8 @@ import (
 
 // TakeOver removes what KubeFleet keeps for itself from the hub and the members, after it has written it to Config.Backup,
 // so that a hub of package hub can serve what people declared. Workloads are not touched. It is a *[RefusedError] while
-// [Plan.Blockers] names something. It may be repeated with the same file until it returns nil.
+// [Plan.Blockers] names something. It may be repeated with the same file until it returns nil; then, or if an agent of
+// KubeFleet has served in between, it takes another file.
 func (m *Migration) TakeOver(ctx context.Context) error {
 	if err := m.takeOver(ctx); err != nil {
 		return fmt.Errorf("migrate: take-over: %w", err)
@@ -32,6 +33,11 @@ func (m *Migration) takeOver(ctx context.Context) error {
 	b, err := openBackup(m.cfg.Backup, takeOver, s.hubUID)
 	if err != nil {
 		return err
+	}
+	for cluster, objects := range s.removals() {
+		if err := b.continues(cluster, objects); err != nil {
+			return err
+		}
 	}
 	blockers, err := m.takeOverBlockers(ctx, s, b.begun)
 	if err != nil {
@@ -63,7 +69,23 @@ func (m *Migration) takeOver(ctx context.Context) error {
 			}
 		}
 	}
-	return m.releaseDeclared(ctx, s)
+	if err := m.releaseDeclared(ctx, s); err != nil {
+		return err
+	}
+	return b.complete()
+}
+
+// removals returns the objects that a take-over removes, by cluster.
+func (s *survey) removals() map[string][]*unstructured.Unstructured {
+	out := map[string][]*unstructured.Unstructured{}
+	for _, gvr := range kept() {
+		out[onHub] = append(out[onHub], s.kept[gvr]...)
+	}
+	out[onHub] = append(out[onHub], s.webhooks...)
+	for _, member := range s.members {
+		out[member.name] = append(out[member.name], member.applied...)
+	}
+	return out
 }
 
 // takeOverBlockers are those of the plan. A take-over that has begun is held up by less: what Works and bindings would say
@@ -100,17 +122,9 @@ func (s *survey) unreadable() (out []string) {
 }
 
 func (m *Migration) saveTakeOver(b *backup, s *survey) error {
-	for _, gvr := range kept() {
-		for _, obj := range s.kept[gvr] {
-			b.add(onHub, obj)
-		}
-	}
-	for _, w := range s.webhooks {
-		b.add(onHub, w)
-	}
-	for _, member := range s.members {
-		for _, applied := range member.applied {
-			b.add(member.name, applied)
+	for cluster, objects := range s.removals() {
+		for _, obj := range objects {
+			b.add(cluster, obj)
 		}
 	}
 	if err := b.save(); err != nil {

@@ -65,6 +65,8 @@ func (b *DisruptionBudget) allows(p *placement.Policy, available, total int) boo
 type EvictionFacts struct {
 	// Cluster is the one to evict.
 	Cluster string
+	// Version is the version of the placement at which the facts were read, empty if the engine has no placement.
+	Version string
 	// Placement is what is known of the placement, with all clusters in Picked that are picked or may have something; nil
 	// where there is none. Deleting reports whether it is being deleted.
 	Placement *PlacementFacts

@@ -198,7 +198,8 @@ type MemberStatus struct {
 	// Namespaces are those of the member, each with the work that it came from, which this hub has none of.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
-	uncollected bool
+	// uncollected is not part of the document: Merge drops the namespaces of the object if it is set.
+	uncollected bool `json:"-"`
 }
 
 // MemberAgentStatus is what an agent reports of itself. Here the hub says it for one that is not there.

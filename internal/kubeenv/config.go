@@ -1,7 +1,9 @@
 package kubeenv
 
 import (
+	"context"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"net/http"
 
@@ -75,4 +77,46 @@ func (s *Server) client() (*http.Client, error) {
 		return nil, fmt.Errorf("kubeenv: client of server %q: %w", s.name, err)
 	}
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: tls}}, nil
+}
+
+// ConfigForAccount returns a client configuration of a service account, with a token of the server for a day.
+func (s *Server) ConfigForAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
+	token, err := s.accountToken(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &rest.Config{Host: s.URL(), TLSClientConfig: rest.TLSClientConfig{CAData: s.ca.pem}, BearerToken: token, QPS: -1}, nil
+}
+
+// KubeconfigForAccount returns ConfigForAccount as a file for kubectl.
+func (s *Server) KubeconfigForAccount(ctx context.Context, namespace, name string) ([]byte, error) {
+	token, err := s.accountToken(ctx, namespace, name)
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+current-context: %[1]q
+contexts:
+- name: %[1]q
+  context: {cluster: %[1]q, user: %[2]q}
+clusters:
+- name: %[1]q
+  cluster:
+    server: %[3]q
+    certificate-authority-data: %[4]s
+users:
+- name: %[2]q
+  user: {token: %[5]q}
+`, s.name, name, s.URL(), base64.StdEncoding.EncodeToString(s.ca.pem), token), err
+}
+
+func (s *Server) accountToken(ctx context.Context, namespace, name string) (string, error) {
+	path := "/api/v1/namespaces/" + namespace + "/serviceaccounts/" + name + "/token"
+	answer, err := s.request(ctx, http.MethodPost, path, `{"apiVersion":"authentication.k8s.io/v1","kind":"TokenRequest","spec":{"expirationSeconds":86400}}`)
+	if err != nil {
+		return "", err
+	}
+	var request struct{ Status struct{ Token string } }
+	if err := json.Unmarshal(answer, &request); err != nil {
+		return "", fmt.Errorf("kubeenv: token of service account %s/%s: %w", namespace, name, err)
+	}
+	return request.Status.Token, nil
 }

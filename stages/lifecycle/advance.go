@@ -149,6 +149,8 @@ type Outcome struct {
 var (
 	// ErrStale: what was asked for was decided on another state. Begin again.
 	ErrStale = errors.New("the placement has changed meanwhile")
+	// ErrOutdated: the run was decided on another [State.Version]. Decide again.
+	ErrOutdated = errors.New("a run of the placement was created, ended or deleted since that was decided")
 	// ErrNotFound: the placement does not know the run or snapshot, or not any more.
 	ErrNotFound = errors.New("not found")
 	// ErrFenced: another engine has the run, or has brought it to its end.

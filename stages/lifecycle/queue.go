@@ -48,6 +48,8 @@ type RunAdmitted struct {
 	Evicts []string
 	// GCGeneration is the placement's when the contents and the plan of the run were stored.
 	GCGeneration int64
+	// Version, where it is not empty, is the [State.Version] that the run was decided on.
+	Version string
 	// Recovered reports whether the run was recorded by a process that did not live to see it admitted, so that
 	// nothing of it can be made again.
 	Recovered bool
@@ -61,6 +63,9 @@ func (in RunAdmitted) advance(m *machine) error {
 	}
 	if err := m.accepts(&in); err != nil {
 		return err
+	}
+	if err := m.CheckVersion(in.Version); err != nil {
+		return fmt.Errorf("run %s: %w", in.Run, err)
 	}
 	own, err := m.readAll(append(m.unended(), in.Entry))
 	if err != nil {

@@ -64,6 +64,8 @@ var _ snapshot.Source = (*Source)(nil)
 // New returns a source that reads the hub of cfg. A configuration without
 // QPS is not limited. It makes no request.
 func New(cfg *rest.Config, o Options) (*Source, error) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.WarningHandler = rest.NoWarnings{} // placements select deprecated kinds, such as Endpoints, and nobody can change that here
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {
 		return nil, err

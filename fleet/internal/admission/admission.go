@@ -59,7 +59,7 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 	admitted := lifecycle.RunAdmitted{
 		Entry: d.Entry(run), Plan: d.Plan.Digest, Clusters: state.Updated(d.Plan), Count: len(d.Plan.Clusters), New: state.NewClusters(d.Plan),
 		Of: rr.Of, By: run.Starter.Name, Hold: run.Hold, RollbackOf: rr.RollbackOf, Recovered: d.Partial,
-		Evicts: d.Plan.Strategy.Removal.Only,
+		Evicts: d.Plan.Strategy.Removal.Only, Version: rr.Version,
 	}
 	if rr.Selection != nil && (rr.Selection.Pages > 0 || rr.Selection.Clusters == len(d.Picked(rr))) {
 		// A selection whose clusters are not known is not recorded: the next one could not say what is placed already.

@@ -63,10 +63,13 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
 		return state.RunStatus{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
 	}
+	if err := rec.CheckVersion(spec.Version); err != nil {
+		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, state.HostError(err))
+	}
 	run := stages.NewRun(d.Plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, ad.state.Now())
 	rr := &record.Run{
 		Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.Whole, Selection: d.Selected(), Apply: rec.Placement.ApplyStrategy,
-		AllowCoOwnership: rec.Placement.AllowCoOwnership, GCGeneration: d.Sweeps,
+		AllowCoOwnership: rec.Placement.AllowCoOwnership, GCGeneration: d.Sweeps, Version: spec.Version,
 	}
 	asks := lifecycle.RunRequested{Entry: d.Entry(&run), Hold: spec.Hold}
 	if _, err := ad.state.Outcome(ctx, rec, &state.Transition{Input: state.Always(asks)}); err != nil {

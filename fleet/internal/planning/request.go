@@ -12,5 +12,7 @@ type Request struct {
 	Strategy                      stages.Strategy
 	Hold                          bool
 	Plan                          string
-	Starter                       approval.Identity
+	// Version is the version of the placement that the run was decided on, empty for any.
+	Version string
+	Starter approval.Identity
 }

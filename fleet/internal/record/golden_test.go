@@ -192,7 +192,7 @@ func goldenRun() *Run {
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
 	return &Run{
-		Title: "a-namespace/a-name", RollbackOf: "uid-0", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), AllowCoOwnership: true, GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
+		Title: "a-namespace/a-name", RollbackOf: "uid-0", Version: "version", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), AllowCoOwnership: true, GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
 		Selection: &lifecycle.Selection{Index: 1, PolicyDigest: "policy", Digest: "selection", Clusters: 3, Pages: 1},
 		Lease:     Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:   Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},

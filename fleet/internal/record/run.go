@@ -29,6 +29,9 @@ type Run struct {
 	// Final is set for the run that cleans the clusters of a placement which is being deleted, and says what
 	// becomes of the objects.
 	Final lifecycle.End `json:"final,omitempty"`
+	// Version is the version of the placement that the run was decided on. It is compared when the run is admitted;
+	// empty admits it whatever has changed.
+	Version string `json:"version,omitempty"`
 	// RollbackOf is the UID of the run that this one rolls back; empty for none.
 	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Apply is the placement's strategy when the run was created.

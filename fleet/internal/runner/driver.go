@@ -204,7 +204,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	err = d.e.admission.Admit(ctx, d.rec, &planning.Draft{Plan: d.plan, Partial: true})
-	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, state.ErrDeleting) {
+	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, state.ErrDeleting) || errors.Is(err, state.ErrOutdated) {
 		return errors.Join(backend.ErrNotFound, d.e.admission.Withdraw(ctx, d.rec, err))
 	}
 	if errors.Is(err, state.ErrIncomplete) {

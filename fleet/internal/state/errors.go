@@ -15,6 +15,9 @@ import (
 // ErrDeleting is matched by the error of every operation that a placement refuses while it is being deleted.
 var ErrDeleting = errors.New("the placement is being deleted")
 
+// ErrOutdated is matched by the error of a run that was decided on another version of the placement.
+var ErrOutdated = errors.New("outdated")
+
 // DeletingError says that a placement is being deleted. It matches [ErrDeleting]
 // and backend.ErrPermanent.
 type DeletingError struct {

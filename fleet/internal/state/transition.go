@@ -300,6 +300,7 @@ func HostError(err error) error {
 	}
 	for _, kind := range []struct{ is, means error }{
 		{lifecycle.ErrStale, backend.ErrConflict},
+		{lifecycle.ErrOutdated, fmt.Errorf("%w: %w", ErrOutdated, backend.ErrConflict)},
 		{lifecycle.ErrNotFound, backend.ErrNotFound},
 		{lifecycle.ErrFenced, backend.ErrFenced},
 		{lifecycle.ErrRefused, backend.ErrPermanent},

@@ -24,6 +24,13 @@ func InitializeFailed(obj *unstructured.Unstructured) bool {
 	return ConditionOf(obj, ConditionInitialized).Is("False", obj.GetGeneration())
 }
 
+// HasEnded reports whether the condition Succeeded says how a run ended, in whichever generation: a hub before this one, or
+// KubeFleet, may have written it.
+func HasEnded(obj *unstructured.Unstructured) bool {
+	status := ConditionOf(obj, ConditionSucceeded).Status
+	return status == "True" || status == "False"
+}
+
 // ShowsRun tells of an object that the hub made it of a run, or that it is a copy of
 // such a one: it orders none.
 func ShowsRun(obj *unstructured.Unstructured) bool { return obj.GetAnnotations()[AnnotationSeal] != "" }

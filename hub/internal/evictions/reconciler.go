@@ -25,9 +25,11 @@ import (
 
 // Reconciler answers evictions. It owns their status, and the runs of the engine that carry them out.
 //
-// One is answered at a time: what is allowed depends on those before it. The run is recorded first, under a name that is
-// made of the eviction's UID and with the answer as its title, then the binding goes, and then the status is written: where
-// the hub dies in between, the next one finds the run and writes the same answer.
+// One is answered at a time: the budget depends on the evictions before it. The answer is decided on one version of the
+// placement, and the engine records the run in one compare-and-swap with the check that the placement still has that version;
+// otherwise the eviction is decided again. The run has a name that is made of the eviction's UID, and the answer as its title.
+// Then the binding goes, and then the status is written: if the hub dies in between, the next one finds the run and writes
+// the same answer.
 type Reconciler struct {
 	*objects.Client
 	Engine     *fleet.Engine
@@ -80,11 +82,12 @@ func isAnswered(obj *unstructured.Unstructured) bool {
 	return api.ConditionOf(obj, api.ConditionValid).Is("False", obj.GetGeneration()) || api.ConditionOf(obj, api.ConditionExecuted).Status != ""
 }
 
-// answer judges an eviction and has it carried out. An eviction of which there is a run was judged before.
+// answer judges an eviction and has it carried out. An eviction that has an admitted run was judged before. The error
+// matches backend.ErrConflict if the placement changed while the eviction was judged.
 func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured, run string) (status.Eviction, error) {
 	before, err := r.Engine.Status(ctx, run)
 	if err == nil {
-		return status.CarriedEviction(before.Title), nil
+		return r.answerOf(ctx, &before)
 	}
 	if !errors.Is(err, backend.ErrNotFound) {
 		return status.Eviction{}, err
@@ -105,13 +108,30 @@ func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured,
 	}
 	answer := status.JudgeEviction(facts)
 	if !answer.Carry {
-		return answer, nil
+		if placement == nil {
+			return answer, nil
+		}
+		current, err := r.Placements.IsCurrent(ctx, placement, facts)
+		if err == nil && !current {
+			err = fmt.Errorf("placement %s changed while the eviction was judged: %w", k.Name, backend.ErrConflict)
+		}
+		return answer, err
 	}
 	err = r.carryOut(ctx, k, run, facts, &answer)
 	if missing := (*fleet.NotFoundError)(nil); errors.As(err, &missing) && missing.Kind == "cluster" {
 		return status.Unevictable(), nil // it has left the fleet, or was cleaned since
 	}
 	return answer, err
+}
+
+// answerOf returns the answer that the run of an eviction records. The engine withdraws a run that is recorded but was
+// decided on an outdated placement, so it does not count before it is admitted.
+func (r *Reconciler) answerOf(ctx context.Context, run *fleet.Status) (status.Eviction, error) {
+	admitted, err := r.Placements.IsAdmitted(ctx, run.Run.Placement, run.Run.Name)
+	if err == nil && !admitted && !run.Run.IsEnded() {
+		err = fmt.Errorf("run %s is not admitted yet: %w", run.Run.Name, backend.ErrConflict)
+	}
+	return status.CarriedEviction(run.Title), err
 }
 
 // budget is the disruption budget of a placement as it is now, nil where there is none.
@@ -136,6 +156,7 @@ func (r *Reconciler) carryOut(ctx context.Context, k api.Key, run string, facts 
 	}
 	_, err = r.Engine.CreateRun(ctx, fleet.RunSpec{
 		Name: run, Owner: declared.Owner, Title: answer.Message, Placement: name, Starter: approval.Identity{Name: api.Manager},
+		Version: facts.Version,
 		Strategy: stages.Strategy{
 			Name: "eviction", Stages: []stages.Stage{{Name: "none"}},
 			Removal: stages.Removal{Only: []string{facts.Cluster}, Deadline: r.Deadline},

@@ -3,6 +3,7 @@ package placements
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -45,8 +46,28 @@ func (r *Reconciler) evictedSince(ctx context.Context, names []string, run strin
 	return evicted, goesOn, nil
 }
 
-// Evictable is what the eviction of a cluster from a placement is judged by, except of the budget; without a placement
-// where the engine has none of the object.
+// IsAdmitted reports whether the placement has the run of that name. A run that is recorded and has not been admitted
+// may be withdrawn.
+func (r *Reconciler) IsAdmitted(ctx context.Context, placement, run string) (bool, error) {
+	names, err := r.Engine.Runs(ctx, placement)
+	return slices.Contains(names, run), err
+}
+
+// IsCurrent reports whether the placement of an object still has the version that facts of an eviction were read at.
+func (r *Reconciler) IsCurrent(ctx context.Context, obj *unstructured.Unstructured, facts *status.EvictionFacts) (bool, error) {
+	view, err := r.Engine.View(ctx, kubefleet.EngineName(obj.GetNamespace(), obj.GetName()))
+	if errors.Is(err, backend.ErrNotFound) {
+		return facts.Version == "", nil
+	}
+	if err != nil {
+		return false, err
+	}
+	return view.Version() == facts.Version, nil
+}
+
+// Evictable returns the facts that decide about the eviction of a cluster from a placement, except the budget. They have no
+// placement if the engine has none of the object. All facts about runs and clusters are true as long as the placement has the
+// version of the facts.
 func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructured, cluster string) (*status.EvictionFacts, error) {
 	facts := &status.EvictionFacts{Cluster: cluster, Deleting: obj.GetDeletionTimestamp() != nil, Removing: map[string]bool{}}
 	name := kubefleet.EngineName(obj.GetNamespace(), obj.GetName())
@@ -66,6 +87,7 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 	if err != nil {
 		return nil, err
 	}
+	facts.Version = view.Version()
 	have, err := placedIn(ctx, view)
 	if err != nil {
 		return nil, err
@@ -81,27 +103,22 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 	if facts.Placement.Drift, err = r.drifted(ctx, name); err != nil {
 		return nil, err
 	}
-	return facts, r.addRuns(ctx, name, facts)
+	return facts, r.addRuns(ctx, view, facts)
 }
 
-// addRuns adds what the runs of a placement that have not ended do to it.
-func (r *Reconciler) addRuns(ctx context.Context, name string, facts *status.EvictionFacts) error {
-	all, err := r.Engine.RunSummaries(ctx, name)
-	if err != nil {
-		return err
-	}
-	for i := range all {
-		if !all[i].Ended.IsZero() {
-			continue
+// addRuns adds what the unended runs of a view do to the placement. A run that has ended since the view was read counts as
+// well: the bindings of the view are from before its end.
+func (r *Reconciler) addRuns(ctx context.Context, view *fleet.PlacementView, facts *status.EvictionFacts) error {
+	for _, name := range view.Unended() {
+		st, err := r.Engine.Status(ctx, name)
+		if errors.Is(err, backend.ErrNotFound) {
+			return fmt.Errorf("run %s was deleted since the placement was read: %w", name, backend.ErrConflict)
 		}
-		st, err := r.Engine.Status(ctx, all[i].Name)
-		switch {
-		case errors.Is(err, backend.ErrNotFound) || err == nil && st.Run.IsEnded():
-			continue
-		case err != nil:
+		if err != nil {
 			return err
-		case !strings.HasPrefix(all[i].Name, evictionPrefix) && !strings.HasPrefix(all[i].Name, rollingPrefix):
-			facts.Run = status.RunName(all[i].Name)
+		}
+		if !strings.HasPrefix(name, evictionPrefix) && !strings.HasPrefix(name, rollingPrefix) && !st.Run.IsEnded() {
+			facts.Run = status.RunName(name)
 		}
 		for pos := range st.Plan.Clusters {
 			if c := &st.Plan.Clusters[pos]; c.Revision < 0 {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -53,6 +54,8 @@ type Reconciler struct {
 
 	// histories are what the runs that have not ended were folded to.
 	histories histories
+	// ended are the UIDs of runs that were reported to have ended without a record, by key.
+	ended sync.Map
 }
 
 // Reconcile brings a run up to date: it is begun or deleted, is asked what its
@@ -62,6 +65,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	switch {
 	case obj == nil:
 		r.histories.drop(k)
+		r.ended.Delete(k)
 		r.Queues.Resize(api.RunKind, kubefleet.EngineName(k.Namespace, k.Name), 0)
 		return r.orphaned(ctx, k)
 	case obj.GetDeletionTimestamp() != nil:
@@ -168,10 +172,14 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if api.ShowsRun(obj) {
 		return 0, r.reportForgotten(ctx, k, obj)
 	}
+	if api.HasEnded(obj) {
+		r.tellEnded(obj)
+		return 0, nil
+	}
 	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.RunKind), obj); err != nil {
 		return 0, err
 	}
-	if api.IsBegun(obj) || api.InitializeFailed(obj) {
+	if api.IsBegun(obj) || api.InitializeFailed(obj) || api.HasEnded(obj) {
 		return 0, nil // it was begun, or refused, and the watch will tell
 	}
 	spec, err := r.runSpec(ctx, k, obj)
@@ -187,6 +195,17 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
+}
+
+// tellEnded reports, once for each object, that a run is not begun again.
+func (r *Reconciler) tellEnded(obj *unstructured.Unstructured) {
+	if before, told := r.ended.Swap(api.KeyOf(obj), obj.GetUID()); told && before == obj.GetUID() {
+		return
+	}
+	c := api.ConditionOf(obj, api.ConditionSucceeded)
+	r.Recorder.Normal(obj, "RunNotBegun", "the run is not begun: by its condition Succeeded, %s (%s), it has ended, and this hub has no record of it: "+
+		"create another run to roll out again", c.Status, c.Reason)
+	r.Log.Info("a run that has ended by its status and has no record is not begun", "run", api.KeyOf(obj).String(), "reason", c.Reason)
 }
 
 // reportForgotten says in the status of a run that the engine's is gone, where the

@@ -218,7 +218,7 @@ func readScript(t *testing.T, path string) (steps []step) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	command := regexp.MustCompile(`^(?:@(\w+) )?\$ (.*)$`)
+	command := regexp.MustCompile(`^(?:@([\w-]+) )?\$ (.*)$`)
 	lines := strings.Split(string(script), "\n")
 	for i := 0; i < len(lines); i++ {
 		line := lines[i]
@@ -226,6 +226,10 @@ func readScript(t *testing.T, path string) (steps []step) {
 		switch {
 		case m != nil:
 			s := step{line: i + 1, cluster: cmp.Or(m[1], "hub"), command: m[2]}
+			for strings.HasSuffix(lines[i], `\`) {
+				i++
+				s.command += "\n" + lines[i]
+			}
 			for open := strings.Contains(line, "<< EOF"); open; open = lines[i] != "EOF" {
 				i++
 				s.command += "\n" + lines[i]

@@ -1,0 +1,72 @@
+package hubapi
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"k8s.io/client-go/rest"
+)
+
+// TestEveryRouteIsGuarded asks each route of the handler, its own and those of the engine, for a change that a page of another
+// site can make, that is no JSON, is too long or has an unknown field. None reaches the API server.
+func TestEveryRouteIsGuarded(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("the API server is asked: %s %s", r.Method, r.URL)
+	}))
+	defer server.Close()
+	h, err := New(Config{Rest: &rest.Config{Host: server.URL}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = h.Close() }()
+	handler, err := h.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, route := range []string{
+		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/decisions", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback",
+		"DELETE /v1/placements/p", "POST /v1/runs/r/catch-up", "PUT /v1/caps/c", "DELETE /v1/caps/c", "DELETE /v1/placements/p/deletion",
+		"POST /v1/placements/p/preview", "PUT /v1/placements/p", "POST /v1/nothing",
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		ask := func(body string, headers ...string) *httptest.ResponseRecorder {
+			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			for i := 0; i < len(headers); i += 2 {
+				r.Header.Set(headers[i], headers[i+1])
+			}
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			return w
+		}
+		for _, headers := range [][]string{{"Origin", "https://evil.example"}, {"Sec-Fetch-Site", "cross-site"}} {
+			if w := ask(`{}`, headers...); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "CrossOrigin") {
+				t.Errorf("%s with %s answers %d: %s", route, headers, w.Code, w.Body)
+			}
+		}
+		for _, typ := range []string{"text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""} {
+			if w := ask(`{}`, "Content-Type", typ); w.Code != http.StatusUnsupportedMediaType {
+				t.Errorf("%s with Content-Type %q answers %d: %s", route, typ, w.Code, w.Body)
+			}
+		}
+	}
+	for _, route := range []string{
+		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/decisions", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback", "DELETE /v1/placements/p",
+	} {
+		method, path, _ := strings.Cut(route, " ")
+		for body, want := range map[string]int{
+			`{"unheard": 1}`: http.StatusBadRequest, `{} {}`: http.StatusBadRequest, `{`: http.StatusBadRequest, `{}]`: http.StatusBadRequest,
+			`{"name":"` + strings.Repeat("x", 5<<20) + `"}`: http.StatusRequestEntityTooLarge,
+		} {
+			r := httptest.NewRequestWithContext(t.Context(), method, path, strings.NewReader(body))
+			r.Header.Set("Content-Type", "application/json")
+			w := httptest.NewRecorder()
+			handler.ServeHTTP(w, r)
+			if w.Code != want || w.Header().Get("X-Content-Type-Options") != "nosniff" {
+				t.Errorf("%s with %.20s answers %d, want %d: %s", route, body, w.Code, want, w.Body)
+			}
+		}
+	}
+}

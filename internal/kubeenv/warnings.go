@@ -1,0 +1,44 @@
+package kubeenv
+
+import (
+	"net/http"
+	"slices"
+	"sync"
+)
+
+// Warnings collects the warnings with which a server answers the writes of clients, such as those about fields that a
+// definition does not have. Those about reads are left out: whoever lists all kinds lists deprecated ones. The zero value is ready; its methods may be called from several goroutines at once. It is put into a client with
+// config.Wrap(warnings.Wrap).
+type Warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+// Wrap returns a transport that collects the warnings about writes.
+func (w *Warnings) Wrap(next http.RoundTripper) http.RoundTripper {
+	return tripper(func(r *http.Request) (*http.Response, error) {
+		response, err := next.RoundTrip(r)
+		if err == nil && r.Method != http.MethodGet {
+			w.add(r, response.Header.Values("Warning"))
+		}
+		return response, err
+	})
+}
+
+func (w *Warnings) add(r *http.Request, said []string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, text := range said {
+		w.said = append(w.said, r.Method+" "+r.URL.Path+": "+text)
+	}
+}
+
+// Take returns the warnings since the last call, each once, and forgets them.
+func (w *Warnings) Take() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	said := w.said
+	w.said = nil
+	slices.Sort(said)
+	return slices.Compact(said)
+}
