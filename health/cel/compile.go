@@ -19,6 +19,11 @@ const optionalsVersion = 4
 const (
 	// nodesMost is how many nodes the tree of an expression has, macros expanded.
 	nodesMost = 4096
+	// depthMost is how deep an expression is nested: the time and the memory of the checker grow with the cube of it.
+	depthMost = 32
+	// problemsMost is how many problems of an expression are named, and problemMost how many bytes each has.
+	problemsMost = 4
+	problemMost  = 256
 	// regexMost is how many instructions a pattern has: a match takes that many steps for each character at most.
 	regexMost = 250
 )
@@ -32,6 +37,7 @@ func newEnv() (*cel.Env, error) {
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.ParserExpressionSizeLimit(health.MaxExpression),
+		cel.ParserRecursionLimit(depthMost),
 		cel.ExpressionNodeLimit(nodesMost),
 		cel.RegexProgramSizeLimit(regexMost),
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
@@ -71,7 +77,7 @@ func (c compiler) compile(r *health.Rule, at *field.Path) (*program, field.Error
 		x, problems := c.expression(e, result)
 		*out = x
 		for _, problem := range problems {
-			errs = append(errs, field.Invalid(at.Child(e.Field), e.Text, problem))
+			errs = append(errs, field.Invalid(at.Child(e.Field), clip(e.Text, problemMost), clip(problem, problemMost)))
 		}
 	}
 	return p, errs
@@ -83,7 +89,12 @@ func (c compiler) expression(e health.Expression, result *cel.Type) (*expression
 	ast, issues := c.env.Compile(e.Text)
 	if issues.Err() != nil {
 		var problems []string
-		for _, i := range issues.Errors() {
+		all := issues.Errors()
+		for n, i := range all {
+			if n == problemsMost {
+				problems = append(problems, fmt.Sprintf("and %d more problems", len(all)-n))
+				break
+			}
 			problems = append(problems, fmt.Sprintf("%d:%d: %s", i.Location.Line(), i.Location.Column()+1, i.Message))
 		}
 		return nil, problems

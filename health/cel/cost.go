@@ -20,6 +20,10 @@ func (c deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint6
 	case operators.Index, operators.OptIndex, operators.OptSelect, overloads.Matches:
 		return nil
 	}
+	if function == operators.Add && textsOf(args) > textMost {
+		dear := c.limit + 1 // it is stopped before another call reads all of the text
+		return &dear
+	}
 	total := uint64(0)
 	for _, a := range args {
 		switch a := a.(type) {
@@ -37,6 +41,19 @@ func (c deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint6
 		return nil
 	}
 	return &total
+}
+
+// textsOf returns how many bytes the arguments have that are texts.
+func textsOf(args []ref.Val) (n int) {
+	for _, a := range args {
+		switch a := a.(type) {
+		case types.String:
+			n += len(a)
+		case types.Bytes:
+			n += len(a)
+		}
+	}
+	return n
 }
 
 // count returns how many nodes a value has, at most about limit.

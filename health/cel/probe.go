@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -21,6 +22,9 @@ import (
 // messageMost is how many bytes a message has.
 const messageMost = 256
 
+// textMost is how many bytes a text has that an expression reads.
+const textMost = 256 << 10
+
 // probe returns the health of an object. Its error is that of ctx.
 func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstructured.Unstructured) (fleet.Health, error) {
 	if obj.GetDeletionTimestamp() != nil {
@@ -32,6 +36,9 @@ func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstruc
 			return fleet.Health{Message: outdated}, nil
 		}
 		obj = fresh
+	}
+	if tooLong(obj.Object) {
+		return fleet.Health{Message: fmt.Sprintf("it has a text of more than %d bytes, and the rule is not evaluated", textMost)}, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -132,11 +139,32 @@ func (e *expression) eval(ctx context.Context, vars map[string]any) (ref.Val, er
 	return nil, out
 }
 
+// tooLong reports whether a value has a text of more than textMost bytes. A call such as matches or split reads all of a text
+// before its time and its cost are known.
+func tooLong(v any) bool {
+	switch v := v.(type) {
+	case string:
+		return len(v) > textMost
+	case []any:
+		return slices.ContainsFunc(v, tooLong)
+	case map[string]any:
+		for _, e := range v {
+			if tooLong(e) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // printable returns a text of at most messageMost bytes that may be shown on a terminal.
-func printable(s string) string {
-	s = strings.ToValidUTF8(s[:min(len(s), 4*messageMost)], " ")
-	if len(s) > messageMost {
-		end := messageMost
+func printable(s string) string { return clip(s, messageMost) }
+
+// clip returns a text of at most so many bytes that may be shown on a terminal.
+func clip(s string, most int) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 4*most)], " ")
+	if len(s) > most {
+		end := most
 		for !utf8.RuneStart(s[end]) {
 			end--
 		}

@@ -23,7 +23,8 @@
 //
 // A status is untrusted input of any shape. A field that is missing makes ready, and failed, not true, and the message
 // says which expression and field that was; so does a value of another type than the expression needs. An expression
-// is stopped at a limit of cost and a limit of time, which counts as not healthy. An error of [Prober.Probe] means that
+// is stopped at a limit of cost and a limit of time, which counts as not healthy. An object with a text of more than 256 KiB is
+// not healthy, because one call may read all of it. Expressions are nested at most 32 deep. An error of [Prober.Probe] means that
 // the context of the call has ended, or that Otherwise failed.
 //
 // # Rules of placements
@@ -56,6 +57,9 @@ const (
 	DefaultCostLimit = 1_000_000
 	DefaultTimeout   = time.Second
 )
+
+// validateMost bounds the time in which all rules of a placement are compiled. One expression takes less than a second.
+const validateMost = 5 * time.Second
 
 // compiledMost is how many rules of placements are kept compiled.
 const compiledMost = 1024
@@ -152,9 +156,17 @@ func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstruct
 	return compiled.probe(ctx, p.timeout, obj)
 }
 
-// ValidateRules returns the problems of the expressions of rules, with paths below at.
+// ValidateRules returns the problems of the expressions of rules, with paths below at. It compiles for at most validateMost.
 func (p *Prober) ValidateRules(rules []health.Rule, at *field.Path) (errs field.ErrorList) {
+	return p.validateWithin(validateMost, rules, at)
+}
+
+func (p *Prober) validateWithin(most time.Duration, rules []health.Rule, at *field.Path) (errs field.ErrorList) {
+	begin := time.Now()
 	for i := range rules {
+		if time.Since(begin) > most {
+			return append(errs, field.Forbidden(at.Index(i), fmt.Sprintf("the rules before it took more than %s to compile: write fewer or simpler rules", most)))
+		}
 		_, wrong := p.compiler.compile(&rules[i], at.Index(i))
 		errs = append(errs, wrong...)
 	}
