@@ -3,6 +3,7 @@ package celhealth
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"cel.dev/cel-go/cel"
 	celast "cel.dev/cel-go/common/ast"
@@ -77,10 +78,18 @@ func (c compiler) compile(r *health.Rule, at *field.Path) (*program, field.Error
 		x, problems := c.expression(e, result)
 		*out = x
 		for _, problem := range problems {
-			errs = append(errs, field.Invalid(at.Child(e.Field), clip(e.Text, problemMost), clip(problem, problemMost)))
+			errs = append(errs, field.Invalid(at.Child(e.Field), beginning(e.Text), clip(problem, problemMost)))
 		}
 	}
 	return p, errs
+}
+
+// beginning returns an expression as an error repeats it, which quotes it.
+func beginning(text string) string {
+	if len(text) <= problemMost {
+		return text
+	}
+	return strings.ToValidUTF8(text[:problemMost], "") + "…"
 }
 
 // expression compiles an expression that is to have a result, and returns what is wrong with it, each problem with its
