@@ -295,7 +295,7 @@ func unset(v reflect.Value, at string, excused map[string]bool) string {
 		}
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			if f.Tag.Get("json") == "-" || excused[v.Type().Name()+"."+f.Name] {
+			if !f.IsExported() || f.Tag.Get("json") == "-" || excused[v.Type().Name()+"."+f.Name] {
 				continue
 			}
 			if p := unset(v.Field(i), at+"."+f.Name, excused); p != "" {
