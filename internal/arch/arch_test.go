@@ -127,6 +127,7 @@ func TestPurePackagesDoNoIO(t *testing.T) {
 			planted{dir + "/x_test.go", imports(path), ""}.check(t)
 		}
 	}
+	planted{"stages/x.go", imports("net/url"), ""}.check(t)
 	for _, path := range []string{"context", "sync", "sync/atomic"} {
 		planted{"stages/x.go", imports(path), pure}.check(t)
 		planted{"snapshot/x.go", imports(path), ""}.check(t)

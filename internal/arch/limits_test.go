@@ -12,7 +12,9 @@ import (
 
 // exceptions are the packages that pass a limit, with today's value. Lower a
 // bound when the value falls; TestLimits fails when it is more than 5% above.
-var exceptions = []exception{}
+var exceptions = []exception{
+	{"fleet", exported, 310, "Engine has methods for placements and for runs until each noun has a handle of its own"},
+}
 
 // TestLimits holds the limits of limitOf in every package of the module.
 func TestLimits(t *testing.T) {
