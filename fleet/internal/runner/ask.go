@@ -182,7 +182,7 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 		default:
 			q.answered(p, version, nil, e.cfg.Clock())
 			c := stages.Command{ID: CommandID(&answer, &r), Verb: stages.Decide, By: answer.By, At: answer.At, Decision: &answer}
-			if err := e.commands.Put(ctx, r.RunUID, c); err != nil {
+			if err := e.commands.Put(ctx, r.RunUID, c); err != nil && ctx.Err() == nil { // the run may have ended
 				e.log.Warn("an answer was not stored", "request", r.Name, "error", err)
 			}
 		}
