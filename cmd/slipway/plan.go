@@ -2,13 +2,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"os"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -24,7 +28,7 @@ type specOptions struct {
 }
 
 func (s *specOptions) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON; on a hub also the name of a strategy that is there")
+	cmd.Flags().StringVar(&s.strategy, "strategy", "", "file of the strategy, YAML or JSON: a value of the library or a ClusterStagedUpdateStrategy; on a hub also the name of a strategy that is there")
 	_ = cmd.MarkFlagFilename("strategy", "yaml", "yml", "json")
 	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; without it what the source holds now")
 }
@@ -47,7 +51,7 @@ func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 		spec.Strategy.Name = s.strategy
 		return spec, nil
 	}
-	return spec, cli.ReadFile(s.strategy, &spec.Strategy)
+	return spec, cli.ReadStrategy(s.strategy, &spec)
 }
 
 func newPreview(o *options) *cobra.Command {
@@ -64,7 +68,8 @@ func newPreview(o *options) *cobra.Command {
 	return cmd
 }
 
-// printPlan shows a plan that could be made: its clusters in their order, and its warnings on the other stream.
+// printPlan shows a plan that could be made: what its digest is about, its stages with their gates, and its clusters in
+// their order. Its warnings are on the other stream.
 func (o *options) printPlan(p *stages.Plan, err error) error {
 	if err != nil {
 		return err
@@ -74,7 +79,56 @@ func (o *options) printPlan(p *stages.Plan, err error) error {
 	}
 	l := cli.Planned(p)
 	l.Value = map[string]any{"plan": p, "clusters": l.Values()}
-	return o.Print(l)
+	if !o.IsTable() {
+		return o.Print(l)
+	}
+	fields := &cli.List{Kind: "plan", Columns: []string{"Plan", "Placement", "Snapshot", "Rolls back", "Clusters", "Warnings"}}
+	rollsBack := ""
+	if p.Rollback != nil {
+		rollsBack = p.Rollback.Run
+	}
+	fields.Add(p.Digest, p, p.Placement, indexCell(p.Index), rollsBack, p.Len(), len(p.Warnings))
+	return errors.Join(o.Fields(fields), o.Section("Stages", plannedStages(p)), o.Section("Clusters", l))
+}
+
+// plannedStages are the stages of a plan, a row for each group.
+func plannedStages(p *stages.Plan) *cli.List {
+	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "Clusters", "Before", "After"}}
+	for i := range p.Stages {
+		st := &p.Stages[i]
+		for j := range st.Groups {
+			g := &st.Groups[j]
+			l.Add(st.Name, st, g.Name, g.Len, gatesCell(approval.Before, st.Gates, g.Gates), gatesCell(approval.After, st.Gates, g.Gates))
+		}
+	}
+	return l
+}
+
+// gatesCell lists the gates on one side of a stage and of one of its groups.
+func gatesCell(when approval.When, gates ...[]stages.PlannedGate) string {
+	var out []string
+	for _, g := range slices.Concat(gates...) {
+		if g.When != when {
+			continue
+		}
+		text := string(g.Type)
+		if g.Wait > 0 {
+			text += " " + g.Wait.String()
+		}
+		for _, q := range g.Policy.Quorums {
+			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group))
+		}
+		out = append(out, text)
+	}
+	return strings.Join(out, ", ")
+}
+
+// indexCell is the index of a snapshot; empty for the removal of a placement, which brings none.
+func indexCell(index int) string {
+	if index < 0 {
+		return ""
+	}
+	return strconv.Itoa(index)
 }
 
 func newPreviewSelection(o *options) *cobra.Command {
@@ -83,7 +137,8 @@ func newPreviewSelection(o *options) *cobra.Command {
 		"slipway preview-selection web --policy policy.yaml", func(ctx context.Context, c call) error {
 			var policy *placement.Policy
 			if file != "" {
-				if err := cli.ReadFile(file, &policy); err != nil {
+				var err error
+				if policy, err = cli.ReadPolicy(file); err != nil {
 					return err
 				}
 			}
@@ -100,7 +155,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 			}
 			return o.Print(l)
 		})
-	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON")
+	cmd.Flags().StringVar(&file, "policy", "", "file of a policy to try, YAML or JSON: a value of the library or a ClusterResourcePlacement")
 	return cmd
 }
 
@@ -155,6 +210,9 @@ func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) 
 			var paths []string
 			for _, one := range obj.Differences {
 				paths = append(paths, one.Path)
+			}
+			if len(paths) == 0 {
+				paths = []string{"the whole object"}
 			}
 			name := strings.TrimPrefix(obj.Namespace+"/"+obj.Name, "/")
 			l.Add(c.Cluster, value, obj.Kind+" "+name, obj.Reason, strings.Join(paths, " "))

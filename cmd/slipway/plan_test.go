@@ -1,0 +1,68 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+)
+
+const hubStrategy = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateStrategy
+metadata: {name: careful}
+spec:
+  stages:
+  - name: canary
+    labelSelector: {matchLabels: {ring: canary}}
+    afterStageTasks: [{type: TimedWait, waitTime: 1h}, {type: Approval}]
+  - name: rest
+    labelSelector: {matchLabels: {ring: rest}}
+`
+
+const hubRun = `---
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterStagedUpdateRun
+metadata: {name: shop-3}
+spec: {placementName: shop, stagedRolloutStrategyName: careful, resourceSnapshotIndex: "0"}
+`
+
+const hubPlacement = `apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: shop}
+spec:
+  resourceSelectors: [{group: "", version: v1, kind: Namespace, name: shop}]
+  policy: {placementType: PickFixed, clusterNames: [eu-2]}
+  strategy: {type: External}
+`
+
+// What a hub takes as an object is read from a file: the strategy, alone or with a run that names it, and the policy of a
+// placement. A file of something else says what it has, and what would be right.
+func TestObjectsOfAHubAreReadFromFiles(t *testing.T) {
+	v := newEnv(t)
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		v.must(os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	s := file("strategy.yaml", hubStrategy)
+	v.shows(cli.ExitDone, "preview shop --strategy "+s, "Plan:", "Snapshot:     1", "canary", "TimedWait 1h0m0s, Approval", "eu-1")
+	v.shows(cli.ExitDone, "preview shop --strategy "+file("run.yaml", hubStrategy+hubRun), "Snapshot:     0")
+	v.shows(cli.ExitDone, "preview shop --index 1 --strategy "+file("index.yaml", hubStrategy+hubRun), "Snapshot:     1")
+	v.shows(cli.ExitDone, "forecast shop --strategy "+s, "canary")
+	v.shows(cli.ExitDone, "create run shop-3 --placement shop --as ann --strategy "+s, "created, stages 2, clusters 3")
+	v.shows(cli.ExitDone, "preview-selection shop --policy "+file("placement.yaml", hubPlacement), "eu-2", "false")
+	v.shows(cli.ExitFailed, "preview-selection shop --policy "+s, "there are 0 placements", "1 strategies")
+	for text, want := range map[string]string{
+		hubPlacement: "there is no ClusterStagedUpdateStrategy and no StagedUpdateStrategy, but 1 placements",
+		hubRun:       "run shop-3 names the strategy careful, which is not in the file",
+		hubStrategy + "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: shop}\n":                                       "",
+		"apiVersion: placement.kubernetes-fleet.io/v1beta1\nkind: ClusterStagedUpdateStrategy\nmetadata: {name: x}\nspec: {stagess: []}\n": "stagess",
+	} {
+		code := cli.ExitFailed
+		if want == "" {
+			code = cli.ExitDone
+		}
+		v.shows(code, "preview shop --strategy "+file("other.yaml", text), want)
+	}
+}
