@@ -113,7 +113,7 @@ func (d *drawing) title() string {
 	if t := d.m.Status.Title; t != "" {
 		text += " " + d.paint(plain, t)
 	}
-	text += d.paint(plain, fmt.Sprintf("  %s, snapshot %d", d.p.Placement, d.p.Index))
+	text += d.paint(plain, fmt.Sprintf("  %s, %s", d.p.Placement, snapshotName(d.p.Index)))
 	if back := d.p.Rollback; back != nil {
 		text += d.paint(held, ", rolls back "+back.Run)
 	}

@@ -49,7 +49,7 @@ func details(e *stages.Event) string {
 	add(e.Command != "", "command=%s", e.Command)
 	add(e.By != "", "by=%s", e.By)
 	add(e.Unchanged, "unchanged")
-	add(!e.Until.IsZero(), "for=%s", e.Until.Sub(e.Time))
+	add(!e.Until.IsZero(), "for=%s", length(e.Until.Sub(e.Time)))
 	add(e.Message != "", "message=%q", e.Message)
 	return strings.Join(out, " ")
 }

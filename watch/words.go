@@ -25,6 +25,22 @@ func brief(d time.Duration) string {
 	}
 }
 
+// length is a duration without fractions that nobody reads: two units at most from a minute on.
+func length(d time.Duration) string {
+	if d >= time.Minute {
+		return brief(d)
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// snapshotName names the snapshot of an index; a run that removes a placement brings none.
+func snapshotName(index int) string {
+	if index < 0 {
+		return "no snapshot"
+	}
+	return fmt.Sprintf("snapshot %d", index)
+}
+
 // clock is a moment in the location of now, with its day where that is another one.
 func clock(at, now time.Time) string {
 	at = at.In(now.Location())

@@ -67,3 +67,24 @@ func TestAFrameForecastsNoAnswerOfAPerson(t *testing.T) {
 		}
 	}
 }
+
+// A wait is as long as people read it, and a run that removes a placement has no snapshot.
+func TestWordsForPeople(t *testing.T) {
+	t.Parallel()
+	at := time.Date(2026, time.March, 3, 9, 0, 0, 0, time.UTC)
+	for d, want := range map[time.Duration]string{
+		810*time.Hour + 17*time.Minute + 37747*time.Millisecond: "for=33d18h", 90 * time.Second: "for=1m30s", 1500 * time.Millisecond: "for=1.5s",
+		1234567 * time.Nanosecond: "for=1ms",
+	} {
+		if got := watch.Line(stages.Event{Time: at, Type: stages.WaitStarted, Run: "web", Until: at.Add(d)}); !strings.HasSuffix(got, want) {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+	s := scenes()["fresh"]
+	s.strategy, s.clusters = rollout(), fleetOf()
+	m := s.model(t)
+	m.Status.Plan.Index = -1
+	if got := watch.Frame(m, 80, 24, watch.Style{}); !strings.Contains(got, "scenario, no snapshot") || strings.Contains(got, "-1") {
+		t.Errorf("without a snapshot:\n%s", got)
+	}
+}
