@@ -254,7 +254,7 @@ func TestCaptureTellsWhatIsWrong(t *testing.T) {
 		}, "run r", "placement "+p.Name)
 	}
 	none := must(fleet.New(fleet.Config{Store: w.store, Inventory: w.fleet, Dialer: w.fleet}))(t)
-	refused(t, w.store, "no source", func() error { _, err := none.Capture(t.Context(), "p-secret"); return err }, "Config.Source")
+	refused(t, w.store, "no source", func() error { _, err := none.Capture(t.Context(), "p-secret"); return err }, "name the index of a snapshot, or give the engine a source")
 }
 
 // A placement that may be empty has a snapshot of nothing, which a run brings to clusters: what they had goes.

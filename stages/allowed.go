@@ -3,6 +3,7 @@ package stages
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages/runstate"
@@ -19,8 +20,11 @@ type RefusedError struct {
 	Reason string
 }
 
-// Error names the command, the state and the reason.
+// Error names the command, the state and the reason. It names the state once if the reason has it.
 func (e *RefusedError) Error() string {
+	if strings.Contains(e.Reason, string(e.State)) {
+		return fmt.Sprintf("command %s is refused: %s", e.Verb, e.Reason)
+	}
 	return fmt.Sprintf("command %s is refused, the run is %s: %s", e.Verb, e.State, e.Reason)
 }
 

@@ -184,6 +184,10 @@ func checkCell(t *testing.T, w *scriptEnv, directive string, state State, want s
 }
 
 func TestARefusalNamesTheCommandTheStateAndTheReason(t *testing.T) {
+	ended := &RefusedError{Verb: Stop, State: Completed, Reason: "the run has ended: it is Completed"}
+	if diff := cmp.Diff("command Stop is refused: the run has ended: it is Completed", ended.Error()); diff != "" {
+		t.Error(diff)
+	}
 	w := azureEnv(t)
 	err := Allowed(w.cur.plan, &w.cur.r, Command{Verb: Stop})
 	if diff := cmp.Diff("command Stop is refused, the run is NotStarted: the run has not started", err.Error()); diff != "" {

@@ -111,7 +111,7 @@ func (pl *Planner) Take(ctx context.Context, rec *record.Placement, d *Draft) er
 func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (frozen, error) {
 	p := rec.Placement
 	if pl.cfg.Source == nil {
-		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: set Config.Source, or name an index", p.Name)
+		return frozen{}, fmt.Errorf("placement %s: the engine has no source to take a snapshot from: name the index of a snapshot, or give the engine a source", p.Name)
 	}
 	if err := problems.About("placement "+p.Name, pl.Bans(p.Namespace).InSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
 		return frozen{}, err
