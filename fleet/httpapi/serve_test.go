@@ -167,6 +167,17 @@ func TestWithTokensTheIdentityIsThatOfTheToken(t *testing.T) {
 	if text, err := os.ReadFile(store + ".serve"); err != nil || bytes.Contains(text, []byte("s3cret")) {
 		t.Errorf("announced %s, %v", text, err)
 	}
+	for token, want := range map[string]int{"": http.StatusUnauthorized, "s3cre": http.StatusUnauthorized, "s3cret": http.StatusOK} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+"/v1/runs", http.NoBody)
+		v.must(err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		answer, err := http.DefaultClient.Do(r)
+		v.must(err)
+		v.must(answer.Body.Close())
+		if answer.StatusCode != want || answer.Close != (want == http.StatusUnauthorized) { // only a caller with an identity keeps a connection
+			t.Errorf("token %q: code %d, want %d; Connection: close is %v", token, answer.StatusCode, want, answer.Close)
+		}
+	}
 	spec := fleet.RunSpec{Name: "shop-3", Placement: "shop", Strategy: strategy()}
 	for _, o := range []httpapi.ClientOptions{{}, {Token: "s3cre"}, {Token: "s3cret2"}, {As: approval.Identity{Name: "bob"}}} {
 		c := client(v, address, o)
