@@ -10,6 +10,7 @@ import (
 	"flag"
 	"fmt"
 	"log"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
@@ -53,7 +54,11 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 	if err != nil {
 		return "", err
 	}
-	go engine.Run(ctx) // drives runs until ctx ends
+	ctx, stop := context.WithCancel(ctx)
+	var driving sync.WaitGroup
+	driving.Go(func() { _ = engine.Run(ctx) }) // drives runs until ctx ends
+	defer driving.Wait()                       // the store must stay open until then
+	defer stop()
 	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
 	if err := engine.PutPlacement(ctx, web); err != nil {
 		return "", err

@@ -1,7 +1,9 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"log/slog"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -102,6 +104,27 @@ func TestARejectionIsAnError(t *testing.T) {
 	_, err := rollOut(t.Context(), cfg, run("web-v1"))
 	if err == nil || !strings.Contains(err.Error(), "web-v1 is Failed") || !strings.Contains(err.Error(), "rejected by ann") {
 		t.Errorf("the error is %v", err)
+	}
+}
+
+// When rollOut returns, its engine has ended: the store may be closed at once, and nothing is logged about that.
+func TestANormalEndLogsNothing(t *testing.T) {
+	var log bytes.Buffer
+	cfg := host(t, clusters(), memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db"))
+	cfg.Poll = 10 * time.Millisecond
+	cfg.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	cfg.Authority = approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
+		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}, nil
+	})
+	if _, err := rollOut(t.Context(), cfg, run("web-v1")); err != nil {
+		t.Fatal(err)
+	}
+	if err := cfg.Store.(*bolt.Store).Close(); err != nil {
+		t.Fatal(err)
+	}
+	time.Sleep(300 * time.Millisecond) // an engine that still runs would read the store
+	if log.Len() > 0 {
+		t.Errorf("after a normal end:\n%s", log.String())
 	}
 }
 
