@@ -17,8 +17,8 @@
 //	                               # nothing. All that do not say it had the same
 //	count: {prefix: c, n: 1000}    # clusters c1 to c1000, with the other fields of
 //	                               # clusters too; or a list of such
-//	strategy: {stages: [...]}      # the spec of a ClusterStagedUpdateStrategy, or
-//	                               # the stages of an Azure update run
+//	strategy: {stages: [...]}      # a ClusterStagedUpdateStrategy, whole or only its spec,
+//	                               # or the stages of an Azure update run
 //	start: "2026-01-05T10:00:00Z"  # midnight of that day otherwise
 //	take: 10s                      # how long an attempt at a cluster takes; no time otherwise
 //	faults:

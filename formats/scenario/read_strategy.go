@@ -108,7 +108,7 @@ func (r *reader) place(path string) string {
 	case strings.HasSuffix(path, ".maxFailures") && r.extras.maxFailures != nil:
 		return "maxFailures"
 	case name == "stages", strings.HasPrefix(path, "rollback") && r.extras.rollback == nil:
-		return "strategy." + path
+		return r.inStrategy("spec." + path)
 	default:
 		return strings.TrimPrefix(path, "run.")
 	}
@@ -177,6 +177,9 @@ func isSome(v *intstr.IntOrString) bool {
 // both.
 func (r *reader) formatOf(v value) format {
 	var azure, kube string
+	if isObject(v) {
+		return kubeFleets
+	}
 	list, _ := v.Get("stages")
 	if !list.IsList() {
 		return r.preferred()
@@ -229,20 +232,38 @@ func (r *reader) strategyAt(v value, f format) stages.Strategy {
 	return stages.Strategy{}
 }
 
-// stagedStrategy reads the spec of a ClusterStagedUpdateStrategy.
+// isObject reports whether a strategy is the whole object of a hub, and not its spec.
+func isObject(v value) bool {
+	_, is := v.Get("kind")
+	return is
+}
+
+// inStrategy returns the path in the document of a path in the object of a strategy.
+func (r *reader) inStrategy(path string) string {
+	if v, ok := r.root.Get("strategy"); ok && isObject(v) {
+		return strings.TrimSuffix("strategy."+path, ".")
+	}
+	return "strategy" + strings.TrimPrefix(path, "spec")
+}
+
+// stagedStrategy reads a ClusterStagedUpdateStrategy or a StagedUpdateStrategy, or only its spec.
 func (r *reader) stagedStrategy(v value) stages.Strategy {
 	known := r.Count()
 	tree := v.Tree()
 	if r.Count() > known {
 		return stages.Strategy{}
 	}
-	s, err := kubefleet.StrategyOf(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "placement.kubernetes-fleet.io/v1", "kind": "ClusterStagedUpdateStrategy",
-		"metadata": map[string]any{"name": "strategy"}, "spec": tree,
-	}})
+	object, _ := tree.(map[string]any)
+	if !isObject(v) {
+		object = map[string]any{
+			"apiVersion": "placement.kubernetes-fleet.io/v1", "kind": "ClusterStagedUpdateStrategy",
+			"metadata": map[string]any{"name": "strategy"}, "spec": tree,
+		}
+	}
+	s, err := kubefleet.StrategyOf(&unstructured.Unstructured{Object: object})
 	if problems := kubefleet.Problems(nil); errors.As(err, &problems) {
 		for _, p := range problems {
-			r.root.Place("strategy"+strings.TrimPrefix(p.Field, "spec")).Fail("%s", p.Text)
+			r.root.Place(r.inStrategy(p.Field)).Fail("%s", p.Text)
 		}
 	}
 	s.Name = ""

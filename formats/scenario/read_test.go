@@ -198,6 +198,30 @@ func TestTheFieldsOfAStrategyTellWhoseItIs(t *testing.T) {
 	}
 }
 
+// The whole object of a hub is the same strategy as its spec. Its problems have their place in the object.
+func TestAStrategyMayBeTheObjectOfAHub(t *testing.T) {
+	const spec = "{stages: [{name: a, labelSelector: {matchLabels: {ring: a}}, maxConcurrency: 2}, {name: b, labelSelector: {}}]}"
+	object := func(kind, spec string) string {
+		return "clusters: [{name: c1}]\nstrategy:\n  apiVersion: placement.kubernetes-fleet.io/v1beta1\n  kind: " + kind + "\n  metadata: {name: careful, namespace: shop}\n  spec: " + spec + "\n"
+	}
+	want := read(t, "clusters: [{name: c1}]\nstrategy: "+spec).Strategy
+	for _, kind := range []string{"ClusterStagedUpdateStrategy", "StagedUpdateStrategy"} {
+		if diff := cmp.Diff(want, read(t, strings.ReplaceAll(object(kind, spec), ", namespace: shop", map[bool]string{true: ", namespace: shop"}[kind == "StagedUpdateStrategy"])).Strategy); diff != "" {
+			t.Errorf("%s:\n%s", kind, diff)
+		}
+	}
+	for text, want := range map[string]string{
+		object("StagedUpdateStrategy", "{stagess: []}"):             "f.yaml:6: strategy.spec.stagess: ",
+		object("StagedUpdateRun", spec):                             "strategy.kind: ",
+		object("StagedUpdateStrategy", "{stages: [{name: a b}]}"):   "f.yaml:6: strategy.spec.stages[0].name: ",
+		object("StagedUpdateStrategy", spec) + "maxFailures: [1]\n": "f.yaml:7: maxFailures: ",
+	} {
+		if _, err := scenario.Read(strings.NewReader(text), "f.yaml"); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s\n%v, want %s", text, err, want)
+		}
+	}
+}
+
 func TestBudgetsBecomeBoundsWhereTheyAllowAFailure(t *testing.T) {
 	s := read(t, `{clusters: [{name: c1, group: g1}, {name: c2, group: g2}], strictFailures: true, strategy: {stages: [
 		{name: a, maxAllowedFailures: 2, groups: [{name: g1, maxAllowedFailures: 1}, {name: g2, maxAllowedFailures: 0%}]}]}}`).Strategy
