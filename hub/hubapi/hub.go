@@ -246,11 +246,28 @@ func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstruct
 	})
 }
 
+// withRequest returns a refusal of the API server whose text says which request it refuses. The client of metadata does
+// not read the text of the API server: its error is "unknown (get placements.meta.k8s.io)".
+func withRequest(err error) error {
+	s, is := errors.AsType[*apierrors.StatusError](err)
+	if !is {
+		return err
+	}
+	request, is := strings.CutPrefix(s.ErrStatus.Message, "unknown (")
+	if !is {
+		return err
+	}
+	out := *s
+	out.ErrStatus.Message = "forbidden: the user cannot " + strings.ReplaceAll(strings.TrimSuffix(request, ")"), ".meta.k8s.io", "")
+	return &out
+}
+
 // explain adds to an error of the API server which role allows what it refuses, that of reading where it is that, or
 // that the cluster is no hub.
 func explain(err error, namespace, role string) error {
 	switch {
 	case apierrors.IsForbidden(err):
+		err = withRequest(err)
 		if strings.Contains(err.Error(), "cannot get") || strings.Contains(err.Error(), "cannot list") {
 			role = "viewer"
 		}
