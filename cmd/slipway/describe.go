@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
 )
@@ -30,6 +33,9 @@ func newDescribe(o *options) *cobra.Command {
 			case !o.IsTable() && l.Kind != "run":
 				return o.Print(l)
 			case l.Kind == "placement":
+				if err := o.describePlacement(ctx, c, name); err != nil {
+					return err
+				}
 				return o.describe(ctx, c, l, getter{placement: name}, "Runs", "Snapshots", "Clusters")
 			case l.Kind == "run":
 				err := o.describeRun(ctx, c, name)
@@ -65,6 +71,26 @@ func (o *options) describe(ctx context.Context, c call, l *cli.List, g getter, b
 		}
 	}
 	return nil
+}
+
+// describePlacement shows what a placement selects and which clusters it picks.
+func (o *options) describePlacement(ctx context.Context, c call, name string) error {
+	p, err := c.Placement(ctx, name)
+	if err != nil {
+		return err
+	}
+	policy := &cli.List{Kind: "policy", Columns: []string{"Policy", "Clusters", "Named", "Required terms", "Preferences", "Spread"}}
+	policy.Add(string(cmp.Or(p.Policy.Type, placement.PickAll)), p, p.Policy.NumberOfClusters, strings.Join(p.Policy.ClusterNames, ", "),
+		len(p.Policy.Required), len(p.Policy.Preferred), len(p.Policy.Spread))
+	selectors := &cli.List{Kind: "selector", Columns: []string{"Kind", "Group", "Version", "Namespace", "Name", "Labels"}}
+	for _, s := range p.Selectors {
+		labels := ""
+		if s.LabelSelector != nil {
+			labels = metav1.FormatLabelSelector(s.LabelSelector)
+		}
+		selectors.Add(s.Kind, s, s.Group, s.Version, s.Namespace, s.Name, labels)
+	}
+	return errors.Join(o.Fields(policy), o.Section("Selects", selectors))
 }
 
 // isUnreadable reports whether the records of a hub may not be read, and warns of that: what its objects show is shown
@@ -104,7 +130,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	if rollback == "" && r.RollbackRequest != nil {
 		rollback = "requested: " + r.RollbackRequest.Message
 	}
-	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, s.Plan.Index, s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
+	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
 	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(stages.Waiting(s.Plan, r))),
 		o.Section("Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)))

@@ -32,6 +32,9 @@ func newHistory(o *options) *cobra.Command {
 				return o.follow(ctx, follower(name, ""), func(ev stages.Event) error { return s.Show(cli.Events(ev)) })
 			}
 			h, err := read(ctx, name, 0)
+			if _, other := c.History(ctx, name, 0); errors.Is(err, backend.ErrNotFound) && other == nil && !strings.HasPrefix(c.args[0], "run/") {
+				return fmt.Errorf("placement %s: %w: %s is a run, whose events are those of run/%s", name, backend.ErrNotFound, name, name)
+			}
 			if missed, is := errors.AsType[*fleet.MissedError](err); is { // the oldest ones are gone; those that are kept are shown
 				fmt.Fprintf(o.ErrOut, "%d older events are not kept\n", missed.Events)
 				err = nil

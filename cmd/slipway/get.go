@@ -96,11 +96,11 @@ var kinds = []kind{
 			if r.Problem != "" {
 				reason = r.Problem
 			}
-			l.Add(r.Name, r, r.Placement, r.State, r.Stage, done, r.Failed, r.Index, r.Holder, r.Created, reason)
+			l.Add(r.Name, r, r.Placement, r.State, r.Stage, done, r.Failed, indexCell(r.Index), r.Holder, r.Created, reason)
 		}),
 	kindOf("cluster", "placement", 6, []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, ofPlacements(call.Placed),
 		func(l *cli.List, p placed[fleet.PlacedCluster]) {
-			l.Add(p.it.Name, p.it, p.placement, p.it.Index, p.it.Run, p.it.State, p.it.Since, p.it.Revision)
+			l.Add(p.it.Name, p.it, p.placement, indexCell(p.it.Index), p.it.Run, p.it.State, p.it.Since, p.it.Revision)
 		}),
 	kindOf("cluster", "run", 5, []string{"Name", "Stage", "Group", "State", "Phase", "Since", "Message"}, call.clustersOfRun,
 		func(l *cli.List, c stages.ClusterOutline) {
@@ -219,5 +219,5 @@ func addRequest(l *cli.List, r approval.Request) {
 	for _, q := range approval.Missing(r) {
 		missing = append(missing, strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)))
 	}
-	l.Add(r.Name, r, r.Run, r.Snapshot, r.Opened, len(r.Decisions), r.Starter.Name, gate, strings.Join(missing, ", "), r.Placement, r.Plan)
+	l.Add(r.Name, r, r.Run, indexCell(r.Snapshot), r.Opened, len(r.Decisions), r.Starter.Name, gate, strings.Join(missing, ", "), r.Placement, r.Plan)
 }

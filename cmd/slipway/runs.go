@@ -134,6 +134,9 @@ func newRollback(o *options) *cobra.Command {
 				return o.printPlan(c.PreviewRollback(ctx, run))
 			}
 			name, err := c.Rollback(ctx, run, opts)
+			if name == "" { // a hub that is slow has recorded the request, and not named the run yet
+				return o.recorded(c, err, "run/"+run, "rollback is recorded; describe run %s shows the run that does it", run)
+			}
 			return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
 		}, &preview)
 	cmd.Flags().BoolVar(&preview, "preview", false, "show the plan of the rollback; nothing is written")
@@ -230,7 +233,11 @@ func newSet(o *options) *cobra.Command {
 			if err != nil {
 				return cli.Usagef("LIMIT %q: want a number of clusters", c.args[1])
 			}
-			return o.recorded(c, c.SetCap(ctx, c.args[0], limit), "cap/"+c.args[0], "at most %d clusters in flight", limit)
+			clusters := "clusters"
+			if limit == 1 {
+				clusters = "cluster"
+			}
+			return o.recorded(c, c.SetCap(ctx, c.args[0], limit), "cap/"+c.args[0], "at most %d %s in flight", limit, clusters)
 		}))
 }
 

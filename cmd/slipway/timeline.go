@@ -61,7 +61,7 @@ func newForecast(o *options) *cobra.Command {
 
 // printForecast shows when the stages begin and end, and when the run does.
 func (o *options) printForecast(f fleet.Forecast) error {
-	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Comes to", "Starts", "Ends"}, Value: f}
+	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "State then", "Starts", "Ends"}, Value: f}
 	for _, st := range f.Stages {
 		l.Add(st.Name, st, st.State, st.Starts, st.Ends)
 	}
@@ -73,6 +73,9 @@ func (o *options) printForecast(f fleet.Forecast) error {
 	}
 	if f.Ends.IsZero() {
 		return o.Said("the run does not end: it %s", f.Why)
+	}
+	if !f.Ends.After(f.Now) {
+		return o.Said("the run has ended %s as %s", cli.Cell(f.Ends), f.End.State)
 	}
 	return o.Said("the run ends %s as %s, %s from %s on", cli.Cell(f.Ends), f.End.State, f.Ends.Sub(f.Now).Round(time.Second), cli.Cell(f.Now))
 }

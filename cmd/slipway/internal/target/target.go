@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
 	"log/slog"
 	"net/http"
 	"os"
@@ -261,7 +262,13 @@ func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
 // kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.
 func (o *Options) kubeconfigs(c *fleet.Config) error {
 	c.Inventory = inventory.KubeconfigClusters{Path: o.Clusters}
-	if o.Clusters != "" {
+	if o.Clusters == "" {
+		c.Inventory = backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {
+			return func(yield func(placement.Cluster, error) bool) {
+				yield(placement.Cluster{}, errors.New("--clusters is not set: it names the kubeconfig whose contexts are the clusters"))
+			}
+		})
+	} else {
 		if _, err := clientcmd.LoadFromFile(o.Clusters); err != nil {
 			return fmt.Errorf("--clusters: %w", err)
 		}
