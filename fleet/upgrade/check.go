@@ -54,13 +54,16 @@ func (e *RefusedError) Unwrap() error { return backend.ErrPermanent }
 // skip a minor version, nodes that would be newer than their control plane or too old
 // for it, a version or a Custom image that a cluster is not offered. A cluster that is
 // at the target has no problem, and one without a Consistent image has none: it is
-// skipped. What is wrong with the target itself is an error too.
+// skipped; so is one of Target.Unavailable. What is wrong with the target itself is an error too.
 func Check(clusters map[string]Cluster, t Target) error {
 	if err := t.check(); err != nil {
 		return err
 	}
 	var all []Problem
 	for _, name := range slices.Sorted(maps.Keys(clusters)) {
+		if t.leavesOut(name) != "" {
+			continue
+		}
 		c := clusters[name]
 		a := aimAt(t, &c)
 		all = append(all, a.of(name)...)

@@ -35,4 +35,5 @@
 //
 // A [Profile] says which releases are followed with no person asking, and [AutoUpgrade] what that comes to for a
 // fleet: it is the source of the placement and the revision of a trigger of package trigger, which creates the runs.
+// Clusters that do not answer when a run is created are skipped by it, and named with that reason.
 package upgrade

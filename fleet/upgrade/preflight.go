@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // Preflight checks the clusters of a plan, all of them: see [Check]. A cluster that
@@ -24,7 +26,8 @@ func (u *updater) preflight(ctx context.Context, in *fleet.Intent) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
 	}
-	described, failed := describe(ctx, u.provider, in.Clusters)
+	upgraded := slices.DeleteFunc(slices.Clone(in.Clusters), func(c placement.Cluster) bool { return t.leavesOut(c.Name) != "" })
+	described, failed := describe(ctx, u.provider, upgraded)
 	if err := ctx.Err(); err != nil {
 		return err
 	}

@@ -211,7 +211,8 @@ type AutoUpgrade struct {
 	Name    string
 	Profile Profile
 	Catalog Catalog
-	// Provider describes the clusters of Inventory that the stages of Strategy pick.
+	// Provider describes the clusters of Inventory that the stages of Strategy pick. Runs leave out the
+	// clusters of which it returns a transient error: see Target.Unavailable.
 	Provider  Provider
 	Inventory backend.Inventory
 	Strategy  stages.Strategy
@@ -259,7 +260,8 @@ func (a *AutoUpgrade) Revision(ctx context.Context) (string, error) {
 // revisionDigits is how much of a digest is in the name of a run.
 const revisionDigits = 12
 
-// target returns the target, resolved, and the clusters that it is made from.
+// target returns the target, resolved, and the clusters that it is made from. Clusters that do not
+// answer are named in Target.Unavailable.
 func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error) {
 	var releases []Release
 	var patches []string
@@ -279,17 +281,32 @@ func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error)
 		return Target{}, nil, err
 	}
 	described, failed := describe(ctx, a.Provider, picked)
-	if len(failed) > 0 {
-		return Target{}, nil, joined(failed)
+	if err := keepsFromUpgrade(ctx, described, failed); err != nil {
+		return Target{}, nil, err
 	}
 	clusters := make(map[string]Cluster, len(described))
 	for _, d := range described {
 		clusters[d.name] = d.Cluster
 	}
 	t, err := a.Profile.Target(releases, patches, clusters)
+	for _, d := range failed {
+		t.Unavailable = append(t.Unavailable, d.name)
+	}
 	if err != nil || t.resolved() {
 		return t, described, err
 	}
 	t.NodeImages.Versions, err = common(described)
 	return t, described, err
+}
+
+// keepsFromUpgrade returns the error after which no target is determined: clusters failed for good, or
+// none answers. Other clusters that failed are left out of the run.
+func keepsFromUpgrade(ctx context.Context, described, failed []description) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(described) == 0 {
+		return joined(failed)
+	}
+	return joined(lasting(failed))
 }

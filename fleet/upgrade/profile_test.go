@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/trigger"
@@ -232,6 +233,88 @@ func TestAProfileThatAFleetCannotFollowCreatesNoRun(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+// A cluster or a region that does not answer must not keep the rest of the fleet from an upgrade without a person asking: the
+// run skips those clusters by name, also if a later stage waits for theirs. A run that is created when they answer has them.
+func TestAProfileLeavesOutClustersThatDoNotAnswer(t *testing.T) {
+	stopped := func(s *embedded.State, down bool) { s.Clusters["b"].Unavailable = down }
+	cutOff := func(s *embedded.State, down bool) { s.Regions["us"].Unavailable = down }
+	for name, c := range map[string]struct {
+		profile upgrade.Profile
+		down    func(s *embedded.State, down bool)
+		run     string
+	}{
+		"a stopped cluster":              {upgrade.Profile{Channel: upgrade.Rapid}, stopped, "auto-1.31.0"},
+		"a region that is not available": {upgrade.Profile{Channel: upgrade.Rapid}, cutOff, "auto-1.31.0"},
+		"consistent images":              {upgrade.Profile{Channel: upgrade.Rapid, NodeImages: upgrade.Consistent}, stopped, "auto-1.31.0"},
+		"the newest images":              {upgrade.Profile{Channel: upgrade.NodeImage}, stopped, "auto-images-"},
+		"security patches":               {upgrade.Profile{Channel: upgrade.SecurityPatch}, cutOff, "auto-images-"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := twoClusters("1.30.2")
+			w.Regions["us"] = &embedded.Region{Images: w.Regions["eu"].Images}
+			w.Clusters["b"].Region = "us"
+			w.Clusters["c"] = &embedded.Cluster{Region: "eu", ControlPlane: "1.30.2", Pools: []upgrade.Pool{{Name: "nodes", Version: "1.30.2", Image: "i1"}}}
+			follow(t, w, c.profile, func(t *testing.T, f *followed) {
+				f.catalog.patches = []string{"i2"}
+				f.trigger.Strategy = inStages("a", "b", "c")
+				for _, cluster := range []string{"a", "b", "c"} {
+					f.join(cluster, cluster)
+				}
+				f.p.Edit(func(s *embedded.State) { c.down(s, true) })
+				got, err := trigger.Fire(t.Context(), f.e, f.trigger)
+				if err != nil || got.State != trigger.Created || !strings.HasPrefix(got.Run, c.run) {
+					t.Fatalf("%+v, %v, want a run %s", got, err, c.run)
+				}
+				f.until(got.Run, stages.Completed)
+				if why := f.reason(got.Run, "b"); !strings.Contains(why, "left out: it did not answer when the target of the run was determined") {
+					t.Errorf("b: %q", why)
+				}
+				if has, _ := f.p.Cluster("b"); len(has.Begun) != 0 {
+					t.Errorf("b was changed: %+v", has.Begun)
+				}
+				f.p.Edit(func(s *embedded.State) { c.down(s, false) })
+				f.create("again", f.trigger.Strategy)
+				f.until("again", stages.Completed)
+				for _, name := range []string{"a", "b", "c"} {
+					has, _ := f.p.Cluster(name)
+					if len(has.Begun) == 0 || has.Pools[0].Image != "i2" {
+						t.Errorf("%s has %+v", name, has)
+					}
+				}
+			})
+		})
+	}
+}
+
+// inStages has a stage for each cluster, without a failure budget.
+func inStages(clusters ...string) stages.Strategy {
+	s := stages.Strategy{Profile: stages.ClusterUpdate}
+	for _, name := range clusters {
+		s.Stages = append(s.Stages, stages.Stage{Name: name, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{groupLabel: name}}})
+	}
+	return s
+}
+
+// A profile needs one cluster that answers, and a cluster that the provider does not have is an error.
+func TestAProfileNamesClustersThatItCannotDescribe(t *testing.T) {
+	for name, c := range map[string]struct {
+		edit func(*embedded.State)
+		want string
+	}{
+		"no cluster answers": {func(s *embedded.State) { s.Regions["eu"].Unavailable = true }, "cluster a: describe cluster a: region eu is not available"},
+		"one is missing":     {func(s *embedded.State) { delete(s.Clusters, "b") }, "cluster b: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			follow(t, twoClusters("1.30.2"), upgrade.Profile{Channel: upgrade.Rapid}, func(t *testing.T, f *followed) {
+				f.p.Edit(c.edit)
+				if got, err := trigger.Fire(t.Context(), f.e, f.trigger); err == nil || !strings.Contains(err.Error(), c.want) {
+					t.Errorf("%+v, %v, want %q", got, err, c.want)
+				}
+			})
+		})
+	}
 }
 
 func TestAutoUpgradeYieldsOneObject(t *testing.T) {

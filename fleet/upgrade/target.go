@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"iter"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -52,6 +53,17 @@ type Target struct {
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
 	// NodeImages are those of Full and NodeImageOnly.
 	NodeImages NodeImages `json:"nodeImageSelection,omitzero"`
+	// Unavailable are the names of clusters that a run leaves out, sorted: they did not answer when
+	// the target was determined. [AutoUpgrade] sets it.
+	Unavailable []string `json:"unavailable,omitempty"`
+}
+
+// leavesOut returns why a run leaves a cluster out, or "" if it upgrades the cluster.
+func (t Target) leavesOut(cluster string) string {
+	if !slices.Contains(t.Unavailable, cluster) {
+		return ""
+	}
+	return "left out: it did not answer when the target of the run was determined; create another run when it answers"
 }
 
 // NodeImages says which images nodes get.
@@ -77,6 +89,14 @@ const (
 // Validate returns everything that is wrong with t, which is at path.
 func (t Target) Validate(path *field.Path) field.ErrorList {
 	errs := t.validateVersion(path)
+	for i, name := range t.Unavailable {
+		switch at := path.Child("unavailable").Index(i); {
+		case name == "":
+			errs = append(errs, field.Required(at, "the name of a cluster"))
+		case slices.Contains(t.Unavailable[:i], name):
+			errs = append(errs, field.Duplicate(at, name))
+		}
+	}
 	if t.Type == ControlPlaneOnly {
 		if t.NodeImages.Selection != "" || len(t.NodeImages.Versions) > 0 {
 			errs = append(errs, field.Forbidden(path.Child("nodeImageSelection"), "type ControlPlaneOnly leaves the nodes as they are"))

@@ -40,6 +40,10 @@ func TestATargetNamesAllItsProblems(t *testing.T) {
 			upgrade.Target{Type: upgrade.Full, NodeImages: images(upgrade.Custom, "a", "", "a", strings.Repeat("x", 254))},
 			[]string{"kubernetesVersion: Required", "versions[1]: Required", "versions[2]: Duplicate", "versions[3]: Too long"},
 		},
+		"clusters without a name": {
+			upgrade.Target{Type: upgrade.ControlPlaneOnly, KubernetesVersion: "1.30.2", Unavailable: []string{"a", "", "a"}},
+			[]string{"unavailable[1]: Required", "unavailable[2]: Duplicate"},
+		},
 		"a long list": {
 			upgrade.Target{Type: upgrade.NodeImageOnly, NodeImages: images(upgrade.Custom, strings.Split(strings.Repeat("x,", 64), ",")...)},
 			[]string{"nodeImageSelection.versions: Too many"},
@@ -64,6 +68,7 @@ func TestATargetIsReadBackFromItsSnapshot(t *testing.T) {
 		{Type: upgrade.Full, KubernetesVersion: "1.30.2"},
 		{Type: upgrade.ControlPlaneOnly, KubernetesVersion: "v1.30.2"},
 		{Type: upgrade.NodeImageOnly, NodeImages: upgrade.NodeImages{Selection: upgrade.Consistent, Versions: []string{"a", "b"}}},
+		{Type: upgrade.Full, KubernetesVersion: "1.30.2", Unavailable: []string{"c1", "c2"}},
 	} {
 		set, err := snapshot.Capture(t.Context(), upgrade.Source("prod", target), []snapshot.Selector{upgrade.Selector("prod")})
 		if err != nil {

@@ -113,12 +113,16 @@ func (u *updater) begin(ctx context.Context, v *view) (fleet.Proof, error) {
 	return fleet.Proof{Sent: true}, v.errorf("%w", err)
 }
 
-// describe describes the cluster of an assignment and resolves the target for it.
+// describe describes the cluster of an assignment and resolves the target for it. The provider is not
+// asked about a cluster that the target leaves out.
 func (u *updater) describe(ctx context.Context, a fleet.Assignment) (*view, error) {
 	v := &view{a: a}
 	t, err := u.target(ctx, a)
 	if err != nil {
 		return nil, v.errorf("%w", err)
+	}
+	if v.aim.without = t.leavesOut(a.Cluster.Name); v.aim.without != "" {
+		return v, nil
 	}
 	if v.c, err = u.provider.Describe(ctx, a.Cluster); err != nil {
 		return nil, v.errorf("%w", permanently(err))
