@@ -259,7 +259,7 @@ func definedOnce(o Options) []string {
 	return files
 }
 
-// defineOnce installs a definition, unless another author has.
+// defineOnce installs a definition, unless there is one.
 func (in *installer) defineOnce(ctx context.Context, file string) error {
 	all, err := loadFile(file)
 	if err != nil {
@@ -269,12 +269,11 @@ func (in *installer) defineOnce(ctx context.Context, file string) error {
 	if err != nil {
 		return err
 	}
-	before, err := r.Get(ctx, all[0].GetName(), metav1.GetOptions{})
-	switch {
-	case err == nil && before.GetLabels()[partOf] != all[0].GetLabels()[partOf]:
+	switch _, err := r.Get(ctx, all[0].GetName(), metav1.GetOptions{}); {
+	case err == nil:
 		in.done(Change{Kind: all[0].GetKind(), Name: all[0].GetName(), Outcome: Unchanged})
 		return nil
-	case err != nil && !apierrors.IsNotFound(err):
+	case !apierrors.IsNotFound(err):
 		return err
 	}
 	if err := in.applyAll(ctx, all); err != nil {
@@ -282,9 +281,6 @@ func (in *installer) defineOnce(ctx context.Context, file string) error {
 	}
 	return in.awaitServed(ctx, all)
 }
-
-// partOf is the label of what this package installs.
-const partOf = "app.kubernetes.io/part-of"
 
 // isPolicy reports whether an object is a policy or the binding of one.
 func isPolicy(u *unstructured.Unstructured) bool {
