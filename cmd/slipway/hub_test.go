@@ -19,7 +19,7 @@ import (
 
 // TestMain is the command itself where the test's program is called as kubectl calls a plugin.
 func TestMain(m *testing.M) {
-	if filepath.Base(os.Args[0]) == "kubectl-slipway" {
+	if name := filepath.Base(os.Args[0]); name == "kubectl-slipway" || name == "kubectl-amc" {
 		main()
 	}
 	os.Exit(m.Run())

@@ -14,6 +14,7 @@ import (
 	"k8s.io/cli-runtime/pkg/genericiooptions"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/amc"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/azure"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
@@ -32,8 +33,14 @@ type options struct {
 	target target.Options
 }
 
+// pluginAMC is the name of the command as the plugin amc of kubectl.
+const pluginAMC = "kubectl amc"
+
 // commandName is how the command is called: kubectl calls a plugin by the name of its file.
 func commandName(path string) string {
+	if strings.TrimSuffix(filepath.Base(path), ".exe") == "kubectl-amc" {
+		return pluginAMC
+	}
 	if strings.HasPrefix(filepath.Base(path), "kubectl-") {
 		return "kubectl slipway"
 	}
@@ -66,6 +73,11 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	flags.StringVar(&o.As, "as", "", "identity that asks, without it the user of the system; on a hub the user to impersonate")
 	flags.StringSliceVar(&o.Groups, "as-group", nil, "groups of the identity that --as names")
 	flags.DurationVar(&o.Timeout, "timeout", 0, "how long the command may take, as in 90s or 1h; 0 is without end")
+	if name == pluginAMC {
+		root.Use, root.Short = "amc", "Read the members of a hub, and direct the workflows of its applications"
+		amc.Complete(root, &o.Options, &o.target, kube)
+		return root
+	}
 	group := func(title string, verbs ...*cobra.Command) {
 		root.AddGroup(&cobra.Group{ID: title, Title: title})
 		for _, v := range verbs {
@@ -80,7 +92,7 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	group("Members of a hub:", newDrains(o)...)
 	unused := []string{"store", "source", "server", "token-file"}
 	group("Engines and hubs:", append(cli.Without(unused, hubverbs.New(&o.Options, kube), hubverbs.NewMigrate(&o.Options, kube)), newServe(o))...)
-	group("In the words of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube))...)
+	group("In the words of other systems:", append(azure.Commands(&o.Options), workflow.New(&o.Options, &o.target, kube), amc.New(&o.Options, &o.target, kube))...)
 	unused = append(unused, "clusters")
 	group("Without an engine:", cli.Without(unused, demo.New(&o.Options), simulate.New(&o.Options), storefile.New(&o.Options))...)
 	root.AddCommand(newVersion(o))

@@ -35,6 +35,8 @@ var (
 	ErrDiffers = errors.New("differences were found")
 	// ErrUnsuccessful says that a run which was followed to its end did not complete.
 	ErrUnsuccessful = errors.New("the run did not complete")
+	// ErrShown says that what went wrong was shown.
+	ErrShown = errors.New("something went wrong, which was shown")
 	// ErrTimeout says that --timeout has passed.
 	ErrTimeout = errors.New("--timeout has passed")
 )
@@ -183,6 +185,8 @@ func (o *Options) ExitCode(err error) int {
 		return ExitDone
 	case errors.Is(err, ErrDiffers):
 		return ExitDiffers
+	case errors.Is(err, ErrShown):
+		return ExitFailed
 	case errors.Is(err, context.Canceled):
 		return ExitInterrupted
 	}

@@ -1,0 +1,164 @@
+// Package amc has the verbs of the kubectl plugin amc of ACK One: get, which reads the members of a hub as kubectl reads a
+// cluster, and workflow, which directs the workflows of applications. A member is only read: whatever else would be sent
+// to one is refused before that.
+package amc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/hubtarget"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
+	"github.com/slipway-dev/slipway/cmd/slipway/internal/workflow"
+)
+
+// New returns the command amc, with the verbs of the plugin.
+func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.Command {
+	cmd := &cobra.Command{Use: "amc", Short: "Read the members of a hub, in the words of the kubectl plugin amc"}
+	Complete(cmd, shared, t, kube)
+	return cmd
+}
+
+// Complete adds the verbs of the plugin to a command, which is the plugin itself or the command amc. Any other verb is a
+// wrong command line.
+func Complete(cmd *cobra.Command, shared *cli.Options, t *target.Options, kube *hubtarget.Flags) {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) > 0 {
+			return cli.Usagef("there is no %q to %s, which only reads members: use %[2]s get, or kubectl with the kubeconfig of the member", args[0], cmd.CommandPath())
+		}
+		return cmd.Help()
+	}
+	verbs := []*cobra.Command{newGet(shared, t, kube), workflow.New(shared, t, kube)}
+	cmd.AddCommand(verbs...)
+}
+
+// getter has the flags of get.
+type getter struct {
+	*cli.Options
+	kube    *hubtarget.Flags
+	target  *target.Options
+	members []string
+	query
+	printing
+}
+
+const long = `Read objects of members, and show them as kubectl shows those of one cluster: in a table that the member's API server makes, or
+in the format of -o. Each table is below a line with the name of the member. Without -m all members are read.
+
+The members are those of --clusters (or $SLIPWAY_CLUSTERS): a directory that has NAME.kubeconfig for each, such as the one
+that "slipway hub --members" has, or a kubeconfig whose contexts they are. Without it they are the MemberClusters of the hub
+that --kubeconfig or --context names, and the kubeconfig of each is in the Secret NAME of the hub's namespace, under the key
+kubeconfig. Only kubeconfigs without programs and files are taken from Secrets.
+
+The exit code is 1 if anything of a member could not be read, and the other members are shown all the same.`
+
+func newGet(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.Command {
+	g := &getter{Options: shared, kube: kube, target: t, printing: newPrinting()}
+	cmd := &cobra.Command{
+		Use: "get (TYPE [NAME...] | TYPE/NAME...)", Short: "Show objects of members, as kubectl shows those of a cluster", Long: long,
+		Example: "  " + shared.Name + " get deployment demo -n demo -m cluster1\n  " + shared.Name + " get nodes -m cluster1,cluster2 -o wide",
+		Args: cli.Arguments(func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("the type of the objects is missing, such as deployment")
+			}
+			return nil
+		}),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			g.types = args
+			return g.Within(cmd.Context(), g.run)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVarP(&g.members, "managed-cluster", "m", nil, "names of members, separated by commas; all without it")
+	flags.StringVarP(&g.labels, "selector", "l", "", "selector of labels, as in -l app=demo")
+	flags.StringVar(&g.fields, "field-selector", "", "selector of fields, as in --field-selector metadata.name=demo")
+	flags.BoolVar(&g.ignoreNotFound, "ignore-not-found", false, "an object that is not there is no error")
+	g.printing.addFlags(cmd)
+	return cli.Without([]string{"store", "source", "server", "token-file"}, cmd)[0]
+}
+
+// run reads the members, several at a time, and shows each once those before it are shown.
+func (g *getter) run(ctx context.Context) error {
+	show, err := g.printer(g.IOStreams)
+	if err != nil {
+		return err
+	}
+	m, err := g.find()
+	if err != nil {
+		return err
+	}
+	names, err := m.chosen(ctx, g.members)
+	if err != nil {
+		return err
+	}
+	g.namespace, g.allNamespaces, g.tables = g.namespaceName(), g.kube.AllNamespaces, show.isTable()
+	failed := false
+	for answer := range readAll(ctx, m, names, &g.query) {
+		if err := show.member(answer); err != nil {
+			return err
+		}
+		failed = failed || len(answer.errs) > 0
+	}
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case failed:
+		return cli.ErrShown
+	}
+	return nil
+}
+
+// namespaceName is the namespace of -n, or the one of the context, as for kubectl.
+func (g *getter) namespaceName() string {
+	if *g.kube.Namespace != "" {
+		return *g.kube.Namespace
+	}
+	if ns, _, err := g.kube.ToRawKubeConfigLoader().Namespace(); err == nil && ns != "" {
+		return ns
+	}
+	return "default"
+}
+
+// chosen returns the names of the members that are asked for, each once and in order, or of all.
+func (m *members) chosen(ctx context.Context, asked []string) ([]string, error) {
+	all, err := m.list(ctx)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(all) == 0:
+		return nil, fmt.Errorf("%s has no members", m.where)
+	case len(asked) == 0:
+		return all, nil
+	}
+	for _, name := range asked {
+		if !slices.Contains(all, name) {
+			return nil, cli.Usagef("there is no member %q: %s has %s", name, m.where, listed(all))
+		}
+	}
+	return unique(asked), nil
+}
+
+func unique(names []string) (out []string) {
+	for _, name := range names {
+		if name = strings.TrimSpace(name); !slices.Contains(out, name) {
+			out = append(out, name)
+		}
+	}
+	return out
+}
+
+// listed names some members.
+func listed(names []string) string {
+	const most = 10
+	if more := len(names) - most; more > 0 {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
