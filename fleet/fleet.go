@@ -22,6 +22,9 @@ type Placement struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Selectors pick the objects; at least one.
 	Selectors []snapshot.Selector `json:"selectors"`
+	// Carry names the parts of the objects of the hub that a snapshot has besides: fields that nobody set, objects that
+	// controllers made. Plan.Warnings names what is left out, see snapshot.Set.Omitted.
+	Carry []snapshot.Carry `json:"carry,omitempty"`
 	// AllowEmpty takes a snapshot also where the selectors pick nothing, and an update to it removes all that the placement has
 	// on a cluster. Otherwise that is an error, and clusters keep what they have.
 	AllowEmpty bool `json:"allowEmpty,omitempty"`

@@ -44,6 +44,9 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 	}
 	errs = problems.OneOf(errs, field.NewPath("deletePolicy"), p.DeletePolicy, placement.DeleteCreated, placement.DeleteAll, placement.Abandon)
 	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)
+	for i, c := range p.Carry {
+		errs = problems.OneOf(errs, field.NewPath("carry").Index(i), c, snapshot.CarryDefaulted, snapshot.CarryOwned)
+	}
 	errs = append(errs, p.namespaceProblems()...)
 	errs = append(errs, strategyProblems(&p.ApplyStrategy, field.NewPath("applyStrategy"))...)
 	errs = append(errs, problems.Nested(field.NewPath("policy"), p.Policy.Validate())...)

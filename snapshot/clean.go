@@ -18,7 +18,22 @@ import (
 //     the nodePort of each port;
 //   - of a Job without manualSelector the controller-uid labels and their
 //     selector;
-//   - creationTimestamp in the templates of workloads.
+//   - creationTimestamp in the templates of workloads;
+//   - of a claim that a controller bound spec.volumeName, and of a volume that a
+//     controller bound spec.claimRef, in any case its uid and resourceVersion; the
+//     annotations that controllers write for that, such as those of pv.kubernetes.io;
+//   - the token Secrets of a ServiceAccount;
+//   - the caBundle of an object with an annotation by which a controller injects one;
+//   - the fields that nobody set and that the API server of the hub filled in, if
+//     another cluster must decide them by itself: spec.replicas of a Deployment, a
+//     StatefulSet, a ReplicaSet and a ReplicationController, spec.ipFamilies and
+//     spec.ipFamilyPolicy of a Service, spec.storageClassName of a claim and
+//     spec.ingressClassName of an Ingress.
+//
+// Who set a field is decided by metadata.managedFields and by the annotation of kubectl's
+// last client-side apply. An object without managedFields was written by hand: all of
+// its fields are set. So is a field that the writer owns who created the object with another
+// request than an apply, because that writer owns defaults, too.
 //
 // A map that this empties is dropped; one that was empty before stays. Labels,
 // other annotations and all of spec stay, also the spec.finalizers of a
@@ -27,23 +42,67 @@ import (
 // The copy shares with obj every map and list that is the same in both. Neither
 // may be changed in place afterwards. Cleaning twice is the same as once.
 func Clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out, _ := cleaning{}.clean(obj)
+	return out
+}
+
+// cleaning is how objects are cleaned.
+type cleaning struct {
+	// carryDefaulted keeps the fields that nobody set.
+	carryDefaulted bool
+	// scaled are the objects, without their versions, whose replicas an autoscaler has that is selected, too.
+	scaled map[ID]bool
+	// omitted counts the fields that were dropped and that not every cluster drops; nil counts nothing.
+	omitted omissions
+}
+
+// clean is [Clean].
+func (c cleaning) clean(obj *unstructured.Unstructured) (cleaned *unstructured.Unstructured, id ID) {
 	if obj == nil || obj.Object == nil {
-		return &unstructured.Unstructured{}
+		return &unstructured.Unstructured{}, ID{}
 	}
 	out := maps.Clone(obj.Object)
+	id = idOf(out)
+	meta, _ := out["metadata"].(map[string]any)
 	delete(out, "status")
 	cleanMetadata(out)
-	switch id := idOf(out); id.Group {
+	switch id.Group {
 	case "":
-		if id.Kind == "Service" {
-			cleanService(out)
-		}
+		c.cleanCore(out, meta, id)
 	case "apps":
 		prune(out, []string{"spec", "template", "metadata"}, "creationTimestamp")
 	case "batch":
 		cleanBatch(out, id.Kind)
+	case "admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io":
+		cleanBundles(out, meta, id.Kind)
 	}
-	return &unstructured.Unstructured{Object: out}
+	if !c.carryDefaulted {
+		for _, path := range cleanFilled(out, meta, id, c.scaled[id.object()]) {
+			c.omit(id, NotSet, path)
+		}
+	}
+	return &unstructured.Unstructured{Object: out}, id
+}
+
+func (c cleaning) omit(id ID, reason OmissionReason, path string) {
+	if c.omitted != nil {
+		c.omitted.add(id, reason, path)
+	}
+}
+
+func (c cleaning) cleanCore(out, meta map[string]any, id ID) {
+	switch id.Kind {
+	case "Service":
+		cleanService(out)
+	case "ServiceAccount":
+		cleanTokens(out, id.Name)
+	case "Endpoints":
+		prune(out, []string{"metadata", "annotations"}, "endpoints.kubernetes.io/last-change-trigger-time")
+	case "PersistentVolume", "PersistentVolumeClaim":
+		for _, path := range cleanBound(out, meta, id.Kind) {
+			c.omit(id, BoundOnHub, path)
+		}
+	}
 }
 
 // cleanManifest is [Clean] for an object from a manifest that no server has read: values that a server would

@@ -176,6 +176,99 @@ kind: Deployment
 metadata: {name: d}
 spec: {replicas: 2, template: {metadata: {labels: {app: d}}, spec: {}}}
 `},
+	{"a claim and its binding", `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: c
+  annotations: {pv.kubernetes.io/bind-completed: "yes", pv.kubernetes.io/bound-by-controller: "yes", volume.kubernetes.io/selected-node: n, volume.beta.kubernetes.io/storage-provisioner: p, volume.beta.kubernetes.io/storage-class: fast}
+spec: {volumeName: pvc-1, storageClassName: fast}
+`, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c, annotations: {volume.beta.kubernetes.io/storage-class: fast}}
+spec: {storageClassName: fast}
+`},
+	{"a claim of a static volume", `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c, annotations: {pv.kubernetes.io/bind-completed: "yes"}}
+spec: {volumeName: static-1}
+`, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c}
+spec: {volumeName: static-1}
+`},
+	{"a claim whose volume an apply names", `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: c
+  annotations: {pv.kubernetes.io/bound-by-controller: "yes"}
+  managedFields: [{manager: me, operation: Apply, fieldsV1: {"f:spec": {"f:volumeName": {}}}}]
+spec: {volumeName: static-1}
+`, `
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: c}
+spec: {volumeName: static-1}
+`},
+	{"a volume with the claim of its author", `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: v}
+spec: {claimRef: {namespace: n, name: c, uid: u, resourceVersion: "7"}}
+`, `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: v}
+spec: {claimRef: {namespace: n, name: c}}
+`},
+	{"a volume with the claim of a controller", `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: v, annotations: {pv.kubernetes.io/bound-by-controller: "yes", pv.kubernetes.io/provisioned-by: p}}
+spec: {nfs: {path: /x}, claimRef: {namespace: n, name: c, uid: u}}
+`, `
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: v}
+spec: {nfs: {path: /x}}
+`},
+	{"the tokens of a service account", `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: s}
+secrets: [{name: s-token-bcdfg}, {name: s-token-mine}, {name: other}]
+`, `
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: s}
+secrets: [{name: s-token-mine}, {name: other}]
+`},
+	{"the bundle of a webhook that is injected", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w, annotations: {cert-manager.io/inject-ca-from: n/c}}
+webhooks: [{name: a, clientConfig: {caBundle: Zm9v, service: {name: s}}}]
+`, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w, annotations: {cert-manager.io/inject-ca-from: n/c}}
+webhooks: [{name: a, clientConfig: {service: {name: s}}}]
+`},
+	{"the bundle of a webhook that its author wrote", `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks: [{name: a, clientConfig: {caBundle: Zm9v}}]
+`, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks: [{name: a, clientConfig: {caBundle: Zm9v}}]
+`},
 	{"fields of the wrong type are left alone", `
 apiVersion: v1
 kind: Service

@@ -30,17 +30,17 @@ func isEnvelope(id ID) bool {
 
 // unpack cleans objects and replaces the envelopes among them by their contents. Objects from
 // ResourceEnvelopes must also be allowed by authors.
-func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules) (*unpacking, error) {
+func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules, cleaning cleaning) (*unpacking, error) {
 	u := &unpacking{rules: r, authors: authors, from: map[ID]*ID{}, kinds: map[GroupKind]bool{}}
 	var envelopes []*unstructured.Unstructured
 	for _, obj := range objs {
-		id := IDOf(obj)
-		if isEnvelope(id) {
+		if isEnvelope(IDOf(obj)) {
 			envelopes = append(envelopes, obj)
 			continue
 		}
+		cleaned, id := cleaning.clean(obj)
 		u.from[id.object()] = nil
-		u.objects = append(u.objects, Clean(obj))
+		u.objects = append(u.objects, cleaned)
 	}
 	u.opened = len(envelopes)
 	slices.SortFunc(envelopes, func(a, b *unstructured.Unstructured) int { return IDOf(a).Compare(IDOf(b)) })

@@ -13,20 +13,37 @@ import (
 //   - the namespaces kube-*, fleet-* and slipway-system and everything in them;
 //   - the ConfigMap kube-root-ca.crt, the ServiceAccount default, and Secrets of
 //     the type kubernetes.io/service-account-token;
-//   - ReplicaSets, ControllerRevisions and Jobs that have an owner;
-//   - EndpointSlices that a controller manages;
+//   - ReplicaSets, ControllerRevisions and Jobs that have an owner, and objects of any kind whose controller is a workload;
+//   - Endpoints and EndpointSlices that a controller manages, by their labels and owners; a value of
+//     endpointslice.kubernetes.io/managed-by with a dot, or with the word controller, names a controller;
+//   - ConfigMaps and Endpoints that are the lock of a leader election;
 //   - Pods, Nodes, Events, Leases and metrics, which are the state of this cluster;
 //   - fleet objects other than envelopes, and the ServiceImports,
 //     TrafficManagerProfiles and TrafficManagerBackends of fleet networking.
 //
-// It allows all Endpoints, since those depend on other objects: see [Select].
+// Of Endpoints, and of what owners make, it does not know all: see [Select].
 func Propagates(obj *unstructured.Unstructured) bool {
 	return obj != nil && propagates(IDOf(obj), obj.Object)
 }
 
-func propagates(id ID, obj map[string]any) bool {
+func propagates(id ID, obj map[string]any) bool { return withheld(id, obj) == "" }
+
+// withheld returns why an object is not placed, empty if it may be.
+func withheld(id ID, obj map[string]any) OmissionReason {
 	meta, _ := obj["metadata"].(map[string]any)
-	return meta["deletionTimestamp"] == nil && !neverPlaced(id.Group, id.Kind) && !reserved(id) && !generated(id, obj, meta)
+	switch {
+	case neverPlaced(id.Group, id.Kind):
+		return EveryCluster
+	case reserved(id):
+		return Reserved
+	case meta["deletionTimestamp"] != nil:
+		return BeingDeleted
+	case generated(id, obj, meta):
+		return EveryCluster
+	case ownedByWorkload(meta):
+		return OwnedOnHub
+	}
+	return ""
 }
 
 // neverPlaced reports whether no object of the kind is placed.
@@ -48,7 +65,7 @@ func neverPlaced(group, kind string) bool {
 func generated(id ID, obj, meta map[string]any) bool {
 	switch id.Group {
 	case "":
-		return generatedCore(id, obj)
+		return generatedCore(id, obj, meta)
 	case "apps":
 		return (id.Kind == "ReplicaSet" || id.Kind == "ControllerRevision") && owned(meta)
 	case "batch":
@@ -59,10 +76,13 @@ func generated(id ID, obj, meta map[string]any) bool {
 	return false
 }
 
-func generatedCore(id ID, obj map[string]any) bool {
+func generatedCore(id ID, obj, meta map[string]any) bool {
 	switch id.Kind {
 	case "ConfigMap":
-		return id.Name == "kube-root-ca.crt"
+		return id.Name == "kube-root-ca.crt" || isLock(meta)
+	case "Endpoints":
+		labels, _ := meta["labels"].(map[string]any)
+		return isController(text(labels, "endpoints.kubernetes.io/managed-by")) || isLock(meta)
 	case "ServiceAccount":
 		return id.Name == "default"
 	case "Secret":
@@ -76,9 +96,47 @@ func owned(meta map[string]any) bool {
 	return len(owners) > 0
 }
 
+// managed reports whether a controller manages an EndpointSlice. People write slices for Services without a selector.
 func managed(meta map[string]any) bool {
 	labels, _ := meta["labels"].(map[string]any)
-	return text(labels, "endpointslice.kubernetes.io/managed-by") != ""
+	return isController(text(labels, "endpointslice.kubernetes.io/managed-by")) || controllerOf(meta) != nil
+}
+
+// isController reports whether the value of a managed-by label names a controller: people have names without a dot, and the word
+// controller is reserved.
+func isController(name string) bool {
+	return strings.Contains(name, ".") || strings.Contains(name, "controller")
+}
+
+// isLock reports whether an object is the lock of a leader election.
+func isLock(meta map[string]any) bool {
+	annotations, _ := meta["annotations"].(map[string]any)
+	return text(annotations, "control-plane.alpha.kubernetes.io/leader") != ""
+}
+
+// controllerOf returns the owner reference of the controller that made the object, nil for none.
+func controllerOf(meta map[string]any) map[string]any {
+	owners, _ := meta["ownerReferences"].([]any)
+	for _, o := range owners {
+		owner, _ := o.(map[string]any)
+		if is, _ := owner["controller"].(bool); is {
+			return owner
+		}
+	}
+	return nil
+}
+
+// ownedByWorkload reports whether the controller of a workload made the object.
+func ownedByWorkload(meta map[string]any) bool {
+	owner := controllerOf(meta)
+	group, _, _ := strings.Cut(text(owner, "apiVersion"), "/")
+	switch group {
+	case "apps", "batch":
+		return true
+	case "v1":
+		return text(owner, "kind") == "Pod" || text(owner, "kind") == "ReplicationController"
+	}
+	return false
 }
 
 // reserved reports whether an object is, or is in, a namespace that belongs to

@@ -112,8 +112,20 @@ func (r Rules) Reserves(id ID) bool {
 	return reserved(id) || slices.Contains(r.Reserved, namespaceOf(id))
 }
 
-func (r Rules) propagates(id ID, obj map[string]any) bool {
-	return r.Allows(id) && propagates(id, obj)
+func (r Rules) propagates(id ID, obj map[string]any) bool { return r.withheld(id, obj) == "" }
+
+// withheld returns why an object is not placed, empty if it may be.
+func (r Rules) withheld(id ID, obj map[string]any) OmissionReason {
+	reason := withheld(id, obj)
+	switch {
+	case reason == EveryCluster || reason == Reserved:
+		return reason
+	case r.Reserves(id):
+		return Reserved
+	case !r.allows(id.Group, id.Kind):
+		return Excluded
+	}
+	return reason
 }
 
 // allows reports whether objects of a kind are placed, as far as the host has a say.

@@ -3,6 +3,9 @@ package snapshot
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -16,8 +19,11 @@ import (
 // object that a selector names and that does not exist selects nothing.
 //
 // Left out, however they are selected, are objects that another cluster makes
-// by itself or must not get: see [Propagates] for the list, to which it adds
-// Endpoints that have a Service of the same name.
+// by itself or must not get: see [Propagates] for the list. To it are added
+// Endpoints of a Service of the same name that has a selector, objects whose
+// controller is selected, too, and claims that the controller of a StatefulSet made
+// that is selected, too: by their names and labels, unless an apply or kubectl wrote
+// them.
 //
 // The error names every selector that is wrong (see [ValidateSelectors]), or
 // what src failed to read. If ctx ends before everything is read there is an
@@ -28,10 +34,22 @@ func Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructu
 
 // Select is the function [Select] without what the rules exclude.
 func (r Rules) Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructured.Unstructured, error) {
+	s, err := r.selectFrom(ctx, src, selectors, nil)
+	if err != nil {
+		return nil, err
+	}
+	return s.objects, nil
+}
+
+// selectFrom is Select, with all that is known of the selection.
+func (r Rules) selectFrom(ctx context.Context, src Source, selectors []Selector, carry []Carry) (*selection, error) {
 	if errs := r.ValidateSelectors(selectors, nil); len(errs) > 0 {
 		return nil, fmt.Errorf("snapshot: %w", errs.ToAggregate())
 	}
-	s := selection{src: src, rules: r, placed: map[ID]bool{}, brought: map[string]bool{}}
+	s := &selection{
+		src: src, rules: r, placed: map[ID]bool{}, brought: map[string]bool{}, carryOwned: slices.Contains(carry, CarryOwned),
+		omitted: omissions{}, services: map[ID]*unstructured.Unstructured{}, made: map[string]bool{},
+	}
 	for _, sel := range selectors {
 		if sel.Scope == NamespaceWithResourceSelectors {
 			s.within = sel.Name
@@ -45,7 +63,8 @@ func (r Rules) Select(ctx context.Context, src Source, selectors []Selector) ([]
 	if err := s.settleEndpoints(ctx); err != nil {
 		return nil, err
 	}
-	return s.objects, nil
+	s.settleOwned()
+	return s, nil
 }
 
 // selection collects the objects of a [Select].
@@ -60,6 +79,13 @@ type selection struct {
 	brought   map[string]bool
 	objects   []*unstructured.Unstructured
 	endpoints []*unstructured.Unstructured // wait for the Services to be known
+	services  map[ID]*unstructured.Unstructured
+	// carryOwned keeps what controllers of the hub made for other objects.
+	carryOwned bool
+	// made are the uids of the objects that clusters get or make by themselves, so that their controllers make what
+	// they own.
+	made    map[string]bool
+	omitted omissions
 }
 
 // pick adds what one selector picks, then the content of the namespaces in it.
@@ -135,10 +161,21 @@ func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	if placed, again := s.placed[key]; again {
 		return placed
 	}
-	placed := s.rules.propagates(id, obj.Object)
+	reason := s.rules.withheld(id, obj.Object)
+	if reason == OwnedOnHub && s.carryOwned {
+		reason = ""
+	}
+	placed := reason == ""
 	s.placed[key] = placed
+	if id.Group == "" && id.Kind == "Service" {
+		s.services[key] = obj
+	}
+	if placed || reason == OwnedOnHub || reason == EveryCluster {
+		s.made[string(obj.GetUID())] = true
+	}
 	switch {
 	case !placed:
+		s.omitted.add(id, reason, "")
 	case id.Group == "" && id.Kind == "Endpoints":
 		s.endpoints = append(s.endpoints, obj)
 	default:
@@ -147,23 +184,111 @@ func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	return placed
 }
 
-// settleEndpoints adds the Endpoints that no Service makes.
+// settleEndpoints adds the Endpoints that no controller makes: their Service has no selector, or there is none.
 func (s *selection) settleEndpoints(ctx context.Context) error {
 	for _, obj := range s.endpoints {
 		id := IDOf(obj)
-		service := ID{Kind: "Service", Namespace: id.Namespace, Name: id.Name}
-		_, found := s.placed[service]
-		if !found {
+		key := ID{Kind: "Service", Namespace: id.Namespace, Name: id.Name}
+		service := s.services[key]
+		if service == nil {
 			q := Query{Version: "v1", Kind: "Service", Namespace: id.Namespace, Name: id.Name}
-			if err := s.each(ctx, q, func(ID, *unstructured.Unstructured) { found = true }); err != nil {
+			if err := s.each(ctx, q, func(_ ID, found *unstructured.Unstructured) { service = found }); err != nil {
 				return err
 			}
 		}
-		if !found {
-			s.objects = append(s.objects, obj)
+		if service != nil && hasSelector(service) {
+			s.omitted.add(id, EveryCluster, "")
+			continue
 		}
+		s.objects = append(s.objects, obj)
 	}
 	return nil
+}
+
+func hasSelector(service *unstructured.Unstructured) bool {
+	spec, _ := service.Object["spec"].(map[string]any)
+	selector, _ := spec["selector"].(map[string]any)
+	return len(selector) > 0
+}
+
+// settleOwned drops the objects that a controller made for an object that is selected, too.
+func (s *selection) settleOwned() {
+	if s.carryOwned {
+		return
+	}
+	sets := claimTemplates(s.objects)
+	s.objects = slices.DeleteFunc(s.objects, func(obj *unstructured.Unstructured) bool {
+		meta, _ := obj.Object["metadata"].(map[string]any)
+		owner := text(controllerOf(meta), "uid")
+		owned := owner != "" && s.made[owner]
+		if owned || isClaimOf(sets, obj) {
+			s.omitted.add(IDOf(obj), OwnedOnHub, "")
+			return true
+		}
+		return false
+	})
+}
+
+// claimTemplates returns the labels that claims get from the templates of the StatefulSets among objects, by namespace and by the
+// name of a claim without its number.
+func claimTemplates(objects []*unstructured.Unstructured) map[ID]map[string]any {
+	out := map[ID]map[string]any{}
+	for _, obj := range objects {
+		id := IDOf(obj)
+		if id.Group != "apps" || id.Kind != "StatefulSet" {
+			continue
+		}
+		spec, _ := obj.Object["spec"].(map[string]any)
+		selector, _ := spec["selector"].(map[string]any)
+		labels, _ := selector["matchLabels"].(map[string]any)
+		templates, _ := spec["volumeClaimTemplates"].([]any)
+		for _, t := range templates {
+			template, _ := t.(map[string]any)
+			meta, _ := template["metadata"].(map[string]any)
+			out[ID{Namespace: id.Namespace, Name: text(meta, "name") + "-" + id.Name}] = labels
+		}
+	}
+	return out
+}
+
+// isClaimOf reports whether an object is a claim that the controller of a StatefulSet made from a template.
+func isClaimOf(templates map[ID]map[string]any, obj *unstructured.Unstructured) bool {
+	id := IDOf(obj)
+	cut := strings.LastIndexByte(id.Name, '-')
+	if id.Group != "" || id.Kind != "PersistentVolumeClaim" || cut < 0 {
+		return false
+	}
+	if _, err := strconv.ParseUint(id.Name[cut+1:], 10, 31); err != nil {
+		return false
+	}
+	want, ok := templates[ID{Namespace: id.Namespace, Name: id.Name[:cut]}]
+	meta, _ := obj.Object["metadata"].(map[string]any)
+	labels, _ := meta["labels"].(map[string]any)
+	for key, value := range want {
+		ok = ok && labels[key] == value
+	}
+	return ok && !madeByHand(meta)
+}
+
+// scaledBy returns the objects, without their versions, whose replicas the autoscalers among objects have.
+func scaledBy(objects []*unstructured.Unstructured) map[ID]bool {
+	out := map[ID]bool{}
+	for _, obj := range objects {
+		id := IDOf(obj)
+		keda := id.Group == "keda.sh" && id.Kind == "ScaledObject"
+		if !keda && (id.Group != "autoscaling" || id.Kind != "HorizontalPodAutoscaler") {
+			continue
+		}
+		spec, _ := obj.Object["spec"].(map[string]any)
+		ref, _ := spec["scaleTargetRef"].(map[string]any)
+		target := idOf(map[string]any{"apiVersion": ref["apiVersion"], "kind": ref["kind"]})
+		if keda && target.Kind == "" {
+			target.Group, target.Kind = "apps", "Deployment"
+		}
+		target.Namespace, target.Name = id.Namespace, text(ref, "name")
+		out[target.object()] = true
+	}
+	return out
 }
 
 // matches reports whether an object that is named id answers the query.

@@ -121,7 +121,20 @@ func TestSelectLeavesOut(t *testing.T) {
 		{object("placement.kubernetes-fleet.io/v1beta1", "ResourceEnvelope", "n", "e"), true},
 		{object("v1", "Endpoints", "n", "behind-service"), false},
 		{object("v1", "Endpoints", "n", "by-hand"), true},
-		{object("v1", "Service", "n", "behind-service"), true},
+		{with(object("v1", "Service", "n", "behind-service"), map[string]any{"app": "web"}, "spec", "selector"), true},
+		{object("v1", "Endpoints", "n", "external"), true},
+		{object("v1", "Service", "n", "external"), true},
+		{labelled(object("v1", "Endpoints", "n", "controlled"), "endpoints.kubernetes.io/managed-by", "endpoint-controller"), false},
+		{with(object("v1", "Endpoints", "n", "lock"), map[string]any{"control-plane.alpha.kubernetes.io/leader": "{}"}, "metadata", "annotations"), false},
+		{with(object("v1", "ConfigMap", "n", "lock"), map[string]any{"control-plane.alpha.kubernetes.io/leader": "{}"}, "metadata", "annotations"), false},
+		{labelled(object(slice, "EndpointSlice", "n", "mirrored"), managed, "endpointslicemirroring-controller.k8s.io"), false},
+		{labelled(object(slice, "EndpointSlice", "n", "by-hand"), managed, "cluster-admins"), true},
+		{controlled(object(slice, "EndpointSlice", "n", "owned"), "v1", "Service", "u"), false},
+		{controlled(object("v1", "PersistentVolumeClaim", "n", "of-pod"), "v1", "Pod", "u"), false},
+		{controlled(object("v1", "ConfigMap", "n", "of-set"), "apps/v1", "StatefulSet", "u"), false},
+		{controlled(object("v1", "ConfigMap", "n", "of-other"), "example.com/v1", "Thing", "elsewhere"), true},
+		{controlled(object("v1", "ConfigMap", "n", "of-thing"), "example.com/v1", "Thing", "thing"), false},
+		{with(object("example.com/v1", "Thing", "n", "thing"), "thing", "metadata", "uid"), true},
 		{with(object("v1", "ConfigMap", "n", "going"), "2025-01-01T00:00:00Z", "metadata", "deletionTimestamp"), false},
 	}
 	hub := objects{object("v1", "Namespace", "", "n")}
@@ -145,7 +158,7 @@ func TestSelectLeavesOut(t *testing.T) {
 // Endpoints are left out for a Service that was not selected itself.
 func TestSelectEndpointsWithoutNamespace(t *testing.T) {
 	hub := objects{
-		object("v1", "Service", "n", "web"),
+		with(object("v1", "Service", "n", "web"), map[string]any{"app": "web"}, "spec", "selector"),
 		object("v1", "Endpoints", "n", "web"),
 		object("v1", "Endpoints", "n", "db"),
 	}

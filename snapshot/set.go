@@ -36,13 +36,16 @@ func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (S
 
 // CaptureFrom is Capture where what a ResourceEnvelope brings obeys authors, too: the
 // right to write envelopes in a namespace is not the right to create what is in them.
-// An entry that authors exclude is an error, as any that is wrong.
-func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector, authors Rules) (Set, error) {
-	objs, err := r.Select(ctx, src, selectors)
+// An entry that authors exclude is an error, as any that is wrong. The set has what carry names,
+// too, which is left out otherwise; [Set].Omitted says what is.
+func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector, authors Rules, carry ...Carry) (Set, error) {
+	s, err := r.selectFrom(ctx, src, selectors, carry)
 	if err != nil {
 		return Set{}, err
 	}
-	u, err := r.unpack(objs, authors)
+	u, err := r.unpack(s.objects, authors, cleaning{
+		carryDefaulted: slices.Contains(carry, CarryDefaulted), scaled: scaledBy(s.objects), omitted: s.omitted,
+	})
 	if err != nil {
 		return Set{}, err
 	}
@@ -53,7 +56,7 @@ func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector
 	if err != nil {
 		return Set{}, err
 	}
-	set.Envelopes, set.Enveloped = u.opened, u.enveloped()
+	set.Envelopes, set.Enveloped, set.Omitted = u.opened, u.enveloped(), s.omitted.list()
 	for i := range set.Items {
 		set.Items[i].Envelope = u.from[set.Items[i].object()]
 	}

@@ -158,6 +158,9 @@ type Set struct {
 	// objects that came in ResourceEnvelopes, ascending.
 	Envelopes int
 	Enveloped []GroupKind
+	// Omitted is what the capture left out, at most MaxOmissions, those first that not everybody expects. It is no part of
+	// the set.
+	Omitted []Omission
 }
 
 // Snapshot is a frozen set under a placement and an index.
@@ -187,6 +190,8 @@ type Snapshot struct {
 	Origins string `json:"origins,omitempty"`
 	// Unnamed are those of Set, at most [MaxUnnamed].
 	Unnamed []Unnamed `json:"unnamed,omitempty"`
+	// Omitted are those of Set when the snapshot was taken, at most [MaxOmissions]. Digest does not cover them.
+	Omitted []Omission `json:"omitted,omitempty"`
 	// Repeats counts the snapshots of the placement, this one and those before it, that hold the objects of the one
 	// before them, and differ from it in overrides alone: see [Snapshot.ObjectsIndex]. Digest does not cover it.
 	Repeats int       `json:"repeats,omitempty"`

@@ -22,6 +22,7 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 		Envelopes: set.Envelopes,
 		Enveloped: set.Enveloped,
 		Unnamed:   set.Unnamed,
+		Omitted:   set.Omitted,
 		TakenAt:   at,
 	}
 	if origins := set.Origins(); origins != nil {

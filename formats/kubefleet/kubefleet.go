@@ -35,7 +35,7 @@
 // It differs from KubeFleet in this: names of stages are DNS labels, which is
 // wider than KubeFleet's lower-case letters and digits; each stage name stands
 // once in a strategy; a run without spec.state runs; an Approval may have an approval policy, which
-// [WriteStrategy] does not write; a strategy may have rollback and
+// [WriteStrategy] does not write; a placement may have carry, see fleet.Placement; a strategy may have rollback and
 // progressDeadline, its stages maxFailures, and a run the state Rollback; an
 // override may have a priority. Numbers of
 // things are limited by size, and else by what the nouns say. Objects are

@@ -21,6 +21,9 @@ func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 			"resourceSelectors": func(v value) {
 				p.Selectors = yamldoc.List(v, resourceSelector)
 			},
+			"carry": func(v value) {
+				p.Carry = yamldoc.List(v, func(v value) snapshot.Carry { return yamldoc.OneOf(v, snapshot.CarryDefaulted, snapshot.CarryOwned) })
+			},
 			"policy":               func(v value) { p.Policy = policy(v) },
 			"strategy":             func(v value) { rollout = readRollout(v, &p) },
 			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.Integer(1, 1000) },

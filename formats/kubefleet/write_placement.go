@@ -57,6 +57,9 @@ func (w *writer) placement(p fleet.Placement, rollout Rollout, errs field.ErrorL
 		strategy["deleteStrategy"] = map[string]any{"propagationPolicy": string(p.DeletePolicy)}
 	}
 	spec := map[string]any{"resourceSelectors": yamldoc.Plain(writtenSelectors(p.Selectors)), "strategy": strategy}
+	if len(p.Carry) > 0 {
+		spec["carry"] = yamldoc.Plain(p.Carry)
+	}
 	if p.HistoryLimit != 0 {
 		spec["revisionHistoryLimit"] = int64(p.HistoryLimit)
 	}

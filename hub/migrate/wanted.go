@@ -75,7 +75,7 @@ func (m *Migration) refusal(p fleet.Placement) error {
 
 // capture reads what a placement selects, and which overrides change it.
 func (m *Migration) capture(ctx context.Context, src snapshot.Source, w *wanted, all []kubefleet.Override) error {
-	set, err := m.cfg.Rules.CaptureFrom(ctx, src, w.placement.Selectors, snapshot.NamespaceRules())
+	set, err := m.cfg.Rules.CaptureFrom(ctx, src, w.placement.Selectors, snapshot.NamespaceRules(), w.placement.Carry...)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,6 +49,8 @@ type PlacementFacts struct {
 	Picked    []PlacedCluster
 	// Decision explains that; nil where nothing does.
 	Decision *Selection
+	// Omitted is what the last capture left out.
+	Omitted []snapshot.Omission
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
 	// Taken is when the latest snapshot was taken, Unrendered why its overrides cannot be carried out for clusters:
@@ -234,9 +237,25 @@ func (p *placementBuilder) scheduled() metav1.Condition {
 	case !p.Scheduled:
 		return p.isUnknown(kind, api.ReasonSchedulePending, "Scheduling has not completed", at)
 	default:
-		return p.isTrue(kind, api.ReasonFulfilled, scheduledMessage(len(p.Picked)), at)
+		return p.isTrue(kind, api.ReasonFulfilled, scheduledMessage(len(p.Picked))+LeftOut(p.Omitted), at)
 	}
 }
+
+// LeftOut says what a capture left out that not everybody expects, empty for nothing.
+func LeftOut(all []snapshot.Omission) string {
+	told, expected := snapshot.OmissionsTold(all)
+	if len(told) == 0 {
+		return ""
+	}
+	out := ". " + strings.Join(told, ". ")
+	if expected > 0 {
+		out += fmt.Sprintf(". %d more that every cluster makes by itself, or that are being deleted", expected)
+	}
+	return api.Printable(out, leftOutMost)
+}
+
+// leftOutMost bounds the text about what is left out, in bytes.
+const leftOutMost = 2000
 
 // shown is how the index of a snapshot is shown.
 func (p *placementBuilder) shown(index int) string {

@@ -117,7 +117,7 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 		return frozen{}, err
 	}
 	set, err := guard.Call(ctx, pl.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
-		return pl.cfg.Rules.CaptureFrom(ctx, pl.cfg.Source, p.Selectors, pl.cfg.NamespaceRules)
+		return pl.cfg.Rules.CaptureFrom(ctx, pl.cfg.Source, p.Selectors, pl.cfg.NamespaceRules, p.Carry...)
 	})
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
@@ -142,6 +142,7 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	switch {
 	case !ok:
 	case holdsSame(&last, &f.Snapshot):
+		last.Omitted = set.Omitted // what is left out may have changed since
 		f.Snapshot, f.Fresh = last, false
 	case holdsSameObjects(&last, &f.Snapshot):
 		f.Snapshot.Repeats = last.Repeats + 1

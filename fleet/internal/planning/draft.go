@@ -117,6 +117,10 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	for _, u := range d.Frozen.set.Unnamed {
 		d.warn(fmt.Sprintf("%s has a generateName and no name: no cluster gets it, and none completes; give it a name", u))
 	}
+	told, _ := snapshot.OmissionsTold(d.Frozen.Omitted)
+	for _, omission := range told {
+		d.warn(omission)
+	}
 	if rec.Placement.Namespace == "" && pl.cfg.Updater == nil {
 		for _, w := range missingNamespaces(d.Frozen.set.Items) {
 			d.warn(w)

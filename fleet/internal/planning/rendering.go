@@ -2,6 +2,7 @@ package planning
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -64,7 +65,7 @@ func newVariants(f *frozen, never *Bans) (*variants, error) {
 	if err != nil {
 		return nil, err
 	}
-	renderer, err := placement.NewRenderer(objects, f.overrides, never.forPaths()...)
+	renderer, err := placement.NewRenderer(objects, overFilledIn(f.overrides), never.forPaths()...)
 	if err != nil {
 		return nil, err
 	}
@@ -76,6 +77,36 @@ func newVariants(f *frozen, never *Bans) (*variants, error) {
 		v.items[weak.Make(obj)] = f.set.Items[i]
 	}
 	return v, nil
+}
+
+// overFilledIn returns the overrides with a replacement of a field that a snapshot may lack, because nobody set it, as an addition,
+// and with its removal after one.
+func overFilledIn(overrides []placement.Override) []placement.Override {
+	out := slices.Clone(overrides)
+	for i := range out {
+		o := &out[i]
+		filledIn := func(path string) bool {
+			return slices.ContainsFunc(o.Selectors, func(s placement.ObjectSelector) bool {
+				return snapshot.FilledIn(s.Group, s.Kind, path) || s.Group == "" && s.Kind == "Namespace" && snapshot.AnyFilledIn(path)
+			})
+		}
+		o.Rules = slices.Clone(o.Rules)
+		for j := range o.Rules {
+			var patches []placement.Patch
+			for _, p := range o.Rules[j].Patches {
+				switch {
+				case !filledIn(p.Path):
+				case p.Op == placement.OpReplace:
+					p.Op = placement.OpAdd
+				case p.Op == placement.OpRemove:
+					patches = append(patches, placement.Patch{Op: placement.OpAdd, Path: p.Path, Value: json.RawMessage("null")})
+				}
+				patches = append(patches, p)
+			}
+			o.Rules[j].Patches = patches
+		}
+	}
+	return out
 }
 
 // add returns the digest of what a cluster gets.

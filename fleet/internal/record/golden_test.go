@@ -110,6 +110,7 @@ func goldenPlacement() *Placement {
 		Placement: Declaration{
 			Name: "web", Owner: "owner-uid", Namespace: "test-namespace",
 			Selectors: []snapshot.Selector{{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "web", Scope: snapshot.NamespaceWithResources}},
+			Carry:     []snapshot.Carry{snapshot.CarryOwned},
 			Policy:    goldenPickN(),
 			Overrides: []placement.Override{{
 				Priority: 7, Name: "o", Namespace: "ns", Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "ConfigMap", Name: "c"}},
@@ -128,7 +129,8 @@ func goldenPlacement() *Placement {
 			Snapshots: []snapshot.Snapshot{{
 				Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
 				Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
-				Origins: set, Repeats: 1, Unnamed: []snapshot.Unnamed{{
+				Origins: set, Repeats: 1, Omitted: []snapshot.Omission{{GroupKind: snapshot.GroupKind{Group: "apps", Kind: "Deployment"}, Reason: snapshot.NotSet, Field: "spec.replicas", Count: 2, Names: []string{"shop/web"}}},
+				Unnamed: []snapshot.Unnamed{{
 					ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop"}, GenerateName: "web-",
 					Envelope: snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"},
 				}},

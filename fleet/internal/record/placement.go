@@ -79,6 +79,7 @@ type Declaration struct {
 	Owner            string                 `json:"owner,omitempty"`
 	Namespace        string                 `json:"namespace,omitempty"`
 	Selectors        []snapshot.Selector    `json:"selectors"`
+	Carry            []snapshot.Carry       `json:"carry,omitempty"`
 	AllowEmpty       bool                   `json:"allowEmpty,omitempty"`
 	Policy           placement.Policy       `json:"policy,omitzero"`
 	Overrides        []placement.Override   `json:"overrides,omitempty"`

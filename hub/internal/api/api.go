@@ -212,6 +212,9 @@ const (
 // EventNotReportedBack is the reason of an Event of a placement: the status of what is placed does not come back as it asks for.
 const EventNotReportedBack = "StatusNotReportedBack"
 
+// EventLeftOut is the reason of an Event of a placement: its snapshots do not have something that its selectors pick.
+const EventLeftOut = "LeftOut"
+
 // Reasons of an eviction's conditions.
 const (
 	ReasonEvictionValid       = "ClusterResourcePlacementEvictionValid"

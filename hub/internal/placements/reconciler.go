@@ -69,6 +69,8 @@ type Reconciler struct {
 	// bindings are those that are to be shown, by key.
 	bindings sync.Map
 	unbound  unbound
+	// omitted is what the last capture of a placement left out, by key.
+	omitted sync.Map
 	// began is since when the reconciler is there.
 	began time.Time
 	// proven are the clusters that placements were last seen to be on, by key, where Reached is to be told.
@@ -140,6 +142,7 @@ func (r *Reconciler) forget(k api.Key) {
 	r.selected.drop(k)
 	r.putPlacements.Delete(k)
 	r.evaluations.Delete(k)
+	r.omitted.Delete(k)
 	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	r.bindings.Delete(k)
 	r.unbound.drop(k)
@@ -232,7 +235,7 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	if errors.Is(decided, backend.ErrNotFound) {
 		r.putPlacements.Delete(k) // a host deleted it from the engine
 	}
-	captured := r.capture(ctx, k, p, rollout)
+	captured := r.capture(ctx, k, obj, p, rollout)
 	problem := errors.Join(decided, captured)
 	view, err := r.Engine.View(ctx, p.Name)
 	if err != nil {
@@ -275,38 +278,55 @@ const patience = 5
 
 // capture takes a snapshot if what is selected may have changed since the last one. If runs alone take those of an External
 // placement, it only finds out whether a snapshot can be taken.
-func (r *Reconciler) capture(ctx context.Context, k api.Key, p fleet.Placement, rollout kubefleet.Rollout) error {
+func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) error {
 	if !r.selected.take(k, p) {
 		return nil
 	}
 	if r.SourceChanged != nil {
 		r.SourceChanged(k)
 	}
+	var taken snapshot.Snapshot
 	var items []snapshot.Item
 	var err error
 	if rollout.Type == kubefleet.External && !r.Setting.Behaviour().SnapshotsOfChanges {
-		_, items, err = r.Engine.PreviewCapture(ctx, p.Name)
+		taken, items, err = r.Engine.PreviewCapture(ctx, p.Name)
 	} else {
-		items, err = r.takeSnapshot(ctx, p.Name)
+		taken, items, err = r.takeSnapshot(ctx, p.Name)
 	}
 	if err != nil {
 		r.selected.mark(k)
+	} else {
+		r.tellOmitted(k, obj, taken.Omitted)
 	}
 	r.selected.put(k, source.Queries(p.Selectors, items))
 	return err
 }
 
-// takeSnapshot takes a snapshot where something differs from the latest one, and returns what the latest one consists of.
-func (r *Reconciler) takeSnapshot(ctx context.Context, name string) ([]snapshot.Item, error) {
-	taken, err := r.Engine.Capture(ctx, name)
-	if err != nil {
-		return nil, err
+// takeSnapshot takes a snapshot where something differs from the latest one, and returns it with its items.
+func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
+	if taken, err = r.Engine.Capture(ctx, name); err != nil {
+		return taken, nil, err
 	}
 	view, err := r.Engine.View(ctx, name)
 	if err != nil {
-		return nil, err
+		return taken, nil, err
 	}
-	return view.Items(ctx, taken.Index)
+	items, err = view.Items(ctx, taken.Index)
+	return taken, items, err
+}
+
+// tellOmitted remembers what a capture left out for the status, and emits an event for each part that not everybody expects
+// if that differs from the last capture.
+func (r *Reconciler) tellOmitted(k api.Key, obj *unstructured.Unstructured, omitted []snapshot.Omission) {
+	before, _ := r.omitted.Swap(k, omitted)
+	last, _ := before.([]snapshot.Omission)
+	known, _ := snapshot.OmissionsTold(last)
+	told, _ := snapshot.OmissionsTold(omitted)
+	for _, text := range told {
+		if !slices.Contains(known, text) {
+			r.Recorder.Normal(obj, api.EventLeftOut, "%s", text)
+		}
+	}
 }
 
 // deletePlacement removes from the clusters what was placed, and lets the object

@@ -35,6 +35,9 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 		Placement: &p, External: now.rollout.Type == kubefleet.External, Unselected: now.problem,
 		Scheduled: d.Digest != "", Decision: d, Latest: -1, Listed: r.Listed,
 	}
+	if omitted, ok := r.omitted.Load(k); ok {
+		facts.Omitted = omitted.([]snapshot.Omission)
+	}
 	var rendering *placement.RenderingError
 	var unrendered []int
 	snapshots := now.view.Snapshots()

@@ -1,0 +1,170 @@
+package snapshot
+
+import (
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Carry names a part of the hub's objects that a capture leaves out unless a placement asks for it.
+type Carry string
+
+// What a placement can ask for.
+const (
+	// CarryDefaulted carries the fields that nobody set and that the API server of the hub filled in: see [Clean].
+	CarryDefaulted Carry = "Defaulted"
+	// CarryOwned carries the objects that a controller of the hub made, because another object that it owns asks for
+	// them: see [Select].
+	CarryOwned Carry = "Owned"
+)
+
+// filledFields are the fields of a kind that the API server of the hub, or an admission plug-in there, fills in and that another
+// cluster, or an autoscaler on it, must decide by itself. Other defaults are the same on every cluster and are carried.
+func filledFields(group, kind string) [][]string {
+	switch (GroupKind{Group: group, Kind: kind}).String() {
+	case "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps", "ReplicationController":
+		return [][]string{{"spec", "replicas"}}
+	case "Service":
+		return [][]string{{"spec", "ipFamilies"}, {"spec", "ipFamilyPolicy"}}
+	case "PersistentVolumeClaim":
+		return [][]string{{"spec", "storageClassName"}}
+	case "Ingress.networking.k8s.io":
+		return [][]string{{"spec", "ingressClassName"}}
+	}
+	return nil
+}
+
+// FilledIn reports whether a capture may leave out the field of a kind at a JSON pointer because nobody set it: see [Clean].
+func FilledIn(group, kind, pointer string) bool {
+	return slices.ContainsFunc(filledFields(group, kind), func(path []string) bool { return pointer == "/"+strings.Join(path, "/") })
+}
+
+// AnyFilledIn is FilledIn for some kind that is in a namespace.
+func AnyFilledIn(pointer string) bool {
+	return slices.ContainsFunc([]GroupKind{
+		{"apps", "Deployment"}, {"", "Service"}, {"", "PersistentVolumeClaim"}, {"networking.k8s.io", "Ingress"},
+	}, func(k GroupKind) bool { return FilledIn(k.Group, k.Kind, pointer) })
+}
+
+// cleanFilled drops from out the fields that nobody asked for. scaled reports whether an autoscaler that is selected, too, has the
+// replicas of the object: then a single replica that may be a default is one. It returns the fields that it dropped.
+func cleanFilled(out, meta map[string]any, id ID, scaled bool) (dropped []string) {
+	for _, path := range filledFields(id.Group, id.Kind) {
+		parent, name := path[:len(path)-1], path[len(path)-1]
+		if !hasAny(out, parent, []string{name}) {
+			continue
+		}
+		answer := askedFor(meta, path)
+		if answer == unclear && scaled && name == "replicas" && isOne(at(out, path)) {
+			answer = notAsked
+		}
+		if answer == notAsked {
+			prune(out, parent, name)
+			dropped = append(dropped, strings.Join(path, "."))
+		}
+	}
+	return dropped
+}
+
+func isOne(v any) bool { return v == any(int64(1)) || v == any(float64(1)) }
+
+// at returns the value at a path of maps, nil if there is none.
+func at(m map[string]any, path []string) any {
+	for _, field := range path[:len(path)-1] {
+		m, _ = m[field].(map[string]any)
+	}
+	return m[path[len(path)-1]]
+}
+
+// cleanBound drops what the controllers of the hub wrote to bind a claim and a volume to each other there. A binding that
+// the author of the object asked for stays.
+func cleanBound(out, meta map[string]any, kind string) (dropped []string) {
+	annotations, _ := meta["annotations"].(map[string]any)
+	bound := text(annotations, "pv.kubernetes.io/bound-by-controller") != ""
+	drop := func(parent []string, name string) {
+		path := append(slices.Clone(parent), name)
+		if hasAny(out, parent, []string{name}) && !askedExplicitly(meta, path) {
+			prune(out, parent, name)
+			dropped = append(dropped, strings.Join(path, "."))
+		}
+	}
+	switch {
+	case kind == "PersistentVolumeClaim" && bound:
+		drop([]string{"spec"}, "volumeName")
+	case kind == "PersistentVolume" && bound:
+		drop([]string{"spec"}, "claimRef")
+	}
+	if kind == "PersistentVolume" {
+		prune(out, []string{"spec", "claimRef"}, "uid", "resourceVersion")
+	}
+	for name := range annotations {
+		if boundAnnotation(name) && !askedExplicitly(meta, []string{"metadata", "annotations", name}) {
+			prune(out, []string{"metadata", "annotations"}, name)
+		}
+	}
+	return dropped
+}
+
+// boundAnnotation reports whether controllers write an annotation of a claim or a volume.
+func boundAnnotation(name string) bool {
+	switch name {
+	case "volume.kubernetes.io/selected-node", "volume.kubernetes.io/storage-provisioner", "volume.beta.kubernetes.io/storage-provisioner",
+		"volume.kubernetes.io/storage-resizer", "volume.kubernetes.io/provisioner-deletion-secret-name",
+		"volume.kubernetes.io/provisioner-deletion-secret-namespace", "volume.alpha.kubernetes.io/selected-node":
+		return true
+	}
+	return strings.HasPrefix(name, "pv.kubernetes.io/")
+}
+
+// cleanTokens drops from a ServiceAccount the token Secrets that a controller of an older API server made for it: they are not
+// placed.
+func cleanTokens(out map[string]any, name string) {
+	secrets, ok := out["secrets"].([]any)
+	if !ok {
+		return
+	}
+	kept := slices.DeleteFunc(slices.Clone(secrets), func(s any) bool {
+		ref, _ := s.(map[string]any)
+		suffix, isToken := strings.CutPrefix(text(ref, "name"), name+"-token-")
+		return isToken && len(suffix) == 5 && strings.Trim(suffix, "bcdfghjklmnpqrstvwxz2456789") == ""
+	})
+	switch {
+	case len(kept) == len(secrets):
+	case len(kept) == 0:
+		delete(out, "secrets")
+	default:
+		out["secrets"] = kept
+	}
+}
+
+// cleanBundles drops the certificates that a controller of the hub injects into an object with one of its annotations: a
+// controller of the same kind injects those of the other cluster there.
+func cleanBundles(out, meta map[string]any, kind string) {
+	annotations, _ := meta["annotations"].(map[string]any)
+	injected := slices.ContainsFunc([]string{
+		"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca",
+		"service.beta.openshift.io/inject-cabundle",
+	}, func(name string) bool { return text(annotations, name) != "" })
+	if !injected {
+		return
+	}
+	switch kind {
+	case "APIService":
+		prune(out, []string{"spec"}, "caBundle")
+	case "CustomResourceDefinition":
+		prune(out, []string{"spec", "conversion", "webhook", "clientConfig"}, "caBundle")
+	case "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration":
+		hooks, _ := out["webhooks"].([]any)
+		hooks = slices.Clone(hooks)
+		for i, h := range hooks {
+			if hook, ok := h.(map[string]any); ok {
+				hook = maps.Clone(hook)
+				prune(hook, []string{"clientConfig"}, "caBundle")
+				hooks[i] = hook
+			}
+		}
+		if len(hooks) > 0 {
+			out["webhooks"] = hooks
+		}
+	}
+}

@@ -1,0 +1,172 @@
+package snapshot_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+const (
+	clientSide = `{manager: kubectl-client-side-apply, operation: Update, fieldsV1: {"f:metadata": {"f:annotations": {"f:kubectl.kubernetes.io/last-applied-configuration": {}}}, "f:spec": {"f:replicas": {}, "f:strategy": {}}}}`
+	created    = `{manager: helm, operation: Update, fieldsV1: {"f:spec": {"f:replicas": {}, "f:strategy": {}}}}`
+	scaled     = `{manager: kubectl, operation: Update, subresource: scale, fieldsV1: {"f:spec": {"f:replicas": {}}}}`
+	autoscaled = `{manager: kube-controller-manager, operation: Update, subresource: scale, fieldsV1: {"f:spec": {"f:replicas": {}}}}`
+	template   = `{manager: me, operation: Apply, fieldsV1: {"f:spec": {"f:template": {}}}}`
+	applied    = `{manager: me, operation: Apply, fieldsV1: {"f:spec": {"f:replicas": {}}}}`
+	edited     = `{manager: kubectl-edit, operation: Update, fieldsV1: {"f:spec": {"f:replicas": {}}}}`
+	lastWith   = `, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"replicas":1}}'}`
+	lastBare   = `, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"template":{}}}'}`
+)
+
+// A field that the API server filled in is not carried, and one that somebody set is, whichever way it was written.
+func TestReplicasAreCarriedIfSomebodySetThem(t *testing.T) {
+	hpa := parse(t, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: ns}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
+	keda := parse(t, `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, namespace: ns}, spec: {scaleTargetRef: {name: web}}}`)
+	for _, c := range []struct {
+		name, annotations, managers, replicas string
+		beside                                *unstructured.Unstructured
+		carry                                 []snapshot.Carry
+		want                                  bool
+	}{
+		{name: "from a file", want: true},
+		{name: "server-side apply without them", managers: template},
+		{name: "server-side apply with them", managers: template + "," + applied, want: true},
+		{name: "kubectl apply without them", annotations: lastBare, managers: clientSide},
+		{name: "kubectl apply with them", annotations: lastWith, managers: clientSide, want: true},
+		{name: "kubectl apply without them, and an edit", annotations: lastBare, managers: clientSide + "," + edited, want: true},
+		{name: "kubectl scale", annotations: lastBare, managers: clientSide + "," + scaled, replicas: "3", want: true},
+		{name: "an autoscaler of the hub", annotations: lastBare, managers: clientSide + "," + autoscaled, replicas: "7"},
+		{name: "created with an update", managers: created, want: true},
+		{name: "created with an update, and an autoscaler", managers: created, beside: hpa},
+		{name: "created with an update, and an autoscaler of KEDA", managers: created, beside: keda},
+		{name: "created with three, and an autoscaler", managers: created, replicas: "3", beside: hpa, want: true},
+		{name: "nobody set them and the placement asks for them", managers: template, carry: []snapshot.Carry{snapshot.CarryDefaulted}, want: true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			if c.replicas == "" {
+				c.replicas = "1"
+			}
+			managed := ""
+			if c.managers != "" {
+				managed = ", managedFields: [" + c.managers + "]"
+			}
+			hub := objects{object("v1", "Namespace", "", "ns"),
+				parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: ns`+c.annotations+managed+`}, spec: {replicas: `+c.replicas+`, template: {}}}`)}
+			if c.beside != nil {
+				hub = append(hub, c.beside)
+			}
+			set, err := snapshot.Rules{}.CaptureFrom(t.Context(), hub, []snapshot.Selector{namespaces("ns")}, snapshot.Rules{}, c.carry...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for i, item := range set.Items {
+				if item.Kind == "Deployment" && strings.Contains(string(set.Bodies[i]), "replicas") != c.want {
+					t.Errorf("captured %s; with replicas is %v, want %v", set.Bodies[i], !c.want, c.want)
+				}
+			}
+			told, _ := snapshot.OmissionsTold(set.Omitted)
+			if c.want != (len(told) == 0) {
+				t.Errorf("told %q", told)
+			}
+		})
+	}
+}
+
+// The other fields that the hub fills in: addresses of Services quietly, the classes of the hub aloud.
+func TestWhatTheHubFillsInIsNotCarried(t *testing.T) {
+	const byApply = "managedFields: [{manager: me, operation: Apply, fieldsV1: {\"f:spec\": {\"f:x\": {}}}}]"
+	hub := objects{
+		object("v1", "Namespace", "", "ns"),
+		parse(t, `{apiVersion: v1, kind: Service, metadata: {name: s, namespace: ns, `+byApply+`}, spec: {ipFamilies: [IPv4], ipFamilyPolicy: SingleStack}}`),
+		parse(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: c, namespace: ns, `+byApply+`}, spec: {storageClassName: hub-disk}}`),
+		parse(t, `{apiVersion: networking.k8s.io/v1, kind: Ingress, metadata: {name: i, namespace: ns, `+byApply+`}, spec: {ingressClassName: hub-nginx}}`),
+	}
+	set, err := snapshot.Capture(t.Context(), hub, []snapshot.Selector{namespaces("ns")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, body := range set.Bodies {
+		if strings.Contains(string(body), "ipFamil") || strings.Contains(string(body), "hub-") {
+			t.Errorf("%s has %s", set.Items[i].ID, body)
+		}
+	}
+	told, expected := snapshot.OmissionsTold(set.Omitted)
+	want := []string{
+		"spec.storageClassName of PersistentVolumeClaim ns/c is not carried: nobody set it and the hub's API server filled it in; set it, or carry Defaulted",
+		"spec.ingressClassName of Ingress.networking.k8s.io ns/i is not carried: nobody set it and the hub's API server filled it in; set it, or carry Defaulted",
+	}
+	if diff := cmp.Diff(want, told); diff != "" || expected != 2 {
+		t.Errorf("expected %d, told (-want +got):\n%s", expected, diff)
+	}
+}
+
+// The claims that a StatefulSet's controller made are left out and told, unless a person wrote one or the placement asks for them.
+func TestClaimsOfStatefulSetsAreLeftOut(t *testing.T) {
+	const byController = ", managedFields: [{manager: kube-controller-manager, operation: Update, fieldsV1: {\"f:spec\": {\"f:resources\": {}}}}]"
+	claim := func(name, labels, more string) *unstructured.Unstructured {
+		return parse(t, `{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: `+name+`, namespace: ns, labels: {`+labels+`}`+more+`}, spec: {accessModes: [ReadWriteOnce]}}`)
+	}
+	hub := objects{
+		object("v1", "Namespace", "", "ns"),
+		parse(t, `{apiVersion: apps/v1, kind: StatefulSet, metadata: {name: db, namespace: ns}, spec: {selector: {matchLabels: {app: db}}, volumeClaimTemplates: [{metadata: {name: data}}]}}`),
+		claim("data-db-0", "app: db", byController), claim("data-db-1", "app: db", byController), claim("data-db-2", "app: db", byController), claim("data-db-10", "app: db", byController),
+		claim("data-db-3", "app: db", ", annotations: {kubectl.kubernetes.io/last-applied-configuration: '{}'}"),
+		claim("data-db-4", "app: other", ""), claim("data-db-x", "app: db", ""), claim("data-web-0", "app: db", ""),
+	}
+	capture := func(carry ...snapshot.Carry) (got []string, told []string) {
+		set, err := snapshot.Rules{}.CaptureFrom(t.Context(), hub, []snapshot.Selector{namespaces("ns")}, snapshot.Rules{}, carry...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, item := range set.Items {
+			if item.Kind == "PersistentVolumeClaim" {
+				got = append(got, item.Name)
+			}
+		}
+		told, _ = snapshot.OmissionsTold(set.Omitted)
+		return got, told
+	}
+	got, told := capture()
+	if diff := cmp.Diff([]string{"data-db-3", "data-db-4", "data-db-x", "data-web-0"}, got); diff != "" {
+		t.Errorf("claims (-want +got):\n%s", diff)
+	}
+	want := []string{"4 PersistentVolumeClaim left out, ns/data-db-0, ns/data-db-1, ns/data-db-10 and 1 more: a controller of the hub made it for another object, and the cluster's makes its own; carry Owned to place it"}
+	if diff := cmp.Diff(want, told); diff != "" {
+		t.Errorf("told (-want +got):\n%s", diff)
+	}
+	if got, told := capture(snapshot.CarryOwned); len(got) != 8 || len(told) != 0 {
+		t.Errorf("with Owned: %q, told %q", got, told)
+	}
+}
+
+// What is told is bounded, and what everybody expects is counted only.
+func TestOmissionsAreBounded(t *testing.T) {
+	hub := objects{object("v1", "Namespace", "", "ns"), object("v1", "ConfigMap", "ns", "kube-root-ca.crt"), object("v1", "Pod", "ns", "p"), object("v1", "Pod", "ns", "q")}
+	var never []snapshot.GroupKind
+	for _, c := range "abcdefghijklmnopqrst" {
+		kind := strings.ToUpper(string(c))
+		never = append(never, snapshot.GroupKind{Group: "example.com", Kind: kind})
+		hub = append(hub, object("example.com/v1", kind, "ns", "o"))
+	}
+	set, err := snapshot.Rules{Never: never}.Capture(t.Context(), hub, []snapshot.Selector{namespaces("ns")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := set.Omitted[len(set.Omitted)-1]
+	if len(set.Omitted) != snapshot.MaxOmissions || last.Reason != snapshot.More || last.Count != 9+3 {
+		t.Errorf("omitted %v", set.Omitted)
+	}
+	set, err = snapshot.Capture(t.Context(), hub[:4], []snapshot.Selector{namespaces("ns")})
+	if told, expected := snapshot.OmissionsTold(set.Omitted); err != nil || len(told) != 0 || expected != 3 {
+		t.Errorf("told %q, expected %d: %v", told, expected, err)
+	}
+}
+
+// controlled gives an object an owner that is its controller.
+func controlled(obj *unstructured.Unstructured, apiVersion, kind, uid string) *unstructured.Unstructured {
+	return with(obj, []any{map[string]any{"apiVersion": apiVersion, "kind": kind, "name": "o", "uid": uid, "controller": true}}, "metadata", "ownerReferences")
+}

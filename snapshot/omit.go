@@ -1,0 +1,163 @@
+package snapshot
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxOmissions is how many omissions a snapshot records, and MaxOmitted how many objects each of them names.
+const (
+	MaxOmissions = 12
+	MaxOmitted   = 3
+)
+
+// OmissionReason says why a capture left something out.
+type OmissionReason string
+
+// Why a capture leaves something out.
+const (
+	// EveryCluster is the reason for objects that every cluster makes by itself, or that are the state of the hub: see
+	// [Propagates].
+	EveryCluster OmissionReason = "EveryCluster"
+	// BeingDeleted is the reason for objects with a deletionTimestamp.
+	BeingDeleted OmissionReason = "BeingDeleted"
+	// Reserved is the reason for namespaces of which nothing is placed, and for objects in them.
+	Reserved OmissionReason = "Reserved"
+	// Excluded is the reason for kinds that the rules of the host exclude.
+	Excluded OmissionReason = "Excluded"
+	// OwnedOnHub is the reason for objects that a controller of the hub made for another object, which has them made on
+	// each cluster again.
+	OwnedOnHub OmissionReason = "OwnedOnHub"
+	// BoundOnHub is the reason for fields that the hub's controllers filled in.
+	BoundOnHub OmissionReason = "BoundOnHub"
+	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
+	NotSet OmissionReason = "NotSet"
+	// More stands for all omissions that a snapshot has no room for.
+	More OmissionReason = "More"
+)
+
+// Omission counts what a capture left out of one kind for one reason: objects, or a field of objects that are placed.
+type Omission struct {
+	GroupKind
+	Reason OmissionReason `json:"reason"`
+	// Field is the path of the field, for example spec.replicas; empty for whole objects.
+	Field string `json:"field,omitempty"`
+	Count int    `json:"count"`
+	// Names are the first of the objects, ascending, at most MaxOmitted.
+	Names []string `json:"names,omitempty"`
+}
+
+// Expected reports whether everybody expects the omission, so that a list may count it and an event need not name it: objects
+// that every cluster makes by itself, those that are being deleted, and the addresses of Services.
+func (o Omission) Expected() bool {
+	return o.Reason == EveryCluster || o.Reason == BeingDeleted || o.Reason == NotSet && o.GroupKind == GroupKind{Kind: "Service"}
+}
+
+// String says what was left out, and why, for people.
+func (o Omission) String() string {
+	if o.Reason == More {
+		return fmt.Sprintf("%d more of other kinds are left out", o.Count)
+	}
+	some := strings.Join(o.Names, ", ")
+	if n := o.Count - len(o.Names); n > 0 && len(o.Names) > 0 {
+		some += fmt.Sprintf(" and %d more", n)
+	}
+	if o.Field != "" {
+		return fmt.Sprintf("%s of %s %s is not carried: %s", o.Field, o.GroupKind, some, o.Reason.text())
+	}
+	return fmt.Sprintf("%d %s left out, %s: %s", o.Count, o.GroupKind, some, o.Reason.text())
+}
+
+// text says why for people, and the remedy if there is one.
+func (r OmissionReason) text() string {
+	switch r {
+	case EveryCluster:
+		return "every cluster makes its own"
+	case BeingDeleted:
+		return "being deleted"
+	case Reserved:
+		return "nothing in a reserved namespace is placed"
+	case Excluded:
+		return "the host's rules exclude the kind"
+	case OwnedOnHub:
+		return "a controller of the hub made it for another object, and the cluster's makes its own; carry Owned to place it"
+	case BoundOnHub:
+		return "a controller of the hub wrote it for the hub"
+	case NotSet:
+		return "nobody set it and the hub's API server filled it in; set it, or carry Defaulted"
+	case More:
+	}
+	return string(r)
+}
+
+// OmissionsTold returns the omissions that not everybody expects, as texts, and how many objects and fields the others count.
+func OmissionsTold(all []Omission) (told []string, expected int) {
+	for _, o := range all {
+		if o.Expected() {
+			expected += o.Count
+		} else {
+			told = append(told, o.String())
+		}
+	}
+	return told, expected
+}
+
+// omissions collects what a capture leaves out.
+type omissions map[omissionKey]*Omission
+
+type omissionKey struct {
+	kind   GroupKind
+	reason OmissionReason
+	field  string
+}
+
+// add counts an object, or its field.
+func (all omissions) add(id ID, reason OmissionReason, field string) {
+	key := omissionKey{GroupKind{Group: id.Group, Kind: id.Kind}, reason, field}
+	o := all[key]
+	if o == nil {
+		o = &Omission{GroupKind: key.kind, Reason: reason, Field: field}
+		all[key] = o
+	}
+	o.Count++
+	if o.Expected() {
+		return
+	}
+	name := id.Name
+	if id.Namespace != "" {
+		name = id.Namespace + "/" + name
+	}
+	at, _ := slices.BinarySearch(o.Names, name)
+	o.Names = slices.Insert(o.Names, at, name)
+	o.Names = o.Names[:min(len(o.Names), MaxOmitted)]
+}
+
+// list returns them in order, those that not everybody expects first, and the last of too many as one.
+func (all omissions) list() []Omission {
+	list := slices.Collect(maps.Values(all))
+	slices.SortFunc(list, func(a, b *Omission) int {
+		order := 0
+		switch {
+		case a.Expected() && !b.Expected():
+			order = 1
+		case b.Expected() && !a.Expected():
+			order = -1
+		}
+		return cmp.Or(order, a.GroupKind.compare(b.GroupKind), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Field, b.Field))
+	})
+	var out []Omission
+	for i, o := range list {
+		if i == MaxOmissions-1 && len(list) > MaxOmissions {
+			out = append(out, Omission{Reason: More})
+		}
+		if i >= MaxOmissions-1 && len(list) > MaxOmissions {
+			out[MaxOmissions-1].Count += o.Count
+			continue
+		}
+		out = append(out, *o)
+	}
+	return out
+}
