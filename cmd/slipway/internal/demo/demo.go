@@ -162,6 +162,9 @@ func documents(dir string) (kubefleet.Documents, error) {
 	if err = cmp.Or(err, failed); err != nil && dir != "" {
 		err = fmt.Errorf("--dir %s: %w", dir, err)
 	}
+	for i := range docs.Strategies {
+		docs.Strategies[i].Requests = approval.NamedByStage // as a hub does by default
+	}
 	slices.SortStableFunc(docs.Runs, func(a, b kubefleet.Run) int { return strings.Compare(a.Name, b.Name) })
 	return docs, err
 }

@@ -242,14 +242,14 @@ func TestAutoPrintsLinesWhereThereIsNoTerminal(t *testing.T) {
 	}
 }
 
-const question = "Approve example-run-after-canary?\n  run example-run, after stage canary, snapshot 1 of example-placement, plan "
+const question = "Approve example-run-canary?\n  run example-run, after stage canary, snapshot 1 of example-placement, plan "
 
 func TestAskTakesOnlyAClearYes(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "\nwhat\nY\nyes\n", "-o", "json", "--approve", "ask")
 	p.want(t, cli.ExitDone, question)
 	if n, again := strings.Count(p.err, question), strings.Count(p.err, "y, r or n: "); n != 1 || again != 2 {
-		t.Errorf("asked %d times about example-run-after-canary, and %d times for a clear answer:\n%s", n, again, p.err)
+		t.Errorf("asked %d times about example-run-canary, and %d times for a clear answer:\n%s", n, again, p.err)
 	}
 	if want := "\n  clusters updated: member3, member1\n  nothing is left then: the run completes\n"; !strings.Contains(p.err, want) {
 		t.Errorf("the question lacks what is approved:\n%s", p.err)
@@ -268,7 +268,7 @@ func TestAskTakesOnlyAClearYes(t *testing.T) {
 func TestNoLeavesTheRequestOpen(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "n\n", "-o", "json", "--approve", "ask")
-	p.want(t, cli.ExitFailed, "error: approval example-run-after-canary: "+watch.ErrLeftOpen.Error()+"\n")
+	p.want(t, cli.ExitFailed, "error: approval example-run-canary: "+watch.ErrLeftOpen.Error()+"\n")
 	if n := strings.Count(p.err, "Approve "); n != 1 || strings.Contains(p.out, "ApprovalAccepted") {
 		t.Errorf("asked %d times:\n%s", n, p.err)
 	}
@@ -277,7 +277,7 @@ func TestNoLeavesTheRequestOpen(t *testing.T) {
 func TestRejectingEndsTheRun(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "r\n", "-o", "json", "--approve=ask")
-	p.want(t, cli.ExitFailed, "example-run-after-canary was rejected by you")
+	p.want(t, cli.ExitFailed, "example-run-canary was rejected by you")
 	want := runStory("example-run", "1", "value2")
 	want = slices.Concat(snapshotStory, want[:17], []string{"ApprovalRejected example-run canary", "RunFailed example-run"}, want[20:])
 	if diff := cmp.Diff(want, story(p.objects(t))); diff != "" {
@@ -288,7 +288,7 @@ func TestRejectingEndsTheRun(t *testing.T) {
 func TestAskingNothingIsAnError(t *testing.T) {
 	t.Parallel()
 	p := playWith(t, "what\n", "-o", "json", "--approve=ask")
-	p.want(t, cli.ExitFailed, "error: approval example-run-after-canary: "+watch.ErrNoInput.Error()+"\n")
+	p.want(t, cli.ExitFailed, "error: approval example-run-canary: "+watch.ErrNoInput.Error()+"\n")
 }
 
 func TestWrongArgumentsAreUsageErrors(t *testing.T) {
@@ -335,7 +335,7 @@ func TestInterruptSaysWhatIsLeft(t *testing.T) {
 	for text, want := range map[string]string{
 		"SnapshotTaken":     "no run was created; it was kept in memory and is gone\n",
 		"WaitStarted":       "run example-run is Running in stage staging, 1 of 3 clusters done, waits at staging: timed wait, until ",
-		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-after-canary: 1 more; it was kept in memory and is gone\n",
+		"ApprovalRequested": "run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more; it was kept in memory and is gone\n",
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour) // a line that is not printed ends the test, too

@@ -237,7 +237,7 @@ func checkApprovals(t *testing.T, e *fleet.Engine, events []told) {
 		}
 		want := []stages.Event{{
 			Type: stages.ApprovalAccepted, Placement: "example-placement", Run: run, Stage: "canary",
-			Request: run + "-after-canary", By: "demo", Message: "lgtm", Digest: s.Plan.Digest, Attempt: 1,
+			Request: run + "-canary", By: "demo", Message: "lgtm", Digest: s.Plan.Digest, Attempt: 1,
 		}}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("the approvals of %s (-want +got):\n%s", run, diff)

@@ -47,11 +47,11 @@ func TestTheRequestIsShownBeforeItIsApproved(t *testing.T) {
 	for _, run := range []string{"example-run", "example-run-2"} {
 		term.UntilText(run+"  example-placement", "a shows what waits for approval")
 		term.Type("a")
-		term.UntilText("Approve "+run+"-after-canary?", "clusters updated: member3, member1", "y approves   r rejects   n leaves it open")
+		term.UntilText("Approve "+run+"-canary?", "clusters updated: member3, member1", "y approves   r rejects   n leaves it open")
 		term.Type("n")
 		term.Until("the prompt was left", func(s string) bool { return !strings.Contains(s, "Approve ") })
 		term.Type("a")
-		term.UntilText("Approve " + run + "-after-canary?")
+		term.UntilText("Approve " + run + "-canary?")
 		term.Type("y")
 	}
 	if code := term.Wait(); code != cli.ExitDone || !strings.Contains(term.Screen(), "approved by you") {
@@ -64,14 +64,14 @@ func TestLeavingTheTerminalAndGoingOn(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
 	for key, leave := range map[string]string{"Ctrl-C": "\x03", "q": "q"} {
 		term := onTerminal(t, 80, 24, "--approve", "ask", "--data", dir)
-		term.UntilText("waits for approval example-run-after-canary: 1 more", "a shows what waits for approval")
+		term.UntilText("waits for approval example-run-canary: 1 more", "a shows what waits for approval")
 		term.Type(leave)
 		if code := term.Wait(); code != cli.ExitInterrupted || term.Drawn() {
 			t.Errorf("%s: exit code %d", key, code)
 		}
 		joined := strings.ReplaceAll(term.Screen(), "\n", "")
 		for _, want := range []string{
-			"interrupted: run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-after-canary: 1 more",
+			"interrupted: run example-run is Running in stage canary, 3 of 3 clusters done, waits for approval example-run-canary: 1 more",
 			"everything is kept in " + dir + ", and the same command goes on",
 		} {
 			if !strings.Contains(joined, want) {
@@ -108,7 +108,7 @@ func approveElsewhere(t *testing.T, dir, run string) {
 	}
 	c, err := httpapi.NewClient(address, httpapi.ClientOptions{As: approval.Identity{Name: "alice"}})
 	if err == nil {
-		err = c.Decide(t.Context(), run, fleet.Answer{Request: run + "-after-canary", Verdict: approval.Approve})
+		err = c.Decide(t.Context(), run, fleet.Answer{Request: run + "-canary", Verdict: approval.Approve})
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -124,14 +124,14 @@ func TestAQuestionIsWithdrawnWhenItIsAnsweredElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := following(t, cmd)
-	p.until(t, "Approve example-run-after-canary?")
+	p.until(t, "Approve example-run-canary?")
 	if _, err := typed.Write([]byte("n\n")); err != nil {
 		t.Fatal(err)
 	}
-	p.until(t, "it stays open: slipway approve --store "+filepath.Join(dir, storeFile)+" example-run example-run-after-canary answers it elsewhere")
+	p.until(t, "it stays open: slipway approve --store "+filepath.Join(dir, storeFile)+" example-run example-run-canary answers it elsewhere")
 	approveElsewhere(t, dir, "example-run")
-	p.until(t, "request example-run-after-canary was answered elsewhere")
-	p.until(t, "Approve example-run-2-after-canary?")
+	p.until(t, "request example-run-canary was answered elsewhere")
+	p.until(t, "Approve example-run-2-canary?")
 	if _, err := typed.Write([]byte("y\n")); err != nil {
 		t.Fatal(err)
 	}
