@@ -361,7 +361,7 @@ func TestAForecastIsOfARunOrOfOneThatThereIsNot(t *testing.T) {
 	v := newEnv(t)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")
 	v.must(os.WriteFile(file, []byte("stages:\n- {name: all, labelSelector: {}}\n"), 0o600))
-	v.shows(cli.ExitDone, "forecast shop --strategy "+file, "COMES TO", "all", "the run ends", "as Completed")
+	v.shows(cli.ExitDone, "forecast shop --strategy "+file, "STATE THEN", "all", "the run ends", "as Completed")
 	v.shows(cli.ExitDone, "forecast shop-2", "canary", "rest", "the run ends")
 	v.shows(cli.ExitDone, "forecast shop-2 --approve-after -1s", "does not end", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "forecast shop-2 -o json", `"ends"`, `"stages"`)
