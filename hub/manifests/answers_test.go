@@ -83,14 +83,17 @@ func conditions(all ...map[string]any) map[string]any {
 
 var approvedByAlice = condition("Approved", "True", "lgtm")
 
+// Claims of an identity are put back. An update that leaves the answer as it stands is an approval by its sender.
 func TestTheIdentityStaysWhoeverWritesTheStatus(t *testing.T) {
-	e := newExchange(t)
-	e.patch("alice", conditions(approvedByAlice), "")
-	e.want("alice", "", "alice Approve")
-	for _, user := range []string{"bob", hubUser, "mallory"} {
-		e.patch(user, map[string]any{"approvedBy": map[string]any{"username": user}, "decisions": nil}, "")
-		e.patch(user, map[string]any{"approvedBy": nil, "rejectedBy": map[string]any{"username": user}}, "")
-		e.want("alice", "", "alice Approve")
+	const refusal = "needs the RBAC verb approve"
+	for user, c := range map[string]struct{ refusal, decisions string }{
+		hubUser: {refusal, "alice Approve"}, "mallory": {refusal, "alice Approve"}, "bob": {"", "alice Approve, bob Approve"},
+	} {
+		e := newExchange(t)
+		e.patch("alice", conditions(approvedByAlice), "")
+		e.patch(user, map[string]any{"approvedBy": map[string]any{"username": user}, "decisions": nil}, c.refusal)
+		e.patch(user, map[string]any{"approvedBy": nil, "rejectedBy": map[string]any{"username": user}}, c.refusal)
+		e.want("alice", "", c.decisions)
 	}
 }
 
