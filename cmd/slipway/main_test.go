@@ -456,7 +456,7 @@ func TestTheVerbs(t *testing.T) {
 		got = append(got, c.Name())
 	}
 	want := []string{
-		"abort", "approve", "catch-up", "cordon", "create", "delete", "demo", "describe", "diff", "drain", "drift", "explain", "fleet", "forecast",
+		"abort", "amc", "approve", "catch-up", "cordon", "create", "delete", "demo", "describe", "diff", "drain", "drift", "explain", "fleet", "forecast",
 		"gate", "get", "history", "hub", "leases", "member", "migrate", "preview", "preview-selection", "reject", "retry", "rollback", "serve",
 		"set", "simulate", "skip", "start", "stop", "store", "timeline", "uncordon", "updaterun", "updatestrategy", "version", "wait", "watch",
 		"workflow",
