@@ -13,6 +13,8 @@ import (
 // exceptions are the packages that pass a limit, with today's value. Lower a
 // bound when the value falls; TestLimits fails when it is more than 5% above.
 var exceptions = []exception{
+	{"snapshot", cycle, 13, "a rule of what a controller made asks the index of the set, which is built by the same rules"},
+	{"hub/internal/placements", methods + "Reconciler", 51, "it tells what a snapshot leaves out; its parts get types of their own with the rooms"},
 	{"fleet", exported, 310, "Engine has methods for placements and for runs until each noun has a handle of its own"},
 }
 

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"iter"
 	"strings"
-	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -29,16 +28,23 @@ type Fleet struct {
 
 	store backend.Store
 
-	mu      sync.Mutex
+	mu      turn
 	members map[string]*member
 }
+
+// turn is a mutex for goroutines that wait for a clock while they hold it. In a synctest bubble the clock advances
+// although others wait for the turn, because they wait for a channel.
+type turn chan struct{}
+
+func (t turn) Lock()   { t <- struct{}{} }
+func (t turn) Unlock() { <-t }
 
 // prefix is that of the keys of clusters.
 const prefix = "member/"
 
 // member is a cluster and its record.
 type member struct {
-	mu      sync.Mutex
+	mu      turn
 	shared  bool
 	made    int // how many clusters had the name before
 	cluster *memory.Cluster
@@ -54,7 +60,7 @@ type memberRecord struct {
 
 // NewFleet returns a fleet without clusters.
 func NewFleet(s backend.Store) *Fleet {
-	return &Fleet{Fleet: memory.NewFleet(), store: s, members: map[string]*member{}}
+	return &Fleet{Fleet: memory.NewFleet(), store: s, mu: make(turn, 1), members: map[string]*member{}}
 }
 
 // Open adds clusters as they are in the store, or empty ones. The UID of each
@@ -86,7 +92,7 @@ func (f *Fleet) OpenAll(ctx context.Context) error {
 func (f *Fleet) Replace(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, true) }
 
 func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) error {
-	m := &member{shared: f.Shared, record: record{store: f.store, key: prefix + c.Name}}
+	m := &member{mu: make(turn, 1), shared: f.Shared, record: record{store: f.store, key: prefix + c.Name}}
 	stored, err := m.read(ctx)
 	found := err == nil
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
