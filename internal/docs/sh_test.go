@@ -31,7 +31,8 @@ var shown = map[string]string{
 	"docs/hub.md: $ slipway migrate --kubeconfig hub.kubeconfig --members DIR            # reads only; -o json for programs":                 migrations,
 	"docs/hub.md: $ slipway migrate give-back --kubeconfig hub.kubeconfig --members DIR --backup back.json    # once no hub of Slipway runs": migrations,
 
-	"docs/workflows.md: $ slipway hub install --applications --kubeconfig hub.kubeconfig": clusters,
+	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig --compatibility v0.18":                             clusters,
+	"docs/workflows.md: $ ln -s \"$(command -v slipway)\" ~/bin/kubectl-amc                 # a directory of the PATH": clusters,
 
 	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/plan BENCH='NewPlan|DecodePlan'":                          benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":                                   benchmarks,

@@ -140,7 +140,7 @@ func TestAnEngineComparesClusters(t *testing.T) {
 // docs/simulation.md: a run before it exists.
 func forecast(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec) error {
 	f, err := engine.Forecast(ctx, spec, fleet.Assumptions{Approve: 2 * time.Hour})
-	fmt.Println(f.End.State, "after", f.End.At)
+	fmt.Println(f.End.State, "at", f.Ends)
 	return err
 }
 
