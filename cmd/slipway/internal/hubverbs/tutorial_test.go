@@ -318,7 +318,7 @@ func contains(file, got string) error {
 }
 
 // ours are the fields that the hub has beside those of the documents, whose newer versions have some of them.
-var ours = regexp.MustCompile(`^(\.status\.(summary|clusterCounts|planDigest|startedBy|resourceSnapshotIndexUsed|appliedStrategy)` +
+var ours = regexp.MustCompile(`^(\.status\.(summary|observedEvents|clusterCounts|planDigest|startedBy|resourceSnapshotIndexUsed|appliedStrategy)` +
 	`|\.status\.(stagesStatus\[\d+\]|deletionStageStatus)\.(clusterCounts|conditions|endTime|startTime)` +
 	`|\.status\.stagedUpdateStrategySnapshot\.stages\[\d+\]\.maxConcurrency)$`)
 
