@@ -360,10 +360,20 @@ func (p *placementBuilder) differences(s *placedStatus, c *PlacedCluster, found 
 	}
 	for _, d := range found.DriftedPlacements {
 		fromEnvelope(&d.ObjectReference)
+		failed := slices.ContainsFunc(s.Failed, func(f failedPlacement) bool { return isSame(f.ObjectReference, d.ObjectReference) })
+		if failed && d.TargetClusterObservedGeneration == 0 {
+			continue // it could not be applied, so its absence is no drift
+		}
 		if fits(&d, &p.room) {
 			s.Drifted = append(s.Drifted, d)
 		}
 	}
+}
+
+// isSame reports whether two references name one object, in whatever envelope.
+func isSame(a, b kubefleet.ObjectReference) bool {
+	a.Envelope, b.Envelope = nil, nil
+	return a == b
 }
 
 // fits takes room for an object, if there is enough.
