@@ -376,7 +376,7 @@ func TestADeletionNamesWhatAFinalizerHolds(t *testing.T) {
 		}
 		d := deleteAndWait(t, e, fleet.DeleteOptions{Deadline: 3 * time.Minute})
 		if d.Done != 2 || len(d.Left) != 1 || d.Left[0].Name != "member1" ||
-			!strings.Contains(d.Left[0].Reason, "ConfigMap.v1 test-namespace/test-cm is being deleted") {
+			!strings.Contains(d.Left[0].Reason, "ConfigMap.v1 test-namespace/test-cm is still there, its deletion waits for finalizer example.com/never") {
 			t.Errorf("deletion %+v", d)
 		}
 	})
