@@ -36,7 +36,7 @@ type kindRule struct {
 }
 
 // kinds are the rules by kind and group.
-var kinds = map[string]kindRule{
+var kinds = map[string]kindRule{ //nolint:gochecknoglobals // a table that nothing writes
 	"DaemonSet.apps":                         {as: onDeleteDaemonSet},
 	"Deployment.apps":                        {judge: pausedDeployment},
 	"StatefulSet.apps":                       {as: onDeleteStatefulSet},
@@ -65,7 +65,7 @@ func ruleOf(r *reading) kindRule {
 }
 
 // known are types of conditions with a meaning that kinds share, except those of kstatus: Ready, Reconciling and Stalled.
-var known = map[string]struct {
+var known = map[string]struct { //nolint:gochecknoglobals // a table that nothing writes
 	// positive conditions must be True; others must not be.
 	positive bool
 	// final conditions say that waiting does not help: True if negative, and False if positive, where Unknown is well.
@@ -200,7 +200,7 @@ func failedPod(r *reading) *verdict {
 	out := "the Pod has failed"
 	for _, field := range []string{"reason", "message"} {
 		if text, _ := r.status[field].(string); text != "" {
-			out += ": " + text
+			out += ": " + text //nolint:modernize // two at most
 		}
 	}
 	return fails(out)

@@ -47,7 +47,7 @@ func (c *condition) says() string {
 	out := c.kind + " is " + status
 	for _, text := range []string{c.reason, c.message} {
 		if text != "" {
-			out += ": " + text
+			out += ": " + text //nolint:modernize // two at most
 		}
 	}
 	return out

@@ -155,8 +155,10 @@ spec:
 `)
 			w.within(time.Minute, "the member to have it", func() error {
 				var errs []error
-				for _, o := range []string{"persistentvolumeclaims/static", "persistentvolumeclaims/classless", "statefulsets.apps/db", "deployments.apps/web", "deployments.apps/one",
-					"services/external", "services/web", "endpointslices.discovery.k8s.io/external-1", "endpoints/old", "persistentvolumes/static-" + w.name, "persistentvolumes/disk-" + w.name} {
+				for _, o := range []string{
+					"persistentvolumeclaims/static", "persistentvolumeclaims/classless", "statefulsets.apps/db", "deployments.apps/web", "deployments.apps/one",
+					"services/external", "services/web", "endpointslices.discovery.k8s.io/external-1", "endpoints/old", "persistentvolumes/static-" + w.name, "persistentvolumes/disk-" + w.name,
+				} {
 					resource, name, _ := strings.Cut(o, "/")
 					_, err := on(true, resource, name)
 					errs = append(errs, err)
@@ -212,8 +214,10 @@ spec:
 				t.Fatal(err)
 			}
 			_, said := conditionOf(obj, "ClusterResourcePlacementScheduled")
-			for _, want := range []string{w.name + "/data-db-0", "spec.replicas of Deployment.apps " + w.name + "/web is not carried",
-				"spec.claimRef of PersistentVolume disk-" + w.name} {
+			for _, want := range []string{
+				w.name + "/data-db-0", "spec.replicas of Deployment.apps " + w.name + "/web is not carried",
+				"spec.claimRef of PersistentVolume disk-" + w.name,
+			} {
 				if !strings.Contains(said, want) {
 					t.Errorf("Scheduled says %q, want %q in it", said, want)
 				}

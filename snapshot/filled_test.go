@@ -54,8 +54,10 @@ func TestReplicasAreCarriedIfSomebodySetThem(t *testing.T) {
 			if c.managers != "" {
 				managed = ", managedFields: [" + c.managers + "]"
 			}
-			hub := objects{object("v1", "Namespace", "", "ns"),
-				parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: ns`+c.annotations+managed+`}, spec: {replicas: `+c.replicas+`, template: {}}}`)}
+			hub := objects{
+				object("v1", "Namespace", "", "ns"),
+				parse(t, `{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: ns`+c.annotations+managed+`}, spec: {replicas: `+c.replicas+`, template: {}}}`),
+			}
 			if c.beside != nil {
 				hub = append(hub, c.beside)
 			}

@@ -174,16 +174,22 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 		{"strategy: {type: External, applyStrategy: {}}", defaults},
 		{applying("{allowCoOwnership: true}"), defaults},
 		{applying("{type: ReportDiff}"), fleet.ApplyStrategy{Type: fleet.ReportDiff, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: takeOver}},
-		{applying("{comparisonOption: FullComparison, whenToApply: IfNotDrifted}"),
-			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted, WhenToTakeOver: takeOver}},
+		{
+			applying("{comparisonOption: FullComparison, whenToApply: IfNotDrifted}"),
+			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted, WhenToTakeOver: takeOver},
+		},
 		{applying("{comparisonOptions: partialComparison, whenToApply: Always}"), defaults},
-		{applying("{comparisonOptions: fullComparison, comparisonOption: FullComparison}"),
-			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: always, WhenToTakeOver: takeOver}},
+		{
+			applying("{comparisonOptions: fullComparison, comparisonOption: FullComparison}"),
+			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: always, WhenToTakeOver: takeOver},
+		},
 		{applying("{type: ServerSideApply}"), serverSide(true)},
 		{applying("{type: ServerSideApply, serverSideApplyConfig: {force: false}}"), serverSide(true)},
 		{applying("{type: ServerSideApply, serverSideApplyConfig: {force: true}}"), serverSide(false)},
-		{applying("{type: ClientSideApply, whenToTakeOver: IfNoDiff}"),
-			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: fleet.IfNoDiff}},
+		{
+			applying("{type: ClientSideApply, whenToTakeOver: IfNoDiff}"),
+			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: fleet.IfNoDiff},
+		},
 	} {
 		p := read(t, crp(c.text)).Placements[0]
 		if d := cmp.Diff(c.want, p.ApplyStrategy); d != "" {

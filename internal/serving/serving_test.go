@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -59,7 +60,8 @@ func closedWithin(t *testing.T, c net.Conn, d time.Duration) string {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(d))
 	text, err := io.ReadAll(c)
-	if e, is := err.(net.Error); is && e.Timeout() {
+	var e net.Error
+	if errors.As(err, &e) && e.Timeout() {
 		t.Errorf("the connection is open after %s; read %q", d, text)
 	}
 	return string(text)

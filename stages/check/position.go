@@ -43,7 +43,7 @@ func startOf(query string) position {
 func (p *position) read(text string) {
 	for i := 0; i < len(text); i++ {
 		c := text[i]
-		switch p.place {
+		switch p.place { //nolint:exhaustive // the body is the default
 		case inURL, inPointer:
 			p.inLine(c)
 		case inString, inPattern:
@@ -95,7 +95,7 @@ func (p *position) inCode(c byte) {
 
 // put returns a value as it stands at the position.
 func (p *position) put(value, word string) (string, error) {
-	switch p.place {
+	switch p.place { //nolint:exhaustive // the others follow
 	case inString:
 		return value, nil
 	case inPattern:

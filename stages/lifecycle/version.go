@@ -30,6 +30,6 @@ func (s *State) CheckVersion(version string) error {
 // write writes fields so that no two lists of them are the same text.
 func write(h hash.Hash, fields ...string) {
 	for _, f := range fields {
-		fmt.Fprintf(h, "%d:%s,", len(f), f)
+		_, _ = fmt.Fprintf(h, "%d:%s,", len(f), f)
 	}
 }

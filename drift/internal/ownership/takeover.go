@@ -8,7 +8,7 @@ import (
 
 // appliers are field managers by which people apply objects, beginnings of names if they end in "*". None of them
 // writes by itself: an object that one of them wrote stays as it is until a person applies it again.
-var appliers = []string{
+var appliers = []string{ //nolint:gochecknoglobals // a table that nothing writes
 	"kubectl", "kubectl-*", "before-first-apply", // kubectl apply, create, edit, …; kubectl's move to server-side apply
 	"helm", "Helm",
 	"HashiCorp", "Terraform", "terraform-*", // the providers kubernetes, helm and kubectl
@@ -146,7 +146,7 @@ func without(fields map[string]any, owned any, depth int) (left map[string]any, 
 		default:
 			rest, some := without(theirs, below, depth-1)
 			taken = taken || some
-			if _, self := rest["."]; len(rest) > 0 && !(some && self && len(rest) == 1) { // alone it would be the whole map or list
+			if _, self := rest["."]; len(rest) > 0 && (!some || !self || len(rest) != 1) { // alone it would be the whole map or list
 				left[k] = rest
 			}
 		}

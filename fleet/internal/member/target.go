@@ -234,7 +234,7 @@ func heldBy(obj *unstructured.Unstructured) string {
 }
 
 // namespaceHeld are the conditions by which the controller of namespaces says that one cannot go.
-var namespaceHeld = []string{
+var namespaceHeld = []string{ //nolint:gochecknoglobals // a table that nothing writes
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure",
 }

@@ -108,7 +108,7 @@ type gateAt struct {
 func (g gateAt) open(p *stages.Plan, pos int) bool { return p.HasOpened(pos, g.stage, g.group, g.when) }
 
 // checksOf yields the checks of a plan that may have an object, those of clusters and of gates, with where they are made.
-func checksOf(p *stages.Plan) iter.Seq2[gateAt, *check.Check] {
+func checksOf(p *stages.Plan) iter.Seq2[gateAt, *check.Check] { //nolint:gocognit // one refusal after the other
 	return func(yield func(gateAt, *check.Check) bool) {
 		each := func(at gateAt, all []check.Check) bool {
 			for i := range all {

@@ -116,7 +116,7 @@ func complaintOf(kind, message string, secret bool) string {
 }
 
 // harmlessDetails are what is said of the fields of a Secret: an API server's own words, which quote nothing.
-var harmlessDetails = []string{"field is immutable", "field is immutable when `immutable` is set"}
+var harmlessDetails = []string{"field is immutable", "field is immutable when `immutable` is set"} //nolint:gochecknoglobals // a table that nothing writes
 
 // cutValue splits what follows "Invalid value: " into the value and the detail. Where the end of the value is not sure,
 // all belongs to the value.
