@@ -116,7 +116,7 @@ func gatesCell(when approval.When, gates ...[]stages.PlannedGate) string {
 			text += " " + g.Wait.String()
 		}
 		for _, q := range g.Policy.Quorums {
-			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group))
+			text += " " + strings.TrimSpace(fmt.Sprintf("%d %s", q.Count, q.Group)) //nolint:modernize // few lines
 		}
 		out = append(out, text)
 	}

@@ -153,7 +153,7 @@ func (m *members) reach(ctx context.Context, name string) (*rest.Config, error) 
 
 // reader sends requests that only read.
 type reader struct {
-	ctx  context.Context
+	ctx  context.Context //nolint:containedctx // of the one call
 	next http.RoundTripper
 }
 
