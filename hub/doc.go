@@ -105,6 +105,11 @@
 // run keeps the names that it began with. A name may be that of the request of another run, as run x-before after stage prod and
 // run x before it have one name: the second request is not made, and the status of its run says so, until the other run is deleted.
 //
+// # Runs without a record
+//
+// If the status of a run has the condition Succeeded, True or False, and the store has no record of it, the hub does not
+// begin the run, because it has ended before. The Event RunNotBegun of the run says so.
+//
 // # Rollback
 //
 // Where its strategy has spec.rollback, a run is taken back by a run of its own: every cluster that it
