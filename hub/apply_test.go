@@ -241,6 +241,7 @@ func TestFailuresSayWhatAndWhere(t *testing.T) {
 				return nil
 			})
 			s.route.set(s.name+"-1", s.members[0].ConfigFor(s.name+"-nobody"))
+			s.route.lose(s.name + "-1")
 		}, []string{"forbidden", "NAME-nobody"}, ""},
 		{"no-such-kind", func(s *scenario) {
 			s.letHubRead("NAME.example.com", "widgets")

@@ -81,7 +81,7 @@ func newEvictionEnv(t *testing.T) *evictionEnv {
 			"strategy":          map[string]any{"type": "External"},
 		},
 	}}
-	declared := fleet.Placement{Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
+	declared := fleet.Placement{Name: "p", Owner: "u", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
 	if err := env.engine.PutPlacement(t.Context(), declared); err != nil {
 		t.Fatal(err)
 	}

@@ -184,6 +184,7 @@ func TestStorms(t *testing.T) {
 func TestADefinitionComesWithAnObjectOfItsKind(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 2)
+	w.grantKind("system:serviceaccount:"+w.name+"-hub:slipway-hub", w.name+".example.com", "widgets")
 	w.start("one")
 	w.define()
 	w.staged("")

@@ -31,7 +31,7 @@ func (f *MemberFacts) Again(spread float64) time.Duration {
 	switch {
 	case f.joining():
 		return memberJoin
-	case f.Err != nil:
+	case f.Err != nil, f.Unmeasured:
 		return memberRecheck
 	default:
 		return memberCheck*9/10 + time.Duration(spread*float64(memberCheck/5))
@@ -169,6 +169,8 @@ type MemberFacts struct {
 	Uncollected bool
 	// Measured is what it is made of, where that was just read and is the hub's to say; nil leaves what the status has.
 	Measured *MemberMeasurement
+	// Unmeasured reports whether the namespaces of the member were asked for and could not be read.
+	Unmeasured bool
 }
 
 // MemberMeasurement is what was measured of a member, each part nil where it is not known, or others report it.

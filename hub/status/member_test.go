@@ -52,10 +52,11 @@ func TestHowOftenAMemberIsAsked(t *testing.T) {
 		facts MemberFacts
 		want  time.Duration
 	}{
-		"reached":              {MemberFacts{Joined: since, Since: since, Now: since}, memberCheck},
-		"not reached at first": {MemberFacts{Err: away, Since: since, Now: since}, memberJoin},
-		"never reached":        {MemberFacts{Err: away, Since: since, Now: since.Add(memberJoins)}, memberRecheck},
-		"away":                 {MemberFacts{Joined: since, Err: away, Since: since, Now: since}, memberRecheck},
+		"reached":                    {MemberFacts{Joined: since, Since: since, Now: since}, memberCheck},
+		"not reached at first":       {MemberFacts{Err: away, Since: since, Now: since}, memberJoin},
+		"never reached":              {MemberFacts{Err: away, Since: since, Now: since.Add(memberJoins)}, memberRecheck},
+		"reached, namespaces unread": {MemberFacts{Joined: since, Since: since, Now: since, Unmeasured: true}, memberRecheck},
+		"away":                       {MemberFacts{Joined: since, Err: away, Since: since, Now: since}, memberRecheck},
 	} {
 		if got := tc.facts.Again(0.5); got != tc.want {
 			t.Errorf("%s: again after %v, want %v", name, got, tc.want)

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -120,6 +121,19 @@ func driftOf(p *fleet.Placement, d *fleet.ClusterDrift) kubefleet.ClusterStatus 
 	return kubefleet.DriftStatuses(*p, []fleet.ClusterDrift{*d})[0]
 }
 
+// withoutFailed returns the drift of a cluster without the objects that are absent from the cluster because they could not
+// be applied: these are failures and no drift.
+func withoutFailed(d *fleet.ClusterDrift, failing []fleet.FailingObject) *fleet.ClusterDrift {
+	rest := *d
+	rest.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o fleet.ObjectDrift) bool {
+		return o.State == drift.Absent && slices.ContainsFunc(failing, func(f fleet.FailingObject) bool {
+			held := f.Reason == fleet.HeldDrifted || f.Reason == fleet.HeldForeign
+			return !held && f.ID == snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
+		})
+	})
+	return &rest
+}
+
 // listed are the clusters that are listed, those in trouble first, each group by
 // name.
 func (p *placementBuilder) listed() []placedStatus {
@@ -185,7 +199,7 @@ func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
 	if d := p.Drift[c.Name]; d != nil {
 		s.DifferencesTotal = d.Total
 		if !p.isUncompared(c.Name) {
-			p.differences(&s, c, driftOf(p.Placement, d))
+			p.differences(&s, c, driftOf(p.Placement, withoutFailed(d, c.Failing)))
 		}
 	}
 	return s
@@ -360,20 +374,10 @@ func (p *placementBuilder) differences(s *placedStatus, c *PlacedCluster, found 
 	}
 	for _, d := range found.DriftedPlacements {
 		fromEnvelope(&d.ObjectReference)
-		failed := slices.ContainsFunc(s.Failed, func(f failedPlacement) bool { return isSame(f.ObjectReference, d.ObjectReference) })
-		if failed && d.TargetClusterObservedGeneration == 0 {
-			continue // it could not be applied, so its absence is no drift
-		}
 		if fits(&d, &p.room) {
 			s.Drifted = append(s.Drifted, d)
 		}
 	}
-}
-
-// isSame reports whether two references name one object, in whatever envelope.
-func isSame(a, b kubefleet.ObjectReference) bool {
-	a.Envelope, b.Envelope = nil, nil
-	return a == b
 }
 
 // fits takes room for an object, if there is enough.

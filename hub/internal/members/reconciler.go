@@ -196,6 +196,7 @@ func (r *Reconciler) ask(ctx context.Context, obj *unstructured.Unstructured, c 
 		measured = facts.Now // also where that fails: it says nothing of whether the member is there
 		if facts.Measured, err = r.measure(ctx, obj, conn); err != nil {
 			r.Log.Info("a member could not be measured", "member", obj.GetName(), "error", err)
+			facts.Unmeasured = r.Namespaces // placements wait for them
 		}
 	}
 	if err := conn.Close(); err != nil {
