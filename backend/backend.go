@@ -177,7 +177,8 @@ type Conn interface {
 	// member now holds it. An apply that changes nothing keeps the
 	// resourceVersion. A precondition that does not hold is ErrConflict; a
 	// namespace that does not exist, ErrNotFound; a kind the member does not
-	// know or an object it refuses, ErrPermanent.
+	// know or an object it refuses, ErrPermanent; if only fields that the schema does not have or repeated keys are
+	// refused, a [*SchemaError].
 	Apply(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
 	// Delete removes the object, or releases it. An object that does not exist is ErrNotFound, a precondition
 	// that does not hold ErrConflict. Deletion may go on after the call returned: it is done when Get returns

@@ -3,6 +3,7 @@ package backend
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // The kinds of error a backend returns, to be tested with [errors.Is]. Any
@@ -34,6 +35,32 @@ func (e *FieldConflictError) Error() string {
 
 // Unwrap returns ErrPermanent.
 func (e *FieldConflictError) Unwrap() error { return ErrPermanent }
+
+// SchemaError is the error of an apply of an object that would be taken but for fields that the schema of its kind does not
+// have, and items of a list that have the same key. A create or an update by kubectl takes such an object, without those
+// fields. It matches ErrPermanent.
+type SchemaError struct {
+	// Unknown are the paths of fields that the schema does not have, as structured-merge-diff writes paths:
+	// .spec.containers[name="web"].colour
+	Unknown []string
+	// Repeated are the keys that several items of a list have, each as the path of such an item:
+	// .spec.containers[name="web"].env[name="A"]
+	Repeated []string
+}
+
+func (e *SchemaError) Error() string {
+	var said []string
+	if len(e.Unknown) > 0 {
+		said = append(said, fmt.Sprintf("the schema of the kind does not have %.400s", strings.Join(e.Unknown, ", ")))
+	}
+	if len(e.Repeated) > 0 {
+		said = append(said, fmt.Sprintf("items of a list have the same key: %.400s", strings.Join(e.Repeated, ", ")))
+	}
+	return strings.Join(said, "; ")
+}
+
+// Unwrap returns ErrPermanent.
+func (e *SchemaError) Unwrap() error { return ErrPermanent }
 
 // Error is a failed operation of a backend and the object of it. Implementations wrap one of the kinds above,
 // or the transient cause, in Err.

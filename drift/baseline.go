@@ -95,6 +95,29 @@ func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known 
 	return b.sorted()
 }
 
+// Lacking returns a baseline that explains the fields of b, which may be nil, and all fields that the hub's object has and the
+// live object lacks. It is for an object of which the apply dropped a part, because the API server refuses that part. It
+// does not change b.
+func (m *Manifest) Lacking(b *Baseline, live *unstructured.Unstructured) *Baseline {
+	if live == nil || live.Object == nil || m.check(live.Object) != nil {
+		return b
+	}
+	all, _, err := m.differences(live.Object, nil, true)
+	if err != nil {
+		return b
+	}
+	out := &Baseline{}
+	if b != nil {
+		out.digests = slices.Clone(b.digests)
+	}
+	for _, f := range all {
+		if !f.InMember && (len(m.secrets.key) > 0 || !m.holdsSecret(*f, live.Object)) {
+			out.digests = append(out.digests, m.baselineDigest(f))
+		}
+	}
+	return out.sorted()
+}
+
 // sorted puts the digests in order, for the look-up and so that the encoding
 // does not depend on the order of the walk.
 func (b *Baseline) sorted() *Baseline {
@@ -115,9 +138,9 @@ func (m *Manifest) holdsSecret(f compare.Finding, live map[string]any) bool {
 }
 
 // explains reports whether a difference was there right after the apply: at the
-// same place, with the same value on the member and the same, or none, on the hub.
+// same place, with the same value, or none, on the member and on the hub.
 func (b *Baseline) explains(m *Manifest, f *compare.Finding) bool {
-	if b == nil || len(b.digests) == 0 || !f.InMember {
+	if b == nil || len(b.digests) == 0 {
 		return false
 	}
 	_, ok := slices.BinarySearchFunc(b.digests, m.baselineDigest(f), compareDigests)

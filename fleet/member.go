@@ -38,6 +38,7 @@ type Assignment = member.Assignment
 //	Message          string  what is not current, not healthy or failed
 //	Released         string  objects that were to go and were left, or that the cluster's record says the
 //	                         placement created and that will be left, and why: see stages.ObjectsReleased
+//	Altered          string  objects that were applied without a part of them, and which: see stages.ObjectsAltered
 //
 // A run skips a cluster that reports Skipped, unless it may have been changed for the run before: then it
 // completes by the rest of the report, or fails where that proves nothing. Message may quote the status of an
@@ -55,8 +56,8 @@ type Proof = member.Proof
 // anything. Both may be called concurrently for different clusters.
 //
 // An error is backend.ErrFenced where a newer epoch was found, and backend.ErrPermanent where trying again
-// soon does not help; any other means that the cluster could not be worked on now. Beside an error only Sent
-// and Released of the report count.
+// soon does not help; any other means that the cluster could not be worked on now. Beside an error only Sent,
+// Released and Altered of the report count.
 type Updater = member.Updater
 
 // Preflighter is an [Updater] that can reject a plan before it is recorded:

@@ -188,7 +188,8 @@
 //     its progressDeadline, and a rolling update goes on as far as maxUnavailable. Of such objects a snapshot has room for 20, and one that
 //     would have nothing else is not taken; both are told by Scheduled.
 //   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply with
-//     force: fields of other managers stay, and a conflict is taken over as a client-side apply would.
+//     force: fields of other managers stay, and a conflict is taken over as a client-side apply would. It takes what
+//     a server-side apply refuses, see fleet.ClientSideApply, and an Event of the run, ObjectsAltered, names that.
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
 //     and the attempt; the condition's lastTransitionTime is not read. One whose observedGeneration is not the
 //     request's does not count, and the request says so; one without any does, which KubeFleet ignores.

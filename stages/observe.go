@@ -35,6 +35,9 @@ func (ob observer) observe(o *Observation) {
 	if o.Released != "" {
 		ob.emitCluster(pos, Event{Type: ObjectsReleased, Attempt: f.Attempt, Message: cut(o.Released)})
 	}
+	if o.Altered != "" {
+		ob.emitCluster(pos, Event{Type: ObjectsAltered, Attempt: f.Attempt, Message: cut(o.Altered)})
+	}
 	if o.Unreachable && !f.Sent {
 		ob.unreachable(f, o)
 		return

@@ -265,7 +265,7 @@ func (w *scriptEnv) observe(a scriptArgs) string {
 		if n, err := strconv.Atoi(a.get("attempt", "")); err == nil {
 			o.Attempt = n
 		}
-		o.Message, o.Released = a.get("msg", o.Message), a.get("released", "")
+		o.Message, o.Released, o.Altered = a.get("msg", o.Message), a.get("released", ""), a.get("altered", "")
 		in.Observations = append(in.Observations, o)
 	}
 	return w.step(in)

@@ -97,6 +97,7 @@ const (
 	ClusterCompleted     = event.ClusterCompleted
 	ClusterFailed        = event.ClusterFailed
 	ObjectsReleased      = event.ObjectsReleased
+	ObjectsAltered       = event.ObjectsAltered
 	ClusterSkipped       = event.ClusterSkipped
 	ClusterRemoved       = event.ClusterRemoved
 	WindowsBypassed      = event.WindowsBypassed

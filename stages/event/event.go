@@ -102,6 +102,9 @@ const (
 	// ObjectsReleased: objects that were to go are given up and stay on the cluster, or will because nothing
 	// proves that the placement created them. Attempt, Message, which names some of them and says why.
 	ObjectsReleased Type = "ObjectsReleased"
+	// ObjectsAltered: objects are applied without a part that the cluster's API server does not take, as kubectl would
+	// have applied them: see the type ClientSideApply of package fleet. Attempt, Message, which names objects and parts.
+	ObjectsAltered Type = "ObjectsAltered"
 	// ClusterSkipped: Message. Of several clusters of a group at once it has
 	// no Cluster, and Count of those that were not skipped before.
 	ClusterSkipped Type = "ClusterSkipped"

@@ -97,6 +97,8 @@ type Observation struct {
 	// Released names objects that were given up since the last observation instead of
 	// deleted, and says why: see [ObjectsReleased]. It is for people.
 	Released string
+	// Altered names objects that were applied without a part of them, and that part: see [ObjectsAltered]. It is for people.
+	Altered string
 	// Message says what failed or what is not healthy.
 	Message string
 }

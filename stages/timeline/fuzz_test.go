@@ -21,7 +21,7 @@ var eventTypes = []stages.EventType{
 	stages.StageStarted, stages.StageSkipped, stages.StageCompleted, stages.WaitStarted, stages.WaitEnded, stages.ApprovalRequested,
 	stages.ApprovalGiven, stages.ApprovalEarly, stages.ApprovalAccepted, stages.ApprovalRejected, stages.ApprovalExpired, stages.ClusterStarted,
 	stages.ClusterPending, stages.ClusterApplied, stages.ClusterUnhealthy, stages.ClusterRetrying, stages.ClusterCompleted, stages.ClusterFailed,
-	stages.ObjectsReleased, stages.ClusterSkipped, stages.ClusterRemoved, stages.WindowsBypassed, stages.CommandRefused, "Unknown",
+	stages.ObjectsReleased, stages.ObjectsAltered, stages.ClusterSkipped, stages.ClusterRemoved, stages.WindowsBypassed, stages.CommandRefused, "Unknown",
 	stages.CheckMeasured, stages.CheckEnded,
 }
 

@@ -198,6 +198,9 @@ func (d demand) explain(err error) error {
 	if owners := ownersOf(err); len(owners) > 0 {
 		return &backend.FieldConflictError{Managers: owners}
 	}
+	if schema := schemaErrorOf(err); schema != nil {
+		return schema
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsInvalid(err) || status.Status().Details == nil {
 		return err
@@ -237,6 +240,30 @@ func ownersOf(err error) (owners []string) {
 		}
 	}
 	return owners
+}
+
+// schemaErrorOf reads what a server says of an object that it cannot take as an apply, which it has no reason for. It is nil
+// if anything else is wrong with the object.
+func schemaErrorOf(err error) *backend.SchemaError {
+	status, ok := api.StatusOf(err)
+	said, ok2 := strings.CutPrefix(status.Message, "failed to create typed patch object (")
+	if _, said, _ = strings.Cut(said, "): "); !ok || !ok2 {
+		return nil
+	}
+	out := &backend.SchemaError{}
+	for line := range strings.Lines(strings.TrimPrefix(said, "errors:\n")) {
+		line = strings.TrimSpace(line)
+		if path, ok := strings.CutSuffix(line, ": field not declared in schema"); ok {
+			out.Unknown = append(out.Unknown, path)
+			continue
+		}
+		list, key, ok := strings.Cut(line, ": duplicate entries for key ")
+		if !ok {
+			return nil
+		}
+		out.Repeated = append(out.Repeated, list+key)
+	}
+	return out
 }
 
 // isFence tells the refusal of a policy of [FenceManifests] from one that quotes an

@@ -16,7 +16,7 @@ import (
 // there is something to say.
 type walker struct {
 	tree *Tree
-	// explained reports whether a finding that the member has is no difference, nil
+	// explained reports whether a finding is no difference, nil
 	// where none is.
 	explained func(*Finding) bool
 	full      bool

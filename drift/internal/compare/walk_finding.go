@@ -50,7 +50,7 @@ func (w *walker) keep(f Finding) {
 	if f.InMember && !w.measured && !w.bounded(&f) {
 		return
 	}
-	if f.InMember && w.explained != nil && w.explained(&f) {
+	if w.explained != nil && w.explained(&f) {
 		return
 	}
 	if f.Class != Order {

@@ -11,6 +11,8 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/lenient"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -98,7 +100,7 @@ func (w *work) apply(ctx context.Context, t *target) error {
 				return err
 			}
 		}
-		live, err := w.write(ctx, t.desired(&w.a), w.applyOptions(t))
+		live, err := w.writeTarget(ctx, t)
 		if err == nil {
 			t.applied, t.before, t.live = true, t.live, live
 			return w.recordBegun(ctx, t, w.intended)
@@ -221,6 +223,49 @@ func blocks(live *unstructured.Unstructured, sick []*target) bool {
 		}
 	}
 	return false
+}
+
+// writeTarget applies an object as the strategy says.
+func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructured.Unstructured, err error) {
+	o := s.applyOptions(t)
+	live, t.left, err = applyAs(&s.a.Strategy, t.desired(&s.a), func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+		return s.write(ctx, obj, o)
+	})
+	return live, err
+}
+
+// applyAs applies an object, or has a dry run of that. With ClientSideApply it leaves out what kubectl would, and returns
+// the paths of that.
+func applyAs(s *ApplyStrategy, obj *unstructured.Unstructured, apply func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, left []string, err error) {
+	if s.Type != ClientSideApply {
+		live, err = apply(obj)
+		return live, nil, err
+	}
+	return lenient.Apply(obj, apply)
+}
+
+// alteredOf says which objects were applied without a part of them, for people; empty for none. Of each it names the first
+// parts only, because a run keeps no longer text.
+func alteredOf(targets []*target) string {
+	const mostObjects, mostParts = 2, 2
+	var texts []string
+	for _, t := range targets {
+		if len(t.left) == 0 {
+			continue
+		}
+		parts := slices.Sorted(slices.Values(t.left))
+		if more := len(parts) - mostParts; more > 0 {
+			parts = append(parts[:mostParts], fmt.Sprintf("and %d more", more))
+		}
+		texts = append(texts, guard.Clip(fmt.Sprintf("%s: %s", t.id, strings.Join(parts, " "))))
+	}
+	if more := len(texts) - mostObjects; more > 0 {
+		texts = append(texts[:mostObjects], fmt.Sprintf("and %d more objects", more))
+	}
+	if len(texts) == 0 {
+		return ""
+	}
+	return "the API server does not take, so left out: " + strings.Join(texts, "; ")
 }
 
 // applyOptions says how an object is applied. Fields of an earlier version that kubectl, Helm or Terraform own too become

@@ -101,6 +101,9 @@ type Proof struct {
 	// leave there although the record on the cluster says that the placement created them, and says why: the
 	// run reports it, see stages.ObjectsReleased. What Orphan leaves is not named.
 	Released string
+	// Altered names objects that this call applied without a part that the cluster's API server does not take, and that
+	// part: see stages.ObjectsAltered.
+	Altered string
 	// slow reports that a call about one object timed out.
 	slow bool
 }
@@ -114,7 +117,7 @@ func Slow(r *Proof) bool { return r.slow }
 //
 // An error is ErrFenced where a newer epoch was found, and ErrPermanent where
 // trying again soon does not help; any other means that the cluster could not
-// be worked on now. Beside an error only Sent and Released of the report count.
+// be worked on now. Beside an error only Sent, Released and Altered of the report count.
 type Updater interface {
 	// Update carries the assignment out. It looks first and does only what is
 	// needed, so it may be called again at any time, also after an error and

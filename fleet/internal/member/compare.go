@@ -124,7 +124,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 	}
 	c := comparer{u.compiler.of(x.Revision, x.Strategy, x.Placement, x.Key), l.baselines(), nil}
 	if x.Strategy.DryRun {
-		c.dry = m.asking(ctx, x.Placement)
+		c.dry = m.asking(ctx, x.Placement, &x.Strategy)
 	}
 	c.add(&out, x.Strategy, x.Placement, targets)
 	x.report(&out, targets)

@@ -124,9 +124,12 @@ func (m *manifests) of(item *revisionItem) (*drift.Manifest, error) {
 
 // asking returns what asks the member what an apply for a placement would make of
 // an object.
-func (m *memberConn) asking(ctx context.Context, placement string) func(*target) (*unstructured.Unstructured, error) {
+func (m *memberConn) asking(ctx context.Context, placement string, s *ApplyStrategy) func(*target) (*unstructured.Unstructured, error) {
 	return func(t *target) (*unstructured.Unstructured, error) {
-		return m.dryRun(ctx, t.want.obj, backend.ApplyOptions{Manager: manager(placement)})
+		live, _, err := applyAs(s, t.want.obj, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+			return m.dryRun(ctx, obj, backend.ApplyOptions{Manager: manager(placement)})
+		})
+		return live, err
 	}
 }
 

@@ -117,7 +117,7 @@ func (w *work) compare(ctx context.Context, t *target) (drift.Report, error) {
 func (w *work) comparer(ctx context.Context) *comparer {
 	c := &comparer{w.manifests(), w.ledger.baselines(), nil}
 	if w.a.Strategy.DryRun {
-		c.dry = w.m.asking(ctx, w.a.Placement)
+		c.dry = w.m.asking(ctx, w.a.Placement, &w.a.Strategy)
 	}
 	return c
 }

@@ -258,6 +258,9 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 		return old, false
 	}
 	b := m.BaselineAfter(t.before, t.live, old.baseline())
+	if len(t.left) > 0 || w.resumed && w.a.Strategy.Type == ClientSideApply {
+		b = m.Lacking(b, t.live)
+	}
 	if b.Len() == 0 {
 		return old, false
 	}

@@ -13,6 +13,10 @@ type ApplyType string
 
 // The types of apply. Both applies are done on the server, by a field manager
 // of the placement's own: fields that the hub dropped go, fields of others stay.
+//
+// ServerSideApply refuses an object with a field that the schema of its kind does not have, or with several items of a
+// keyed list under one key. ClientSideApply takes it, as kubectl apply does: without the field, and with the last of the
+// items. A run reports that by stages.ObjectsAltered, and it is no drift.
 const (
 	ServerSideApply ApplyType = "ServerSideApply"
 	ClientSideApply ApplyType = "ClientSideApply"

@@ -53,6 +53,8 @@ type target struct {
 	// nil where it was created.
 	applied bool
 	before  *unstructured.Unstructured
+	// left are the paths of what it was applied without, see package lenient.
+	left []string
 }
 
 // kind is what a CustomResourceDefinition defines, in all its versions.

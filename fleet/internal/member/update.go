@@ -31,10 +31,10 @@ func (u *Applier) Update(ctx context.Context, a Assignment) (Proof, error) {
 		if errors.Is(err, backend.ErrPermanent) {
 			w.note(false, false)
 		}
-		return Proof{Sent: sent, Released: w.released()}, err
+		return Proof{Sent: sent, Released: w.released(), Altered: alteredOf(w.targets)}, err
 	}
 	r, err := w.report(ctx)
-	r.Released = w.released()
+	r.Released, r.Altered = w.released(), alteredOf(w.targets)
 	r.slow = slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed, context.DeadlineExceeded) })
 	return r, err
 }

@@ -292,7 +292,7 @@ func (w *worker) observation(r member.Proof) stages.Observation {
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Applied: r.Applied,
 		Unchanged: r.Unchanged, Revision: r.Revision, Current: r.Current, Healthy: r.Healthy,
-		Failed: r.Failed || late, Skipped: r.Skipped && !w.sent, Released: r.Released, Message: r.Message,
+		Failed: r.Failed || late, Skipped: r.Skipped && !w.sent, Released: r.Released, Altered: r.Altered, Message: r.Message,
 	}
 }
 

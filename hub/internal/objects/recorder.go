@@ -57,7 +57,7 @@ func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 		n.Normal(run, string(e.Type), "%s", sentence(e))
 	case stages.RunFailed, stages.RunAborted, stages.RunSuperseded, stages.ApprovalRejected, stages.ApprovalExpired,
 		stages.ClusterFailed, stages.ClusterPending, stages.ClusterRetrying, stages.ClusterUnhealthy, stages.CommandRefused,
-		stages.RollbackRefused, stages.ObjectsReleased:
+		stages.RollbackRefused, stages.ObjectsReleased, stages.ObjectsAltered:
 		n.Warning(run, string(e.Type), "%s", sentence(e))
 	case stages.CheckMeasured, stages.CheckEnded:
 		switch {
