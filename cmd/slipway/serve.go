@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/demo"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/internal/secretfile"
 )
 
 // newServe runs an engine on a file, and answers for it.
@@ -109,7 +110,7 @@ func (o *options) listen(serve *httpapi.ServeOptions, address, cert, key string)
 	if o.target.TokenFile == "" {
 		return cli.Usagef(`--listen %s: --token-file is not set: it names a file of lines token,user,uid,"group,group"`, address)
 	}
-	f, err := os.Open(o.target.TokenFile)
+	f, err := secretfile.Open(o.target.TokenFile)
 	if err == nil {
 		defer f.Close()
 		serve.Authenticate, err = httpapi.Tokens(f)

@@ -236,6 +236,8 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 	v.must(os.WriteFile(tokens, []byte("s3cret\n"), 0o600))
 	rules := filepath.Join(t.TempDir(), "rules.yaml")
 	v.must(os.WriteFile(rules, []byte("- {kind: Pod, ready: slef.ok}\n"), 0o600))
+	open := filepath.Join(t.TempDir(), "open")
+	v.must(errors.Join(os.WriteFile(open, []byte("s3cret,bob,1001\n"), 0o600), os.Chmod(open, 0o644)))
 	for _, tt := range []struct {
 		code       int
 		args, want string
@@ -246,6 +248,9 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 		{cli.ExitUsage, "serve --tls-cert x --store " + v.file, "--listen ADDRESS"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + " --store " + v.file, "line 1"},
 		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + tokens + "x --store " + v.file, "no such file"},
+		{cli.ExitFailed, "serve --listen localhost:0 --token-file " + open + " --store " + v.file, open + " has mode 0644, so other users can access the token: its mode must be 0600"},
+		{cli.ExitFailed, "serve --prometheus http://localhost:9090 --prometheus-token-file " + open + " --store " + v.file, open + " has mode 0644"},
+		{cli.ExitFailed, "get runs --server http://localhost:1 --token-file " + open, open + " has mode 0644"},
 		{cli.ExitFailed, "serve --health-rules " + rules + " --store " + v.file, "--health-rules: " + rules + `: celhealth: rules[0].ready: Invalid value: "slef.ok": 1:1: `},
 		{cli.ExitUsage, "serve --prometheus-token-file x --store " + v.file, "--prometheus-token-file is set without --prometheus"},
 	} {

@@ -72,7 +72,7 @@ var areas = []area{
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
 	{path: "backend/bolt", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	// The providers for checks, over one client that keeps to a host.
-	{path: "backend/metrics/internal/outbound"},
+	{path: "backend/metrics/internal/outbound", uses: []string{"internal/secretfile"}},
 	{path: "backend/metrics/prometheus", uses: []string{"backend", "backend/metrics/internal/outbound"}, testUses: []string{"internal/promenv"}},
 	{path: "backend/metrics/httpjson", uses: []string{"backend", "backend/metrics/internal/outbound"}},
 	// The backends on API servers: four packages over one client and one list-and-watch.
@@ -149,6 +149,7 @@ var areas = []area{
 	{path: "internal/kubehttp", cluster: true},
 	{path: "internal/lru"},
 	{path: "internal/parallel"},
+	{path: "internal/secretfile"},
 	{path: "internal/serving"},
 	{path: "internal/pgenv", program: true}, // for backend/postgres, a module of its own
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},

@@ -28,7 +28,7 @@ type Host struct {
 	// URL is http or https, without user info, query and fragment. Queries reach what is beneath its path and nothing else.
 	URL string
 	// BearerToken returns a token for each query; it is called concurrently. BearerTokenFile is the name of a file with one,
-	// which is read for each query.
+	// which is read for each query. Outside of Pods no other user may have access to it: its mode must be 0600.
 	BearerToken     func(context.Context) (string, error)
 	BearerTokenFile string
 	// Username and Password are for basic authentication.

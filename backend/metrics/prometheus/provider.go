@@ -33,7 +33,7 @@ type Config struct {
 	// "https://mimir.example.com/prometheus". It has no user info.
 	URL string
 	// BearerToken returns a token for each query; it is called concurrently. BearerTokenFile is the name of a file with one,
-	// which is read for each query.
+	// which is read for each query. Outside of Pods no other user may have access to it: its mode must be 0600.
 	BearerToken     func(context.Context) (string, error)
 	BearerTokenFile string
 	// Username and Password are for basic authentication.

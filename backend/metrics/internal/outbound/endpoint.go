@@ -5,11 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/url"
-	"os"
 	"strings"
+
+	"github.com/slipway-dev/slipway/internal/secretfile"
 )
 
 // maxToken is how long a bearer token may be.
@@ -23,7 +23,8 @@ type Endpoint struct {
 	Header http.Header
 	// Username and Password are for basic authentication.
 	Username, Password string
-	// Token returns a bearer token, TokenFile has one. Both are read for each call, since tokens are renewed.
+	// Token returns a bearer token, TokenFile has one, which only its owner can read. Both are read for each call, because
+	// tokens are renewed.
 	Token     func(context.Context) (string, error)
 	TokenFile string
 }
@@ -70,6 +71,11 @@ func (e *Endpoint) Prepare() error {
 	}
 	if strings.Contains(e.Username, ":") {
 		return errors.New("the user name has a colon, which basic authentication cannot send")
+	}
+	// A file that is missing now may be there for the first call.
+	_, err := e.readToken()
+	if _, open := errors.AsType[*secretfile.ModeError](err); open {
+		return err
 	}
 	return nil
 }
@@ -134,9 +140,12 @@ func (e *Endpoint) token(ctx context.Context) (string, error) {
 	case e.Token != nil:
 		token, err = e.Token(ctx)
 	case e.TokenFile != "":
-		token, err = readToken(e.TokenFile)
+		token, err = e.readToken()
 	default:
 		return "", nil
+	}
+	if open, is := errors.AsType[*secretfile.ModeError](err); is {
+		return "", fmt.Errorf("there is no bearer token: its file has mode %04o and must have 0600", open.Mode.Perm()) // without the path of the host
 	}
 	if err != nil {
 		// What the source of a token says may have the token.
@@ -149,11 +158,11 @@ func (e *Endpoint) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-func readToken(name string) (string, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return "", err
+// readToken returns the text of the file with the token, "" if there is none.
+func (e *Endpoint) readToken() (string, error) {
+	if e.TokenFile == "" {
+		return "", nil
 	}
-	b, err := io.ReadAll(io.LimitReader(f, maxToken+1))
-	return string(b), errors.Join(err, f.Close())
+	text, err := secretfile.Read(e.TokenFile, maxToken+1)
+	return string(text), err
 }

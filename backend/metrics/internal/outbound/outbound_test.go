@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -114,6 +116,32 @@ func TestBeneath(t *testing.T) {
 		if got := Beneath(base, at); got != test.want {
 			t.Errorf("%s beneath %s: %t", test.at, test.base, got)
 		}
+	}
+}
+
+// TestATokenFileThatOthersReadIsRefused: when the endpoint is made, and when the mode changed later.
+func TestATokenFileThatOthersReadIsRefused(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+	file := filepath.Join(t.TempDir(), "token")
+	e := Endpoint{TokenFile: file}
+	if err := e.Prepare(); err != nil {
+		t.Errorf("a file that is not there yet: %v", err)
+	}
+	if err := os.WriteFile(file, []byte("s3cret\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if token, err := e.token(t.Context()); err != nil || token != "s3cret" {
+		t.Errorf("%q, %v", token, err)
+	}
+	if err := os.Chmod(file, 0o640); err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Prepare(); err == nil || !strings.Contains(err.Error(), file+" has mode 0640") {
+		t.Errorf("when the endpoint is made: %v", err)
+	}
+	_, err := e.token(t.Context())
+	if err == nil || !strings.Contains(err.Error(), "mode 0640 and must have 0600") || strings.Contains(err.Error(), file) {
+		t.Errorf("when a token is needed: %v", err)
 	}
 }
 

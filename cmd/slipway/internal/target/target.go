@@ -30,6 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/hub/hubapi"
 	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/internal/secretfile"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -39,7 +40,7 @@ type Options struct {
 	// Store is the file of a store, or the URL of a database, Clusters a kubeconfig whose contexts are the clusters, Source the context of it
 	// that snapshots are taken from.
 	Store, Clusters, Source string
-	// Server is the URL of a server, TokenFile the file of the token that it is called with.
+	// Server is the URL of a server, TokenFile the file of the token that it is called with, see secretfile.Open.
 	Server, TokenFile string
 	// Measures are the flags of a verb that drives runs; elsewhere they are not set.
 	Measures Measures
@@ -142,6 +143,9 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead")
 }
 
+// maxToken is how long the file of a token may be.
+const maxToken = 64 << 10
+
 // call reaches a program at an address.
 func (o *Options) call(address string) (*Target, error) {
 	c := httpapi.ClientOptions{As: approval.Identity{Name: o.As, Groups: o.Groups}}
@@ -150,7 +154,7 @@ func (o *Options) call(address string) (*Target, error) {
 			return nil, cli.Usagef("--as %s: at %s the identity is that of the token", o.As, address)
 		}
 		if o.TokenFile != "" {
-			text, err := os.ReadFile(o.TokenFile)
+			text, err := secretfile.Read(o.TokenFile, maxToken)
 			if err != nil {
 				return nil, fmt.Errorf("--token-file: %w", err)
 			}
