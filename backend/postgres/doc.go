@@ -88,7 +88,8 @@
 //	GRANT USAGE ON ALL SEQUENCES IN SCHEMA slipway TO role;
 //
 // and, where they were taken from PUBLIC, EXECUTE on the functions of the schema, on pg_notify, pg_current_wal_lsn,
-// pg_walfile_name and pg_control_system. Without the second and third, timelines are not known and a failover is not detected.
+// pg_walfile_name and pg_control_system. [Open] names what is missing. A role with USAGE on the schema and SELECT on the tables may
+// read, with Options.ReadOnly. Without the second and third, timelines are not known and a failover is not detected.
 // A role that may write to the tables has control over the store: checksums find accidents.
 //
 // # Isolation

@@ -43,6 +43,7 @@ var (
 var (
 	errPrivileges = errors.New("the role needs the privileges that package postgres names")
 	errDamaged    = errors.New("the database is damaged")
+	errReadOnly   = fmt.Errorf("%w: the store was opened to be read", backend.ErrPermanent)
 )
 
 // failed wraps err with the operation and its object.

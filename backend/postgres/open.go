@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -24,6 +25,9 @@ type Options struct {
 	Pool *pgxpool.Pool
 	// Migrate has Open call [Migrate] where the tables are missing, of an older version or restored from a dump.
 	Migrate bool
+	// ReadOnly opens a store whose role may only read: it needs USAGE on the schema and SELECT on the tables, its writes are
+	// ErrPermanent, and it removes no deleted rows. It goes without Migrate.
+	ReadOnly bool
 	// Schema is where the tables are, one for each tenant; "" means slipway. A name has lower-case letters, digits and
 	// underscores, at most 63, does not begin with a digit, and not with pg_.
 	Schema string
@@ -51,6 +55,9 @@ func (o Options) complete() (Options, error) {
 	if !identifier.MatchString(o.Schema) || len(o.Schema) >= 3 && o.Schema[:3] == "pg_" {
 		return o, fmt.Errorf("%w: %q is no name of a schema: lower-case letters, digits and underscores, at most 63, neither a digit nor pg_ first",
 			backend.ErrPermanent, o.Schema)
+	}
+	if o.ReadOnly && o.Migrate {
+		return o, fmt.Errorf("%w: Migrate writes, and ReadOnly forbids it", backend.ErrPermanent)
 	}
 	if o.Poll < 0 || o.Retention < 0 {
 		return o, fmt.Errorf("%w: Poll and Retention must not be negative", backend.ErrPermanent)
@@ -104,7 +111,8 @@ var (
 // with Options.Pool. It may name several hosts: the store uses the one that takes writes.
 //
 // The error is ErrPermanent where the tables are missing, of an older version or restored from a dump ([ErrNotMigrated]), or of a newer
-// version, where the server is not durable ([ErrNotDurable]), and where dsn cannot be parsed; no error has the connection string or a password.
+// version, where the server is not durable ([ErrNotDurable]), where dsn cannot be parsed, and if the role lacks a privilege that
+// reads or, without Options.ReadOnly, writes need, which the error names; no error has the connection string or a password.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -125,6 +133,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 			err = s.identify(ctx)
 		}
 	}
+	if err == nil || lacksPrivilege(err) {
+		err = cmp.Or(s.checkPrivileges(ctx), err)
+	}
 	if err != nil {
 		if own {
 			pool.Close()
@@ -134,7 +145,9 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	s.cancel = cancel
 	s.ends.Go(func() { s.poll.run(background) })
-	s.ends.Go(func() { s.purge(background) })
+	if !o.ReadOnly {
+		s.ends.Go(func() { s.purge(background) })
+	}
 	if !o.NoNotify {
 		s.ends.Go(func() { s.notify(background) })
 	}

@@ -235,7 +235,7 @@ func TestPrivileges(t *testing.T) {
 	sql(t, dsn, "CREATE ROLE "+role+" LOGIN")
 	as := strings.Replace(dsn, "user=postgres", "user="+role, 1)
 	_, err := postgres.Open(t.Context(), as, postgres.Options{Schema: schema})
-	contains(t, err, "the role needs the privileges")
+	contains(t, err, "the role "+role+" lacks USAGE on schema "+schema)
 	if !errors.Is(err, backend.ErrPermanent) {
 		t.Errorf("%v is not permanent", err)
 	}
@@ -255,6 +255,95 @@ func TestPrivileges(t *testing.T) {
 	eventually(t, "the row of a deleted key is removed", func() bool {
 		return count(t, "SELECT count(*) FROM "+schema+".records") == 1
 	})
+}
+
+// TestOpenNamesThePrivilegesThatARoleLacks: an engine whose role cannot write would fail with its first write.
+func TestOpenNamesThePrivilegesThatARoleLacks(t *testing.T) {
+	dsn := shared.DSN()
+	read := []string{"GRANT USAGE ON SCHEMA {schema} TO {role}", "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"}
+	all := []string{
+		"GRANT USAGE ON SCHEMA {schema} TO {role}", "GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}",
+		"GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {role}",
+	}
+	for name, c := range map[string]struct {
+		grants   []string
+		readOnly bool
+		want     []string
+	}{
+		"a role that may only read": {grants: read, want: []string{
+			"the role {role} lacks", "INSERT, UPDATE, DELETE on table {schema}.records", "INSERT, DELETE on table {schema}.horizons",
+			"UPDATE on table {schema}.meta", "USAGE on sequence {schema}.revisions",
+		}},
+		"one that may only read, and is to": {grants: read, readOnly: true},
+		"one that may not delete":           {grants: append(all, "REVOKE DELETE ON {schema}.records FROM {role}"), want: []string{"lacks DELETE on table {schema}.records (GRANT"}},
+		"one that may not purge":            {grants: append(all, "REVOKE UPDATE ON {schema}.meta FROM {role}"), want: []string{"lacks UPDATE on table {schema}.meta (GRANT"}},
+		"one that takes no numbers":         {grants: append(all, "REVOKE USAGE ON SEQUENCE {schema}.revisions FROM {role}"), want: []string{"lacks USAGE on sequence {schema}.revisions (GRANT"}},
+		"one that reads numbers only":       {grants: append(all, "REVOKE USAGE ON SEQUENCE {schema}.revisions FROM {role}", "GRANT SELECT ON SEQUENCE {schema}.revisions TO {role}"), want: []string{"lacks USAGE on sequence"}},
+		"one that calls no function":        {grants: append(all, "REVOKE EXECUTE ON ALL FUNCTIONS IN SCHEMA {schema} FROM PUBLIC"), want: []string{"EXECUTE on function {schema}.changes; EXECUTE on function {schema}.write (GRANT"}},
+		"a role that may do nothing":        {want: []string{"USAGE on schema {schema}", "SELECT, INSERT, UPDATE, DELETE on table {schema}.records"}},
+		"nothing, and is to read":           {readOnly: true, want: []string{"lacks USAGE on schema {schema}; SELECT on table {schema}.meta; SELECT on table {schema}.records (GRANT"}},
+		"all that the package names":        {grants: all},
+		"by a role that it is a member of":  {grants: append(all, "CREATE ROLE {role}_in LOGIN IN ROLE {role}")},
+	} {
+		t.Run(name, func(t *testing.T) {
+			schema := newSchema(t, dsn)
+			role := "role_of_" + schema
+			named := strings.NewReplacer("{schema}", schema, "{role}", role)
+			sql(t, dsn, "CREATE ROLE "+role+" LOGIN")
+			for _, grant := range c.grants {
+				sql(t, dsn, named.Replace(grant))
+			}
+			if strings.HasSuffix(strings.Join(c.grants, ";"), "IN ROLE {role}") {
+				role += "_in"
+			}
+			for _, migrate := range []bool{false, true} {
+				s, err := postgres.Open(t.Context(), strings.Replace(dsn, "user=postgres", "user="+role, 1),
+					postgres.Options{Schema: schema, ReadOnly: c.readOnly, Migrate: migrate && !c.readOnly})
+				if err == nil {
+					_, err = s.Get(t.Context(), "none")
+					s.Close()
+					if !errors.Is(err, backend.ErrNotFound) || len(c.want) > 0 {
+						t.Errorf("it was opened: %v", err)
+					}
+					continue
+				}
+				if len(c.want) == 0 {
+					t.Error(err)
+				}
+				for _, want := range c.want {
+					contains(t, err, named.Replace(want))
+				}
+				if !errors.Is(err, backend.ErrPermanent) || errors.Is(err, postgres.ErrNotMigrated) {
+					t.Errorf("%v is not permanent, or is about tables", err)
+				}
+			}
+		})
+	}
+}
+
+// TestAStoreThatIsReadOnlyWritesNothing: not even the horizons of its purges.
+func TestAStoreThatIsReadOnlyWritesNothing(t *testing.T) {
+	dsn := shared.DSN()
+	o := postgres.Options{Schema: newSchema(t, dsn), Retention: 50 * time.Millisecond}
+	rev := put(t, open(t, dsn, postgres.Options{Schema: o.Schema}), "a")
+	o.ReadOnly = true
+	s := open(t, dsn, o)
+	changes := observe(t, s, "")
+	changes.await(t, "a", rev)
+	_, putErr := s.Put(t.Context(), "b", nil, "")
+	_, batchErr := s.WriteAll(t.Context(), []backend.Write{{Key: "b"}, {Key: "c"}})
+	for _, err := range []error{putErr, batchErr, s.Delete(t.Context(), "a", rev)} {
+		contains(t, err, "the store was opened to be read")
+		if !errors.Is(err, backend.ErrPermanent) {
+			t.Errorf("%v is not permanent", err)
+		}
+	}
+	if _, err := postgres.Open(t.Context(), dsn, postgres.Options{Schema: o.Schema, ReadOnly: true, Migrate: true}); !errors.Is(err, backend.ErrPermanent) {
+		t.Errorf("ReadOnly with Migrate: %v", err)
+	}
+	if n := count(t, "SELECT count(*) FROM "+o.Schema+".horizons"); n != 0 {
+		t.Errorf("there are %d horizons", n)
+	}
 }
 
 // count returns the number that a query returns.

@@ -14,7 +14,7 @@ import (
 
 // Put writes value if the revision of key is prev, and returns once that is committed. See [backend.Store].
 func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
-	if err := admit(ctx, key, value); err != nil {
+	if err := cmp.Or(s.writable(), admit(ctx, key, value)); err != nil {
 		return "", failed("put", key, err)
 	}
 	w := newSingle(key, value, prev)
@@ -67,7 +67,7 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 	if len(writes) == 0 {
 		return nil, ctx.Err()
 	}
-	if err := ctx.Err(); err != nil {
+	if err := cmp.Or(s.writable(), ctx.Err()); err != nil {
 		return nil, firstFailed(writes, err)
 	}
 	if w := &writes[0]; len(writes) == 1 && !w.Delete { // the statement of a batch takes the server a third longer
@@ -102,6 +102,14 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 		kind = backend.ErrNotFound
 	}
 	return made, failed(op, key, kind)
+}
+
+// writable returns an error if the store was opened to be read.
+func (s *Store) writable() error {
+	if s.o.ReadOnly {
+		return errReadOnly
+	}
+	return nil
 }
 
 // firstFailed wraps the reason why none of the writes is known to be made.

@@ -130,7 +130,7 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	case o.Server != "":
 		return o.call(o.Server)
 	case InDatabase(o.Store):
-		store, err := openDatabase(ctx, o.Store, postgres.Options{})
+		store, err := openDatabase(ctx, o.Store, postgres.Options{ReadOnly: readOnly})
 		if err != nil {
 			return nil, err
 		}
