@@ -196,7 +196,8 @@ type ObjectDrift = member.ObjectDrift
 //	Objects                       []ObjectStatus
 //
 // Objects are those of the revision that are there, are the placement's and have a status, in the order of application: an ID, a
-// snapshot.ID, and the Status, a map[string]any of the receiver's. Both are what the cluster says, and not trusted.
+// snapshot.ID, the Status, a map[string]any of the receiver's, and Enveloped, which reports whether an envelope brought the object.
+// The Status is what the cluster says, and not trusted.
 type StatusReport = member.StatusReport
 
 // ObjectStatus is the status of one object of a [StatusReport].

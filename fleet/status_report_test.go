@@ -6,9 +6,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -81,6 +83,39 @@ func TestTheStatusOfObjectsIsReported(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		if _, after := got.of("member2"); after != before {
 			t.Errorf("%d reports came of a placement that does not ask for them", after-before)
+		}
+	})
+}
+
+// TestAReportSaysWhatAnEnvelopeBrought: the object of the source that such a status would be for is the envelope.
+func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newEngineEnv(t)
+		var got reports
+		e := w.newEngine(fleet.Config{Name: "a", Reported: got.take})
+		p := tutorialPlacement()
+		p.ReportStatus = true
+		if err := e.PutPlacement(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		defer running(t, e)()
+		w.puts(enveloped("hard", budget("10")))
+		if s := runTo(t, e, "one", inOneStage()); s.Run.State != stages.Completed {
+			t.Fatalf("run one is %s: %s", s.Run.State, s.Run.Reason)
+		}
+		w.say("member1", "one")
+		limits := snapshot.ID{Group: "policy", Version: "v1", Kind: "PodDisruptionBudget", Namespace: "test-namespace", Name: "limits"}
+		if err := w.fleet.Cluster("member1").SetStatus(limits, map[string]any{"word": "two"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(2 * time.Second)
+		last, _ := got.of("member1")
+		brought := map[snapshot.ID]bool{}
+		for _, o := range last.Objects {
+			brought[o.ID] = o.Enveloped
+		}
+		if diff := cmp.Diff(map[snapshot.ID]bool{testCM: false, limits: true}, brought); diff != "" {
+			t.Errorf("-want +got:\n%s", diff)
 		}
 	})
 }

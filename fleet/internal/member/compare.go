@@ -38,10 +38,11 @@ type StatusReport struct {
 	Objects []ObjectStatus
 }
 
-// ObjectStatus is the status of an object on a cluster.
+// ObjectStatus is the status of an object on a cluster. Enveloped reports whether an envelope brought the object.
 type ObjectStatus struct {
 	snapshot.ID
-	Status map[string]any
+	Status    map[string]any
+	Enveloped bool
 }
 
 // report reports the status of the objects, if that is asked for.
@@ -55,7 +56,7 @@ func (x *Comparison) report(out *ClusterDrift, targets []*target) {
 			continue
 		}
 		if status, ok := t.live.Object["status"].(map[string]any); ok {
-			r.Objects = append(r.Objects, ObjectStatus{t.id, status})
+			r.Objects = append(r.Objects, ObjectStatus{t.id, status, t.want.Envelope != nil})
 		}
 	}
 	x.Reported(r)

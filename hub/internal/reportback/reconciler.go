@@ -67,11 +67,15 @@ type object struct {
 	size   int
 }
 
-// reportOf is a report within its bounds: members are not trusted.
+// reportOf is a report within its bounds, because members are not trusted, without what envelopes brought, because that has
+// no object on the hub.
 func reportOf(from fleet.StatusReport) *report {
 	r := &report{cluster: from.Cluster, revision: from.Revision}
-	for i, o := range from.Objects {
-		if r.more = i == mostReported; r.more {
+	for _, o := range from.Objects {
+		if o.Enveloped {
+			continue
+		}
+		if r.more = len(r.objects) == mostObjects; r.more {
 			break
 		}
 		status, err := json.Marshal(o.Status)
@@ -90,11 +94,9 @@ const (
 	// not fought with.
 	pace        = 2 * time.Second
 	comparePace = time.Minute
-	// mostObjects and mostBytes bound what is written: the objects of a placement, and a status as JSON. mostReported bounds
-	// what is kept, those among it that are not written.
-	mostObjects  = 200
-	mostReported = 5 * mostObjects
-	mostBytes    = 64 << 10
+	// mostObjects and mostBytes bound what is kept and written: the objects of a placement, and a status as JSON.
+	mostObjects = 200
+	mostBytes   = 64 << 10
 	// forbiddenAgain is when a write is tried again for which a right is missing: no watch shows that it was granted.
 	forbiddenAgain = 2 * time.Minute
 )
@@ -261,14 +263,10 @@ func (r *Reconciler) writeAll(
 		r.Recorder.Warning(placement, api.EventNotReportedBack, "cluster %s: "+format, append([]any{from.cluster}, args...)...)
 	}
 	var failed []error
-	considered := 0
 	for _, o := range from.objects {
 		as, ok := originals[o.ID]
 		if !ok {
 			continue
-		}
-		if considered++; considered > mostObjects {
-			break
 		}
 		if o.status == nil {
 			warn("the status of %s is not reported: it has %d bytes, and may have %d", o.ID, o.size, mostBytes)
@@ -293,7 +291,7 @@ func (r *Reconciler) writeAll(
 			failed = append(failed, fmt.Errorf("status of %s: %w", o.ID, err))
 		}
 	}
-	if considered > mostObjects || from.more {
+	if from.more {
 		warn("of more than %d objects only the first are reported", mostObjects)
 	}
 	return again, errors.Join(failed...)

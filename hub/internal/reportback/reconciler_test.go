@@ -61,21 +61,44 @@ func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
 	}
 }
 
-// TestAReportIsKeptWithinItsBounds: a status that is too long is not kept, and neither are more objects than are ever written.
+// TestAReportIsKeptWithinItsBounds: a status that is too long is not kept, and neither are more objects than are ever written. What
+// an envelope brought has no object on the hub, so it takes no place of one that has.
 func TestAReportIsKeptWithinItsBounds(t *testing.T) {
-	from := fleet.StatusReport{Cluster: "c", Revision: "r"}
-	for i := range mostReported + 1 {
-		from.Objects = append(from.Objects, fleet.ObjectStatus{
-			ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: strconv.Itoa(i)}, Status: map[string]any{"text": strings.Repeat("x", i*100)},
-		})
-	}
-	got := reportOf(from)
-	if len(got.objects) != mostReported || !got.more {
-		t.Errorf("%d objects, more: %t", len(got.objects), got.more)
-	}
-	for i, o := range got.objects {
-		if want := i*100 + len(`{"text":""}`); o.size != want || (o.status == nil) != (want > mostBytes) {
-			t.Fatalf("object %d has %d bytes, want %d, kept: %t", i, o.size, want, o.status != nil)
+	of := func(enveloped, plain int) fleet.StatusReport {
+		from := fleet.StatusReport{Cluster: "c", Revision: "r"}
+		for i := range enveloped + plain {
+			from.Objects = append(from.Objects, fleet.ObjectStatus{
+				ID:     snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: strconv.Itoa(i)},
+				Status: map[string]any{"text": strings.Repeat("x", i*500)}, Enveloped: i < enveloped,
+			})
 		}
+		return from
+	}
+	for _, c := range []struct {
+		name             string
+		enveloped, plain int
+		want             int
+		more             bool
+	}{
+		{"few", 0, 3, 3, false},
+		{"as many as are written", 0, 200, 200, false},
+		{"one more", 0, 201, 200, true},
+		{"many", 0, 1000, 200, true},
+		{"behind what envelopes brought", 150, 200, 200, false},
+		{"what envelopes brought alone", 250, 0, 0, false},
+		{"too many behind what envelopes brought", 150, 201, 200, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := reportOf(of(c.enveloped, c.plain))
+			if len(got.objects) != c.want || got.more != c.more {
+				t.Fatalf("%d objects, more: %t, want %d and %t", len(got.objects), got.more, c.want, c.more)
+			}
+			for i, o := range got.objects {
+				at := c.enveloped + i
+				if want := at*500 + len(`{"text":""}`); o.Name != strconv.Itoa(at) || o.size != want || (o.status == nil) != (want > mostBytes) {
+					t.Fatalf("object %d is %s and has %d bytes, want %d, kept: %t", i, o.Name, o.size, want, o.status != nil)
+				}
+			}
+		})
 	}
 }
