@@ -90,6 +90,7 @@ var areas = []area{
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/once"},
+	{path: "fleet/internal/lenient", uses: []string{"backend"}},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
 	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
@@ -103,7 +104,7 @@ var areas = []area{
 	{path: "fleet/internal/balance", uses: with(ground, "stages", "backend", "fleet/internal/record", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
-	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	// Combinations of authorities: they know the gates, and no engine but in tests.

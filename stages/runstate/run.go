@@ -1,7 +1,6 @@
 package runstate
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -329,21 +328,6 @@ func (c *Clock) PutOff(by Instant) {
 	if c.Deadline != 0 {
 		c.Deadline += by
 	}
-}
-
-// Flows reports whether the run has what only runs of workflows have, which is stored in
-// a newer format than the rest.
-func (r *Run) Flows() bool {
-	if r.Closing != nil || r.Halted != 0 {
-		return true
-	}
-	for i := range r.Stages {
-		st := &r.Stages[i]
-		if st.Clock != (Clock{}) || slices.ContainsFunc(st.Groups, func(g GroupRun) bool { return g.Clock != Clock{} }) {
-			return true
-		}
-	}
-	return false
 }
 
 // IsBroken reports whether the run broke off in the stage.
