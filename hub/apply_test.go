@@ -62,6 +62,35 @@ spec:
       jsonPatchOverrides: [{op: add, path: ` + path + `, value: ` + value + `}]`)
 }
 
+// TestAnOverrideThatNamesAnotherScopeIsTold: the scope of the placement that a ResourceOverride names is Cluster by
+// default. If only a ResourcePlacement has the name, an event of the override says so.
+func TestAnOverrideThatNamesAnotherScopeIsTold(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.override("ResourceOverride", "lost", "resourceSelectors", "config", "s1", "/data/key", "ours")
+	s.twins("NAME")
+	events := func() (list []string, err error) {
+		client, err := kubernetes.NewForConfig(s.server.Config())
+		if err != nil {
+			return nil, err
+		}
+		all, err := client.CoreV1().Events(s.name).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.kind=ResourceOverride"})
+		if err != nil {
+			return nil, err
+		}
+		for _, e := range all.Items {
+			list = append(list, e.Reason+": "+e.Message)
+		}
+		return list, nil
+	}
+	s.eventually("an event that names the scope", func() error {
+		list, err := events()
+		if said := strings.Join(list, " "); err == nil && (!strings.Contains(said, "PlacementNotFound") || !strings.Contains(said, "spec.placement.scope: Namespaced")) {
+			err = fmt.Errorf("the events are %q", list)
+		}
+		return err
+	})
+}
+
 // TestOverridesThatFailAreNamed: an override that cannot be carried out keeps a run from being planned,
 // and the condition names it, the object and the cluster.
 func TestOverridesThatFailAreNamed(t *testing.T) {

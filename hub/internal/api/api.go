@@ -215,6 +215,9 @@ const EventNotReportedBack = "StatusNotReportedBack"
 // EventLeftOut is the reason of an Event of a placement: its snapshots do not have something that its selectors pick.
 const EventLeftOut = "LeftOut"
 
+// EventPlacementNotFound is the reason of an Event of an override: no placement of the scope has the name that it gives.
+const EventPlacementNotFound = "PlacementNotFound"
+
 // Reasons of an eviction's conditions.
 const (
 	ReasonEvictionValid       = "ClusterResourcePlacementEvictionValid"

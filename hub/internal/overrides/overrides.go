@@ -28,11 +28,28 @@ func (r *Reconciler) Of(p fleet.Placement, k api.Key) ([]placement.Override, err
 				wrong = append(wrong, fmt.Errorf("%s %s: %w", object.GetKind(), api.KeyOf(object), err))
 			case err == nil && o.Concerns(p):
 				out = append(out, o.Override)
+			case err == nil && lacksScope(&o, k) && r.Cached(api.ClusterScope.GVR(api.PlacementKind), api.Key{Name: k.Name}) == nil:
+				r.tellScope(object, k)
 			}
 		}
 	}
 	slices.SortFunc(out, func(a, b placement.Override) int { return strings.Compare(a.String(), b.String()) })
 	return out, errors.Join(wrong...)
+}
+
+// lacksScope reports whether an override names k, a placement in its own namespace, but with the scope Cluster, which is the default.
+func lacksScope(o *kubefleet.Override, k api.Key) bool {
+	return k.Namespace != "" && o.Namespace == k.Namespace && o.Placement == k.Name && o.PlacementNamespace == ""
+}
+
+// tellScope emits an event of an override that has no effect because its placement has another scope, once for each generation.
+func (r *Reconciler) tellScope(override *unstructured.Unstructured, k api.Key) {
+	generation := fmt.Sprintf("%s/%d", override.GetUID(), override.GetGeneration())
+	if before, _ := r.scopeTold.Swap(api.KeyOf(override), generation); before == any(generation) {
+		return
+	}
+	r.Recorder.Warning(override, api.EventPlacementNotFound, "The override has no effect: spec.placement names ClusterResourcePlacement %s, which does not exist; "+
+		"create it again with spec.placement.scope: Namespaced for ResourcePlacement %s of the namespace %s", k.Name, k.Name, k.Namespace)
 }
 
 // mayConcern reports whether an override which cannot be read could be about a placement.

@@ -42,6 +42,8 @@ type Reconciler struct {
 	// applicable are the overrides in the snapshots of a placement that clusters were
 	// last tried with or that runs bring, by its name.
 	applicable sync.Map
+	// scopeTold are the generations of the overrides, by key, whose events about the scope were emitted.
+	scopeTold sync.Map
 }
 
 const (
@@ -84,6 +86,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	before, uid := slices.Clone(rec.Versions), rec.UID
 	latest, obj, err := r.latestVersion(k, &rec)
+	if obj == nil {
+		r.scopeTold.Delete(k)
+	}
 	if err != nil {
 		r.Recorder.Warning(obj, "InvalidOverride", "%v", err)
 		return 0, nil // every placement that it may concern tells of it too
