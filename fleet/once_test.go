@@ -241,6 +241,7 @@ func TestAJobThatAClientDeletesIsPutBackUnlessItSucceeded(t *testing.T) {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Hour)
+				synctest.Wait()
 				if len(ctl.ran) != c.want {
 					t.Errorf("the Job ran %d times, want %d", len(ctl.ran), c.want)
 				}
