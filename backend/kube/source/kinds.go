@@ -143,8 +143,8 @@ func (k *hubKinds) forget() {
 	k.latest = nil
 }
 
-// refresh makes those who come next content with nothing older than a moment.
-func (k *hubKinds) refresh() { k.inquire(missAge) }
+// refresh makes those who come next content with nothing older than age.
+func (k *hubKinds) refresh(age time.Duration) { k.inquire(age) }
 
 func (k *hubKinds) ask() (*catalog, error) {
 	groups, lists, err := k.from.ServerGroupsAndResources()

@@ -126,18 +126,22 @@ func (w *changes) asks(k hubKind) bool {
 
 // definedPauses are for looking at the kinds again after a definition changed:
 // the hub takes a while to serve and to list what was defined. kindsPause is for
-// what no definition tells of: kinds of other servers behind the hub.
+// changes of which no definition tells: kinds of other servers behind the hub. Watches
+// look every lookPause at an answer that is at most as old, so that one question serves all of them.
 func definedPauses() []time.Duration {
 	return []time.Duration{0, 300 * time.Millisecond, 700 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second}
 }
 
-const kindsPause = time.Minute
+const (
+	kindsPause = time.Minute
+	lookPause  = kindsPause / 2
+)
 
 // await returns when something may have changed, or covers what is asked for again when the kinds may have.
 func (w *changes) await(ctx context.Context) error {
-	pause := kindsPause
+	pause, age := lookPause, lookPause
 	if len(w.rest) > 0 {
-		pause = w.rest[0]
+		pause, age = w.rest[0], missAge
 	}
 	t := time.NewTimer(pause)
 	defer t.Stop()
@@ -152,7 +156,7 @@ func (w *changes) await(ctx context.Context) error {
 		return w.check()
 	case <-t.C:
 		w.rest = w.rest[min(1, len(w.rest)):]
-		w.source.kinds.refresh()
+		w.source.kinds.refresh(age)
 		return w.cover(ctx, false)
 	}
 }
