@@ -67,8 +67,9 @@ type Config struct {
 	// the same. Default: random.
 	Name string
 	// Lease is how long a run stays with an engine that is not heard of, at
-	// least one and a half times CallTimeout: a lease is renewed when a third
-	// of it is over, and that may take one call. At most 24 h, default 15 s or
+	// least one and a half times CallTimeout: a lease, or the session that
+	// extends it, is renewed when a third of it is over, and that may take one
+	// call. At most 24 h, default 15 s or
 	// what CallTimeout demands. Skew is by how much clocks of engines may differ,
 	// less than Lease; default 2 s, at most a quarter of Lease.
 	//

@@ -375,8 +375,8 @@ func TestWorkSpreadsWhenEnginesComeAndGo(t *testing.T) {
 		}
 		c.start("one")
 		spread("alone", map[string]int{"one": 12})
-		if keys := w.keys("engine/"); len(keys) > 0 {
-			t.Errorf("an engine that is alone says %q", keys)
+		if keys := w.keys("engine/"); !slices.Equal(keys, []string{"engine/one"}) {
+			t.Errorf("the sessions are %q", keys)
 		}
 		c.start("two")
 		spread("the second one came", map[string]int{"one": 6, "two": 6})

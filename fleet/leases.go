@@ -21,7 +21,7 @@ type Lease struct {
 	Holder string `json:"holder,omitempty"`
 	// Epoch is that of the last takeover.
 	Epoch int64 `json:"epoch"`
-	// Until is when the lease ends unless it is renewed, by the holder's clock;
+	// Until is when the lease ends unless it, or the session of the holder which extends it, is renewed, by the holder's clock;
 	// zero without a holder, and where the holder gave the run up.
 	Until time.Time `json:"until,omitzero"`
 	// Overdue reports whether the lease ended longer ago than Config.Skew, by this engine's clock: the next
@@ -38,11 +38,21 @@ type Lease struct {
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
 	now := e.state.Now()
+	sessions := map[string]*record.Engine{}
+	for rec, err := range e.store.List(ctx, record.EnginesPrefix) {
+		if err != nil {
+			return nil, err
+		}
+		var session record.Engine
+		if record.Decode(rec, &session) == nil { // a session that cannot be read extends nothing
+			sessions[rec.Key] = &session
+		}
+	}
 	for rec, err := range e.store.List(ctx, record.RunKey("")) {
 		if err != nil {
 			return nil, err
 		}
-		if l, ok := leaseOf(rec, now, e.cfg.Skew); ok {
+		if l, ok := leaseOf(rec, sessions, now, e.cfg.Skew); ok {
 			out = append(out, l)
 		}
 	}
@@ -50,7 +60,7 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 }
 
 // leaseOf returns the lease of a run's record, and whether an engine has to drive the run.
-func leaseOf(rec backend.Record, now time.Time, skew time.Duration) (Lease, bool) {
+func leaseOf(rec backend.Record, sessions map[string]*record.Engine, now time.Time, skew time.Duration) (Lease, bool) {
 	name := strings.TrimPrefix(rec.Key, record.RunKey(""))
 	var rr record.Run
 	err := record.Decode(rec, &rr)
@@ -61,6 +71,9 @@ func leaseOf(rec backend.Record, now time.Time, skew time.Duration) (Lease, bool
 		return Lease{Run: name, Err: err}, true
 	}
 	l := Lease{Run: name, Placement: rr.Run.Placement, State: rr.Run.State, Holder: rr.Lease.Holder, Epoch: rr.Lease.Epoch}
+	if session := sessions[record.EngineKey(rr.Lease.Holder)]; session != nil {
+		rr.Lease = rr.Lease.Extended(session, rec.Key)
+	}
 	if rr.Lease.Holder != "" {
 		l.Overdue = rr.Lease.FreeAt(now, skew)
 		if rr.Lease.Until != 0 {

@@ -76,6 +76,12 @@ const (
 	Descending SortOrder = "Descending"
 )
 
+// Measures reports whether the clusters that the policy picks, or their scores, depend on properties of clusters.
+func (p Policy) Measures() bool {
+	return slices.ContainsFunc(p.Required, func(t Term) bool { return len(t.Properties) > 0 }) ||
+		slices.ContainsFunc(p.Preferred, func(f Preference) bool { return f.Sorter != nil })
+}
+
 // terms returns a function that reports whether a cluster matches what a valid
 // policy requires.
 func (p Policy) terms() (func(*Cluster) bool, error) {

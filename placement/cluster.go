@@ -45,6 +45,11 @@ func (c Cluster) SameButProperties(o Cluster) bool {
 	return c.Equal(o)
 }
 
+// SameButMeasured reports whether two inventories, by name, differ at most in the properties and namespaces of their clusters.
+func SameButMeasured(a, b map[string]Cluster) bool {
+	return maps.EqualFunc(a, b, Cluster.SameButProperties)
+}
+
 // Clone returns a copy that shares nothing with c.
 func (c Cluster) Clone() Cluster {
 	c.Labels, c.Taints, c.Namespaces = maps.Clone(c.Labels), slices.Clone(c.Taints), slices.Clone(c.Namespaces)

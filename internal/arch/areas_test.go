@@ -101,7 +101,7 @@ var areas = []area{
 	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
 	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/examine", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/member", "fleet/internal/record", "fleet/internal/state", "internal/backoff", "internal/reconcile"), testUses: tried},
-	{path: "fleet/internal/balance", uses: with(ground, "stages", "backend", "fleet/internal/record", "internal/backoff"), testUses: tried},
+	{path: "fleet/internal/balance", uses: with(ground, "stages", "backend", "fleet/internal/record", "fleet/internal/state", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
 	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
@@ -123,7 +123,7 @@ var areas = []area{
 	{path: "hub/internal/queues", uses: []string{"hub/internal/api", "internal/reconcile"}},
 	{path: "hub/internal/objects", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/internal/queues"), cluster: true},
 	{path: "hub/internal/seals", uses: with(engine, "hub/internal/api", "hub/status")},
-	{path: "hub/internal/policies", uses: []string{"approval", "backend", "hub/internal/api", "hub/manifests"}, cluster: true},
+	{path: "hub/internal/policies", uses: []string{"approval", "backend", "hub/internal/api", "hub/manifests", "internal/backoff"}, cluster: true},
 	{path: "hub/internal/requests", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/seals", "hub/internal/policies")},
 	{path: "hub/internal/overrides", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects")},
 	{path: "hub/internal/members", uses: []string{"backend", "placement", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues"}, testUses: []string{"internal/reconcile"}},

@@ -1,23 +1,23 @@
-// Package balance shares the runs of a store out among the engines on it, without a coordinator.
+// Package balance keeps the session of an engine, and shares the runs of a store out among the engines on it, without a
+// coordinator.
 //
-// An engine that sees runs of others says every third of a lease how many it drives itself. Each counts those that said so within
-// a lease, and what they drive: one that has more than its part, rounded up, for two rounds gives the rest back, for the others to
-// take. An engine that is alone on a store says nothing, and what one that died has said is deleted. What is said may be old, so
-// an engine may have more than its part for a while, and a run may move once too often; leases and epochs keep a run from being
-// driven by two.
+// An engine that drives runs or watches placements, or that sees runs of others, renews its session every third of a lease: one
+// record, which extends all leases that name the engine, so that a run which waits costs no writes. The session says how many
+// runs the engine drives. Each engine counts the sessions of others that were renewed within a lease, and the runs in them: an
+// engine that has more than its part, rounded up, for two rounds gives the rest back, for the others to take. An engine without
+// runs and watches that is alone on a store has no session, and the session of an engine that died is deleted. Sessions may be
+// old, so an engine may have more than its part for a while, and a run may move once too often; leases and epochs keep a run
+// from being driven by two.
 package balance
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/internal/backoff"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // mostAtOnce is how many runs are given back in a round.
@@ -30,7 +30,18 @@ type Options struct {
 	Name        string
 	Lease, Skew time.Duration
 	Now         func() time.Time
-	Log         *slog.Logger
+	// Here is when the engine's clock shows a time, in the time that timers go by.
+	Here func(time.Time) time.Time
+	Log  *slog.Logger
+
+	// Count returns how many runs this engine drives, and how many others do as far as it knows.
+	Count func() (own, others int)
+	// Watches reports whether this engine watches placements.
+	Watches func() bool
+	// Lapsed returns the keys of the records whose leases the session must not extend.
+	Lapsed func() []string
+	// GiveBack gives runs back.
+	GiveBack func(n int)
 }
 
 // Balancer is one engine's part in it.
@@ -42,20 +53,25 @@ type Balancer struct {
 	mu sync.Mutex
 	// others are the engines that have said something, by the keys of their records.
 	others map[string]engine
-	// news signals that there may be others.
-	news chan struct{}
+	// session is that of this engine.
+	session session
+	// news signals that there may be others, deleted that the session of this engine was deleted.
+	news, deleted chan struct{}
 }
 
 // engine is what another engine said, and when this one read it.
 type engine struct {
-	rev  backend.Revision
+	rev backend.Revision
+	// runs is how many it drives, or notShared.
 	runs int
-	read time.Time
+	// read is when this revision was read first; alive reports whether it replaced another one.
+	read  time.Time
+	alive bool
 }
 
 // New returns a balancer.
 func New(o Options) *Balancer {
-	return &Balancer{o: o, key: record.EngineKey(o.Name), others: map[string]engine{}, news: make(chan struct{}, 1)}
+	return &Balancer{o: o, key: record.EngineKey(o.Name), others: map[string]engine{}, news: make(chan struct{}, 1), deleted: make(chan struct{}, 1)}
 }
 
 // Wake has the balancer of an engine that was alone count again, because another one may have a run.
@@ -69,6 +85,9 @@ func (b *Balancer) Wake() {
 // Changed takes in that the record of an engine is there or was written.
 func (b *Balancer) Changed(ctx context.Context, c backend.Change) {
 	if c.Key == b.key {
+		if c.Deleted {
+			b.lost()
+		}
 		return
 	}
 	b.mu.Lock()
@@ -85,9 +104,7 @@ func (b *Balancer) Changed(ctx context.Context, c backend.Change) {
 	if err != nil || record.Decode(stored, &said) != nil {
 		return
 	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.others[c.Key] = engine{stored.Revision, max(0, said.Runs), time.Now()}
+	b.observe(c.Key, stored.Revision, shared(&said))
 	b.Wake()
 }
 
@@ -104,7 +121,7 @@ func (b *Balancer) Surplus(own int) int {
 	defer b.mu.Unlock()
 	all, engines := own, 1
 	for _, e := range b.others {
-		if !b.isOld(e) {
+		if !b.isOld(e) && e.runs != notShared {
 			all += e.runs
 			engines++
 		}
@@ -112,13 +129,13 @@ func (b *Balancer) Surplus(own int) int {
 	return own - (all+engines-1)/engines
 }
 
-// HasMore reports whether another engine drives fewer runs than this one. What was not said lately does not count, since an engine
-// that has ended takes no run.
+// HasMore reports whether another engine drives fewer runs than this one. A session that was not renewed lately, or is ending, does
+// not count, because its engine takes no run.
 func (b *Balancer) HasMore(own int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, e := range b.others {
-		if time.Since(e.read) < b.o.Lease/2 && e.runs < own {
+		if time.Since(e.read) < b.o.Lease/2 && e.runs != notShared && e.runs < own {
 			return true
 		}
 	}
@@ -142,67 +159,43 @@ func (b *Balancer) forgetOld(ctx context.Context) {
 	record.Discard(ctx, b.o.Store, old)
 }
 
-// Run works until ctx ends. count returns how many runs this engine drives, and how many others do as far as it knows; giveBack
-// gives runs back.
-func (b *Balancer) Run(ctx context.Context, count func() (own, others int), giveBack func(n int)) {
+// Run works until ctx ends. Then the session says that the engine is ending, and [Balancer.End] deletes it after the runs
+// were given back.
+func (b *Balancer) Run(ctx context.Context) {
+	defer b.leave(ctx)
 	before := 0
 	for {
-		own, others := count()
+		own, others := b.o.Count()
 		b.forgetOld(ctx)
 		n := b.Surplus(own)
 		lasting := min(n, before)
 		if before = n; lasting > 0 {
 			b.o.Log.Info("runs are given back for other engines to take", "engine", b.o.Name, "drives", own, "surplus", lasting)
-			giveBack(min(lasting, mostAtOnce))
+			b.o.GiveBack(min(lasting, mostAtOnce))
 			before = 0 // until the others have said what they took
 		}
+		needed := own+others > 0 || b.o.Watches()
 		var err error
 		switch {
-		case others > 0:
-			err = b.say(ctx, own)
+		case needed:
+			err = b.renew(ctx, own, false)
 		case b.rev != "":
-			err = b.unsay(ctx)
+			err = b.end(ctx)
 		}
 		if err != nil && ctx.Err() == nil {
-			b.o.Log.Warn("what this engine drives could not be told to others", "engine", b.o.Name, "error", err)
+			b.o.Log.Warn("the session of this engine was not renewed, which is tried again", "engine", b.o.Name, "error", err)
 		}
-		if others == 0 && b.rev == "" && b.isAlone() {
+		if !needed && b.rev == "" && b.isAlone() {
 			select {
 			case <-b.news:
 			case <-ctx.Done():
 			}
 		}
-		if !backoff.Sleep(ctx, b.o.Lease/3) {
-			break
+		select {
+		case <-time.After(b.o.Lease / 3):
+		case <-b.deleted:
+		case <-ctx.Done():
+			return
 		}
 	}
-	if b.rev != "" {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.o.Lease/3)
-		defer cancel()
-		_ = b.unsay(ctx)
-	}
-}
-
-// say writes the record of this engine. What another process wrote under its name is overwritten.
-func (b *Balancer) say(ctx context.Context, own int) error {
-	value := record.Encode(record.Engine{Format: record.Format, Runs: own, At: stages.At(b.o.Now())})
-	rev, err := b.o.Store.Put(ctx, b.key, value, b.rev)
-	if errors.Is(err, backend.ErrConflict) {
-		stored, read := b.o.Store.Get(ctx, b.key)
-		if read != nil && !errors.Is(read, backend.ErrNotFound) {
-			return read
-		}
-		rev, err = b.o.Store.Put(ctx, b.key, value, stored.Revision)
-	}
-	if err == nil {
-		b.rev = rev
-	}
-	return err
-}
-
-// unsay deletes the record.
-func (b *Balancer) unsay(ctx context.Context) error {
-	err := b.o.Store.Delete(ctx, b.key, b.rev)
-	b.rev = ""
-	return err
 }

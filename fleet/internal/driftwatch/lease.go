@@ -3,6 +3,9 @@ package driftwatch
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
@@ -18,11 +21,79 @@ type watchLease struct {
 	// other is the revision of a lease of another engine, and since when it has been that one.
 	other backend.Revision
 	since time.Time
+	// written is the revision that this engine wrote last.
+	written atomic.Pointer[backend.Revision]
+	// saved is when this engine saved the lease, or read that it has it.
+	saved time.Time
+	// beat is when this engine held or extended the lease last.
+	beat atomic.Pointer[time.Time]
+}
+
+// Sessions are the sessions of engines, which extend their leases.
+type Sessions interface {
+	// Covers reports whether the session of this engine extends the lease in the record of a key, and has since the lease was
+	// saved.
+	Covers(key string, saved time.Time) bool
+	// HeldUntil returns until when the session of another engine extends a lease; the zero time if it does not.
+	HeldUntil(ctx context.Context, holder, leased string) (time.Time, error)
+	// Wake has the session of this engine begin.
+	Wake()
+}
+
+// LeaseChanged has a placement reconciled whose watch is not leased as this engine knows it. It may be called before Run
+// and while it runs.
+func (r *Reconciler) LeaseChanged(_ context.Context, c backend.Change) {
+	w := r.watch(strings.TrimPrefix(c.Key, record.WatchKey("")))
+	if w == nil {
+		return
+	}
+	if written := w.lease.written.Load(); c.Deleted || written == nil || *written != c.Revision {
+		r.look(w)
+	}
+}
+
+// Holds reports whether this engine watches a placement.
+func (r *Reconciler) Holds() bool {
+	return slices.ContainsFunc(r.all(), func(w *placementWatch) bool { return w.lease.written.Load() != nil })
+}
+
+// Lapsed returns the keys of the leases of watches that this engine has and did not extend for long, because their reconcile hangs
+// or fails. The session of the engine must not extend them.
+func (r *Reconciler) Lapsed() (out []string) {
+	for _, w := range r.all() {
+		beat := w.lease.beat.Load()
+		if w.lease.written.Load() != nil && beat != nil && time.Since(*beat) > r.reporter.cfg.Lease*2/3 {
+			out = append(out, record.WatchKey(w.name))
+		}
+	}
+	return out
+}
+
+// extend extends the lease by the session of the engine, and reports whether the session does that.
+func (w *placementWatch) extend() bool {
+	if w.lease.written.Load() == nil || !w.r.sessions.Covers(record.WatchKey(w.name), w.lease.saved) {
+		return false
+	}
+	now := time.Now()
+	w.lease.until = now.Add(w.r.reporter.cfg.Lease / 3)
+	w.lease.beat.Store(&now)
+	return true
 }
 
 // hold takes or renews the lease to watch the placement, and reports whether this engine has it.
 func (w *placementWatch) hold(ctx context.Context) (bool, error) {
-	r := w.r.reporter
+	held, err := w.tryHold(ctx)
+	if now := time.Now(); held {
+		w.lease.beat.Store(&now)
+	}
+	if !held && err == nil {
+		w.lease.written.Store(nil)
+	}
+	return held, err
+}
+
+func (w *placementWatch) tryHold(ctx context.Context) (bool, error) {
+	r, read := w.r.reporter, time.Now()
 	rec, err := r.store.Get(ctx, record.WatchKey(w.name))
 	if err != nil && !state.IsNotFound(err) {
 		return false, err
@@ -37,34 +108,53 @@ func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 	if err != nil {
 		now = record.WatchLease{} // one that is missing or cannot be decoded belongs to no engine
 	}
-	if now.Holder != r.cfg.Name && !w.free(&now, rec.Revision) {
-		return false, nil
+	if now.Holder != r.cfg.Name {
+		if free, err := w.free(ctx, &now, rec.Revision); !free || err != nil {
+			return false, err
+		}
 	}
 	began := time.Now()
 	left := now.Until.Time().Sub(r.state.Now())
 	if now.Holder == r.cfg.Name && left > r.cfg.Lease*3/4 && left <= r.cfg.Lease {
 		w.lease.until = began.Add(left)
+		w.lease.written.Store(&rec.Revision)
+		w.lease.saved = read
 		return true, nil // it was renewed a moment ago
 	}
+	if now.Holder == r.cfg.Name {
+		w.lease.saved = read
+		if w.extend() {
+			return true, nil
+		}
+	}
 	next := record.WatchLease{Format: record.Format, Holder: r.cfg.Name, Until: stages.At(r.state.Now()).Add(r.cfg.Lease)}
-	_, err = r.store.Put(ctx, record.WatchKey(w.name), record.Encode(next), rec.Revision)
+	rev, err := r.store.Put(ctx, record.WatchKey(w.name), record.Encode(next), rec.Revision)
 	if errors.Is(err, backend.ErrConflict) {
 		return false, nil
 	}
 	if err == nil {
-		w.lease.until = began.Add(r.cfg.Lease)
+		w.lease.until, w.lease.saved = began.Add(r.cfg.Lease), began
+		w.lease.written.Store(&rev)
+		w.r.sessions.Wake()
 	}
 	return err == nil, err
 }
 
 // free reports whether a lease of another engine is over, or has not been renewed for as long as it lasts,
-// whatever time is in it.
-func (w *placementWatch) free(now *record.WatchLease, rev backend.Revision) bool {
+// whatever time is in it, and the session of that engine does not extend it.
+func (w *placementWatch) free(ctx context.Context, now *record.WatchLease, rev backend.Revision) (bool, error) {
 	r, l := w.r.reporter, &w.lease
 	if l.other != rev {
 		l.other, l.since = rev, time.Now()
 	}
-	return now.Holder == "" || r.state.Now().After(now.Until.Time().Add(r.cfg.Skew)) || time.Since(l.since) > r.cfg.Lease+r.cfg.Skew
+	if now.Holder == "" {
+		return true, nil
+	}
+	if !r.state.Now().After(now.Until.Time().Add(r.cfg.Skew)) && time.Since(l.since) <= r.cfg.Lease+r.cfg.Skew {
+		return false, nil
+	}
+	until, err := w.r.sessions.HeldUntil(ctx, now.Holder, record.WatchKey(w.name))
+	return err == nil && time.Now().After(until), err
 }
 
 // giveBack frees the lease if this engine has had it, also after ctx has ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -28,6 +29,7 @@ import (
 // queues read of it is behind one.
 type Reconciler struct {
 	reporter   *Reporter
+	sessions   Sessions
 	placements *reconcile.Queue[string]
 	clusters   *reconcile.Queue[clusterKey]
 	events     *reconcile.Queue[string]
@@ -46,8 +48,8 @@ type clusterKey struct{ placement, cluster string }
 const endedAtOnce = 32
 
 // NewReconciler returns a reconciler that watches nothing yet.
-func NewReconciler(reporter *Reporter) *Reconciler {
-	r := &Reconciler{reporter: reporter, watches: map[string]*placementWatch{}}
+func NewReconciler(reporter *Reporter, sessions Sessions) *Reconciler {
+	r := &Reconciler{reporter: reporter, sessions: sessions, watches: map[string]*placementWatch{}}
 	r.placements = reconcile.New(reconcile.Options[string]{
 		Reconcile: r.reconcilePlacement,
 		Failed: func(_ context.Context, name string, err error) {
@@ -96,7 +98,16 @@ func (r *Reconciler) Changed(ctx context.Context, name string, read func() (*rec
 			return // where it is not known, it is reconciled to find out
 		}
 	}
+	if w := r.watch(name); w != nil {
+		w.unseen.Store(true)
+	}
 	r.placements.Add(name)
+}
+
+// look has a placement that is watched reconciled, and its records read.
+func (r *Reconciler) look(w *placementWatch) {
+	w.unseen.Store(true)
+	r.placements.Add(w.name)
 }
 
 // asksForWatch reports whether a placement asks for a watch. One that is being deleted does not, nor does one that has nothing yet to
@@ -108,14 +119,16 @@ func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	return err == nil && rec.Deleting == nil && len(rec.Snapshots) > 0 && (rec.Placement.ReportStatus || member.Watches(&rec.Placement.ApplyStrategy)), err
 }
 
-// FleetChanged has every placement that is watched reconciled, because the inventory has changed. It may be
-// called before Run and while it runs.
-func (r *Reconciler) FleetChanged() {
+// FleetChanged has every placement that is watched reconciled, because the inventory has changed; if only properties and namespaces of
+// clusters have, every placement that depends on these. It may be called before Run and while it runs.
+func (r *Reconciler) FleetChanged(measuredOnly bool) {
 	r.mu.Lock()
 	r.inventory++
 	r.mu.Unlock()
 	for _, w := range r.all() {
-		r.placements.Add(w.name)
+		if !measuredOnly || !w.unmeasured.Load() {
+			r.look(w)
+		}
 	}
 }
 
@@ -141,6 +154,7 @@ func (r *Reconciler) watchOrNew(name string) *placementWatch {
 	w := r.watches[name]
 	if w == nil {
 		w = &placementWatch{r: r, name: name, clusters: map[string]*clusterWatch{}, events: eventBatch{placement: name}}
+		w.unseen.Store(true)
 		r.watches[name] = w
 	}
 	return w
@@ -179,6 +193,10 @@ type placementWatch struct {
 	inventory int
 
 	lease watchLease
+	// unseen reports whether the placement, its lease or the inventory may have changed since they were read.
+	unseen atomic.Bool
+	// unmeasured reports whether nothing that is compared depends on properties or namespaces of clusters.
+	unmeasured atomic.Bool
 }
 
 // reconcilePlacement watches the clusters of a placement where it asks for it and this engine has the lease, and
@@ -186,6 +204,19 @@ type placementWatch struct {
 func (r *Reconciler) reconcilePlacement(ctx context.Context, name string) (time.Duration, error) {
 	// The watch is there before the record is read: Changed enqueues the placement for what is written later.
 	w := r.watchOrNew(name)
+	if !w.unseen.Swap(false) && w.extend() {
+		return r.reporter.cfg.Lease / 3, nil
+	}
+	after, err := r.readPlacement(ctx, w)
+	if err != nil {
+		w.unseen.Store(true)
+	}
+	return after, err
+}
+
+// readPlacement is reconcilePlacement for what may have changed.
+func (r *Reconciler) readPlacement(ctx context.Context, w *placementWatch) (time.Duration, error) {
+	name := w.name
 	asks, err := asksForWatch(r.reporter.state.LastSeen(ctx, name)())
 	switch {
 	case err != nil:
@@ -232,6 +263,7 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 		return err
 	}
 	// The comparison has read the placement again, which may have changed since: what it read is what counts.
+	w.unmeasured.Store(!x.rec.Placement.Policy.Measures() && x.rec.Placement.Namespace == "")
 	concern := concernOf(x.rec)
 	changed := concern != w.concern
 	w.concern, w.inventory = concern, inventory

@@ -8,12 +8,19 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Engine is what an engine says of itself where others have runs of the same store.
+// Engine is the session of an engine: the engine renews it while it drives runs, watches placements, or shares runs with
+// other engines. It extends every lease that names the engine as its holder.
 type Engine struct {
 	Format int `json:"format"`
-	// Runs is how many it drives, At when it said so.
-	Runs int            `json:"runs"`
-	At   stages.Instant `json:"at"`
+	// Runs is how many runs the engine drives, At when it renewed the session, Until when the session ends, by its clock.
+	Runs  int            `json:"runs"`
+	At    stages.Instant `json:"at"`
+	Until stages.Instant `json:"until,omitempty"`
+	// Lapsed are the keys of the records whose lease names the engine and that the session does not extend, because the engine
+	// makes no progress with them or has let them go.
+	Lapsed []string `json:"lapsed,omitempty"`
+	// Ending reports whether the engine is about to end, and takes no more runs.
+	Ending bool `json:"ending,omitempty"`
 }
 
 // EnginesPrefix begins the keys of engines.

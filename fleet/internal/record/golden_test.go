@@ -60,7 +60,7 @@ func goldenRecords() map[string]any {
 		"checkobject": &CheckObject{
 			Format: 1, Run: "run-1", RunUID: "uid", Epoch: 4, Cluster: "member1", ClusterUID: "member1-uid", Check: "smoke",
 		},
-		"engine":   &Engine{Format: 1, Runs: 3, At: 1700000000000},
+		"engine":   &Engine{Format: 1, Runs: 3, At: 1700000000000, Until: 1700000015000, Lapsed: []string{"run/r"}, Ending: true},
 		"watch":    &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
 		"drift":    &Drift{Format: 1, ClusterDrift: goldenDrift()},
 		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev", Policy: 2}, []string{"member1", "member2"}}}},

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/member"
@@ -120,6 +121,14 @@ type Lease struct {
 	Holder string         `json:"holder,omitempty"`
 	Epoch  int64          `json:"epoch"`
 	Until  stages.Instant `json:"until,omitempty"`
+}
+
+// Extended returns the lease in the record of a key as the session of its holder extends it.
+func (l Lease) Extended(session *Engine, key string) Lease {
+	if l.Holder != "" && l.Until != 0 && !slices.Contains(session.Lapsed, key) {
+		l.Until = max(l.Until, session.Until)
+	}
+	return l
 }
 
 // FreeAt reports whether an engine of another name may take the lease.

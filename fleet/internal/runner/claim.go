@@ -60,6 +60,7 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 		return r.release(d, 1), nil
 	}
 	r.release(d, 0)
+	r.lapse(name)
 	d.letGo(ctx)
 	return 0, fmt.Errorf("it was let go: %w", err)
 }
@@ -75,10 +76,18 @@ func (r *Runner) runFailed(ctx context.Context, name string, err error) {
 	if p := (*reconcile.PanicError)(nil); errors.As(err, &p) {
 		if d := r.driver(name); d != nil {
 			r.release(d, 0)
+			r.lapse(name)
 			d.letGo(ctx)
 		}
 	}
 	r.e.log.Warn("a run is tried again", "run", name, "error", err)
+}
+
+// lapse has the session no longer extend the lease of a run that this engine has let go, so that another one may take it.
+func (r *Runner) lapse(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lapsed[name] = true
 }
 
 func (r *Runner) driver(name string) *driver {
@@ -121,6 +130,7 @@ func (r *Runner) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.observed, name)
+	delete(r.lapsed, name)
 }
 
 // take takes the lease of a run that needs an engine, if it is free, and returns its driver. Without a driver, after
@@ -153,10 +163,15 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		defer r.mu.Unlock()
 		o := r.observeLocked(name, rev)
 		o.idle = o.news == known.news // otherwise it is read once more
+		delete(r.lapsed, name)
 		r.observed[name] = o
 		return nil, 0, nil
 	}
-	if wait := time.Until(r.heldUntil(rec, rev)); wait > 0 {
+	until, err := r.heldUntil(ctx, rec, rev)
+	if err != nil {
+		return nil, 0, err
+	}
+	if wait := time.Until(until); wait > 0 {
 		return nil, wait, nil
 	}
 	if wait := r.leavesToOthers(rec, rev); wait > 0 {
@@ -171,16 +186,20 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	}
 	// A caller that waits for the end of the run need not read what is written from here on.
 	over := r.e.state.Driving.Begin(rec.Run.UID)
+	began := time.Now()
 	rev, p, err := r.e.state.Acquire(ctx, rec, rev)
 	if err == nil {
 		d = newDriver(r.e, rec, rev, plan)
 		d.coOwnership, d.exclusive, d.deletePolicy = p.Placement.AllowCoOwnership, p.Placement.Exclusive, p.Placement.DeletePolicy
+		d.leased = began
 		d.secretKey, d.admitted, d.first, d.over = p.Key, p.HasRun(d.uid), p, over
 		d.wake = func() { r.runs.Add(name) }
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.observed, name)
 		r.drivers[name] = d
+		delete(r.lapsed, name)
+		r.balance.Wake()
 		if r.fleet != nil {
 			d.setFleet(r.fleet)
 		}
@@ -211,19 +230,23 @@ func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Dura
 	return r.e.cfg.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
-// heldUntil is when the lease of a run may be taken.
-func (r *Runner) heldUntil(rec *record.Run, rev backend.Revision) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	o := r.observeLocked(rec.Run.Name, rev)
-	if rec.Lease.Holder == r.e.cfg.Name {
-		return time.Time{}
-	}
+// heldUntil is when the lease of a run may be taken: it has ended, and so has the session of its holder.
+func (r *Runner) heldUntil(ctx context.Context, rec *record.Run, rev backend.Revision) (time.Time, error) {
 	l := rec.Lease
-	if l.Until != 0 {
-		l.Until = stages.At(r.e.state.Here(l.Until.Time()))
+	r.mu.Lock()
+	o := r.observeLocked(rec.Run.Name, rev)
+	if l.Holder != r.e.cfg.Name {
+		delete(r.lapsed, rec.Run.Name)
 	}
-	return o.until(l, r.e.cfg.Lease, r.e.cfg.Skew)
+	r.mu.Unlock()
+	if l.Holder == "" || l.Until == 0 || l.Holder == r.e.cfg.Name {
+		return time.Time{}, nil
+	}
+	l.Until = stages.At(r.e.state.Here(l.Until.Time()))
+	if until := o.until(l, r.e.cfg.Lease, r.e.cfg.Skew); time.Until(until) > 0 {
+		return until, nil
+	}
+	return r.balance.HeldUntil(ctx, l.Holder, record.RunKey(rec.Run.Name))
 }
 
 // needsDriver reports whether a run has anything to do: it has not ended, its end

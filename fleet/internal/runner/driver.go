@@ -80,7 +80,11 @@ type driver struct {
 	// renew reports whether the lease has to be saved, unsure that the outcome of a
 	// save is not known.
 	renew, unsure bool
-	renewed       time.Time
+	// renewed is when the lease was renewed last, by a save or by the session of the engine; leased is when the lease in the
+	// record began.
+	renewed, leased time.Time
+	// beat is when the driver finished its last turn without an error; at first, when it took the run.
+	beat atomic.Pointer[time.Time]
 	// saves are how long the last saves took, savings is how many there were in all.
 	saves   [4]time.Duration
 	savings int
@@ -117,6 +121,7 @@ type attempt struct {
 	observations int
 	measured     int
 	calendar     int
+	began        time.Time
 	drops        []backend.Write
 }
 
@@ -143,6 +148,8 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 		d.pages.None = len(plan.Clusters) <= min(record.InFlightHere, record.ListHere)
 	}
 	d.share.stale.Store(true)
+	taken := d.renewed
+	d.beat.Store(&taken)
 	d.wrote[rec.Seq%int64(len(d.wrote))] = rev
 	return d
 }
@@ -166,6 +173,8 @@ func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error)
 	if err != nil {
 		return 0, err
 	}
+	now := time.Now()
+	d.beat.Store(&now)
 	due := d.renewed.Add(d.e.cfg.Lease / 3)
 	if !wake.IsZero() && wake.Before(due) {
 		due = wake
@@ -280,7 +289,7 @@ func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commi
 	if d.tried == nil {
 		d.tried = map[int]attempt{}
 	}
-	d.tried[next.Try] = attempt{len(d.in.Observations), len(d.in.Measured), d.calendar, c.Drops}
+	d.tried[next.Try] = attempt{len(d.in.Observations), len(d.in.Measured), d.calendar, time.Now(), c.Drops}
 	return next, c
 }
 
@@ -291,6 +300,7 @@ func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.inFlight.Store(int64(len(next.Run.InFlight)))
 	d.renew, d.renewed = false, time.Now()
 	took := d.tried[next.Try]
+	d.leased = took.began
 	d.tried = nil
 	d.consumed(took)
 }

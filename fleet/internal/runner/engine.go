@@ -61,7 +61,14 @@ type engine struct {
 	examiner    *examine.Examiner
 	// measuring has room for the requests that providers may have at the same time.
 	measuring chan struct{}
-	log       *slog.Logger
+	// session extends the leases of the runs that this engine drives.
+	session session
+	log     *slog.Logger
+}
+
+// session says until when the engine's session extends the lease in the record of a key that was saved at a time.
+type session interface {
+	CoversUntil(key string, saved time.Time) time.Time
 }
 
 func newEngine(o Options) *engine {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -48,8 +49,25 @@ func (d *driver) gather(ctx context.Context) error {
 		d.drain()
 	default:
 	}
-	d.renew = d.renew || time.Since(d.renewed) >= d.e.cfg.Lease/3
+	if time.Since(d.renewed) >= d.e.cfg.Lease/3 {
+		d.renewLease()
+	}
 	return nil
+}
+
+// renewLease has the lease saved, unless the session of the engine extends it and the run is as this driver saved it. The
+// driver looks again when it may no longer rely on the session, at the latest.
+func (d *driver) renewLease() {
+	var until time.Time
+	if d.e.session != nil {
+		until = d.e.session.CoversUntil(record.RunKey(d.name), d.leased)
+	}
+	left := time.Until(until)
+	if left <= 0 || !d.wroteLast() {
+		d.renew = true
+		return
+	}
+	d.renewed = time.Now().Add(min(0, left-d.e.cfg.Lease/3))
 }
 
 // hear takes an observation.

@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
 // observation is what this process knows of the lease of a run that another engine has.
@@ -33,26 +34,10 @@ func (r *Runner) observeLocked(name string, rev backend.Revision) observation {
 }
 
 // until returns when the lease of another engine may be taken, by what was observed of it; the zero time is
-// at once.
-//
-// Clocks that disagree by more than skew must neither keep a run from being
-// taken over nor have it taken from an engine that is well. So a record that
-// stood still for a lease and skew is free, whatever time is in it: its holder
-// would have renewed it several times. And one that was seen to change is not
-// free within a lease of that, even where the holder's clock is far behind.
+// at once. The session of its holder may extend it.
 func (s observation) until(l record.Lease, length, skew time.Duration) time.Time {
 	if l.Holder == "" || l.Until == 0 {
 		return time.Time{}
 	}
-	still := s.since.Add(length + skew)
-	ended := l.Until.Time().Add(skew + time.Millisecond)
-	if s.alive {
-		if lives := s.since.Add(length); ended.Before(lives) {
-			ended = lives
-		}
-	}
-	if still.Before(ended) {
-		return still
-	}
-	return ended
+	return state.FreeFrom(l.Until.Time(), s.since, s.alive, length, skew)
 }

@@ -39,7 +39,9 @@ type Runner struct {
 	drivers map[string]*driver
 	// observed are the leases of the runs that this engine does not drive.
 	observed map[string]observation
-	fleet    map[string]placement.Cluster
+	// lapsed are the runs that this engine let go and whose lease still names it.
+	lapsed map[string]bool
+	fleet  map[string]placement.Cluster
 }
 
 // The waits after an error: the first, the longest, and the shortest of one that does not go away by itself.
@@ -51,8 +53,13 @@ const (
 
 // New returns a runner.
 func New(o Options) *Runner {
-	r := &Runner{e: newEngine(o), drivers: map[string]*driver{}, observed: map[string]observation{}, drift: driftwatch.NewReconciler(o.Drifts)}
-	r.balance = balance.New(balance.Options{Store: o.Store, Name: o.Name, Lease: o.Lease, Skew: o.Skew, Now: o.State.Now, Log: o.Log})
+	r := &Runner{e: newEngine(o), drivers: map[string]*driver{}, observed: map[string]observation{}, lapsed: map[string]bool{}}
+	r.balance = balance.New(balance.Options{
+		Store: o.Store, Name: o.Name, Lease: o.Lease, Skew: o.Skew, Now: o.State.Now, Here: o.State.Here, Log: o.Log,
+		Count: r.count, Watches: func() bool { return r.drift.Holds() }, Lapsed: r.lapsedLeases, GiveBack: r.share,
+	})
+	r.e.session = r.balance
+	r.drift = driftwatch.NewReconciler(o.Drifts, r.balance)
 	r.runs = reconcile.New(reconcile.Options[string]{
 		Reconcile: r.reconcileRun, Failed: r.runFailed, First: retryFirst, Most: retryMost, AtLeast: atLeast,
 		Name: "runs", Metrics: o.Queues,
@@ -88,7 +95,8 @@ func (r *Runner) Run(ctx context.Context) {
 	wg.Go(func() { r.follow(ctx, record.CapKey(""), r.capChanged) })
 	wg.Go(func() { r.followFleet(ctx) })
 	wg.Go(func() { r.follow(ctx, record.EnginesPrefix, r.balance.Changed) })
-	wg.Go(func() { r.balance.Run(ctx, r.count, r.share) })
+	wg.Go(func() { r.balance.Run(ctx) })
+	wg.Go(func() { r.follow(ctx, record.WatchKey(""), r.drift.LeaseChanged) })
 	if r.e.examiner != nil {
 		wg.Go(func() { r.e.examiner.Run(ctx) })
 		wg.Go(func() {
@@ -107,6 +115,7 @@ func (r *Runner) Run(ctx context.Context) {
 		})
 	}
 	wg.Wait()
+	r.balance.End(ctx)
 	if r.e.conns != nil {
 		r.e.conns.Close()
 	}
@@ -122,6 +131,24 @@ func (r *Runner) count() (own, others int) {
 		}
 	}
 	return len(r.drivers), others
+}
+
+// lapsedLeases are the keys of the records whose lease the session of this engine does not extend: a driver has ended, or it has
+// finished no turn for long because it hangs or every turn fails; a watch was not reconciled for long.
+func (r *Runner) lapsedLeases() []string {
+	out := r.drift.Lapsed()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for name, d := range r.drivers {
+		if time.Since(*d.beat.Load()) > r.e.cfg.Lease*2/3 {
+			out = append(out, record.RunKey(name))
+		}
+	}
+	for name := range r.lapsed {
+		out = append(out, record.RunKey(name))
+	}
+	slices.Sort(out)
+	return out
 }
 
 // share has n runs given back, those first that have no cluster in flight.
@@ -181,6 +208,7 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 		d.told.Store(c.Revision)
 	case c.Deleted:
 		delete(r.observed, name)
+		delete(r.lapsed, name)
 		r.runs.Forget(name)
 	default:
 		old, known := r.observed[name]
@@ -285,9 +313,9 @@ func (r *Runner) followFleet(ctx context.Context) {
 }
 
 func (r *Runner) fleetChanged(fleet map[string]placement.Cluster) {
-	r.drift.FleetChanged()
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.drift.FleetChanged(r.fleet != nil && placement.SameButMeasured(r.fleet, fleet))
 	r.fleet = fleet
 	for _, d := range r.drivers {
 		d.tellFleet(fleet)

@@ -3,12 +3,35 @@ package state
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
+
+// FreeFrom returns from when on another engine may take what a record says is held until until. The record has been
+// the same since since; alive reports whether it replaced another one then.
+//
+// Clocks that disagree by more than skew must neither keep a run from being
+// taken over nor have it taken from an engine that is well. So a record that
+// stood still for a lease and skew is free, whatever time is in it: its holder
+// would have renewed it several times. And one that was seen to change is not
+// free within a lease of that, even if the holder's clock is far behind.
+func FreeFrom(until, since time.Time, alive bool, length, skew time.Duration) time.Time {
+	still := since.Add(length + skew)
+	ended := until.Add(skew + time.Millisecond)
+	if alive {
+		if lives := since.Add(length); ended.Before(lives) {
+			ended = lives
+		}
+	}
+	if still.Before(ended) {
+		return still
+	}
+	return ended
+}
 
 // Acquire takes the lease of a run under a new epoch, and returns the record of the
 // placement as it was written with it.

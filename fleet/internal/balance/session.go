@@ -1,0 +1,182 @@
+package balance
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// mostLapsed is how many leases a session may name that it does not extend. A session with more extends none.
+const mostLapsed = 256
+
+// session is the session of this engine as it was saved last.
+type session struct {
+	// since is when the session began, or began again after an interruption.
+	since time.Time
+	// until is when the engine no longer relies on it, which is a while before others may ignore it.
+	until  time.Time
+	lapsed []string
+}
+
+// Covers reports whether the session of this engine extends the lease in the record of a key now, which this engine saved, or read
+// as its own, at saved.
+func (b *Balancer) Covers(key string, saved time.Time) bool {
+	return !b.CoversUntil(key, saved).IsZero()
+}
+
+// CoversUntil returns until when this engine may rely on its session for the lease in the record of a key, which this engine
+// saved, or read as its own, at saved. It returns the zero time if the session does not extend the lease, or did not all the time
+// since: another engine may have taken it while the session was interrupted.
+func (b *Balancer) CoversUntil(key string, saved time.Time) time.Time {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := b.session
+	if isAfter(time.Now(), s.until) || isAfter(s.since, saved.Add(b.relies())) || slices.Contains(s.lapsed, key) {
+		return time.Time{}
+	}
+	return s.until
+}
+
+// relies is how long this engine relies on a lease or a session that it saved. Others ignore it a third of a lease later.
+func (b *Balancer) relies() time.Duration { return b.o.Lease * 2 / 3 }
+
+// isAfter reports whether a is not before b, by the clock that timers go by or by the clock on the wall. The first may stand still
+// while the machine is suspended.
+func isAfter(a, b time.Time) bool { return !a.Before(b) || !a.Round(0).Before(b.Round(0)) }
+
+// HeldUntil returns until when the session of another engine extends the lease in the record leased; the zero time if it does not.
+func (b *Balancer) HeldUntil(ctx context.Context, holder, leased string) (time.Time, error) {
+	key := record.EngineKey(holder)
+	stored, err := b.o.Store.Get(ctx, key)
+	if errors.Is(err, backend.ErrNotFound) {
+		return time.Time{}, nil
+	}
+	if err != nil {
+		return time.Time{}, err
+	}
+	said, newer := decode(stored)
+	switch {
+	case newer: // its engine has the lease as long as it renews the session
+		return b.observe(key, stored.Revision, notShared).read.Add(b.o.Lease + b.o.Skew), nil
+	case said.Until == 0 || slices.Contains(said.Lapsed, leased):
+		return time.Time{}, nil
+	}
+	e := b.observe(key, stored.Revision, shared(said))
+	return state.FreeFrom(b.o.Here(said.Until.Time()), e.read, e.alive, b.o.Lease, b.o.Skew), nil
+}
+
+// decode returns the session in a record: an empty one if the record is damaged, and whether its format is newer.
+func decode(stored backend.Record) (said *record.Engine, newer bool) {
+	said = new(record.Engine)
+	err := record.Decode(stored, said)
+	if format := (*stages.FormatError)(nil); errors.As(err, &format) {
+		return said, true
+	}
+	if err != nil {
+		return new(record.Engine), false
+	}
+	return said, false
+}
+
+// notShared is the number of runs of an engine that takes no part in the sharing: it ends, or its session cannot be read.
+const notShared = -1
+
+// shared is the number of runs of an engine for the sharing.
+func shared(said *record.Engine) int {
+	if said.Ending {
+		return notShared
+	}
+	return max(0, said.Runs)
+}
+
+// observe takes down that the session of another engine was read.
+func (b *Balancer) observe(key string, rev backend.Revision, runs int) engine {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	e := b.others[key]
+	if e.rev != rev {
+		e = engine{rev: rev, runs: runs, read: time.Now(), alive: e.rev != ""}
+		b.others[key] = e
+	}
+	return e
+}
+
+// renew saves the session of this engine. If another process wrote under its name, that is overwritten. A session that is
+// ending extends leases like any other: the engine still has the runs that it has not given back.
+func (b *Balancer) renew(ctx context.Context, runs int, ending bool) error {
+	ctx, cancel := context.WithTimeout(ctx, b.o.Lease/3) // afterwards the leases are renewed one by one
+	defer cancel()
+	began, now := time.Now(), stages.At(b.o.Now())
+	said := record.Engine{Format: record.Format, Runs: runs, At: now, Until: now.Add(b.o.Lease), Lapsed: b.o.Lapsed(), Ending: ending}
+	next := session{since: began, until: began.Add(b.relies()), lapsed: said.Lapsed}
+	if len(said.Lapsed) > mostLapsed {
+		said.Until, said.Lapsed, next = 0, nil, session{}
+	}
+	value := record.Encode(said)
+	rev, err := b.o.Store.Put(ctx, b.key, value, b.rev)
+	replaced := errors.Is(err, backend.ErrConflict) // deleted, or written by another process, so that leases may have been taken
+	if replaced {
+		stored, read := b.o.Store.Get(ctx, b.key)
+		if read != nil && !errors.Is(read, backend.ErrNotFound) {
+			return read
+		}
+		rev, err = b.o.Store.Put(ctx, b.key, value, stored.Revision)
+	}
+	if err != nil {
+		return err
+	}
+	b.rev = rev
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if last := b.session; !replaced && !isAfter(began, last.until) && !next.until.IsZero() {
+		next.since = last.since
+	}
+	b.session = next
+	return nil
+}
+
+// end deletes the session.
+func (b *Balancer) end(ctx context.Context) error {
+	b.mu.Lock()
+	b.session = session{}
+	b.mu.Unlock()
+	err := b.o.Store.Delete(ctx, b.key, b.rev)
+	b.rev = ""
+	return err
+}
+
+// leave tells the other engines that this one gives its runs back, before it does so.
+func (b *Balancer) leave(ctx context.Context) {
+	if b.rev == "" {
+		return
+	}
+	own, _ := b.o.Count()
+	if err := b.renew(context.WithoutCancel(ctx), own, true); err != nil {
+		b.o.Log.Warn("other engines were not told that this one ends, and may leave it runs for a while", "engine", b.o.Name, "error", err)
+	}
+}
+
+// lost takes in that a process deleted the session of this engine: no lease is extended until the session is saved again.
+func (b *Balancer) lost() {
+	b.mu.Lock()
+	b.session = session{}
+	b.mu.Unlock()
+	backoff.Wake(b.deleted)
+}
+
+// End deletes the session when its engine ends, also after ctx has ended. Run must have returned.
+func (b *Balancer) End(ctx context.Context) {
+	if b.rev == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), b.o.Lease/3)
+	defer cancel()
+	_ = b.end(ctx)
+}
