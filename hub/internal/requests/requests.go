@@ -43,6 +43,8 @@ type Result struct {
 	Again time.Duration
 	// Held are the requests that have no object yet, because their name is taken.
 	Held []status.HeldRequest
+	// Taken reports whether the engine was given an answer that it has not taken in yet, which it does at once.
+	Taken bool
 }
 
 // Reconcile makes an object of each request that the run has open, takes in
@@ -126,7 +128,9 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 		out.Again = v.Settling
 		return nil
 	}
-	return r.takeAnswer(ctx, k, have, request, v.Identity)
+	taken, err := r.takeAnswer(ctx, k, have, request, v.Identity)
+	out.Taken = out.Taken || taken
+	return err
 }
 
 // requestObject is the object of a request, sealed.
@@ -268,46 +272,48 @@ func (r *Requests) RecordUntaken(ctx context.Context, run, obj *unstructured.Uns
 	}
 }
 
-// takeAnswer gives the engine the answers that an object has, with who gave them.
-func (r *Requests) takeAnswer(ctx context.Context, k api.Key, obj *unstructured.Unstructured, request *approval.Request, stamped bool) error {
+// takeAnswer gives the engine the answers that an object has, with who gave them, and reports whether any is new to it.
+func (r *Requests) takeAnswer(ctx context.Context, k api.Key, obj *unstructured.Unstructured, request *approval.Request, stamped bool) (taken bool, err error) {
 	answers, err := status.AnswersOf(obj, stamped)
 	if err != nil {
-		return err
+		return false, err
 	}
 	r.Queues.Runs.Hasten(k) // what becomes of the answer is not told a pace later
 	refusals := status.OtherGenerations(obj)
 	for _, a := range answers {
-		refusal, err := r.decide(ctx, obj, request, a)
+		refusal, accepted, err := r.decide(ctx, obj, request, a)
 		if err != nil {
-			return err
+			return taken, err
 		}
+		taken = taken || accepted
 		if refusal != "" && !slices.Contains(refusals, refusal) {
 			refusals = append(refusals, refusal)
 		}
 	}
 	if len(refusals) == 0 {
-		return nil
+		return taken, nil
 	}
-	return r.writeCondition(ctx, k, obj, status.RefusedCondition(obj.GetGeneration(), strings.Join(refusals, "; "), time.Now()))
+	return taken, r.writeCondition(ctx, k, obj, status.RefusedCondition(obj.GetGeneration(), strings.Join(refusals, "; "), time.Now()))
 }
 
 // decide gives the engine one answer, once, and returns why it does not count, if
-// so.
-func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, request *approval.Request, a status.Answer) (refused string, err error) {
+// so, and whether the engine has accepted it and not taken it in yet.
+func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, request *approval.Request, a status.Answer) (refused string, accepted bool, err error) {
 	if a.By.Name == "" && status.AnybodyMayDecide(request.Policy) {
 		a.By = status.Anybody()
 	}
+	known := slices.ContainsFunc(request.Decisions, func(d approval.Decision) bool { return d.By.Name == a.By.Name && d.Verdict == a.Verdict })
 	err = r.Engine.Decide(ctx, request.Run, fleet.Answer{
 		Request: request.Name, Verdict: a.Verdict, By: a.By, Comment: a.Comment, Binding: request.Binding, ID: answerID(obj, request, a),
 	})
 	var refusal *approval.RefusedError
 	switch {
 	case errors.As(err, &refusal):
-		return refusalOf(a, refusal.Reason), nil
+		return refusalOf(a, refusal.Reason), false, nil
 	case errors.Is(err, backend.ErrNotFound), errors.Is(err, backend.ErrConflict):
-		return "", nil // the gate has been passed meanwhile, or the answer is there already
+		return "", false, nil // the gate has been passed, or the answer is there already
 	}
-	return "", err
+	return "", err == nil && !known, err
 }
 
 // answerID is the same for the same answer to the same request.

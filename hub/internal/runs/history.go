@@ -30,6 +30,16 @@ type runHistory struct {
 	// asked and started are when an approval was asked for and a cluster started,
 	// by name, for the metrics.
 	asked, started map[string]time.Time
+	// answered is when the engine was given an answer that it has not taken in yet; zero without one.
+	answered time.Time
+}
+
+// defers reports whether the status of the run may wait for the engine, which was given an answer.
+func (f *runHistory) defers(now time.Time) bool {
+	if f.answered.IsZero() {
+		f.answered = now
+	}
+	return now.Sub(f.answered) < answeredLongest
 }
 
 // of returns the history of a run.

@@ -349,12 +349,25 @@ func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Un
 		return 0, err
 	}
 	asked, problem := r.Requests.Reconcile(ctx, k, obj, st)
+	if asked.Taken && problem == nil && history.defers(time.Now()) {
+		return answeredAgain, nil // the run changes in a moment, and its status is written then
+	}
+	if !asked.Taken {
+		history.answered = time.Time{}
+	}
 	again, err := r.writeRun(ctx, k, obj, st, history, back, &asked)
 	if asked.Again > 0 && (again == 0 || asked.Again < again) {
 		again = asked.Again
 	}
 	return again, errors.Join(problem, err)
 }
+
+// answeredAgain is when a run is reconciled at the latest after the engine was given an answer, answeredLongest how long
+// the status of the run is not written because the engine has yet to take an answer in.
+const (
+	answeredAgain   = 500 * time.Millisecond
+	answeredLongest = 2 * time.Second
+)
 
 // writeRun writes what became of a run. It asks to be called again when time
 // alone will change that.

@@ -9,6 +9,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,8 +23,19 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// Seals proves of objects that a hub of a store made them, by a key that is in the store.
-type Seals struct{ Store backend.Store }
+// Seals proves of objects that a hub of a store made them, by a key that is in the store. Its methods may be called
+// concurrently.
+type Seals struct {
+	Store backend.Store
+
+	mu sync.Mutex
+	// key is the key as it was read last, and read when that was.
+	key  []byte
+	read time.Time
+}
+
+// keyAge is how old the key may be that seals are made and checked by: it never changes, unless the store is restored.
+const keyAge = 10 * time.Second
 
 // IsOf reports whether a run of the engine is that of an object: the one that was made
 // for it or, of a run that the engine made to take another one back, the one that
@@ -122,8 +135,26 @@ func sealBy(sealing []byte, about []any) (string, error) {
 // sealKey is the record of the key by which requests are sealed.
 const sealKey = "hub/seal"
 
-// sealingKey returns that key, and makes it where there is none.
+// sealingKey returns the key as it was at most keyAge ago.
 func (s *Seals) sealingKey(ctx context.Context) ([]byte, error) {
+	s.mu.Lock()
+	key, fresh := s.key, time.Since(s.read) < keyAge
+	s.mu.Unlock()
+	if fresh {
+		return key, nil
+	}
+	began := time.Now()
+	key, err := s.storedKey(ctx)
+	if err == nil {
+		s.mu.Lock()
+		s.key, s.read = key, began
+		s.mu.Unlock()
+	}
+	return key, err
+}
+
+// storedKey returns the key in the store, and makes it if there is none.
+func (s *Seals) storedKey(ctx context.Context) ([]byte, error) {
 	rec, err := s.Store.Get(ctx, sealKey)
 	if !errors.Is(err, backend.ErrNotFound) {
 		return rec.Value, err
