@@ -74,7 +74,8 @@
 //
 // An approval counts as that of the user that the API server authenticated while the admission policies of package
 // hub/manifests are in force: all of them, with their bindings, exactly as they were installed. The hub compares
-// them before it takes an answer in, and every 10 seconds. Where one is missing or was changed no answer counts: the
+// them before it takes an answer in, and when a watch tells of a change; it reads them every 10 seconds if it may not
+// watch them. Where one is missing or was changed no answer counts: the
 // condition ApprovalAccepted of the request is False with the reason ApprovalRequestUnvouched, and names what is
 // wrong. Once the policies are installed again, the request is made again and answered again. Each request has the
 // version of the policies under which it was made in the annotation slipway.dev/policies, so policies that were

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -45,13 +47,83 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
+// A hub that waits for the lead looks often, so that a handover is quick; a hub that leads renews its lease as often as it
+// must to survive two renewals in a row that fail. Both are parts of the duration of the lease.
+const (
+	waitingLooks  = 8
+	leadingRenews = 4
+)
+
 // term waits for the lead and leads until it is lost. A hub that loses it while
 // something of it still runs is refused by the epochs of the engine. The Lease has the compatibility setting of the leader as
 // a label.
 func (h *Hub) term(ctx context.Context) error {
+	if err := h.awaitLead(ctx); err != nil || ctx.Err() != nil {
+		return err
+	}
 	ctx, resign := context.WithCancel(ctx)
 	defer resign()
 	var t tenure
+	err := h.elect(ctx, leadingRenews, true, leaderelection.LeaderCallbacks{
+		OnStartedLeading: func(ctx context.Context) {
+			t.serve(func() error {
+				defer resign()
+				return h.lead(ctx)
+			})
+		},
+		OnNewLeader: func(name string) {
+			if name != h.cfg.Name { // which took the lead just now
+				resign()
+			}
+		},
+	})
+	if err != nil {
+		return err
+	}
+	return t.end()
+}
+
+// awaitLead returns when the hub has the lead, or ctx has ended. It keeps the lease, which the next elector of the same
+// name renews at once.
+func (h *Hub) awaitLead(ctx context.Context) error {
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	var won atomic.Bool
+	ctx = logr.NewContext(ctx, logr.FromSlogHandler(&untilWon{h.log.Handler(), &won}))
+	return h.elect(ctx, waitingLooks, false, leaderelection.LeaderCallbacks{OnStartedLeading: func(context.Context) {
+		won.Store(true)
+		end()
+	}})
+}
+
+// untilWon logs until the lead is won: the elector ends then, and takes that for a failure.
+type untilWon struct {
+	slog.Handler
+	won *atomic.Bool
+}
+
+func (u *untilWon) Enabled(ctx context.Context, level slog.Level) bool {
+	return !u.won.Load() && u.Handler.Enabled(ctx, level)
+}
+
+func (u *untilWon) Handle(ctx context.Context, r slog.Record) error {
+	if u.won.Load() { // an error is logged without a look at Enabled
+		return nil
+	}
+	return u.Handler.Handle(ctx, r)
+}
+
+func (u *untilWon) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &untilWon{u.Handler.WithAttrs(attrs), u.won}
+}
+
+func (u *untilWon) WithGroup(name string) slog.Handler {
+	return &untilWon{u.Handler.WithGroup(name), u.won}
+}
+
+// elect takes part in the election until ctx ends or the lead is lost, and tries pace times within the duration of a lease.
+func (h *Hub) elect(ctx context.Context, pace int, release bool, callbacks leaderelection.LeaderCallbacks) error {
+	callbacks.OnStoppedLeading = func() {}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: h.cfg.Namespace, Name: api.Lease},
@@ -61,24 +133,16 @@ func (h *Hub) term(ctx context.Context) error {
 		},
 		LeaseDuration:   h.cfg.LeaseDuration,
 		RenewDeadline:   h.cfg.LeaseDuration * 2 / 3,
-		RetryPeriod:     h.cfg.LeaseDuration / 8,
-		ReleaseOnCancel: true,
+		RetryPeriod:     h.cfg.LeaseDuration / time.Duration(pace),
+		ReleaseOnCancel: release,
 		Name:            api.Lease,
-		Callbacks: leaderelection.LeaderCallbacks{
-			OnStartedLeading: func(ctx context.Context) {
-				t.serve(func() error {
-					defer resign()
-					return h.lead(ctx)
-				})
-			},
-			OnStoppedLeading: func() {},
-		},
+		Callbacks:       callbacks,
 	})
 	if err != nil {
 		return fmt.Errorf("hub: leader election: %w", err)
 	}
 	elector.Run(ctx)
-	return t.end()
+	return nil
 }
 
 // tenure is the time that a hub leads. The election starts it in a goroutine of

@@ -49,7 +49,7 @@ func newService(h *Hub) (*service, error) {
 	s := &service{hub: h, client: objects.New(h.client, h.meta, h.kube, h.log), queues: &queues.Queues{}}
 	clusters := &objects.Clusters{Inventory: h.cfg.Inventory}
 	signer := &seals.Seals{Store: h.store}
-	s.policies = &policies.Policies{Kube: h.kube, Store: h.store, Log: h.log}
+	s.policies = &policies.Policies{Kube: h.kube, Metadata: h.meta, Store: h.store, Log: h.log}
 	s.requests = &requests.Requests{Client: s.client, Engine: h.engine, Seals: signer, Policies: s.policies, Queues: s.queues}
 	s.overrides = &overrides.Reconciler{Client: s.client, Engine: h.engine, Store: h.store, Clusters: clusters}
 	s.placements = placements.New(&placements.Reconciler{

@@ -11,9 +11,11 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/placements"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/internal/requests"
 	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/placement"
 )
 
 // watch watches the objects of the Fleet API and those that show snapshots, decisions and overrides.
@@ -122,11 +124,30 @@ func (s *service) onOverride(obj *unstructured.Unstructured) {
 	s.enqueueAllPlacements()
 }
 
+// inventory returns the members by name.
+func (s *service) inventory(ctx context.Context) (map[string]placement.Cluster, error) {
+	all := map[string]placement.Cluster{}
+	for c, err := range s.hub.cfg.Inventory.Clusters(ctx) {
+		if err != nil {
+			return nil, err
+		}
+		all[c.Name] = c
+	}
+	return all, nil
+}
+
 // enqueueAllPlacements asks for all placements.
 func (s *service) enqueueAllPlacements() {
+	s.enqueuePlacements(func(*unstructured.Unstructured) bool { return true })
+}
+
+// enqueuePlacements asks for the placements that match.
+func (s *service) enqueuePlacements(match func(*unstructured.Unstructured) bool) {
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for _, obj := range s.client.All(in.GVR(api.PlacementKind)) {
-			s.queues.Placements.AddPaced(api.KeyOf(obj), queues.StatusPace)
+			if match(obj) {
+				s.queues.Placements.AddPaced(api.KeyOf(obj), queues.StatusPace)
+			}
 		}
 	}
 }
@@ -186,15 +207,26 @@ func (s *service) onDriftRecord(record string) {
 	}
 }
 
-// watchInventory wakes everything that a change of the members concerns.
+// watchInventory wakes everything that a change of the members concerns. Their properties and namespaces may change all the time, and most
+// placements do not depend on these.
 func (s *service) watchInventory(ctx context.Context) {
+	var before map[string]placement.Cluster
 	for again := retryWatch(); ctx.Err() == nil; again.Wait(ctx) {
 		for _, err := range backend.WatchInventory(ctx, s.hub.cfg.Inventory, 0) {
 			if err != nil {
 				break
 			}
 			again.Reset()
-			s.enqueueAllPlacements()
+			now, err := s.inventory(ctx)
+			if err != nil {
+				break
+			}
+			if before != nil && placement.SameButMeasured(before, now) {
+				s.enqueuePlacements(func(obj *unstructured.Unstructured) bool { return placements.Measures(s.placements, obj) })
+			} else {
+				s.enqueueAllPlacements()
+			}
+			before = now
 			if s.applications != nil {
 				s.applications.EnqueueAll("")
 			}

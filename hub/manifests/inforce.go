@@ -57,19 +57,26 @@ const (
 func (s *Standing) Identity() bool { return s.Validating == Complete && s.Mutating == Complete }
 
 // Inspect compares the policies and the bindings that an API server has with those of this package. It reads
-// each by its name, which takes the right to get it. The error is that of a server which does not answer.
+// each by its name, all at the same time, which takes the right to get it. The error is that of a server which does not answer.
 func Inspect(ctx context.Context, client kubernetes.Interface) (Standing, error) {
 	wanted, err := wantedPolicies()
 	if err != nil {
 		return Standing{}, err
 	}
-	all := make([]installed, 0, len(wanted))
-	for _, want := range wanted {
-		one, err := inspect(ctx, client, want)
+	all, problems := make([]installed, len(wanted)), make([]error, len(wanted))
+	var reads sync.WaitGroup
+	for i, want := range wanted {
+		reads.Go(func() {
+			if all[i], problems[i] = inspect(ctx, client, want); problems[i] != nil {
+				problems[i] = fmt.Errorf("manifests: %s %s: %w", want.GetKind(), want.GetName(), problems[i])
+			}
+		})
+	}
+	reads.Wait()
+	for _, err := range problems {
 		if err != nil {
-			return Standing{}, fmt.Errorf("manifests: %s %s: %w", want.GetKind(), want.GetName(), err)
+			return Standing{}, err
 		}
-		all = append(all, one)
 	}
 	return standingOf(all), nil
 }

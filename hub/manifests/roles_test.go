@@ -229,8 +229,8 @@ func TestAHubReadsWhatItIsToldTo(t *testing.T) {
 	t.Error("no role for sources")
 }
 
-// TestAHubMayReadEveryPolicyAndBinding is what Inspect needs, whatever the sources are: what it may not read it
-// takes for changed.
+// TestAHubMayReadEveryPolicyAndBinding is what Inspect and the watch of the policies need, whatever the sources are: what it
+// may not read it takes for changed, and what it may not watch it reads every ten seconds.
 func TestAHubMayReadEveryPolicyAndBinding(t *testing.T) {
 	policies, err := manifests.Policies()
 	if err != nil {
@@ -246,7 +246,7 @@ func TestAHubMayReadEveryPolicyAndBinding(t *testing.T) {
 			for _, r := range rules {
 				r := r.(map[string]any)
 				if slices.Contains(toStrings(r["resources"]), resource) && slices.Contains(toStrings(r["apiGroups"]), "admissionregistration.k8s.io") &&
-					slices.Contains(toStrings(r["resourceNames"]), name) && slices.Equal(toStrings(r["verbs"]), []string{"get"}) {
+					slices.Contains(toStrings(r["resourceNames"]), name) && slices.Equal(toStrings(r["verbs"]), []string{"get", "list", "watch"}) {
 					return true
 				}
 			}
@@ -256,7 +256,7 @@ func TestAHubMayReadEveryPolicyAndBinding(t *testing.T) {
 	for _, u := range policies {
 		gvr, _ := meta.UnsafeGuessKindToResource(u.GroupVersionKind())
 		if !mayRead(gvr.Resource, u.GetName()) {
-			t.Errorf("the hub may not get %s %s", gvr.Resource, u.GetName())
+			t.Errorf("the hub may not get, list and watch %s %s", gvr.Resource, u.GetName())
 		}
 	}
 }

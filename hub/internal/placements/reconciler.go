@@ -213,6 +213,12 @@ func (r *Reconciler) ReportsBack(obj *unstructured.Unstructured) bool {
 	return err == nil && read.rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(read.placement.Policy)
 }
 
+// Measures reports whether a placement of r depends on the properties or namespaces of members.
+func Measures(r *Reconciler, obj *unstructured.Unstructured) bool {
+	read, err := r.documents.Of(obj, readPlacement)
+	return err != nil || obj.GetNamespace() != "" || read.placement.Policy.Measures()
+}
+
 // warnUnreported says of a placement that asks for the status of its objects why none comes back. KubeFleet's agents log it.
 func (r *Reconciler) warnUnreported(obj *unstructured.Unstructured) {
 	read, err := r.documents.Of(obj, readPlacement)

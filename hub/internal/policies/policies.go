@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -24,9 +25,10 @@ import (
 // Policies compares the admission policies of the hub cluster with those that package hub/manifests installs. Its methods
 // may be called concurrently.
 type Policies struct {
-	Kube  kubernetes.Interface
-	Store backend.Store
-	Log   *slog.Logger
+	Kube     kubernetes.Interface
+	Metadata metadata.Interface
+	Store    backend.Store
+	Log      *slog.Logger
 
 	// vouched is what the policies were when they were compared last.
 	vouched atomic.Pointer[State]
@@ -153,15 +155,12 @@ func (p *Policies) remember(ctx context.Context, now manifests.Standing, at time
 	}
 }
 
-// policyPoll is how often the policies are compared while nothing is answered.
-const policyPoll = 10 * time.Second
-
 // Watch wakes the runs that have requests whenever the policies have changed, until ctx ends.
 func (p *Policies) Watch(ctx context.Context, changed func()) {
 	var told State
 	failing := ""
-	ticker := time.NewTicker(policyPoll)
-	defer ticker.Stop()
+	watch := newPolicyWatch(p.Metadata)
+	defer watch.start(ctx)()
 	for {
 		now, err := p.Now(ctx)
 		now.Settling = 0
@@ -181,10 +180,8 @@ func (p *Policies) Watch(ctx context.Context, changed func()) {
 		default:
 			failing = ""
 		}
-		select {
-		case <-ctx.Done():
+		if !watch.await(ctx, err != nil) {
 			return
-		case <-ticker.C:
 		}
 	}
 }
