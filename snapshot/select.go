@@ -10,13 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
 // Select returns the objects that the selectors pick from src, in the order they
 // are found, each once even if several selectors pick it; if they pick it in
 // several versions, the first counts. A Namespace that is picked brings what its
 // selector's scope says; if several selectors pick it, what any of them says. An
-// object that a selector names and that does not exist selects nothing.
+// object that a selector names and that does not exist selects nothing. The
+// Namespace of a selector with scope [NamespaceWithResourceSelectors] must exist.
 //
 // Left out, however they are selected, are objects that another cluster makes
 // by itself or must not get: see [Propagates] for the list. To it are added
@@ -55,9 +57,12 @@ func (r Rules) selectFrom(ctx context.Context, src Source, selectors []Selector,
 			s.within = sel.Name
 		}
 	}
-	for _, sel := range selectors {
+	for i, sel := range selectors {
 		if err := s.pick(ctx, sel); err != nil {
 			return nil, err
+		}
+		if err := s.checkWithin(sel, field.NewPath("selectors").Index(i)); err != nil {
+			return nil, fmt.Errorf("snapshot: %w", err)
 		}
 	}
 	if err := s.settleEndpoints(ctx); err != nil {
@@ -117,6 +122,17 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 		}
 	}
 	return nil
+}
+
+// checkWithin returns an error if sel, which was picked and is at path, confines the selection to a Namespace
+// that cannot be placed. An empty selection would remove everything from the clusters instead.
+func (s *selection) checkWithin(sel Selector, path *field.Path) error {
+	if sel.Scope != NamespaceWithResourceSelectors || s.placed[ID{Kind: sel.Kind, Name: sel.Name}] {
+		return nil
+	}
+	err := field.NotFound(path.Child("name"), sel.Name)
+	err.Detail = "there is no Namespace of this name, or it is being deleted: create it, or name another one"
+	return err
 }
 
 // query returns the query of a selector. Namespaced kinds are read only from the namespace that the selection

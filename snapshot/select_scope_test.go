@@ -60,7 +60,8 @@ func TestSelectScopes(t *testing.T) {
 		{"and what is in no namespace", []snapshot.Selector{scoped(namespaces("shop"), chosen), clusterRoles, configMaps}, []string{shop, prices, reader}},
 		{"with selectors that pick nothing", []snapshot.Selector{scoped(namespaces("shop"), chosen), named(configMaps, "rates")}, []string{shop}},
 		{"without selectors", []snapshot.Selector{scoped(namespaces("shop"), chosen)}, []string{shop}},
-		{"a namespace that is gone", []snapshot.Selector{scoped(namespaces("gone"), chosen), configMaps, clusterRoles}, []string{reader}},
+		{"a namespace that is gone, alone", []snapshot.Selector{scoped(namespaces("gone"), only), clusterRoles}, []string{reader}},
+		{"a namespace that is gone, with all in it", []snapshot.Selector{scoped(namespaces("gone"), all), clusterRoles}, []string{reader}},
 		{"without the scope, from everywhere", []snapshot.Selector{widgets}, []string{small, safe}},
 		{"the default of other kinds means nothing", []snapshot.Selector{scoped(configMaps, all)}, []string{prices, rates}},
 	}
@@ -107,6 +108,31 @@ func TestReaches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			if shop, bank := snapshot.Reaches(c.selectors, "shop"), snapshot.Reaches(c.selectors, "bank"); shop != c.shop || bank != c.bank {
 				t.Errorf("shop is reached: %v, want %v; bank: %v, want %v", shop, c.shop, bank, c.bank)
+			}
+		})
+	}
+}
+
+// The scope NamespaceWithResourceSelectors says where objects are taken from: if there is no such namespace, the selection is an
+// error and not an empty one, which would remove everything from clusters.
+func TestSelectNeedsTheNamespaceOfItsSelectors(t *testing.T) {
+	gone := scoped(namespaces("gone"), snapshot.NamespaceWithResourceSelectors)
+	hub := objects{object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "prices"),
+		with(object("v1", "Namespace", "", "going"), "2025-01-01T00:00:00Z", "metadata", "deletionTimestamp"), object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")}
+	for name, c := range map[string]struct {
+		selectors []snapshot.Selector
+		want      string
+	}{
+		"alone":                 {[]snapshot.Selector{gone}, "selectors[0].name"},
+		"with a namespaced one": {[]snapshot.Selector{configMaps, gone}, "selectors[1].name"},
+		"one that is going":     {[]snapshot.Selector{scoped(namespaces("going"), snapshot.NamespaceWithResourceSelectors)}, "selectors[0].name"},
+		"with what others pick": {[]snapshot.Selector{clusterRoles, configMaps, gone}, "selectors[2].name"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := snapshot.Select(t.Context(), hub, c.selectors)
+			want := c.want + `: Not found: "` + c.selectors[len(c.selectors)-1].Name + `": there is no Namespace of this name, or it is being deleted`
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("Select = %v, %v, want %s", names(got), err, want)
 			}
 		})
 	}

@@ -56,7 +56,7 @@ const (
 	NamespaceOnly Scope = "NamespaceOnly"
 	// NamespaceWithResourceSelectors brings the Namespace and what the other
 	// selectors pick in it: what they pick in other namespaces is left out. The
-	// selector names the Namespace and is the only one of Namespaces.
+	// selector names the Namespace, which must exist, and is the only one of Namespaces.
 	NamespaceWithResourceSelectors Scope = "NamespaceWithResourceSelectors"
 )
 

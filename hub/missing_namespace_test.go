@@ -1,0 +1,54 @@
+package hub_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+)
+
+// A placement that takes objects from one namespace says in Scheduled that the namespace does not exist, until it is created. Members
+// keep the objects that they have while the selection is invalid.
+func TestTheNamespaceOfASelectionDoesNotExist(t *testing.T) {
+	for _, strategy := range []string{"type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 0}", "type: External"} {
+		t.Run(strategy, func(t *testing.T) {
+			s := newScenario(t, openVouched, 1)
+			s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: NAME}
+spec:
+  resourceSelectors:
+  - {group: "", version: v1, kind: Namespace, name: NAME-shop, selectionScope: NamespaceWithResourceSelectors}
+  - {group: "", version: v1, kind: ConfigMap, name: config}
+  policy:
+    affinity: {clusterAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {clusterSelectorTerms: [{labelSelector: {matchLabels: {story: NAME}}}]}}}
+  strategy: {` + strategy + `}`)
+			s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", "InvalidResourceSelectors: ")
+			s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", `selectors[0].name: Not found: "NAME-shop": there is no Namespace of this name`)
+			s.stays("that it is not Available", time.Second, func() error {
+				if s.condition("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")() == nil {
+					return errors.New("it is Available")
+				}
+				return nil
+			})
+			s.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: NAME-shop}}
+---
+{apiVersion: v1, kind: ConfigMap, metadata: {name: config, namespace: NAME-shop}, data: {key: v1}}`)
+			s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "")
+			if strategy == "type: External" {
+				return
+			}
+			s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
+			if _, err := s.read(s.member(1), "cm/NAME-shop/config"); err != nil {
+				t.Error(err)
+			}
+			s.patch("crp/NAME", `{spec: {resourceSelectors: [
+  {group: "", version: v1, kind: Namespace, name: NAME-gone, selectionScope: NamespaceWithResourceSelectors}]}}`)
+			s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", `"NAME-gone": there is no Namespace`)
+			s.stays("the object on the member", time.Second, func() error {
+				_, err := s.read(s.member(1), "cm/NAME-shop/config")
+				return err
+			})
+		})
+	}
+}
