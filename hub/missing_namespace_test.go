@@ -2,8 +2,13 @@ package hub_test
 
 import (
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // A placement that takes objects from one namespace says in Scheduled that the namespace does not exist, until it is created. Members
@@ -42,13 +47,35 @@ spec:
 			if _, err := s.read(s.member(1), "cm/NAME-shop/config"); err != nil {
 				t.Error(err)
 			}
-			s.patch("crp/NAME", `{spec: {resourceSelectors: [
-  {group: "", version: v1, kind: Namespace, name: NAME-gone, selectionScope: NamespaceWithResourceSelectors}]}}`)
-			s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", `"NAME-gone": there is no Namespace`)
+			s.delete("ns/NAME-shop")
+			s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "False", `"NAME-shop": there is no Namespace of this name, or it is being deleted`)
 			s.stays("the object on the member", time.Second, func() error {
 				_, err := s.read(s.member(1), "cm/NAME-shop/config")
 				return err
 			})
 		})
 	}
+}
+
+// A placement of a whole Namespace has nothing once the Namespace is deleted on the hub: members lose what they have of it, as in
+// KubeFleet, and Scheduled and an event say why.
+func TestANamespaceThatIsDeletedOnTheHub(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.put("v1")
+	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 0}")
+	s.eventually("the object", s.has(1, "config", "v1"))
+	s.delete("ns/NAME")
+	s.eventually("the object to go from the member", func() error {
+		if _, err := s.read(s.member(1), "cm/NAME/config"); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	s.comes("crp/NAME", "ClusterResourcePlacementScheduled", "True", "1 Namespace left out, NAME: a selector names it, and it does not exist or is being deleted")
+	s.eventually("an event", func() error {
+		if events := s.events("crp/NAME", "LeftOut"); !slices.ContainsFunc(events, func(e string) bool { return strings.Contains(e, s.own("NAME: a selector names it")) }) {
+			return fmt.Errorf("events %q", events)
+		}
+		return nil
+	})
 }

@@ -35,6 +35,9 @@ const (
 	BoundOnHub OmissionReason = "BoundOnHub"
 	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
 	NotSet OmissionReason = "NotSet"
+	// Missing is the reason for objects that a selector names and that do not exist, or are being deleted. Clusters that
+	// have them lose them with the next rollout.
+	Missing OmissionReason = "Missing"
 	// More stands for all omissions that a snapshot has no room for.
 	More OmissionReason = "More"
 )
@@ -88,6 +91,8 @@ func (r OmissionReason) text() string {
 		return "a controller of the hub wrote it for the hub"
 	case NotSet:
 		return "nobody set it and the hub's API server filled it in; set it, or carry Defaulted"
+	case Missing:
+		return "a selector names it, and it does not exist or is being deleted; what clusters have of it is removed"
 	case More:
 	}
 	return string(r)

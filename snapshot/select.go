@@ -17,8 +17,8 @@ import (
 // are found, each once even if several selectors pick it; if they pick it in
 // several versions, the first counts. A Namespace that is picked brings what its
 // selector's scope says; if several selectors pick it, what any of them says. An
-// object that a selector names and that does not exist selects nothing. The
-// Namespace of a selector with scope [NamespaceWithResourceSelectors] must exist.
+// object that a selector names and that does not exist selects nothing, which
+// [Set.Omitted] tells with the reason [Missing]. The Namespace of a selector with scope [NamespaceWithResourceSelectors] must exist.
 //
 // Left out, however they are selected, are objects that another cluster makes
 // by itself or must not get: see [Propagates] for the list. To it are added
@@ -104,13 +104,18 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 		matches = func(obj *unstructured.Unstructured) bool { return parsed.Matches(labels.Set(obj.GetLabels())) }
 	}
 	var namespaces []string
+	found := false
 	err := s.each(ctx, s.query(sel), func(id ID, obj *unstructured.Unstructured) {
+		found = found || s.inside(id) && obj.GetDeletionTimestamp() == nil
 		if matches(obj) && s.inside(id) && s.add(id, obj) && isNamespace(id) && sel.brings() {
 			namespaces = append(namespaces, id.Name)
 		}
 	})
 	if err != nil {
 		return err
+	}
+	if sel.Name != "" && !found {
+		s.omitted.add(ID{Group: sel.Group, Kind: sel.Kind, Namespace: sel.Namespace, Name: sel.Name}, Missing, "")
 	}
 	for _, name := range namespaces {
 		if s.brought[name] {
@@ -124,6 +129,9 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 	return nil
 }
 
+// noNamespace is KubeFleet's sentence for a selection that is confined to a Namespace which cannot be placed.
+const noNamespace = "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected"
+
 // checkWithin returns an error if sel, which was picked and is at path, confines the selection to a Namespace
 // that cannot be placed. An empty selection would remove everything from the clusters instead.
 func (s *selection) checkWithin(sel Selector, path *field.Path) error {
@@ -131,7 +139,7 @@ func (s *selection) checkWithin(sel Selector, path *field.Path) error {
 		return nil
 	}
 	err := field.NotFound(path.Child("name"), sel.Name)
-	err.Detail = "there is no Namespace of this name, or it is being deleted: create it, or name another one"
+	err.Detail = "there is no Namespace of this name, or it is being deleted: create it, or name another one: " + noNamespace
 	return err
 }
 

@@ -117,8 +117,10 @@ func TestReaches(t *testing.T) {
 // error and not an empty one, which would remove everything from clusters.
 func TestSelectNeedsTheNamespaceOfItsSelectors(t *testing.T) {
 	gone := scoped(namespaces("gone"), snapshot.NamespaceWithResourceSelectors)
-	hub := objects{object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "prices"),
-		with(object("v1", "Namespace", "", "going"), "2025-01-01T00:00:00Z", "metadata", "deletionTimestamp"), object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")}
+	hub := objects{
+		object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "prices"),
+		with(object("v1", "Namespace", "", "going"), "2025-01-01T00:00:00Z", "metadata", "deletionTimestamp"), object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader"),
+	}
 	for name, c := range map[string]struct {
 		selectors []snapshot.Selector
 		want      string
@@ -130,9 +132,40 @@ func TestSelectNeedsTheNamespaceOfItsSelectors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := snapshot.Select(t.Context(), hub, c.selectors)
-			want := c.want + `: Not found: "` + c.selectors[len(c.selectors)-1].Name + `": there is no Namespace of this name, or it is being deleted`
+			want := c.want + `: Not found: "` + c.selectors[len(c.selectors)-1].Name + `": there is no Namespace of this name, or it is being deleted: create it, or name another one: NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected`
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("Select = %v, %v, want %s", names(got), err, want)
+			}
+		})
+	}
+}
+
+// A selector that names an object which does not exist, or is being deleted, picks nothing, as in KubeFleet, and the set tells it:
+// clusters lose what they have of it.
+func TestWhatASelectorNamesInVainIsTold(t *testing.T) {
+	hub := objects{
+		object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "prices"),
+		with(object("v1", "Namespace", "", "going"), "2025-01-01T00:00:00Z", "metadata", "deletionTimestamp"),
+		object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader"),
+	}
+	const why = ": a selector names it, and it does not exist or is being deleted; what clusters have of it is removed"
+	for name, c := range map[string]struct {
+		selectors []snapshot.Selector
+		want      []string
+	}{
+		"nothing":                          {[]snapshot.Selector{namespaces("shop"), named(clusterRoles, "reader")}, nil},
+		"a namespace with all in it":       {[]snapshot.Selector{namespaces("gone")}, []string{"1 Namespace left out, gone" + why}},
+		"a namespace alone":                {[]snapshot.Selector{scoped(namespaces("gone"), snapshot.NamespaceOnly)}, []string{"1 Namespace left out, gone" + why}},
+		"one that is being deleted":        {[]snapshot.Selector{namespaces("going")}, []string{"1 Namespace left out, going" + why}},
+		"other objects":                    {[]snapshot.Selector{named(clusterRoles, "writer"), namespaces("shop"), named(clusterRoles, "admin")}, []string{"2 ClusterRole.rbac.authorization.k8s.io left out, admin, writer" + why}},
+		"an object of the wrong namespace": {[]snapshot.Selector{scoped(namespaces("shop"), snapshot.NamespaceWithResourceSelectors), named(configMaps, "rates")}, []string{"1 ConfigMap left out, rates" + why}},
+		"a kind of which there is none":    {[]snapshot.Selector{{Group: "example.com", Version: "v1", Kind: "Widget"}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			set, err := snapshot.Capture(t.Context(), hub, c.selectors)
+			told, _ := snapshot.OmissionsTold(set.Omitted)
+			if diff := cmp.Diff(c.want, told); err != nil || diff != "" {
+				t.Errorf("%v, told (-want +got):\n%s", err, diff)
 			}
 		})
 	}
