@@ -39,8 +39,8 @@ type Config struct {
 	// snapshot.Propagates does.
 	Rules snapshot.Rules
 	// NamespaceRules are what the authors of a namespace may bring to clusters, beside
-	// what Rules exclude: by a placement that has a Namespace, by a ResourceEnvelope,
-	// whichever placement takes it along, and what an override of a namespace may change.
+	// what Rules exclude: by a placement that has a Namespace, also in a ResourceEnvelope,
+	// and what an override of a namespace may change, whichever placement it is of.
 	// They are checked when Rules are. nil is snapshot.NamespaceRules(), which is what the
 	// built-in role edit may create; a pointer to the zero value allows everything.
 	NamespaceRules *snapshot.Rules

@@ -43,11 +43,16 @@
 //
 // The hub acts on members with rights of its own, so what declares a placement decides what its author gains.
 // An author of ClusterResourcePlacements, ClusterResourceEnvelopes or ClusterResourceOverrides acts with all the
-// rights of the hub there, within Config.Engine.Rules. What the authors of a namespace bring, by a
-// ResourcePlacement, by a ResourceEnvelope, also one that a ClusterResourcePlacement takes along with the
-// Namespace, or by the change that a ResourceOverride makes, obeys Config.Engine.NamespaceRules, too. They are
+// rights of the hub there, within Config.Engine.Rules. That includes the ResourceEnvelopes that a ClusterResourcePlacement
+// selects: who may write them in its namespaces may bring roles and quotas to those namespaces of the members, as in KubeFleet. A
+// placement whose author does not vouch for them selects the Namespace with the selectionScope NamespaceOnly or
+// NamespaceWithResourceSelectors, and a host that lets nobody do that has the kind ResourceEnvelope in Rules.Never.
+//
+// What the authors of a namespace bring by a ResourcePlacement, also in a ResourceEnvelope, or by the change that a
+// ResourceOverride makes, obeys Config.Engine.NamespaceRules, too. They are
 // [snapshot.NamespaceRules] unless the host has others: the kinds of Kubernetes that the built-in role edit may
-// create, and custom kinds. Other rules are made from these:
+// create, and custom kinds. The flags --namespace-deny, --namespace-allow and --namespace-only of slipway hub change them.
+// Other rules are made from these:
 //
 //	rules := snapshot.NamespaceRules()
 //	rules.Never = append(rules.Never, snapshot.GroupKind{Kind: "Secret"}, snapshot.GroupKind{Group: "kustomize.toolkit.fluxcd.io"})
@@ -181,9 +186,9 @@
 //     in KubeFleet it stays there until that is reconciled for another reason.
 //   - An External placement whose applyStrategy becomes ReportDiff reports at once of the clusters that a run has come to;
 //     KubeFleet waits for the next run. After a change of the policy both wait for one; what a failed update left is told all the same.
-//   - A ResourcePlacement, a ResourceEnvelope and a ResourceOverride are about kinds that the role edit may create:
-//     see above. KubeFleet's examples have roles and quotas in ResourceEnvelopes; have them in the namespace of
-//     the hub, or allow them by NamespaceRules.
+//   - A ResourcePlacement, with its ResourceEnvelopes, and a ResourceOverride are about kinds that the role edit may create:
+//     see above. KubeFleet's examples have roles and quotas in ResourceEnvelopes; have a ClusterResourcePlacement bring
+//     them, or allow them by NamespaceRules.
 //   - What has a generateName and no name in an envelope is on no member, and in failedPlacements as FoundGenerateName; the rest is
 //     placed, as in KubeFleet. The cluster has not all of its snapshot, so it does not complete: a run waits for it, or fails by
 //     its progressDeadline, and a rolling update goes on as far as maxUnavailable. Of such objects a snapshot has room for 20, and one that

@@ -2,6 +2,7 @@ package hub_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/slipway-dev/slipway/hub"
@@ -21,8 +23,7 @@ const tenantUser = "tenant"
 
 // TestANamespaceEditorGetsNoMoreOnMembers: a user with the roles slipway-viewer and slipway-editor in one
 // namespace, and none that may hand out rights, tries every way by which a namespace reaches a member: an
-// envelope in a placement of the namespace and in one of an administrator, an object that is selected, and an
-// override. Each is refused in words that name the object, the field and the remedies; what the user may bring
+// envelope in a placement of the namespace, an object that is selected, and an override. Each is refused in words that name the object, the field and the remedies; what the user may bring
 // arrives.
 func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	w := newHubEnv(t, 1)
@@ -41,10 +42,7 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	w.createOn(c, w.parse(envelope("$NAME", grantOf("grant"), configMapOf("fine"))))
 	w.createOn(c, w.parse(placementOf("enveloped", "placement.kubernetes-fleet.io", "v1beta1", "ResourceEnvelope", "envelope")))
 	w.refusedBefore(m, "rp", w.name, "enveloped", "ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io $NAME/envelope",
-		"data[grant.yaml]", "RoleBinding.v1.rbac.authorization.k8s.io $NAME/grant", "NamespaceRules", "in the namespace itself")
-	// The same envelope in a placement of an administrator, which brings the namespace.
-	w.placeNamespace()
-	w.refusedBefore(m, "crp", "", w.name, "$NAME/envelope", "data[grant.yaml]", "RoleBinding", "NamespaceRules")
+		"data[grant.yaml]", "RoleBinding.v1.rbac.authorization.k8s.io $NAME/grant", "NamespaceRules", "have a ClusterResourcePlacement bring it")
 	// Without the grant, what else is in the envelope arrives.
 	w.patchAs(c, "re", "envelope", `{"data":{"grant.yaml":null}}`)
 	w.eventually("what the user may bring", func() error {
@@ -54,7 +52,8 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	// An object that is selected.
 	w.createOn(c, w.parse(placementOf("selected", "rbac.authorization.k8s.io", "v1", "RoleBinding", tenantUser+"-slipway-editor")))
 	w.refusedBefore(m, "rp", w.name, "selected", "selectors[0].kind", "RoleBinding", "ClusterResourcePlacement", "NamespaceRules")
-	// An override of the namespace.
+	// An override of the namespace, which a placement of an administrator brings.
+	w.placeNamespace()
 	w.bind("admins", "cluster-admin", "root")
 	w.eventually("the binding of the administrator on the member", func() error { return w.bound(m, "admins", "root") })
 	w.createOn(c, w.parse(overrideOf("rbac.authorization.k8s.io", "v1", "RoleBinding", "admins", "/subjects/0/name", tenantUser)))
@@ -67,6 +66,25 @@ func TestANamespaceEditorGetsNoMoreOnMembers(t *testing.T) {
 	}
 }
 
+// TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave: the rights that count are those of the author of the placement, so a
+// ClusterResourcePlacement brings quotas and roles that a placement of the namespace may not bring.
+func TestAnAdministratorsPlacementBringsWhatItsEnvelopesHave(t *testing.T) {
+	w := newHubEnv(t, 1)
+	m := w.members[0]
+	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
+	w.start("hub")
+	w.createText(envelope("$NAME", grantOf("grant"), `quota.yaml: {apiVersion: v1, kind: ResourceQuota, metadata: {name: quota, namespace: $NAME}, spec: {hard: {pods: "10"}}}`))
+	w.createText(placementOf("enveloped", "placement.kubernetes-fleet.io", "v1beta1", "ResourceEnvelope", "envelope"))
+	w.refusedBefore(m, "rp", w.name, "enveloped", "data[grant.yaml]", "data[quota.yaml]", "ResourceQuota.v1 $NAME/quota is of a kind", "NamespaceRules")
+	w.placeNamespace()
+	w.eventually("the roles and quotas of the envelope", func() error {
+		quota := schema.GroupVersionResource{Version: "v1", Resource: "resourcequotas"}
+		_, err := m.client.Resource(quota).Namespace(w.name).Get(t.Context(), "quota", metav1.GetOptions{})
+		return errors.Join(err, w.bound(m, "grant", tenantUser))
+	})
+	w.await("crp", w.name, "ClusterResourcePlacementAvailable", "True")
+}
+
 // TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo: a host that does not want Secrets where those who read
 // envelopes see them, keeps them out by its rules for namespaces; what is in the Secret is not told.
 func TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo(t *testing.T) {
@@ -77,9 +95,10 @@ func TestASecretInAnEnvelopeIsRefusedWhereTheHostSaysSo(t *testing.T) {
 	w.start("hub", func(cfg *hub.Config) { cfg.Engine.NamespaceRules = &rules })
 	w.createText(envelope("$NAME", configMapOf("fine"),
 		`s.yaml: {apiVersion: v1, kind: Secret, metadata: {name: s, namespace: $NAME}, stringData: {password: hunter2-hunter2}}`))
-	w.placeNamespace()
-	w.refusedBefore(w.members[0], "crp", "", w.name, "$NAME/envelope: data[s.yaml]: Forbidden: Secret.v1 $NAME/s", "NamespaceRules")
-	obj, err := w.at("crp").Get(t.Context(), w.name, metav1.GetOptions{})
+	w.createOn(w.members[0].client, w.parse(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`))
+	w.createText(placementOf("enveloped", "placement.kubernetes-fleet.io", "v1beta1", "ResourceEnvelope", "envelope"))
+	w.refusedBefore(w.members[0], "rp", w.name, "enveloped", "$NAME/envelope: data[s.yaml]: Forbidden: Secret.v1 $NAME/s", "NamespaceRules")
+	obj, err := w.on(w.client, "rp", w.name).Get(t.Context(), "enveloped", metav1.GetOptions{})
 	if text, problem := obj.MarshalJSON(); err != nil || problem != nil || strings.Contains(string(text), "hunter2") {
 		t.Errorf("the placement tells what is in the Secret: %v, %v", err, problem)
 	}

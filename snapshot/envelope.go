@@ -13,14 +13,11 @@ import (
 // envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
 const envelopeGroup = "placement.kubernetes-fleet.io"
 
-// MaxEnveloped is how many objects an envelope carries at most, MaxEnvelopedKinds of
-// how many kinds the objects may be that the ResourceEnvelopes of a snapshot bring,
-// and MaxUnnamed how many objects of its envelopes may lack a name, since a snapshot
+// MaxEnveloped is how many objects an envelope carries at most, and MaxUnnamed how many objects of its envelopes may lack a name, since a snapshot
 // records them.
 const (
-	MaxEnveloped      = 50
-	MaxEnvelopedKinds = 100
-	MaxUnnamed        = 20
+	MaxEnveloped = 50
+	MaxUnnamed   = 20
 )
 
 // isEnvelope reports whether the object is an envelope, which stands for the objects in it.
@@ -31,7 +28,7 @@ func isEnvelope(id ID) bool {
 // unpack cleans objects and replaces the envelopes among them by their contents. Objects from
 // ResourceEnvelopes must also be allowed by authors.
 func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules, cleaning cleaning) (*unpacking, error) {
-	u := &unpacking{rules: r, authors: authors, from: map[ID]*ID{}, kinds: map[GroupKind]bool{}}
+	u := &unpacking{rules: r, authors: authors, from: map[ID]*ID{}}
 	var envelopes []*unstructured.Unstructured
 	for _, obj := range objs {
 		if isEnvelope(IDOf(obj)) {
@@ -50,9 +47,6 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules, cleaning
 			errs = append(errs, fmt.Errorf("snapshot: %s: %w", IDOf(obj), problems.ToAggregate()))
 		}
 	}
-	if n := len(u.kinds); n > MaxEnvelopedKinds {
-		errs = append(errs, fmt.Errorf("snapshot: the ResourceEnvelopes bring objects of %d kinds: a snapshot has room for %d: use several placements", n, MaxEnvelopedKinds))
-	}
 	if n := len(u.unnamed); n > MaxUnnamed {
 		errs = append(errs, fmt.Errorf("snapshot: %d objects of envelopes, %s first, have a generateName and no name: a snapshot has room for %d: give them names",
 			n, u.unnamed[0], MaxUnnamed))
@@ -64,20 +58,14 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules, cleaning
 // unpacking collects the objects that were taken out of envelopes.
 type unpacking struct {
 	rules Rules
-	// authors are the rules for what ResourceEnvelopes bring, kinds what they do.
+	// authors are the rules for what ResourceEnvelopes bring.
 	authors Rules
-	kinds   map[GroupKind]bool
 	objects []*unstructured.Unstructured
 	unnamed []Unnamed
 	// from is the envelope of each object, by its ID without version, nil for what is selected. opened counts
 	// the envelopes.
 	from   map[ID]*ID
 	opened int
-}
-
-// enveloped are the kinds that ResourceEnvelopes bring, ascending.
-func (u *unpacking) enveloped() []GroupKind {
-	return slices.SortedFunc(maps.Keys(u.kinds), GroupKind.compare)
 }
 
 // open takes out what is in one envelope, and returns what is wrong with it.
@@ -121,7 +109,7 @@ func (u *unpacking) take(envelope *ID, entry any, path *field.Path) field.ErrorL
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind or in a namespace of which nothing is placed"))
 	case envelope.Kind == "ResourceEnvelope" && !u.authors.Allows(id):
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind that authors of a namespace may not bring to other clusters: "+
-			"create it in the namespace itself, from where a ClusterResourcePlacement takes it, or have the host allow the kind by NamespaceRules"))
+			"have a ClusterResourcePlacement bring it, or the host allow the kind by NamespaceRules"))
 	}
 	if id.Name == "" {
 		if errs = append(errs, tooLong(id, generates, path)...); len(errs) == 0 {
@@ -135,9 +123,6 @@ func (u *unpacking) take(envelope *ID, entry any, path *field.Path) field.ErrorL
 	if len(errs) == 0 {
 		u.from[id.object()] = envelope
 		u.objects = append(u.objects, obj)
-		if envelope.Kind == "ResourceEnvelope" {
-			u.kinds[GroupKind{Group: id.Group, Kind: id.Kind}] = true
-		}
 	}
 	return errs
 }

@@ -34,9 +34,8 @@ func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (S
 	return r.CaptureFrom(ctx, src, selectors, Rules{})
 }
 
-// CaptureFrom is Capture where what a ResourceEnvelope brings obeys authors, too: the
-// right to write envelopes in a namespace is not the right to create what is in them.
-// An entry that authors exclude is an error, as any that is wrong. The set has what carry names,
+// CaptureFrom is Capture where what a ResourceEnvelope brings obeys authors, too: who
+// selects it may have fewer rights than the host. An entry that authors exclude is an error, as any that is wrong. The set has what carry names,
 // too, which is left out otherwise; [Set].Omitted says what is.
 func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector, authors Rules, carry ...Carry) (Set, error) {
 	s, err := r.selectFrom(ctx, src, selectors, carry)
@@ -56,7 +55,7 @@ func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector
 	if err != nil {
 		return Set{}, err
 	}
-	set.Envelopes, set.Enveloped, set.Omitted = u.opened, u.enveloped(), s.omitted.list()
+	set.Envelopes, set.Omitted = u.opened, s.omitted.list()
 	for i := range set.Items {
 		set.Items[i].Envelope = u.from[set.Items[i].object()]
 	}

@@ -154,10 +154,8 @@ type Set struct {
 	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
 	// Envelopes is how many envelopes were taken apart when it was captured, which
-	// is no part of it: a set that was stored has none. Enveloped are the kinds of the
-	// objects that came in ResourceEnvelopes, ascending.
+	// is no part of it: a set that was stored has none.
 	Envelopes int
-	Enveloped []GroupKind
 	// Omitted is what the capture left out, at most MaxOmissions, those first that not everybody expects. It is no part of
 	// the set.
 	Omitted []Omission
@@ -180,9 +178,7 @@ type Snapshot struct {
 	// came in.
 	Objects   int `json:"objects"`
 	Envelopes int `json:"envelopes,omitempty"`
-	// Enveloped are the kinds of the objects that ResourceEnvelopes brought, ascending,
-	// at most [MaxEnvelopedKinds]: what the authors of namespaces may bring can be less
-	// when the snapshot is rolled out than when it was taken. Digest does not cover them.
+	// Enveloped is in records of earlier versions, and is not used.
 	Enveloped []GroupKind `json:"enveloped,omitempty"`
 	// Origins is the digest of what says which of the objects came in which envelope, see [Set.Origins]; empty
 	// where none did. Snapshots that were taken before that was recorded have Envelopes and no Origins. Digest

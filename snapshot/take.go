@@ -20,7 +20,6 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 		Overrides: overridesDigest,
 		Objects:   len(set.Items),
 		Envelopes: set.Envelopes,
-		Enveloped: set.Enveloped,
 		Unnamed:   set.Unnamed,
 		Omitted:   set.Omitted,
 		TakenAt:   at,

@@ -39,6 +39,8 @@ type Config struct {
 	// is set, as the hub of the command does.
 	Rules   snapshot.Rules
 	Secrets bool
+	// NamespaceRules are those of the hub that will serve; nil is snapshot.NamespaceRules().
+	NamespaceRules *snapshot.Rules
 	// Backup is the file to which TakeOver and GiveBack write what they remove; they require it. Secrets may be in it.
 	Backup string
 	// AcceptDifferences lets a placement be taken over that Slipway would change at once.
@@ -72,6 +74,9 @@ func New(cfg Config) (*Migration, error) {
 	}
 	if cfg.Namespace == "" {
 		cfg.Namespace = api.DefaultNamespace
+	}
+	if cfg.NamespaceRules == nil {
+		cfg.NamespaceRules = new(snapshot.NamespaceRules())
 	}
 	if !cfg.Secrets {
 		cfg.Rules.Never = append(slices.Clone(cfg.Rules.Never), snapshot.GroupKind{Kind: "Secret"})

@@ -65,7 +65,7 @@ func (m *Migration) refusal(p fleet.Placement) error {
 	path := field.NewPath("spec", "resourceSelectors")
 	all := m.cfg.Rules.ValidateSelectors(p.Selectors, path)
 	if p.Namespace != "" {
-		all = append(all, snapshot.NamespaceRules().ValidateSelectors(p.Selectors, path)...)
+		all = append(all, m.cfg.NamespaceRules.ValidateSelectors(p.Selectors, path)...)
 	}
 	if len(all) == 0 {
 		return nil
@@ -75,7 +75,11 @@ func (m *Migration) refusal(p fleet.Placement) error {
 
 // capture reads what a placement selects, and which overrides change it.
 func (m *Migration) capture(ctx context.Context, src snapshot.Source, w *wanted, all []kubefleet.Override) error {
-	set, err := m.cfg.Rules.CaptureFrom(ctx, src, w.placement.Selectors, snapshot.NamespaceRules(), w.placement.Carry...)
+	authors := snapshot.Rules{}
+	if w.placement.Namespace != "" {
+		authors = *m.cfg.NamespaceRules
+	}
+	set, err := m.cfg.Rules.CaptureFrom(ctx, src, w.placement.Selectors, authors, w.placement.Carry...)
 	if err != nil {
 		return err
 	}

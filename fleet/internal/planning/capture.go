@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -116,8 +115,12 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	if err := problems.About("placement "+p.Name, pl.Bans(p.Namespace).InSelectors(p.Selectors, field.NewPath("selectors"))); err != nil {
 		return frozen{}, err
 	}
+	authors := snapshot.Rules{} // an administrator vouches for the envelopes of a namespace by selecting them
+	if p.Namespace != "" {
+		authors = pl.cfg.NamespaceRules
+	}
 	set, err := guard.Call(ctx, pl.sources, "source", p.Name, func(ctx context.Context) (snapshot.Set, error) {
-		return pl.cfg.Rules.CaptureFrom(ctx, pl.cfg.Source, p.Selectors, pl.cfg.NamespaceRules, p.Carry...)
+		return pl.cfg.Rules.CaptureFrom(ctx, pl.cfg.Source, p.Selectors, authors, p.Carry...)
 	})
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
@@ -159,7 +162,7 @@ func holdsSame(last, now *snapshot.Snapshot) bool {
 
 // holdsSameObjects reports whether two snapshots hold the same objects, out of the same envelopes, whatever their overrides.
 func holdsSameObjects(last, now *snapshot.Snapshot) bool {
-	return last.Set == now.Set && slices.Equal(last.Enveloped, now.Enveloped) && sameOrigins(last, now)
+	return last.Set == now.Set && sameOrigins(last, now)
 }
 
 // sameOrigins reports whether the objects of two snapshots came in the same envelopes. A snapshot of before that was

@@ -45,7 +45,7 @@ func (f *Bans) refuse(s *frozen) error {
 	if f == nil {
 		return nil
 	}
-	if why := f.inSnapshot(&s.Snapshot, s.set.Items); why != "" {
+	if why := f.inSnapshot(s.set.Items); why != "" {
 		return fmt.Errorf("snapshot %s %s: roll out another snapshot, or change the rules: %w", s.Name(), why, backend.ErrPermanent)
 	}
 	if errs := f.InOverrides(s.overrides, field.NewPath("overrides")); len(errs) > 0 {
@@ -54,20 +54,15 @@ func (f *Bans) refuse(s *frozen) error {
 	return nil
 }
 
-// inSnapshot says what a snapshot with these items has that is not brought, "" for
-// nothing.
-func (f *Bans) inSnapshot(s *snapshot.Snapshot, items []snapshot.Item) string {
+// inSnapshot names the first item of a snapshot that may not be brought, and says why. It is
+// empty if all may be.
+func (f *Bans) inSnapshot(items []snapshot.Item) string {
 	for _, item := range items {
 		switch {
 		case !f.rules.Allows(item.ID):
 			return fmt.Sprintf("has %s, which Config.Rules do not let be placed", item.ID)
 		case f.namespace != "" && !f.authors.Allows(item.ID):
 			return fmt.Sprintf("has %s, which Config.NamespaceRules do not let a placement of namespace %s bring", item.ID, f.namespace)
-		}
-	}
-	for _, kind := range s.Enveloped {
-		if !f.authors.AllowsKind(kind.Group, kind.Kind) {
-			return fmt.Sprintf("has objects of kind %s from ResourceEnvelopes, which Config.NamespaceRules do not let those bring", kind)
 		}
 	}
 	return ""

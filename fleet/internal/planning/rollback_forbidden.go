@@ -49,7 +49,7 @@ func (pl *Planner) forbiddenIn(ctx context.Context, rec *record.Placement, index
 	if err != nil {
 		return "", err
 	}
-	if why := forbidden.inSnapshot(&kept, items); why != "" {
+	if why := forbidden.inSnapshot(items); why != "" {
 		return fmt.Sprintf("snapshot %d %s", index, why), nil
 	}
 	if kept.Set == digest {

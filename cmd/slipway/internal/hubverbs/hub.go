@@ -40,6 +40,7 @@ type options struct {
 	lease, deadline              time.Duration
 	fence, secrets, applications bool
 	namespaces                   bool
+	rules                        namespaceRules
 	measures                     target.Measures
 	log                          *slog.Logger
 }
@@ -82,6 +83,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
 	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
 	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
+	h.rules.addFlags(flags)
 	h.measures.AddFlags(flags)
 	flags.BoolVar(&h.namespaces, "namespaces", false, "read the namespaces of members, and place what is of a namespace on no further member without it")
 	addCompatibility(flags, &h.compatibility, compat.Default, "the definitions must be installed for the same one")
@@ -102,12 +104,16 @@ func (h *options) serve(ctx context.Context) error {
 		rules.Never = []snapshot.GroupKind{{Kind: "Secret"}}
 		_ = h.Said("Secrets are not placed: --secrets places them")
 	}
+	ofNamespaces, err := h.rules.rules()
+	if err != nil {
+		return cli.UsageError{Err: err}
+	}
 	_ = h.Said("compatibility: %s", h.compatibility)
 	registry := prometheus.NewRegistry()
 	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
 	cfg := hub.Config{
 		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
-		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules}, MemberNamespaces: h.namespaces, Compatibility: h.compatibility,
+		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules, NamespaceRules: ofNamespaces}, MemberNamespaces: h.namespaces, Compatibility: h.compatibility,
 	}
 	if err := h.measures.Configure(&cfg.Engine); err != nil {
 		return err

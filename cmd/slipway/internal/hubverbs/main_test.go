@@ -74,6 +74,10 @@ func TestTheProgramSaysWhatIsWrong(t *testing.T) {
 		"a lease too short":            {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--lease", "1ms"}, cli.ExitFailed, []string{"LeaseDuration is 1ms: it must be at least 1s"}},
 		"a rule that does not compile": {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--health-rules", rules}, cli.ExitFailed, []string{"--health-rules: " + rules + ": celhealth: rules[0].ready: ", ": 1:1: undeclared"}},
 		"a wrong server of metrics":    {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--prometheus", "ftp://x"}, cli.ExitFailed, []string{"--prometheus: "}},
+		"a kind in lower case":         {[]string{"hub", "--namespace-deny", "secret"}, cli.ExitUsage, []string{"--namespace-deny", `"secret" is no group, and a kind begins with an upper-case letter`}},
+		"no kind":                      {[]string{"hub", "--namespace-only", "ConfigMap,"}, cli.ExitUsage, []string{"--namespace-only", `"" names no kind`}},
+		"a kind of a denied group":     {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--namespace-allow", "Role.rbac.authorization.k8s.io"}, cli.ExitUsage, []string{"the group is denied as a whole: allow rbac.authorization.k8s.io"}},
+		"a kind that is never placed":  {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--namespace-allow", "Pod"}, cli.ExitUsage, []string{"--namespace-allow Pod: no placement brings this kind"}},
 		"a wrong address":              {[]string{"hub", "--kubeconfig", unused, "--members", dir, "--listen", "256.0.0.1:1"}, cli.ExitFailed, []string{"--listen"}},
 	} {
 		t.Run(name, func(t *testing.T) {

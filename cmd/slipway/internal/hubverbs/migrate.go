@@ -14,6 +14,7 @@ import (
 // NewMigrate returns the verb migrate, which moves a fleet from KubeFleet to package hub, and back.
 func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var dir string
+	var rules namespaceRules
 	cfg := migrate.Config{Done: func(change string) { _ = o.Said("%s", change) }}
 	verb := func(use, short string, do func(*migrate.Migration, context.Context) error) *cobra.Command {
 		return &cobra.Command{Use: use, Short: short, Args: cli.Arguments(cobra.NoArgs), RunE: func(cmd *cobra.Command, _ []string) (err error) {
@@ -22,6 +23,9 @@ func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 			}
 			if cfg.Hub, err = kube.Config(); err != nil {
 				return err
+			}
+			if cfg.NamespaceRules, err = rules.rules(); err != nil {
+				return cli.UsageError{Err: err}
 			}
 			cfg.Namespace, cfg.Members = kube.HubNamespace, member.KubeconfigDirectory(dir, member.Trusted())
 			m, err := migrate.New(cfg)
@@ -48,6 +52,7 @@ func NewMigrate(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags := cmd.PersistentFlags()
 	flags.StringVar(&dir, "members", "", "directory with a kubeconfig for each member, NAME.kubeconfig")
 	flags.StringVar(&cfg.Backup, "backup", "", "file for what is removed, which may have Secrets in it; a repetition names the same one")
+	rules.addFlags(flags)
 	flags.BoolVar(&cfg.Secrets, "secrets", false, "the hub will run with --secrets")
 	flags.BoolVar(&cfg.AcceptDifferences, "accept-differences", false, "take over although the hub will change objects at once")
 	return cmd
