@@ -9,8 +9,8 @@ import (
 
 // FailingObject is an object that a cluster does not have as an update wants it: its snapshot.ID, the Reason,
 // and a Message for people, which may quote the status of the object, never another part of it, and is cut at
-// 256 characters. One that cannot be applied because it has a generateName and no name has no name in its ID,
-// the reason NotApplied, and in Envelope the envelope that it is in.
+// 256 characters. An object that no cluster gets, see snapshot.Unplaced, has in Envelope the envelope that it is in,
+// and the reason is that of the Unplaced, or NotApplied for an object without a name.
 type FailingObject = member.FailingObject
 
 // Reasons why an object fails.

@@ -113,14 +113,14 @@ func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 		unnamed.SetGenerateName("settings-")
 		w.puts(enveloped("hard", budget("10"), unnamed))
 		s := w.capture(e, "v0")
-		if s.Index != 0 || s.Objects != 3 || len(s.Unnamed) != 1 || s.Unnamed[0].GenerateName != "settings-" || s.Unnamed[0].Envelope.Name != "hard" {
+		if s.Index != 0 || s.Objects != 3 || len(s.Unplaced) != 1 || s.Unplaced[0].GenerateName != "settings-" || s.Unplaced[0].Envelope.Name != "hard" {
 			t.Fatalf("the snapshot is %+v", s)
 		}
 		view := viewOf(t, e, ep)
 		items, err := view.Items(t.Context(), 0)
 		content, failed := view.Content(t.Context(), 0)
-		if err := errors.Join(err, failed); err != nil || !cmp.Equal(items, content.Items) || len(content.Unnamed) != 1 {
-			t.Errorf("items %v, content %v with %v, %v", items, content.Items, content.Unnamed, err)
+		if err := errors.Join(err, failed); err != nil || !cmp.Equal(items, content.Items) || len(content.Unplaced) != 1 {
+			t.Errorf("items %v, content %v with %v, %v", items, content.Items, content.Unplaced, err)
 		}
 		for _, item := range items {
 			if came := item.Envelope != nil && item.Envelope.Name == "hard"; came != (item.Kind == "PodDisruptionBudget") {
@@ -146,7 +146,7 @@ func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 			t.Error("nothing fails")
 		}
 		w.puts(enveloped("hard", budget("10")))
-		if s := w.capture(e, "v0"); s.Index != 1 || len(s.Unnamed) != 0 {
+		if s := w.capture(e, "v0"); s.Index != 1 || len(s.Unplaced) != 0 {
 			t.Errorf("without it the snapshot is %+v", s)
 		}
 		// The same objects in another envelope are another snapshot, of the same digest.
@@ -169,15 +169,28 @@ func (w *engineEnv) puts(objs ...*unstructured.Unstructured) {
 	}
 }
 
-// An envelope that is wrong makes no snapshot, and the error names every entry.
+// An envelope that is wrong makes no snapshot, and the error names every entry. An object in it that another envelope has, or that
+// is of another namespace, is a warning of the plan.
 func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	w, e := declared(t, nil)
 	elsewhere := budget("1")
 	elsewhere.SetNamespace("other")
 	elsewhere.SetName("elsewhere")
-	w.puts(enveloped("hard", budget("1"), elsewhere, configMap("test-cm", "x")))
+	pod := configMap("pod", "x")
+	pod.SetKind("Pod")
+	wrong := enveloped("hard", budget("1"), pod)
+	wrong.Object["data"].(map[string]any)["text"] = "x"
+	w.puts(wrong)
 	refused(t, w.store, "an envelope that is wrong", func() error { _, err := e.Capture(t.Context(), ep); return err },
-		"test-namespace/hard", "data[elsewhere.yaml].metadata.namespace", "data[test-cm.yaml]", "is selected already")
+		"test-namespace/hard", "data[pod.yaml]: Forbidden", "data[text]: Invalid value")
+	w.puts(enveloped("hard", budget("1"), elsewhere, configMap("test-cm", "x")))
+	s := w.capture(e, "v0")
+	plan, err := e.Preview(t.Context(), specOf("r", s.Index))
+	warnings := strings.Join(plan.Warnings, "\n")
+	if err != nil || len(s.Unplaced) != 2 || !strings.Contains(warnings, "no cluster gets PodDisruptionBudget.v1.policy other/elsewhere in ResourceEnvelope") ||
+		!strings.Contains(warnings, "metadata.namespace must be test-namespace") || !strings.Contains(warnings, "has this object already, selected") {
+		t.Errorf("%v, not placed %v, warnings %s", err, s.Unplaced, warnings)
+	}
 }
 
 // What a host never places cannot be declared, and is left out of what selectors

@@ -77,7 +77,7 @@ func (v *PlacementView) Tag(digest string) string { return keyed.Tag(v.rec.Key, 
 
 // Items returns what the snapshot of an index consists of, before overrides, in the
 // order of application, each with the envelope that it came in. What cannot be applied
-// for want of a name is not among them: see Snapshot.Unnamed of [PlacementView.Snapshots].
+// for want of a name is not among them: see Snapshot.Unplaced of [PlacementView.Snapshots].
 // [snapshot.Compare] says what two snapshots differ in. The error matches
 // backend.ErrNotFound where the snapshot is not kept, and names those that are.
 func (v *PlacementView) Items(ctx context.Context, index int) (items []snapshot.Item, err error) {

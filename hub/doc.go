@@ -173,7 +173,7 @@
 // StageTaskApprovalRequestRejected, StageTaskSkipped and AfterStageTaskWaitTimeNotElapsed; of the clusters of a run
 // ClusterUpdatingSkipped, ClusterUpdatingApplying, ClusterUpdatingNotHealthyYet, ClusterUpdatingRetrying and
 // ClusterUpdatingPending; of requests ApprovalRequestRejected, ApprovalRequestApprovalRefused, ApprovalRequestUnvouched and
-// Rejected; of members MemberClusterUnreachable, MemberClusterNotReachedYet and MemberClusterHealthy.
+// Rejected; of objects WrongScope; of members MemberClusterUnreachable, MemberClusterNotReachedYet and MemberClusterHealthy.
 //
 // # Differences from KubeFleet
 //
@@ -206,8 +206,8 @@
 //     when the placement is deleted; DeleteCreated, which it does not have, deletes only what the placement created.
 //   - Nothing on a member is owned by an AppliedWork, and there is no Work on the hub: what a placement applied is in a record of
 //     the hub's on the member, see package fleet.
-//   - An object that is twice in envelopes, or in one of another scope, is an error of the placement, in Scheduled, and nothing of
-//     the new snapshot is placed. KubeFleet places the one of two that it comes to first (Duplicated), and stops each cluster with
+//   - An object that is twice in envelopes is placed once, that of the first envelope by name, and Duplicated in failedPlacements, as in
+//     KubeFleet. One of another scope is WrongScope there, and the others are placed; KubeFleet places nothing on such a cluster, and says
 //     SyncWorkFailed.
 //   - revisionHistoryLimit counts beside it the snapshots that clusters have or had before the last run, which a rollback brings back,
 //     and those of runs that failed.

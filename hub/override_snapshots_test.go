@@ -98,44 +98,15 @@ data:
 	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
 	s.eventually("the named object on the member", s.has(1, "enveloped", "v5"))
 	s.comes("crp/NAME", "ClusterResourcePlacementApplied", "False", "")
-	wantPlacement := func(failed, selected string) func() error {
-		return func() error {
-			u, err := s.get("crp/NAME")
-			if err != nil {
-				return err
-			}
-			var named []string
-			clusters, _, _ := unstructured.NestedSlice(u.Object, "status", "placementStatuses")
-			for _, c := range clusters {
-				objects, _, _ := unstructured.NestedSlice(c.(map[string]any), "failedPlacements")
-				for _, o := range objects {
-					m := o.(map[string]any)
-					condition, envelope := m["condition"].(map[string]any), m["envelope"].(map[string]any)
-					named = append(named, fmt.Sprintf("%v %v/%v %v=%v %v in %v %v/%v", m["kind"], m["namespace"], m["name"],
-						condition["type"], condition["status"], condition["reason"], envelope["type"], envelope["namespace"], envelope["name"]))
-				}
-			}
-			var picked []string
-			resources, _, _ := unstructured.NestedSlice(u.Object, "status", "selectedResources")
-			for _, r := range resources {
-				m := r.(map[string]any)
-				picked = append(picked, fmt.Sprintf("%v %v", m["kind"], m["name"]))
-			}
-			if a, b := strings.Join(named, "; "), strings.Join(picked, "; "); a != s.own(failed) || b != s.own(selected) {
-				return fmt.Errorf("failed: %s; selected: %s", a, b)
-			}
-			return nil
-		}
-	}
 	const selected = "Namespace NAME; ConfigMap config; ResourceEnvelope limits"
-	s.eventually("the object to be named", wantPlacement("ConfigMap NAME/ Applied=False FoundGenerateName in ResourceEnvelope NAME/limits", selected))
+	s.eventually("the object to be named", s.failing("ConfigMap NAME/ Applied=False FoundGenerateName in ResourceEnvelope NAME/limits", selected))
 	cms, _ := s.on(s.member(1), "cm/NAME/x")
 	if list, err := cms.List(s.Context(), metav1.ListOptions{}); err != nil || slices.ContainsFunc(list.Items, func(u unstructured.Unstructured) bool { return u.GetGenerateName() != "" }) {
 		t.Errorf("the member has %v, %v", list, err)
 	}
 	s.patch("re/NAME/limits", `{data: {unnamed.yaml: null}}`)
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
-	s.eventually("nothing to fail", wantPlacement("", selected))
+	s.eventually("nothing to fail", s.failing("", selected))
 	s.delete("crp/NAME")
 	s.eventually("the placement to be gone", s.gone(s.admin, "crp/NAME"))
 	s.apply(`
@@ -145,7 +116,7 @@ metadata: {name: NAME}
 spec:
   resourceSelectors: [{group: "", version: v1, kind: Namespace, name: NAME}]
   policy: {placementType: PickFixed, clusterNames: [nowhere]}`)
-	s.eventually("what is selected without a cluster", wantPlacement("", selected))
+	s.eventually("what is selected without a cluster", s.failing("", selected))
 }
 
 // versions are the indexes of the versions of the override NAME-o, ascending.

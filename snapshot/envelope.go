@@ -13,11 +13,11 @@ import (
 // envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
 const envelopeGroup = "placement.kubernetes-fleet.io"
 
-// MaxEnveloped is how many objects an envelope carries at most, and MaxUnnamed how many objects of its envelopes may lack a name, since a snapshot
-// records them.
+// MaxEnveloped is how many objects an envelope carries at most, and MaxUnplaced how many objects of its envelopes
+// a snapshot records that are not placed.
 const (
 	MaxEnveloped = 50
-	MaxUnnamed   = 20
+	MaxUnplaced  = 20
 )
 
 // isEnvelope reports whether the object is an envelope, which stands for the objects in it.
@@ -47,11 +47,11 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules, cleaning
 			errs = append(errs, fmt.Errorf("snapshot: %s: %w", IDOf(obj), problems.ToAggregate()))
 		}
 	}
-	if n := len(u.unnamed); n > MaxUnnamed {
-		errs = append(errs, fmt.Errorf("snapshot: %d objects of envelopes, %s first, have a generateName and no name: a snapshot has room for %d: give them names",
-			n, u.unnamed[0], MaxUnnamed))
+	if n := len(u.unplaced); n > MaxUnplaced {
+		errs = append(errs, fmt.Errorf("snapshot: %d objects of envelopes are not placed, and a snapshot has room for %d: the first is %s: %s",
+			n, MaxUnplaced, u.unplaced[0], u.unplaced[0].Problem()))
 	}
-	slices.SortFunc(u.unnamed, Unnamed.compare)
+	slices.SortFunc(u.unplaced, Unplaced.compare)
 	return u, errors.Join(errs...)
 }
 
@@ -61,7 +61,8 @@ type unpacking struct {
 	// authors are the rules for what ResourceEnvelopes bring.
 	authors Rules
 	objects []*unstructured.Unstructured
-	unnamed []Unnamed
+	// unplaced are the objects of envelopes that are not placed, while the others are.
+	unplaced []Unplaced
 	// from is the envelope of each object, by its ID without version, nil for what is selected. opened counts
 	// the envelopes.
 	from   map[ID]*ID
@@ -101,7 +102,10 @@ func (u *unpacking) take(envelope *ID, entry any, path *field.Path) field.ErrorL
 	if err := check(); err != nil {
 		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, err.Error())}
 	}
-	errs := placeInEnvelope(*envelope, id, path)
+	if misplaced(*envelope, id) != "" {
+		return u.leave(Unplaced{ID: id, GenerateName: generates, Reason: WrongScope, Envelope: *envelope}, path)
+	}
+	var errs field.ErrorList
 	switch {
 	case isEnvelope(id):
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" cannot be in an envelope; take what is in it"))
@@ -111,26 +115,34 @@ func (u *unpacking) take(envelope *ID, entry any, path *field.Path) field.ErrorL
 		errs = append(errs, field.Forbidden(path, clip(id.String())+" is of a kind that authors of a namespace may not bring to other clusters: "+
 			"have a ClusterResourcePlacement bring it, or the host allow the kind by NamespaceRules"))
 	}
-	if id.Name == "" {
-		if errs = append(errs, tooLong(id, generates, path)...); len(errs) == 0 {
-			u.unnamed = append(u.unnamed, Unnamed{ID: id, GenerateName: generates, Envelope: *envelope})
-		}
+	if len(errs) > 0 {
 		return errs
 	}
-	if other, twice := u.from[id.object()]; twice {
-		errs = append(errs, field.Invalid(path, field.OmitValueType{}, clip(id.String())+" is "+origin(other)+" already; it can be placed once"))
+	if id.Name == "" {
+		return u.leave(Unplaced{ID: id, GenerateName: generates, Envelope: *envelope}, path)
 	}
-	if len(errs) == 0 {
-		u.from[id.object()] = envelope
-		u.objects = append(u.objects, obj)
+	if first, twice := u.from[id.object()]; twice {
+		return u.leave(Unplaced{ID: id, Reason: Duplicated, Envelope: *envelope, First: first}, path)
 	}
-	return errs
+	u.from[id.object()] = envelope
+	u.objects = append(u.objects, obj)
+	return nil
 }
 
-// tooLong reports what is too long to be recorded of an object without a name.
+// leave records an object, at path, that is not placed, unless a record has no room for it.
+func (u *unpacking) leave(what Unplaced, path *field.Path) field.ErrorList {
+	if errs := tooLong(what.ID, what.GenerateName, path); len(errs) > 0 {
+		return errs
+	}
+	u.unplaced = append(u.unplaced, what)
+	return nil
+}
+
+// tooLong reports what is too long to be recorded of an object that is not placed.
 func tooLong(id ID, generates string, path *field.Path) (errs field.ErrorList) {
 	for _, f := range [...]struct{ at, text string }{
 		{"apiVersion", id.Group + "/" + id.Version}, {"kind", id.Kind}, {"metadata.generateName", generates},
+		{"metadata.name", id.Name}, {"metadata.namespace", id.Namespace},
 	} {
 		if len(f.text) > maxText {
 			errs = append(errs, field.TooLong(path.Child(f.at), "", maxText))
@@ -147,25 +159,23 @@ func origin(envelope *ID) string {
 	return "in " + envelope.String()
 }
 
-// placeInEnvelope reports an object whose namespace the envelope may not carry: the right to write envelopes
-// in a namespace reaches no further than that namespace.
-func placeInEnvelope(envelope, id ID, path *field.Path) field.ErrorList {
-	at, scope := path.Child("metadata", "namespace"), scopeOf(id.Group, id.Kind)
-	if envelope.Kind == "ClusterResourceEnvelope" {
-		if id.Namespace != "" || scope == inNamespaces {
-			return field.ErrorList{field.Forbidden(at, "a ClusterResourceEnvelope carries objects that are in no namespace; put this one into a ResourceEnvelope in its namespace")}
-		}
-		return nil
-	}
+// misplaced says why an object cannot be in an envelope because of its namespace, empty if it can: the right to
+// write envelopes in a namespace reaches no further than that namespace.
+func misplaced(envelope, id ID) string {
+	scope := scopeOf(id.Group, id.Kind)
 	switch {
+	case envelope.Kind == "ClusterResourceEnvelope":
+		if id.Namespace != "" || scope == inNamespaces {
+			return "a ClusterResourceEnvelope carries objects that are in no namespace; put this one into a ResourceEnvelope in its namespace"
+		}
 	case scope == clusterWide:
-		return field.ErrorList{field.Forbidden(at, "a "+id.Kind+" is in no namespace; put it into a ClusterResourceEnvelope")}
+		return "a " + id.Kind + " is in no namespace; put it into a ClusterResourceEnvelope"
 	case id.Namespace == "":
-		return field.ErrorList{field.Required(at, "must be "+envelope.Namespace+", that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope")}
+		return "metadata.namespace must be " + envelope.Namespace + ", that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope"
 	case id.Namespace != envelope.Namespace:
-		return field.ErrorList{field.Invalid(at, clip(id.Namespace), "must be "+envelope.Namespace+", that of the envelope")}
+		return "metadata.namespace must be " + envelope.Namespace + ", that of the envelope, and is " + clip(id.Namespace)
 	}
-	return nil
+	return ""
 }
 
 // maxText is how much text of another author an error quotes, or a record keeps.

@@ -104,14 +104,14 @@ func TestCaptureKeepsObjectsWithoutNamesApart(t *testing.T) {
 	}
 	in := snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"}
 	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop"}
-	want := []snapshot.Unnamed{{ID: id, GenerateName: "a-", Envelope: in}, {ID: id, GenerateName: "b-", Envelope: in}}
-	if diff := cmp.Diff(want, got.Unnamed); diff != "" || len(got.Items) != 2 || got.Digest == plain.Digest {
+	want := []snapshot.Unplaced{{ID: id, GenerateName: "a-", Envelope: in}, {ID: id, GenerateName: "b-", Envelope: in}}
+	if diff := cmp.Diff(want, got.Unplaced); diff != "" || len(got.Items) != 2 || got.Digest == plain.Digest {
 		t.Errorf("%d items, digest %s, without them %s (-want +got):\n%s", len(got.Items), got.Digest, plain.Digest, diff)
 	}
-	if s := snapshot.New("web", 0, got, "", time.Time{}); !slices.Equal(s.Unnamed, want) || s.Origins != snapshot.Digest(got.Origins()) || s.Verify() != nil {
+	if s := snapshot.New("web", 0, got, "", time.Time{}); !slices.Equal(s.Unplaced, want) || s.Origins != snapshot.Digest(got.Origins()) || s.Verify() != nil {
 		t.Errorf("the snapshot is %+v, %v", s, s.Verify())
 	}
-	many := make([]*unstructured.Unstructured, snapshot.MaxUnnamed+1)
+	many := make([]*unstructured.Unstructured, snapshot.MaxUnplaced+1)
 	for i := range many {
 		many[i] = unnamed("shop", "a-")
 	}
@@ -119,10 +119,9 @@ func TestCaptureKeepsObjectsWithoutNamesApart(t *testing.T) {
 		inside []*unstructured.Unstructured
 		want   string
 	}{
-		"another namespace": {[]*unstructured.Unstructured{unnamed("other", "a-")}, `Invalid value: "other": must be shop`},
-		"never placed":      {[]*unstructured.Unstructured{with(object("v1", "Pod", "shop", ""), "a-", "metadata", "generateName")}, "Forbidden: Pod.v1 shop/(no name)"},
-		"a long name":       {[]*unstructured.Unstructured{unnamed("shop", strings.Repeat("a", 254))}, "data[0].metadata.generateName: Too long"},
-		"too many":          {many, "21 objects of envelopes, ConfigMap.v1 shop/(no name) in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io shop/hard first"},
+		"never placed": {[]*unstructured.Unstructured{with(object("v1", "Pod", "shop", ""), "a-", "metadata", "generateName")}, "Forbidden: Pod.v1 shop/(no name)"},
+		"a long name":  {[]*unstructured.Unstructured{unnamed("shop", strings.Repeat("a", 254))}, "data[0].metadata.generateName: Too long"},
+		"too many":     {many, "21 objects of envelopes are not placed, and a snapshot has room for 20: the first is ConfigMap.v1 shop/(no name) in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io shop/hard: it has the generateName"},
 	} {
 		if _, err := capture(c.inside...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %s", name, err, c.want)
@@ -134,12 +133,10 @@ func TestEnvelopeErrors(t *testing.T) {
 	cm := func(namespace, name string) *unstructured.Unstructured {
 		return object("v1", "ConfigMap", namespace, name)
 	}
-	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
 	many := map[string]any{}
 	for i := range 51 {
 		many[fmt.Sprint(i)] = cm("n", fmt.Sprint("c", i)).Object
 	}
-	secret := with(object("v1", "Secret", "", "s"), "top-secret-value", "data", "password")
 	const ofN, cluster = "ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e: ", "ClusterResourceEnvelope.v1beta1.placement.kubernetes-fleet.io e: "
 	tests := []struct {
 		name string
@@ -151,27 +148,16 @@ func TestEnvelopeErrors(t *testing.T) {
 		{"too many", objects{envelope("n", "e", many)}, []string{ofN + "data: Too many: 51: must have at most 50 items"}},
 		{"no object", objects{envelope("n", "e", map[string]any{"a": "text"})}, []string{ofN + "data[a]: Invalid value: must be an object with apiVersion, kind and metadata.name"}},
 		{"no name", objects{envelope("n", "e", inside(object("v1", "ConfigMap", "n", "")))}, []string{ofN + "data[0.yaml]: Invalid value: metadata.name is missing"}},
-		{"no namespace", objects{envelope("n", "e", inside(object("example.com/v1", "Widget", "", "w")))}, []string{
-			ofN + "data[0.yaml].metadata.namespace: Required value: must be n, that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope",
-		}},
-		{"another namespace", objects{envelope("n", "e", inside(cm("m", "c")))}, []string{ofN + `data[0.yaml].metadata.namespace: Invalid value: "m": must be n, that of the envelope`}},
-		{"what is in no namespace", objects{envelope("n", "e", inside(role))}, []string{ofN + "data[0.yaml].metadata.namespace: Forbidden: a ClusterRole is in no namespace"}},
-		{"what only claims to be in the namespace", objects{envelope("n", "e", inside(with(role.DeepCopy(), "n", "metadata", "namespace")))}, []string{ofN + "data[0.yaml].metadata.namespace: Forbidden: a ClusterRole is in no namespace"}},
-		{"a namespaced object for the cluster", objects{envelope("", "e", inside(cm("n", "c")))}, []string{
-			cluster + "data[0.yaml].metadata.namespace: Forbidden: a ClusterResourceEnvelope carries objects that are in no namespace",
-		}},
-		{"a namespaced kind without namespace", objects{envelope("", "e", inside(secret))}, []string{cluster + "data[0.yaml].metadata.namespace: Forbidden"}},
 		{"a reserved namespace", objects{envelope("", "e", inside(object("v1", "Namespace", "", "kube-system")))}, []string{cluster + "data[0.yaml]: Forbidden: Namespace.v1 kube-system is of a kind or in a namespace of which nothing is placed"}},
 		{"what is never placed", objects{envelope("n", "e", inside(object("v1", "Pod", "n", "p"), cm("n", "kube-root-ca.crt")))}, []string{
 			ofN + "[data[0.yaml]: Forbidden: Pod.v1 n/p is of a kind", "data[1.yaml]: Forbidden: ConfigMap.v1 n/kube-root-ca.crt",
 		}},
 		{"an envelope in an envelope", objects{envelope("n", "e", map[string]any{"f": envelope("n", "f", inside(cm("n", "c"))).Object})}, []string{ofN + "data[f]: Forbidden: ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/f cannot be in an envelope"}},
-		{"what is selected too", objects{cm("n", "c"), envelope("n", "e", inside(cm("n", "c")))}, []string{ofN + "data[0.yaml]: Invalid value: ConfigMap.v1 n/c is selected already; it can be placed once"}},
-		{"twice in one", objects{envelope("n", "e", inside(cm("n", "c"), cm("n", "c")))}, []string{ofN + "data[1.yaml]: Invalid value: ConfigMap.v1 n/c is in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e already"}},
-		{"in two versions", objects{envelope("n", "e", inside(object("apps/v1", "Deployment", "n", "d"), object("apps/v1beta1", "Deployment", "n", "d")))}, []string{"data[1.yaml]: Invalid value: Deployment.v1beta1.apps n/d is in"}},
-		{"all at once", objects{envelope("n", "e", map[string]any{"a": "x", "b": cm("m", "c").Object}), envelope("", "e", inside(cm("n", "c")))}, []string{
-			ofN + "[data[a]: Invalid value", "data[b].metadata.namespace: Invalid value", cluster + "data[0.yaml].metadata.namespace",
+		{"all at once", objects{envelope("n", "e", map[string]any{"a": "x", "b": object("v1", "Pod", "n", "p").Object}), envelope("", "e", inside(object("v1", "Namespace", "", "kube-system")))}, []string{
+			ofN + "[data[a]: Invalid value", "data[b]: Forbidden: Pod.v1 n/p", cluster + "data[0.yaml]: Forbidden",
 		}},
+		{"a long name of what is not placed", objects{envelope("n", "e", inside(cm("m", strings.Repeat("a", 254))))}, []string{ofN + "data[0.yaml].metadata.name: Too long"}},
+		{"a secret", objects{envelope("n", "e", map[string]any{"a": with(with(object("v1", "Secret", "n", "s"), "top-secret-value", "data", "password"), "", "kind").Object})}, []string{ofN + "data[a]: Invalid value"}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -187,6 +173,73 @@ func TestEnvelopeErrors(t *testing.T) {
 			}
 			if strings.Contains(err.Error(), "top-secret-value") {
 				t.Error("the error quotes a Secret")
+			}
+		})
+	}
+}
+
+// An object that is there already and an object of the wrong scope hold up no other object: they are part of the set and of its digest,
+// and no items. Of two objects a selected one is placed, or else that of the first envelope.
+func TestCaptureKeepsWhatCannotBeInAnEnvelopeApart(t *testing.T) {
+	const group = "placement.kubernetes-fleet.io"
+	e, f := snapshot.ID{Group: group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "n", Name: "e"}, snapshot.ID{Group: group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "n", Name: "f"}
+	c := snapshot.ID{Group: group, Version: "v1beta1", Kind: "ClusterResourceEnvelope", Name: "c"}
+	cm := func(namespace, name string) *unstructured.Unstructured {
+		return object("v1", "ConfigMap", namespace, name)
+	}
+	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
+	shop, fine := object("v1", "Namespace", "", "n"), cm("n", "fine")
+	const toNamespace, toCluster = "a ClusterResourceEnvelope carries objects that are in no namespace; put this one into a ResourceEnvelope in its namespace", "a ClusterRole is in no namespace; put it into a ClusterResourceEnvelope"
+	for name, tt := range map[string]struct {
+		hub  objects
+		want []snapshot.Unplaced
+		why  string
+	}{
+		"what is selected too": {objects{cm("n", "c"), envelope("n", "e", inside(cm("n", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: e}}, "the placement has this object already, selected, and places that one: remove it from one of the two"},
+		"twice in one": {objects{envelope("n", "e", inside(cm("n", "c"), cm("n", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: e, First: &e}}, "the placement has this object already, in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e, and"},
+		"in two": {objects{envelope("n", "f", inside(cm("n", "c"))), envelope("n", "e", inside(cm("n", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: f, First: &e}}, "n/e, and places that one"},
+		"in two versions": {objects{envelope("n", "e", inside(object("apps/v1", "Deployment", "n", "d"), object("apps/v1beta1", "Deployment", "n", "d"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "apps", Version: "v1beta1", Kind: "Deployment", Namespace: "n", Name: "d"}, Reason: snapshot.Duplicated, Envelope: e, First: &e}}, "already"},
+		"no namespace": {objects{envelope("n", "e", inside(object("example.com/v1", "Widget", "", "w"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "w"}, Reason: snapshot.WrongScope, Envelope: e}}, "metadata.namespace must be n, that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope"},
+		"another namespace": {objects{envelope("n", "e", inside(cm("m", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("m", "c")), Reason: snapshot.WrongScope, Envelope: e}}, "metadata.namespace must be n, that of the envelope, and is m"},
+		"another namespace, without a name": {objects{envelope("n", "e", inside(with(cm("m", ""), "a-", "metadata", "generateName"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "m"}, GenerateName: "a-", Reason: snapshot.WrongScope, Envelope: e}}, "must be n"},
+		"what is in no namespace": {objects{envelope("n", "e", inside(role, fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(role), Reason: snapshot.WrongScope, Envelope: e}}, toCluster},
+		"what only claims to be in the namespace": {objects{envelope("n", "e", inside(with(role.DeepCopy(), "n", "metadata", "namespace"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "n", Name: "reader"}, Reason: snapshot.WrongScope, Envelope: e}}, toCluster},
+		"a namespaced object for the cluster": {objects{fine, envelope("", "c", inside(cm("n", "c")))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.WrongScope, Envelope: c}}, toNamespace},
+		"a namespaced kind without namespace": {objects{fine, envelope("", "c", inside(cm("", "c")))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("", "c")), Reason: snapshot.WrongScope, Envelope: c}}, toNamespace},
+		"what authors may not bring": {objects{envelope("n", "e", inside(with(role.DeepCopy(), "m", "metadata", "namespace"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "m", Name: "reader"}, Reason: snapshot.WrongScope, Envelope: e}}, toCluster},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := snapshot.Rules{}.CaptureFrom(t.Context(), append(objects{shop}, tt.hub...), picksEnvelopes, snapshot.NamespaceRules())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(tt.want, got.Unplaced); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if why := got.Unplaced[0].Problem(); !strings.Contains(why, tt.why) {
+				t.Errorf("it says %q, want %q", why, tt.why)
+			}
+			if !slices.ContainsFunc(got.Items, func(i snapshot.Item) bool { return i.ID == snapshot.IDOf(fine) }) {
+				t.Errorf("the set has %v", got.Items)
+			}
+			root, err := snapshot.DecodeRoot(got.Root().Encode())
+			if diff := cmp.Diff(got.Root(), root); err != nil || diff != "" || root.Format != 3 || got.Digest != snapshot.Digest(root.Encode()) {
+				t.Errorf("the root in format %d: %v (-want +got):\n%s", root.Format, err, diff)
+			}
+			if s := snapshot.New("web", 0, got, "", time.Time{}); s.Verify() != nil || !cmp.Equal(s.Unplaced, tt.want) {
+				t.Errorf("the snapshot is %+v, %v", s, s.Verify())
 			}
 		})
 	}

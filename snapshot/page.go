@@ -13,12 +13,15 @@ import (
 
 const (
 	// Format is the version of encoded pages and roots that this package
-	// writes, and the newest that it reads, but that roots with Unnamed are of
-	// the next one: an older version, which does not know it, must not apply
-	// the rest of such a set and say that this is all.
+	// writes, and the newest that it reads, but for roots with Unplaced objects:
+	// an older version, which does not know them, must not apply the rest of such
+	// a set and say that this is all.
 	Format = 1
 
+	// unnamedFormat is of roots with objects that lack a name, reasonsFormat of
+	// roots with objects that are not placed for another reason.
 	unnamedFormat = 2
+	reasonsFormat = 3
 
 	// maxPageItems limits a page; pageMask makes one of 64 names the last of
 	// its page.
@@ -41,8 +44,8 @@ type Root struct {
 	// Objects counts the items of all pages.
 	Objects int      `json:"objects"`
 	Pages   []string `json:"pages"`
-	// Unnamed are those of the set, ascending.
-	Unnamed []Unnamed `json:"unnamed,omitempty"`
+	// Unplaced are those of the set, ascending.
+	Unplaced []Unplaced `json:"unnamed,omitempty"`
 }
 
 // FormatError says that a document was written by a newer version of this
@@ -86,10 +89,8 @@ func appendFields(b []byte, fields ...string) []byte {
 
 // Root returns the root of the set.
 func (s Set) Root() Root {
-	r := Root{Format: Format, Objects: len(s.Items), Pages: []string{}, Unnamed: s.Unnamed}
-	if len(r.Unnamed) > 0 {
-		r.Format = unnamedFormat
-	}
+	r := Root{Format: Format, Objects: len(s.Items), Pages: []string{}, Unplaced: s.Unplaced}
+	r.Format = r.formatOfUnplaced()
 	for _, p := range s.Pages() {
 		r.Pages = append(r.Pages, p.Digest)
 	}
@@ -130,14 +131,35 @@ func appendID(b []byte, id ID) []byte {
 	return b
 }
 
-// appendUnnamed writes an object without a name as its JSON tags say.
-func appendUnnamed(b []byte, u Unnamed) []byte {
-	b = appendString(append(appendID(b, u.ID), `,"generateName":`...), u.GenerateName)
-	return append(appendID(append(b, `,"envelope":`...), u.Envelope), "}}"...)
+// formatOfUnplaced is the format of a root with these Unplaced objects.
+func (r Root) formatOfUnplaced() int {
+	switch {
+	case len(r.Unplaced) == 0:
+		return Format
+	case slices.ContainsFunc(r.Unplaced, func(u Unplaced) bool { return u.Reason != NoName }):
+		return reasonsFormat
+	}
+	return unnamedFormat
 }
 
-func (u Unnamed) compare(other Unnamed) int {
-	return cmp.Or(u.Envelope.Compare(other.Envelope), u.Compare(other.ID), cmp.Compare(u.GenerateName, other.GenerateName))
+// appendUnplaced writes an object that is not placed as its JSON tags say.
+func appendUnplaced(b []byte, u Unplaced) []byte {
+	b = appendID(b, u.ID)
+	if u.GenerateName != "" {
+		b = appendString(append(b, `,"generateName":`...), u.GenerateName)
+	}
+	if u.Reason != "" {
+		b = appendString(append(b, `,"reason":`...), string(u.Reason))
+	}
+	b = append(appendID(append(b, `,"envelope":`...), u.Envelope), '}')
+	if u.First != nil {
+		b = append(appendID(append(b, `,"first":`...), *u.First), '}')
+	}
+	return append(b, '}')
+}
+
+func (u Unplaced) compare(other Unplaced) int {
+	return cmp.Or(u.Envelope.Compare(other.Envelope), u.Compare(other.ID), cmp.Compare(u.GenerateName, other.GenerateName), cmp.Compare(u.Reason, other.Reason))
 }
 
 // DecodePage reads an encoded page. It fills in Digest from the bytes, which the
@@ -190,10 +212,10 @@ func (r Root) Encode() []byte {
 		b = appendString(b, page)
 	}
 	b = append(b, ']')
-	for i, u := range r.Unnamed {
-		b = appendUnnamed(append(b, []string{`,"unnamed":[`, ","}[min(i, 1)]...), u)
+	for i, u := range r.Unplaced {
+		b = appendUnplaced(append(b, []string{`,"unnamed":[`, ","}[min(i, 1)]...), u)
 	}
-	if len(r.Unnamed) > 0 {
+	if len(r.Unplaced) > 0 {
 		b = append(b, ']')
 	}
 	return append(b, '}')
@@ -205,10 +227,10 @@ func (r Root) Encode() []byte {
 // a [*FormatError].
 func DecodeRoot(body []byte) (Root, error) {
 	var r Root
-	if err := versioned.Decode("snapshot root", unnamedFormat, body, &r); err != nil {
+	if err := versioned.Decode("snapshot root", reasonsFormat, body, &r); err != nil {
 		return Root{}, err
 	}
-	if err := r.checkUnnamed(); err != nil {
+	if err := r.checkUnplaced(); err != nil {
 		return Root{}, fmt.Errorf("snapshot: root: %w", err)
 	}
 	if least, most := len(r.Pages), len(r.Pages)*maxPageItems; r.Objects < least || r.Objects > most {
@@ -220,20 +242,34 @@ func DecodeRoot(body []byte) (Root, error) {
 	return r, sameBytes("root", r.Encode(), body)
 }
 
-// checkUnnamed says what is wrong with the objects that have no name.
-func (r Root) checkUnnamed() error {
-	if (r.Format == unnamedFormat) != (len(r.Unnamed) > 0) || len(r.Unnamed) > MaxUnnamed {
-		return fmt.Errorf("unnamed: there are %d in format %d, want none in format %d, and 1 to %d in %d", len(r.Unnamed), r.Format, Format, MaxUnnamed, unnamedFormat)
+// checkUnplaced says what is wrong with the objects that are not placed.
+func (r Root) checkUnplaced() error {
+	if r.Format != r.formatOfUnplaced() || len(r.Unplaced) > MaxUnplaced {
+		return fmt.Errorf("unnamed: there are %d in format %d, want at most %d, and none in format %d, those without names in format %d, others in format %d",
+			len(r.Unplaced), r.Format, MaxUnplaced, Format, unnamedFormat, reasonsFormat)
 	}
-	for i, u := range r.Unnamed {
+	for i, u := range r.Unplaced {
 		if err := cmp.Or(u.checkKind(), u.Envelope.check()); err != nil {
 			return fmt.Errorf("unnamed[%d]: %w", i, err)
 		}
-		if u.Name != "" || u.GenerateName == "" || i > 0 && r.Unnamed[i-1].compare(u) > 0 {
-			return fmt.Errorf("unnamed[%d]: must have a generateName and no name, and stand after the ones before it", i)
+		if !u.valid() || i > 0 && r.Unplaced[i-1].compare(u) > 0 {
+			return fmt.Errorf("unnamed[%d]: must have a generateName and no name, or a known reason, and stand after the ones before it", i)
 		}
 	}
 	return nil
+}
+
+// valid reports whether the fields can be together.
+func (u Unplaced) valid() bool {
+	switch u.Reason {
+	case NoName:
+		return u.Name == "" && u.GenerateName != "" && u.First == nil
+	case Duplicated:
+		return u.Name != "" && (u.First == nil || u.First.check() == nil)
+	case WrongScope:
+		return (u.Name != "" || u.GenerateName != "") && u.First == nil
+	}
+	return false
 }
 
 // sameBytes refuses a document that is not in the form this package writes.

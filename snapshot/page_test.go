@@ -50,13 +50,20 @@ func TestEncodings(t *testing.T) {
 	unnamed := set
 	in := snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"}
 	id := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop"}
-	unnamed.Unnamed = []snapshot.Unnamed{{ID: id, GenerateName: "a-\"<", Envelope: in}, {ID: id, GenerateName: "b-", Envelope: in}}
+	unnamed.Unplaced = []snapshot.Unplaced{{ID: id, GenerateName: "a-\"<", Envelope: in}, {ID: id, GenerateName: "b-", Envelope: in}}
 	golden(t, "root-unnamed.json", unnamed.Root().Encode())
+	unplaced := set
+	named := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "c"}
+	unplaced.Unplaced = []snapshot.Unplaced{
+		{ID: id, GenerateName: "a-", Envelope: in}, {ID: named, Reason: snapshot.Duplicated, Envelope: in},
+		{ID: named, Reason: snapshot.Duplicated, Envelope: in, First: &in}, {ID: named, Reason: snapshot.WrongScope, Envelope: in},
+	}
+	golden(t, "root-unplaced.json", unplaced.Root().Encode())
 	page, err := snapshot.DecodePage(pages[0].Encode())
 	if diff := cmp.Diff(pages[0], page); err != nil || diff != "" {
 		t.Errorf("DecodePage: %v (-want +got):\n%s", err, diff)
 	}
-	for _, s := range []snapshot.Set{set, unnamed, mustSet(t)} {
+	for _, s := range []snapshot.Set{set, unnamed, unplaced, mustSet(t)} {
 		root, err := snapshot.DecodeRoot(s.Root().Encode())
 		if diff := cmp.Diff(s.Root(), root); err != nil || diff != "" {
 			t.Errorf("DecodeRoot: %v (-want +got):\n%s", err, diff)
@@ -178,6 +185,8 @@ func TestDecodePageErrors(t *testing.T) {
 func TestDecodeRootErrors(t *testing.T) {
 	digest := strings.Repeat("a", 64)
 	const unnamed = `{"version":"v1","kind":"ConfigMap","name":"","generateName":"a-","envelope":{"version":"v1","kind":"ResourceEnvelope","name":"e"}}`
+	const unplaced = `{"version":"v1","kind":"ConfigMap","name":"a","reason":"Duplicated","envelope":{"version":"v1","kind":"ResourceEnvelope","name":"e"},` +
+		`"first":{"version":"v1","kind":"ResourceEnvelope","name":"d"}}`
 	tests := []struct{ name, body, want string }{
 		{"not JSON", ``, "unexpected end"},
 		{"unknown field", `{"format":1,"objects":0,"pages":[],"more":1}`, "unknown field"},
@@ -190,6 +199,11 @@ func TestDecodeRootErrors(t *testing.T) {
 		{"unnamed in the first format", `{"format":1,"objects":0,"pages":[],"unnamed":[` + unnamed + `]}`, "unnamed: there are 1 in format 1"},
 		{"no unnamed in the second", `{"format":2,"objects":0,"pages":[]}`, "unnamed: there are 0 in format 2"},
 		{"unnamed with a name", `{"format":2,"objects":0,"pages":[],"unnamed":[` + strings.Replace(unnamed, `"name":""`, `"name":"a"`, 1) + `]}`, "unnamed[0]: must have"},
+		{"a reason in the second", `{"format":2,"objects":0,"pages":[],"unnamed":[` + unplaced + `]}`, "unnamed: there are 1 in format 2"},
+		{"no reason in the third", `{"format":3,"objects":0,"pages":[],"unnamed":[` + unnamed + `]}`, "unnamed: there are 1 in format 3"},
+		{"an unknown reason", `{"format":3,"objects":0,"pages":[],"unnamed":[` + strings.Replace(unplaced, "Duplicated", "Because", 1) + `]}`, "unnamed[0]: must have"},
+		{"a duplicate without a name", `{"format":3,"objects":0,"pages":[],"unnamed":[` + strings.Replace(unplaced, `"name":"a"`, `"name":""`, 1) + `]}`, "unnamed[0]: must have"},
+		{"the first of a wrong scope", `{"format":3,"objects":0,"pages":[],"unnamed":[` + strings.Replace(unplaced, "Duplicated", "WrongScope", 1) + `]}`, "unnamed[0]: must have"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -202,12 +216,12 @@ func TestDecodeRootErrors(t *testing.T) {
 
 // What a newer version wrote is refused as such, whatever else is in it.
 func TestNewerFormat(t *testing.T) {
-	body := []byte(`{"format":3,"items":{"packed":"..."},"pages":7}`)
+	body := []byte(`{"format":4,"items":{"packed":"..."},"pages":7}`)
 	_, pageErr := snapshot.DecodePage(body)
 	_, rootErr := snapshot.DecodeRoot(body)
 	for want, err := range map[snapshot.FormatError]error{
-		{Record: "snapshot page", Have: 3, Want: 1}: pageErr,
-		{Record: "snapshot root", Have: 3, Want: 2}: rootErr,
+		{Record: "snapshot page", Have: 4, Want: 1}: pageErr,
+		{Record: "snapshot root", Have: 4, Want: 3}: rootErr,
 	} {
 		var format *snapshot.FormatError
 		if !errors.As(err, &format) || *format != want {

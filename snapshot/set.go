@@ -19,10 +19,10 @@ import (
 // set has them and not the envelope. An envelope carries 1 to [MaxEnveloped]
 // objects in data, under names of any kind; a ClusterResourceEnvelope such as are
 // in no namespace, a ResourceEnvelope those of its own. They are taken as they are
-// but for their status and for what a server writes into metadata. The error
-// names every entry that is wrong: one that is no object, in another namespace,
-// never placed (see [Propagates]), or there already, selected or in another
-// envelope. An object that no API server can read is an error too, wherever it came
+// but for their status and for what a server writes into metadata. An object of
+// the wrong scope, without a name, or that is there already, selected or in another
+// envelope, is in [Set.Unplaced], and the others are in the set. The error names every
+// entry that is wrong otherwise: no object, or never placed (see [Propagates]). An object that no API server can read is an error too, wherever it came
 // from: see [ValidateContent].
 func Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
 	return Rules{}.Capture(ctx, src, selectors)
@@ -59,8 +59,8 @@ func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector
 	for i := range set.Items {
 		set.Items[i].Envelope = u.from[set.Items[i].object()]
 	}
-	if len(u.unnamed) > 0 {
-		set.Unnamed = u.unnamed
+	if len(u.unplaced) > 0 {
+		set.Unplaced = u.unplaced
 		set.Digest = Digest(set.Root().Encode())
 	}
 	return set, nil

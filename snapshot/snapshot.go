@@ -19,6 +19,7 @@ package snapshot
 
 import (
 	"context"
+	"fmt"
 	"iter"
 	"strconv"
 	"time"
@@ -130,18 +131,48 @@ type Item struct {
 	Envelope *ID `json:"envelope,omitempty"`
 }
 
-// Unnamed is an object of an envelope that has a generateName and no name. A server makes another object of it
-// each time that it gets it, so it is never applied: it is part of a set for every cluster to report it.
-type Unnamed struct {
-	// ID has no Name.
+// Unplaced is an object of an envelope that no cluster gets. It is part of a set for every cluster to report it: the
+// other objects are placed.
+type Unplaced struct {
+	// ID has a Name, or else there is a GenerateName.
 	ID
-	GenerateName string `json:"generateName"`
-	// Envelope is the envelope that it is in.
+	GenerateName string         `json:"generateName,omitempty"`
+	Reason       UnplacedReason `json:"reason,omitempty"`
+	// Envelope is the envelope that the object is in.
 	Envelope ID `json:"envelope"`
+	// First is the envelope whose object is placed instead of a Duplicated one; nil if a selector picks that object.
+	First *ID `json:"first,omitempty"`
 }
 
+// UnplacedReason says why an object of an envelope is not placed.
+type UnplacedReason string
+
+// Why an object of an envelope is not placed.
+const (
+	// NoName is the reason for an object with a generateName and no name, because a server makes another object of it
+	// each time that it gets it.
+	NoName UnplacedReason = ""
+	// Duplicated is the reason for an object that a selector picks, too, or that an envelope before this one has.
+	Duplicated UnplacedReason = "Duplicated"
+	// WrongScope is the reason for an object with a namespace in a ClusterResourceEnvelope, and in a ResourceEnvelope for
+	// an object that is in no namespace or in another one.
+	WrongScope UnplacedReason = "WrongScope"
+)
+
 // String names the object for people, and the envelope.
-func (u Unnamed) String() string { return u.ID.String() + " in " + u.Envelope.String() }
+func (u Unplaced) String() string { return u.ID.String() + " in " + u.Envelope.String() }
+
+// Problem says why the object is not placed, and what would be right.
+func (u Unplaced) Problem() string {
+	switch u.Reason {
+	case Duplicated:
+		return "the placement has this object already, " + origin(u.First) + ", and places that one: remove it from one of the two"
+	case WrongScope:
+		return misplaced(u.Envelope, u.ID)
+	case NoName:
+	}
+	return fmt.Sprintf("it has the generateName %q and no name, so that each time it is applied there would be one more: give it a name", u.GenerateName)
+}
 
 // Set is an ordered collection of cleaned objects in canonical form.
 type Set struct {
@@ -149,8 +180,8 @@ type Set struct {
 	Items []Item
 	// Bodies are the canonical JSON of the objects, parallel to Items.
 	Bodies [][]byte
-	// Unnamed are objects that cannot be applied, for want of a name. The digest covers them.
-	Unnamed []Unnamed
+	// Unplaced are objects of envelopes that no cluster gets. The digest covers them.
+	Unplaced []Unplaced
 	// Digest identifies the set: the sha256 of its encoded [Root], in hex.
 	Digest string
 	// Envelopes is how many envelopes were taken apart when it was captured, which
@@ -184,8 +215,8 @@ type Snapshot struct {
 	// where none did. Snapshots that were taken before that was recorded have Envelopes and no Origins. Digest
 	// does not cover it.
 	Origins string `json:"origins,omitempty"`
-	// Unnamed are those of Set, at most [MaxUnnamed].
-	Unnamed []Unnamed `json:"unnamed,omitempty"`
+	// Unplaced are those of Set, at most [MaxUnplaced].
+	Unplaced []Unplaced `json:"unnamed,omitempty"`
 	// Omitted are those of Set when the snapshot was taken, at most [MaxOmissions]. Digest does not cover them.
 	Omitted []Omission `json:"omitted,omitempty"`
 	// Repeats counts the snapshots of the placement, this one and those before it, that hold the objects of the one

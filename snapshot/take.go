@@ -20,7 +20,7 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 		Overrides: overridesDigest,
 		Objects:   len(set.Items),
 		Envelopes: set.Envelopes,
-		Unnamed:   set.Unnamed,
+		Unplaced:  set.Unplaced,
 		Omitted:   set.Omitted,
 		TakenAt:   at,
 	}

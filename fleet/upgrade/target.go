@@ -223,7 +223,7 @@ func Selector(name string) snapshot.Selector {
 
 // TargetOf reads the target that a snapshot holds. The set is to be verified.
 func TargetOf(set snapshot.Set) (Target, error) {
-	if len(set.Bodies) != 1 || len(set.Unnamed) > 0 || set.Items[0].Group != group || set.Items[0].Kind != kind {
+	if len(set.Bodies) != 1 || len(set.Unplaced) > 0 || set.Items[0].Group != group || set.Items[0].Kind != kind {
 		return Target{}, fmt.Errorf("revision %s is not that of an upgrade: it must have one object, a %s of %s", set.Digest, kind, group)
 	}
 	var object struct {

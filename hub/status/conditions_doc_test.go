@@ -97,7 +97,7 @@ func reasonsOfDoc(t *testing.T) (out []string) {
 		t.Fatal("package hub does not say which reasons are Slipway's own")
 	}
 	section, _, _ = strings.Cut(section, "// # ")
-	reason := regexp.MustCompile(`\b(?:UpdateRun|StageTask|AfterStageTask|ClusterUpdating|ApprovalRequest|MemberCluster)[A-Z][A-Za-z]+\b|\bRejected\b`)
+	reason := regexp.MustCompile(`\b(?:UpdateRun|StageTask|AfterStageTask|ClusterUpdating|ApprovalRequest|MemberCluster)[A-Z][A-Za-z]+\b|\bRejected\b|\bWrongScope\b`)
 	out = reason.FindAllString(section, -1)
 	slices.Sort(out)
 	return out

@@ -298,7 +298,7 @@ func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, in
 		}
 	}
 	if s := p.snapshot(index); s != nil {
-		for _, u := range s.Unnamed {
+		for _, u := range s.Unplaced {
 			opened[shownEnvelope(u.Envelope)] = true
 		}
 	}

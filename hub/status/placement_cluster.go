@@ -339,6 +339,13 @@ func heldMessage(o *fleet.ObjectDrift) string {
 
 // failureOf is the condition of an object that fails, and KubeFleet's reason for it.
 func (p *placementBuilder) failureOf(o *fleet.FailingObject) (condition, reason string) {
+	switch snapshot.UnplacedReason(o.Reason) {
+	case snapshot.Duplicated:
+		return api.ConditionApplied, api.ReasonDuplicated
+	case snapshot.WrongScope:
+		return api.ConditionApplied, api.ReasonWrongScope
+	case snapshot.NoName:
+	}
 	if o.Name == "" {
 		return api.ConditionApplied, api.ReasonGenerateName
 	}

@@ -68,8 +68,10 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 		{ID: quota, Reason: fleet.NotApplied, Message: "denied"},
 		{ID: plain, Reason: fleet.NotApplied, Message: "denied"},
 		{ID: unnamed, Reason: fleet.NotApplied, Message: "no name", Envelope: &soft},
+		{ID: plain, Reason: "Duplicated", Message: "again", Envelope: &soft},
+		{ID: quota, Reason: "WrongScope", Message: "elsewhere", Envelope: &soft},
 	}})
-	f.Snapshots = []snapshot.Snapshot{{Index: 0}, {Index: 1, Origins: "digest", Envelopes: 2, Unnamed: []snapshot.Unnamed{{ID: unnamed, Envelope: soft}}}}
+	f.Snapshots = []snapshot.Snapshot{{Index: 0}, {Index: 1, Origins: "digest", Envelopes: 2, Unplaced: []snapshot.Unplaced{{ID: unnamed, Envelope: soft}}}}
 	f.Resources = func(int) []snapshot.Item { return []snapshot.Item{{ID: quota, Envelope: &hard}, {ID: plain}} }
 	drifted := func(o snapshot.ID, reason fleet.DriftReason) fleet.ObjectDrift {
 		return fleet.ObjectDrift{Reason: reason, Report: drift.Report{Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
@@ -101,7 +103,8 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 	s := jsonOf(t, Placement(f))
 	m := s["placementStatuses"].([]any)[0].(map[string]any)
 	wantOf(m["failedPlacements"], "ResourceQuota q in ResourceEnvelope shop/hard: ManifestApplyFailed", "ConfigMap cm: ManifestApplyFailed",
-		"ConfigMap  in ResourceEnvelope shop/soft: FoundGenerateName")
+		"ConfigMap  in ResourceEnvelope shop/soft: FoundGenerateName", "ConfigMap cm in ResourceEnvelope shop/soft: Duplicated",
+		"ResourceQuota q in ResourceEnvelope shop/soft: WrongScope")
 	wantOf(m["driftedPlacements"], "ResourceQuota q in ResourceEnvelope shop/hard", "ConfigMap cm")
 	wantOf(m["diffedPlacements"], "ResourceQuota q in ResourceEnvelope shop/hard")
 	if told := column(s, "ClusterResourcePlacementApplied"); told != "False 1" {

@@ -226,7 +226,7 @@ func (c *Store) LoadSet(ctx context.Context, placement, set string) (snapshot.Se
 	if err != nil {
 		return snapshot.Set{}, err
 	}
-	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Unnamed: root.Unnamed, Digest: set}
+	out := snapshot.Set{Items: items, Bodies: make([][]byte, len(items)), Unplaced: root.Unplaced, Digest: set}
 	for i, item := range items {
 		if out.Bodies[i], err = c.LoadBlob(ctx, placement, item.Digest); err != nil {
 			return snapshot.Set{}, member.InRevision(placement, set, item.ID.String(), err)

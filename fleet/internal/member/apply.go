@@ -18,10 +18,10 @@ import (
 
 // applyAll applies what is to be there and is not, phase by phase. An object that
 // the member refuses is a problem, and the others go on; where something has to
-// be waited for, or an object failed, later phases wait, too. An object without a
-// name is a problem as one that is refused, so that the cluster does not complete.
+// be waited for, or an object failed, later phases wait, too. An object of an
+// envelope that no cluster gets is a problem as one that is refused, so that the cluster does not complete.
 func (w *work) applyAll(ctx context.Context) error {
-	w.problems = append(w.problems, w.rev.nameless()...)
+	w.problems = append(w.problems, w.rev.leftOut()...)
 	w.definitions = definitionsOf(w.targets)
 	w.servers = &servers{
 		targets: w.targets, definitions: w.definitions, apis: apiServicesOf(w.targets), earlier: map[snapshot.Phase]*healthOf{},

@@ -39,7 +39,7 @@ type Assignment struct {
 	// Content returns what Revision consists of, after overrides, verified by its
 	// digests and the caller's to keep; nil where Revision is empty. It reads the
 	// engine's store, so what was read once is worth remembering under the digest. A
-	// revision with Unnamed objects is not complete without them.
+	// revision with Unplaced objects is not complete without them.
 	Content func(context.Context) (snapshot.Set, error)
 	// secretKey is for what must not be shown, see drift.Options.
 	secretKey []byte
@@ -148,8 +148,7 @@ type FailingObject struct {
 	// Message says what is wrong, for people. It may quote the status of the object, never
 	// another part of it, and is cut at 256 characters.
 	Message string
-	// Envelope is the envelope of an object that cannot be applied because it has a generateName and no name; nil
-	// for objects that have one.
+	// Envelope is the envelope of an object that no cluster gets, see snapshot.Unplaced; nil for others.
 	Envelope *snapshot.ID
 }
 

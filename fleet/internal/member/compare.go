@@ -93,7 +93,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 		}
 	}
 	out.Revision = x.Revision.Digest
-	for _, problem := range x.Revision.nameless() {
+	for _, problem := range x.Revision.leftOut() {
 		out.Problems = append(out.Problems, guard.Clip(problem.Error()))
 	}
 	targets := targetsOf(x.Revision, l.ledger)

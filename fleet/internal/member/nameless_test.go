@@ -12,13 +12,13 @@ import (
 )
 
 // nameless adds a revision that is another one with an object that has no name.
-func (k *kit) nameless(name, of string) snapshot.Unnamed {
-	u := snapshot.Unnamed{
+func (k *kit) nameless(name, of string) snapshot.Unplaced {
+	u := snapshot.Unplaced{
 		ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "app"}, GenerateName: "settings-",
 		Envelope: snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "app", Name: "hard"},
 	}
 	set := k.sets[k.revs[of]]
-	set.Unnamed = []snapshot.Unnamed{u}
+	set.Unplaced = []snapshot.Unplaced{u}
 	set.Digest = snapshot.Digest(set.Root().Encode())
 	k.sets[set.Digest], k.revs[name] = set, set.Digest
 	return u

@@ -50,7 +50,7 @@ type preview struct {
 // add adds what the update would do to the objects that were read: first
 // what is applied, in order, then what is given up, in the order of that.
 func (p *preview) add(ctx context.Context) {
-	for _, problem := range p.rev.nameless() {
+	for _, problem := range p.rev.leftOut() {
 		p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
 	}
 	for _, t := range p.targets {

@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/once"
+	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // report says what the ledger and the objects prove after an update or a look.
@@ -107,9 +108,15 @@ func (w *work) note(applied, proven bool) {
 // there yet is among them where everything has been applied.
 func (w *work) failing(applied bool) []FailingObject {
 	var all []FailingObject
-	for i, problem := range w.rev.nameless() {
-		u := &w.rev.unnamed[i]
-		all = append(all, FailingObject{ID: u.ID, Reason: NotApplied, Message: guard.Clip(problem.Error()), Envelope: &u.Envelope})
+	if w.rev != nil {
+		for i := range w.rev.unplaced {
+			u := &w.rev.unplaced[i]
+			reason := NotApplied
+			if u.Reason != snapshot.NoName {
+				reason = FailingReason(u.Reason)
+			}
+			all = append(all, FailingObject{ID: u.ID, Reason: reason, Message: guard.Clip(u.Problem()), Envelope: &u.Envelope})
+		}
 	}
 	for _, t := range w.targets {
 		if t.want == nil {

@@ -21,8 +21,8 @@ type Revision struct {
 	items  []revisionItem // in the order of application
 	// checks are the check objects, which are not applied with the rest: see [check.Annotation].
 	checks []revisionItem
-	// unnamed are what cannot be applied, for want of a name.
-	unnamed []snapshot.Unnamed
+	// unplaced are the objects of envelopes that no cluster gets.
+	unplaced []snapshot.Unplaced
 }
 
 // revisionItem is an object with the marks of its placement.
@@ -33,7 +33,7 @@ type revisionItem struct {
 
 // NewRevision decodes a verified set and marks its objects.
 func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
-	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, 0, len(set.Items)), unnamed: set.Unnamed}
+	rev := &Revision{Digest: set.Digest, items: make([]revisionItem, 0, len(set.Items)), unplaced: set.Unplaced}
 	for i, item := range set.Items {
 		obj, err := snapshot.Decode(set.Bodies[i])
 		if err == nil && snapshot.IDOf(obj) != item.ID {
@@ -54,15 +54,14 @@ func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
 	return rev, nil
 }
 
-// nameless are the problems with the objects of a revision, which may be nil, that have no name.
-func (r *Revision) nameless() (problems []error) {
+// leftOut are the problems with the objects of a revision, which may be nil, that no cluster gets.
+func (r *Revision) leftOut() (problems []error) {
 	if r == nil {
 		return nil
 	}
-	for i := range r.unnamed {
-		u := &r.unnamed[i]
-		problems = append(problems, fmt.Errorf("%s: it has the generateName %q and no name, so that each time it is applied there would be one more: give it a name: %w",
-			u, u.GenerateName, backend.ErrPermanent))
+	for i := range r.unplaced {
+		u := &r.unplaced[i]
+		problems = append(problems, fmt.Errorf("%s: %s: %w", u, u.Problem(), backend.ErrPermanent))
 	}
 	return problems
 }

@@ -299,7 +299,7 @@ func (w *work) outstanding() error {
 	for _, t := range w.targets {
 		w.served = w.served || t.failed == nil
 	}
-	refused := w.rev.nameless()
+	refused := w.rev.leftOut()
 	for _, t := range w.stumbled {
 		if w.hopeless(t) {
 			t.problem = t.exhausted()

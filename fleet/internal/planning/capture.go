@@ -125,10 +125,10 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	if err != nil {
 		return frozen{}, fmt.Errorf("placement %s: %w", p.Name, err)
 	}
-	if len(set.Items) == 0 && (!p.AllowEmpty || len(set.Unnamed) > 0) {
+	if len(set.Items) == 0 && (!p.AllowEmpty || len(set.Unplaced) > 0) {
 		beside := ""
-		if len(set.Unnamed) > 0 {
-			beside = fmt.Sprintf(", and %s has a generateName and no name", set.Unnamed[0])
+		if len(set.Unplaced) > 0 {
+			beside = fmt.Sprintf(", and %s is not placed: %s", set.Unplaced[0], set.Unplaced[0].Problem())
 		}
 		return frozen{}, fmt.Errorf("placement %s: its selectors pick no object that may be placed: %s%s; correct them, or see to the source",
 			p.Name, selected(p.Selectors), beside)

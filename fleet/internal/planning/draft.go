@@ -114,8 +114,8 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	d.warn(r.Shortfall)
 	d.warn(strangeNames(none))
 	d.warn(keptBy(d.Plan.Left))
-	for _, u := range d.Frozen.set.Unnamed {
-		d.warn(fmt.Sprintf("%s has a generateName and no name: no cluster gets it, and none completes; give it a name", u))
+	for _, u := range d.Frozen.set.Unplaced {
+		d.warn(fmt.Sprintf("no cluster gets %s, and none completes: %s", u, u.Problem()))
 	}
 	told, _ := snapshot.OmissionsTold(d.Frozen.Omitted)
 	for _, omission := range told {

@@ -128,7 +128,7 @@ func (v *variants) render(c placement.Cluster) (snapshot.Set, []*unstructured.Un
 	if err != nil {
 		return snapshot.Set{}, nil, err
 	}
-	set := snapshot.Set{Items: make([]snapshot.Item, len(rendered)), Unnamed: v.base.Unnamed}
+	set := snapshot.Set{Items: make([]snapshot.Item, len(rendered)), Unplaced: v.base.Unplaced}
 	for i, obj := range rendered {
 		if set.Items[i], err = v.item(obj); err != nil {
 			return snapshot.Set{}, nil, &placement.RenderError{Cluster: c.Name, Object: snapshot.IDOf(obj).String(), Err: v.blame(c, obj, err)}

@@ -130,8 +130,9 @@ func goldenPlacement() *Placement {
 				Placement: "web", Index: 5, Set: set, Overrides: snapshot.Digest(nil), Digest: set, Objects: 2, TakenAt: goldenTime,
 				Envelopes: 2, Enveloped: []snapshot.GroupKind{{Group: "apps", Kind: "Deployment"}, {Group: "example.com", Kind: "Widget"}},
 				Origins: set, Repeats: 1, Omitted: []snapshot.Omission{{GroupKind: snapshot.GroupKind{Group: "apps", Kind: "Deployment"}, Reason: snapshot.NotSet, Field: "spec.replicas", Count: 2, Names: []string{"shop/web"}}},
-				Unnamed: []snapshot.Unnamed{{
-					ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop"}, GenerateName: "web-",
+				Unplaced: []snapshot.Unplaced{{
+					ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop"}, GenerateName: "web-", Reason: snapshot.WrongScope,
+					First: &snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "first"},
 					Envelope: snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"},
 				}},
 			}},

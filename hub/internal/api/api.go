@@ -212,7 +212,7 @@ const (
 // EventNotReportedBack is the reason of an Event of a placement: the status of what is placed does not come back as it asks for.
 const EventNotReportedBack = "StatusNotReportedBack"
 
-// EventLeftOut is the reason of an Event of a placement: its snapshots do not have something that its selectors pick.
+// EventLeftOut is the reason of an Event of a placement: no cluster gets something that its selectors pick.
 const EventLeftOut = "LeftOut"
 
 // EventPlacementNotFound is the reason of an Event of an override: no placement of the scope has the name that it gives.
@@ -319,6 +319,8 @@ const (
 	ReasonObjectNotApplied   = "ManifestApplyFailed"
 	ReasonObjectNotDecoded   = "DecodingErred"
 	ReasonGenerateName       = "FoundGenerateName"
+	ReasonDuplicated         = "Duplicated"
+	ReasonWrongScope         = "WrongScope" // Slipway's own
 	ReasonObjectNotAvailable = "ManifestNotAvailableYet"
 )
 

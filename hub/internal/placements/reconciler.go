@@ -71,6 +71,8 @@ type Reconciler struct {
 	unbound  unbound
 	// omitted is what the last capture of a placement left out, by key.
 	omitted sync.Map
+	// unplaced is what the last capture of a placement said about objects of envelopes that no cluster gets, by key.
+	unplaced sync.Map
 	// began is since when the reconciler is there.
 	began time.Time
 	// proven are the clusters that placements were last seen to be on, by key, where Reached is to be told.
@@ -143,6 +145,7 @@ func (r *Reconciler) forget(k api.Key) {
 	r.putPlacements.Delete(k)
 	r.evaluations.Delete(k)
 	r.omitted.Delete(k)
+	r.unplaced.Delete(k)
 	r.shownItems.Delete(kubefleet.EngineName(k.Namespace, k.Name))
 	r.bindings.Delete(k)
 	r.unbound.drop(k)
@@ -303,6 +306,7 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 		r.selected.mark(k)
 	} else {
 		r.tellOmitted(k, obj, taken.Omitted)
+		r.tellUnplaced(k, obj, taken.Unplaced)
 	}
 	r.selected.put(k, source.Queries(p.Selectors, items))
 	return err
@@ -331,6 +335,21 @@ func (r *Reconciler) tellOmitted(k api.Key, obj *unstructured.Unstructured, omit
 	for _, text := range told {
 		if !slices.Contains(known, text) {
 			r.Recorder.Normal(obj, api.EventLeftOut, "%s", text)
+		}
+	}
+}
+
+// tellUnplaced emits an event for each object of an envelope that no cluster gets, unless the last capture had the same.
+func (r *Reconciler) tellUnplaced(k api.Key, obj *unstructured.Unstructured, unplaced []snapshot.Unplaced) {
+	var told []string
+	for _, u := range unplaced {
+		told = append(told, u.String()+": "+u.Problem())
+	}
+	before, _ := r.unplaced.Swap(k, told)
+	known, _ := before.([]string)
+	for _, text := range told {
+		if !slices.Contains(known, text) {
+			r.Recorder.Warning(obj, api.EventLeftOut, "%s", text)
 		}
 	}
 }
