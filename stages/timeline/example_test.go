@@ -31,7 +31,7 @@ func ExampleText() {
 	}
 	// Output:
 	// Run of placement scenario
-	// Completed at 2026-01-05 00:25:00 UTC after 25m
+	// would be Completed at 2026-01-05 00:25:00 UTC after 25m
 	// 7 clusters, 7 completed
 	//
 	// UTC          |5 Jan 00:00      |00:10             |00:20

@@ -210,10 +210,13 @@ func TestTheTitle(t *testing.T) {
 	}
 	started := stages.Event{Type: stages.RunStarted, Run: "web-2", Time: simulate.DefaultStart()}
 	at := simulate.DefaultStart().Add(minute)
+	completed := stages.Event{Type: stages.RunCompleted, Run: "web-2", Time: at}
 	for want, picture := range map[string]*timeline.Timeline{
-		"Run web-2 of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|waits for ann": timeline.New(p, []stages.Event{started}, timeline.Options{Now: at, Note: "waits for ann"}),
-		"Run of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|":                    timeline.New(p, nil, timeline.Options{Now: at, Expected: []simulate.Event{{Event: stages.Event{Type: stages.RunStarted, Run: "run", Time: at}}}}),
-		"the rehearsal|Running|7 clusters|":                                                           timeline.Simulated(p, []simulate.Event{{Event: started}}, timeline.Options{Title: "the rehearsal"}),
+		"Run web-2 of placement scenario|Completed at 2026-01-05 00:01:00 UTC after 1m|7 clusters|":    timeline.New(p, []stages.Event{started, completed}, timeline.Options{}),
+		"Run of placement scenario|would be Completed at 2026-01-05 00:01:00 UTC after 1m|7 clusters|": timeline.Simulated(p, []simulate.Event{{Event: started}, {Event: completed}}, timeline.Options{}),
+		"Run web-2 of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|waits for ann":  timeline.New(p, []stages.Event{started}, timeline.Options{Now: at, Note: "waits for ann"}),
+		"Run of placement scenario|Running at 2026-01-05 00:01:00 UTC|7 clusters|":                     timeline.New(p, nil, timeline.Options{Now: at, Expected: []simulate.Event{{Event: stages.Event{Type: stages.RunStarted, Run: "run", Time: at}}}}),
+		"the rehearsal|Running|7 clusters|": timeline.Simulated(p, []simulate.Event{{Event: started}}, timeline.Options{Title: "the rehearsal"}),
 	} {
 		if got := first(picture); got != want {
 			t.Errorf("it begins with %q, want %q", got, want)

@@ -56,6 +56,8 @@ type Timeline struct {
 	Segments []Segment
 	Marks    []Mark
 	Stages   []Stage
+	// simulated reports whether nothing of the picture has happened.
+	simulated bool
 }
 
 // Stage is a stage of the run, or of the one that rolls it back.
@@ -198,6 +200,6 @@ func New(p *stages.Plan, past []stages.Event, o Options) *Timeline {
 func Simulated(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
 	o.Now, o.Expected = time.Time{}, nil
 	t := record(p, events, o)
-	t.Run = ""
+	t.Run, t.simulated = "", true
 	return t
 }

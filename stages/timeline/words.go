@@ -35,12 +35,16 @@ func (t *Timeline) summary() string {
 		state = fmt.Sprintf("expected to be %s at %s, in %s", t.State, moment(t.Ends), short(t.Ends.Sub(t.Now)))
 	case !t.Now.IsZero():
 		state = string(t.State) + " at " + moment(t.Now)
+	case !t.Ends.IsZero() && t.simulated:
+		state = fmt.Sprintf("would be %s at %s after %s", t.State, moment(t.Ends), short(t.Ends.Sub(t.Start)))
 	case !t.Ends.IsZero():
 		state = fmt.Sprintf("%s at %s after %s", t.State, moment(t.Ends), short(t.Ends.Sub(t.Start)))
 	}
 	switch {
 	case t.Back != "" && t.BackEnds.IsZero():
 		state += "; being rolled back"
+	case t.Back != "" && (t.simulated || t.BackEnds.After(t.Now) && !t.Now.IsZero()):
+		state += fmt.Sprintf("; the rollback would be %s at %s", t.Back, moment(t.BackEnds))
 	case t.Back != "":
 		state += fmt.Sprintf("; the rollback is %s at %s", t.Back, moment(t.BackEnds))
 	}

@@ -200,7 +200,7 @@ func TestTheSameScenarioAlwaysBringsTheSame(t *testing.T) {
 
 func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
 	got := call(t, "profile: ClusterUpdate\ncount: {prefix: c, n: 2}\ntake: 1s\n", "-")
-	if got.Code != cli.ExitDone || got.Err != "" || !strings.Contains(got.Out, "The run is Completed at 2s.") {
+	if got.Code != cli.ExitDone || got.Err != "" || !strings.Contains(got.Out, "The run would be Completed at 2s.") {
 		t.Errorf("exit %d, %s%s", got.Code, got.Out, got.Err)
 	}
 }
@@ -212,9 +212,9 @@ func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
 		"faults: [{cluster: b, fail: always}]\nclusters: [{name: a, new: true}, "
 	for text, want := range map[string][]string{
 		"clusters: [{name: a}]\nstrategy: {stages: [{name: x, labelSelector: {}, beforeStageTasks: [{type: Approval}]}]}\n": {
-			"The run is Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more", "Before Approval   Pending",
+			"The run would be Running at 0s, and nothing can happen any more.", "Waits for:", "Decision    run-before-x   -       1 more", "Before Approval   Pending",
 		},
-		left + "{name: b, had: v3}]\n":   {"\nb         prod    -       v3\n", "clusters that stay as they are: 1, the cluster had nothing before", "run-rollback is Completed at 12m0s."},
+		left + "{name: b, had: v3}]\n":   {"\nb         prod    -       v3\n", "clusters that stay as they are: 1, the cluster had nothing before", "run-rollback would be Completed at 12m0s."},
 		left + "{name: b, new: true}]\n": {"It is not taken back: every cluster stays as it is: 2 because"},
 	} {
 		got := call(t, text, "-")

@@ -34,7 +34,7 @@ func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 
 // printOutcome says what a run came to.
 func printOutcome(o *cli.Options, run string, e *simulate.End) {
-	how := fmt.Sprintf("%s is %s at %s", run, e.State, e.At)
+	how := fmt.Sprintf("%s would be %s at %s", run, e.State, e.At)
 	how += map[simulate.Reason]string{
 		simulate.Stuck: ", and nothing can happen any more", simulate.Cut: ", where the simulation ends",
 	}[e.Reason]
