@@ -83,6 +83,56 @@ func TestDeleteOfAPlacementLeavesItsRunsAsTheyEnded(t *testing.T) {
 	s.eventually("nothing to be left", func() error { return errors.Join(s.gone(s.member(1), "ns/NAME")(), s.gone(s.member(2), "ns/NAME")()) })
 }
 
+// TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld: a finalizer of the member's own keeps a namespace, or an object in it. The
+// placement waits, says what holds it, and is gone when that is.
+func TestDeleteOfAPlacementWaitsForANamespaceThatIsHeld(t *testing.T) {
+	for name, c := range map[string]struct {
+		held string // the object with the finalizer
+		says string
+	}{
+		"by a finalizer of its own": {
+			held: "ns/NAME", says: "Namespace.v1 NAME is still there, its deletion waits for finalizer example.com/hold",
+		},
+		"by the object in it": {
+			held: "cm/NAME/config", says: "ConfigMap.v1 NAME/config is still there, its deletion waits for finalizer example.com/hold",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newScenario(t, openVouched, 2)
+			s.put("v1")
+			s.place("type: RollingUpdate")
+			s.within(time.Minute, "the object on both members", func() error {
+				return errors.Join(s.has(1, "config", "v1")(), s.has(2, "config", "v1")())
+			})
+			if err := s.tryPatch(s.member(1), c.held, `{metadata: {finalizers: [example.com/hold]}}`); err != nil {
+				t.Fatal(err)
+			}
+			s.delete("crp/NAME")
+			s.within(40*time.Second, "the placement to say what is held", func() error {
+				u, err := s.get("crp/NAME")
+				if err != nil {
+					return err
+				}
+				told, _, _ := unstructured.NestedMap(u.Object, "status", "deletion")
+				if text := fmt.Sprint(told); fmt.Sprint(told["remaining"]) != "1" || !strings.Contains(text, s.own(c.says)) {
+					return fmt.Errorf("the deletion is %v", told)
+				}
+				return nil
+			})
+			s.within(time.Minute, "the other member to be clean", s.gone(s.member(2), "ns/NAME"))
+			s.stays("the placement to wait", 3*time.Second, func() error {
+				_, err := s.get("crp/NAME")
+				return err
+			})
+			if err := s.tryPatch(s.member(1), c.held, `{metadata: {finalizers: null}}`); err != nil {
+				t.Fatal(err)
+			}
+			s.within(time.Minute, "the placement to be gone", s.gone(s.admin, "crp/NAME"))
+			s.within(30*time.Second, "the namespace to be gone", s.gone(s.member(1), "ns/NAME"))
+		})
+	}
+}
+
 // TestT17WhatIsMadeAgainUnderItsNameIsAnother is threat T17: objects that go without their finalizers and
 // are made again are new ones: the new run is carried out, the new placement does not keep what the old
 // one placed.
