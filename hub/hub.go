@@ -234,7 +234,7 @@ func (h *Hub) connect() error {
 	if h.client, err = dynamic.NewForConfigAndClient(config, h.web); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
-	if h.meta, err = metadata.NewForConfigAndClient(config, h.web); err != nil {
+	if h.meta, err = kubehttp.Metadata(config, h.web); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
 	if h.kube, err = kubernetes.NewForConfigAndClient(config, h.web); err != nil {

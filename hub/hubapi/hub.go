@@ -41,6 +41,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/store"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -102,11 +103,12 @@ func New(cfg Config) (*Hub, error) {
 	if h.client, err = dynamic.NewForConfig(config); err != nil {
 		return nil, err
 	}
-	if h.metadata, err = metadata.NewForConfig(config); err != nil {
+	if h.metadata, err = kubehttp.Metadata(config, nil); err != nil {
 		return nil, err
 	}
 	plain := rest.CopyConfig(config)
 	plain.NegotiatedSerializer, plain.DisableCompression = unstructuredscheme.NewUnstructuredNegotiatedSerializer(), true
+	plain.Wrap(kubehttp.ReadRefusals)
 	if h.raw, err = rest.UnversionedRESTClientFor(plain); err != nil {
 		return nil, err
 	}
@@ -246,28 +248,11 @@ func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstruct
 	})
 }
 
-// withRequest returns a refusal of the API server whose text says which request it refuses. The client of metadata does
-// not read the text of the API server: its error is "unknown (get placements.meta.k8s.io)".
-func withRequest(err error) error {
-	s, is := errors.AsType[*apierrors.StatusError](err)
-	if !is {
-		return err
-	}
-	request, is := strings.CutPrefix(s.ErrStatus.Message, "unknown (")
-	if !is {
-		return err
-	}
-	out := *s
-	out.ErrStatus.Message = "forbidden: the user cannot " + strings.ReplaceAll(strings.TrimSuffix(request, ")"), ".meta.k8s.io", "")
-	return &out
-}
-
 // explain adds to an error of the API server which role allows what it refuses, that of reading where it is that, or
 // that the cluster is no hub.
 func explain(err error, namespace, role string) error {
 	switch {
 	case apierrors.IsForbidden(err):
-		err = withRequest(err)
 		if strings.Contains(err.Error(), "cannot get") || strings.Contains(err.Error(), "cannot list") {
 			role = "viewer"
 		}

@@ -21,7 +21,12 @@ import (
 // server makes a table of them, so that what their objects list of clusters is not sent.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
 	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunRow, error) {
-		table, err := h.raw.Get().AbsPath("apis", gvr.Group, gvr.Version).NamespaceIfScoped(namespace, namespace != "").Resource(gvr.Resource).
+		// With Resource an error would end with a resource that there is not, (get stagedupdateruns.meta.k8s.io).
+		segments := []string{"apis", gvr.Group, gvr.Version}
+		if namespace != "" {
+			segments = append(segments, "namespaces", namespace)
+		}
+		table, err := h.raw.Get().AbsPath(append(segments, gvr.Resource)...).
 			SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").Param("includeObject", "Metadata").Do(ctx).Raw()
 		if err != nil {
 			return nil, err

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/kubehttp"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -98,7 +99,7 @@ func newCluster(name string, cfg *rest.Config) (*cluster, error) {
 	if err != nil {
 		return nil, err
 	}
-	meta, err := metadata.NewForConfig(cfg)
+	meta, err := kubehttp.Metadata(cfg, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -44,7 +44,7 @@ func NewHubClients(cfg *rest.Config) (*HubClients, error) {
 	if c.Objects, err = dynamic.NewForConfigAndClient(cfg, web); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
-	if c.Metadata, err = metadata.NewForConfigAndClient(metadata.ConfigFor(cfg), web); err != nil {
+	if c.Metadata, err = kubehttp.Metadata(cfg, web); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
 	asking := *web // what it is asked has no context
