@@ -124,7 +124,7 @@ var areas = []area{
 	{path: "hub/internal/objects", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/internal/queues"), cluster: true},
 	{path: "hub/internal/seals", uses: with(engine, "hub/internal/api", "hub/status")},
 	{path: "hub/internal/policies", uses: []string{"approval", "backend", "hub/internal/api", "hub/manifests", "internal/backoff"}, cluster: true},
-	{path: "hub/internal/requests", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/seals", "hub/internal/policies")},
+	{path: "hub/internal/requests", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/seals", "hub/internal/policies"), testUses: []string{"backend/memory"}},
 	{path: "hub/internal/overrides", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects")},
 	{path: "hub/internal/members", uses: []string{"backend", "placement", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues"}, testUses: []string{"internal/reconcile"}},
 	{path: "hub/internal/applications", uses: with(engine, "formats/oam", "formats/oam/delivery", "hub/internal/api", "hub/internal/objects", "hub/internal/queues")},
