@@ -128,11 +128,15 @@ func (s *benchEnv) create(group, resource, kind, name string, labels map[string]
 const placementGroup = "placement.kubernetes-fleet.io"
 
 // place declares a placement of a namespace.
-func (s *benchEnv) place(namespace string) {
-	s.create(placementGroup, "clusterresourceplacements", "ClusterResourcePlacement", "web", nil, map[string]any{
+func (s *benchEnv) place(namespace string) { s.placeAs("web", namespace, "External") }
+
+// placeAs declares a placement of a namespace with a rollout of a type.
+func (s *benchEnv) placeAs(name, namespace, rollout string) {
+	s.b.Helper()
+	s.create(placementGroup, "clusterresourceplacements", "ClusterResourcePlacement", name, nil, map[string]any{
 		"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": namespace}},
 		"policy":            map[string]any{"placementType": "PickAll"},
-		"strategy":          map[string]any{"type": "External"},
+		"strategy":          map[string]any{"type": rollout},
 	})
 }
 

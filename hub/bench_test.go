@@ -282,28 +282,46 @@ func (l *bareLoop) pass(number, workers int) {
 	group.Wait()
 }
 
-// BenchmarkApproval is from the patch that approves a request after a stage to its condition ApprovalAccepted, and to the
-// first apply on a member of the next stage, as the API servers have them.
+// BenchmarkApproval is from the creation of a run to its condition Initialized, from the patch that approves a request after a
+// stage to its condition ApprovalAccepted, and to the first apply on a member of the next stage, as the API servers have
+// them: of a placement that is alone on its hub, and of one beside nine others that were rolled out.
 func BenchmarkApproval(b *testing.B) {
+	for _, others := range []int{0, 9} {
+		b.Run(fmt.Sprintf("others=%d", others), func(b *testing.B) { benchmarkApproval(b, others) })
+	}
+}
+
+func benchmarkApproval(b *testing.B, others int) {
 	s := newBenchEnv(b, 2, false, []map[string]string{{"environment": "staging"}, {"environment": "canary"}})
 	client := s.content("test-namespace", 1)
 	s.strategy(map[string]any{
 		"name": "staging", "labelSelector": selecting("staging"), "afterStageTasks": []any{map[string]any{"type": "Approval"}},
 	}, stageOf("canary", 1))
-	s.place("test-namespace")
-	s.declared()
-	requests := s.client.Resource(schema.GroupVersionResource{Group: placementGroup, Version: "v1beta1", Resource: "clusterapprovalrequests"})
-	member, err := kubernetes.NewForConfig(quick(s.members[1]))
-	s.must(err)
+	resource := func(name string) dynamic.ResourceInterface {
+		return s.client.Resource(schema.GroupVersionResource{Group: placementGroup, Version: "v1beta1", Resource: name})
+	}
+	requests, runs, placements := resource("clusterapprovalrequests"), resource("clusterstagedupdateruns"), resource("clusterresourceplacements")
 	ctx, cancel := context.WithCancel(b.Context())
 	defer cancel()
+	for i := range others {
+		name := fmt.Sprintf("other-%d", i)
+		s.content(name, 1)
+		s.placeAs(name, name, "RollingUpdate")
+		condition(ctx, b, placements, name, "ClusterResourcePlacementAvailable")
+	}
+	s.place("test-namespace")
+	s.declared()
+	member, err := kubernetes.NewForConfig(quick(s.members[1]))
+	s.must(err)
 	n := 0
-	var accepted, applied time.Duration
+	var initialized, accepted, applied time.Duration
 	for b.Loop() {
 		n++
 		value, run := fmt.Sprintf("value%d", n), fmt.Sprintf("run-%d", n)
 		edit(b, client, "test-namespace", value)
+		created := time.Now()
 		s.run(run)
+		initialized += condition(ctx, b, runs, run, "Initialized").Sub(created)
 		request := asked(ctx, b, requests, run)
 		time.Sleep(settles) // the hub is idle
 		seen := make(chan time.Time, 1)
@@ -315,6 +333,7 @@ func BenchmarkApproval(b *testing.B) {
 		applied += (<-seen).Sub(begun)
 		s.await(run)
 	}
+	b.ReportMetric(float64(initialized.Milliseconds())/float64(n), "ms/initialized")
 	b.ReportMetric(float64(accepted.Milliseconds())/float64(n), "ms/accepted")
 	b.ReportMetric(float64(applied.Milliseconds())/float64(n), "ms/applied")
 }
@@ -328,12 +347,12 @@ func asked(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface
 	})
 }
 
-// condition waits for a request to have a condition that is True, and returns when it was seen.
-func condition(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface, request, kind string) time.Time {
+// condition waits for an object to have a condition that is True, and returns when it was seen.
+func condition(ctx context.Context, b *testing.B, objects dynamic.ResourceInterface, name, kind string) time.Time {
 	b.Helper()
-	until(ctx, b, requests, func(u *unstructured.Unstructured) bool {
+	until(ctx, b, objects, func(u *unstructured.Unstructured) bool {
 		conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
-		return u.GetName() == request && slices.ContainsFunc(conditions, func(c any) bool {
+		return u.GetName() == name && slices.ContainsFunc(conditions, func(c any) bool {
 			m, _ := c.(map[string]any)
 			return m["type"] == kind && m["status"] == "True"
 		})
@@ -341,12 +360,12 @@ func condition(ctx context.Context, b *testing.B, requests dynamic.ResourceInter
 	return time.Now()
 }
 
-// until watches requests until one of them is as it should be, and returns its name.
-func until(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface, is func(*unstructured.Unstructured) bool) string {
+// until watches objects until one of them is as it should be, and returns its name.
+func until(ctx context.Context, b *testing.B, objects dynamic.ResourceInterface, is func(*unstructured.Unstructured) bool) string {
 	b.Helper()
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
-	w, err := requests.Watch(ctx, metav1.ListOptions{})
+	w, err := objects.Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -356,7 +375,7 @@ func until(ctx context.Context, b *testing.B, requests dynamic.ResourceInterface
 			return u.GetName()
 		}
 	}
-	b.Fatal("no request is as it should be")
+	b.Fatal("no object is as it should be")
 	return ""
 }
 
