@@ -3,6 +3,7 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -31,7 +32,7 @@ func Describe(secret bool, err error) string {
 	case holdsObject(err):
 		return "the server sent an object that is no answer"
 	case !ok:
-		return Bounded(err.Error())
+		return Bounded(reasonFirst(err))
 	}
 	secret = secret || aboutSecret(status)
 	said := fieldsOf(status, secret)
@@ -50,6 +51,21 @@ func Describe(secret bool, err error) string {
 		return reason
 	}
 	return Bounded(reason + ": " + said)
+}
+
+// reasonFirst returns the text of an error, without the URL if it is of net/http: that names the object once more, and fills a line
+// of a terminal before the reason. The host comes last, unless the reason names it.
+func reasonFirst(err error) string {
+	text := err.Error()
+	sent, is := errors.AsType[*url.Error](err)
+	if !is {
+		return text
+	}
+	reason := sent.Err.Error()
+	if at, err := url.Parse(sent.URL); err == nil && at.Host != "" && !strings.Contains(reason, at.Host) {
+		reason += " (" + at.Host + ")"
+	}
+	return strings.Replace(text, sent.Error(), reason, 1)
 }
 
 // fieldsOf lists the fields that a server complains about and what is wrong with them, without their values.

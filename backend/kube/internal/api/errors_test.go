@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -199,6 +200,28 @@ func TestTheTextOfAnErrorIsOneShortLine(t *testing.T) {
 		got := Describe(false, apierrors.NewForbidden(schema.GroupResource{Resource: "pods"}, "x", errors.New(text)))
 		if len(got) > mostText || !utf8.ValidString(got) || strings.ContainsAny(got, "\n\x00\x1b") {
 			t.Errorf("%d bytes: %q", len(got), got)
+		}
+	}
+}
+
+// TestAnErrorOfTheNetworkBeginsWithItsReason: a URL of an API server takes the 80 columns of a terminal, and names the object again.
+func TestAnErrorOfTheNetworkBeginsWithItsReason(t *testing.T) {
+	const at = "https://eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=slipway&timeout=30s"
+	refused := errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{&url.Error{Op: "Get", URL: at, Err: refused}, "dial tcp 10.0.0.1:443: connect: connection refused (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443)"},
+		{
+			fmt.Errorf("failed to get API group resources: %w", &url.Error{Op: "Get", URL: at, Err: context.DeadlineExceeded}),
+			"failed to get API group resources: context deadline exceeded (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443)",
+		},
+		{&url.Error{Op: "Get", URL: "https://10.0.0.1:443/api", Err: refused}, "dial tcp 10.0.0.1:443: connect: connection refused"},
+		{&url.Error{Op: "Get", URL: ":", Err: refused}, "dial tcp 10.0.0.1:443: connect: connection refused"},
+	} {
+		if got := Describe(false, c.err); got != c.want {
+			t.Errorf("got  %s\nwant %s", got, c.want)
 		}
 	}
 }
