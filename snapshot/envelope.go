@@ -141,8 +141,11 @@ func (u *unpacking) leave(what Unplaced, path *field.Path) field.ErrorList {
 // tooLong reports what is too long to be recorded of an object that is not placed.
 func tooLong(id ID, generates string, path *field.Path) (errs field.ErrorList) {
 	for _, f := range [...]struct{ at, text string }{
-		{"apiVersion", id.Group + "/" + id.Version}, {"kind", id.Kind}, {"metadata.generateName", generates},
-		{"metadata.name", id.Name}, {"metadata.namespace", id.Namespace},
+		{"apiVersion", id.Group + "/" + id.Version},
+		{"kind", id.Kind},
+		{"metadata.generateName", generates},
+		{"metadata.name", id.Name},
+		{"metadata.namespace", id.Namespace},
 	} {
 		if len(f.text) > maxText {
 			errs = append(errs, field.TooLong(path.Child(f.at), "", maxText))

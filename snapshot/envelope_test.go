@@ -195,30 +195,66 @@ func TestCaptureKeepsWhatCannotBeInAnEnvelopeApart(t *testing.T) {
 		want []snapshot.Unplaced
 		why  string
 	}{
-		"what is selected too": {objects{cm("n", "c"), envelope("n", "e", inside(cm("n", "c"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: e}}, "the placement has this object already, selected, and places that one: remove it from one of the two"},
-		"twice in one": {objects{envelope("n", "e", inside(cm("n", "c"), cm("n", "c"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: e, First: &e}}, "the placement has this object already, in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e, and"},
-		"in two": {objects{envelope("n", "f", inside(cm("n", "c"))), envelope("n", "e", inside(cm("n", "c"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: f, First: &e}}, "n/e, and places that one"},
-		"in two versions": {objects{envelope("n", "e", inside(object("apps/v1", "Deployment", "n", "d"), object("apps/v1beta1", "Deployment", "n", "d"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "apps", Version: "v1beta1", Kind: "Deployment", Namespace: "n", Name: "d"}, Reason: snapshot.Duplicated, Envelope: e, First: &e}}, "already"},
-		"no namespace": {objects{envelope("n", "e", inside(object("example.com/v1", "Widget", "", "w"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "w"}, Reason: snapshot.WrongScope, Envelope: e}}, "metadata.namespace must be n, that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope"},
-		"another namespace": {objects{envelope("n", "e", inside(cm("m", "c"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("m", "c")), Reason: snapshot.WrongScope, Envelope: e}}, "metadata.namespace must be n, that of the envelope, and is m"},
-		"another namespace, without a name": {objects{envelope("n", "e", inside(with(cm("m", ""), "a-", "metadata", "generateName"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "m"}, GenerateName: "a-", Reason: snapshot.WrongScope, Envelope: e}}, "must be n"},
-		"what is in no namespace": {objects{envelope("n", "e", inside(role, fine))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(role), Reason: snapshot.WrongScope, Envelope: e}}, toCluster},
-		"what only claims to be in the namespace": {objects{envelope("n", "e", inside(with(role.DeepCopy(), "n", "metadata", "namespace"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "n", Name: "reader"}, Reason: snapshot.WrongScope, Envelope: e}}, toCluster},
-		"a namespaced object for the cluster": {objects{fine, envelope("", "c", inside(cm("n", "c")))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.WrongScope, Envelope: c}}, toNamespace},
-		"a namespaced kind without namespace": {objects{fine, envelope("", "c", inside(cm("", "c")))},
-			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("", "c")), Reason: snapshot.WrongScope, Envelope: c}}, toNamespace},
-		"what authors may not bring": {objects{envelope("n", "e", inside(with(role.DeepCopy(), "m", "metadata", "namespace"), fine))},
-			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "m", Name: "reader"}, Reason: snapshot.WrongScope, Envelope: e}}, toCluster},
+		"what is selected too": {
+			objects{cm("n", "c"), envelope("n", "e", inside(cm("n", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: e}},
+			"the placement has this object already, selected, and places that one: remove it from one of the two",
+		},
+		"twice in one": {
+			objects{envelope("n", "e", inside(cm("n", "c"), cm("n", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: e, First: &e}},
+			"the placement has this object already, in ResourceEnvelope.v1beta1.placement.kubernetes-fleet.io n/e, and",
+		},
+		"in two": {
+			objects{envelope("n", "f", inside(cm("n", "c"))), envelope("n", "e", inside(cm("n", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.Duplicated, Envelope: f, First: &e}},
+			"n/e, and places that one",
+		},
+		"in two versions": {
+			objects{envelope("n", "e", inside(object("apps/v1", "Deployment", "n", "d"), object("apps/v1beta1", "Deployment", "n", "d"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "apps", Version: "v1beta1", Kind: "Deployment", Namespace: "n", Name: "d"}, Reason: snapshot.Duplicated, Envelope: e, First: &e}},
+			"already",
+		},
+		"no namespace": {
+			objects{envelope("n", "e", inside(object("example.com/v1", "Widget", "", "w"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "example.com", Version: "v1", Kind: "Widget", Name: "w"}, Reason: snapshot.WrongScope, Envelope: e}},
+			"metadata.namespace must be n, that of the envelope; an object that is in no namespace goes into a ClusterResourceEnvelope",
+		},
+		"another namespace": {
+			objects{envelope("n", "e", inside(cm("m", "c"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("m", "c")), Reason: snapshot.WrongScope, Envelope: e}},
+			"metadata.namespace must be n, that of the envelope, and is m",
+		},
+		"another namespace, without a name": {
+			objects{envelope("n", "e", inside(with(cm("m", ""), "a-", "metadata", "generateName"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "m"}, GenerateName: "a-", Reason: snapshot.WrongScope, Envelope: e}},
+			"must be n",
+		},
+		"what is in no namespace": {
+			objects{envelope("n", "e", inside(role, fine))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(role), Reason: snapshot.WrongScope, Envelope: e}},
+			toCluster,
+		},
+		"what only claims to be in the namespace": {
+			objects{envelope("n", "e", inside(with(role.DeepCopy(), "n", "metadata", "namespace"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "n", Name: "reader"}, Reason: snapshot.WrongScope, Envelope: e}},
+			toCluster,
+		},
+		"a namespaced object for the cluster": {
+			objects{fine, envelope("", "c", inside(cm("n", "c")))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("n", "c")), Reason: snapshot.WrongScope, Envelope: c}},
+			toNamespace,
+		},
+		"a namespaced kind without namespace": {
+			objects{fine, envelope("", "c", inside(cm("", "c")))},
+			[]snapshot.Unplaced{{ID: snapshot.IDOf(cm("", "c")), Reason: snapshot.WrongScope, Envelope: c}},
+			toNamespace,
+		},
+		"what authors may not bring": {
+			objects{envelope("n", "e", inside(with(role.DeepCopy(), "m", "metadata", "namespace"), fine))},
+			[]snapshot.Unplaced{{ID: snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Namespace: "m", Name: "reader"}, Reason: snapshot.WrongScope, Envelope: e}},
+			toCluster,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got, err := snapshot.Rules{}.CaptureFrom(t.Context(), append(objects{shop}, tt.hub...), picksEnvelopes, snapshot.NamespaceRules())

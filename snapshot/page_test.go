@@ -55,8 +55,10 @@ func TestEncodings(t *testing.T) {
 	unplaced := set
 	named := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "c"}
 	unplaced.Unplaced = []snapshot.Unplaced{
-		{ID: id, GenerateName: "a-", Envelope: in}, {ID: named, Reason: snapshot.Duplicated, Envelope: in},
-		{ID: named, Reason: snapshot.Duplicated, Envelope: in, First: &in}, {ID: named, Reason: snapshot.WrongScope, Envelope: in},
+		{ID: id, GenerateName: "a-", Envelope: in},
+		{ID: named, Reason: snapshot.Duplicated, Envelope: in},
+		{ID: named, Reason: snapshot.Duplicated, Envelope: in, First: &in},
+		{ID: named, Reason: snapshot.WrongScope, Envelope: in},
 	}
 	golden(t, "root-unplaced.json", unplaced.Root().Encode())
 	page, err := snapshot.DecodePage(pages[0].Encode())

@@ -132,7 +132,7 @@ func goldenPlacement() *Placement {
 				Origins: set, Repeats: 1, Omitted: []snapshot.Omission{{GroupKind: snapshot.GroupKind{Group: "apps", Kind: "Deployment"}, Reason: snapshot.NotSet, Field: "spec.replicas", Count: 2, Names: []string{"shop/web"}}},
 				Unplaced: []snapshot.Unplaced{{
 					ID: snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop"}, GenerateName: "web-", Reason: snapshot.WrongScope,
-					First: &snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "first"},
+					First:    &snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "first"},
 					Envelope: snapshot.ID{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "shop", Name: "hard"},
 				}},
 			}},

@@ -305,8 +305,7 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 	if err != nil {
 		r.selected.mark(k)
 	} else {
-		r.tellOmitted(k, obj, taken.Omitted)
-		r.tellUnplaced(k, obj, taken.Unplaced)
+		r.tellLeftOut(k, obj, &taken)
 	}
 	r.selected.put(k, source.Queries(p.Selectors, items))
 	return err
@@ -325,29 +324,25 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snaps
 	return taken, items, err
 }
 
-// tellOmitted remembers what a capture left out for the status, and emits an event for each part that not everybody expects
-// if that differs from the last capture.
-func (r *Reconciler) tellOmitted(k api.Key, obj *unstructured.Unstructured, omitted []snapshot.Omission) {
-	before, _ := r.omitted.Swap(k, omitted)
+// tellLeftOut remembers what a capture left out for the status, and emits an event for each part that not everybody expects and for
+// each object of an envelope that no cluster gets, if that differs from the last capture.
+func (r *Reconciler) tellLeftOut(k api.Key, obj *unstructured.Unstructured, taken *snapshot.Snapshot) {
+	before, _ := r.omitted.Swap(k, taken.Omitted)
 	last, _ := before.([]snapshot.Omission)
 	known, _ := snapshot.OmissionsTold(last)
-	told, _ := snapshot.OmissionsTold(omitted)
+	told, _ := snapshot.OmissionsTold(taken.Omitted)
 	for _, text := range told {
 		if !slices.Contains(known, text) {
 			r.Recorder.Normal(obj, api.EventLeftOut, "%s", text)
 		}
 	}
-}
-
-// tellUnplaced emits an event for each object of an envelope that no cluster gets, unless the last capture had the same.
-func (r *Reconciler) tellUnplaced(k api.Key, obj *unstructured.Unstructured, unplaced []snapshot.Unplaced) {
-	var told []string
-	for _, u := range unplaced {
-		told = append(told, u.String()+": "+u.Problem())
+	var unplaced []string
+	for _, u := range taken.Unplaced {
+		unplaced = append(unplaced, u.String()+": "+u.Problem())
 	}
-	before, _ := r.unplaced.Swap(k, told)
-	known, _ := before.([]string)
-	for _, text := range told {
+	before, _ = r.unplaced.Swap(k, unplaced)
+	known, _ = before.([]string)
+	for _, text := range unplaced {
 		if !slices.Contains(known, text) {
 			r.Recorder.Warning(obj, api.EventLeftOut, "%s", text)
 		}
