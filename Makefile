@@ -50,7 +50,7 @@ soak: ## tests that take hours, every fuzz target for five minutes, then the soa
 	@FUZZTIME=5m .ci/fuzz
 	go run ./internal/soak -for $(SOAK)
 
-kubefleet: kube ## KubeFleet's own suites against a hub, twenty minutes; FILES=<files of its suite>, PROCS=6
+kubefleet: kube ## KubeFleet's own suites against a hub, hours; FILES=<files of its suite>, PROCS=6
 	@.ci/kubefleet
 
 cover: kube ## coverage of all packages by all tests, in cover.out

@@ -11,7 +11,7 @@ import (
 )
 
 // TestAReportCountsSteps: a step that was skipped after one that failed counts as failed, one that was not chosen does not count,
-// and one that failed has to be known.
+// and one that failed has to be known by its name or by its message. What is skipped after a known one is known, too.
 func TestAReportCountsSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -22,16 +22,20 @@ func TestAReportCountsSteps(t *testing.T) {
 		}
 		return file
 	}
-	known := write("known", "# why\na / fails\n")
+	known := write("known", "# why\na / fails\nmessage: no matches for kind \"AppliedWork\"\n")
 	passed := `{"LeafNodeType":"It","LeafNodeText":"passes","ContainerHierarchyTexts":["a"],"State":"passed"}`
 	failed := `{"LeafNodeType":"It","LeafNodeText":"fails","ContainerHierarchyTexts":["a"],"State":"failed","Failure":{"Message":"no"}}`
+	inside := `{"LeafNodeType":"It","LeafNodeText":"looks","ContainerHierarchyTexts":["c"],"State":"failed","Failure":{"Message":"x: no matches for kind \"AppliedWork\" in version"}}`
 	for name, c := range map[string]struct{ specs, says, problem string }{
 		"one that passed":         {passed, "1 of 1 steps passed", ""},
 		"one that is known":       {passed + "," + failed, "1 of 2 steps passed", ""},
 		"one that is not":         {passed + "," + strings.ReplaceAll(failed, `"a"`, `"b"`), "1 of 2 steps passed", "b / fails"},
 		"one skipped for another": {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","ContainerHierarchyTexts":["a"],"State":"skipped","Failure":{"Message":"an earlier spec failed"}}`, "1 of 2 steps passed", "a / next"},
-		"one not chosen":          {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped"}`, "1 of 1 steps passed", ""},
-		"none":                    {`{"LeafNodeType":"BeforeSuite","State":"failed"}`, "0 of 0 steps passed", "no step was run"},
+		"one of a known kind": {passed + "," + inside +
+			`,{"LeafNodeType":"It","LeafNodeText":"next","ContainerHierarchyTexts":["c"],"State":"skipped","Failure":{"Message":"an earlier spec failed"}}`, "1 of 3 steps passed, 1 were not run after a known failure", ""},
+		"one skipped by itself": {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped","Failure":{"Message":"no Azure"}}`, "1 of 1 steps passed", ""},
+		"one not chosen":        {passed + `,{"LeafNodeType":"It","LeafNodeText":"next","State":"skipped"}`, "1 of 1 steps passed", ""},
+		"none":                  {`{"LeafNodeType":"BeforeSuite","State":"failed"}`, "0 of 0 steps passed", "no step was run"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
