@@ -206,9 +206,10 @@
 //     when the placement is deleted; DeleteCreated, which it does not have, deletes only what the placement created.
 //   - Nothing on a member is owned by an AppliedWork, and there is no Work on the hub: what a placement applied is in a record of
 //     the hub's on the member, see package fleet.
-//   - An object that is twice in envelopes is placed once, and Duplicated in failedPlacements, as in KubeFleet. Here a selected object
-//     is placed, or else that of the first envelope by name and the first key in it, in KubeFleet by the order of their JSON. One of another scope is WrongScope there, and the others are placed; KubeFleet places nothing on such a cluster, and says
-//     SyncWorkFailed.
+//   - An object that is twice in envelopes is placed once, and Duplicated in failedPlacements, as in KubeFleet. Here a
+//     selected object is placed, or else that of the first envelope by name and the first key in it, in KubeFleet by the
+//     order of their JSON. An object of another scope is WrongScope there, and the others are placed; KubeFleet places
+//     nothing on such a cluster, and says SyncWorkFailed.
 //   - revisionHistoryLimit counts beside it the snapshots that clusters have or had before the last run, which a rollback brings back,
 //     and those of runs that failed.
 //   - A cluster with objects of kinds that KubeFleet does not track is available once they are, by the health rules of this hub, and
