@@ -38,7 +38,7 @@ type hubEnv struct {
 func newHubEnv(t *testing.T) *hubEnv {
 	t.Helper()
 	server := kubeenv.ForTest(t).Server(t, "hub")
-	if err := manifests.Install(t.Context(), server.Config(), manifests.Options{Applications: true}); err != nil {
+	if err := manifests.Install(t.Context(), server.Config(), manifests.Options{Applications: true, Hub: &manifests.HubOptions{Namespace: "slipway-system"}}); err != nil {
 		t.Fatal(err)
 	}
 	v := &hubEnv{t: t, kubeconfig: filepath.Join(t.TempDir(), "kubeconfig"), members: memory.NewFleet()}
@@ -65,8 +65,19 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]
 		c.UID = "" // that of the MemberCluster
 		return v.members.Dial(ctx, c)
 	})
+	account, err := server.ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var warnings kubeenv.Warnings
+	account.Wrap(warnings.Wrap)
+	t.Cleanup(func() {
+		for _, said := range warnings.Take() {
+			t.Errorf("the API server warns the hub: %s", said)
+		}
+	})
 	h, err := hub.New(hub.Config{
-		Rest: server.Config(), Dialer: dialer, Applications: &oam.Options{}, AlwaysLead: true,
+		Rest: account, Dialer: dialer, Applications: &oam.Options{}, AlwaysLead: true,
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {
