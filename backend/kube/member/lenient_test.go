@@ -53,7 +53,7 @@ template:
 // strictIn returns the objects of strict.
 func strictIn(t *testing.T, namespace, value string) (all []*unstructured.Unstructured) {
 	t.Helper()
-	for _, text := range strings.Split(strings.NewReplacer("NS", namespace, "V}", value+"}", "V,", value+",").Replace(strict), "---\n") {
+	for text := range strings.SplitSeq(strings.NewReplacer("NS", namespace, "V}", value+"}", "V,", value+",").Replace(strict), "---\n") {
 		obj := &unstructured.Unstructured{}
 		text, err := yaml.YAMLToJSON([]byte(text))
 		if err == nil {

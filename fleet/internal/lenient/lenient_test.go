@@ -49,7 +49,9 @@ func TestPartsThatASchemaRefusesAreDropped(t *testing.T) {
 		"in an item by two keys":  {"spec: {l: [{p: 80, c: 1}, {p: 80, q: UDP, c: 1}]}", []string{`.spec.l[p=80,q="TCP"].c`}, nil, []string{`.spec.l[p=80,q="TCP"].c`}, "spec: {l: [{p: 80}, {p: 80, q: UDP, c: 1}]}"},
 		"in an item by its index": {"spec: {l: [{c: 1}, {c: 1}]}", []string{".spec.l[1].c"}, nil, []string{".spec.l[1].c"}, "spec: {l: [{c: 1}, {}]}"},
 		"the last of a key counts": {
-			"spec: {env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}, {name: A, value: '3'}, {name: C}]}", nil, []string{`.spec.env[name="A"]`}, []string{`.spec.env[name="A"]`},
+			"spec: {env: [{name: A, value: '1'}, {name: B}, {name: A, value: '2'}, {name: A, value: '3'}, {name: C}]}", nil,
+			[]string{`.spec.env[name="A"]`},
+			[]string{`.spec.env[name="A"]`},
 			"spec: {env: [{name: B}, {name: A, value: '3'}, {name: C}]}",
 		},
 		"a key with a default": {"spec: {ports: [{p: 80, n: a}, {p: 80, q: TCP, n: b}, {p: 80, q: UDP, n: c}]}", nil, []string{`.spec.ports[p=80,q="TCP"]`}, []string{`.spec.ports[p=80,q="TCP"]`}, "spec: {ports: [{p: 80, q: TCP, n: b}, {p: 80, q: UDP, n: c}]}"},
