@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	coordination "k8s.io/client-go/kubernetes/typed/coordination/v1"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
@@ -100,6 +101,8 @@ type Hub struct {
 	client dynamic.Interface
 	meta   metadata.Interface
 	kube   kubernetes.Interface
+	// leases is the client of the leader election. It has no limit of requests.
+	leases coordination.CoordinationV1Interface
 	store  backend.Store
 	source *source.Source
 	engine *fleet.Engine
@@ -240,6 +243,14 @@ func (h *Hub) connect() error {
 	if h.kube, err = kubernetes.NewForConfigAndClient(config, h.web); err != nil {
 		return fmt.Errorf("hub: Config.Rest: %w", err)
 	}
+	// Other requests must not delay a renewal, because a leader that cannot renew its lease stops.
+	unlimited := rest.CopyConfig(config)
+	unlimited.QPS, unlimited.RateLimiter = -1, nil
+	leases, err := coordination.NewForConfigAndClient(unlimited, h.web)
+	if err != nil {
+		return fmt.Errorf("hub: Config.Rest: %w", err)
+	}
+	h.leases = leases
 	return h.connectSeams(config)
 }
 

@@ -127,7 +127,7 @@ func (h *Hub) elect(ctx context.Context, pace int, release bool, callbacks leade
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 		Lock: &resourcelock.LeaseLock{
 			LeaseMeta:  metav1.ObjectMeta{Namespace: h.cfg.Namespace, Name: api.Lease},
-			Client:     h.kube.CoordinationV1(),
+			Client:     h.leases,
 			Labels:     map[string]string{compat.Label: string(h.cfg.Compatibility)},
 			LockConfig: resourcelock.ResourceLockConfig{Identity: h.cfg.Name},
 		},

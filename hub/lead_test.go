@@ -1,0 +1,64 @@
+package hub_test
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/slipway-dev/slipway/hub"
+)
+
+// closable is a limit of requests that lets none through once it is closed.
+type closable struct {
+	flowcontrol.RateLimiter
+	closed atomic.Bool
+}
+
+func (l *closable) Wait(ctx context.Context) error {
+	if l.closed.Load() {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	return nil
+}
+
+// TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests: a hub whose other requests use up the limit of requests keeps the lead.
+func TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	limit := &closable{RateLimiter: flowcontrol.NewFakeAlwaysRateLimiter()}
+	w.start("one", func(c *hub.Config) {
+		c.AlwaysLead, c.Rest.RateLimiter = false, limit
+	})
+	renewed := func() (string, time.Time, error) {
+		l, err := w.kube.CoordinationV1().Leases(w.name+"-hub").Get(t.Context(), "slipway-hub", metav1.GetOptions{})
+		if err != nil || l.Spec.RenewTime == nil || l.Spec.HolderIdentity == nil {
+			return "", time.Time{}, fmt.Errorf("the lease is %+v: %v", l, err)
+		}
+		return *l.Spec.HolderIdentity, l.Spec.RenewTime.Time, nil
+	}
+	w.eventually("the hub to lead", func() error {
+		if holder, _, err := renewed(); err != nil || holder != "one" {
+			return fmt.Errorf("%s leads: %v", holder, err)
+		}
+		return nil
+	})
+	limit.closed.Store(true)
+	_, since, err := renewed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("the lease to be renewed for three times its duration", func() error {
+		holder, at, err := renewed()
+		if err != nil || holder != "one" || at.Sub(since) < 6*time.Second {
+			return fmt.Errorf("%s renewed it after %v: %v", holder, at.Sub(since), err)
+		}
+		return nil
+	})
+	limit.closed.Store(false)
+}
