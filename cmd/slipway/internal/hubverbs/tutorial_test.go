@@ -16,6 +16,7 @@ import (
 	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
+	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
@@ -48,6 +49,35 @@ func TestInstallIsIdempotent(t *testing.T) {
 			t.Errorf("the second time: %s", line)
 		}
 	}
+}
+
+// warned has what API servers warn the program of.
+var warned warnings
+
+// warnings is a rest.WarningHandler that keeps the warnings, but for those about deprecated kinds, which a client that lists all
+// kinds reads.
+type warnings struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (w *warnings) HandleWarningHeader(_ int, _, text string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !strings.Contains(text, "deprecated") {
+		w.said = append(w.said, text)
+	}
+}
+
+// TestMain fails if an API server warns the program of anything.
+func TestMain(m *testing.M) {
+	rest.SetDefaultWarningHandler(&warned)
+	code := m.Run()
+	if len(warned.said) > 0 {
+		fmt.Fprintf(os.Stderr, "API servers warn the program: %q\n", warned.said)
+		code = cmp.Or(code, 1)
+	}
+	os.Exit(code)
 }
 
 // hubEnv is a hub cluster with members, and the program that serves it.
@@ -116,13 +146,19 @@ func (w *hubEnv) start(args ...string) {
 	w.serve(args...)
 }
 
-// serve runs the hub until the test ends, and waits for its members to be registered.
+// serve runs the hub until the test ends, with the rights of the installed account, and waits for its members to be registered.
 func (w *hubEnv) serve(args ...string) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
 	var out output
 	ended := make(chan int, 1)
-	args = append([]string{"hub", "--kubeconfig", w.kubeconfig("hub"), "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
+	account, err := w.servers["hub"].KubeconfigForAccount(w.t.Context(), "slipway-system", "slipway-hub")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ofAccount := filepath.Join(w.files, "account.kubeconfig")
+	write(w.t, ofAccount, account)
+	args = append([]string{"hub", "--kubeconfig", ofAccount, "--members", filepath.Join(w.files, "members"), "--listen", ""}, args...)
 	go func() { ended <- run(ctx, args, &out, &out) }()
 	w.t.Cleanup(func() {
 		stop()
