@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -16,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch"
 )
@@ -45,6 +47,8 @@ func newDescribe(o *options) *cobra.Command {
 				return err
 			case l.Kind == "approval":
 				return o.describeApproval(ctx, c, l.Values()[0].(approval.Request))
+			case l.Kind == "snapshot":
+				return errors.Join(o.Fields(l), o.snapshotObjects(ctx, c, l.Values()[0].(snapshot.Snapshot)))
 			}
 			return o.Fields(l)
 		})
@@ -91,6 +95,23 @@ func (o *options) describePlacement(ctx context.Context, c call, name string) er
 		selectors.Add(s.Kind, s, s.Group, s.Version, s.Namespace, s.Name, labels)
 	}
 	return errors.Join(o.Fields(policy), o.Section("Selects", selectors))
+}
+
+// snapshotObjects shows which objects a snapshot has.
+func (o *options) snapshotObjects(ctx context.Context, c call, s snapshot.Snapshot) error {
+	all, err := c.SnapshotObjects(ctx, s.Placement, s.Index)
+	if err != nil {
+		return err
+	}
+	l := &cli.List{Kind: "object", Columns: []string{"Kind", "Version", "Namespace", "Name", "Envelope"}}
+	for _, one := range all {
+		envelope := ""
+		if e := one.Envelope; e != nil {
+			envelope = e.Kind + " " + e.Name
+		}
+		l.Add(schema.GroupKind{Group: one.Group, Kind: one.Kind}.String(), one, one.Version, one.Namespace, one.Name, envelope)
+	}
+	return o.Section("Objects", l)
 }
 
 // isUnreadable reports whether the records of a hub may not be read, and warns of that: what its objects show is shown

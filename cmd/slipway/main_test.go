@@ -156,6 +156,7 @@ func TestGetShowsWhatTheStoreHas(t *testing.T) {
 	v.shows(cli.ExitDone, "get runs", "shop-1", "Completed", "3/3", "shop-2", "1/3")
 	v.shows(cli.ExitDone, "get run shop-1", "shop-1")
 	v.shows(cli.ExitDone, "get snapshots --placement shop", "OBJECTS")
+	v.shows(cli.ExitDone, "describe snapshot shop-0-snapshot", "Objects:\nKIND", "ConfigMap", "v1", "shop", "web")
 	v.shows(cli.ExitDone, "get approvals --run shop-2", "shop-2-after-canary")
 	v.shows(cli.ExitDone, "get leases", "shop-2")
 	v.shows(cli.ExitDone, "get caps", "no caps")

@@ -245,6 +245,12 @@ func (c *Client) Snapshots(ctx context.Context, placement string) ([]snapshot.Sn
 	return whole[snapshot.Snapshot](ctx, c, path("placements", placement, "snapshots"), nil)
 }
 
+// SnapshotObjects returns the objects of a snapshot that is kept, in the order of application. Overrides may change them for a
+// cluster.
+func (c *Client) SnapshotObjects(ctx context.Context, placement string, index int) ([]SnapshotObject, error) {
+	return whole[SnapshotObject](ctx, c, path("placements", placement, "snapshots", strconv.Itoa(index), "objects"), nil)
+}
+
 // Placed returns what the clusters of a placement have, ascending by name.
 func (c *Client) Placed(ctx context.Context, placement string) ([]fleet.PlacedCluster, error) {
 	return whole[fleet.PlacedCluster](ctx, c, path("placements", placement, "clusters"), nil)

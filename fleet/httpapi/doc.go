@@ -16,6 +16,7 @@
 //	GET    /v1/placements/{placement}/deletion                   fleet.Deletion
 //	DELETE /v1/placements/{placement}/deletion                 * forgets how it ended
 //	GET    /v1/placements/{placement}/snapshots                  List of snapshot.Snapshot
+//	GET    /v1/placements/{placement}/snapshots/{index}/objects  List of SnapshotObject
 //	GET    /v1/placements/{placement}/clusters                   List of fleet.PlacedCluster
 //	GET    /v1/placements/{placement}/events                     EventsPage, or a stream of stages.Event
 //	POST   /v1/placements/{placement}/preview                    > fleet.RunSpec: stages.Plan

@@ -193,6 +193,16 @@ func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 		equal(t, "Placement", one, err, placements[0], nil)
 		snapshots, err := c.Snapshots(ctx, "shop")
 		equal(t, "Snapshots", snapshots, err, view.Snapshots(), nil)
+		items, err := view.Items(ctx, 0)
+		var brought []httpapi.SnapshotObject
+		for _, item := range items {
+			brought = append(brought, httpapi.SnapshotObject{ID: item.ID, Envelope: item.Envelope})
+		}
+		objects, served := c.SnapshotObjects(ctx, "shop", 0)
+		equal(t, "SnapshotObjects", objects, served, brought, err)
+		if _, err := c.SnapshotObjects(ctx, "shop", 9); !errors.Is(err, backend.ErrNotFound) || len(brought) == 0 {
+			t.Errorf("of %d objects, those of a snapshot that is not there: %v", len(brought), err)
+		}
 		placed, err := c.Placed(ctx, "shop")
 		equal(t, "Placed", placed, err, collect(t, view.Placed(ctx)), nil)
 		runs, err := c.RunSummaries(ctx, "")

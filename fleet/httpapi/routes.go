@@ -3,9 +3,11 @@ package httpapi
 import (
 	"fmt"
 	"iter"
+	"strconv"
 	"sync"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -61,6 +63,12 @@ type (
 		Clusters []string      `json:"clusters,omitempty"`
 	}
 
+	// SnapshotObject is an object of a snapshot. Envelope names the envelope that it came in, if it came in one.
+	SnapshotObject struct {
+		snapshot.ID
+		Envelope *snapshot.ID `json:"envelope,omitempty"`
+	}
+
 	// SelectionRequest asks which clusters a policy picks, or that of the placement where it is nil.
 	SelectionRequest struct {
 		Policy *placement.Policy `json:"policy,omitempty"`
@@ -94,6 +102,7 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 	{"GET /v1/placements/{placement}/deletion", false, one(func(c *call) (fleet.Deletion, error) { return c.engine.Deletion(c.ctx(), c.placement()) })},
 	{"DELETE /v1/placements/{placement}/deletion", true, done(func(c *call, _ struct{}) error { return c.engine.ForgetDeletion(c.ctx(), c.placement()) })},
 	{"GET /v1/placements/{placement}/snapshots", false, list(snapshots, func(s snapshot.Snapshot) string { return s.Name() })},
+	{"GET /v1/placements/{placement}/snapshots/{index}/objects", false, list(objects, func(o SnapshotObject) string { return o.String() })},
 	{"GET /v1/placements/{placement}/clusters", false, list(placed, func(p fleet.PlacedCluster) string { return p.Name })},
 	{"GET /v1/placements/{placement}/events", false, events(
 		func(c *call, after int64) (fleet.History, error) {
@@ -274,6 +283,24 @@ func snapshots(c *call) ([]snapshot.Snapshot, error) {
 		return nil, err
 	}
 	return view.Snapshots(), nil
+}
+
+// objects are those of a snapshot. They come without digests, because the content of a Secret could be guessed by them.
+func objects(c *call) ([]SnapshotObject, error) {
+	index, err := strconv.Atoi(c.PathValue("index"))
+	if err != nil {
+		return nil, fmt.Errorf("the index of a snapshot is a number: %w", backend.ErrNotFound)
+	}
+	view, err := c.engine.View(c.ctx(), c.placement())
+	if err != nil {
+		return nil, err
+	}
+	items, err := view.Items(c.ctx(), index)
+	out := make([]SnapshotObject, 0, len(items))
+	for _, item := range items {
+		out = append(out, SnapshotObject{item.ID, item.Envelope})
+	}
+	return out, err
 }
 
 func placed(c *call) ([]fleet.PlacedCluster, error) {
