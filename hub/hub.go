@@ -101,6 +101,8 @@ type Hub struct {
 	client dynamic.Interface
 	meta   metadata.Interface
 	kube   kubernetes.Interface
+	// forbidden is since when the API server refuses to show the definitions, zero if it does not. Only [Hub.Run] has it.
+	forbidden time.Time
 	// leases is the client of the leader election. It has no limit of requests.
 	leases coordination.CoordinationV1Interface
 	store  backend.Store

@@ -3,6 +3,8 @@ package hub_test
 import (
 	"context"
 	"fmt"
+	"net/http"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -11,6 +13,7 @@ import (
 	"k8s.io/client-go/util/flowcontrol"
 
 	"github.com/slipway-dev/slipway/hub"
+	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
 // closable is a limit of requests that lets none through once it is closed.
@@ -61,4 +64,35 @@ func TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests(t *testing.T) {
 		return nil
 	})
 	limit.closed.Store(false)
+}
+
+// TestAHubWaitsForAnAPIServerThatStarts: an API server refuses what the roles allow until it has read the roles. A hub that is
+// refused by a server which is ready ends, and says what it may not read.
+func TestAHubWaitsForAnAPIServerThatStarts(t *testing.T) {
+	t.Parallel()
+	w := newHubEnv(t, 1)
+	var starting, ready kubeenv.Faults
+	refused := starting.Add(kubeenv.Rule{Path: "customresourcedefinitions", Times: 2, Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
+	asked := starting.Add(kubeenv.Rule{Path: "/readyz", Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
+	w.start("one", func(c *hub.Config) { c.Rest.Wrap(starting.Wrap) })
+	w.createText(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ClusterResourcePlacement
+metadata: {name: $NAME}
+spec: {resourceSelectors: [{group: "", version: v1, kind: Namespace, name: default}], strategy: {type: External}}`)
+	w.await("crp", w.name, "ClusterResourcePlacementScheduled", "True")
+	if refused() != 2 || asked() != 1 {
+		t.Errorf("%d reads of definitions were refused, want 2, and %d questions, want 1", refused(), asked())
+	}
+
+	ready.Add(kubeenv.Rule{Path: "customresourcedefinitions", Times: -1, Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
+	cfg := w.config("two")
+	cfg.Rest.Wrap(ready.Wrap)
+	two, err := hub.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := two.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "cannot be read") {
+		t.Errorf("with a server that is ready, it ends with %v", err)
+	}
 }
