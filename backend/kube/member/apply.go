@@ -242,12 +242,12 @@ func ownersOf(err error) (owners []string) {
 	return owners
 }
 
-// schemaErrorOf reads what a server says of an object that it cannot take as an apply, which it has no reason for. It is nil
-// if anything else is wrong with the object.
+// schemaErrorOf parses the message with which an API server refuses an object because of the schema of its kind. The server
+// sends no reason beside the message. It returns nil if anything else is wrong with the object.
 func schemaErrorOf(err error) *backend.SchemaError {
 	status, ok := api.StatusOf(err)
-	said, ok2 := strings.CutPrefix(status.Message, "failed to create typed patch object (")
-	if _, said, _ = strings.Cut(said, "): "); !ok || !ok2 {
+	said, refused := strings.CutPrefix(status.Message, "failed to create typed patch object (")
+	if _, said, _ = strings.Cut(said, "): "); !ok || !refused {
 		return nil
 	}
 	out := &backend.SchemaError{}

@@ -113,7 +113,7 @@ func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
 	}
 
 	grace := []string{"template", "spec", "terminationGracePeriodSeconds"}
-	// An edit of another field is drift, and is put back.
+	// The engine puts back an edit of another field.
 	live, err := c.Get(t.Context(), snapshot.ID{Version: "v1", Kind: "PodTemplate", Namespace: ns, Name: "web"})
 	if err != nil {
 		t.Fatal(err)

@@ -143,7 +143,7 @@ func (k *hubKinds) forget() {
 	k.latest = nil
 }
 
-// refresh makes those who come next content with nothing older than age.
+// refresh asks the API server for its kinds, unless the last answer is younger than age.
 func (k *hubKinds) refresh(age time.Duration) { k.inquire(age) }
 
 func (k *hubKinds) ask() (*catalog, error) {
