@@ -62,11 +62,30 @@ spec:
       jsonPatchOverrides: [{op: add, path: ` + path + `, value: ` + value + `}]`)
 }
 
-// TestAnOverrideThatNamesAnotherScopeIsTold: the scope of the placement that a ResourceOverride names is Cluster by
-// default. If only a ResourcePlacement has the name, an event of the override says so.
+// TestAnOverrideWithoutAScope: a ResourceOverride that names its placement without a scope changes what the
+// ResourcePlacement of that name in its namespace places.
+func TestAnOverrideWithoutAScope(t *testing.T) {
+	s := newScenario(t, openVouched, 1)
+	s.override("ResourceOverride", "plain", "resourceSelectors", "config", "s1", "/data/key", "ours")
+	s.twins("NAME")
+	s.apply(`{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: StagedUpdateRun, metadata: {name: own, namespace: NAME}, spec: {placementName: NAME, stagedRolloutStrategyName: NAME, state: Run}}`)
+	s.approved("areq/NAME/own-s1")
+	s.eventually("the run to succeed", s.condition("sur/NAME/own", "Succeeded", "True", ""))
+	s.eventually("the member to have what the override says", s.has(1, "config", "ours"))
+}
+
+// TestAnOverrideThatNamesAnotherScopeIsTold: if a ResourceOverride names a placement with the scope Cluster and only a
+// ResourcePlacement of its namespace has the name, an event of the override says that it has no effect.
 func TestAnOverrideThatNamesAnotherScopeIsTold(t *testing.T) {
 	s := newScenario(t, openVouched, 1)
-	s.override("ResourceOverride", "lost", "resourceSelectors", "config", "s1", "/data/key", "ours")
+	s.apply(`
+apiVersion: placement.kubernetes-fleet.io/v1beta1
+kind: ResourceOverride
+metadata: {name: lost, namespace: NAME}
+spec:
+  placement: {name: NAME, scope: Cluster}
+  resourceSelectors: [{group: "", version: v1, kind: ConfigMap, name: config}]
+  policy: {overrideRules: [{overrideType: JSONPatch, jsonPatchOverrides: [{op: replace, path: /data/key, value: ours}]}]}`)
 	s.twins("NAME")
 	events := func() (list []string, err error) {
 		client, err := kubernetes.NewForConfig(s.server.Config())

@@ -235,9 +235,10 @@
 //     override. A run brings the overrides of its snapshot's time, so a rollback brings them back. The
 //     lists of a status name those of which a rule selects the cluster by its labels as they are now, with
 //     at most 128 KiB of names.
-//   - A ResourceOverride that names its placement without a scope has the scope Cluster, by the default of the definition. If only a
-//     ResourcePlacement of its namespace has the name, an Event PlacementNotFound of the override says that it has no effect, and
-//     the remedy. KubeFleet says nothing.
+//   - A ResourceOverride that names its placement without a scope changes the ClusterResourcePlacement and the ResourcePlacement
+//     of its namespace that have the name. In KubeFleet the scope is Cluster by default, so that such an override has no effect
+//     on a ResourcePlacement, and nothing says so. If the scope is Cluster and only a ResourcePlacement of the namespace has
+//     the name, an Event PlacementNotFound of the override names the remedy.
 //   - Nothing runs on a member: the hub asks its API server every 2 minutes, whatever spec.heartbeatPeriodSeconds says, every
 //     30 seconds while it does not answer, and writes conditions Joined and Healthy, and agentStatus as the agent would, with the
 //     time of the last answer as its heartbeat. What does not answer for a moment is

@@ -114,6 +114,9 @@ type Override struct {
 	// PlacementNamespace is the namespace of that placement, and then that of
 	// the override too; empty means a ClusterResourcePlacement.
 	PlacementNamespace string
+	// AnyScope says that an override in a namespace names its placement without a scope: the override concerns the
+	// ResourcePlacement of that name in its namespace, too.
+	AnyScope bool
 }
 
 // Concerns reports whether the override is for a placement, as [Read] and
@@ -121,7 +124,7 @@ type Override struct {
 // cluster-scoped or in a namespace of which the placement may select something.
 func (o Override) Concerns(p fleet.Placement) bool {
 	if o.Placement != "" {
-		return EngineName(o.PlacementNamespace, o.Placement) == p.Name
+		return EngineName(o.PlacementNamespace, o.Placement) == p.Name || o.AnyScope && EngineName(o.Namespace, o.Placement) == p.Name
 	}
 	return o.Namespace == "" || snapshot.Reaches(p.Selectors, o.Namespace)
 }

@@ -212,6 +212,8 @@ func TestOverridesConcern(t *testing.T) {
 		{kubefleet.Override{Override: in("a"), Placement: "web"}, true, false},
 		{kubefleet.Override{Override: in("a"), Placement: "web", PlacementNamespace: "a"}, false, true},
 		{kubefleet.Override{Override: in("b"), Placement: "web", PlacementNamespace: "b"}, false, false},
+		{kubefleet.Override{Override: in("a"), Placement: "web", AnyScope: true}, true, true},
+		{kubefleet.Override{Override: in("b"), Placement: "web", AnyScope: true}, true, false},
 		{kubefleet.Override{Placement: "other"}, false, false},
 	} {
 		if got := tc.o.Concerns(cluster); got != tc.cluster {

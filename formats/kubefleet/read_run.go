@@ -54,7 +54,7 @@ func readOverride(d *document, namespaced bool) Override {
 	readObject(d, metadata{namespaced: namespaced}, func(v value) {
 		v.Object(fields{
 			"priority":  func(v value) { o.Priority = v.Int32() },
-			"placement": func(v value) { o.Placement, o.PlacementNamespace = overridePlacement(v, o.Namespace) },
+			"placement": func(v value) { overridePlacement(v, &o) },
 			selectors: func(v value) {
 				o.Selectors = yamldoc.List(v, objectSelector)
 			},
@@ -80,19 +80,19 @@ func overridePath(noun, selectors string) string {
 	return "metadata." + noun
 }
 
-// overridePlacement reads the placement that an override in a namespace, or in
-// none, is for.
-func overridePlacement(v value, own string) (name, namespace string) {
+// overridePlacement reads the placement that an override names.
+func overridePlacement(v value, o *Override) {
+	o.AnyScope = o.Namespace != ""
 	scope := func(v value) {
+		o.AnyScope = false
 		if yamldoc.OneOf(v, clusterScope, namespacedScope) != namespacedScope {
 			return
 		}
-		if namespace = own; own == "" {
+		if o.PlacementNamespace = o.Namespace; o.Namespace == "" {
 			v.Fail("%s is for a ResourceOverride in the namespace of the placement; write %s", namespacedScope, clusterScope)
 		}
 	}
-	v.Object(fields{"name": func(v value) { name = reference(v) }, "scope": scope}, "name")
-	return name, namespace
+	v.Object(fields{"name": func(v value) { o.Placement = reference(v) }, "scope": scope}, "name")
 }
 
 // The scopes of the placement that an override is for.

@@ -144,10 +144,14 @@ func (w *writer) override(o Override) {
 		spec["priority"] = int64(o.Priority)
 	}
 	if o.Placement != "" {
-		spec["placement"] = map[string]any{"name": o.Placement}
-	}
-	if o.PlacementNamespace != "" {
-		spec["placement"] = map[string]any{"name": o.Placement, "scope": namespacedScope}
+		named := map[string]any{"name": o.Placement}
+		switch {
+		case o.PlacementNamespace != "":
+			named["scope"] = namespacedScope
+		case o.Namespace != "" && !o.AnyScope:
+			named["scope"] = clusterScope
+		}
+		spec["placement"] = named
 	}
 	errs := yamldoc.FieldErrors(o.Validate())
 	if o.Placement != "" {

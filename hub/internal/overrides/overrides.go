@@ -37,7 +37,7 @@ func (r *Reconciler) Of(p fleet.Placement, k api.Key) ([]placement.Override, err
 	return out, errors.Join(wrong...)
 }
 
-// lacksScope reports whether an override names k, a placement in its own namespace, but with the scope Cluster, which is the default.
+// lacksScope reports whether an override names k, a placement in its own namespace, but with the scope Cluster.
 func lacksScope(o *kubefleet.Override, k api.Key) bool {
 	return k.Namespace != "" && o.Namespace == k.Namespace && o.Placement == k.Name && o.PlacementNamespace == ""
 }
