@@ -39,6 +39,8 @@ type benchEnv struct {
 	config  *rest.Config
 	client  dynamic.Interface
 	members []*rest.Config
+	// account reaches the hub cluster as the service account of an installation.
+	account *rest.Config
 	// onHub and onMembers count requests.
 	onHub, onMembers kubeenv.Counts
 	names            []string
@@ -50,7 +52,8 @@ func newBenchEnv(b *testing.B, servers int, controllers bool, labels []map[strin
 	b.Helper()
 	s := &benchEnv{b: b}
 	env := kubeenv.ForTest(b)
-	s.config = env.Server(b, "hub").Config()
+	server := env.Server(b, "hub")
+	s.config = server.Config()
 	for i := range servers {
 		server := env.Server(b, fmt.Sprintf("member%d", i))
 		if controllers {
@@ -58,8 +61,11 @@ func newBenchEnv(b *testing.B, servers int, controllers bool, labels []map[strin
 		}
 		s.members = append(s.members, server.Config())
 	}
-	s.must(manifests.Install(b.Context(), s.config, manifests.Options{}))
+	hubs := manifests.HubOptions{Namespace: "slipway-system", Secrets: true}
+	s.must(manifests.Install(b.Context(), s.config, manifests.Options{Hub: &hubs}))
 	var err error
+	s.account, err = server.ConfigForAccount(b.Context(), hubs.Namespace, "slipway-hub")
+	s.must(err)
 	s.client, err = dynamic.NewForConfig(quick(s.config))
 	s.must(err)
 	for i, l := range labels {
@@ -73,7 +79,7 @@ func newBenchEnv(b *testing.B, servers int, controllers bool, labels []map[strin
 
 // start runs the hub until the benchmark ends.
 func (s *benchEnv) start(servers int, shared bool) {
-	config := rest.CopyConfig(s.config)
+	config := rest.CopyConfig(s.account)
 	config.Wrap(s.onHub.Wrap)
 	counted := make([]*rest.Config, len(s.members))
 	for i := range s.members {
