@@ -276,6 +276,14 @@ func scenes() map[string]*scene {
 			world: simulate.Environment{Orders: append(toProd(), orderAt(time.Minute, stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "edge-0001"}))},
 			at:    5 * time.Hour,
 		},
+		"unreachable": {
+			world: simulate.Environment{Orders: toProd(), Members: troubled()}, at: 70*time.Minute + 20*time.Second, footer: keys,
+			then: func(s *fleet.Status) {
+				for i := range s.Run.Unsuccessful {
+					s.Run.Unsuccessful[i].Reason = "connection refused (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443, 10.0.0.1:443): apply ConfigMap.v1 shop/web"
+				}
+			},
+		},
 		"many": many(),
 		"wide": wide(),
 	}

@@ -105,7 +105,7 @@ func (c *client) send(ctx context.Context, l *transport, r request) (*http.Respo
 		}
 		answer, err := c.once(ctx, l, r)
 		if err != nil {
-			return nil, withoutAddress(err)
+			return nil, err
 		}
 		if answer.StatusCode < http.StatusMultipleChoices {
 			return answer, nil
@@ -134,14 +134,6 @@ func (c *client) once(ctx context.Context, l *transport, r request) (*http.Respo
 		q.Header.Set("Content-Type", r.contentType)
 	}
 	return l.http.Do(q)
-}
-
-// withoutAddress takes from an error of net/http the URL, which names the object once more.
-func withoutAddress(err error) error {
-	if wrapped := (*url.Error)(nil); errors.As(err, &wrapped) {
-		return wrapped.Err
-	}
-	return err
 }
 
 // busyFor reports whether the API server refused the request unread because it is busy, and when it asks to come back.

@@ -3,7 +3,9 @@ package api
 import (
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,19 +55,40 @@ func Describe(secret bool, err error) string {
 	return Bounded(reason + ": " + said)
 }
 
-// reasonFirst returns the text of an error, without the URL if it is of net/http: that names the object once more, and fills a line
-// of a terminal before the reason. The host comes last, unless the reason names it.
+// reasonFirst returns the text of an error. An error of net/http begins with its reason, because its URL names the object once
+// more and fills a line of a terminal; the host and the address come last.
 func reasonFirst(err error) string {
 	text := err.Error()
 	sent, is := errors.AsType[*url.Error](err)
 	if !is {
 		return text
 	}
-	reason := sent.Err.Error()
-	if at, err := url.Parse(sent.URL); err == nil && at.Host != "" && !strings.Contains(reason, at.Host) {
-		reason += " (" + at.Host + ")"
+	reason, at := sent.Err.Error(), []string{}
+	if u, err := url.Parse(sent.URL); err == nil && u.Host != "" {
+		at = append(at, u.Host)
+	}
+	if op, is := errors.AsType[*net.OpError](sent.Err); is {
+		reason = strings.Replace(reason, op.Error(), cause(op.Err), 1)
+		if op.Addr != nil {
+			at = append(at, op.Addr.String())
+		}
+	}
+	at = slices.DeleteFunc(slices.Compact(at), func(a string) bool { return strings.Contains(reason, a) })
+	if len(at) > 0 {
+		reason += " (" + strings.Join(at, ", ") + ")"
 	}
 	return strings.Replace(text, sent.Error(), reason, 1)
+}
+
+// cause returns what went wrong in a call of the network, without the name of the call.
+func cause(err error) string {
+	if called, is := errors.AsType[*os.SyscallError](err); is {
+		return called.Err.Error()
+	}
+	if lookup, is := errors.AsType[*net.DNSError](err); is {
+		return lookup.Err
+	}
+	return err.Error()
 }
 
 // fieldsOf lists the fields that a server complains about and what is wrong with them, without their values.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -67,12 +68,18 @@ func classified(op, object string, secret bool, err error) error {
 	if err == nil {
 		return nil
 	}
+	if known := (*apiError)(nil); errors.As(err, &known) {
+		return err
+	}
 	if known := (*backend.Error)(nil); errors.As(err, &known) {
 		return err
 	}
-	return &backend.Error{Op: op, Object: object, Err: &apiError{
-		text: Describe(secret, err), kind: KindOf(op, err), cause: causeOf(err),
-	}}
+	described := &apiError{text: Describe(secret, err), kind: KindOf(op, err), cause: causeOf(err)}
+	if _, lost := errors.AsType[*url.Error](err); lost { // the reason comes first, because it is about the cluster and not the object
+		described.text += ": " + op + " " + object
+		return described
+	}
+	return &backend.Error{Op: op, Object: object, Err: described}
 }
 
 // apiError is what an API server answered, or why it did not.

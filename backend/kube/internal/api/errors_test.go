@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"unicode/utf8"
 
@@ -207,18 +210,25 @@ func TestTheTextOfAnErrorIsOneShortLine(t *testing.T) {
 // TestAnErrorOfTheNetworkBeginsWithItsReason: a URL of an API server takes the 80 columns of a terminal, and names the object again.
 func TestAnErrorOfTheNetworkBeginsWithItsReason(t *testing.T) {
 	const at = "https://eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443/apis/apps/v1/namespaces/shop/deployments/web?fieldManager=slipway&timeout=30s"
-	refused := errors.New("dial tcp 10.0.0.1:443: connect: connection refused")
+	dial := func(err error) error {
+		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 443}, Err: err}
+	}
+	refused := dial(os.NewSyscallError("connect", syscall.ECONNREFUSED))
+	unknown := &net.OpError{Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "eu-1", Server: "10.0.0.10:53"}}
 	for _, c := range []struct {
 		err  error
 		want string
 	}{
-		{&url.Error{Op: "Get", URL: at, Err: refused}, "dial tcp 10.0.0.1:443: connect: connection refused (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443)"},
+		{&url.Error{Op: "Get", URL: at, Err: refused}, "connection refused (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443, 10.0.0.1:443)"},
 		{
 			fmt.Errorf("failed to get API group resources: %w", &url.Error{Op: "Get", URL: at, Err: context.DeadlineExceeded}),
 			"failed to get API group resources: context deadline exceeded (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443)",
 		},
-		{&url.Error{Op: "Get", URL: "https://10.0.0.1:443/api", Err: refused}, "dial tcp 10.0.0.1:443: connect: connection refused"},
-		{&url.Error{Op: "Get", URL: ":", Err: refused}, "dial tcp 10.0.0.1:443: connect: connection refused"},
+		{&url.Error{Op: "Get", URL: "https://10.0.0.1:443/api", Err: refused}, "connection refused (10.0.0.1:443)"},
+		{&url.Error{Op: "Get", URL: ":", Err: refused}, "connection refused (10.0.0.1:443)"},
+		{&url.Error{Op: "Get", URL: "https://eu-1:443/api", Err: unknown}, "no such host (eu-1:443)"},
+		{&url.Error{Op: "Get", URL: "https://eu-1:443/api", Err: dial(errors.New("i/o timeout"))}, "i/o timeout (eu-1:443, 10.0.0.1:443)"},
+		{&url.Error{Op: "Get", URL: "https://eu-1:443/api", Err: errors.New("tls: unknown certificate authority")}, "tls: unknown certificate authority (eu-1:443)"},
 	} {
 		if got := Describe(false, c.err); got != c.want {
 			t.Errorf("got  %s\nwant %s", got, c.want)
