@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # Each module is built and tested as one that imports it gets it.
 export GOWORK := off
 .DEFAULT_GOAL := help
-.PHONY: help kube kubefleet test lint fmt bench fuzz soak cover krew
+.PHONY: help kube kubefleet beside test lint fmt bench fuzz soak cover krew
 
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
@@ -52,6 +52,9 @@ soak: ## tests that take hours, every fuzz target for five minutes, then the soa
 
 kubefleet: kube ## KubeFleet's own suites against a hub, hours; FILES=<files of its suite>, PROCS=6
 	@.ci/kubefleet
+
+beside: kube ## KubeFleet's agents and a hub, one after the other, measured into one table, half an hour; SAMPLES=5
+	@.ci/beside
 
 cover: kube ## coverage of all packages by all tests, in cover.out
 	go test -coverprofile cover.out -coverpkg ./... ./...

@@ -2,10 +2,14 @@
 //
 //	kubefleet serve DIR              # a hub's API server and those of three members, until it is interrupted
 //	kubefleet report KNOWN FILE...   # ginkgo's reports, beside the specs that are known to fail
+//	kubefleet beside BUILD SLIPWAY LOGS  # KubeFleet's agents and a hub, one after the other, measured
 //
 // serve writes DIR/config, whose contexts have the names that the suites expect, DIR/hub.kubeconfig and DIR/members, and then
 // the file DIR/ready. Members have a node, and a stand-in for the kubelet: Pods run once they are there, those of Jobs
 // complete, and those whose image has no tag never start, as the suites need it. .ci/kubefleet is what calls it.
+//
+// beside does the same with KubeFleet's agents and with slipway hub on such servers, and prints a table of what it took. BUILD is
+// the directory that .ci/kubefleet-build agents prints. .ci/beside is what calls it.
 package main
 
 import (
@@ -39,49 +43,31 @@ func run(ctx context.Context, args []string) error {
 		return serve(ctx, args[1])
 	case len(args) > 2 && args[0] == "report":
 		return report(os.Stdout, args[1], args[2:])
+	case len(args) == 4 && args[0] == "beside":
+		return beside(ctx, os.Stdout, args[1], args[2], args[3])
 	default:
-		return errors.New("usage: kubefleet serve DIR, or kubefleet report KNOWN FILE")
+		return errors.New("usage: kubefleet serve DIR, kubefleet report KNOWN FILE, or kubefleet beside BUILD SLIPWAY LOGS")
 	}
 }
 
 // serve runs the servers until ctx ends.
 func serve(ctx context.Context, dir string) (err error) {
-	env, err := kubeenv.Start(ctx, kubeenv.Options{})
+	s, err := startServers(ctx, nil)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, env.Close()) }()
-	names := []string{"hub", "cluster-1", "cluster-2", "cluster-3"}
-	servers := make([]*kubeenv.Server, len(names))
-	for i, name := range names {
-		if servers[i], err = env.StartServer(ctx, name, kubeenv.ServerOptions{}); err != nil {
-			return err
-		}
-		if err := servers[i].StartControllerManager(ctx); err != nil {
-			return err
-		}
-	}
+	defer func() { err = errors.Join(err, s.close()) }()
 	if err := os.MkdirAll(filepath.Join(dir, "members"), 0o755); err != nil {
 		return err
 	}
 	all := api.NewConfig()
-	all.CurrentContext = "kind-hub"
-	for i, s := range servers {
-		name := "kind-" + names[i]
-		one, err := clientcmd.Load(s.Kubeconfig())
-		if err != nil {
-			return err
-		}
-		current := one.Contexts[one.CurrentContext]
-		all.Clusters[name], all.AuthInfos[name] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
-		all.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
-		file := filepath.Join("members", name+".kubeconfig")
-		if i == 0 {
-			file = "hub.kubeconfig"
-		} else if err := startNode(ctx, s.Config()); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(dir, file), s.Kubeconfig(), 0o600); err != nil {
+	all.CurrentContext = contextPrefix + hubName
+	if err := addContext(all, all.CurrentContext, s.hub, filepath.Join(dir, "hub.kubeconfig")); err != nil {
+		return err
+	}
+	for i, name := range memberNames() {
+		name = contextPrefix + name
+		if err := addContext(all, name, s.members[i], filepath.Join(dir, "members", name+".kubeconfig")); err != nil {
 			return err
 		}
 	}
@@ -93,4 +79,16 @@ func serve(ctx context.Context, dir string) (err error) {
 	}
 	<-ctx.Done()
 	return nil
+}
+
+// addContext adds a server to a kubeconfig, and writes one of its own.
+func addContext(all *api.Config, name string, s *kubeenv.Server, file string) error {
+	one, err := clientcmd.Load(s.Kubeconfig())
+	if err != nil {
+		return err
+	}
+	current := one.Contexts[one.CurrentContext]
+	all.Clusters[name], all.AuthInfos[name] = one.Clusters[current.Cluster], one.AuthInfos[current.AuthInfo]
+	all.Contexts[name] = &api.Context{Cluster: name, AuthInfo: name}
+	return os.WriteFile(file, s.Kubeconfig(), 0o600)
 }
