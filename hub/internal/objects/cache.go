@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/dynamic/dynamicinformer"
 	"k8s.io/client-go/kubernetes"
@@ -253,6 +254,27 @@ func (c *Client) Cached(gvr schema.GroupVersionResource, k api.Key) *unstructure
 		return u
 	}
 	return nil
+}
+
+// Unseen are the objects of a kind of which the watch has not told yet as they are declared now, and those that it has not told to
+// be gone: a watch may tell of an object before another one tells of what was made before it.
+func (c *Client) Unseen(ctx context.Context, gvr schema.GroupVersionResource) (now []api.Key, gone []*unstructured.Unstructured, err error) {
+	seen := map[types.UID]*unstructured.Unstructured{}
+	for _, u := range c.All(gvr) {
+		seen[u.GetUID()] = u
+	}
+	list, err := c.Metadata.Resource(gvr).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range list.Items {
+		o := &list.Items[i]
+		if u := seen[o.GetUID()]; u == nil || u.GetGeneration() < o.GetGeneration() {
+			now = append(now, api.Key{Namespace: o.GetNamespace(), Name: o.GetName()})
+		}
+		delete(seen, o.GetUID())
+	}
+	return now, slices.Collect(maps.Values(seen)), nil
 }
 
 // ByEngineName returns the keys of the objects of a kind that the engine calls name.

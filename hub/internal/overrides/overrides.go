@@ -1,13 +1,19 @@
 package overrides
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -35,6 +41,45 @@ func (r *Reconciler) Of(p fleet.Placement, k api.Key) ([]placement.Override, err
 	}
 	slices.SortFunc(out, func(a, b placement.Override) int { return strings.Compare(a.String(), b.String()) })
 	return out, errors.Join(wrong...)
+}
+
+// UpToDate is a conflict if an override that concerns a placement was made, changed or deleted and the hub has not seen that yet.
+func (r *Reconciler) UpToDate(ctx context.Context, p fleet.Placement, k api.Key) error {
+	var ofNamespaces error
+	var done sync.WaitGroup
+	done.Go(func() { ofNamespaces = r.upToDate(ctx, api.OverrideGVR(api.NamespaceScope), p, k) })
+	err := r.upToDate(ctx, api.OverrideGVR(api.ClusterScope), p, k)
+	done.Wait()
+	return errors.Join(err, ofNamespaces)
+}
+
+func (r *Reconciler) upToDate(ctx context.Context, gvr schema.GroupVersionResource, p fleet.Placement, k api.Key) error {
+	now, gone, err := r.Unseen(ctx, gvr)
+	if err != nil {
+		return err
+	}
+	for _, key := range now {
+		object, err := r.Dynamic.Resource(gvr).Namespace(key.Namespace).Get(ctx, key.Name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+		case err != nil:
+			return err
+		case concerns(object, p, k):
+			return fmt.Errorf("%s %s was not seen yet as it is now: %w", object.GetKind(), key, backend.ErrConflict)
+		}
+	}
+	for _, object := range gone {
+		if concerns(object, p, k) {
+			return fmt.Errorf("%s %s was not seen yet to be gone: %w", object.GetKind(), api.KeyOf(object), backend.ErrConflict)
+		}
+	}
+	return nil
+}
+
+// concerns reports whether an override concerns a placement, or may.
+func concerns(object *unstructured.Unstructured, p fleet.Placement, k api.Key) bool {
+	o, err := kubefleet.OverrideOf(object)
+	return err != nil && mayConcern(object, p, k) || err == nil && o.Concerns(p)
 }
 
 // lacksScope reports whether an override names k, a placement in its own namespace, but with the scope Cluster.

@@ -197,6 +197,11 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	if err := checkNamespace(obj, &before, &p); err != nil {
 		return err
 	}
+	if before.Owner != p.Owner { // a new one, to which the overrides apply that were made before it
+		if err := r.checkOverrides(ctx, k, p); err != nil {
+			return err
+		}
+	}
 	err = r.Engine.PutPlacement(ctx, p)
 	if errors.Is(err, fleet.ErrDeleting) {
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
@@ -205,6 +210,18 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 		r.putPlacements.Store(k, p)
 		r.enqueueRuns(k)
 		r.warnUnreported(obj)
+	}
+	return err
+}
+
+// checkOverrides is a conflict if there are others now than those that p has.
+func (r *Reconciler) checkOverrides(ctx context.Context, k api.Key, p fleet.Placement) error {
+	if err := r.Overrides.UpToDate(ctx, p, k); err != nil {
+		return err
+	}
+	now, err := r.Overrides.Of(p, k)
+	if err == nil && !reflect.DeepEqual(now, p.Overrides) {
+		err = fmt.Errorf("the overrides of placement %s changed meanwhile: %w", k.Name, backend.ErrConflict)
 	}
 	return err
 }
@@ -464,10 +481,17 @@ func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *s
 	return nil
 }
 
-// DeclaredAs tells when the engine does not have a placement as it is declared now: it changed just
+// DeclaredAs tells when the engine does not have a placement as it is declared now: it or an override changed just
 // before, or what had its name before is still being removed. A run would be planned of that.
-func (r *Reconciler) DeclaredAs(placement *unstructured.Unstructured) error {
-	now, _, err := r.declared(placement)
+func (r *Reconciler) DeclaredAs(ctx context.Context, placement *unstructured.Unstructured) error {
+	seen, _, err := r.declared(placement)
+	if err != nil {
+		return api.Refused(err)
+	}
+	if err := r.Overrides.UpToDate(ctx, seen, api.KeyOf(placement)); err != nil {
+		return err
+	}
+	now, _, err := r.declared(placement) // with the overrides that were seen by then
 	if err != nil {
 		return api.Refused(err)
 	}

@@ -251,7 +251,7 @@ func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.U
 	if strategy.Rollback != nil {
 		spec.Title = api.TitleOf(k)
 	}
-	return spec, r.Placements.DeclaredAs(placement)
+	return spec, r.Placements.DeclaredAs(ctx, placement)
 }
 
 // stateOf returns the state that the spec of a run asks for.
