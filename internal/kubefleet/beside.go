@@ -63,8 +63,8 @@ func beside(ctx context.Context, w io.Writer, build, command, logs string) error
 		{name: changeThere},
 		{name: changeTold},
 		{name: driftBack},
-		{name: initialized},
-		{name: accepted},
+		{name: initialized, reason: "a run here has its content, its plan and its record by then; KubeFleet has no content yet, and its first run after a change brings the old one"},
+		{name: accepted, reason: "the answer is in the record of the run by then, and the policies that vouch for who answered have been compared; KubeFleet does neither"},
 		{name: processor},
 		{name: idleTime},
 		{name: mostMemory, unit: mebibytes},
@@ -146,6 +146,9 @@ func (b *bench) say(format string, args ...any) {
 	fmt.Fprintf(os.Stderr, "%s %s: %s\n", time.Now().Format("15:04:05"), b.system, fmt.Sprintf(format, args...))
 }
 
+// gone is a member that cannot be reached.
+const gone = "gone"
+
 // join registers the members, with the heartbeats that they have by default, and waits for them.
 func (b *bench) join(ctx context.Context) error {
 	// The comment, and the heartbeats that the suites ask for.
@@ -160,8 +163,15 @@ func (b *bench) join(ctx context.Context) error {
 			return err
 		}
 	}
+	if err := create(ctx, b.hub, `
+apiVersion: cluster.kubernetes-fleet.io/v1beta1
+kind: MemberCluster
+metadata: {name: `+gone+`, labels: {env: none}}
+spec: {identity: {kind: ServiceAccount, name: `+gone+`, namespace: fleet-system}}`); err != nil {
+		return err
+	}
 	b.say("three members have joined")
-	return nil
+	return pause(ctx, calm+10*time.Second) // until it is known that the fourth does not
 }
 
 // retried tries again what definitions and policies do not let through in the first seconds.

@@ -132,6 +132,10 @@ func slipway(file string) *peer {
 				return nil, err
 			}
 		}
+		away := strings.ReplaceAll(string(s.members[0].Kubeconfig()), s.members[0].URL(), "https://127.0.0.1:1")
+		if err := os.WriteFile(filepath.Join(members, gone+".kubeconfig"), []byte(away), 0o600); err != nil {
+			return nil, err
+		}
 		program := exec.CommandContext(ctx, file, "hub", "--kubeconfig", filepath.Join(dir, "hub.kubeconfig"), "--members", members, "--compatibility", "v0.18", "--listen", "")
 		program.Env, err = withKubeconfig(dir, "hub", hub)
 		return []*exec.Cmd{program}, err

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -91,28 +89,17 @@ func (b *bench) stuck(ctx context.Context) error {
 	if err := create(ctx, b.members[0], namespace+"{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: refused}, data: {value: other}, immutable: true}"); err != nil {
 		return err
 	}
-	if members := filepath.Join(b.dir, "members"); b.system == "Slipway" {
-		kubeconfig := strings.ReplaceAll(string(b.servers.members[0].Kubeconfig()), b.servers.members[0].URL(), "https://127.0.0.1:1")
-		if err := os.WriteFile(filepath.Join(members, "gone.kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
-			return err
-		}
-	}
 	if err := create(ctx, b.hub, namespace+`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: refused}, data: {value: "1"}}
 ---
 {apiVersion: v1, kind: Namespace, metadata: {name: never}}
 ---
-{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: never}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: untagged}]}}}}
----
-apiVersion: cluster.kubernetes-fleet.io/v1beta1
-kind: MemberCluster
-metadata: {name: gone, labels: {env: none}}
-spec: {identity: {kind: ServiceAccount, name: gone, namespace: fleet-system}}`); err != nil {
+{apiVersion: apps/v1, kind: Deployment, metadata: {name: web, namespace: never}, spec: {replicas: 1, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: untagged}]}}}}`); err != nil {
 		return err
 	}
 	for name, spec := range map[string]string{
 		"selector": `{resourceSelectors: [{group: nope.example.com, version: v1, kind: Widget, name: x}], policy: {placementType: PickAll}}`,
 		"missing":  `{resourceSelectors: [{group: "", version: v1, kind: Namespace, name: other-0}], policy: {placementType: PickFixed, clusterNames: [nobody]}}`,
-		"gone":     `{resourceSelectors: [{group: "", version: v1, kind: Namespace, name: other-1}], policy: {placementType: PickFixed, clusterNames: [gone]}}`,
+		"gone":     `{resourceSelectors: [{group: "", version: v1, kind: Namespace, name: other-1}], policy: {placementType: PickFixed, clusterNames: [` + gone + `]}}`,
 		"refused":  `{resourceSelectors: [{group: "", version: v1, kind: Namespace, name: refused}], policy: {placementType: PickFixed, clusterNames: [kind-cluster-1]}}`,
 		"never":    `{resourceSelectors: [{group: "", version: v1, kind: Namespace, name: never}], policy: {placementType: PickFixed, clusterNames: [kind-cluster-2]}}`,
 	} {

@@ -53,6 +53,7 @@ func (t *table) took(system, row string, d time.Duration) { t.add(system, row, d
 func (t *table) print(w io.Writer) error {
 	fmt.Fprintf(w, "| | %s |\n|---%s|\n", strings.Join(t.systems, " | "), strings.Repeat("|---", len(t.systems)))
 	var missed []error
+	var notes []string
 	for i := range t.rows {
 		r := &t.rows[i]
 		cells := []string{r.name}
@@ -60,13 +61,23 @@ func (t *table) print(w io.Writer) error {
 			cells = append(cells, r.cell(t.samples[system][r.name]))
 		}
 		fmt.Fprintf(w, "| %s |\n", strings.Join(cells, " | "))
-		missed = append(missed, t.missed(r))
+		if err := t.missed(r); err != nil {
+			missed = append(missed, err)
+		} else if r.center(t.ours(r)) > r.center(t.theirs(r)) {
+			notes = append(notes, fmt.Sprintf("%s is better in %q: %s.", t.systems[0], r.name, r.reason))
+		}
+	}
+	for _, note := range notes {
+		fmt.Fprintf(w, "\n%s\n", note)
 	}
 	return errors.Join(missed...)
 }
 
+func (t *table) theirs(r *row) []float64 { return t.samples[t.systems[0]][r.name] }
+func (t *table) ours(r *row) []float64   { return t.samples[t.systems[len(t.systems)-1]][r.name] }
+
 func (t *table) missed(r *row) error {
-	theirs, ours := t.samples[t.systems[0]][r.name], t.samples[t.systems[len(t.systems)-1]][r.name]
+	theirs, ours := t.theirs(r), t.ours(r)
 	switch {
 	case len(theirs) == 0 || len(ours) == 0:
 		return fmt.Errorf("%s: not measured", r.name)

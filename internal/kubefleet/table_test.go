@@ -11,15 +11,16 @@ func TestTable(t *testing.T) {
 		row          row
 		theirs, ours []float64
 		want, missed string
+		note         string
 	}{
-		"times":           {row{name: "run"}, []float64{30, 48.4, 36}, []float64{0.25, 1.26, 12}, "| run | 36 s (30 s to 48 s) | 1.3 s (250 ms to 12 s) |", ""},
-		"an even number":  {row{name: "run"}, []float64{4, 1, 3, 2}, []float64{1, 1}, "| run | 2.5 s (1.0 s to 4.0 s) | 1.0 s (1.0 s to 1.0 s) |", ""},
-		"the peer better": {row{name: "run"}, []float64{1}, []float64{2}, "| run | 1.0 s | 2.0 s |", "run: KubeFleet is better"},
-		"with a reason":   {row{name: "run", reason: "it does less"}, []float64{1}, []float64{2}, "| run | 1.0 s | 2.0 s |", ""},
-		"beyond a limit":  {row{name: "idle", unit: requestsPerMinute, atMost: 80}, []float64{85}, []float64{81}, "| idle | 85 | 81 |", "idle: 81, which is more than 80"},
-		"failures":        {row{name: "old", unit: failures}, []float64{1, 1, 0}, []float64{0, 0, 0}, "| old | 2 of 3 | 0 of 3 |", ""},
-		"memory":          {row{name: "memory", unit: mebibytes}, []float64{310.4}, []float64{60}, "| memory | 310 MiB | 60 MiB |", ""},
-		"not measured":    {row{name: "run"}, nil, []float64{1}, "| run | - | 1.0 s |", "run: not measured"},
+		"times":           {row{name: "run"}, []float64{30, 48.4, 36}, []float64{0.25, 1.26, 12}, "| run | 36 s (30 s to 48 s) | 1.3 s (250 ms to 12 s) |", "", ""},
+		"an even number":  {row{name: "run"}, []float64{4, 1, 3, 2}, []float64{1, 1}, "| run | 2.5 s (1.0 s to 4.0 s) | 1.0 s (1.0 s to 1.0 s) |", "", ""},
+		"the peer better": {row{name: "run"}, []float64{1}, []float64{2}, "| run | 1.0 s | 2.0 s |", "run: KubeFleet is better", ""},
+		"with a reason":   {row{name: "run", reason: "it does less"}, []float64{1}, []float64{2}, "| run | 1.0 s | 2.0 s |", "", `KubeFleet is better in "run": it does less.`},
+		"beyond a limit":  {row{name: "idle", unit: requestsPerMinute, atMost: 80}, []float64{85}, []float64{81}, "| idle | 85 | 81 |", "idle: 81, which is more than 80", ""},
+		"failures":        {row{name: "old", unit: failures}, []float64{1, 1, 0}, []float64{0, 0, 0}, "| old | 2 of 3 | 0 of 3 |", "", ""},
+		"memory":          {row{name: "memory", unit: mebibytes}, []float64{310.4}, []float64{60}, "| memory | 310 MiB | 60 MiB |", "", ""},
+		"not measured":    {row{name: "run"}, nil, []float64{1}, "| run | - | 1.0 s |", "run: not measured", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			table := table{rows: []row{test.row}, systems: []string{"KubeFleet", "Slipway"}}
@@ -31,8 +32,11 @@ func TestTable(t *testing.T) {
 			}
 			var out strings.Builder
 			err := table.print(&out)
-			if lines := strings.Split(out.String(), "\n"); len(lines) != 4 || lines[2] != test.want {
+			if lines := strings.Split(out.String(), "\n"); len(lines) < 4 || lines[2] != test.want {
 				t.Errorf("the table is %q", out.String())
+			}
+			if said := strings.Contains(out.String(), "is better in"); said != (test.note != "") || !strings.Contains(out.String(), test.note) {
+				t.Errorf("it says %q, want %q", out.String(), test.note)
 			}
 			if (err == nil) != (test.missed == "") || err != nil && err.Error() != test.missed {
 				t.Errorf("missed: %v", err)
