@@ -11,6 +11,9 @@
 //
 // Package backendtest proves an implementation; package memory is the smallest
 // one; package faulty breaks any of them on purpose.
+//
+// An [Updater] does to a cluster what runs ask for, an [Assignment], and returns the [Proof]. The engine has one that
+// applies objects through a Conn; a host may bring another, which may also be an [UpdaterWatcher] and a [Preflighter].
 package backend
 
 import (

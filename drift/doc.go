@@ -5,6 +5,7 @@
 // object with many members, [Compile] it once; a [Manifest] may be used by any
 // number of goroutines, and where nothing differs a comparison allocates nothing.
 // The same edit on a thousand clusters has the same Fingerprint in its [Report].
+// An engine puts the reports of the objects of one cluster together in a [ClusterReport].
 //
 // Package snapshot says what the hub's object is, package placement which clusters
 // get it; drift knows neither. It does no I/O, reads no clock and asks no server:
@@ -108,7 +109,8 @@
 //  6. redact.go hides secrets.
 //  7. report.go makes a [Report] of the rest, sorted and each difference once.
 //
-// compare.go and dryrun.go call them in turn, and drift.go has their nouns. No file uses
+// compare.go and dryrun.go call them in turn, and drift.go has their nouns; cluster.go has the
+// reports of an engine. No file uses
 // one that uses it. Beside them, strip.go applies ignore rules to what is applied, and
 // fight.go counts what comes back.
 //

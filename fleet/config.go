@@ -9,10 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -51,7 +53,7 @@ type Config struct {
 	// an Error, so engines that share a store have the same.
 	Metrics map[string]backend.MetricProvider
 	// Updater brings a cluster to a revision. Default: applying the snapshot.
-	Updater Updater
+	Updater backend.Updater
 	// Windows tells when clusters may be started; nil means at any time.
 	Windows Windows
 	// Restrictions are what no override may change. They are checked when a
@@ -60,7 +62,7 @@ type Config struct {
 	// clusters have already.
 	Restrictions []placement.Restriction
 	// Prober reports whether an object is healthy. Default: kstatus.
-	Prober Prober
+	Prober health.Prober
 
 	// Name tells engines that share a store apart. One that starts again under
 	// its old name takes its runs back at once; two that live must not have
@@ -102,7 +104,7 @@ type Config struct {
 	// Reported, where it is not nil, gets the status of the objects of placements that have ReportStatus, each time that this
 	// engine has compared a cluster: when the watch begins, when an object changes there, and after a run. What has not changed
 	// may come again. It may be called concurrently, and returns at once.
-	Reported func(StatusReport)
+	Reported func(apply.StatusReport)
 	// Queues, where it is not nil, measures what is due in this engine and how far it lags behind: package metrics has one.
 	Queues reconcile.Metrics
 	// Log may be nil.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/admission"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
@@ -47,7 +48,7 @@ type Diff struct {
 // the Reason says which. What is on the hub's side of a difference is what the
 // cluster would get.
 type ClusterDiff struct {
-	ClusterDrift
+	drift.ClusterReport
 	// Has is the revision that the cluster proves to have; empty for none, and
 	// while something is being applied.
 	Has string `json:"has,omitempty"`
@@ -152,8 +153,8 @@ func (d *Diff) revisionAt(pos int) string {
 // compareAt compares the cluster at a position of the plan, within the limits of concurrency.
 func (d *Diff) compareAt(ctx context.Context, pos int) ClusterDiff {
 	c := &d.Plan.Clusters[pos]
-	out := ClusterDiff{ClusterDrift: ClusterDrift{
-		Placement: d.Plan.Placement, Cluster: c.Name, State: Compared, Revision: d.revisionAt(pos), Observed: d.e.state.Now(),
+	out := ClusterDiff{ClusterReport: drift.ClusterReport{
+		Placement: d.Plan.Placement, Cluster: c.Name, State: drift.Compared, Revision: d.revisionAt(pos), Observed: d.e.state.Now(),
 	}}
 	leave, err := d.e.lanes.Enter(ctx, c.Name)
 	if err == nil {
@@ -161,23 +162,23 @@ func (d *Diff) compareAt(ctx context.Context, pos int) ClusterDiff {
 		leave(err)
 	}
 	if err != nil {
-		out.State, out.Problems = Unknown, append(out.Problems, guard.Clip(err.Error()))
+		out.State, out.Problems = drift.Unknown, append(out.Problems, guard.Clip(err.Error()))
 	}
-	driftwatch.BoundDrift(&out.ClusterDrift)
+	driftwatch.BoundDrift(&out.ClusterReport)
 	return out
 }
 
 // compare adds what a run would do to a cluster.
 func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
 	load := func(ctx context.Context) (*member.Revision, error) { return d.revision(ctx, out.Revision) }
-	out.Has, err = d.e.applier.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterDrift)
+	out.Has, err = d.e.applier.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterReport)
 	return err
 }
 
 // assignment is that of a run which comes after all others.
-func (d *Diff) assignment(c placement.Cluster, revision string) Assignment {
+func (d *Diff) assignment(c placement.Cluster, revision string) member.Assignment {
 	p := &d.rec.Placement
-	a := member.WithKey(Assignment{
+	a := member.WithKey(backend.Assignment{
 		Placement: p.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
 		AllowCoOwnership: p.AllowCoOwnership, Exclusive: p.Exclusive, DeletePolicy: p.DeletePolicy, Strategy: p.ApplyStrategy,
 	}, d.rec.Key)

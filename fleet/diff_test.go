@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -154,17 +155,17 @@ func TestADifferenceIsThatOfThePlan(t *testing.T) {
 // placement, is told with the reason, and is not counted as a change.
 func TestADifferenceTellsWhatARunWouldLeave(t *testing.T) {
 	for name, c := range map[string]struct {
-		strategy fleet.ApplyStrategy
+		strategy apply.Strategy
 		want     []string
 		problem  string
 	}{
-		"always":         {fleet.ApplyStrategy{}, []string{`member1 ToChange ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, ""},
-		"if not drifted": {fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted}, []string{`member1 FoundDrifts ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, "whenToApply is IfNotDrifted"},
-		"only reports":   {fleet.ApplyStrategy{Type: fleet.ReportDiff}, []string{`member1 FoundDiff ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, ""},
+		"always":         {apply.Strategy{}, []string{`member1 ToChange ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, ""},
+		"if not drifted": {apply.Strategy{WhenToApply: apply.IfNotDrifted}, []string{`member1 FoundDrifts ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, "whenToApply is IfNotDrifted"},
+		"only reports":   {apply.Strategy{Type: apply.ReportDiff}, []string{`member1 FoundDiff ConfigMap test-cm Changed /data/key hub="value1" member="edited"`}, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, _, stop := placed(t, fleet.ApplyStrategy{})
+				w, _, stop := placed(t, apply.Strategy{})
 				stop()
 				e := w.engine(w.store, "b")
 				w.edit("member1", set("key", "edited"))
@@ -200,7 +201,7 @@ func withoutProblems(t *testing.T, lines, want []string) (problems []string) {
 // and what was adopted are told as what they are.
 func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e := declared(t, func(p *fleet.Placement) { p.ApplyStrategy.WhenToTakeOver = fleet.Never })
+		w, e := declared(t, func(p *fleet.Placement) { p.ApplyStrategy.WhenToTakeOver = apply.Never })
 		for _, obj := range []*unstructured.Unstructured{namespace("test-namespace"), configMap("test-cm", "theirs")} {
 			if err := w.fleet.Cluster("member1").Update(obj); err != nil {
 				t.Fatal(err)

@@ -117,7 +117,7 @@
 //
 // What differs between a cluster and what was placed on it is drift. [Engine.Drift]
 // compares the clusters of a placement at any time and writes nothing;
-// [GroupDrift] puts together what is the same. A placement's [ApplyStrategy] says
+// [GroupDrift] puts together what is the same. A placement's [apply.Strategy] says
 // what counts, what becomes of objects that drifted or were there before, and
 // whether its clusters are watched between runs: then [Engine.Drifted] says what
 // was seen last without asking them, events say what was found and put back, and
@@ -191,10 +191,10 @@
 //
 // # Updates of another kind
 //
-// An [Updater] of the host's does what runs do to a cluster, instead of applying the
+// An [backend.Updater] of the host's does what runs do to a cluster, instead of applying the
 // objects of a snapshot: the snapshot is then what it makes of it, see
-// [Assignment.Content]. Package fleet/upgrade is one that upgrades clusters. It may
-// refuse a plan before there is a run, as a [Preflighter].
+// [backend.Assignment.Content]. Package fleet/upgrade is one that upgrades clusters. It may
+// refuse a plan before there is a run, as a [backend.Preflighter].
 //
 // # Records
 //

@@ -35,7 +35,7 @@ type DriftOptions struct {
 // cluster that cannot be read is yielded with its problems; an object that [Engine.Drifted] has keeps its
 // FirstObserved. After an error, which is about the placement, it yields nothing more. [GroupDrift] groups
 // clusters that differ in the same way.
-func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[ClusterDrift, error] {
+func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
 	return e.drifts.Drift(ctx, name, driftwatch.Query(o))
 }
 
@@ -45,15 +45,15 @@ type DriftGroup struct {
 	// Clusters are their names, ascending.
 	Clusters []string `json:"clusters"`
 	// Objects are those of the first cluster; times, generations and field managers may differ on the others.
-	Objects []ObjectDrift `json:"objects"`
+	Objects []drift.ObjectReport `json:"objects"`
 }
 
 // GroupDrift puts clusters together that differ in the same way, so that one
 // edit on a thousand clusters is one group. The largest group comes first;
 // clusters that do not differ are in none.
-func GroupDrift(all []ClusterDrift) []DriftGroup {
+func GroupDrift(all []drift.ClusterReport) []DriftGroup {
 	by := map[string]*DriftGroup{}
-	for _, c := range slices.SortedFunc(slices.Values(all), func(a, b ClusterDrift) int { return cmp.Compare(a.Cluster, b.Cluster) }) {
+	for _, c := range slices.SortedFunc(slices.Values(all), func(a, b drift.ClusterReport) int { return cmp.Compare(a.Cluster, b.Cluster) }) {
 		f := c.Fingerprint()
 		if f == "" {
 			continue
@@ -79,7 +79,7 @@ func GroupDrift(all []ClusterDrift) []DriftGroup {
 //
 // Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles the
 // placement, when the cluster was last compared.
-func (e *Engine) Drifted(ctx context.Context, name string) ([]ClusterDrift, error) {
+func (e *Engine) Drifted(ctx context.Context, name string) ([]drift.ClusterReport, error) {
 	return e.drifts.Drifted(ctx, name)
 }
 

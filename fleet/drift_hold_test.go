@@ -10,8 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -36,7 +38,7 @@ func heldOn(t *testing.T) (*engineEnv, *fleet.Engine, func()) {
 	}
 	e := w.engine(w.store, "a")
 	p := tutorialPlacement()
-	p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: fleet.IfNoDiff}
+	p.ApplyStrategy = apply.Strategy{WhenToApply: apply.Always, WhenToTakeOver: apply.IfNoDiff}
 	if err := e.PutPlacement(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +58,7 @@ func TestAnObjectThatIsHeldKeepsBackNoOther(t *testing.T) {
 		w, e, stop := heldOn(t)
 		defer stop()
 		_, all := reportOf(t, e, fleet.DriftOptions{Clusters: []string{"member2"}})
-		if len(all) != 1 || all[0].State != fleet.Compared || all[0].Total != 1 || all[0].Objects[0].Reason != fleet.FailedToTakeOver {
+		if len(all) != 1 || all[0].State != drift.Compared || all[0].Total != 1 || all[0].Objects[0].Reason != drift.FailedToTakeOver {
 			t.Errorf("%+v", all)
 		}
 		theirs := configMap("beside", "theirs")
@@ -146,7 +148,7 @@ func TestWhatWasNotTakenOverStaysWhenTheClusterLeaves(t *testing.T) {
 // An edit that takes the placement's marks away is drift like any other.
 func TestAnEditThatTakesTheMarksAwayIsDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		defer stop()
 		if err := w.fleet.Cluster("member2").Update(configMap("test-cm", "theirs")); err != nil {
 			t.Fatal(err)
@@ -163,7 +165,7 @@ func TestAnEditThatTakesTheMarksAwayIsDrift(t *testing.T) {
 // not an empty report.
 func TestADriftReportOfAnotherClusterIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, e, stop := placed(t, fleet.ApplyStrategy{})
+		_, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		for _, err := range e.Drift(t.Context(), "example-placement", fleet.DriftOptions{Clusters: []string{"member1", "membre2"}}) {
 			if err == nil || !strings.Contains(err.Error(), "cluster membre2") {
@@ -176,7 +178,7 @@ func TestADriftReportOfAnotherClusterIsAnError(t *testing.T) {
 // A client that stops listening to a report leaves nothing behind.
 func TestADriftReportThatIsBrokenOffEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		_, e, stop := placed(t, fleet.ApplyStrategy{})
+		_, e, stop := placed(t, apply.Strategy{})
 		stop()
 		for range e.Drift(t.Context(), "example-placement", fleet.DriftOptions{}) {
 			break
@@ -198,7 +200,7 @@ func TestADriftReportThatIsBrokenOffEnds(t *testing.T) {
 // not wait for others.
 func TestTheGateOfAStageIsAboutItsClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		w.edit("member2", set("key", "theirs"))
 		s := stages.Strategy{Name: "s", Stages: []stages.Stage{
@@ -216,7 +218,7 @@ func TestTheGateOfAStageIsAboutItsClusters(t *testing.T) {
 // the gate passes, and does not count for anybody's.
 func TestTheEngineAnswersAGateLast(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		gate := fleet.NoDrift()
 		gate.Approval.Quorums = append(gate.Approval.Quorums, approval.Quorum{Count: 1})
 		if err := w.source.Put(configMap("test-cm", "value2")); err != nil {
@@ -251,7 +253,7 @@ func TestTheEngineAnswersAGateLast(t *testing.T) {
 // it.
 func TestADriftGateDoesNotWaitForARunThatFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		w.fleet.Cluster("member2").Refuse(func(o *unstructured.Unstructured) error {
 			if v, _, _ := unstructured.NestedString(o.Object, "data", "key"); v == "wrong" {
@@ -302,12 +304,12 @@ func TestADriftGateThatCannotPassIsRefused(t *testing.T) {
 // idle is an Updater of a host's.
 type idle struct{}
 
-func (idle) Update(context.Context, fleet.Assignment) (fleet.Proof, error) {
-	return fleet.Proof{}, backend.ErrPermanent
+func (idle) Update(context.Context, backend.Assignment) (backend.Proof, error) {
+	return backend.Proof{}, backend.ErrPermanent
 }
 
-func (idle) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
-	return fleet.Proof{}, backend.ErrPermanent
+func (idle) Observe(context.Context, backend.Assignment) (backend.Proof, error) {
+	return backend.Proof{}, backend.ErrPermanent
 }
 
 // A run that only reports ends in every profile, also one that gives a cluster
@@ -318,7 +320,7 @@ func TestARunThatOnlyReportsEndsInEveryProfile(t *testing.T) {
 			w := newEngineEnv(t)
 			e := w.engine(w.store, "a")
 			p := tutorialPlacement()
-			p.ApplyStrategy.Type = fleet.ReportDiff
+			p.ApplyStrategy.Type = apply.ReportDiff
 			if err := e.PutPlacement(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}

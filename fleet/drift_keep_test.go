@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/drift"
@@ -65,7 +66,7 @@ func (w *engineEnv) notes(e *fleet.Engine, what stages.EventType) (out []stages.
 // another version, nor by one that is about another object.
 func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, ComparisonOption: drift.Full})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, ComparisonOption: drift.Full})
 		defer stop()
 		w.edit("member2", func(data map[string]any) { data["key"], data["extra"] = "theirs", "x" })
 		time.Sleep(5 * time.Second)
@@ -91,7 +92,7 @@ func TestAnApplyDoesNotExplainWhatWasThereBefore(t *testing.T) {
 // A cluster that refuses what is put back is asked less and less often.
 func TestWhatAClusterRefusesIsPutBackLessAndLessOften(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()
 		w.edit("member2", set("key", "theirs"))
 		var asked atomic.Int64
@@ -132,7 +133,7 @@ func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
 		})
 		e := w.engine(plan.Store(w.store), "a")
 		p := tutorialPlacement()
-		p.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+		p.ApplyStrategy.WhenToApply = apply.IfNotDrifted
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -158,7 +159,7 @@ func TestAnEditOnManyClustersIsToldTogether(t *testing.T) {
 // An event that waits for its batch when the engine ends is written before Run returns.
 func TestNoEventOfDriftIsLostWhenAnEngineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		time.Sleep(time.Second)
 		w.edit("member1", set("key", "theirs"))
 		time.Sleep(100 * time.Millisecond)
@@ -177,11 +178,11 @@ func TestNoEventOfDriftIsLostWhenAnEngineEnds(t *testing.T) {
 // A placement that no longer asks for a watch and asks for it again at once has it.
 func TestAWatchThatEndsCanBeginAgainAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()
 		p := tutorialPlacement()
 		for range 5 {
-			for _, when := range []fleet.WhenToApply{"", fleet.Always} {
+			for _, when := range []apply.WhenToApply{"", apply.Always} {
 				p.ApplyStrategy.WhenToApply = when
 				must(0, e.PutPlacement(t.Context(), p))(t)
 			}
@@ -202,12 +203,12 @@ func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			w := newEngineEnv(t)
 			other := w.engine(w.store, "other")
-			put := func(when fleet.WhenToApply, what drift.Comparison) {
+			put := func(when apply.WhenToApply, what drift.Comparison) {
 				p := tutorialPlacement()
 				p.ApplyStrategy.WhenToApply, p.ApplyStrategy.ComparisonOption = when, what
 				must(0, other.PutPlacement(t.Context(), p))(t)
 			}
-			put(fleet.Always, drift.Partial)
+			put(apply.Always, drift.Partial)
 			var armed atomic.Bool
 			var reads atomic.Int64
 			plan := faulty.NewPlan(func(c faulty.Call) faulty.Fault {
@@ -216,7 +217,7 @@ func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 					case int64(before):
 						put("", drift.Full)
 					case int64(before) + 1:
-						put(fleet.Always, drift.Full)
+						put(apply.Always, drift.Full)
 					}
 				}
 				return faulty.Fault{}
@@ -226,10 +227,10 @@ func TestAWatchFollowsAPlacementThatChangesBetweenTwoReads(t *testing.T) {
 			runTo(t, e, "one", inOneStage())
 			time.Sleep(time.Second)
 			armed.Store(true)
-			put(fleet.Always, drift.Full)
+			put(apply.Always, drift.Full)
 			time.Sleep(time.Minute)
 			armed.Store(false)
-			put(fleet.Always, drift.Full)
+			put(apply.Always, drift.Full)
 			time.Sleep(time.Second)
 			w.edit("member2", set("key", "theirs"))
 			time.Sleep(2 * time.Second)
@@ -247,7 +248,7 @@ func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
 		var log bytes.Buffer
 		e := w.newEngine(fleet.Config{Name: "a", Log: slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelWarn}))})
 		p := tutorialPlacement()
-		p.ApplyStrategy.Type = fleet.ReportDiff
+		p.ApplyStrategy.Type = apply.ReportDiff
 		must(0, e.PutPlacement(t.Context(), p))(t)
 		stop := running(t, e)
 		time.Sleep(time.Hour)
@@ -285,7 +286,7 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 		})
 		e := w.newEngine(fleet.Config{Store: plan.Store(w.store), Dialer: members.Dialer(w.fleet), Name: "a"})
 		p := tutorialPlacement()
-		p.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+		p.ApplyStrategy.WhenToApply = apply.IfNotDrifted
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -328,7 +329,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 		})
 		other := w.engine(w.store, "b")
 		p := tutorialPlacement()
-		p.ApplyStrategy.WhenToApply = fleet.Always
+		p.ApplyStrategy.WhenToApply = apply.Always
 		if err := other.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -345,7 +346,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 		if got := w.value("member2"); got != "value1" {
 			t.Errorf("member2 has %s", got)
 		}
-		p.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
+		p.ApplyStrategy.WhenToApply = apply.IfNotDrifted
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -371,7 +372,7 @@ func TestTheWatchFollowsTheStrategy(t *testing.T) {
 // An engine that begins again tells nothing that was told before.
 func TestWhatDriftedIsToldOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		w.edit("member2", set("key", "theirs"))
 		time.Sleep(time.Second)
 		stop()
@@ -401,7 +402,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 			crashed := false
 			synctest.Test(t, func(t *testing.T) {
 				defer logCase(t, "write %d", n)
-				w, _, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, ComparisonOption: drift.Full})
+				w, _, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, ComparisonOption: drift.Full})
 				stop()
 				plan := faulty.NewPlan(crash(n))
 				e := w.newEngine(fleet.Config{Store: plan.Store(w.store), Dialer: plan.Dialer(w.fleet), Name: "b"})
@@ -418,7 +419,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 				}
 				lines, all := reportOf(t, e, fleet.DriftOptions{})
 				for _, c := range all {
-					if c.State != fleet.Compared || len(lines) > 0 {
+					if c.State != drift.Compared || len(lines) > 0 {
 						t.Errorf("%+v", c)
 					}
 				}
@@ -449,7 +450,7 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 		e := w.engine(w.store, "a")
 		p := tutorialPlacement()
 		p.Overrides = []placement.Override{replaceFor("canary", "ours")}
-		p.ApplyStrategy.WhenToApply = fleet.Always
+		p.ApplyStrategy.WhenToApply = apply.Always
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -462,7 +463,7 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 		e = w.engine(w.store, "b")
 		_, all := reportOf(t, e, fleet.DriftOptions{})
 		for _, c := range all {
-			if c.State != fleet.Compared || c.Total > 0 {
+			if c.State != drift.Compared || c.Total > 0 {
 				t.Errorf("%+v", c)
 			}
 		}
@@ -480,7 +481,7 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 // object is not deleted any more: that is told once, by an event of the placement.
 func TestPuttingBackTellsWhatWasGivenUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()
 		if err := w.fleet.Cluster("member2").Update(configMap("test-cm", "theirs")); err != nil {
 			t.Fatal(err)
@@ -515,7 +516,7 @@ func (h hiding) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstruct
 // others.
 func TestAnObjectThatIsNotShownHidesNoDrift(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		if err := w.source.Put(configMap("other", "value1")); err != nil {
 			t.Fatal(err)
@@ -531,7 +532,7 @@ func TestAnObjectThatIsNotShownHidesNoDrift(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if want := count(name != "test-cm"); c.State != fleet.Compared || c.Total != want || len(c.Problems) != count(name != "") {
+				if want := count(name != "test-cm"); c.State != drift.Compared || c.Total != want || len(c.Problems) != count(name != "") {
 					t.Errorf("without %q: %s, %d of %d objects, %v", name, c.State, c.Total, want, c.Problems)
 				}
 			}

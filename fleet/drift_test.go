@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -27,7 +28,7 @@ func inOneStage(before ...stages.Task) stages.Strategy {
 
 // placed returns an environment whose members have value1 of a placement with this
 // strategy, put there by run "one", and an engine that runs.
-func placed(t *testing.T, s fleet.ApplyStrategy) (*engineEnv, *fleet.Engine, func()) {
+func placed(t *testing.T, s apply.Strategy) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
 	w := newEngineEnv(t)
 	e := w.engine(w.store, "a")
@@ -76,7 +77,7 @@ func set(key, value string) func(map[string]any) {
 }
 
 // reportOf collects a drift report as one line for each difference.
-func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []string, all []fleet.ClusterDrift) {
+func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []string, all []drift.ClusterReport) {
 	t.Helper()
 	for c, err := range e.Drift(t.Context(), "example-placement", o) {
 		if err != nil {
@@ -98,7 +99,7 @@ func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []stri
 // a member, and puts clusters that differ in the same way together.
 func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		if lines, all := reportOf(t, e, fleet.DriftOptions{Comparison: drift.Full}); len(lines) > 0 || len(all) != 3 {
 			t.Errorf("nothing was changed, the report says %v of %d clusters", lines, len(all))
@@ -129,7 +130,7 @@ func TestADriftReportGroupsWhatDiffersAndWritesNothing(t *testing.T) {
 // the placement are states of their own (T10 of the cases).
 func TestADriftReportTellsWhatIsMissingFromWhatWasNeverPlaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		if err := w.fleet.Cluster("member1").Delete(testCM); err != nil {
 			t.Fatal(err)
@@ -153,11 +154,11 @@ func TestADriftReportTellsWhatIsMissingFromWhatWasNeverPlaced(t *testing.T) {
 // One cluster that cannot be reached is reported, and holds up nothing.
 func TestADriftReportOfAClusterThatIsDownSaysSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		w.fleet.Add(placement.Cluster{Name: "member2", UID: "another"})
 		_, all := reportOf(t, e, fleet.DriftOptions{Clusters: []string{"member2"}})
-		if len(all) != 1 || all[0].State == fleet.Compared {
+		if len(all) != 1 || all[0].State == drift.Compared {
 			t.Errorf("%+v", all)
 		}
 	})
@@ -167,25 +168,25 @@ func TestADriftReportOfAClusterThatIsDownSaysSo(t *testing.T) {
 // and comparisonOption, for a managed field and for one that is not.
 func TestTheTableOfWhenToApply(t *testing.T) {
 	for _, c := range []struct {
-		when    fleet.WhenToApply
+		when    apply.WhenToApply
 		compare drift.Comparison
 		managed bool
 		// back is whether the edit is overwritten, reported whether it is told.
 		back, reported bool
 	}{
-		{fleet.IfNotDrifted, drift.Partial, true, false, true},
-		{fleet.IfNotDrifted, drift.Partial, false, false, false},
-		{fleet.IfNotDrifted, drift.Full, true, false, true},
-		{fleet.IfNotDrifted, drift.Full, false, false, true},
-		{fleet.Always, drift.Partial, true, true, false},
-		{fleet.Always, drift.Partial, false, false, false},
-		{fleet.Always, drift.Full, true, true, false},
-		{fleet.Always, drift.Full, false, false, true},
+		{apply.IfNotDrifted, drift.Partial, true, false, true},
+		{apply.IfNotDrifted, drift.Partial, false, false, false},
+		{apply.IfNotDrifted, drift.Full, true, false, true},
+		{apply.IfNotDrifted, drift.Full, false, false, true},
+		{apply.Always, drift.Partial, true, true, false},
+		{apply.Always, drift.Partial, false, false, false},
+		{apply.Always, drift.Full, true, true, false},
+		{apply.Always, drift.Full, false, false, true},
 	} {
 		name := fmt.Sprintf("%s %s managed=%v", c.when, c.compare, c.managed)
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: c.when, ComparisonOption: c.compare})
+				w, e, stop := placed(t, apply.Strategy{WhenToApply: c.when, ComparisonOption: c.compare})
 				defer stop()
 				key := "extra"
 				if c.managed {
@@ -217,7 +218,7 @@ func TestTheTableOfWhenToApply(t *testing.T) {
 // and the run says so; a new version is applied in any case.
 func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
 		defer stop()
 		w.edit("member2", set("key", "theirs"))
 		s := inOneStage()
@@ -248,23 +249,23 @@ func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
 // What is there before a placement comes is taken over as the strategy says.
 func TestTheTableOfWhenToTakeOver(t *testing.T) {
 	for _, c := range []struct {
-		when    fleet.WhenToTakeOver
+		when    apply.WhenToTakeOver
 		differs bool
 		value   string
-		reason  fleet.DriftReason
+		reason  drift.Reason
 	}{
 		{"", true, "value1", ""},
-		{fleet.TakeOverAlways, true, "value1", ""},
-		{fleet.IfNoDiff, false, "value1", ""},
-		{fleet.IfNoDiff, true, "theirs", fleet.FailedToTakeOver},
-		{fleet.Never, true, "theirs", fleet.NotTakenOver},
+		{apply.TakeOverAlways, true, "value1", ""},
+		{apply.IfNoDiff, false, "value1", ""},
+		{apply.IfNoDiff, true, "theirs", drift.FailedToTakeOver},
+		{apply.Never, true, "theirs", drift.NotTakenOver},
 	} {
 		t.Run(fmt.Sprintf("%s differs=%v", c.when, c.differs), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newEngineEnv(t)
 				e := w.engine(w.store, "a")
 				p := tutorialPlacement()
-				p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: c.when}
+				p.ApplyStrategy = apply.Strategy{WhenToApply: apply.Always, WhenToTakeOver: c.when}
 				value := "value1"
 				if c.differs {
 					value = "theirs"
@@ -291,7 +292,7 @@ func TestTheTableOfWhenToTakeOver(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				var reason fleet.DriftReason
+				var reason drift.Reason
 				for _, s := range seen {
 					for _, o := range s.Objects {
 						if o.Name == "test-cm" {
@@ -310,7 +311,7 @@ func TestTheTableOfWhenToTakeOver(t *testing.T) {
 // A run of a placement that only reports writes nothing to any member, whatever
 // it may take over, and completes (T1 and T2 of the cases).
 func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
-	for _, take := range []fleet.WhenToTakeOver{fleet.TakeOverAlways, fleet.Never, fleet.IfNoDiff} {
+	for _, take := range []apply.WhenToTakeOver{apply.TakeOverAlways, apply.Never, apply.IfNoDiff} {
 		t.Run(string(take), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newEngineEnv(t)
@@ -321,7 +322,7 @@ func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
 				}
 				e := w.engine(w.store, "a")
 				p := tutorialPlacement()
-				p.ApplyStrategy = fleet.ApplyStrategy{Type: fleet.ReportDiff, WhenToTakeOver: take}
+				p.ApplyStrategy = apply.Strategy{Type: apply.ReportDiff, WhenToTakeOver: take}
 				if err := e.PutPlacement(t.Context(), p); err != nil {
 					t.Fatal(err)
 				}
@@ -338,7 +339,7 @@ func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
 					t.Fatalf("%+v, %v", seen, err)
 				}
 				for _, s := range seen {
-					if want := map[string]int{"member1": 2, "member2": 1, "member3": 2}[s.Cluster]; s.Total != want || s.Objects[0].Reason != fleet.FoundDiff {
+					if want := map[string]int{"member1": 2, "member2": 1, "member3": 2}[s.Cluster]; s.Total != want || s.Objects[0].Reason != drift.FoundDiff {
 						t.Errorf("%s: %d objects differ, want %d: %+v", s.Cluster, s.Total, want, s.Objects)
 					}
 				}

@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -23,8 +24,8 @@ import (
 // the difference is gone, the next one begins again (T3 and T8 of the cases).
 func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted})
-		recorded := func() fleet.ClusterDrift {
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.IfNotDrifted})
+		recorded := func() drift.ClusterReport {
 			t.Helper()
 			time.Sleep(time.Second)
 			seen, err := e.Drifted(t.Context(), "example-placement")
@@ -74,7 +75,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 // each time is an event.
 func TestAFightOverAFieldSlowsDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()
 		for range 6000 {
 			if w.value("member2") != "theirs" {
@@ -107,7 +108,7 @@ func TestAFightOverAFieldSlowsDown(t *testing.T) {
 // Something is put back only between runs, and never to what a run has replaced.
 func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always})
 		defer stop()
 		s := inOneStage(stages.Task{Type: stages.Approval})
 		if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: "two", Placement: "example-placement", Strategy: s}); err != nil {
@@ -133,7 +134,7 @@ func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
 // drifted, and no person can pass it in the engine's name.
 func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{})
+		w, e, stop := placed(t, apply.Strategy{})
 		defer stop()
 		w.edit("member2", set("key", "theirs"))
 		if err := w.source.Put(configMap("test-cm", "value2")); err != nil {
@@ -163,7 +164,7 @@ func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 // made it when another version is applied.
 func TestWhatIsIgnoredIsLeftToOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, e, stop := placed(t, fleet.ApplyStrategy{WhenToApply: fleet.Always, Ignore: []drift.IgnoreRule{{Pointers: []string{"/data/key"}}}})
+		w, e, stop := placed(t, apply.Strategy{WhenToApply: apply.Always, Ignore: []drift.IgnoreRule{{Pointers: []string{"/data/key"}}}})
 		defer stop()
 		w.fleet.Cluster("member2").ManagedFields(true)
 		w.edit("member2", set("key", "theirs"))
@@ -204,7 +205,7 @@ func TestNothingSecretLeavesTheEngine(t *testing.T) {
 		}
 		e := w.engine(w.store, "a")
 		p := tutorialPlacement()
-		p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.IfNotDrifted, ComparisonOption: drift.Full, Secrets: []string{"/data/key"}}
+		p.ApplyStrategy = apply.Strategy{WhenToApply: apply.IfNotDrifted, ComparisonOption: drift.Full, Secrets: []string{"/data/key"}}
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
@@ -240,7 +241,7 @@ func TestNothingSecretLeavesTheEngine(t *testing.T) {
 // Every problem of a strategy is reported, with its field.
 func TestAnApplyStrategyIsCheckedWhole(t *testing.T) {
 	p := tutorialPlacement()
-	p.ApplyStrategy = fleet.ApplyStrategy{
+	p.ApplyStrategy = apply.Strategy{
 		Type: "Push", RefuseConflicts: true, ComparisonOption: "Half", WhenToApply: "Never", WhenToTakeOver: "Sometimes",
 		Ignore: []drift.IgnoreRule{{}}, Secrets: []string{"data"}, Health: []health.Rule{{}},
 	}
@@ -261,7 +262,7 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 			must(0, w.fleet.Cluster("member2").Update(obj))(t)
 		}
 		p := tutorialPlacement()
-		p.ApplyStrategy = fleet.ApplyStrategy{WhenToApply: fleet.Always, WhenToTakeOver: fleet.Never}
+		p.ApplyStrategy = apply.Strategy{WhenToApply: apply.Always, WhenToTakeOver: apply.Never}
 		two := w.engine(w.store, "two")
 		must(0, two.PutPlacement(t.Context(), p))(t)
 		must(two.Capture(t.Context(), p.Name))(t)

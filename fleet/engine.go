@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/admission"
 	"github.com/slipway-dev/slipway/fleet/internal/caps"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
@@ -37,7 +38,7 @@ type Engine struct {
 	drifts   *driftwatch.Reporter
 	failing  failures
 	lanes    *member.Limiter
-	updater  Updater
+	updater  member.Updater
 	// applier is the updater where it is not the host's own, and conns are its connections.
 	applier *member.Applier
 	conns   *member.Conns
@@ -66,7 +67,7 @@ func New(cfg Config) (*Engine, error) {
 		e.applier = member.NewApplier(e.conns, e.contents.Load, cfg.Prober, member.Options{
 			Timeout: cfg.CallTimeout, Poll: cfg.Poll, Recheck: min(2*time.Second, cfg.Lease/2),
 			Now: e.state.Now, Held: e.state.Held, Failing: e.failing.note, Rules: cfg.Rules,
-			Saw: func(ctx context.Context, found ClusterDrift) error { return e.drifts.RecordDrift(ctx, found) },
+			Saw: func(ctx context.Context, found drift.ClusterReport) error { return e.drifts.RecordDrift(ctx, found) },
 		})
 		e.updater = e.applier
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -417,9 +418,9 @@ func (w *engineEnv) now(obj *unstructured.Unstructured) {
 }
 
 // probed is healthy once its status says so.
-var probed = fleet.ProberFunc(func(_ context.Context, obj *unstructured.Unstructured) (fleet.Health, error) {
+var probed = health.ProberFunc(func(_ context.Context, obj *unstructured.Unstructured) (health.Status, error) {
 	ready, _, _ := unstructured.NestedBool(obj.Object, "status", "ready")
-	return fleet.Health{Healthy: ready, Message: "not ready"}, nil
+	return health.Status{Healthy: ready, Message: "not ready"}, nil
 })
 
 // makeReady is what the controllers of a cluster do after a while.

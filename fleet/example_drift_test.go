@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -38,7 +39,7 @@ func ExampleEngine_Drift() {
 		}
 	}
 
-	var found []fleet.ClusterDrift
+	var found []drift.ClusterReport
 	for c, err := range engine.Drift(ctx, "shop", fleet.DriftOptions{Comparison: drift.Full}) {
 		if err != nil {
 			log.Fatal(err)
@@ -57,7 +58,7 @@ func ExampleEngine_Drift() {
 }
 
 // A placement that only reports compares clusters and writes to none.
-func ExampleApplyStrategy() {
+func ExamplePlacement_reportDiff() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, clusters := shop(ctx)
@@ -67,7 +68,7 @@ func ExampleApplyStrategy() {
 	err := engine.PutPlacement(ctx, fleet.Placement{
 		Name:          "audit",
 		Selectors:     []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}},
-		ApplyStrategy: fleet.ApplyStrategy{Type: fleet.ReportDiff, ComparisonOption: drift.Full},
+		ApplyStrategy: apply.Strategy{Type: apply.ReportDiff, ComparisonOption: drift.Full},
 	})
 	if err != nil {
 		log.Fatal(err)

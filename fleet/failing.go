@@ -4,32 +4,17 @@ import (
 	"maps"
 	"sync"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 )
 
-// FailingObject is an object that a cluster does not have as an update wants it: its snapshot.ID, the Reason,
-// and a Message for people, which may quote the status of the object, never another part of it, and is cut at
-// 256 characters. An object that no cluster gets, see snapshot.Unplaced, has in Envelope the envelope that it is in,
-// and the reason is that of the Unplaced, or NotApplied for an object without a name.
-type FailingObject = member.FailingObject
-
-// Reasons why an object fails.
-const (
-	// NotApplied is one that could not be applied, or is not there as it was.
-	NotApplied = member.NotApplied
-	// NoSuchKind is one of a kind that the cluster does not serve.
-	NoSuchKind = member.NoSuchKind
-	// NotHealthy is one that was applied, and is not healthy, or not yet.
-	NotHealthy = member.NotHealthy
-	// HeldDrifted is one that drifted, which the strategy leaves alone then.
-	HeldDrifted = member.HeldDrifted
-	// HeldForeign is one that was there before or is another placement's, and is not taken over.
-	HeldForeign = member.HeldForeign
-)
-
-// FailingCluster is a cluster that does not have everything as an update wants it: the Run that updates it, or did last,
-// and its Objects in the order of application, at most 100.
-type FailingCluster = member.FailingCluster
+// FailingCluster is a cluster that does not have everything as an update wants it.
+type FailingCluster struct {
+	// Run is the run that updates the cluster, or did last.
+	Run string
+	// Objects are in the order of application, at most 100.
+	Objects []apply.FailingObject
+}
 
 // Failing returns the clusters of a placement that were last seen without something that
 // an update brings, with what that is, by name. It is the engine's memory of its own updates,
@@ -50,7 +35,7 @@ type failures struct {
 
 // note records the outcome of an observation or an update of a cluster. One that proves nothing
 // and names no object changes nothing.
-func (f *failures) note(a *Assignment, proven bool, objects []FailingObject) {
+func (f *failures) note(a *member.Assignment, proven bool, objects []apply.FailingObject) {
 	if len(objects) == 0 && !proven {
 		return
 	}

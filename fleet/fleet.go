@@ -1,6 +1,7 @@
 package fleet
 
 import (
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -59,7 +60,7 @@ type Placement struct {
 	ReportStatus bool `json:"reportStatus,omitempty"`
 	// ApplyStrategy says how objects are applied, compared and kept. The zero
 	// value applies them in runs and leaves the clusters alone in between.
-	ApplyStrategy ApplyStrategy `json:"applyStrategy,omitzero"`
+	ApplyStrategy apply.Strategy `json:"applyStrategy,omitzero"`
 }
 
 // RunSpec asks for a run.

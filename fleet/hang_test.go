@@ -125,12 +125,12 @@ var setting = snapshot.ID{Group: "example.com", Version: "v1", Kind: "Setting", 
 // deaf is an updater that ignores that its time is over.
 type deaf struct{ release chan struct{} }
 
-func (u deaf) Update(context.Context, fleet.Assignment) (fleet.Proof, error) {
+func (u deaf) Update(context.Context, backend.Assignment) (backend.Proof, error) {
 	<-u.release
-	return fleet.Proof{}, errors.New("too late")
+	return backend.Proof{}, errors.New("too late")
 }
 
-func (u deaf) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u deaf) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	return u.Update(ctx, a)
 }
 

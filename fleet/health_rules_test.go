@@ -17,9 +17,9 @@ import (
 )
 
 // phaseProber is healthy as [probed] is; its rules name the value of status.phase.
-type phaseProber struct{ fleet.Prober }
+type phaseProber struct{ health.Prober }
 
-func (p phaseProber) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (fleet.Health, error) {
+func (p phaseProber) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (health.Status, error) {
 	gvk := obj.GroupVersionKind()
 	i := health.Find(rules, gvk.Group, gvk.Version, gvk.Kind)
 	if i < 0 {
@@ -27,7 +27,7 @@ func (p phaseProber) ProbeBy(ctx context.Context, rules []health.Rule, obj *unst
 	}
 	r := rules[i]
 	phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
-	return fleet.Health{Healthy: phase == r.Ready, Failed: phase != "" && phase == r.Failed, Message: "its phase is " + phase}, nil
+	return health.Status{Healthy: phase == r.Ready, Failed: phase != "" && phase == r.Failed, Message: "its phase is " + phase}, nil
 }
 
 func (phaseProber) ValidateRules(rules []health.Rule, at *field.Path) (errs field.ErrorList) {
@@ -47,7 +47,7 @@ func withHealth(rules ...health.Rule) fleet.Placement {
 
 func TestTheHealthRulesOfAPlacementAreChecked(t *testing.T) {
 	for name, c := range map[string]struct {
-		prober fleet.Prober
+		prober health.Prober
 		rule   health.Rule
 		want   string
 	}{

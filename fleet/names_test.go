@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -211,7 +212,7 @@ func (w *engineEnv) wantDotted(e *fleet.Engine, name string) {
 		w.t.Errorf("placement %s has the runs %v", name, got)
 	}
 	for d, err := range e.Drift(w.t.Context(), name, fleet.DriftOptions{}) {
-		if err != nil || d.State != fleet.Compared || d.Total > 0 {
+		if err != nil || d.State != drift.Compared || d.Total > 0 {
 			w.t.Errorf("drift of %s: %+v, %v", name, d, err)
 		}
 	}

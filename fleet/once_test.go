@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
@@ -83,7 +84,7 @@ func imageOf(job *unstructured.Unstructured) string {
 }
 
 // onceEnv is an engine on one cluster with a controller of Jobs, and a placement of a Job.
-func onceEnv(t *testing.T, s fleet.ApplyStrategy, c *jobController, obj *unstructured.Unstructured) (*engineEnv, *fleet.Engine, func()) {
+func onceEnv(t *testing.T, s apply.Strategy, c *jobController, obj *unstructured.Unstructured) (*engineEnv, *fleet.Engine, func()) {
 	t.Helper()
 	w := newEngineEnv(t)
 	c.w = w
@@ -104,20 +105,20 @@ func onceEnv(t *testing.T, s fleet.ApplyStrategy, c *jobController, obj *unstruc
 // object, not between runs, not in the next runs, not after a restart and not by a rollback. Another version runs.
 func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 	for name, c := range map[string]struct {
-		when fleet.WhenToApply
+		when apply.WhenToApply
 		jobController
 	}{
 		"whatever":           {"", jobController{takes: time.Second, stays: time.Second}},
-		"Always":             {fleet.Always, jobController{takes: time.Second, stays: time.Second}},
-		"IfNotDrifted":       {fleet.IfNotDrifted, jobController{takes: time.Second, stays: time.Second}},
-		"it takes longer":    {fleet.Always, jobController{takes: time.Minute, stays: time.Second}},
+		"Always":             {apply.Always, jobController{takes: time.Second, stays: time.Second}},
+		"IfNotDrifted":       {apply.IfNotDrifted, jobController{takes: time.Second, stays: time.Second}},
+		"it takes longer":    {apply.Always, jobController{takes: time.Minute, stays: time.Second}},
 		"longer, unobserved": {"", jobController{takes: time.Minute, stays: time.Second}},
-		"it goes at once":    {fleet.Always, jobController{takes: 0, stays: 0}},
+		"it goes at once":    {apply.Always, jobController{takes: 0, stays: 0}},
 		"gone unobserved":    {"", jobController{takes: 0, stays: 0}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w, e, stop := onceEnv(t, fleet.ApplyStrategy{WhenToApply: c.when}, &c.jobController, job("v1", 1))
+				w, e, stop := onceEnv(t, apply.Strategy{WhenToApply: c.when}, &c.jobController, job("v1", 1))
 				member := w.fleet.Cluster("member2")
 				member.React(memory.Deployments(func(string) bool { return true }))
 				web := &unstructured.Unstructured{Object: map[string]any{
@@ -195,7 +196,7 @@ func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 func TestAJobThatFailedAndIsGoneRunsAgainByARunOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &jobController{stays: 5 * time.Second, failing: []string{"v1"}}
-		w, e, stop := onceEnv(t, fleet.ApplyStrategy{WhenToApply: fleet.Always}, c, job("v1", 1))
+		w, e, stop := onceEnv(t, apply.Strategy{WhenToApply: apply.Always}, c, job("v1", 1))
 		defer stop()
 		s := inOneStage()
 		s.Attempts = 2
@@ -233,7 +234,7 @@ func TestAJobThatAClientDeletesIsPutBackUnlessItSucceeded(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				ctl := &jobController{takes: c.takes, stays: -1, failing: c.failing}
-				w, e, stop := onceEnv(t, fleet.ApplyStrategy{WhenToApply: fleet.Always}, ctl, job("v1", -1))
+				w, e, stop := onceEnv(t, apply.Strategy{WhenToApply: apply.Always}, ctl, job("v1", -1))
 				defer stop()
 				runTo(t, e, "one", inOneStage())
 				time.Sleep(10 * time.Minute)

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -53,14 +54,14 @@ func (i fickleInventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, 
 
 type fickleUpdater struct{ f *fickle }
 
-func (u fickleUpdater) Update(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u fickleUpdater) Update(_ context.Context, a backend.Assignment) (backend.Proof, error) {
 	if a.Cluster.Name == "c00" {
 		u.f.maybe()
 	}
-	return fleet.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
+	return backend.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
 }
 
-func (u fickleUpdater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u fickleUpdater) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	return u.Update(ctx, a)
 }
 
@@ -81,11 +82,11 @@ var plugs = map[string]func(w *engineEnv, f *fickle, cfg *fleet.Config){
 	},
 	"updater": func(_ *engineEnv, f *fickle, cfg *fleet.Config) { cfg.Updater = fickleUpdater{f} },
 	"prober": func(_ *engineEnv, f *fickle, cfg *fleet.Config) {
-		cfg.Prober = fleet.ProberFunc(func(_ context.Context, obj *unstructured.Unstructured) (fleet.Health, error) {
+		cfg.Prober = health.ProberFunc(func(_ context.Context, obj *unstructured.Unstructured) (health.Status, error) {
 			if value, _, _ := unstructured.NestedString(obj.Object, "spec", "value"); value == "v1" {
 				f.maybe()
 			}
-			return fleet.Health{Healthy: true}, nil
+			return health.Status{Healthy: true}, nil
 		})
 	},
 }

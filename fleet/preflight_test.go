@@ -26,13 +26,13 @@ import (
 // what it is told to.
 type choosy struct {
 	mu      sync.Mutex
-	asked   [][]fleet.Intent
+	asked   [][]backend.Intent
 	answer  func() error
 	brought map[string]string // value by cluster
-	report  func(fleet.Assignment) fleet.Proof
+	report  func(backend.Assignment) backend.Proof
 }
 
-func (u *choosy) Preflight(_ context.Context, intents []fleet.Intent) error {
+func (u *choosy) Preflight(_ context.Context, intents []backend.Intent) error {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.asked = append(u.asked, intents)
@@ -42,14 +42,14 @@ func (u *choosy) Preflight(_ context.Context, intents []fleet.Intent) error {
 	return u.answer()
 }
 
-func (u *choosy) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u *choosy) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	r, err := storebench.Instant{}.Update(ctx, a)
 	if a.Revision == "" || err != nil {
 		return r, err
 	}
 	set, err := a.Content(ctx)
 	if err != nil {
-		return fleet.Proof{}, err
+		return backend.Proof{}, err
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -63,7 +63,7 @@ func (u *choosy) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, e
 	return r, nil
 }
 
-func (u *choosy) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u *choosy) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	return u.Update(ctx, a)
 }
 
@@ -149,11 +149,11 @@ func TestAnUpdaterIsAskedBeforeAPlanIsRecorded(t *testing.T) {
 
 func TestAnUpdaterIsAskedAboutWhatCatchesUp(t *testing.T) {
 	failing := true
-	u := &choosy{report: func(a fleet.Assignment) fleet.Proof {
+	u := &choosy{report: func(a backend.Assignment) backend.Proof {
 		if failing && a.Cluster.Name == "c01" {
-			return fleet.Proof{Failed: true, Message: "no"}
+			return backend.Proof{Failed: true, Message: "no"}
 		}
-		return fleet.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}
+		return backend.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}
 	}}
 	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		s := allAtOnce(3)
@@ -242,18 +242,18 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 
 func TestAClusterThatIsSkippedByItsUpdater(t *testing.T) {
 	sent := map[string]bool{}
-	u := &choosy{report: func(a fleet.Assignment) fleet.Proof {
-		there := fleet.Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true, Skipped: true, Message: "already there"}
+	u := &choosy{report: func(a backend.Assignment) backend.Proof {
+		there := backend.Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true, Skipped: true, Message: "already there"}
 		switch was := sent[a.Cluster.Name]; {
 		case a.Cluster.Name == "c00":
 			return there
 		case !was:
 			sent[a.Cluster.Name] = true
-			return fleet.Proof{Sent: true, Message: "under way"}
+			return backend.Proof{Sent: true, Message: "under way"}
 		case a.Cluster.Name == "c01":
 			return there
 		}
-		return fleet.Proof{Skipped: true, Message: "there is no image"}
+		return backend.Proof{Skipped: true, Message: "there is no image"}
 	}}
 	asking(t, u, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		s := allAtOnce(3)

@@ -43,9 +43,9 @@ type refusing struct {
 	refuse bool
 }
 
-func (u refusing) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u refusing) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	if u.refuse && strings.Contains("036", a.Cluster.UID[len(a.Cluster.UID)-1:]) {
-		return fleet.Proof{}, fmt.Errorf("%s: %s: %w", a.Cluster.UID, strings.Repeat("no ", 200), backend.ErrPermanent)
+		return backend.Proof{}, fmt.Errorf("%s: %s: %w", a.Cluster.UID, strings.Repeat("no ", 200), backend.ErrPermanent)
 	}
 	return u.Instant.Update(ctx, a)
 }
@@ -71,7 +71,7 @@ func TestRecordsOfALargeFleetAreSmall(t *testing.T) {
 
 // runOnLargeFleet runs once over 10,000 clusters with names as long as they can be,
 // all of them at the same time; with the race detector over 2,000.
-func runOnLargeFleet(t *testing.T, s backend.Store, u fleet.Updater) {
+func runOnLargeFleet(t *testing.T, s backend.Store, u backend.Updater) {
 	t.Helper()
 	fl := memory.NewFleet()
 	for i := range sampled(10_000) {

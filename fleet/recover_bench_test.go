@@ -112,7 +112,7 @@ type waited interface {
 }
 
 // driveUntil drives the runs in a store until that says that it is over.
-func driveUntil(b *testing.B, s waited, fl *memory.Fleet, src *memory.Source, u fleet.Updater) (stop func()) {
+func driveUntil(b *testing.B, s waited, fl *memory.Fleet, src *memory.Source, u backend.Updater) (stop func()) {
 	b.Helper()
 	e, err := fleet.New(fleet.Config{Store: s, Inventory: fl, Updater: u, Source: src, Name: "bench"})
 	if err != nil {
@@ -143,18 +143,18 @@ type countdown struct {
 	done chan struct{}
 }
 
-func (c *countdown) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (c *countdown) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	switch left := c.left.Add(-1); {
 	case left == 0:
 		close(c.done)
 	case left < 0:
-		return fleet.Proof{Sent: true}, nil
+		return backend.Proof{Sent: true}, nil
 	}
 	return c.Instant.Update(ctx, a)
 }
 
-func (c *countdown) Observe(context.Context, fleet.Assignment) (fleet.Proof, error) {
-	return fleet.Proof{Sent: true}, nil
+func (c *countdown) Observe(context.Context, backend.Assignment) (backend.Proof, error) {
+	return backend.Proof{Sent: true}, nil
 }
 
 func (c *countdown) store(s *bolt.Store) waited {

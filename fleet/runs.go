@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
@@ -27,7 +28,7 @@ type Status struct {
 	// is not known.
 	Selection int `json:"selection"`
 	// Apply is the placement's strategy when the run was created, which it keeps.
-	Apply ApplyStrategy `json:"apply,omitzero"`
+	Apply apply.Strategy `json:"apply,omitzero"`
 	// AllowCoOwnership is the placement's when the run was created. A change of it reaches
 	// the run when an engine takes it the next time.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/fleet"
@@ -51,7 +52,7 @@ func TestWhatWaitsCostsOneSession(t *testing.T) {
 		for i := range 8 {
 			w.waitFor(fmt.Sprintf("waits%d", i), 10*time.Hour)
 			host, p := w.newEngine(fleet.Config{Name: "host"}), smallPlacement(fmt.Sprintf("watched%d", i))
-			p.ApplyStrategy.WhenToApply = fleet.Always
+			p.ApplyStrategy.WhenToApply = apply.Always
 			w.declare(host, p)
 			w.create(host, fleet.RunSpec{Name: p.Name, Placement: p.Name, Strategy: allAtOnce(2)})
 		}
@@ -85,7 +86,7 @@ func TestASessionKeepsWhatItsEngineHas(t *testing.T) {
 		defer c.feed.stop()
 		w.waitFor("waits", 10*time.Hour)
 		host, p := w.newEngine(fleet.Config{Name: "host"}), smallPlacement("watched")
-		p.ApplyStrategy.WhenToApply = fleet.Always
+		p.ApplyStrategy.WhenToApply = apply.Always
 		w.declare(host, p)
 		w.create(host, fleet.RunSpec{Name: p.Name, Placement: p.Name, Strategy: allAtOnce(2)})
 		c.start("a")
@@ -124,7 +125,7 @@ func TestASessionKeepsNothingThatMakesNoProgress(t *testing.T) {
 		defer c.feed.stop()
 		w.waitFor("waits", 10*time.Minute)
 		host, p := w.newEngine(fleet.Config{Name: "host"}), smallPlacement("watched")
-		p.ApplyStrategy.WhenToApply = fleet.Always
+		p.ApplyStrategy.WhenToApply = apply.Always
 		w.declare(host, p)
 		w.create(host, fleet.RunSpec{Name: p.Name, Placement: p.Name, Strategy: allAtOnce(2)})
 		ill := &illStore{Watcher: w.store}

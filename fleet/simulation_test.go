@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -39,7 +40,7 @@ type modelled struct {
 func (u *modelled) at() time.Duration { return time.Since(u.begun) }
 
 // attempt returns the attempt of an assignment, as change leaves it.
-func (u *modelled) attempt(a fleet.Assignment, change func(simulate.Attempt) simulate.Attempt) simulate.Attempt {
+func (u *modelled) attempt(a backend.Assignment, change func(simulate.Attempt) simulate.Attempt) simulate.Attempt {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	key := a.Cluster.Name + "#" + strconv.Itoa(a.Attempt)
@@ -56,22 +57,22 @@ func (u *modelled) attempt(a fleet.Assignment, change func(simulate.Attempt) sim
 	return now
 }
 
-func (u *modelled) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u *modelled) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	at := u.at()
 	done, o := u.attempt(a, func(a simulate.Attempt) simulate.Attempt { return a.Reach(at) }).Update(at)
 	select {
 	case <-time.After(done - at):
 	case <-ctx.Done():
-		return fleet.Proof{Sent: o.Sent}, ctx.Err()
+		return backend.Proof{Sent: o.Sent}, ctx.Err()
 	}
 	return reported(o)
 }
 
-func (u *modelled) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u *modelled) Observe(_ context.Context, a backend.Assignment) (backend.Proof, error) {
 	return reported(u.attempt(a, same).Observe(u.at()))
 }
 
-func (u *modelled) Watch(ctx context.Context, a fleet.Assignment) iter.Seq2[struct{}, error] {
+func (u *modelled) Watch(ctx context.Context, a backend.Assignment) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		for yield(struct{}{}, nil) {
 			next, more := u.attempt(a, same).Next(u.at())
@@ -91,11 +92,11 @@ func (u *modelled) Watch(ctx context.Context, a fleet.Assignment) iter.Seq2[stru
 
 func same(a simulate.Attempt) simulate.Attempt { return a }
 
-func reported(o stages.Observation) (fleet.Proof, error) {
+func reported(o stages.Observation) (backend.Proof, error) {
 	if o.Unreachable {
-		return fleet.Proof{Sent: o.Sent}, errors.New(o.Message)
+		return backend.Proof{Sent: o.Sent}, errors.New(o.Message)
 	}
-	return fleet.Proof{
+	return backend.Proof{
 		Sent: o.Sent, Applied: o.Applied, Unchanged: o.Unchanged, Revision: o.Revision,
 		Current: o.Current, Healthy: o.Healthy, Failed: o.Failed, Message: o.Message,
 	}, nil

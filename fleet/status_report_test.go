@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -17,20 +18,20 @@ import (
 // reports are the last status reports by cluster, and how many there were.
 type reports struct {
 	mu   sync.Mutex
-	last map[string]fleet.StatusReport
+	last map[string]apply.StatusReport
 	n    int
 }
 
-func (r *reports) take(s fleet.StatusReport) {
+func (r *reports) take(s apply.StatusReport) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.last == nil {
-		r.last = map[string]fleet.StatusReport{}
+		r.last = map[string]apply.StatusReport{}
 	}
 	r.last[s.Cluster], r.n = s, r.n+1
 }
 
-func (r *reports) of(cluster string) (last fleet.StatusReport, n int) {
+func (r *reports) of(cluster string) (last apply.StatusReport, n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.last[cluster], r.n
@@ -76,7 +77,7 @@ func TestTheStatusOfObjectsIsReported(t *testing.T) {
 		if last, _ := got.of("member1"); len(last.Objects) != 0 {
 			t.Errorf("of member1, where nothing has a status: %+v", last)
 		}
-		p.ApplyStrategy.WhenToApply, p.ReportStatus = fleet.IfNotDrifted, false
+		p.ApplyStrategy.WhenToApply, p.ReportStatus = apply.IfNotDrifted, false
 		declare()
 		_, before := got.of("member2")
 		w.say("member2", "three")
@@ -123,8 +124,8 @@ func TestAReportSaysWhatAnEnvelopeBrought(t *testing.T) {
 // TestAReportHasWhatIsThePlacements: an object that was there before and is not taken over is in no report, and neither is
 // anything of a placement that only reports differences.
 func TestAReportHasWhatIsThePlacements(t *testing.T) {
-	for name, s := range map[string]fleet.ApplyStrategy{
-		"never taken over": {WhenToTakeOver: fleet.Never, WhenToApply: fleet.Always}, "differences only": {Type: fleet.ReportDiff},
+	for name, s := range map[string]apply.Strategy{
+		"never taken over": {WhenToTakeOver: apply.Never, WhenToApply: apply.Always}, "differences only": {Type: apply.ReportDiff},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/health"
@@ -128,12 +129,12 @@ func ownerProblems(owner string) field.ErrorList {
 }
 
 // strategyProblems are those of an apply strategy, with their fields below at.
-func strategyProblems(s *ApplyStrategy, at *field.Path) (errs field.ErrorList) {
-	errs = problems.OneOf(errs, at.Child("type"), s.Type, ServerSideApply, ClientSideApply, ReportDiff)
+func strategyProblems(s *apply.Strategy, at *field.Path) (errs field.ErrorList) {
+	errs = problems.OneOf(errs, at.Child("type"), s.Type, apply.ServerSide, apply.ClientSide, apply.ReportDiff)
 	errs = problems.OneOf(errs, at.Child("comparisonOption"), s.ComparisonOption, drift.Partial, drift.Full)
-	errs = problems.OneOf(errs, at.Child("whenToApply"), s.WhenToApply, Always, IfNotDrifted)
-	errs = problems.OneOf(errs, at.Child("whenToTakeOver"), s.WhenToTakeOver, TakeOverAlways, IfNoDiff, Never)
-	if s.RefuseConflicts && s.Type != ServerSideApply && s.Type != "" {
+	errs = problems.OneOf(errs, at.Child("whenToApply"), s.WhenToApply, apply.Always, apply.IfNotDrifted)
+	errs = problems.OneOf(errs, at.Child("whenToTakeOver"), s.WhenToTakeOver, apply.TakeOverAlways, apply.IfNoDiff, apply.Never)
+	if s.RefuseConflicts && s.Type != apply.ServerSide && s.Type != "" {
 		errs = append(errs, field.Invalid(at.Child("refuseConflicts"), true, "goes with the type ServerSideApply only"))
 	}
 	errs = append(errs, health.Validate(s.Health, at.Child("health"))...)

@@ -3,9 +3,10 @@
 //
 // A [Rule] is a document: a kind, and expressions over the object. This package keeps them as text and checks their
 // form; package health/cel, a module of its own, compiles and evaluates them, so that an importer of the engine gets
-// no compiler. A configuration file has rules for all placements, and fleet.ApplyStrategy those of one placement.
+// no compiler. A configuration file has rules for all placements, and apply.Strategy those of one placement.
 //
-// Neighbours: package fleet asks a Prober for the health of each object that it has applied.
+// A [Prober] judges one object; a host may bring its own. Package fleet asks it for the health of each object that it has
+// applied.
 package health
 
 import (

@@ -195,7 +195,7 @@
 //     would have nothing else is not taken; both are told by Scheduled.
 //   - applyStrategy.type ClientSideApply, the API's default, is carried out as server-side apply with
 //     force: fields of other managers stay, and a conflict is taken over as a client-side apply would. It takes what
-//     a server-side apply refuses, see fleet.ClientSideApply, and an Event of the run, ObjectsAltered, names that. The field manager is
+//     a server-side apply refuses, see apply.ClientSide, and an Event of the run, ObjectsAltered, names that. The field manager is
 //     not work-api-agent, as of KubeFleet's agent, and there is no annotation with what was applied last.
 //   - An approval counts only for a request that this hub made, and is bound to the run's UID, the plan
 //     and the attempt; the condition's lastTransitionTime is not read. One whose observedGeneration is not the

@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/inventory"
 	"github.com/slipway-dev/slipway/backend/kube/source"
@@ -156,7 +157,7 @@ func (h *Hub) Engine() *fleet.Engine { return h.engine }
 
 // report takes in what objects say of themselves on a member. What comes before the hub serves is reported again when the engine
 // begins to watch, which it does with the hub.
-func (h *Hub) report(report fleet.StatusReport) {
+func (h *Hub) report(report apply.StatusReport) {
 	if statuses := h.statuses.Load(); statuses != nil {
 		statuses.Receive(report)
 	}

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/backend/postgres"
 	"github.com/slipway-dev/slipway/fleet"
@@ -109,7 +110,7 @@ func TestRunsOfSeveralProcessesShareACap(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 6 {
-		c.place(i, metav1.LabelSelector{}, fleet.ApplyStrategy{})
+		c.place(i, metav1.LabelSelector{}, apply.Strategy{})
 		c.create(fmt.Sprint("b", i), fmt.Sprint("b", i), "database", true)
 	}
 	for i := range 3 {
@@ -134,7 +135,7 @@ func TestThePlacementsQueueHoldsOverProcesses(t *testing.T) {
 	}
 	var names []string
 	for i := range 3 {
-		c.place(i, metav1.LabelSelector{}, fleet.ApplyStrategy{})
+		c.place(i, metav1.LabelSelector{}, apply.Strategy{})
 		for n := range 4 {
 			name := fmt.Sprintf("b%d-%d", i, n)
 			c.create(name, fmt.Sprint("b", i), "", false)
@@ -178,7 +179,7 @@ func (c *crew) completes(run string) {
 // has ended, another one does it.
 func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 	c := newCrew(t, 1)
-	c.place(0, metav1.LabelSelector{}, fleet.ApplyStrategy{WhenToApply: fleet.Always})
+	c.place(0, metav1.LabelSelector{}, apply.Strategy{WhenToApply: apply.Always})
 	ends := map[string]func(){}
 	for _, name := range []string{"one", "two", "three"} {
 		s := open(t, shared.DSN(), postgres.Options{Schema: c.schema})

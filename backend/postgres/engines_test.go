@@ -19,6 +19,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/backend/postgres"
 	"github.com/slipway-dev/slipway/fleet"
@@ -200,7 +201,7 @@ func (c *crew) declare(runs int, waits time.Duration) (names []string) {
 }
 
 // place declares a placement of a number.
-func (c *crew) place(i int, part metav1.LabelSelector, apply fleet.ApplyStrategy) {
+func (c *crew) place(i int, part metav1.LabelSelector, apply apply.Strategy) {
 	name := fmt.Sprint("b", i)
 	for _, obj := range []*unstructured.Unstructured{
 		{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": name}}},

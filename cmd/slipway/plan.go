@@ -14,7 +14,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
+	driftcmd "github.com/slipway-dev/slipway/cmd/slipway/internal/drift"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -167,7 +168,7 @@ func newDiff(o *options) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return printDifferences(o, c.Diff(ctx, spec, s.clusters...), func(d *fleet.ClusterDiff) *fleet.ClusterDrift { return &d.ClusterDrift })
+			return printDifferences(o, c.Diff(ctx, spec, s.clusters...), func(d *fleet.ClusterDiff) *drift.ClusterReport { return &d.ClusterReport })
 		})
 	s.flags(cmd)
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
@@ -180,9 +181,9 @@ func newDrift(o *options) *cobra.Command {
 	cmd := o.reading("drift PLACEMENT | --hub FILE --member FILE", "Show how the clusters, or a file, differ from what they should have; nothing is written",
 		"slipway drift web\nslipway drift --hub hub.yaml --member member.yaml", func(ctx context.Context, c call) error {
 			found := c.Drift(ctx, c.args[0], fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
-			return printDifferences(o, found, func(d *fleet.ClusterDrift) *fleet.ClusterDrift { return d })
+			return printDifferences(o, found, func(d *drift.ClusterReport) *drift.ClusterReport { return d })
 		})
-	drift.AddFiles(cmd, &o.Options)
+	driftcmd.AddFiles(cmd, &o.Options)
 	cmd.Flags().StringSliceVar(&s.clusters, "cluster", nil, "only these clusters")
 	cmd.Flags().IntVar(&s.index, "index", -1, "compare with this snapshot instead of what each cluster was brought to")
 	return cmd
@@ -190,7 +191,7 @@ func newDrift(o *options) *cobra.Command {
 
 // printDifferences shows the differences of clusters, a row for each object, and with -o json, yaml and name each cluster
 // once. The error is cli.ErrDiffers where there are some, and names the clusters that could not be compared.
-func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) *fleet.ClusterDrift) error {
+func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) *drift.ClusterReport) error {
 	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}}
 	differ, unread := false, []string(nil)
 	for value, err := range found {

@@ -22,7 +22,6 @@ import (
 	"path/filepath"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -32,7 +31,7 @@ type Sites string
 
 var (
 	_ backend.Inventory = Sites("")
-	_ fleet.Updater     = Sites("")
+	_ backend.Updater   = Sites("")
 )
 
 // record is what a site says of itself: the revision it has, which run brought it, and the epoch of the engine that
@@ -59,7 +58,7 @@ func (s Sites) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 }
 
 // Observe says which revision a site has, and changes nothing.
-func (s Sites) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (s Sites) Observe(_ context.Context, a backend.Assignment) (backend.Proof, error) {
 	var r record
 	text, err := os.ReadFile(s.file(a, "slipway"))
 	if err == nil {
@@ -71,11 +70,11 @@ func (s Sites) Observe(_ context.Context, a fleet.Assignment) (fleet.Proof, erro
 		err = fmt.Errorf("site %s: epoch %d: %w", a.Cluster.Name, r.Epoch, backend.ErrFenced) // this engine was replaced
 	}
 	there := r.Revision == a.Revision
-	return fleet.Proof{Applied: there, Unchanged: there && r.Run != a.RunUID, Revision: r.Revision, Current: there, Healthy: there}, err
+	return backend.Proof{Applied: there, Unchanged: there && r.Run != a.RunUID, Revision: r.Revision, Current: there, Healthy: there}, err
 }
 
 // Update brings a site to the revision. It does only what is needed, so it may be called again at any time.
-func (s Sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (s Sites) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	proof, err := s.Observe(ctx, a)
 	if err != nil || proof.Current {
 		return proof, err
@@ -83,10 +82,10 @@ func (s Sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, err
 	var objects snapshot.Set
 	if a.Content != nil { // nil where everything is to go
 		if objects, err = a.Content(ctx); err != nil {
-			return fleet.Proof{}, err
+			return backend.Proof{}, err
 		}
 	}
-	sent := fleet.Proof{Sent: true}                                                      // from here on the site is being changed
+	sent := backend.Proof{Sent: true}                                                    // from here on the site is being changed
 	if err := s.write(a, "slipway", record{Run: a.RunUID, Epoch: a.Epoch}); err != nil { // and proves nothing until all is there
 		return sent, err
 	}
@@ -106,11 +105,11 @@ func (s Sites) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, err
 	return s.Observe(ctx, a)
 }
 
-func (s Sites) file(a fleet.Assignment, name string) string {
+func (s Sites) file(a backend.Assignment, name string) string {
 	return filepath.Join(string(s), a.Cluster.Name, name+".json")
 }
 
-func (s Sites) write(a fleet.Assignment, name string, v any) error {
+func (s Sites) write(a backend.Assignment, name string, v any) error {
 	text, err := json.Marshal(v)
 	return errors.Join(err, os.WriteFile(s.file(a, name), text, 0o600))
 }

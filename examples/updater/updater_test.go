@@ -68,7 +68,7 @@ func TestARunBringsTheSitesToTheSnapshot(t *testing.T) {
 // An engine that was replaced changes nothing.
 func TestAnOlderEngineIsRefused(t *testing.T) {
 	s := newSites(t)
-	a := fleet.Assignment{Run: "r", RunUID: "u", Epoch: 2, Cluster: placement.Cluster{Name: "shop-1"}, Revision: ""}
+	a := backend.Assignment{Run: "r", RunUID: "u", Epoch: 2, Cluster: placement.Cluster{Name: "shop-1"}, Revision: ""}
 	if err := s.write(a, "slipway", record{"v", "u", 3}); err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/lru"
 	"github.com/slipway-dev/slipway/placement"
@@ -278,8 +279,8 @@ func (c *Client) PreviewSelection(ctx context.Context, name string, policy *plac
 }
 
 // Drift is that of [fleet.Engine].
-func (c *Client) Drift(ctx context.Context, name string, o fleet.DriftOptions) iter.Seq2[fleet.ClusterDrift, error] {
-	return items[fleet.ClusterDrift](ctx, c, path("placements", name, "drift"), o)
+func (c *Client) Drift(ctx context.Context, name string, o fleet.DriftOptions) iter.Seq2[drift.ClusterReport, error] {
+	return items[drift.ClusterReport](ctx, c, path("placements", name, "drift"), o)
 }
 
 // RunSummaries is that of [fleet.Engine].

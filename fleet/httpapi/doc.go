@@ -23,7 +23,7 @@
 //	POST   /v1/placements/{placement}/diff                       > DiffRequest: stream of fleet.ClusterDiff
 //	POST   /v1/placements/{placement}/forecast                   > ForecastRequest: fleet.Forecast
 //	POST   /v1/placements/{placement}/selection                  > SelectionRequest: fleet.Resolution
-//	POST   /v1/placements/{placement}/drift                      > fleet.DriftOptions: stream of fleet.ClusterDrift
+//	POST   /v1/placements/{placement}/drift                      > fleet.DriftOptions: stream of drift.ClusterReport
 //	GET    /v1/runs                                              List of fleet.RunSummary
 //	POST   /v1/runs                                            * > fleet.RunSpec: fleet.Status
 //	GET    /v1/runs/{run}                                        fleet.Status

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -121,7 +122,7 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 	{"POST /v1/placements/{placement}/selection", false, with(func(c *call, r SelectionRequest) (fleet.Resolution, error) {
 		return c.engine.PreviewSelection(c.ctx(), c.placement(), r.Policy)
 	})},
-	{"POST /v1/placements/{placement}/drift", false, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[fleet.ClusterDrift, error], error) {
+	{"POST /v1/placements/{placement}/drift", false, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[drift.ClusterReport, error], error) {
 		return c.engine.Drift(c.ctx(), c.placement(), o), nil
 	})},
 

@@ -7,13 +7,12 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 )
 
 // Preflight checks the clusters of a plan, all of them: see [Check]. A cluster that
 // cannot be described now is checked when it starts.
-func (u *updater) Preflight(ctx context.Context, intents []fleet.Intent) error {
+func (u *updater) Preflight(ctx context.Context, intents []backend.Intent) error {
 	var errs []error
 	for i := range intents {
 		errs = append(errs, u.preflight(ctx, &intents[i]))
@@ -21,7 +20,7 @@ func (u *updater) Preflight(ctx context.Context, intents []fleet.Intent) error {
 	return errors.Join(errs...)
 }
 
-func (u *updater) preflight(ctx context.Context, in *fleet.Intent) error {
+func (u *updater) preflight(ctx context.Context, in *backend.Intent) error {
 	t, err := TargetOf(in.Content)
 	if err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)

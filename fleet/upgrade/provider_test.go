@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
 	"github.com/slipway-dev/slipway/placement"
@@ -54,8 +54,8 @@ func imagesOnly(selection upgrade.Selection, images ...string) upgrade.Target {
 type hand struct {
 	t *testing.T
 	p *embedded.Provider
-	u fleet.Updater
-	a fleet.Assignment
+	u backend.Updater
+	a backend.Assignment
 }
 
 // byHand assigns a target to cluster w1.
@@ -65,20 +65,20 @@ func byHand(t *testing.T, w embedded.State, target upgrade.Target) *hand {
 	return &hand{t, p, upgrade.NewUpdater(p), assigned(t, target)}
 }
 
-func assigned(t *testing.T, target upgrade.Target) fleet.Assignment {
+func assigned(t *testing.T, target upgrade.Target) backend.Assignment {
 	t.Helper()
 	set, err := snapshot.Capture(t.Context(), upgrade.Source("prod", target), []snapshot.Selector{upgrade.Selector("prod")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	return fleet.Assignment{
+	return backend.Assignment{
 		Placement: "prod", Run: "r1", RunUID: "uid1", Epoch: 1, Attempt: 1,
 		Cluster: placement.Cluster{Name: "w1"}, Revision: set.Digest,
 		Content: func(context.Context) (snapshot.Set, error) { return set, nil },
 	}
 }
 
-func (h *hand) update() fleet.Proof {
+func (h *hand) update() backend.Proof {
 	h.t.Helper()
 	r, err := h.u.Update(h.t.Context(), h.a)
 	if err != nil {
@@ -87,7 +87,7 @@ func (h *hand) update() fleet.Proof {
 	return r
 }
 
-func (h *hand) observe() fleet.Proof {
+func (h *hand) observe() backend.Proof {
 	h.t.Helper()
 	r, err := h.u.Observe(h.t.Context(), h.a)
 	if err != nil {
@@ -97,7 +97,7 @@ func (h *hand) observe() fleet.Proof {
 }
 
 // refused updates and returns the error that is to come, and the report with it.
-func (h *hand) refused() (fleet.Proof, error) {
+func (h *hand) refused() (backend.Proof, error) {
 	h.t.Helper()
 	r, err := h.u.Update(h.t.Context(), h.a)
 	if err == nil {
@@ -107,7 +107,7 @@ func (h *hand) refused() (fleet.Proof, error) {
 }
 
 // finish updates until nothing is missing, and returns the last report.
-func (h *hand) finish() fleet.Proof {
+func (h *hand) finish() backend.Proof {
 	h.t.Helper()
 	for range 4 {
 		if r := h.update(); r.Applied || r.Failed {
@@ -116,7 +116,7 @@ func (h *hand) finish() fleet.Proof {
 		time.Sleep(takes)
 	}
 	h.t.Fatal("the cluster does not get there")
-	return fleet.Proof{}
+	return backend.Proof{}
 }
 
 func (h *hand) cluster() embedded.Cluster { return clusterOf(h.t, h.p, "w1") }

@@ -9,20 +9,19 @@ import (
 	"sync"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
 )
 
 // targetsKept is how many targets an updater remembers.
 const targetsKept = 16
 
 // NewUpdater returns an updater that upgrades clusters through p. It is a
-// fleet.Preflighter, and a fleet.Watcher where p is a [Watcher]. Its methods may be
+// backend.Preflighter, and a backend.UpdaterWatcher if p is a [Watcher]. Its methods may be
 // called concurrently, and an engine that starts again goes on with another one.
 //
 // A cluster that has nothing to be removed: assignments without a revision, for a
 // cluster that has left or a placement that is deleted, are done at once and change
 // nothing.
-func NewUpdater(p Provider) fleet.Updater {
+func NewUpdater(p Provider) backend.Updater {
 	u := &updater{provider: p, targets: map[string]Target{}}
 	if w, ok := p.(Watcher); ok {
 		return &watchingUpdater{u, w}
@@ -37,7 +36,7 @@ type updater struct {
 	targets map[string]Target
 }
 
-var _ fleet.Preflighter = (*updater)(nil)
+var _ backend.Preflighter = (*updater)(nil)
 
 // watchingUpdater is one whose provider can tell when to look.
 type watchingUpdater struct {
@@ -45,21 +44,21 @@ type watchingUpdater struct {
 	watcher Watcher
 }
 
-var _ fleet.Watcher = (*watchingUpdater)(nil)
+var _ backend.UpdaterWatcher = (*watchingUpdater)(nil)
 
 // Watch yields when the cluster may have changed.
-func (u *watchingUpdater) Watch(ctx context.Context, a fleet.Assignment) iter.Seq2[struct{}, error] {
+func (u *watchingUpdater) Watch(ctx context.Context, a backend.Assignment) iter.Seq2[struct{}, error] {
 	return u.watcher.Watch(ctx, a.Cluster)
 }
 
 // Update looks, and begins the next change that is needed.
-func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u *updater) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	if a.Revision == "" {
 		return nothing(), nil
 	}
 	v, err := u.describe(ctx, a)
 	if err != nil {
-		return fleet.Proof{}, err
+		return backend.Proof{}, err
 	}
 	r, done := v.settled()
 	other := v.other()
@@ -67,55 +66,55 @@ func (u *updater) Update(ctx context.Context, a fleet.Assignment) (fleet.Proof, 
 	case done && (v.ours || other == ""):
 		return r, nil
 	case other != "":
-		return fleet.Proof{Sent: v.ours}, v.errorf("it waits for another client: %s", other)
+		return backend.Proof{Sent: v.ours}, v.errorf("it waits for another client: %s", other)
 	case v.aim.without != "":
-		return fleet.Proof{Skipped: true, Unchanged: true, Message: clip(v.aim.without)}, nil
+		return backend.Proof{Skipped: true, Unchanged: true, Message: clip(v.aim.without)}, nil
 	}
 	if err := v.refusal(); err != nil {
-		return fleet.Proof{}, err
+		return backend.Proof{}, err
 	}
 	return u.begin(ctx, v)
 }
 
 // Observe looks.
-func (u *updater) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u *updater) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	if a.Revision == "" {
 		return nothing(), nil
 	}
 	v, err := u.describe(ctx, a)
 	if err != nil {
-		return fleet.Proof{}, err
+		return backend.Proof{}, err
 	}
 	if r, done := v.settled(); done {
 		return r, nil
 	}
-	return fleet.Proof{Sent: v.ours, Message: v.pending()}, nil
+	return backend.Proof{Sent: v.ours, Message: v.pending()}, nil
 }
 
 // nothing is the report where nothing is wanted.
-func nothing() fleet.Proof {
-	return fleet.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
+func nothing() backend.Proof {
+	return backend.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
 }
 
 // begin begins the first change that is missing.
-func (u *updater) begin(ctx context.Context, v *view) (fleet.Proof, error) {
+func (u *updater) begin(ctx context.Context, v *view) (backend.Proof, error) {
 	change := Change{
 		ID: v.id(v.missing[0]), Placement: v.a.Placement, Epoch: v.a.Epoch, Part: v.missing[0], Goal: v.aim.Goal,
 	}
 	err := u.provider.Begin(ctx, v.a.Cluster, change)
 	switch {
 	case err == nil:
-		return fleet.Proof{Sent: true, Message: v.pending()}, nil
+		return backend.Proof{Sent: true, Message: v.pending()}, nil
 	case errors.Is(err, backend.ErrFenced), errors.Is(err, backend.ErrConflict),
 		errors.Is(err, backend.ErrPermanent), errors.Is(err, backend.ErrNotFound):
-		return fleet.Proof{Sent: v.ours}, v.errorf("%w", permanently(err))
+		return backend.Proof{Sent: v.ours}, v.errorf("%w", permanently(err))
 	}
-	return fleet.Proof{Sent: true}, v.errorf("%w", err)
+	return backend.Proof{Sent: true}, v.errorf("%w", err)
 }
 
 // describe describes the cluster of an assignment and resolves the target for it. The provider is not
 // asked about a cluster that the target leaves out.
-func (u *updater) describe(ctx context.Context, a fleet.Assignment) (*view, error) {
+func (u *updater) describe(ctx context.Context, a backend.Assignment) (*view, error) {
 	v := &view{a: a}
 	t, err := u.target(ctx, a)
 	if err != nil {
@@ -139,7 +138,7 @@ func (u *updater) describe(ctx context.Context, a fleet.Assignment) (*view, erro
 
 // target returns the target of an assignment. One that was read is remembered: it is
 // under its digest.
-func (u *updater) target(ctx context.Context, a fleet.Assignment) (Target, error) {
+func (u *updater) target(ctx context.Context, a backend.Assignment) (Target, error) {
 	u.mu.Lock()
 	t, known := u.targets[a.Revision]
 	u.mu.Unlock()

@@ -12,7 +12,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -168,7 +167,7 @@ func TestAFailureIsTheProvidersAndTheNextAttemptGoesOn(t *testing.T) {
 		h.p.Edit(func(w *embedded.State) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
 		time.Sleep(takes)
 		for range 2 {
-			for _, r := range []fleet.Proof{h.update(), h.observe()} {
+			for _, r := range []backend.Proof{h.update(), h.observe()} {
 				if !r.Failed || !r.Sent || r.Current || r.Message != "the upgrade failed: quota exceeded" {
 					t.Errorf("%+v", r)
 				}
@@ -223,8 +222,8 @@ func TestACleanedClusterIsLeftAsItIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.a.Revision, h.a.Content, h.a.Cluster.Name = "", nil, "gone"
-		want := fleet.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
-		for _, r := range []fleet.Proof{h.update(), h.observe()} {
+		want := backend.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
+		for _, r := range []backend.Proof{h.update(), h.observe()} {
 			if r != want {
 				t.Errorf("%+v", r)
 			}
@@ -271,14 +270,14 @@ func TestWhatIsNoUpgradeIsRefused(t *testing.T) {
 }
 
 func TestAnUpdaterWatchesWhereItsProviderDoes(t *testing.T) {
-	if _, ok := upgrade.NewUpdater(shelf{}).(fleet.Watcher); ok {
+	if _, ok := upgrade.NewUpdater(shelf{}).(backend.UpdaterWatcher); ok {
 		t.Error("a provider that cannot watch is watched")
 	}
 	synctest.Test(t, func(t *testing.T) {
 		h := byHand(t, testState("w1"), full(upgrade.Latest))
 		h.update()
 		start, looks := time.Now(), 0
-		for _, err := range h.u.(fleet.Watcher).Watch(t.Context(), h.a) {
+		for _, err := range h.u.(backend.UpdaterWatcher).Watch(t.Context(), h.a) {
 			if err != nil {
 				t.Fatal(err)
 			}

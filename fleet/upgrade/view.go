@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/backend"
 )
 
 // maxMessage bounds what is told of a cluster, in bytes.
@@ -14,7 +14,7 @@ const maxMessage = 1024
 
 // view is what an updater sees of a cluster.
 type view struct {
-	a   fleet.Assignment
+	a   backend.Assignment
 	c   Cluster
 	aim aim
 	// ours reports whether the last change of the cluster is one of the run. What was resolved
@@ -51,20 +51,20 @@ func (v *view) other() string {
 
 // settled reports on a cluster that nothing is to be begun on, because it is there, is
 // on its way, or has failed; done is false for others.
-func (v *view) settled() (r fleet.Proof, done bool) {
+func (v *view) settled() (r backend.Proof, done bool) {
 	switch {
 	case v.state() == Running:
-		return fleet.Proof{Sent: true, Message: v.pending()}, true
+		return backend.Proof{Sent: true, Message: v.pending()}, true
 	case v.state() == Failed && v.ended():
-		return fleet.Proof{Sent: true, Failed: true, Message: v.failure()}, true
+		return backend.Proof{Sent: true, Failed: true, Message: v.failure()}, true
 	case v.aim.without != "" || len(v.aim.problems) > 0:
-		return fleet.Proof{}, false
+		return backend.Proof{}, false
 	case len(v.missing) == 0:
 		return v.there(), true
 	case v.ours && v.ended() && v.c.Operation.Change.Part == v.missing[0]:
-		return fleet.Proof{Sent: true, Failed: true, Message: clip("the upgrade ended, and still " + v.gap())}, true
+		return backend.Proof{Sent: true, Failed: true, Message: clip("the upgrade ended, and still " + v.gap())}, true
 	}
-	return fleet.Proof{}, false
+	return backend.Proof{}, false
 }
 
 // ended reports whether the last operation is one of this attempt, where it has ended.
@@ -74,8 +74,8 @@ func (v *view) ended() bool {
 }
 
 // there reports on a cluster that is where it is to be.
-func (v *view) there() fleet.Proof {
-	r := fleet.Proof{
+func (v *view) there() backend.Proof {
+	r := backend.Proof{
 		Sent: v.ours, Applied: true, Unchanged: !v.ours, Revision: v.a.Revision, Current: true,
 		Healthy: v.c.Healthy, Message: v.where(),
 	}

@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -98,7 +99,7 @@ const placementsMost = 100
 // once everything was compared, whatever came of it; otherwise Applied, which is
 // false where an object was not applied because it drifted or was not to be taken
 // over. Clusters that do not differ have conditions and nothing else.
-func DriftStatuses(p fleet.Placement, all []fleet.ClusterDrift) []ClusterStatus {
+func DriftStatuses(p fleet.Placement, all []drift.ClusterReport) []ClusterStatus {
 	out := make([]ClusterStatus, 0, len(all))
 	for i := range all {
 		c := &all[i]
@@ -113,11 +114,11 @@ func DriftStatuses(p fleet.Placement, all []fleet.ClusterDrift) []ClusterStatus 
 }
 
 // add adds an object that differs.
-func (s *ClusterStatus) add(o *fleet.ObjectDrift) {
+func (s *ClusterStatus) add(o *drift.ObjectReport) {
 	ref := ReferenceTo(snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Name: o.Name, Namespace: o.Namespace}, nil)
 	first, now, details := seconds(o.FirstObserved), seconds(o.Observed), detailsOf(&o.Report)
 	switch {
-	case o.Reason == fleet.FoundDrifts:
+	case o.Reason == drift.FoundDrifts:
 		s.DriftedPlacements = append(s.DriftedPlacements, DriftedPlacement{ref, first, now, details, o.Generation})
 	case o.State == drift.Absent:
 		whole := wholeObject
@@ -151,26 +152,26 @@ func plainValue(v json.RawMessage) *string {
 }
 
 // conditionOf says what came of a cluster.
-func conditionOf(s *fleet.ApplyStrategy, c *fleet.ClusterDrift) metav1.Condition {
+func conditionOf(s *apply.Strategy, c *drift.ClusterReport) metav1.Condition {
 	out := metav1.Condition{LastTransitionTime: seconds(c.Observed)}
-	compared := c.State == fleet.Compared && len(c.Problems) == 0
-	if s.Type == fleet.ReportDiff {
+	compared := c.State == drift.Compared && len(c.Problems) == 0
+	if s.Type == apply.ReportDiff {
 		out.Type = "DiffReported"
 		out.Status, out.Reason = status(compared, "AllWorkHaveDiffReported", "NotAllWorkHaveDiffReported")
 		out.Message = fmt.Sprintf("%d objects differ", c.Total)
 		return withProblems(out, c)
 	}
 	out.Type = "Applied"
-	held := c.State != fleet.Compared || heldBack(s, c)
+	held := c.State != drift.Compared || heldBack(s, c)
 	out.Status, out.Reason = status(!held, "AllWorkHaveBeenApplied", "NotAllWorkHaveBeenApplied")
 	out.Message = fmt.Sprintf("%d objects have drifted or differ", c.Total)
 	return withProblems(out, c)
 }
 
 // heldBack reports whether an object is not applied because it differs.
-func heldBack(s *fleet.ApplyStrategy, c *fleet.ClusterDrift) bool {
-	return slices.ContainsFunc(c.Objects, func(o fleet.ObjectDrift) bool {
-		return o.Reason != fleet.FoundDrifts || s.WhenToApply == fleet.IfNotDrifted
+func heldBack(s *apply.Strategy, c *drift.ClusterReport) bool {
+	return slices.ContainsFunc(c.Objects, func(o drift.ObjectReport) bool {
+		return o.Reason != drift.FoundDrifts || s.WhenToApply == apply.IfNotDrifted
 	})
 }
 
@@ -181,7 +182,7 @@ func status(ok bool, yes, no string) (metav1.ConditionStatus, string) {
 	return metav1.ConditionFalse, no
 }
 
-func withProblems(c metav1.Condition, of *fleet.ClusterDrift) metav1.Condition {
+func withProblems(c metav1.Condition, of *drift.ClusterReport) metav1.Condition {
 	if len(of.Problems) > 0 {
 		c.Message += "; " + of.Problems[0]
 	}

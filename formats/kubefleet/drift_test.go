@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -60,7 +61,7 @@ func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 		if _, err := e.Capture(t.Context(), p.Name); err != nil {
 			t.Fatal(err)
 		}
-		var all []fleet.ClusterDrift
+		var all []drift.ClusterReport
 		for c, err := range e.Drift(t.Context(), p.Name, fleet.DriftOptions{}) {
 			if err != nil {
 				t.Fatal(err)
@@ -99,8 +100,8 @@ func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 // there as JSON, and those that are missing have no key.
 func TestDriftStatuses(t *testing.T) {
 	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	object := func(reason fleet.DriftReason) fleet.ObjectDrift {
-		return fleet.ObjectDrift{
+	object := func(reason drift.Reason) drift.ObjectReport {
+		return drift.ObjectReport{
 			Report: drift.Report{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "web", Name: "shop", Generation: 7, Total: 2, Differences: []drift.Difference{
 				{Path: "/spec/replicas", Hub: json.RawMessage("2"), Member: json.RawMessage("7")},
 				{Path: "/spec/paused", Member: json.RawMessage("true")},
@@ -109,17 +110,17 @@ func TestDriftStatuses(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		when   fleet.WhenToApply
-		reason fleet.DriftReason
+		when   apply.WhenToApply
+		reason drift.Reason
 		want   string
 	}{
-		{fleet.Always, fleet.FoundDrifts, "Applied True AllWorkHaveBeenApplied drifted"},
-		{fleet.IfNotDrifted, fleet.FoundDrifts, "Applied False NotAllWorkHaveBeenApplied drifted"},
-		{fleet.Always, fleet.NotTakenOver, "Applied False NotAllWorkHaveBeenApplied diffed"},
-		{fleet.Always, fleet.FailedToTakeOver, "Applied False NotAllWorkHaveBeenApplied diffed"},
+		{apply.Always, drift.FoundDrifts, "Applied True AllWorkHaveBeenApplied drifted"},
+		{apply.IfNotDrifted, drift.FoundDrifts, "Applied False NotAllWorkHaveBeenApplied drifted"},
+		{apply.Always, drift.NotTakenOver, "Applied False NotAllWorkHaveBeenApplied diffed"},
+		{apply.Always, drift.FailedToTakeOver, "Applied False NotAllWorkHaveBeenApplied diffed"},
 	} {
-		p := fleet.Placement{ApplyStrategy: fleet.ApplyStrategy{WhenToApply: c.when}}
-		s := kubefleet.DriftStatuses(p, []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Observed: at, Total: 1, Objects: []fleet.ObjectDrift{object(c.reason)}}})[0]
+		p := fleet.Placement{ApplyStrategy: apply.Strategy{WhenToApply: c.when}}
+		s := kubefleet.DriftStatuses(p, []drift.ClusterReport{{Cluster: "a", State: drift.Compared, Observed: at, Total: 1, Objects: []drift.ObjectReport{object(c.reason)}}})[0]
 		got := fmt.Sprint(s.Conditions[0].Type, " ", s.Conditions[0].Status, " ", s.Conditions[0].Reason)
 		if len(s.DiffedPlacements) > 0 {
 			got += " diffed"
@@ -131,12 +132,12 @@ func TestDriftStatuses(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", c.when, c.reason, got, c.want)
 		}
 	}
-	p := fleet.Placement{ApplyStrategy: fleet.ApplyStrategy{Type: fleet.ReportDiff}}
-	unknown := kubefleet.DriftStatuses(p, []fleet.ClusterDrift{{Cluster: "b", State: fleet.Unknown, Observed: at, Problems: []string{"no route"}}})[0]
+	p := fleet.Placement{ApplyStrategy: apply.Strategy{Type: apply.ReportDiff}}
+	unknown := kubefleet.DriftStatuses(p, []drift.ClusterReport{{Cluster: "b", State: drift.Unknown, Observed: at, Problems: []string{"no route"}}})[0]
 	if c := unknown.Conditions[0]; c.Type != "DiffReported" || c.Status != metav1.ConditionFalse || !strings.Contains(c.Message, "no route") {
 		t.Errorf("%+v", c)
 	}
-	b, _ := json.Marshal(kubefleet.DriftStatuses(p, []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Observed: at, Objects: []fleet.ObjectDrift{object(fleet.FoundDrifts)}}}))
+	b, _ := json.Marshal(kubefleet.DriftStatuses(p, []drift.ClusterReport{{Cluster: "a", State: drift.Compared, Observed: at, Objects: []drift.ObjectReport{object(drift.FoundDrifts)}}}))
 	want := `"driftedPlacements":[{"group":"apps","version":"v1","kind":"Deployment","name":"shop","namespace":"web","firstDriftedObservedTime":"2026-01-02T02:04:05Z","observationTime":"2026-01-02T03:04:05Z","observedDrifts":[{"path":"/spec/replicas","valueInHub":"2","valueInMember":"7"},{"path":"/spec/paused","valueInMember":"true"}],"targetClusterObservedGeneration":7}]`
 	if !strings.Contains(string(b), want) {
 		t.Errorf("%s\nlacks\n%s", b, want)
@@ -145,11 +146,11 @@ func TestDriftStatuses(t *testing.T) {
 
 // An object that a cluster does not have differs as a whole, and has no generation.
 func TestTheStatusOfAnObjectThatIsMissing(t *testing.T) {
-	p := fleet.Placement{ApplyStrategy: fleet.ApplyStrategy{Type: fleet.ReportDiff}}
+	p := fleet.Placement{ApplyStrategy: apply.Strategy{Type: apply.ReportDiff}}
 	report := drift.Report{Version: "v1", Kind: "ConfigMap", Namespace: "web", Name: "cm", State: drift.Absent, Total: 1, Differences: []drift.Difference{
 		{Class: drift.Missing, Hub: json.RawMessage(`{"data":{"key":"v"}}`)},
 	}}
-	all := []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Objects: []fleet.ObjectDrift{{Report: report, Reason: fleet.FoundDiff}}}}
+	all := []drift.ClusterReport{{Cluster: "a", State: drift.Compared, Objects: []drift.ObjectReport{{Report: report, Reason: drift.FoundDiff}}}}
 	b, err := json.Marshal(kubefleet.DriftStatuses(p, all))
 	if err != nil {
 		t.Fatal(err)
@@ -163,32 +164,32 @@ func TestTheStatusOfAnObjectThatIsMissing(t *testing.T) {
 // The apply strategy of a document is that of the placement, in either spelling,
 // and written again.
 func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
-	partial, always, takeOver, defaults := drift.Partial, fleet.Always, fleet.TakeOverAlways, defaultApply()
+	partial, always, takeOver, defaults := drift.Partial, apply.Always, apply.TakeOverAlways, defaultApply()
 	for _, c := range []struct {
 		text string
-		want fleet.ApplyStrategy
+		want apply.Strategy
 	}{
 		{"", defaults},
 		{"strategy: {type: External}", defaults},
 		{"strategy: {type: External, applyStrategy: null}", defaults},
 		{"strategy: {type: External, applyStrategy: {}}", defaults},
 		{applying("{allowCoOwnership: true}"), defaults},
-		{applying("{type: ReportDiff}"), fleet.ApplyStrategy{Type: fleet.ReportDiff, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: takeOver}},
+		{applying("{type: ReportDiff}"), apply.Strategy{Type: apply.ReportDiff, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: takeOver}},
 		{
 			applying("{comparisonOption: FullComparison, whenToApply: IfNotDrifted}"),
-			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: fleet.IfNotDrifted, WhenToTakeOver: takeOver},
+			apply.Strategy{Type: apply.ClientSide, ComparisonOption: drift.Full, WhenToApply: apply.IfNotDrifted, WhenToTakeOver: takeOver},
 		},
 		{applying("{comparisonOptions: partialComparison, whenToApply: Always}"), defaults},
 		{
 			applying("{comparisonOptions: fullComparison, comparisonOption: FullComparison}"),
-			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: drift.Full, WhenToApply: always, WhenToTakeOver: takeOver},
+			apply.Strategy{Type: apply.ClientSide, ComparisonOption: drift.Full, WhenToApply: always, WhenToTakeOver: takeOver},
 		},
 		{applying("{type: ServerSideApply}"), serverSide(true)},
 		{applying("{type: ServerSideApply, serverSideApplyConfig: {force: false}}"), serverSide(true)},
 		{applying("{type: ServerSideApply, serverSideApplyConfig: {force: true}}"), serverSide(false)},
 		{
 			applying("{type: ClientSideApply, whenToTakeOver: IfNoDiff}"),
-			fleet.ApplyStrategy{Type: fleet.ClientSideApply, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: fleet.IfNoDiff},
+			apply.Strategy{Type: apply.ClientSide, ComparisonOption: partial, WhenToApply: always, WhenToTakeOver: apply.IfNoDiff},
 		},
 	} {
 		p := read(t, crp(c.text)).Placements[0]
@@ -203,7 +204,7 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 			t.Errorf("%s became\n%s", c.text, text)
 		}
 	}
-	p := fleet.Placement{Name: "p", ApplyStrategy: fleet.ApplyStrategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true, Health: []health.Rule{{}}}}
+	p := fleet.Placement{Name: "p", ApplyStrategy: apply.Strategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true, Health: []health.Rule{{}}}}
 	_, err := kubefleet.WritePlacement(p)
 	for _, want := range []string{"applyStrategy.whenToApply: Required", "applyStrategy.ignore", "applyStrategy.secrets", "applyStrategy.dryRun", "applyStrategy.health"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
@@ -216,16 +217,16 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 func applying(text string) string { return "strategy: {type: External, applyStrategy: " + text + "}" }
 
 // defaultApply returns the apply strategy of a placement that does not say.
-func defaultApply() fleet.ApplyStrategy {
-	return fleet.ApplyStrategy{
-		Type: fleet.ClientSideApply, ComparisonOption: drift.Partial, WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+func defaultApply() apply.Strategy {
+	return apply.Strategy{
+		Type: apply.ClientSide, ComparisonOption: drift.Partial, WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
 	}
 }
 
-func serverSide(refuse bool) fleet.ApplyStrategy {
-	return fleet.ApplyStrategy{
-		Type: fleet.ServerSideApply, RefuseConflicts: refuse,
-		ComparisonOption: drift.Partial, WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+func serverSide(refuse bool) apply.Strategy {
+	return apply.Strategy{
+		Type: apply.ServerSide, RefuseConflicts: refuse,
+		ComparisonOption: drift.Partial, WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
 	}
 }
 
@@ -233,7 +234,7 @@ func serverSide(refuse bool) fleet.ApplyStrategy {
 func TestAnEmptyTypeIsWrittenAsServerSideApply(t *testing.T) {
 	p := fleet.Placement{
 		Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "n"}},
-		ApplyStrategy: fleet.ApplyStrategy{WhenToApply: fleet.Always, RefuseConflicts: true},
+		ApplyStrategy: apply.Strategy{WhenToApply: apply.Always, RefuseConflicts: true},
 	}
 	text, err := kubefleet.WritePlacement(p)
 	if err != nil {
@@ -250,7 +251,7 @@ func TestTheStatusHasThePathOfWhatDiffersInAnAtomicList(t *testing.T) {
 	report := drift.Report{Total: 1, Differences: []drift.Difference{{
 		Path: "/spec/ingress/0/ports/0/endPort", AtomicPath: "/spec/ingress", Class: drift.Changed, Hub: json.RawMessage("90"), Member: json.RawMessage("99"),
 	}}}
-	all := []fleet.ClusterDrift{{Cluster: "a", State: fleet.Compared, Objects: []fleet.ObjectDrift{{Report: report, Reason: fleet.FoundDrifts}}}}
+	all := []drift.ClusterReport{{Cluster: "a", State: drift.Compared, Objects: []drift.ObjectReport{{Report: report, Reason: drift.FoundDrifts}}}}
 	b, err := json.Marshal(kubefleet.DriftStatuses(fleet.Placement{}, all))
 	if err != nil {
 		t.Fatal(err)

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -56,8 +57,8 @@ func TestPlacementOfAnAPIServer(t *testing.T) {
 		Name: "served", HistoryLimit: 10, Policy: placement.Policy{Type: placement.PickAll},
 		Selectors:    []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}},
 		DeletePolicy: placement.DeleteAll,
-		ApplyStrategy: fleet.ApplyStrategy{
-			Type: fleet.ClientSideApply, ComparisonOption: "PartialComparison", WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+		ApplyStrategy: apply.Strategy{
+			Type: apply.ClientSide, ComparisonOption: "PartialComparison", WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
 		},
 	}
 	if diff := cmp.Diff(want, p); diff != "" {

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
@@ -143,9 +144,9 @@ func reportBack(v value) (to ReportBack) {
 
 // defaultApplyStrategy returns the defaults of KubeFleet's API. An API server writes them into an applyStrategy
 // that is there, and KubeFleet's agents assume them if there is none.
-func defaultApplyStrategy() fleet.ApplyStrategy {
-	return fleet.ApplyStrategy{
-		Type: fleet.ClientSideApply, ComparisonOption: drift.Partial, WhenToApply: fleet.Always, WhenToTakeOver: fleet.TakeOverAlways,
+func defaultApplyStrategy() apply.Strategy {
+	return apply.Strategy{
+		Type: apply.ClientSide, ComparisonOption: drift.Partial, WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
 	}
 }
 
@@ -153,16 +154,16 @@ func defaultApplyStrategy() fleet.ApplyStrategy {
 // fields over from other managers unless that is ServerSideApply without force.
 func applyStrategy(v value, p *fleet.Placement) {
 	s, defaults := &p.ApplyStrategy, defaultApplyStrategy()
-	*s = fleet.ApplyStrategy{}
+	*s = apply.Strategy{}
 	force := false
 	v.Object(fields{
 		"type": func(v value) {
-			s.Type = yamldoc.OneOf(v, fleet.ClientSideApply, fleet.ServerSideApply, fleet.ReportDiff)
+			s.Type = yamldoc.OneOf(v, apply.ClientSide, apply.ServerSide, apply.ReportDiff)
 		},
 		"comparisonOption":  func(v value) { s.ComparisonOption = comparison(v) },
 		"comparisonOptions": func(v value) { comparisonOptions(v, s) },
-		"whenToApply":       func(v value) { s.WhenToApply = yamldoc.OneOf(v, fleet.Always, fleet.IfNotDrifted) },
-		"whenToTakeOver":    func(v value) { s.WhenToTakeOver = yamldoc.OneOf(v, fleet.TakeOverAlways, fleet.IfNoDiff, fleet.Never) },
+		"whenToApply":       func(v value) { s.WhenToApply = yamldoc.OneOf(v, apply.Always, apply.IfNotDrifted) },
+		"whenToTakeOver":    func(v value) { s.WhenToTakeOver = yamldoc.OneOf(v, apply.TakeOverAlways, apply.IfNoDiff, apply.Never) },
 		"allowCoOwnership":  func(v value) { p.AllowCoOwnership = v.Boolean() },
 		"serverSideApplyConfig": func(v value) {
 			v.Object(fields{"force": func(v value) { force = v.Boolean() }})
@@ -172,7 +173,7 @@ func applyStrategy(v value, p *fleet.Placement) {
 	s.WhenToApply, s.WhenToTakeOver = cmp.Or(s.WhenToApply, defaults.WhenToApply), cmp.Or(s.WhenToTakeOver, defaults.WhenToTakeOver)
 	config, ok := v.Get("serverSideApplyConfig")
 	switch {
-	case s.Type == fleet.ServerSideApply:
+	case s.Type == apply.ServerSide:
 		s.RefuseConflicts = !force
 	case ok && !config.IsNull():
 		config.Fail("is only valid for ServerSideApply strategy type; leave it out")
@@ -190,7 +191,7 @@ func comparison(v value) drift.Comparison {
 }
 
 // comparisonOptions reads the other name of comparisonOption.
-func comparisonOptions(v value, s *fleet.ApplyStrategy) {
+func comparisonOptions(v value, s *apply.Strategy) {
 	other := comparison(v)
 	if s.ComparisonOption != "" && s.ComparisonOption != other {
 		v.Fail("is another name of comparisonOption, which says %s; leave one of them out", s.ComparisonOption)

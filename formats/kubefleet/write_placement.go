@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/internal/checks"
@@ -113,14 +114,14 @@ func applyTree(p fleet.Placement) map[string]any {
 	s := &p.ApplyStrategy
 	tree := map[string]any{}
 	for key, v := range map[string]string{
-		"type": string(cmp.Or(s.Type, fleet.ServerSideApply)), "comparisonOption": string(s.ComparisonOption),
+		"type": string(cmp.Or(s.Type, apply.ServerSide)), "comparisonOption": string(s.ComparisonOption),
 		"whenToApply": string(s.WhenToApply), "whenToTakeOver": string(s.WhenToTakeOver),
 	} {
 		if v != "" {
 			tree[key] = v
 		}
 	}
-	if cmp.Or(s.Type, fleet.ServerSideApply) == fleet.ServerSideApply {
+	if cmp.Or(s.Type, apply.ServerSide) == apply.ServerSide {
 		tree["serverSideApplyConfig"] = map[string]any{"force": !s.RefuseConflicts}
 	}
 	if p.AllowCoOwnership {

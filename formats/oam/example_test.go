@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -98,8 +99,8 @@ func tutorial(ctx context.Context) error {
 	}}
 	engine, err := fleet.New(fleet.Config{
 		Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(append(docs.Objects, namespace)...),
-		Prober: fleet.ProberFunc(func(context.Context, *unstructured.Unstructured) (fleet.Health, error) {
-			return fleet.Health{Healthy: true}, nil // nothing runs Deployments here
+		Prober: health.ProberFunc(func(context.Context, *unstructured.Unstructured) (health.Status, error) {
+			return health.Status{Healthy: true}, nil // nothing runs Deployments here
 		}),
 	})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/health"
@@ -53,7 +54,7 @@ func newEngineEnv(t *testing.T, own ...health.Rule) *engineEnv {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := fleet.Placement{Name: "data", ApplyStrategy: fleet.ApplyStrategy{Health: own}}
+	p := fleet.Placement{Name: "data", ApplyStrategy: apply.Strategy{Health: own}}
 	for _, kind := range []string{"Database", "Cache"} {
 		p.Selectors = append(p.Selectors, snapshot.Selector{Group: "example.io", Version: "v1", Kind: kind, Name: "main"})
 	}

@@ -15,7 +15,6 @@ import (
 	"cel.dev/cel-go/interpreter"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/health"
 )
 
@@ -26,48 +25,48 @@ const messageMost = 256
 const textMost = 256 << 10
 
 // probe returns the health of an object. Its error is that of ctx.
-func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstructured.Unstructured) (fleet.Health, error) {
+func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstructured.Unstructured) (health.Status, error) {
 	if obj.GetDeletionTimestamp() != nil {
-		return fleet.Health{Message: "it is being deleted"}, nil
+		return health.Status{Message: "it is being deleted"}, nil
 	}
 	if !p.anyGeneration {
 		fresh, outdated := health.Evidence(obj)
 		if outdated != "" {
-			return fleet.Health{Message: outdated}, nil
+			return health.Status{Message: outdated}, nil
 		}
 		obj = fresh
 	}
 	if tooLong(obj.Object) {
-		return fleet.Health{Message: fmt.Sprintf("it has a text of more than %d bytes, and the rule is not evaluated", textMost)}, nil
+		return health.Status{Message: fmt.Sprintf("it has a text of more than %d bytes, and the rule is not evaluated", textMost)}, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	h := p.health(limited, map[string]any{"self": obj.Object})
 	if err := ctx.Err(); err != nil {
-		return fleet.Health{}, err
+		return health.Status{}, err
 	}
 	h.Message = printable(h.Message)
 	return h, nil
 }
 
-func (p *program) health(ctx context.Context, vars map[string]any) fleet.Health {
+func (p *program) health(ctx context.Context, vars map[string]any) health.Status {
 	if p.failed != nil {
 		failed, err := p.failed.isTrue(ctx, vars)
 		switch {
 		case failed:
-			return fleet.Health{Failed: true, Message: p.says(ctx, vars, "failed is true")}
+			return health.Status{Failed: true, Message: p.says(ctx, vars, "failed is true")}
 		case err != nil && !isMissing(err):
-			return fleet.Health{Message: err.Error()}
+			return health.Status{Message: err.Error()}
 		}
 	}
 	ready, err := p.ready.isTrue(ctx, vars)
 	switch {
 	case err != nil:
-		return fleet.Health{Message: err.Error()}
+		return health.Status{Message: err.Error()}
 	case ready:
-		return fleet.Health{Healthy: true}
+		return health.Status{Healthy: true}
 	default:
-		return fleet.Health{Message: p.says(ctx, vars, "ready is false")}
+		return health.Status{Message: p.says(ctx, vars, "ready is false")}
 	}
 }
 

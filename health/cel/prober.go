@@ -29,7 +29,7 @@
 //
 // # Rules of placements
 //
-// [New] takes the rules of a host, for all placements. Those of one placement are in fleet.ApplyStrategy.Health and go
+// [New] takes the rules of a host, for all placements. Those of one placement are in apply.Strategy.Health and go
 // first; the engine has them compiled by [Prober.ValidateRules] when the placement is declared, and a run keeps those
 // that its placement had when it was created. Authors of placements need no trust for that: all that an expression can
 // do is to say something of an object of the placement.
@@ -46,7 +46,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/internal/lru"
 )
@@ -67,7 +66,7 @@ const compiledMost = 1024
 // Options are for [New]; zero values mean defaults.
 type Options struct {
 	// Otherwise is asked about objects for whose kind there is no rule; nil is kstatus, as the engine's default.
-	Otherwise fleet.Prober
+	Otherwise health.Prober
 	// CostLimit bounds one evaluation of one expression, in the units of CEL, in which to read a field costs 1. An
 	// expression that would cost more for lists of 100 entries does not compile; one that does for what it reads is stopped.
 	CostLimit uint64
@@ -75,9 +74,9 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Prober is a fleet.Prober that evaluates rules. It may be used concurrently.
+// Prober is a [health.Prober] that evaluates rules, a [health.RuleProber]. It may be used concurrently.
 type Prober struct {
-	otherwise fleet.Prober
+	otherwise health.Prober
 	compiler  compiler
 	timeout   time.Duration
 	// rules are the host's, with the programs at the same index.
@@ -102,7 +101,7 @@ func New(rules []health.Rule, o Options) (*Prober, error) {
 		p.timeout = DefaultTimeout
 	}
 	if p.otherwise == nil {
-		p.otherwise = fleet.ProberFunc(kstatus)
+		p.otherwise = health.ProberFunc(kstatus)
 	}
 	var err error
 	if p.compiler.env, err = newEnv(); err != nil {
@@ -122,13 +121,13 @@ func New(rules []health.Rule, o Options) (*Prober, error) {
 	return p, nil
 }
 
-func kstatus(_ context.Context, obj *unstructured.Unstructured) (fleet.Health, error) {
+func kstatus(_ context.Context, obj *unstructured.Unstructured) (health.Status, error) {
 	ready, failed, message := health.Kstatus(obj)
-	return fleet.Health{Healthy: ready, Failed: failed, Message: message}, nil
+	return health.Status{Healthy: ready, Failed: failed, Message: message}, nil
 }
 
 // Probe returns the health of an object by the rule for its kind, and what Otherwise says where there is none.
-func (p *Prober) Probe(ctx context.Context, obj *unstructured.Unstructured) (fleet.Health, error) {
+func (p *Prober) Probe(ctx context.Context, obj *unstructured.Unstructured) (health.Status, error) {
 	i := find(p.rules, obj)
 	if i < 0 {
 		return p.otherwise.Probe(ctx, obj)
@@ -137,7 +136,7 @@ func (p *Prober) Probe(ctx context.Context, obj *unstructured.Unstructured) (fle
 }
 
 // ProbeBy is Probe with rules of a placement that go before those of the host.
-func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (fleet.Health, error) {
+func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (health.Status, error) {
 	i := find(rules, obj)
 	if i < 0 {
 		return p.Probe(ctx, obj)
@@ -149,7 +148,7 @@ func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstruct
 		compiled, wrong = p.compiler.compile(&rules[i], at.Index(i))
 		if errs := append(health.Validate(rules, at), wrong...); len(errs) > 0 {
 			// Another process validated the rules, with other limits or functions than this one has.
-			return fleet.Health{}, fmt.Errorf("celhealth: %w: %w", errs.ToAggregate(), backend.ErrPermanent)
+			return health.Status{}, fmt.Errorf("celhealth: %w: %w", errs.ToAggregate(), backend.ErrPermanent)
 		}
 		p.compiled.Add(rules[i], compiled)
 	}

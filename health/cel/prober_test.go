@@ -16,7 +16,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/health"
 	celhealth "github.com/slipway-dev/slipway/health/cel"
 )
@@ -81,92 +80,92 @@ func TestObjectsAreProbedByTheRuleOfTheirKind(t *testing.T) {
 	p := prober(t, rules, celhealth.Options{})
 	for name, c := range map[string]struct {
 		object string
-		want   fleet.Health
+		want   health.Status
 	}{
 		"deployment": {
 			"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3}, status: {readyReplicas: 3}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 		"deployment on its way": {
 			"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3}, status: {readyReplicas: 1}}",
-			fleet.Health{Message: "1 of 3 replicas"},
+			health.Status{Message: "1 of 3 replicas"},
 		},
 		"deployment without a status": {
 			"{apiVersion: apps/v1, kind: Deployment, spec: {replicas: 3}}",
-			fleet.Health{Message: "ready at 1:12: no such key: status"},
+			health.Status{Message: "ready at 1:12: no such key: status"},
 		},
 		"job": {
 			"{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Complete, status: 'True'}]}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 		"job that runs": {
 			"{apiVersion: batch/v1, kind: Job, status: {active: 1}}",
-			fleet.Health{Message: "ready at 1:12: no such key: conditions"},
+			health.Status{Message: "ready at 1:12: no such key: conditions"},
 		},
 		"job that failed": {
 			"{apiVersion: batch/v1, kind: Job, status: {conditions: [{type: Failed, status: 'True', message: backoff limit}]}}",
-			fleet.Health{Failed: true, Message: "backoff limit"},
+			health.Status{Failed: true, Message: "backoff limit"},
 		},
 		"database": {
 			"{apiVersion: example.io/v1, kind: Database, status: {phase: Ready}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 		"database that broke": {
 			"{apiVersion: example.io/v1, kind: Database, status: {phase: Broken, reason: no disk}}",
-			fleet.Health{Failed: true, Message: "no disk"},
+			health.Status{Failed: true, Message: "no disk"},
 		},
 		"database without a reason": {
 			"{apiVersion: example.io/v1, kind: Database, status: {phase: Creating}}",
-			fleet.Health{Message: "ready is false; message at 1:12: no such key: reason"},
+			health.Status{Message: "ready is false; message at 1:12: no such key: reason"},
 		},
 		"database of another version": {
 			"{apiVersion: example.io/v2, kind: Database, status: {phase: Broken, ok: true}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 		"value of another type": {
 			"{apiVersion: example.io/v2, kind: Database, status: {ok: 'true'}}",
-			fleet.Health{Message: "ready is not a bool, but a string"},
+			health.Status{Message: "ready is not a bool, but a string"},
 		},
 		"status of an older generation": {
 			"{apiVersion: example.io/v1, kind: Database, metadata: {generation: 2}, status: {phase: Ready, observedGeneration: 1}}",
-			fleet.Health{Message: "its status is of generation 1, and the object of 2"},
+			health.Status{Message: "its status is of generation 1, and the object of 2"},
 		},
 		"failure of an older generation": {
 			"{apiVersion: example.io/v1, kind: Database, metadata: {generation: 2}, status: {phase: Broken, observedGeneration: 1}}",
-			fleet.Health{Message: "its status is of generation 1, and the object of 2"},
+			health.Status{Message: "its status is of generation 1, and the object of 2"},
 		},
 		"any generation": {
 			"{apiVersion: v1, kind: ConfigMap, metadata: {generation: 2}, data: {state: ready}, status: {observedGeneration: 1}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 		"deletion": {
 			"{apiVersion: example.io/v1, kind: Database, metadata: {deletionTimestamp: '2026-01-01T00:00:00Z'}, status: {phase: Ready}}",
-			fleet.Health{Message: "it is being deleted"},
+			health.Status{Message: "it is being deleted"},
 		},
 		"rollout": {
 			"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 7}, " +
 				"status: {phase: Healthy, stableRS: a1, currentPodHash: a1, observedGeneration: '7'}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 		"rollout between": {
 			"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, status: {phase: Healthy, stableRS: a1, currentPodHash: b2}}",
-			fleet.Health{Message: "phase Healthy"},
+			health.Status{Message: "phase Healthy"},
 		},
 		"rollout of an older generation": {
 			"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, metadata: {generation: 7}, status: {phase: Healthy, observedGeneration: '6'}}",
-			fleet.Health{Message: "its status is of generation 6, and the object of 7"},
+			health.Status{Message: "its status is of generation 6, and the object of 7"},
 		},
 		"rollout that failed": {
 			"{apiVersion: argoproj.io/v1alpha1, kind: Rollout, status: {phase: Degraded, message: ProgressDeadlineExceeded}}",
-			fleet.Health{Failed: true, Message: "ProgressDeadlineExceeded"},
+			health.Status{Failed: true, Message: "ProgressDeadlineExceeded"},
 		},
 		"kind without a rule": {
 			"{apiVersion: example.io/v1, kind: Cache, status: {conditions: [{type: Stalled, status: 'True', message: no memory}]}}",
-			fleet.Health{Failed: true, Message: "no memory"},
+			health.Status{Failed: true, Message: "no memory"},
 		},
 		"kind of another group": {
 			"{apiVersion: example.com/v1, kind: Database, status: {phase: Broken}}",
-			fleet.Health{Healthy: true},
+			health.Status{Healthy: true},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -254,7 +253,7 @@ func TestTheCostOfAnEvaluationIsBounded(t *testing.T) {
 			}
 			begin := time.Now()
 			h, err := p.Probe(t.Context(), obj)
-			if want := (fleet.Health{Message: "ready is stopped: it costs more than 1000000"}); err != nil || h != want {
+			if want := (health.Status{Message: "ready is stopped: it costs more than 1000000"}); err != nil || h != want {
 				t.Errorf("got %+v, %v", h, err)
 			}
 			if took := time.Since(begin); took > 20*time.Second {
@@ -269,7 +268,7 @@ func TestTheCostOfAnEvaluationIsBounded(t *testing.T) {
 	}
 	search := `[{group: example.io, kind: Database, ready: "true", failed: "self.status.list.exists(x, x.n < 0)"}]`
 	h, err = prober(t, search, celhealth.Options{CostLimit: 2000}).Probe(t.Context(), obj)
-	if err != nil || h != (fleet.Health{Message: "failed is stopped: it costs more than 2000"}) {
+	if err != nil || h != (health.Status{Message: "failed is stopped: it costs more than 2000"}) {
 		t.Errorf("got %+v, %v: what may have failed is not ready", h, err)
 	}
 }
@@ -280,12 +279,12 @@ func TestTheTimeOfAnEvaluationIsBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if h, err := p.Probe(t.Context(), bigList(1000)); err != nil || h != (fleet.Health{Message: "ready is stopped: it takes too long"}) {
+	if h, err := p.Probe(t.Context(), bigList(1000)); err != nil || h != (health.Status{Message: "ready is stopped: it takes too long"}) {
 		t.Errorf("got %+v, %v", h, err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if h, err := p.Probe(ended, bigList(1000)); !errors.Is(err, context.Canceled) || h != (fleet.Health{}) {
+	if h, err := p.Probe(ended, bigList(1000)); !errors.Is(err, context.Canceled) || h != (health.Status{}) {
 		t.Errorf("got %+v, %v, after the context ended", h, err)
 	}
 }
@@ -342,17 +341,17 @@ func TestAMessageIsBoundedAndPrintable(t *testing.T) {
 }
 
 func TestTheRulesOfAPlacementGoFirst(t *testing.T) {
-	otherwise := fleet.ProberFunc(func(context.Context, *unstructured.Unstructured) (fleet.Health, error) {
-		return fleet.Health{Message: "asked otherwise"}, nil
+	otherwise := health.ProberFunc(func(context.Context, *unstructured.Unstructured) (health.Status, error) {
+		return health.Status{Message: "asked otherwise"}, nil
 	})
 	p := prober(t, rules, celhealth.Options{Otherwise: otherwise})
 	own := []health.Rule{{Group: "example.io", Kind: "Database", Ready: "self.status.phase == 'Broken'"}}
 	for name, c := range map[string]struct {
 		kind, phase string
-		want        fleet.Health
+		want        health.Status
 	}{
-		"rule of the placement": {"Database", "Broken", fleet.Health{Healthy: true}},
-		"no rule":               {"Cache", "Ready", fleet.Health{Message: "asked otherwise"}},
+		"rule of the placement": {"Database", "Broken", health.Status{Healthy: true}},
+		"no rule":               {"Cache", "Ready", health.Status{Message: "asked otherwise"}},
 	} {
 		obj := object(t, "{apiVersion: example.io/v1, kind: "+c.kind+", status: {phase: "+c.phase+"}}")
 		for range 2 { // compiled, and kept
@@ -373,7 +372,7 @@ func TestTheRulesOfAPlacementGoFirst(t *testing.T) {
 	}
 	for name, rules := range map[string][]health.Rule{"does not compile": bad, "has no ready": {{Group: "example.io", Kind: "Database"}}} {
 		obj := object(t, "{apiVersion: example.io/v1, kind: Database}")
-		if h, err := p.ProbeBy(t.Context(), rules, obj); !errors.Is(err, backend.ErrPermanent) || h != (fleet.Health{}) {
+		if h, err := p.ProbeBy(t.Context(), rules, obj); !errors.Is(err, backend.ErrPermanent) || h != (health.Status{}) {
 			t.Errorf("a rule that %s: got %+v, %v", name, h, err)
 		}
 	}
@@ -421,10 +420,10 @@ func BenchmarkProbe(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, probe := range map[string]func() (fleet.Health, error){
-		"rule":              func() (fleet.Health, error) { return p.Probe(b.Context(), obj) },
-		"rule of placement": func() (fleet.Health, error) { return none.ProbeBy(b.Context(), rule, obj) },
-		"kstatus":           func() (fleet.Health, error) { return none.Probe(b.Context(), obj) },
+	for name, probe := range map[string]func() (health.Status, error){
+		"rule":              func() (health.Status, error) { return p.Probe(b.Context(), obj) },
+		"rule of placement": func() (health.Status, error) { return none.ProbeBy(b.Context(), rule, obj) },
+		"kstatus":           func() (health.Status, error) { return none.Probe(b.Context(), obj) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()

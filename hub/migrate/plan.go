@@ -9,8 +9,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
@@ -210,7 +210,7 @@ func (p *planner) addPlacement(obj *unstructured.Unstructured, w *wanted, cluste
 
 // noteStrategy says what of the strategies of a placement has consequences.
 func (p *planner) noteStrategy(obj *unstructured.Unstructured, w *wanted) {
-	if w.placement.ApplyStrategy.WhenToTakeOver == fleet.Never {
+	if w.placement.ApplyStrategy.WhenToTakeOver == apply.Never {
 		p.note("%s: whenToTakeOver is Never, so that nothing that is there will be taken over: set Always or IfNoDiff first", nameOf(obj))
 	}
 	if w.rollout.Type == kubefleet.External {

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/drift"
 )
 
 // reasonsOfTheAPI are the types of conditions and the reasons of which package api has constants.
@@ -50,7 +50,7 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	conditions, want := reasonsOfTheAPI(t)
-	for _, r := range []fleet.DriftReason{fleet.FoundDrifts, fleet.FailedToTakeOver, fleet.NotTakenOver} {
+	for _, r := range []drift.Reason{drift.FoundDrifts, drift.FailedToTakeOver, drift.NotTakenOver} {
 		want = append(want, string(r))
 	}
 	row := regexp.MustCompile("(?m)^\\| ([A-Za-z, ]+) \\| `([A-Za-z]+)` \\| ([^|]*) \\| ([^|]*)\\|$")

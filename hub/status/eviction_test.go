@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -102,7 +103,7 @@ func TestEvictionsThatAreNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	fixed := fleetOf("AA", placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "b"}})
 	only := fleetOf("AA", placement.Policy{})
-	only.Placement.ApplyStrategy.Type = fleet.ReportDiff
+	only.Placement.ApplyStrategy.Type = apply.ReportDiff
 	for _, c := range []struct {
 		name  string
 		facts EvictionFacts

@@ -11,6 +11,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/apply"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -65,7 +67,7 @@ type PlacementFacts struct {
 	Snapshots []snapshot.Snapshot
 	// Drift is what is known of differences, by cluster; clusters of which nothing
 	// is known are missing.
-	Drift map[string]*fleet.ClusterDrift
+	Drift map[string]*drift.ClusterReport
 	// Overrides are those in the snapshots that clusters were tried with, by index,
 	// Members the clusters as they are now, by name; nil where there are none.
 	Overrides map[int][]FrozenOverride
@@ -99,7 +101,7 @@ type PlacedCluster struct {
 	// Since is since when it is so.
 	Since time.Time
 	// Failing are the objects that are not as they are to be, as far as that is known.
-	Failing []fleet.FailingObject
+	Failing []apply.FailingObject
 }
 
 // PlacementStatus is the status of a ClusterResourcePlacement.
@@ -382,7 +384,7 @@ func (p *placementBuilder) tally(index int) (t tally) {
 
 // isRefused reports whether objects of a cluster are held back or were refused, and not only late.
 func isRefused(c *PlacedCluster) bool {
-	return slices.ContainsFunc(c.Failing, func(o fleet.FailingObject) bool { return o.Reason != fleet.NotHealthy })
+	return slices.ContainsFunc(c.Failing, func(o apply.FailingObject) bool { return o.Reason != apply.NotHealthy })
 }
 
 // aggregate are the conditions of the placement about a snapshot, as far as all
@@ -460,7 +462,7 @@ func (p *placementBuilder) reported(done, n int, at stages.Instant) metav1.Condi
 }
 
 func (p *placementBuilder) reportsOnly() bool {
-	return p.Placement.ApplyStrategy.Type == fleet.ReportDiff
+	return p.Placement.ApplyStrategy.Type == apply.ReportDiff
 }
 
 // lastChange is when the last of the clusters changed.

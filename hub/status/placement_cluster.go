@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -102,12 +103,12 @@ func inFlight(c *PlacedCluster) clusterState {
 // differs in.
 func (p *placementBuilder) held(cluster string) bool {
 	d := p.Drift[cluster]
-	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o fleet.ObjectDrift) bool { return p.holds(&o) })
+	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o drift.ObjectReport) bool { return p.holds(&o) })
 }
 
 // holds reports whether an object is not applied because of what it differs in.
-func (p *placementBuilder) holds(o *fleet.ObjectDrift) bool {
-	return o.Reason != fleet.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == fleet.IfNotDrifted
+func (p *placementBuilder) holds(o *drift.ObjectReport) bool {
+	return o.Reason != drift.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == apply.IfNotDrifted
 }
 
 // isUncompared reports whether a placement that only reports could not compare all objects of a cluster: as in KubeFleet none
@@ -117,17 +118,17 @@ func (p *placementBuilder) isUncompared(cluster string) bool {
 	return d != nil && p.reportsOnly() && driftOf(p.Placement, d).Conditions[0].Status != metav1.ConditionTrue
 }
 
-func driftOf(p *fleet.Placement, d *fleet.ClusterDrift) kubefleet.ClusterStatus {
-	return kubefleet.DriftStatuses(*p, []fleet.ClusterDrift{*d})[0]
+func driftOf(p *fleet.Placement, d *drift.ClusterReport) kubefleet.ClusterStatus {
+	return kubefleet.DriftStatuses(*p, []drift.ClusterReport{*d})[0]
 }
 
 // withoutFailed returns the drift of a cluster without the objects that are absent from the cluster because they could not
 // be applied: these are failures and no drift.
-func withoutFailed(d *fleet.ClusterDrift, failing []fleet.FailingObject) *fleet.ClusterDrift {
+func withoutFailed(d *drift.ClusterReport, failing []apply.FailingObject) *drift.ClusterReport {
 	rest := *d
-	rest.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o fleet.ObjectDrift) bool {
-		return o.State == drift.Absent && slices.ContainsFunc(failing, func(f fleet.FailingObject) bool {
-			held := f.Reason == fleet.HeldDrifted || f.Reason == fleet.HeldForeign
+	rest.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o drift.ObjectReport) bool {
+		return o.State == drift.Absent && slices.ContainsFunc(failing, func(f apply.FailingObject) bool {
+			held := f.Reason == apply.HeldDrifted || f.Reason == apply.HeldForeign
 			return !held && f.ID == snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 		})
 	})
@@ -271,7 +272,7 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 		if !c.isInFlight() {
 			named = nil // before what is held back now
 		}
-		named = slices.DeleteFunc(slices.Clone(named), func(o fleet.FailingObject) bool { return o.Reason == fleet.NotHealthy && p.isHeld(c.Name, o.ID) })
+		named = slices.DeleteFunc(slices.Clone(named), func(o apply.FailingObject) bool { return o.Reason == apply.NotHealthy && p.isHeld(c.Name, o.ID) })
 	}
 	for _, o := range named {
 		kind, reason := p.failureOf(&o)
@@ -302,13 +303,13 @@ func (p *placementBuilder) seen(cluster string, id snapshot.ID) int64 {
 	return 0
 }
 
-func idOf(o *fleet.ObjectDrift) snapshot.ID {
+func idOf(o *drift.ObjectReport) snapshot.ID {
 	return snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
 // isHeld reports whether an object of a cluster is not applied because of what it differs in.
 func (p *placementBuilder) isHeld(cluster string, id snapshot.ID) bool {
-	return slices.ContainsFunc(p.Drift[cluster].Objects, func(o fleet.ObjectDrift) bool { return idOf(&o) == id && p.holds(&o) })
+	return slices.ContainsFunc(p.Drift[cluster].Objects, func(o drift.ObjectReport) bool { return idOf(&o) == id && p.holds(&o) })
 }
 
 // heldMost is how many objects of a cluster are named that are held back.
@@ -316,12 +317,12 @@ const heldMost = 100
 
 // heldMessage says why an object is held back, and what would change that. It has the place of the first difference and
 // no value.
-func heldMessage(o *fleet.ObjectDrift) string {
+func heldMessage(o *drift.ObjectReport) string {
 	what := ""
 	switch o.Reason {
-	case fleet.FoundDrifts:
+	case drift.FoundDrifts:
 		what = "it has drifted and is left alone, because whenToApply is IfNotDrifted: put it back, change it at the hub, or apply Always"
-	case fleet.NotTakenOver:
+	case drift.NotTakenOver:
 		what = "it was there before and is not taken over, because whenToTakeOver is Never: delete it, or let it be taken over"
 	default:
 		what = "it was there before and differs, and whenToTakeOver is IfNoDiff: make them equal, or take it over Always"
@@ -338,7 +339,7 @@ func heldMessage(o *fleet.ObjectDrift) string {
 }
 
 // failureOf is the condition of an object that fails, and KubeFleet's reason for it.
-func (p *placementBuilder) failureOf(o *fleet.FailingObject) (condition, reason string) {
+func (p *placementBuilder) failureOf(o *apply.FailingObject) (condition, reason string) {
 	switch snapshot.UnplacedReason(o.Reason) {
 	case snapshot.Duplicated:
 		return api.ConditionApplied, api.ReasonDuplicated
@@ -350,17 +351,17 @@ func (p *placementBuilder) failureOf(o *fleet.FailingObject) (condition, reason 
 		return api.ConditionApplied, api.ReasonGenerateName
 	}
 	switch o.Reason {
-	case fleet.NoSuchKind:
+	case apply.NoSuchKind:
 		return api.ConditionApplied, api.ReasonObjectNotDecoded
-	case fleet.NotHealthy:
+	case apply.NotHealthy:
 		return api.ConditionAvailable, api.ReasonObjectNotAvailable
-	case fleet.HeldDrifted:
-		return api.ConditionApplied, string(fleet.FoundDrifts)
-	case fleet.HeldForeign:
-		if p.Placement.ApplyStrategy.WhenToTakeOver == fleet.Never {
-			return api.ConditionApplied, string(fleet.NotTakenOver)
+	case apply.HeldDrifted:
+		return api.ConditionApplied, string(drift.FoundDrifts)
+	case apply.HeldForeign:
+		if p.Placement.ApplyStrategy.WhenToTakeOver == apply.Never {
+			return api.ConditionApplied, string(drift.NotTakenOver)
 		}
-		return api.ConditionApplied, string(fleet.FailedToTakeOver)
+		return api.ConditionApplied, string(drift.FailedToTakeOver)
 	default:
 		return api.ConditionApplied, api.ReasonObjectNotApplied
 	}
@@ -495,7 +496,7 @@ func (p *placementBuilder) had(c *PlacedCluster) string {
 }
 
 // firstDiffer is since when the first of the objects differs.
-func firstDiffer(d *fleet.ClusterDrift) (at stages.Instant) {
+func firstDiffer(d *drift.ClusterReport) (at stages.Instant) {
 	for i := range d.Objects {
 		if t := stages.At(d.Objects[i].FirstObserved); at == 0 || t < at {
 			at = t

@@ -6,8 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -17,11 +17,11 @@ import (
 func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	app := snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "app"}
 	cm := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "cm"}
-	failing := []fleet.FailingObject{
-		{ID: cm, Reason: fleet.NotApplied, Message: "denied"},
-		{ID: app, Reason: fleet.NotHealthy, Generation: 3, Message: "0/1"},
-		{ID: cm, Reason: fleet.HeldDrifted, Message: "drifted"},
-		{ID: cm, Reason: fleet.HeldForeign, Message: "there before"},
+	failing := []apply.FailingObject{
+		{ID: cm, Reason: apply.NotApplied, Message: "denied"},
+		{ID: app, Reason: apply.NotHealthy, Generation: 3, Message: "0/1"},
+		{ID: cm, Reason: apply.HeldDrifted, Message: "drifted"},
+		{ID: cm, Reason: apply.HeldForeign, Message: "there before"},
 	}
 	f := placementOf(
 		t,
@@ -29,8 +29,8 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 		PlacedCluster{Name: "flying", Index: 0, Tried: 1, State: stages.Running, Applied: true, Failing: failing[1:2]},
 		proven(t, "well", 1), fresh("new"))
 	f.Picked[2].Failing, f.Picked[3].Failing = failing, failing
-	f.Drift = map[string]*fleet.ClusterDrift{"flying": {Cluster: "flying", State: fleet.Compared, Objects: []fleet.ObjectDrift{{
-		Reason: fleet.FoundDrifts, Report: drift.Report{Group: app.Group, Version: app.Version, Kind: app.Kind, Namespace: app.Namespace, Name: app.Name, Generation: 5},
+	f.Drift = map[string]*drift.ClusterReport{"flying": {Cluster: "flying", State: drift.Compared, Objects: []drift.ObjectReport{{
+		Reason: drift.FoundDrifts, Report: drift.Report{Group: app.Group, Version: app.Version, Kind: app.Kind, Namespace: app.Namespace, Name: app.Name, Generation: 5},
 	}}}}
 	got := map[string][]string{}
 	for _, c := range Placement(f).Clusters {
@@ -64,20 +64,20 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 	}
 	hard, soft := id("placement.kubernetes-fleet.io", "ResourceEnvelope", "hard"), id("placement.kubernetes-fleet.io", "ResourceEnvelope", "soft")
 	quota, plain, unnamed := id("", "ResourceQuota", "q"), id("", "ConfigMap", "cm"), id("", "ConfigMap", "")
-	f := placementOf(t, PlacedCluster{Name: "m", Index: 0, Tried: 1, State: stages.Pending, Failing: []fleet.FailingObject{
-		{ID: quota, Reason: fleet.NotApplied, Message: "denied"},
-		{ID: plain, Reason: fleet.NotApplied, Message: "denied"},
-		{ID: unnamed, Reason: fleet.NotApplied, Message: "no name", Envelope: &soft},
+	f := placementOf(t, PlacedCluster{Name: "m", Index: 0, Tried: 1, State: stages.Pending, Failing: []apply.FailingObject{
+		{ID: quota, Reason: apply.NotApplied, Message: "denied"},
+		{ID: plain, Reason: apply.NotApplied, Message: "denied"},
+		{ID: unnamed, Reason: apply.NotApplied, Message: "no name", Envelope: &soft},
 		{ID: plain, Reason: "Duplicated", Message: "again", Envelope: &soft},
 		{ID: quota, Reason: "WrongScope", Message: "elsewhere", Envelope: &soft},
 	}})
 	f.Snapshots = []snapshot.Snapshot{{Index: 0}, {Index: 1, Origins: "digest", Envelopes: 2, Unplaced: []snapshot.Unplaced{{ID: unnamed, Envelope: soft}}}}
 	f.Resources = func(int) []snapshot.Item { return []snapshot.Item{{ID: quota, Envelope: &hard}, {ID: plain}} }
-	drifted := func(o snapshot.ID, reason fleet.DriftReason) fleet.ObjectDrift {
-		return fleet.ObjectDrift{Reason: reason, Report: drift.Report{Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
+	drifted := func(o snapshot.ID, reason drift.Reason) drift.ObjectReport {
+		return drift.ObjectReport{Reason: reason, Report: drift.Report{Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}}
 	}
-	f.Drift = map[string]*fleet.ClusterDrift{"m": {Cluster: "m", State: fleet.Compared, Objects: []fleet.ObjectDrift{
-		drifted(quota, fleet.FoundDrifts), drifted(quota, fleet.FailedToTakeOver), drifted(plain, fleet.FoundDrifts),
+	f.Drift = map[string]*drift.ClusterReport{"m": {Cluster: "m", State: drift.Compared, Objects: []drift.ObjectReport{
+		drifted(quota, drift.FoundDrifts), drifted(quota, drift.FailedToTakeOver), drifted(plain, drift.FoundDrifts),
 	}}}
 	wantOf := func(list any, want ...string) {
 		t.Helper()

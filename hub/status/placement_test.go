@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -231,10 +232,10 @@ func TestWhatIsWrongWithAPlacementIsInItsScheduledCondition(t *testing.T) {
 }
 
 // drifted is a cluster with an object that differs.
-func drifted(t testing.TB, name string, reason fleet.DriftReason) *fleet.ClusterDrift {
-	return &fleet.ClusterDrift{
-		Placement: "example-placement", Cluster: name, State: fleet.Compared, Observed: clock(t, "22:00:00"), Total: 1,
-		Objects: []fleet.ObjectDrift{{
+func drifted(t testing.TB, name string, reason drift.Reason) *drift.ClusterReport {
+	return &drift.ClusterReport{
+		Placement: "example-placement", Cluster: name, State: drift.Compared, Observed: clock(t, "22:00:00"), Total: 1,
+		Objects: []drift.ObjectReport{{
 			Report: drift.Report{
 				Version: "v1", Kind: "Namespace", Name: "web",
 				Differences: []drift.Difference{{Path: "/metadata/labels/owner", Class: drift.Changed, Hub: json.RawMessage(`"simon"`), Member: json.RawMessage(`"chen"`)}},
@@ -249,7 +250,7 @@ func drifted(t testing.TB, name string, reason fleet.DriftReason) *fleet.Cluster
 func TestAClusterWaitsForARunOnceThePolicyWasChanged(t *testing.T) {
 	f := placementOf(t, proven(t, "a", 1), proven(t, "b", 1))
 	f.Picked[1].Unreached = true
-	f.Drift = map[string]*fleet.ClusterDrift{"a": drifted(t, "a", fleet.FoundDrifts), "b": drifted(t, "b", fleet.FoundDrifts)}
+	f.Drift = map[string]*drift.ClusterReport{"a": drifted(t, "a", drift.FoundDrifts), "b": drifted(t, "b", drift.FoundDrifts)}
 	s := jsonOf(t, Placement(f))
 	wantTold(t, "the placement", s["conditions"],
 		"ClusterResourcePlacementScheduled=True SchedulingPolicyFulfilled: found all cluster needed as specified by the scheduling policy, found 2 cluster(s)",
@@ -274,8 +275,8 @@ func TestAClusterWaitsForARunOnceThePolicyWasChanged(t *testing.T) {
 // Differences are those of clusters that a run has come to.
 func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
 	f := placementOf(t, fresh("m"))
-	f.Placement.ApplyStrategy.Type = fleet.ReportDiff
-	f.Drift = map[string]*fleet.ClusterDrift{"m": drifted(t, "m", fleet.FoundDiff)}
+	f.Placement.ApplyStrategy.Type = apply.ReportDiff
+	f.Drift = map[string]*drift.ClusterReport{"m": drifted(t, "m", drift.FoundDiff)}
 	if c := Placement(f).Clusters[0]; len(c.Diffed) > 0 || c.DifferencesTotal > 0 || c.ObservedIndex != "" {
 		t.Errorf("%+v", c)
 	}
@@ -283,8 +284,8 @@ func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
 
 func TestWhatDiffersIsInTheStatusOfTheCluster(t *testing.T) {
 	f := placementOf(t, proven(t, "member-1", 1), proven(t, "member-2", 1))
-	f.Placement.ApplyStrategy.Type = fleet.ReportDiff
-	f.Drift = map[string]*fleet.ClusterDrift{"member-2": drifted(t, "member-2", fleet.FoundDiff)}
+	f.Placement.ApplyStrategy.Type = apply.ReportDiff
+	f.Drift = map[string]*drift.ClusterReport{"member-2": drifted(t, "member-2", drift.FoundDiff)}
 	s := jsonOf(t, Placement(f))
 	first := s["placementStatuses"].([]any)[0].(map[string]any)
 	delete(first, "conditions")
@@ -304,8 +305,8 @@ func TestWhatDiffersIsInTheStatusOfTheCluster(t *testing.T) {
 
 func TestAnObjectThatIsHeldBackMakesItsClusterNotApplied(t *testing.T) {
 	f := placementOf(t, proven(t, "m", 1))
-	f.Placement.ApplyStrategy.WhenToApply = fleet.IfNotDrifted
-	f.Drift = map[string]*fleet.ClusterDrift{"m": drifted(t, "m", fleet.FoundDrifts)}
+	f.Placement.ApplyStrategy.WhenToApply = apply.IfNotDrifted
+	f.Drift = map[string]*drift.ClusterReport{"m": drifted(t, "m", drift.FoundDrifts)}
 	lines := placedTold(t, f)
 	if got := lines[len(lines)-1]; got != "Applied=False NotAllWorkHaveBeenApplied: 1 objects have drifted or differ" {
 		t.Error(got)
@@ -316,16 +317,16 @@ func TestAnObjectThatIsHeldBackMakesItsClusterNotApplied(t *testing.T) {
 	}
 	failed(t, f, "Namespace web Applied=False FoundDrifts since 21:50:00: it has drifted and is left alone, because whenToApply is IfNotDrifted: "+
 		"put it back, change it at the hub, or apply Always: /metadata/labels/owner (Changed)")
-	f.Placement.ApplyStrategy.WhenToApply = fleet.Always
+	f.Placement.ApplyStrategy.WhenToApply = apply.Always
 	lines = placedTold(t, f)
 	if got := lines[len(lines)-1]; got != "Available=True AllWorkAreAvailable: All resources are available" {
 		t.Error(got)
 	}
 	failed(t, f)
-	f.Drift["m"] = drifted(t, "m", fleet.NotTakenOver)
+	f.Drift["m"] = drifted(t, "m", drift.NotTakenOver)
 	failed(t, f, "Namespace web Applied=False NotTakenOver since 21:50:00: it was there before and is not taken over, because whenToTakeOver is Never: "+
 		"delete it, or let it be taken over: /metadata/labels/owner (Changed)")
-	f.Drift["m"] = drifted(t, "m", fleet.FailedToTakeOver)
+	f.Drift["m"] = drifted(t, "m", drift.FailedToTakeOver)
 	failed(t, f, "Namespace web Applied=False FailedToTakeOver since 21:50:00: it was there before and differs, and whenToTakeOver is IfNoDiff: "+
 		"make them equal, or take it over Always: /metadata/labels/owner (Changed)")
 	if got := columns(t, f); got[1] != "" {
@@ -355,7 +356,7 @@ func TestClustersInTroubleAreListedFirstAndCappedWithTheTotal(t *testing.T) {
 		PlacedCluster{Name: "g", Index: 0, Tried: 1, State: stages.Running, Applied: true},
 		PlacedCluster{Name: "h", Index: 0, Tried: 1, State: stages.Running, Applied: true, Message: "1 of 3"},
 		proven(t, "i", 1))
-	f.Drift = map[string]*fleet.ClusterDrift{"c": drifted(t, "c", fleet.FoundDrifts), "i": drifted(t, "i", fleet.NotTakenOver)}
+	f.Drift = map[string]*drift.ClusterReport{"c": drifted(t, "c", drift.FoundDrifts), "i": drifted(t, "i", drift.NotTakenOver)}
 	names := func() (out string) {
 		for _, c := range Placement(f).Clusters {
 			out += c.Name
@@ -383,7 +384,7 @@ func TestADeletionIsToldInTheStatus(t *testing.T) {
 // bigPlacement has clusters of every kind.
 func bigPlacement(t testing.TB, n int) *PlacementFacts {
 	f := placementOf(t)
-	f.Drift = map[string]*fleet.ClusterDrift{}
+	f.Drift = map[string]*drift.ClusterReport{}
 	for i := range n {
 		c := proven(t, fmt.Sprintf("member-%06d", i), 1)
 		switch i % 10 {
@@ -405,17 +406,17 @@ func bigPlacement(t testing.TB, n int) *PlacementFacts {
 }
 
 // manyFail are a hundred objects that fail, with the longest messages.
-func manyFail() []fleet.FailingObject {
-	all := make([]fleet.FailingObject, 100)
+func manyFail() []apply.FailingObject {
+	all := make([]apply.FailingObject, 100)
 	for i := range all {
-		all[i] = fleet.FailingObject{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: fmt.Sprint("c", i)}, Reason: fleet.NotApplied, Message: strings.Repeat("\x00<", 128)}
+		all[i] = apply.FailingObject{ID: snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: fmt.Sprint("c", i)}, Reason: apply.NotApplied, Message: strings.Repeat("\x00<", 128)}
 	}
 	return all
 }
 
 // manyDiffer is a cluster with a hundred objects that differ a lot.
-func manyDiffer(t testing.TB, name string) *fleet.ClusterDrift {
-	d := drifted(t, name, fleet.FoundDrifts)
+func manyDiffer(t testing.TB, name string) *drift.ClusterReport {
+	d := drifted(t, name, drift.FoundDrifts)
 	d.Objects[0].Differences[0].Member = json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)
 	for len(d.Objects) < 100 {
 		d.Objects = append(d.Objects, d.Objects[0])

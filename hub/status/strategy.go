@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
@@ -16,10 +17,10 @@ import (
 
 // applyStrategy is the API's applyStrategy, with its defaults.
 type applyStrategy struct {
-	Type           fleet.ApplyType      `json:"type,omitempty"`
+	Type           apply.Type           `json:"type,omitempty"`
 	Comparison     drift.Comparison     `json:"comparisonOption,omitempty"`
-	WhenToApply    fleet.WhenToApply    `json:"whenToApply,omitempty"`
-	WhenToTakeOver fleet.WhenToTakeOver `json:"whenToTakeOver,omitempty"`
+	WhenToApply    apply.WhenToApply    `json:"whenToApply,omitempty"`
+	WhenToTakeOver apply.WhenToTakeOver `json:"whenToTakeOver,omitempty"`
 	CoOwnership    bool                 `json:"allowCoOwnership,omitempty"`
 	ServerSide     *serverSideApply     `json:"serverSideApplyConfig,omitempty"`
 }
@@ -35,13 +36,13 @@ func applyStrategyOf(p *fleet.Placement) *applyStrategy {
 	}
 	s := &p.ApplyStrategy
 	out := &applyStrategy{
-		Type:           cmp.Or(s.Type, fleet.ClientSideApply),
+		Type:           cmp.Or(s.Type, apply.ClientSide),
 		Comparison:     cmp.Or(s.ComparisonOption, drift.Partial),
-		WhenToApply:    cmp.Or(s.WhenToApply, fleet.Always),
-		WhenToTakeOver: cmp.Or(s.WhenToTakeOver, fleet.TakeOverAlways),
+		WhenToApply:    cmp.Or(s.WhenToApply, apply.Always),
+		WhenToTakeOver: cmp.Or(s.WhenToTakeOver, apply.TakeOverAlways),
 		CoOwnership:    p.AllowCoOwnership,
 	}
-	if out.Type == fleet.ServerSideApply {
+	if out.Type == apply.ServerSide {
 		out.ServerSide = &serverSideApply{Force: !s.RefuseConflicts}
 	}
 	return out

@@ -31,7 +31,7 @@ var (
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
 	timing = []string{"stages", "stages/check", "stages/lifecycle", "stages/calendar", "stages/simulate"}
-	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...", "health")
+	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...", "health", "apply")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
 	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/backoff", "internal/kubehttp"}
@@ -55,6 +55,7 @@ var areas = []area{
 	{path: "drift/...", core: true, third: with(apimachinery, "sigs.k8s.io/structured-merge-diff/v4")},
 	{path: "approval", core: true, third: apimachinery},
 	{path: "health", core: true, third: with(apimachinery, "github.com/fluxcd/cli-utils/pkg/kstatus")},
+	{path: "apply", core: true, third: apimachinery, uses: []string{"drift", "health", "snapshot"}},
 	{path: "stages/moment", core: true, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/check", core: true, third: apimachinery, uses: []string{"stages/moment"}, bars: []string{"context", "sync", "sync/atomic"}},
 	{path: "stages/plan", core: true, third: apimachinery, uses: with(ground, "stages/check", "internal/versioned"), bars: []string{"context", "sync", "sync/atomic"}},
@@ -66,7 +67,7 @@ var areas = []area{
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
 	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check")},
 	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/check", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
-	{path: "backend", uses: ground, testUses: tried},
+	{path: "backend", uses: with(ground, "apply"), testUses: tried},
 	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
 	{path: "backend/faulty", uses: with(ground, "backend"), testUses: tried},
 	{path: "backend/backendtest", uses: with(ground, "backend", "backend/faulty"), testUses: tried},
@@ -83,8 +84,8 @@ var areas = []area{
 	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest", "internal/storebench", "fleet"), cluster: true},
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
-	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "backend/kube/internal/kubetest"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
+	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "apply", "backend/kube/internal/kubetest"), cluster: true},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "apply", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru", "internal/serving"), testUses: tried},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
@@ -92,19 +93,19 @@ var areas = []area{
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
-	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: with(tried, "health")},
+	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
-	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/commands", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
 	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
-	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/examine", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/member", "fleet/internal/record", "fleet/internal/state", "internal/backoff", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/balance", uses: with(ground, "stages", "backend", "fleet/internal/record", "fleet/internal/state", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	// Of stages only the error of a format that is too new, which is one for all records.
-	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "apply", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	// Combinations of authorities: they know the gates, and no engine but in tests.

@@ -15,7 +15,6 @@ import (
 var exceptions = []exception{
 	{"snapshot", cycle, 13, "a rule of what a controller made asks the index of the set, which is built by the same rules"},
 	{"hub/internal/placements", methods + "Reconciler", 51, "it tells what a snapshot leaves out; its parts get types of their own with the rooms"},
-	{"fleet", exported, 310, "Engine has methods for placements and for runs until each noun has a handle of its own"},
 }
 
 // TestLimits holds the limits of limitOf in every package of the module.

@@ -35,12 +35,12 @@ const bareTime = time.Second
 type Instant struct{}
 
 // Update says that the cluster has the revision and is healthy.
-func (Instant) Update(_ context.Context, a fleet.Assignment) (fleet.Proof, error) {
-	return fleet.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}, nil
+func (Instant) Update(_ context.Context, a backend.Assignment) (backend.Proof, error) {
+	return backend.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}, nil
 }
 
 // Observe says the same.
-func (u Instant) Observe(ctx context.Context, a fleet.Assignment) (fleet.Proof, error) {
+func (u Instant) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	return u.Update(ctx, a)
 }
 

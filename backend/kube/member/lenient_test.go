@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -75,9 +76,9 @@ func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
 	c := connTo(t, s)
 	r := newRollout(t, ns, s.Config(), placement.Cluster{Name: "one"})
 	r.start()
-	declare := func(kind fleet.ApplyType, value string) {
+	declare := func(kind apply.Type, value string) {
 		t.Helper()
-		p := fleet.Placement{Name: ns, ApplyStrategy: fleet.ApplyStrategy{Type: kind, WhenToApply: fleet.Always}}
+		p := fleet.Placement{Name: ns, ApplyStrategy: apply.Strategy{Type: kind, WhenToApply: apply.Always}}
 		for _, obj := range strictIn(t, ns, value) {
 			if err := r.source.Put(obj); err != nil {
 				t.Fatal(err)
@@ -91,7 +92,7 @@ func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
 	}
 	for _, of := range [][2]string{{"a", "v5"}, {"b", "v6"}} {
 		run, value := of[0], of[1]
-		declare(fleet.ClientSideApply, value)
+		declare(apply.ClientSide, value)
 		if st := r.run(ns + "-" + run); st.Run.State != stages.Completed {
 			t.Fatal(r.explain(ns + "-" + run))
 		}

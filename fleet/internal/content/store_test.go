@@ -166,7 +166,7 @@ func placed(t *testing.T, store backend.Store, cluster *memory.Cluster, revision
 	conns := member.NewConns(backend.DialerFunc(func(context.Context, placement.Cluster) (backend.Conn, error) { return cluster.Conn(), nil }), 0)
 	defer conns.Close()
 	u := member.NewApplier(conns, New(store).Load, nil, member.Options{})
-	_, err := u.Update(t.Context(), member.WithKey(member.Assignment{
+	_, err := u.Update(t.Context(), member.WithKey(backend.Assignment{
 		Placement: "web", Run: "r1", RunUID: "uid-r1", Epoch: 1, Attempt: 1, Cluster: placement.Cluster{Name: "c1"}, Revision: revision,
 	}, []byte("0123456789abcdef0123456789abcdef")))
 	return err

@@ -60,7 +60,7 @@ func (c *clusterWatch) update(x *comparison, changed bool) {
 	c.x = x
 	c.mu.Unlock()
 	switch {
-	case x.rec.Queue.Active != nil && !member.ReportsOnly(&x.strategy):
+	case x.rec.Queue.Active != nil && !x.strategy.ReportsOnly():
 	case changed:
 		c.w.r.clusters.AddNow(c.key())
 	default:
@@ -198,28 +198,30 @@ func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after ti
 	if err != nil {
 		return "", 0, err
 	}
-	found := x.compareWatched(ctx, c.cluster)
+	found, ended := x.compareWatched(ctx, c.cluster)
 	if ctx.Err() != nil {
 		return "", 0, ctx.Err()
 	}
-	if found.State == member.Updating {
+	if found.State == drift.Updating {
 		return "", 0, c.finish(ctx, x)
 	}
 	changed, err := c.reporter.storeDrift(ctx, old, found)
 	if err != nil {
 		return "", 0, err
 	}
-	if found.State == member.Unknown {
+	if found.State == drift.Unknown {
 		return "", 0, errors.New(found.Problems[0])
 	}
-	if err := c.recordEnds(ctx, x, &found); err != nil {
-		return "", 0, err
+	if ended {
+		if err := c.recordEnds(ctx, x, found.Revision); err != nil {
+			return "", 0, err
+		}
 	}
 	if changed && c.reported.left() == 0 {
 		c.reported.done()
 		c.w.event(driftEvent(stages.DriftFound, &found))
 	}
-	if member.SelfHeals(&x.strategy) && slices.ContainsFunc(found.Objects, func(o member.ObjectDrift) bool { return o.Reason == member.FoundDrifts }) {
+	if x.strategy.SelfHeals() && slices.ContainsFunc(found.Objects, func(o drift.ObjectReport) bool { return o.Reason == drift.FoundDrifts }) {
 		after, err = c.putBack(ctx, x, &found)
 	}
 	return found.Revision, after, err
@@ -227,7 +229,7 @@ func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after ti
 
 // putBack applies again what the cluster should have, unless a run has the placement or it was done a moment ago.
 // It returns when to try again.
-func (c *clusterWatch) putBack(ctx context.Context, x *comparison, found *member.ClusterDrift) (time.Duration, error) {
+func (c *clusterWatch) putBack(ctx context.Context, x *comparison, found *drift.ClusterReport) (time.Duration, error) {
 	if wait := c.restored.left(); wait > 0 {
 		return wait, nil
 	}
@@ -255,7 +257,7 @@ func (c *clusterWatch) mayPutBack(ctx context.Context, x *comparison) (bool, err
 	if err != nil {
 		return false, err
 	}
-	return rec.Queue.Active == nil && rec.Deleting == nil && member.StrategyKey(&rec.Placement.ApplyStrategy) == member.StrategyKey(&x.rec.Placement.ApplyStrategy), nil
+	return rec.Queue.Active == nil && rec.Deleting == nil && rec.Placement.ApplyStrategy.Key() == x.rec.Placement.ApplyStrategy.Key(), nil
 }
 
 // restore brings the cluster back to a revision that its ledger proves, and reports whether it wrote anything.
@@ -278,17 +280,14 @@ func (c *clusterWatch) restore(ctx context.Context, x *comparison, revision stri
 }
 
 // recordEnds has the ledger say which objects have ended: they are no drift once they are gone.
-func (c *clusterWatch) recordEnds(ctx context.Context, x *comparison, found *member.ClusterDrift) error {
-	if !member.HasEnds(found) {
-		return nil
-	}
+func (c *clusterWatch) recordEnds(ctx context.Context, x *comparison, revision string) error {
 	leave, err := c.reporter.limiter.Enter(ctx, c.cluster.Name)
 	if err != nil {
 		return err
 	}
 	defer func() { leave(err) }()
 	a := c.assignment(x)
-	a.Revision = found.Revision
+	a.Revision = revision
 	err = c.reporter.applier.RecordEnds(ctx, a)
 	return err
 }
@@ -296,7 +295,7 @@ func (c *clusterWatch) recordEnds(ctx context.Context, x *comparison, found *mem
 // assignment is what the placement asks of the cluster between runs.
 func (c *clusterWatch) assignment(x *comparison) member.Assignment {
 	p := &x.rec.Placement
-	return member.WithKey(member.Assignment{
+	return member.WithKey(backend.Assignment{
 		Placement: p.Name, Cluster: c.cluster, AllowCoOwnership: p.AllowCoOwnership, Exclusive: p.Exclusive,
 		DeletePolicy: p.DeletePolicy, Strategy: x.strategy,
 	}, x.rec.Key)

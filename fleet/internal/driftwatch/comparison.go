@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
@@ -29,14 +30,14 @@ type Query struct {
 }
 
 // Drift compares the clusters of a placement, and takes from the recorded drift when a difference was observed first.
-func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[member.ClusterDrift, error] {
-	return func(yield func(member.ClusterDrift, error) bool) {
+func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[drift.ClusterReport, error] {
+	return func(yield func(drift.ClusterReport, error) bool) {
 		recorded, err := r.Drifted(ctx, name)
 		if err != nil && !state.IsLasting(err) { // a record that cannot be decoded keeps no report back
-			yield(member.ClusterDrift{Placement: name}, err)
+			yield(drift.ClusterReport{Placement: name}, err)
 			return
 		}
-		before := make(map[string]*member.ClusterDrift, len(recorded))
+		before := make(map[string]*drift.ClusterReport, len(recorded))
 		for i := range recorded {
 			before[recorded[i].Cluster] = &recorded[i]
 		}
@@ -52,14 +53,14 @@ func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[me
 }
 
 // driftOf is Drift; strict reports whether clusters of o that are not compared are an error.
-func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict bool) iter.Seq2[member.ClusterDrift, error] {
-	return func(yield func(member.ClusterDrift, error) bool) {
+func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict bool) iter.Seq2[drift.ClusterReport, error] {
+	return func(yield func(drift.ClusterReport, error) bool) {
 		x, err := r.comparison(ctx, name, o)
 		if err == nil && strict {
 			err = x.missing(o.Clusters)
 		}
 		if err != nil {
-			yield(member.ClusterDrift{Placement: name}, err)
+			yield(drift.ClusterReport{Placement: name}, err)
 			return
 		}
 		for c := range x.all(ctx) {
@@ -68,7 +69,7 @@ func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict boo
 			}
 		}
 		if ctx.Err() != nil {
-			yield(member.ClusterDrift{Placement: name}, ctx.Err())
+			yield(drift.ClusterReport{Placement: name}, ctx.Err())
 		}
 	}
 }
@@ -80,7 +81,7 @@ const comparedAtOnce = 32
 type comparison struct {
 	reporter *Reporter
 	rec      *record.Placement
-	strategy member.ApplyStrategy
+	strategy apply.Strategy
 	clusters []placement.Cluster
 	// wanted are the revisions to compare with; nil is that of each ledger.
 	wanted *planning.Revisions
@@ -125,7 +126,7 @@ func (x *comparison) plan(ctx context.Context, o Query) error {
 			x.clusters = append(x.clusters, c)
 		}
 	}
-	if o.Index == nil && !member.ReportsOnly(&x.strategy) {
+	if o.Index == nil && !x.strategy.ReportsOnly() {
 		return nil
 	}
 	x.wanted, err = x.reporter.planner.Want(ctx, x.rec, o.Index, x.clusters)
@@ -148,27 +149,29 @@ func (x *comparison) missing(asked []string) error {
 }
 
 // all compares every cluster.
-func (x *comparison) all(ctx context.Context) iter.Seq[member.ClusterDrift] {
+func (x *comparison) all(ctx context.Context) iter.Seq[drift.ClusterReport] {
 	return parallel.Map(ctx, comparedAtOnce, x.clusters, x.compare)
 }
 
 // compare compares one cluster.
-func (x *comparison) compare(ctx context.Context, c placement.Cluster) member.ClusterDrift {
+func (x *comparison) compare(ctx context.Context, c placement.Cluster) drift.ClusterReport {
 	return x.carryOut(ctx, c, x.of(c))
 }
 
-// compareWatched is compare of a cluster that is watched: what its objects say of themselves is reported, where the placement
-// asks for it.
-func (x *comparison) compareWatched(ctx context.Context, c placement.Cluster) member.ClusterDrift {
+// compareWatched compares a cluster that is watched. It reports the status of its objects if the placement asks for it, and
+// whether an object has ended and the ledger does not know that.
+func (x *comparison) compareWatched(ctx context.Context, c placement.Cluster) (found drift.ClusterReport, ended bool) {
 	one := x.of(c)
+	one.Ended = func() { ended = true }
 	if x.rec.Placement.ReportStatus {
 		one.Reported = x.reporter.cfg.Reported
 	}
-	return x.carryOut(ctx, c, one)
+	found = x.carryOut(ctx, c, one)
+	return found, ended
 }
 
 // carryOut compares a cluster, within the limits of concurrency.
-func (x *comparison) carryOut(ctx context.Context, c placement.Cluster, one member.Comparison) member.ClusterDrift {
+func (x *comparison) carryOut(ctx context.Context, c placement.Cluster, one member.Comparison) drift.ClusterReport {
 	leave, err := x.reporter.limiter.Enter(ctx, c.Name)
 	if err != nil {
 		return one.Failed(err)

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
@@ -74,7 +75,7 @@ func (b *eventBatch) writeAll(ctx context.Context, r *Reporter) bool {
 }
 
 // driftEvent is an event of a placement about a cluster that differs.
-func driftEvent(t stages.EventType, c *member.ClusterDrift) stages.Event {
+func driftEvent(t stages.EventType, c *drift.ClusterReport) stages.Event {
 	first := &c.Objects[0]
 	text := fmt.Sprintf("%s %s: %s", first.Kind, first.Name, member.Summary(&first.Report))
 	if more := c.Total - 1; more > 0 {

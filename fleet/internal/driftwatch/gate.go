@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -57,7 +57,7 @@ func (a *Gate) compare(ctx context.Context, placement string, clusters []string)
 		switch {
 		case err != nil:
 			return n, err
-		case c.State == member.Unknown:
+		case c.State == drift.Unknown:
 			return n, fmt.Errorf("cluster %s: %s", c.Cluster, c.Problems[0])
 		case c.Total > 0 || len(c.Problems) > 0:
 			return n, fmt.Errorf("cluster %s: %d objects differ, %d could not be compared", c.Cluster, c.Total, len(c.Problems))

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/drift"
 )
 
 // lastChecked has the times at which this engine last compared clusters, by the keys of their records. Drift is
@@ -17,13 +17,13 @@ type lastChecked struct {
 }
 
 // update stores when a cluster was compared, if its drift is recorded.
-func (l *lastChecked) update(key string, c *member.ClusterDrift) {
+func (l *lastChecked) update(key string, c *drift.ClusterReport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
 	case isClean(c):
 		delete(l.at, key)
-	case c.State == member.Unknown:
+	case c.State == drift.Unknown:
 	case l.at == nil:
 		l.at = map[string]time.Time{key: c.Observed}
 	default:
@@ -39,7 +39,7 @@ func (l *lastChecked) forget(prefix string, match func(key string) bool) {
 }
 
 // apply sets Observed of a recorded drift to the time of the last comparison, if that is later.
-func (l *lastChecked) apply(key string, c *member.ClusterDrift) {
+func (l *lastChecked) apply(key string, c *drift.ClusterReport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	at, ok := l.at[key]

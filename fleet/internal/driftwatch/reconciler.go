@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -116,7 +117,7 @@ func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	if state.IsNotFound(err) {
 		return false, nil
 	}
-	return err == nil && rec.Deleting == nil && len(rec.Snapshots) > 0 && (rec.Placement.ReportStatus || member.Watches(&rec.Placement.ApplyStrategy)), err
+	return err == nil && rec.Deleting == nil && len(rec.Snapshots) > 0 && (rec.Placement.ReportStatus || rec.Placement.ApplyStrategy.Watches()), err
 }
 
 // FleetChanged has every placement that is watched reconciled, because the inventory has changed; if only properties and namespaces of
@@ -295,7 +296,7 @@ func concernOf(rec *record.Placement) string {
 	return string(record.Encode(struct {
 		Policy   placement.Policy
 		Decision *lifecycle.Selection
-		Strategy member.ApplyStrategy
+		Strategy apply.Strategy
 		Share    bool
 		Alone    bool
 		Delete   placement.DeletePolicy

@@ -10,18 +10,17 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // Drifted returns the recorded drift of a placement, ascending by cluster.
-func (r *Reporter) Drifted(ctx context.Context, name string) ([]member.ClusterDrift, error) {
+func (r *Reporter) Drifted(ctx context.Context, name string) ([]drift.ClusterReport, error) {
 	if _, _, err := r.state.Placement(ctx, name); err != nil {
 		return nil, err
 	}
-	var out []member.ClusterDrift
+	var out []drift.ClusterReport
 	for rec, err := range r.store.List(ctx, record.DriftKey(name, "")) {
 		if err != nil {
 			return nil, err
@@ -30,14 +29,14 @@ func (r *Reporter) Drifted(ctx context.Context, name string) ([]member.ClusterDr
 		if err := record.Decode(rec, &s); err != nil {
 			return nil, err
 		}
-		r.checked.apply(rec.Key, &s.ClusterDrift)
-		out = append(out, s.ClusterDrift)
+		r.checked.apply(rec.Key, &s.ClusterReport)
+		out = append(out, s.ClusterReport)
 	}
 	return out, nil
 }
 
 // RecordDrift records the observed drift of a cluster, whatever is recorded. It retries on a conflict.
-func (r *Reporter) RecordDrift(ctx context.Context, found member.ClusterDrift) error {
+func (r *Reporter) RecordDrift(ctx context.Context, found drift.ClusterReport) error {
 	for {
 		old, err := r.loadDrift(ctx, found.Placement, found.Cluster)
 		if err != nil {
@@ -51,7 +50,7 @@ func (r *Reporter) RecordDrift(ctx context.Context, found member.ClusterDrift) e
 
 // recorded is the recorded drift of a cluster; without a revision there is none.
 type recorded struct {
-	member.ClusterDrift
+	drift.ClusterReport
 	key string
 	rev backend.Revision
 }
@@ -59,16 +58,16 @@ type recorded struct {
 // storeDrift stores the observed drift of a cluster if it changed since old, and reports whether it differs from
 // old in its fingerprint. An object that differed before keeps its FirstObserved. The error is
 // backend.ErrConflict where the record was written since old was read.
-func (r *Reporter) storeDrift(ctx context.Context, old recorded, found member.ClusterDrift) (changed bool, err error) {
-	now := mergeDrift(&found, &old.ClusterDrift)
+func (r *Reporter) storeDrift(ctx context.Context, old recorded, found drift.ClusterReport) (changed bool, err error) {
+	now := mergeDrift(&found, &old.ClusterReport)
 	r.checked.update(old.key, &now)
 	switch {
-	case isClean(&now) && old.rev == "", !isClean(&now) && old.rev != "" && sameDrift(&now, &old.ClusterDrift):
+	case isClean(&now) && old.rev == "", !isClean(&now) && old.rev != "" && sameDrift(&now, &old.ClusterReport):
 		return false, nil
 	case isClean(&now):
 		err = r.store.Delete(ctx, old.key, old.rev)
 	default:
-		_, err = r.store.Put(ctx, old.key, record.Encode(record.Drift{Format: record.Format, ClusterDrift: now}), old.rev)
+		_, err = r.store.Put(ctx, old.key, record.Encode(record.Drift{Format: record.Format, ClusterReport: now}), old.rev)
 	}
 	if state.IsNotFound(err) {
 		err = fmt.Errorf("%s: %w: %v", old.key, backend.ErrConflict, err)
@@ -93,7 +92,7 @@ func (r *Reporter) loadDrift(ctx context.Context, placement, cluster string) (re
 	case errors.As(err, &newer):
 		return old, err
 	case err == nil:
-		old.ClusterDrift = s.ClusterDrift
+		old.ClusterReport = s.ClusterReport
 	}
 	old.rev = rec.Revision
 	return old, nil
@@ -101,9 +100,9 @@ func (r *Reporter) loadDrift(ctx context.Context, placement, cluster string) (re
 
 // mergeDrift returns the drift to store where old is stored. Where the cluster could not be read, the objects
 // of old are kept.
-func mergeDrift(c, old *member.ClusterDrift) member.ClusterDrift {
+func mergeDrift(c, old *drift.ClusterReport) drift.ClusterReport {
 	out := *c
-	if c.State == member.Unknown {
+	if c.State == drift.Unknown {
 		out.Objects, out.Total, out.Revision = old.Objects, old.Total, old.Revision
 	}
 	out.Objects = slices.Clone(out.Objects)
@@ -113,7 +112,7 @@ func mergeDrift(c, old *member.ClusterDrift) member.ClusterDrift {
 }
 
 // isClean reports whether there is nothing to store.
-func isClean(c *member.ClusterDrift) bool { return c.Total+len(c.Problems) == 0 }
+func isClean(c *drift.ClusterReport) bool { return c.Total+len(c.Problems) == 0 }
 
 // Bounds of a drift record: objects, problems, and bytes of objects. The record of a cluster that cannot be
 // read is renewed at most every unknownRenewed, since the error text may differ each time.
@@ -125,7 +124,7 @@ const (
 )
 
 // BoundDrift truncates c to those bounds. An object whose differences are too large is stored without them.
-func BoundDrift(c *member.ClusterDrift) {
+func BoundDrift(c *drift.ClusterReport) {
 	if more := len(c.Problems) - recordedProblems; more > 0 {
 		c.Problems = append(slices.Clone(c.Problems[:recordedProblems]), fmt.Sprintf("and %d more", more))
 	}
@@ -142,10 +141,10 @@ func BoundDrift(c *member.ClusterDrift) {
 }
 
 // keepFirstObserved copies FirstObserved from old for the objects that differ in both.
-func keepFirstObserved(c, old *member.ClusterDrift) {
+func keepFirstObserved(c, old *drift.ClusterReport) {
 	for i := range c.Objects {
 		o := &c.Objects[i]
-		j := slices.IndexFunc(old.Objects, func(p member.ObjectDrift) bool {
+		j := slices.IndexFunc(old.Objects, func(p drift.ObjectReport) bool {
 			return p.Group == o.Group && p.Kind == o.Kind && p.Namespace == o.Namespace && p.Name == o.Name && p.Reason == o.Reason
 		})
 		if j >= 0 {
@@ -155,8 +154,8 @@ func keepFirstObserved(c, old *member.ClusterDrift) {
 }
 
 // sameDrift reports whether c needs no other record than old.
-func sameDrift(c, old *member.ClusterDrift) bool {
-	if c.State == member.Unknown && old.State == member.Unknown {
+func sameDrift(c, old *drift.ClusterReport) bool {
+	if c.State == drift.Unknown && old.State == drift.Unknown {
 		return c.Observed.Sub(old.Observed) < unknownRenewed
 	}
 	return c.State == old.State && c.Revision == old.Revision && c.Total == old.Total && c.Fingerprint() == old.Fingerprint() &&

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
@@ -26,7 +27,7 @@ type Options struct {
 	Name                           string
 	Lease, Skew, CallTimeout, Poll time.Duration
 	// Reported gets the status of objects of placements that ask for it; nil for none.
-	Reported func(member.StatusReport)
+	Reported func(apply.StatusReport)
 	Log      *slog.Logger
 }
 

@@ -303,8 +303,8 @@ func (e *Examiner) verdict(ctx context.Context, x *examination, stored backend.R
 }
 
 // assignment is what is asked of a cluster for a check, which has a ledger of its own.
-func assignment(slot string, rec *record.CheckObject) member.Assignment {
-	return member.Assignment{
+func assignment(slot string, rec *record.CheckObject) backend.Assignment {
+	return backend.Assignment{
 		Placement: "check-" + slot, Run: rec.Run, RunUID: rec.RunUID, Epoch: rec.Epoch,
 		Cluster: placement.Cluster{Name: rec.Cluster, UID: rec.ClusterUID},
 	}

@@ -4,6 +4,9 @@ import (
 	"context"
 	"time"
 
+	"github.com/slipway-dev/slipway/apply"
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -23,12 +26,12 @@ type Options struct {
 	// by the store; nil means that it always is. It is called when a ledger was made.
 	Held func(context.Context, Assignment) error
 	// Saw records what differs, where a strategy asks for it; it may be nil.
-	Saw func(context.Context, ClusterDrift) error
+	Saw func(context.Context, drift.ClusterReport) error
 	// Rules are the host's: what is in a namespace that they reserve is never deleted.
 	Rules snapshot.Rules
 	// Failing records which objects are not as they are to be, or proven that all
 	// are; it may be nil.
-	Failing func(a *Assignment, proven bool, objects []FailingObject)
+	Failing func(a *Assignment, proven bool, objects []apply.FailingObject)
 }
 
 // Applier applies the objects of revisions. It is a [Watcher].
@@ -42,13 +45,13 @@ type Applier struct {
 	tries    failureCounts
 	now      func() time.Time
 	held     func(context.Context, Assignment) error
-	saw      func(context.Context, ClusterDrift) error
-	noted    func(a *Assignment, proven bool, objects []FailingObject)
+	saw      func(context.Context, drift.ClusterReport) error
+	noted    func(a *Assignment, proven bool, objects []apply.FailingObject)
 	rules    snapshot.Rules
 }
 
 // NewApplier returns an applier over connections that takes revisions from load. A nil prober is kstatus.
-func NewApplier(conns *Conns, load Loader, prober Prober, o Options) *Applier {
+func NewApplier(conns *Conns, load Loader, prober health.Prober, o Options) *Applier {
 	u := &Applier{
 		conns: conns, load: load, poll: o.Poll, recheck: o.Recheck, compiler: newCompiler(), tries: newFailureCounts(),
 		probes: probes{prober, conns.guard}, now: o.Now, saw: o.Saw, held: o.Held, noted: o.Failing, rules: o.Rules,
@@ -60,10 +63,10 @@ func NewApplier(conns *Conns, load Loader, prober Prober, o Options) *Applier {
 		u.held = func(context.Context, Assignment) error { return nil }
 	}
 	if u.saw == nil {
-		u.saw = func(context.Context, ClusterDrift) error { return nil }
+		u.saw = func(context.Context, drift.ClusterReport) error { return nil }
 	}
 	if u.noted == nil {
-		u.noted = func(*Assignment, bool, []FailingObject) {}
+		u.noted = func(*Assignment, bool, []apply.FailingObject) {}
 	}
 	if o.Timeout > 0 {
 		u.probes.guard = conns.guard.Within(o.Timeout)

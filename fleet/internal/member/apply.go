@@ -9,10 +9,12 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/lenient"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -123,7 +125,7 @@ type servers struct {
 	targets     []*target
 	definitions map[kind]*target
 	apis        []*target // the APIServices
-	probe       func(context.Context, *target) (Health, error)
+	probe       func(context.Context, *target) (health.Status, error)
 	// earlier is the health of the objects before a phase, once objects of it wait.
 	earlier map[snapshot.Phase]*healthOf
 }
@@ -154,7 +156,7 @@ func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*heal
 		if t.want == nil || t.phase >= phase || t.held != nil {
 			continue
 		}
-		h := Health{Message: "it is not applied"}
+		h := health.Status{Message: "it is not applied"}
 		if (t.live != nil || t.ended != "") && t.problem == nil {
 			var err error
 			if h, err = s.probe(ctx, t); err != nil {
@@ -234,14 +236,14 @@ func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructure
 	return live, err
 }
 
-// applyAs applies an object, or has a dry run of that. With ClientSideApply it leaves out what kubectl would, and returns
+// applyAs applies an object, or has a dry run of that. With apply.ClientSide it leaves out what kubectl would, and returns
 // the paths of that.
-func applyAs(s *ApplyStrategy, obj *unstructured.Unstructured, apply func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, left []string, err error) {
-	if s.Type != ClientSideApply {
-		live, err = apply(obj)
+func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, left []string, err error) {
+	if s.Type != apply.ClientSide {
+		live, err = write(obj)
 		return live, nil, err
 	}
-	return lenient.Apply(obj, apply)
+	return lenient.Apply(obj, write)
 }
 
 // alteredOf says which objects were applied without a part of them, for people; empty for none. Of each it names the first

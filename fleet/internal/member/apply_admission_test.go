@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -276,9 +277,9 @@ func TestObjectsOfAServedKindWaitForTheServer(t *testing.T) {
 // they should.
 func TestNothingIsProbedMoreWithoutAServer(t *testing.T) {
 	probed := 0
-	count := ProberFunc(func(context.Context, *unstructured.Unstructured) (Health, error) {
+	count := health.ProberFunc(func(context.Context, *unstructured.Unstructured) (health.Status, error) {
 		probed++
-		return Health{Healthy: true}, nil
+		return health.Status{Healthy: true}, nil
 	})
 	k := newHookKit(t)
 	k.revision("0", namespaceObject("app"), hookDeployment("1"))

@@ -9,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -19,7 +21,7 @@ import (
 // from what it should have. It only reads.
 type Comparison struct {
 	Placement string
-	Strategy  ApplyStrategy
+	Strategy  apply.Strategy
 	// Key is the placement's, for what must not be shown.
 	Key     []byte
 	Cluster placement.Cluster
@@ -27,50 +29,38 @@ type Comparison struct {
 	Revision *Revision
 	// Now is when the cluster is observed.
 	Now time.Time
+	// Ended, if set, is called if an object has ended and the ledger does not know that, see [Applier.RecordEnds].
+	Ended func()
 	// Reported gets the status of the objects, where the cluster has the revision; it may be nil.
-	Reported func(StatusReport)
-}
-
-// StatusReport is what objects of a placement say of themselves on a cluster that has been brought to a revision.
-type StatusReport struct {
-	Placement, Cluster, Revision string
-	// Objects are those that are there, are the placement's and have a status, in the order of application.
-	Objects []ObjectStatus
-}
-
-// ObjectStatus is the status of an object on a cluster. Enveloped reports whether an envelope brought the object.
-type ObjectStatus struct {
-	snapshot.ID
-	Status    map[string]any
-	Enveloped bool
+	Reported func(apply.StatusReport)
 }
 
 // report reports the status of the objects, if that is asked for.
-func (x *Comparison) report(out *ClusterDrift, targets []*target) {
-	if x.Reported == nil || out.State != Compared || ReportsOnly(&x.Strategy) {
+func (x *Comparison) report(out *drift.ClusterReport, targets []*target) {
+	if x.Reported == nil || out.State != drift.Compared || x.Strategy.ReportsOnly() {
 		return
 	}
-	r := StatusReport{Placement: x.Placement, Cluster: x.Cluster.Name, Revision: out.Revision}
+	r := apply.StatusReport{Placement: x.Placement, Cluster: x.Cluster.Name, Revision: out.Revision}
 	for _, t := range targets {
 		if !owned(t, x.Placement) {
 			continue
 		}
 		if status, ok := t.live.Object["status"].(map[string]any); ok {
-			r.Objects = append(r.Objects, ObjectStatus{t.id, status, t.want.Envelope != nil})
+			r.Objects = append(r.Objects, apply.ObjectStatus{ID: t.id, Status: status, Enveloped: t.want.Envelope != nil})
 		}
 	}
 	x.Reported(r)
 }
 
 // Failed is the outcome of a comparison that could not be made.
-func (x *Comparison) Failed(err error) ClusterDrift {
-	return ClusterDrift{Placement: x.Placement, Cluster: x.Cluster.Name, State: Unknown, Observed: x.Now, Problems: []string{guard.Clip(err.Error())}}
+func (x *Comparison) Failed(err error) drift.ClusterReport {
+	return drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Unknown, Observed: x.Now, Problems: []string{guard.Clip(err.Error())}}
 }
 
 // Compare carries a comparison out. An object that the member fails to show is one of
 // the problems of the result, and does not hide the others.
-func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, error) {
-	out := ClusterDrift{Placement: x.Placement, Cluster: x.Cluster.Name, State: Compared, Observed: x.Now}
+func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterReport, error) {
+	out := drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Compared, Observed: x.Now}
 	m, err := u.conns.get(ctx, x.Cluster)
 	if err != nil {
 		return out, err
@@ -99,15 +89,15 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 	targets := targetsOf(x.Revision, l.ledger)
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.want == nil })
 	read := m.get
-	if x.Strategy.Type == ReportDiff {
+	if x.Strategy.Type == apply.ReportDiff {
 		read = m.show // what no update could create is not only absent
 	}
 	var failed error
-	shown := targets[:0]
+	ended, shown := false, targets[:0]
 	for _, t := range targets {
 		if t.live, err = read(ctx, t.id); err == nil {
 			t.ended = l.endOf(t, manifestTag(x.Key, t.want))
-			out.ends = out.ends || l.endsNow(t, manifestTag(x.Key, t.want))
+			ended = ended || l.endsNow(t, manifestTag(x.Key, t.want))
 			shown = append(shown, t)
 			continue
 		}
@@ -129,6 +119,9 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (ClusterDrift, erro
 	}
 	c.add(&out, x.Strategy, x.Placement, targets)
 	x.report(&out, targets)
+	if ended && x.Ended != nil {
+		x.Ended()
+	}
 	return out, nil
 }
 
@@ -170,16 +163,16 @@ func (u *Applier) compared(ctx context.Context, x Comparison, about func(revisio
 
 // proven returns the revision that a ledger proves, or proved before an engine
 // began to put it back; empty for none.
-func proven(l *ledger) (DriftState, string) {
+func proven(l *ledger) (drift.ClusterState, string) {
 	switch {
 	case l.open() && l.Keeping:
-		return Updating, l.Target
+		return drift.Updating, l.Target
 	case l.open():
-		return Updating, ""
+		return drift.Updating, ""
 	case l.Revision == "":
-		return NotPlaced, ""
+		return drift.NotPlaced, ""
 	}
-	return Compared, l.Revision
+	return drift.Compared, l.Revision
 }
 
 // idsOf are a placement's ledger and the objects of it and of a revision, which may be nil.
@@ -194,23 +187,23 @@ func idsOf(placement string, rev *Revision, l *ledger) []snapshot.ID {
 // reportDiff compares a cluster with the revision of an assignment whose strategy
 // only reports. The cluster is as it should be as soon as that has been done:
 // nothing is written to it, not even a ledger.
-func (u *Applier) reportDiff(ctx context.Context, a Assignment) (Proof, error) {
-	r := Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true}
+func (u *Applier) reportDiff(ctx context.Context, a Assignment) (backend.Proof, error) {
+	r := backend.Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true}
 	if a.Revision == "" {
 		return u.nothingLeft(ctx, a, r)
 	}
 	rev, err := u.load(ctx, a.Placement, a.Revision)
 	if err != nil {
-		return Proof{}, fmt.Errorf("cluster %s: %w", a.Cluster.Name, err)
+		return backend.Proof{}, fmt.Errorf("cluster %s: %w", a.Cluster.Name, err)
 	}
 	found, err := u.Compare(ctx, Comparison{
 		Placement: a.Placement, Strategy: a.Strategy, Key: a.secretKey, Cluster: a.Cluster, Revision: rev, Now: u.now(),
 	})
 	if err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	if err := u.saw(ctx, found); err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	switch {
 	case len(found.Problems) > 0:
@@ -223,10 +216,10 @@ func (u *Applier) reportDiff(ctx context.Context, a Assignment) (Proof, error) {
 
 // nothingLeft looks whether a cluster that is to be cleaned holds anything of the
 // placement, from before it only reported.
-func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r Proof) (Proof, error) {
+func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r backend.Proof) (backend.Proof, error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	l, err := readLedger(ctx, m, a.Placement, a.secretKey)
 	if err == nil && len(l.Objects) > 0 {
@@ -234,7 +227,7 @@ func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r Proof) (Proof
 			m.name, len(l.Objects), a.Placement, backend.ErrPermanent)
 	}
 	if err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	return r, nil
 }
@@ -242,10 +235,10 @@ func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r Proof) (Proof
 // reportDrift records what an update leaves that differs, where the strategy asks for
 // more than to apply.
 func (w *work) reportDrift(ctx context.Context) error {
-	if !Watches(&w.a.Strategy) {
+	if !w.a.Strategy.Watches() {
 		return nil
 	}
-	out := ClusterDrift{Placement: w.a.Placement, Cluster: w.m.name, State: Compared, Revision: w.a.Revision, Observed: w.u.now()}
+	out := drift.ClusterReport{Placement: w.a.Placement, Cluster: w.m.name, State: drift.Compared, Revision: w.a.Revision, Observed: w.u.now()}
 	if w.rev != nil {
 		var wanted []*target
 		for _, t := range w.targets {

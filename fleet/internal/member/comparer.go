@@ -1,12 +1,14 @@
 package member
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -23,7 +25,7 @@ type comparer struct {
 }
 
 // add adds what differs to a report.
-func (c *comparer) add(out *ClusterDrift, s ApplyStrategy, placement string, targets []*target) {
+func (c *comparer) add(out *drift.ClusterReport, s apply.Strategy, placement string, targets []*target) {
 	for _, t := range targets {
 		if t.ended != "" {
 			continue // it did its work and went by itself
@@ -33,7 +35,7 @@ func (c *comparer) add(out *ClusterDrift, s ApplyStrategy, placement string, tar
 		case err != nil:
 			out.Problems = append(out.Problems, guard.Clip(err.Error()))
 		case r.Drifted():
-			out.add(ObjectDrift{Report: r, Reason: reasonFor(s, t, placement), Observed: out.Observed, FirstObserved: out.Observed})
+			add(out, drift.ObjectReport{Report: r, Reason: reasonFor(s, t, placement), Observed: out.Observed, FirstObserved: out.Observed})
 		}
 	}
 }
@@ -51,16 +53,16 @@ func (c *comparer) of(t *target) (drift.Report, error) {
 }
 
 // reasonFor says what a difference of an object means.
-func reasonFor(s ApplyStrategy, t *target, placement string) DriftReason {
+func reasonFor(s apply.Strategy, t *target, placement string) drift.Reason {
 	switch {
-	case ReportsOnly(&s):
-		return FoundDiff
+	case s.ReportsOnly():
+		return drift.FoundDiff
 	case t.live == nil || owned(t, placement):
-		return FoundDrifts
-	case takesOver(&s) == Never:
-		return NotTakenOver
+		return drift.FoundDrifts
+	case takesOver(&s) == apply.Never:
+		return drift.NotTakenOver
 	}
-	return FailedToTakeOver
+	return drift.FailedToTakeOver
 }
 
 // compiledKept is how many revisions stay compiled. An equal object is compared below the
@@ -94,8 +96,8 @@ type compiled struct {
 }
 
 // of returns the manifests of a revision under a strategy.
-func (c *compiler) of(rev *Revision, s ApplyStrategy, placement string, secretKey []byte) *manifests {
-	return c.kept.GetOrAdd(compiledKey{rev.Digest, StrategyKey(&s), placement}, func() *manifests {
+func (c *compiler) of(rev *Revision, s apply.Strategy, placement string, secretKey []byte) *manifests {
+	return c.kept.GetOrAdd(compiledKey{rev.Digest, s.Key(), placement}, func() *manifests {
 		m := &manifests{
 			rev: rev, options: driftOptions(&s, placement, s.ComparisonOption, secretKey),
 			at: make(map[snapshot.ID]int, len(rev.items)), each: make([]compiled, len(rev.items)),
@@ -124,7 +126,7 @@ func (m *manifests) of(item *revisionItem) (*drift.Manifest, error) {
 
 // asking returns what asks the member what an apply for a placement would make of
 // an object.
-func (m *memberConn) asking(ctx context.Context, placement string, s *ApplyStrategy) func(*target) (*unstructured.Unstructured, error) {
+func (m *memberConn) asking(ctx context.Context, placement string, s *apply.Strategy) func(*target) (*unstructured.Unstructured, error) {
 	return func(t *target) (*unstructured.Unstructured, error) {
 		live, _, err := applyAs(s, t.want.obj, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 			return m.dryRun(ctx, obj, backend.ApplyOptions{Manager: manager(placement)})
@@ -142,4 +144,22 @@ func (b *baselines) of(t *target) *drift.Baseline {
 		return o.baseline()
 	}
 	return nil
+}
+
+// add adds an object that differs to a report.
+func add(c *drift.ClusterReport, o drift.ObjectReport) {
+	c.Objects = append(c.Objects, o)
+	c.Total++
+}
+
+// takesOver is WhenToTakeOver with its default.
+func takesOver(s *apply.Strategy) apply.WhenToTakeOver {
+	return cmp.Or(s.WhenToTakeOver, apply.TakeOverAlways)
+}
+
+// driftOptions are the options of a comparison for a placement.
+func driftOptions(s *apply.Strategy, placement string, c drift.Comparison, secretKey []byte) drift.Options {
+	return drift.Options{
+		Comparison: c, Manager: manager(placement), Ignore: s.Ignore, Secrets: s.Secrets, SecretKey: secretKey,
+	}
 }

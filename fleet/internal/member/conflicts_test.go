@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 )
 
@@ -15,9 +16,9 @@ func TestConflictsAreRefused(t *testing.T) {
 	k.exists(configMap("default", "x", "theirs"))
 	a := k.want("C", 1, "r1")
 	a.Strategy.RefuseConflicts = true
-	var failing []FailingObject
+	var failing []apply.FailingObject
 	u := k.leader(nil)
-	u.noted = func(_ *Assignment, _ bool, objects []FailingObject) { failing = objects }
+	u.noted = func(_ *Assignment, _ bool, objects []apply.FailingObject) { failing = objects }
 	if _, err := u.Update(t.Context(), a); !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), `"editor"`) {
 		t.Errorf("%v", err)
 	}

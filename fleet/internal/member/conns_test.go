@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -38,9 +39,9 @@ func TestT23RoguePluginsOfAnUpdate(t *testing.T) {
 					rogue("dial")
 					return &hookedConn{k.member.Conn(), func(op string, _ snapshot.ID) { rogue(op) }}, nil
 				}))
-				u.probes.prober = ProberFunc(func(context.Context, *unstructured.Unstructured) (Health, error) {
+				u.probes.prober = health.ProberFunc(func(context.Context, *unstructured.Unstructured) (health.Status, error) {
 					rogue("probe")
-					return Health{Healthy: true}, nil
+					return health.Status{Healthy: true}, nil
 				})
 				want := backend.ErrPermanent
 				if hangs {

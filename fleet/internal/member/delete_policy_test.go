@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/faulty"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -189,18 +190,18 @@ func TestDeletePolicyAfterACrash(t *testing.T) {
 
 // TestDeletePolicyInAPreview says beforehand what is deleted and what is released.
 func TestDeletePolicyInAPreview(t *testing.T) {
-	for policy, want := range map[placement.DeletePolicy]DriftReason{placement.DeleteCreated: ToRelease, placement.DeleteAll: ToRemove} {
+	for policy, want := range map[placement.DeletePolicy]drift.Reason{placement.DeleteCreated: drift.ToRelease, placement.DeleteAll: drift.ToRemove} {
 		k := foundKit(t)
 		k.must(k.leader(nil), k.withPolicy("F", 1, "r1", policy))
-		var out ClusterDrift
+		var out drift.ClusterReport
 		if _, err := k.leader(nil).Preview(t.Context(), k.withPolicy("", 2, "r2", policy), nil, &out); err != nil {
 			t.Fatal(err)
 		}
-		got := map[string]DriftReason{}
+		got := map[string]drift.Reason{}
 		for _, o := range out.Objects {
 			got[o.Name] = o.Reason
 		}
-		if got["x"] != want || got["y"] != ToRemove {
+		if got["x"] != want || got["y"] != drift.ToRemove {
 			t.Errorf("%s: %v", policy, got)
 		}
 	}

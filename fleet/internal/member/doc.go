@@ -1,9 +1,9 @@
 // Package member brings one cluster to one revision of a placement, and answers what the cluster proves to
 // have. It knows a connection to the cluster ([backend.Conn]), revisions, which a [Loader] hands it, and the
-// ledger that stands on the cluster; it knows nothing of runs, records, plans and the engine. Package fleet is
-// its only user, and makes public what a host may see of it.
+// ledger that stands on the cluster; it knows nothing of runs, records, plans and the engine. Its nouns that a host sees
+// are in packages backend, apply, drift and health.
 //
-// An [Applier] is the default [Updater]. Update reads the ledger of the placement and the objects that it or
+// An [Applier] is the engine's [Updater]. Update reads the ledger of the placement and the objects that it or
 // the revision names, refuses what another placement or the strategy forbids, writes an intent to the ledger,
 // applies what is to be there phase by phase, gives up what is not, and closes the intent. Observe reads the
 // same and writes nothing. Compare, Preview and WatchCompared serve drift reports and previews of runs,

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -53,7 +54,7 @@ func TestADryRunOfTheMemberSettlesWhatDiffers(t *testing.T) {
 				return telling{conn.(backend.ConnWatcher), c.err, &asked}
 			})
 			k.member.Record(true)
-			x := Comparison{Placement: kitPlacement, Strategy: ApplyStrategy{DryRun: c.asks}, Key: k.key, Cluster: k.want("A", 3, "r1").Cluster}
+			x := Comparison{Placement: kitPlacement, Strategy: apply.Strategy{DryRun: c.asks}, Key: k.key, Cluster: k.want("A", 3, "r1").Cluster}
 			got, err := u.Compare(t.Context(), x)
 			if err != nil || got.Total != c.total || asked != c.asked {
 				t.Fatalf("%+v, %v, asked %d times", got, err, asked)

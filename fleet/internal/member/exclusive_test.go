@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 )
 
@@ -46,16 +47,16 @@ func TestExclusiveKeepsToItself(t *testing.T) {
 			k.exists(x)
 			a := k.want("C", 1, "r1")
 			a.Exclusive, a.AllowCoOwnership = c.exclusive, c.allows
-			var failing []FailingObject
+			var failing []apply.FailingObject
 			u := k.leader(nil)
-			u.noted = func(_ *Assignment, _ bool, objects []FailingObject) { failing = objects }
+			u.noted = func(_ *Assignment, _ bool, objects []apply.FailingObject) { failing = objects }
 			_, err := u.Update(t.Context(), a)
 			switch {
 			case c.refused == "" && err != nil:
 				t.Error(err)
 			case c.refused != "" && (!errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), c.refused)):
 				t.Errorf("%v, want %q", err, c.refused)
-			case c.refused != "" && (len(failing) != 1 || failing[0].Name != "x" || failing[0].Reason != HeldForeign):
+			case c.refused != "" && (len(failing) != 1 || failing[0].Name != "x" || failing[0].Reason != apply.HeldForeign):
 				t.Errorf("failing: %v", failing)
 			}
 			got := k.objects()

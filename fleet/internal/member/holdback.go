@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
@@ -38,7 +39,7 @@ func (w *work) holding(ctx context.Context, t *target) error {
 		return t.refusal(&w.a)
 	case !owned(t, w.a.Placement):
 		return w.keepsOut(ctx, t)
-	case w.a.Strategy.WhenToApply != IfNotDrifted:
+	case w.a.Strategy.WhenToApply != apply.IfNotDrifted:
 		return nil
 	}
 	if applied, err := w.hasBeenApplied(ctx, t); !applied || err != nil {
@@ -89,10 +90,10 @@ func (w *work) keepsOut(ctx context.Context, t *target) error {
 			w.m.name, t.id, ownerOf(t.live), backend.ErrPermanent)
 	}
 	switch takesOver(&w.a.Strategy) {
-	case Never:
+	case apply.Never:
 		return fmt.Errorf("cluster %s: %s was there before and is not taken over, because whenToTakeOver is Never: delete it, or let it be taken over: %w",
 			w.m.name, t.id, backend.ErrPermanent)
-	case IfNoDiff:
+	case apply.IfNoDiff:
 		r, err := w.compare(ctx, t)
 		if err != nil || !r.Drifted() {
 			return err

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/placement"
@@ -258,7 +259,7 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 		return old, false
 	}
 	b := m.BaselineAfter(t.before, t.live, old.baseline())
-	if len(t.left) > 0 || w.resumed && w.a.Strategy.Type == ClientSideApply {
+	if len(t.left) > 0 || w.resumed && w.a.Strategy.Type == apply.ClientSide {
 		b = m.Lacking(b, t.live)
 	}
 	if b.Len() == 0 {

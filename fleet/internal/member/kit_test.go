@@ -96,14 +96,14 @@ func (k *kit) want(rev string, epoch int64, run string) Assignment {
 	if !ok {
 		k.t.Fatalf("there is no revision %q", rev)
 	}
-	return Assignment{
+	return WithKey(backend.Assignment{
 		Placement: kitPlacement, Run: run, RunUID: "uid-" + run, Epoch: epoch, Attempt: 1,
-		Cluster: placement.Cluster{Name: "c1"}, Revision: digest, secretKey: k.key,
-	}
+		Cluster: placement.Cluster{Name: "c1"}, Revision: digest,
+	}, k.key)
 }
 
 // must carries an assignment out.
-func (k *kit) must(u *Applier, a Assignment) Proof {
+func (k *kit) must(u *Applier, a Assignment) backend.Proof {
 	k.t.Helper()
 	r, err := u.Update(k.t.Context(), a)
 	if err != nil {
@@ -113,7 +113,7 @@ func (k *kit) must(u *Applier, a Assignment) Proof {
 }
 
 // place brings the member to a revision.
-func (k *kit) place(rev string, epoch int64, run string) Proof {
+func (k *kit) place(rev string, epoch int64, run string) backend.Proof {
 	k.t.Helper()
 	return k.must(k.leader(nil), k.want(rev, epoch, run))
 }

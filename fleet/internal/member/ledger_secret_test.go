@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -177,7 +178,7 @@ func TestAnUnmarkedObjectOfTheSameVersionHasDrifted(t *testing.T) {
 			k.place("A", 1, "r1")
 			k.exists(configMap("app", "a", "edited"))
 			a := k.want(c.to, 1, "r2")
-			a.Strategy.WhenToApply = IfNotDrifted
+			a.Strategy.WhenToApply = apply.IfNotDrifted
 			_, err := k.leader(nil).Update(t.Context(), a)
 			left := k.valueOf("a") == "edited"
 			if left != c.left || errors.Is(err, backend.ErrPermanent) != c.left {

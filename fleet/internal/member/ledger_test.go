@@ -100,9 +100,9 @@ func TestDamagedLedgerIsTold(t *testing.T) {
 		k.exists(namespaceObject(LedgerNamespace))
 		k.exists(ledgerObjectOf(kitPlacement, text, ""))
 		k.member.Record(true)
-		for what, do := range map[string]func() (Proof, error){
-			"update":  func() (Proof, error) { return k.leader(nil).Update(t.Context(), k.want("A", 9, "r1")) },
-			"observe": func() (Proof, error) { return k.leader(nil).Observe(t.Context(), k.want("A", 9, "r1")) },
+		for what, do := range map[string]func() (backend.Proof, error){
+			"update":  func() (backend.Proof, error) { return k.leader(nil).Update(t.Context(), k.want("A", 9, "r1")) },
+			"observe": func() (backend.Proof, error) { return k.leader(nil).Observe(t.Context(), k.want("A", 9, "r1")) },
 		} {
 			r, err := do()
 			if !errors.Is(err, backend.ErrPermanent) || r.Sent {

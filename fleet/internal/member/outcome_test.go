@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
 )
@@ -76,7 +77,7 @@ func newFailingKit(t *testing.T) *failingKit {
 			return s.fails[op+" "+id.Name]
 		}}
 	})
-	s.u.noted = func(_ *Assignment, _ bool, objects []FailingObject) {
+	s.u.noted = func(_ *Assignment, _ bool, objects []apply.FailingObject) {
 		s.noted = nil
 		for _, o := range objects {
 			s.noted = append(s.noted, o.ID.String())
@@ -91,7 +92,7 @@ func (s *failingKit) has(name string) bool {
 }
 
 // update carries a revision out for an attempt.
-func (s *failingKit) update(rev, run string, attempt int) (Proof, error) {
+func (s *failingKit) update(rev, run string, attempt int) (backend.Proof, error) {
 	a := s.want(rev, 1, run)
 	a.Attempt = attempt
 	return s.u.Update(s.t.Context(), a)
@@ -371,7 +372,8 @@ func TestFailuresThatAreCountedAreBounded(t *testing.T) {
 	for i := range many {
 		many[i] = &target{id: configMapID("n", fmt.Sprint(i))}
 	}
-	one, two := &Assignment{Placement: "p"}, &Assignment{Placement: "q"}
+	one, two := &Assignment{}, &Assignment{}
+	one.Placement, two.Placement = "p", "q"
 	c.note(one, many)
 	if c.of(one, many[7]) != 1 {
 		t.Errorf("%d", c.of(one, many[7]))

@@ -12,7 +12,7 @@ import (
 // Preview adds to out what an update would do to a cluster, and only reads. load returns the revision of the
 // assignment, which need not be stored yet. It returns the revision that the cluster proves to have; empty for
 // none, and while something is being applied.
-func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.Context) (*Revision, error), out *ClusterDrift) (has string, err error) {
+func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.Context) (*Revision, error), out *drift.ClusterReport) (has string, err error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
 		return "", err
@@ -33,7 +33,7 @@ func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.C
 	if err := cmp.Or(w.lookAll(ctx, w.targets), unread(w.targets)); err != nil {
 		return has, err
 	}
-	if !ReportsOnly(&a.Strategy) {
+	if !a.Strategy.ReportsOnly() {
 		w.hold(ctx)
 	}
 	p := preview{w, out}
@@ -44,7 +44,7 @@ func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.C
 // preview adds to a report what an update would do.
 type preview struct {
 	*work
-	out *ClusterDrift
+	out *drift.ClusterReport
 }
 
 // add adds what the update would do to the objects that were read: first
@@ -80,22 +80,22 @@ func (p *preview) addApplied(ctx context.Context, t *target) {
 		}
 	}
 	if err == nil {
-		p.out.add(ObjectDrift{Report: r, Reason: p.applyReason(t), Observed: p.out.Observed, FirstObserved: p.out.Observed})
+		add(p.out, drift.ObjectReport{Report: r, Reason: p.applyReason(t), Observed: p.out.Observed, FirstObserved: p.out.Observed})
 	}
 }
 
 // applyReason is what an update would do to an object that differs, or why it
 // would leave it.
-func (p *preview) applyReason(t *target) DriftReason {
+func (p *preview) applyReason(t *target) drift.Reason {
 	switch {
-	case t.held != nil || ReportsOnly(&p.a.Strategy):
+	case t.held != nil || p.a.Strategy.ReportsOnly():
 		return reasonFor(p.a.Strategy, t, p.a.Placement)
 	case t.refusal(&p.a) != nil:
-		return FailedToTakeOver
+		return drift.FailedToTakeOver
 	case t.live == nil:
-		return ToCreate
+		return drift.ToCreate
 	}
-	return ToChange
+	return drift.ToChange
 }
 
 // addPruned adds an object that is not to be there any more, where it is.
@@ -103,17 +103,17 @@ func (p *preview) addPruned(ctx context.Context, t *target) {
 	if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, p.a.Placement) {
 		return
 	}
-	if p.stays(t) || ReportsOnly(&p.a.Strategy) {
+	if p.stays(t) || p.a.Strategy.ReportsOnly() {
 		return
 	}
-	reason := ToRemove
+	reason := drift.ToRemove
 	switch staying, err := p.staying(ctx, t); {
 	case err != nil:
 		p.out.Problems = append(p.out.Problems, guard.Clip(err.Error()))
 	case staying != "":
-		reason = ToRelease
+		reason = drift.ToRelease
 	}
-	p.out.add(ObjectDrift{Report: presenceOf(t), Reason: reason, Observed: p.out.Observed, FirstObserved: p.out.Observed})
+	add(p.out, drift.ObjectReport{Report: presenceOf(t), Reason: reason, Observed: p.out.Observed, FirstObserved: p.out.Observed})
 }
 
 // presenceOf is the report of an object of which only its being there matters.

@@ -5,22 +5,24 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/once"
+	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // report says what the ledger and the objects prove after an update or a look.
-func (w *work) report(ctx context.Context) (Proof, error) {
-	r := Proof{Sent: w.sent || w.before, Revision: w.ledger.Revision}
+func (w *work) report(ctx context.Context) (backend.Proof, error) {
+	r := backend.Proof{Sent: w.sent || w.before, Revision: w.ledger.Revision}
 	if w.waiting != "" {
 		w.note(false, false)
 		r.Message, r.Failed = w.waiting, w.doomed
 		return r, nil
 	}
 	if err := w.recordEnds(ctx, w.targets); err != nil {
-		return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: the end of an object was not recorded: %w", w.m.name, err)
+		return backend.Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: the end of an object was not recorded: %w", w.m.name, err)
 	}
 	r.Applied = true
 	r.Unchanged = !w.sent && !w.before
@@ -38,9 +40,9 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 		}
 		h, err := w.healthOf(ctx, t)
 		if err != nil {
-			return Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
+			return backend.Proof{Sent: r.Sent}, fmt.Errorf("cluster %s: %s: %w", w.m.name, t.id, err)
 		}
-		r.take(t, h, w.a.ofCheck)
+		take(&r, t, h, w.a.ofCheck)
 	}
 	w.note(true, r.Healthy)
 	return r, nil
@@ -48,12 +50,12 @@ func (w *work) report(ctx context.Context) (Proof, error) {
 
 // healthOf returns the health of an object that must be there. An object that did its work once and is gone has the
 // health that it ended with.
-func (s *session) healthOf(ctx context.Context, t *target) (Health, error) {
+func (s *session) healthOf(ctx context.Context, t *target) (health.Status, error) {
 	switch t.ended {
 	case once.Succeeded:
-		return Health{Healthy: true}, nil
+		return health.Status{Healthy: true}, nil
 	case once.Failed:
-		return Health{Failed: true, Message: "it failed and was deleted since; a retry applies it again"}, nil
+		return health.Status{Failed: true, Message: "it failed and was deleted since; a retry applies it again"}, nil
 	default:
 		return s.u.probes.probeOf(ctx, &s.a, s.m.name, t.live)
 	}
@@ -61,7 +63,7 @@ func (s *session) healthOf(ctx context.Context, t *target) (Health, error) {
 
 // take adds the health of an object. A failure counts for more than what is
 // only not ready, and the first of each is reported. Of a check object its success says something, too.
-func (r *Proof) take(t *target, h Health, ofCheck bool) {
+func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 	if !h.Failed && h.Healthy {
 		if ofCheck {
 			r.Message = guard.Clip(h.Message)
@@ -81,7 +83,7 @@ func (r *Proof) take(t *target, h Health, ofCheck bool) {
 }
 
 // illness says of an object what its health lacks.
-func illness(t *target, h Health) string {
+func illness(t *target, h health.Status) string {
 	if h.Message == "" {
 		return t.id.String() + " is not healthy"
 	}
@@ -97,7 +99,7 @@ func (w *work) note(applied, proven bool) {
 	if w.a.keeps || w.a.ofCheck {
 		return // no run's: what differs is reported as drift, and a check by its verdict
 	}
-	var objects []FailingObject
+	var objects []apply.FailingObject
 	if !proven {
 		objects = w.failing(applied)
 	}
@@ -106,16 +108,16 @@ func (w *work) note(applied, proven bool) {
 
 // failing are the objects that the cluster does not have as they are to be. What is only not
 // there yet is among them where everything has been applied.
-func (w *work) failing(applied bool) []FailingObject {
-	var all []FailingObject
+func (w *work) failing(applied bool) []apply.FailingObject {
+	var all []apply.FailingObject
 	if w.rev != nil {
 		for i := range w.rev.unplaced {
 			u := &w.rev.unplaced[i]
-			reason := NotApplied
+			reason := apply.NotApplied
 			if u.Reason != snapshot.NoName {
-				reason = FailingReason(u.Reason)
+				reason = apply.FailingReason(u.Reason)
 			}
-			all = append(all, FailingObject{ID: u.ID, Reason: reason, Message: guard.Clip(u.Problem()), Envelope: &u.Envelope})
+			all = append(all, apply.FailingObject{ID: u.ID, Reason: reason, Message: guard.Clip(u.Problem()), Envelope: &u.Envelope})
 		}
 	}
 	for _, t := range w.targets {
@@ -132,32 +134,32 @@ func (w *work) failing(applied bool) []FailingObject {
 	return all
 }
 
-func (w *work) failure(t *target, applied bool) (FailingObject, bool) {
+func (w *work) failure(t *target, applied bool) (apply.FailingObject, bool) {
 	generation := int64(0)
 	if t.live != nil {
 		generation = t.live.GetGeneration()
 	}
-	bad := func(reason FailingReason, message string) (FailingObject, bool) {
-		return FailingObject{ID: t.id, Reason: reason, Generation: generation, Message: guard.Clip(message)}, true
+	bad := func(reason apply.FailingReason, message string) (apply.FailingObject, bool) {
+		return apply.FailingObject{ID: t.id, Reason: reason, Generation: generation, Message: guard.Clip(message)}, true
 	}
 	switch {
 	case errors.Is(t.problem, backend.ErrNoSuchKind):
-		return bad(NoSuchKind, t.problem.Error())
+		return bad(apply.NoSuchKind, t.problem.Error())
 	case t.problem != nil:
-		return bad(NotApplied, t.problem.Error())
+		return bad(apply.NotApplied, t.problem.Error())
 	case t.held != nil && owned(t, w.a.Placement):
-		return bad(HeldDrifted, t.held.Error())
+		return bad(apply.HeldDrifted, t.held.Error())
 	case t.held != nil:
-		return bad(HeldForeign, t.held.Error())
+		return bad(apply.HeldForeign, t.held.Error())
 	}
 	if err := t.refusal(&w.a); err != nil {
-		return bad(HeldForeign, err.Error())
+		return bad(apply.HeldForeign, err.Error())
 	}
 	if !applied {
-		return FailingObject{}, false
+		return apply.FailingObject{}, false
 	}
 	if stale := t.stale(w.a.Placement); stale != "" {
-		return bad(NotApplied, stale)
+		return bad(apply.NotApplied, stale)
 	}
-	return FailingObject{ID: t.id, Reason: NotHealthy, Generation: generation, Message: t.illness}, t.illness != ""
+	return apply.FailingObject{ID: t.id, Reason: apply.NotHealthy, Generation: generation, Message: t.illness}, t.illness != ""
 }

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -37,7 +38,7 @@ func (k *kit) keep() Assignment {
 	l := k.ledger()
 	a := k.want("A", l.Epoch, l.Run)
 	a.RunUID, a.Attempt, a.keeps = l.RunUID, l.Attempt, true
-	a.Strategy = ApplyStrategy{WhenToApply: Always}
+	a.Strategy = apply.Strategy{WhenToApply: apply.Always}
 	return a
 }
 
@@ -84,7 +85,7 @@ func TestAnIntentToPutSomethingBackIsClosedByTheNextOne(t *testing.T) {
 		t.Fatalf("%+v", l)
 	}
 	x := Comparison{Placement: kitPlacement, Cluster: a.Cluster, Key: k.key}
-	if seen, err := k.leader(nil).Compare(t.Context(), x); err != nil || seen.State != Updating || seen.Total != 1 {
+	if seen, err := k.leader(nil).Compare(t.Context(), x); err != nil || seen.State != drift.Updating || seen.Total != 1 {
 		t.Errorf("%+v, %v", seen, err)
 	}
 	sent, err := k.restore(k.leader(nil), a)
@@ -145,10 +146,10 @@ func TestWhatAMemberAddsAtOnceIsNoDrift(t *testing.T) {
 	k := newKit(t)
 	admission := k.leader(func(c backend.Conn) backend.Conn { return adding{c.(backend.ConnWatcher), k} })
 	k.must(admission, k.want("A", 3, "r1"))
-	look := func() ClusterDrift {
+	look := func() drift.ClusterReport {
 		t.Helper()
 		x := Comparison{
-			Placement: kitPlacement, Strategy: ApplyStrategy{ComparisonOption: "FullComparison"},
+			Placement: kitPlacement, Strategy: apply.Strategy{ComparisonOption: "FullComparison"},
 			Cluster: k.want("A", 3, "r1").Cluster, Key: k.key,
 		}
 		got, err := k.leader(nil).Compare(t.Context(), x)
@@ -261,7 +262,7 @@ func TestWhatAppearsWhileItIsCreatedIsNotTakenOver(t *testing.T) {
 	}
 	u := k.leader(func(conn backend.Conn) backend.Conn { return &interrupted{conn.(backend.ConnWatcher), "a", theirs} })
 	a := k.want("A", 3, "r1")
-	a.Strategy.WhenToTakeOver = Never
+	a.Strategy.WhenToTakeOver = apply.Never
 	if _, err := u.Update(t.Context(), a); !errors.Is(err, backend.ErrPermanent) || k.valueOf("a") != "theirs" {
 		t.Errorf("%v, app/a is %q", err, k.valueOf("a"))
 	}
@@ -296,7 +297,7 @@ func TestWhatCannotBeComparedIsHeld(t *testing.T) {
 	obj.Object["data"] = map[string]any{"v": deep}
 	k.exists(obj)
 	a := k.want("A", 4, "r2")
-	a.Strategy.WhenToApply = IfNotDrifted
+	a.Strategy.WhenToApply = apply.IfNotDrifted
 	if _, err := k.leader(nil).Update(t.Context(), a); !errors.Is(err, backend.ErrPermanent) || !strings.Contains(err.Error(), "app/a") {
 		t.Errorf("%v", err)
 	}

@@ -383,7 +383,7 @@ func TestAmbiguousCalls(t *testing.T) {
 
 func tries(ctx context.Context, u *Applier, a Assignment) (err error) {
 	for range 5 {
-		var r Proof
+		var r backend.Proof
 		if r, err = u.Update(ctx, a); err == nil {
 			if r.Applied && r.Current {
 				return nil

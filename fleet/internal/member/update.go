@@ -15,51 +15,53 @@ import (
 
 // Update saves the intent to the member's ledger, acts, and records what came
 // of it. See [Updater].
-func (u *Applier) Update(ctx context.Context, a Assignment) (Proof, error) {
+func (u *Applier) Update(ctx context.Context, a Assignment) (backend.Proof, error) {
 	if a.Epoch < 1 || a.Placement == "" {
-		return Proof{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
+		return backend.Proof{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
 	}
-	if ReportsOnly(&a.Strategy) {
+	if a.Strategy.ReportsOnly() {
 		return u.reportDiff(ctx, a)
 	}
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	w, sent, err := u.carryOut(ctx, m, a)
 	if err != nil {
 		if errors.Is(err, backend.ErrPermanent) {
 			w.note(false, false)
 		}
-		return Proof{Sent: sent, Released: w.released(), Altered: alteredOf(w.targets)}, err
+		return backend.Proof{Sent: sent, Released: w.released(), Altered: alteredOf(w.targets)}, err
 	}
 	r, err := w.report(ctx)
 	r.Released, r.Altered = w.released(), alteredOf(w.targets)
-	r.slow = slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed, context.DeadlineExceeded) })
+	if a.Stalled != nil && slices.ContainsFunc(w.stumbled, func(t *target) bool { return errors.Is(t.failed, context.DeadlineExceeded) }) {
+		a.Stalled()
+	}
 	return r, err
 }
 
 // Observe reads the ledger and the objects, and writes nothing. See [Updater].
-func (u *Applier) Observe(ctx context.Context, a Assignment) (Proof, error) {
-	if ReportsOnly(&a.Strategy) {
+func (u *Applier) Observe(ctx context.Context, a Assignment) (backend.Proof, error) {
+	if a.Strategy.ReportsOnly() {
 		return u.reportDiff(ctx, a)
 	}
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	w := u.newWork(m, a)
 	if err := w.read(ctx); err != nil {
-		return Proof{}, err
+		return backend.Proof{}, err
 	}
 	if w.ledger.open() || w.ledger.Revision != a.Revision {
-		return Proof{Sent: w.before, Revision: w.ledger.Revision, Message: w.notThere()}, nil
+		return backend.Proof{Sent: w.before, Revision: w.ledger.Revision, Message: w.notThere()}, nil
 	}
 	if err := w.prepare(ctx); err != nil {
-		return Proof{Sent: w.before}, err
+		return backend.Proof{Sent: w.before}, err
 	}
 	if err := unread(w.targets); err != nil {
-		return Proof{Sent: w.before}, err
+		return backend.Proof{Sent: w.before}, err
 	}
 	return w.report(ctx)
 }

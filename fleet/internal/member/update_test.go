@@ -22,7 +22,7 @@ func wantObjects(t *testing.T, k *kit, want map[string]string) {
 func TestUpdateProves(t *testing.T) {
 	k := newKit(t)
 	r := k.place("A", 1, "r1")
-	want := Proof{Sent: true, Applied: true, Revision: k.revs["A"], Current: true, Healthy: true}
+	want := backend.Proof{Sent: true, Applied: true, Revision: k.revs["A"], Current: true, Healthy: true}
 	if r != want {
 		t.Errorf("first update: %+v, want %+v", r, want)
 	}
@@ -117,7 +117,7 @@ func TestPruneDeletesTheCreatedAndReleasesTheAdopted(t *testing.T) {
 	}
 	r := k.place("", 1, "r5")
 	told := "Namespace.v1 pre: not deleted: it was there before, and the placement deletes only what it created"
-	if want := (Proof{Sent: true, Applied: true, Current: true, Healthy: true, Released: told}); r != want {
+	if want := (backend.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Released: told}); r != want {
 		t.Errorf("removal: %+v, want %+v", r, want)
 	}
 	wantObjects(t, k, k.expected("", true))

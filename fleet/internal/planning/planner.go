@@ -9,7 +9,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -24,7 +23,7 @@ type Options struct {
 	Rules, NamespaceRules snapshot.Rules
 	Restrictions          []placement.Restriction
 	// Updater is the host's own, nil for the engine's. Updates guards its calls.
-	Updater member.Updater
+	Updater backend.Updater
 	Updates *guard.Guard
 	// Metrics are the providers of checks.
 	Metrics     map[string]backend.MetricProvider

@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -14,7 +14,7 @@ import (
 
 // preflight asks the updater, where it can be asked, whether a plan will work.
 func (pl *Planner) preflight(ctx context.Context, d *Draft, clusters []placement.Cluster) error {
-	u, ok := pl.cfg.Updater.(member.Preflighter)
+	u, ok := pl.cfg.Updater.(backend.Preflighter)
 	if !ok {
 		return nil
 	}
@@ -32,12 +32,12 @@ func (pl *Planner) preflight(ctx context.Context, d *Draft, clusters []placement
 }
 
 // intents are what a plan brings to clusters, by the revisions of the plan.
-func (pl *Planner) intents(ctx context.Context, d *Draft, clusters []placement.Cluster) ([]member.Intent, error) {
+func (pl *Planner) intents(ctx context.Context, d *Draft, clusters []placement.Cluster) ([]backend.Intent, error) {
 	known := make(map[string]placement.Cluster, len(clusters))
 	for _, c := range clusters {
 		known[c.Name] = c
 	}
-	all := make([]member.Intent, len(d.Plan.Revisions))
+	all := make([]backend.Intent, len(d.Plan.Revisions))
 	for i := range d.Plan.Clusters {
 		if c := &d.Plan.Clusters[i]; c.Revision >= 0 {
 			all[c.Revision].Clusters = append(all[c.Revision].Clusters, known[c.Name])
@@ -53,7 +53,7 @@ func (pl *Planner) intents(ctx context.Context, d *Draft, clusters []placement.C
 			return nil, err
 		}
 	}
-	return slices.DeleteFunc(all, func(in member.Intent) bool { return len(in.Clusters) == 0 }), nil
+	return slices.DeleteFunc(all, func(in backend.Intent) bool { return len(in.Clusters) == 0 }), nil
 }
 
 // ContentOf returns a set that a draft brings, which may not be stored yet.

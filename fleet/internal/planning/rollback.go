@@ -7,7 +7,6 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
@@ -44,7 +43,7 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 }
 
 func (pl *Planner) preflightRollback(ctx context.Context, d *Draft) error {
-	if _, ok := pl.cfg.Updater.(member.Preflighter); !ok {
+	if _, ok := pl.cfg.Updater.(backend.Preflighter); !ok {
 		return nil
 	}
 	inventory, err := pl.state.Inventory(ctx)

@@ -18,10 +18,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -62,7 +62,7 @@ func goldenRecords() map[string]any {
 		},
 		"engine":   &Engine{Format: 1, Runs: 3, At: 1700000000000, Until: 1700000015000, Lapsed: []string{"run/r"}, Ending: true},
 		"watch":    &WatchLease{Format: 1, Holder: "engine-a", Until: 1700000000000},
-		"drift":    &Drift{Format: 1, ClusterDrift: goldenDrift()},
+		"drift":    &Drift{Format: 1, ClusterReport: goldenDrift()},
 		"bindings": &bindingsPage{Format: 1, Groups: []bindingsGroup{{lifecycle.Binding{Applied: 4, Attempted: 5, Revision: "rev", Policy: 2}, []string{"member1", "member2"}}}},
 	}
 	by := approval.Identity{Name: "ann", Groups: []string{"sre"}}
@@ -155,9 +155,9 @@ func goldenPlacement() *Placement {
 	}
 }
 
-func goldenApply() member.ApplyStrategy {
-	return member.ApplyStrategy{
-		Type: member.ServerSideApply, ComparisonOption: drift.Full, WhenToApply: member.IfNotDrifted, WhenToTakeOver: member.IfNoDiff,
+func goldenApply() apply.Strategy {
+	return apply.Strategy{
+		Type: apply.ServerSide, ComparisonOption: drift.Full, WhenToApply: apply.IfNotDrifted, WhenToTakeOver: apply.IfNoDiff,
 		Ignore: []drift.IgnoreRule{{
 			Group: "apps", Kind: "Deployment", Namespace: "ns", Name: "web",
 			Pointers: []string{"/spec/replicas"}, Managers: []string{"autoscaler"}, Classes: []drift.Class{drift.Changed},
@@ -169,11 +169,11 @@ func goldenApply() member.ApplyStrategy {
 	}
 }
 
-func goldenDrift() member.ClusterDrift {
-	return member.ClusterDrift{
-		Placement: "web", Cluster: "member1", State: member.Compared, Revision: "rev", Observed: goldenTime, Total: 1, Problems: []string{"too deep"},
-		Objects: []member.ObjectDrift{{
-			Reason: member.FoundDrifts, Observed: goldenTime, FirstObserved: goldenTime.Add(-time.Hour),
+func goldenDrift() drift.ClusterReport {
+	return drift.ClusterReport{
+		Placement: "web", Cluster: "member1", State: drift.Compared, Revision: "rev", Observed: goldenTime, Total: 1, Problems: []string{"too deep"},
+		Objects: []drift.ObjectReport{{
+			Reason: drift.FoundDrifts, Observed: goldenTime, FirstObserved: goldenTime.Add(-time.Hour),
 			Report: drift.Report{
 				Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "ns", Name: "web", State: drift.Present, Generation: 7,
 				Total: 1, Truncated: true, Warnings: []string{"duplicate key"}, Fingerprint: "f",

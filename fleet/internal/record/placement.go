@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -90,5 +90,5 @@ type Declaration struct {
 	Exclusive        bool                   `json:"exclusive,omitempty"`
 	DeletePolicy     placement.DeletePolicy `json:"deletePolicy,omitempty"`
 	ReportStatus     bool                   `json:"reportStatus,omitempty"`
-	ApplyStrategy    member.ApplyStrategy   `json:"applyStrategy,omitzero"`
+	ApplyStrategy    apply.Strategy         `json:"applyStrategy,omitzero"`
 }

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/slipway-dev/slipway/fleet/internal/member"
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -36,7 +36,7 @@ type Run struct {
 	// RollbackOf is the UID of the run that this one rolls back; empty for none.
 	RollbackOf string `json:"rollbackOf,omitempty"`
 	// Apply is the placement's strategy when the run was created.
-	Apply member.ApplyStrategy `json:"apply,omitzero"`
+	Apply apply.Strategy `json:"apply,omitzero"`
 	// AllowCoOwnership is the placement's when the run was created, for comparison: what a cluster is updated with is
 	// the placement's when its driver began.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/stages"
@@ -19,11 +20,11 @@ import (
 // prompt is an updater whose clusters have what they are to have at once.
 type prompt struct{}
 
-func (prompt) Update(_ context.Context, a member.Assignment) (member.Proof, error) {
-	return member.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
+func (prompt) Update(_ context.Context, a member.Assignment) (backend.Proof, error) {
+	return backend.Proof{Sent: true, Applied: true, Current: true, Healthy: true, Revision: a.Revision}, nil
 }
 
-func (p prompt) Observe(ctx context.Context, a member.Assignment) (member.Proof, error) {
+func (p prompt) Observe(ctx context.Context, a member.Assignment) (backend.Proof, error) {
 	return p.Update(ctx, a)
 }
 

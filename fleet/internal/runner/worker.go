@@ -111,7 +111,7 @@ func (d *driver) employ(ctx context.Context, a *stages.Action) {
 }
 
 func (d *driver) assignment(a *stages.Action) member.Assignment {
-	out := member.WithKey(member.Assignment{
+	out := member.WithKey(backend.Assignment{
 		Placement: d.rec.Run.Placement, Run: d.name, RunUID: d.rec.Run.UID,
 		Epoch: d.rec.Lease.Epoch, Attempt: a.Attempt,
 		Cluster:  placement.Cluster{Name: a.Cluster, UID: a.UID},
@@ -222,7 +222,7 @@ func (w *worker) awaitAnswer(ctx context.Context) bool {
 		case errors.Is(err, backend.ErrPermanent):
 			w.news(ctx, w.failure(r, err))
 		default:
-			w.news(ctx, w.unreachable(member.Proof{Sent: true, Released: r.Released}, err))
+			w.news(ctx, w.unreachable(backend.Proof{Sent: true, Released: r.Released}, err))
 		}
 		if !pause.Wait(ctx) {
 			return false
@@ -231,13 +231,15 @@ func (w *worker) awaitAnswer(ctx context.Context) bool {
 }
 
 // call does one thing to the cluster, in its turn.
-func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (member.Proof, error)) (member.Proof, error) {
+func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (backend.Proof, error)) (backend.Proof, error) {
 	leave, err := w.d.e.lanes.Enter(ctx, w.a.Cluster.Name)
 	if err != nil {
-		return member.Proof{}, err
+		return backend.Proof{}, err
 	}
-	r, err := do(ctx, w.a)
-	if err == nil && member.Slow(&r) {
+	a, stalled := w.a, false
+	a.Stalled = func() { stalled = true }
+	r, err := do(ctx, a)
+	if err == nil && stalled {
 		leave(context.DeadlineExceeded)
 	} else {
 		leave(err)
@@ -274,7 +276,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 	case herr != nil:
 		return false
 	case held:
-		w.send(ctx, w.failure(member.Proof{}, fmt.Errorf("%w, although this engine has the run: "+
+		w.send(ctx, w.failure(backend.Proof{}, fmt.Errorf("%w, although this engine has the run: "+
 			"where the engine's store was restored, delete ConfigMap %s/%s on the cluster", err, member.LedgerNamespace, w.a.Placement)))
 		return true
 	}
@@ -286,7 +288,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 	return true
 }
 
-func (w *worker) observation(r member.Proof) stages.Observation {
+func (w *worker) observation(r backend.Proof) stages.Observation {
 	// What may have been changed is not skipped any more: it has to prove something.
 	late := r.Skipped && !r.Current && w.sent
 	return stages.Observation{
@@ -297,14 +299,14 @@ func (w *worker) observation(r member.Proof) stages.Observation {
 }
 
 // failure is a permanent one, which is tried again after the longest wait, unless what is missing may come at any moment.
-func (w *worker) failure(r member.Proof, err error) stages.Observation {
+func (w *worker) failure(r backend.Proof, err error) stages.Observation {
 	o := w.observation(r)
 	_, comes := errors.AsType[*member.MissingNamespaceError](err)
 	o.Failed, o.Permanent, o.Message = true, !comes, err.Error()
 	return o
 }
 
-func (w *worker) unreachable(r member.Proof, err error) stages.Observation {
+func (w *worker) unreachable(r backend.Proof, err error) stages.Observation {
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Unreachable: true, Released: r.Released, Message: err.Error(),
 	}

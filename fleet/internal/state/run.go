@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
@@ -18,7 +18,7 @@ type RunStatus struct {
 	Plan         *stages.Plan
 	Owner, Title string
 	Selection    int
-	Apply        member.ApplyStrategy
+	Apply        apply.Strategy
 	// AllowCoOwnership is the placement's when the run was created.
 	AllowCoOwnership bool
 	Holder           string

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -285,7 +284,7 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 // ResultOf is what a run has come to, of which all pages have been read.
 func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 	r := lifecycle.ResultOf(p, &rr.Run)
-	r.Whole, r.Final = rr.Whole, rr.Final != "" || member.ReportsOnly(&rr.Apply)
+	r.Whole, r.Final = rr.Whole, rr.Final != "" || rr.Apply.ReportsOnly()
 	r.RollbackName = st.RollbackName(rr.Run.Name, rr.Title, 1)
 	if rr.Selection != nil {
 		r.Policy = rr.Selection.Index + 1

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -220,12 +221,12 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]stage
 }
 
 // drifted is what was last seen to differ, by cluster.
-func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*fleet.ClusterDrift, error) {
+func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*drift.ClusterReport, error) {
 	all, err := r.Engine.Drifted(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	out := make(map[string]*fleet.ClusterDrift, len(all))
+	out := make(map[string]*drift.ClusterReport, len(all))
 	for i := range all {
 		out[all[i].Cluster] = &all[i]
 	}

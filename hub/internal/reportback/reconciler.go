@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/fleet"
@@ -69,7 +70,7 @@ type object struct {
 
 // reportOf is a report within its bounds, because members are not trusted, without what envelopes brought, because that has
 // no object on the hub.
-func reportOf(from fleet.StatusReport) *report {
+func reportOf(from apply.StatusReport) *report {
 	r := &report{cluster: from.Cluster, revision: from.Revision}
 	for _, o := range from.Objects {
 		if o.Enveloped {
@@ -102,7 +103,7 @@ const (
 )
 
 // Receive takes in what a cluster reports. It returns at once.
-func (r *Reconciler) Receive(from fleet.StatusReport) {
+func (r *Reconciler) Receive(from apply.StatusReport) {
 	now := reportOf(from)
 	r.mu.Lock()
 	one := r.last[from.Placement]

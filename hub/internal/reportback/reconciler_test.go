@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
@@ -64,10 +64,10 @@ func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
 // TestAReportIsKeptWithinItsBounds: a status that is too long is not kept, and neither are more objects than are ever written. What
 // an envelope brought has no object on the hub, so it takes no place of one that has.
 func TestAReportIsKeptWithinItsBounds(t *testing.T) {
-	of := func(enveloped, plain int) fleet.StatusReport {
-		from := fleet.StatusReport{Cluster: "c", Revision: "r"}
+	of := func(enveloped, plain int) apply.StatusReport {
+		from := apply.StatusReport{Cluster: "c", Revision: "r"}
 		for i := range enveloped + plain {
-			from.Objects = append(from.Objects, fleet.ObjectStatus{
+			from.Objects = append(from.Objects, apply.ObjectStatus{
 				ID:     snapshot.ID{Version: "v1", Kind: "ConfigMap", Name: strconv.Itoa(i)},
 				Status: map[string]any{"text": strings.Repeat("x", i*500)}, Enveloped: i < enveloped,
 			})

@@ -1,19 +1,20 @@
-package member
+package apply_test
 
 import (
 	"encoding/json"
 	"testing"
 
+	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 )
 
 // A strategy that was stored and read is equal to itself, and to no other.
-func TestApplyStrategyEqual(t *testing.T) {
-	all := []ApplyStrategy{
+func TestStrategyEqual(t *testing.T) {
+	all := []apply.Strategy{
 		{},
-		{Type: ReportDiff},
-		{WhenToApply: IfNotDrifted},
-		{WhenToTakeOver: TakeOverAlways},
+		{Type: apply.ReportDiff},
+		{WhenToApply: apply.IfNotDrifted},
+		{WhenToTakeOver: apply.TakeOverAlways},
 		{Ignore: []drift.IgnoreRule{{Pointers: []string{"/data"}}}, Secrets: []string{"/spec/token"}},
 	}
 	for i, s := range all {
@@ -21,7 +22,7 @@ func TestApplyStrategyEqual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var stored ApplyStrategy
+		var stored apply.Strategy
 		if err := json.Unmarshal(b, &stored); err != nil {
 			t.Fatal(err)
 		}
@@ -31,8 +32,8 @@ func TestApplyStrategyEqual(t *testing.T) {
 			}
 		}
 	}
-	empty := ApplyStrategy{Ignore: []drift.IgnoreRule{}}
-	if !empty.Equal(ApplyStrategy{}) {
+	empty := apply.Strategy{Ignore: []drift.IgnoreRule{}}
+	if !empty.Equal(apply.Strategy{}) {
 		t.Error("an empty list is not the same as none")
 	}
 }

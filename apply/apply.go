@@ -1,0 +1,113 @@
+// Package apply has the nouns of how the objects of a placement get to a cluster: the [Strategy] by
+// which the engine applies, compares and keeps them, the objects that fail, and the status that
+// they report.
+//
+// Neighbours: package fleet keeps a Strategy for each placement, package backend has the Updater
+// that carries it out on a cluster, package drift compares objects, and package health judges them.
+package apply
+
+import (
+	"encoding/json"
+
+	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/health"
+)
+
+// Type says how the objects of a placement are written to its clusters.
+type Type string
+
+// The types of apply. Both applies are done on the server, by a field manager of the placement's
+// own: fields that the hub dropped are removed, fields of other managers stay.
+//
+// ServerSide refuses an object with a field that the schema of its kind does not have, or with
+// several items of a keyed list under one key. ClientSide takes it, as kubectl apply does: without
+// the field, and with the last of the items. A run reports that by stages.ObjectsAltered, and it is
+// no drift.
+const (
+	ServerSide Type = "ServerSideApply"
+	ClientSide Type = "ClientSideApply"
+	// ReportDiff writes nothing to a cluster: a run compares, and a cluster is done once it has
+	// been compared, even if it differs.
+	ReportDiff Type = "ReportDiff"
+)
+
+// WhenToApply says what the engine does with objects that others changed on a cluster.
+type WhenToApply string
+
+// When objects are applied.
+const (
+	// Always restores the objects that drifted.
+	Always WhenToApply = "Always"
+	// IfNotDrifted reports an object that drifted and leaves it alone, until the hub has another
+	// version of it: that version is applied in any case.
+	IfNotDrifted WhenToApply = "IfNotDrifted"
+)
+
+// WhenToTakeOver says what the engine does with objects that exist on a cluster before the
+// placement applies them.
+type WhenToTakeOver string
+
+// When objects are taken over.
+const (
+	TakeOverAlways WhenToTakeOver = "Always"
+	// IfNoDiff takes over an object that does not differ.
+	IfNoDiff WhenToTakeOver = "IfNoDiff"
+	Never    WhenToTakeOver = "Never"
+)
+
+// Strategy says how the objects of a placement are applied, compared and kept. A run keeps the
+// strategy that its placement had when the run was created.
+//
+// An object that must not be applied, because it drifted or must not be taken over, is an error of
+// its cluster that names it; the other objects are applied, and kept as WhenToApply says. Objects
+// that have to be removed from the cluster stay until nothing is held back any more.
+type Strategy struct {
+	// Type is ServerSide if empty.
+	Type Type `json:"type,omitempty"`
+	// RefuseConflicts does not apply an object that would take a field with another value from
+	// another field manager, as a server-side apply without force does. It goes with ServerSide.
+	// The other objects are applied.
+	RefuseConflicts bool `json:"refuseConflicts,omitempty"`
+	// ComparisonOption says what counts as drift; drift.Partial if empty.
+	ComparisonOption drift.Comparison `json:"comparisonOption,omitempty"`
+	// WhenToApply, if set, has Engine.Run watch the clusters between runs too: Always restores what
+	// drifts, IfNotDrifted reports it. If it is empty, nothing is watched, and runs apply as with
+	// Always.
+	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
+	// WhenToTakeOver is TakeOverAlways if empty.
+	WhenToTakeOver WhenToTakeOver `json:"whenToTakeOver,omitempty"`
+	// Ignore are differences that do not count, and are not restored.
+	Ignore []drift.IgnoreRule `json:"ignore,omitempty"`
+	// Secrets are pointers to values that must not be shown, with * for any key or index, in
+	// addition to the values that are secret by their kind.
+	Secrets []string `json:"secrets,omitempty"`
+	// DryRun asks a member about differences by a dry run of the apply, if its connection is a
+	// backend.ConnDryRunner: a field that the apply would not change does not differ. It costs the
+	// member a call for each object that differs; a dry run that fails fails nothing else.
+	DryRun bool `json:"dryRun,omitempty"`
+	// Health are rules by which objects of the placement are healthy. They go before those of the
+	// engine's health.Prober, which evaluates them: see health.RuleProber.
+	Health []health.Rule `json:"health,omitempty"`
+}
+
+// Equal reports whether two strategies are written the same. A default that is named differs from
+// one that is left out.
+func (s Strategy) Equal(other Strategy) bool { return s.Key() == other.Key() }
+
+// Key returns a text that is the same for equal strategies, and for no others.
+func (s Strategy) Key() string {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return "" // it cannot be: it was read from JSON or checked
+	}
+	return string(b)
+}
+
+// ReportsOnly reports whether nothing is written to a cluster.
+func (s Strategy) ReportsOnly() bool { return s.Type == ReportDiff }
+
+// Watches reports whether clusters are watched between runs.
+func (s Strategy) Watches() bool { return s.WhenToApply != "" || s.ReportsOnly() }
+
+// SelfHeals reports whether drift is restored between runs.
+func (s Strategy) SelfHeals() bool { return s.WhenToApply == Always && !s.ReportsOnly() }

@@ -1,0 +1,56 @@
+package apply
+
+import "github.com/slipway-dev/slipway/snapshot"
+
+// FailingReason says why an object fails.
+type FailingReason string
+
+// Reasons why an object fails.
+const (
+	// NotApplied: the object could not be applied, or was changed or removed since.
+	NotApplied FailingReason = "NotApplied"
+	// NoSuchKind: the cluster does not serve the kind of the object.
+	NoSuchKind FailingReason = "NoSuchKind"
+	// NotHealthy: the object was applied, and is not healthy, or not yet.
+	NotHealthy FailingReason = "NotHealthy"
+	// HeldDrifted: the object drifted, and the strategy does not restore it.
+	HeldDrifted FailingReason = "HeldDrifted"
+	// HeldForeign: the object was there before or belongs to another placement, and is not taken
+	// over.
+	HeldForeign FailingReason = "HeldForeign"
+)
+
+// FailingObject is an object that a cluster does not have as an update wants it.
+type FailingObject struct {
+	snapshot.ID
+	Reason FailingReason
+	// Generation is metadata.generation of the object on the cluster, as it was read last; 0 if it
+	// is not there.
+	Generation int64
+	// Message says what is wrong, for people. It may quote the status of the object, never another
+	// part of it, and is cut at 256 characters.
+	Message string
+	// Envelope is the envelope that contains the object if no cluster gets it, see
+	// snapshot.Unplaced; nil otherwise. The reason is that of the Unplaced, or NotApplied for an
+	// object without a name.
+	Envelope *snapshot.ID
+}
+
+// StatusReport has the status of the objects of a placement on a cluster that has been brought to a
+// revision.
+type StatusReport struct {
+	Placement, Cluster, Revision string
+	// Objects are the objects of the revision that exist, belong to the placement and have a
+	// status, in the order of application.
+	Objects []ObjectStatus
+}
+
+// ObjectStatus is the status of one object of a [StatusReport].
+type ObjectStatus struct {
+	snapshot.ID
+	// Status is the object's, as the cluster reports it. It is not trusted. The receiver may keep
+	// and change it.
+	Status map[string]any
+	// Enveloped reports whether an envelope brought the object.
+	Enveloped bool
+}

@@ -1,0 +1,125 @@
+package backend
+
+import (
+	"context"
+	"iter"
+
+	"github.com/slipway-dev/slipway/apply"
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/snapshot"
+)
+
+// Updater brings a cluster to a revision. The engine's own applies the objects of a snapshot; a
+// host may bring another one, which does something else to a cluster. Its methods may be called
+// concurrently for different clusters.
+//
+// An error matches [ErrFenced] if a newer epoch was found, and [ErrPermanent] if trying again soon
+// does not help; any other error means that the cluster could not be worked on now. Beside an error
+// only Sent, Released and Altered of the [Proof] count.
+type Updater interface {
+	// Update carries the assignment out. It looks first and does only what is needed, so it may be
+	// called again at any time, also after an error and by another process.
+	Update(ctx context.Context, a Assignment) (Proof, error)
+	// Observe looks without changing anything.
+	Observe(ctx context.Context, a Assignment) (Proof, error)
+}
+
+// UpdaterWatcher is an [Updater] that can tell when to observe.
+type UpdaterWatcher interface {
+	Updater
+	// Watch yields once at its beginning and then whenever Observe may return something else. It
+	// ends with ctx or with an error, after which the caller watches again.
+	Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error]
+}
+
+// Preflighter is an [Updater] that can reject a plan before it is recorded.
+type Preflighter interface {
+	Updater
+	// Preflight is called with what a plan would bring to clusters, before the plan is recorded: by
+	// Preview, CreateRun, CatchUp, PreviewRollback and Rollback of an engine, and if a strategy
+	// rolls a run back. They return its error, and then nothing has been started or stored; the
+	// error should name everything that is wrong. Preflight changes nothing, may be called more
+	// than once for a plan, and takes no longer than a call may, whatever the number of clusters.
+	// Clusters that a plan cleans are not among them.
+	Preflight(ctx context.Context, intents []Intent) error
+}
+
+// Intent is what a plan would bring to some clusters.
+type Intent struct {
+	Placement string
+	// Revision is the digest of Content, which the clusters are to have.
+	Revision string
+	Content  snapshot.Set
+	// Clusters are in the order of the plan, as the inventory has them.
+	Clusters []placement.Cluster
+}
+
+// Assignment is what a run wants of one cluster.
+type Assignment struct {
+	Placement string
+	// Run is the run's name, RunUID distinguishes it from others of that name.
+	Run, RunUID string
+	// Epoch is at least 1. Of two engines that work on a placement, the one with the higher epoch
+	// is right.
+	Epoch int64
+	// Attempt counts the attempts of the run at the cluster.
+	Attempt int
+	// Cluster has Name and UID.
+	Cluster placement.Cluster
+	// Revision is the digest of the set that the cluster must have; if it is empty, everything of
+	// the placement has to be removed.
+	Revision string
+	// Final reports that the placement is being deleted, so that its record on the cluster goes
+	// too. Revision is empty then. Orphan reports in addition that the objects stay, without an
+	// owner.
+	Final, Orphan bool
+	// AllowCoOwnership allows objects that another placement applies too.
+	AllowCoOwnership bool
+	// Exclusive allows no object of another placement, and no object that has an owner on the
+	// cluster and would have to be taken over; AllowCoOwnership alone allows both.
+	Exclusive bool
+	// DeletePolicy says which objects are deleted when they have to go; placement.DeleteCreated if
+	// empty.
+	DeletePolicy placement.DeletePolicy
+	// Strategy is the run's.
+	Strategy apply.Strategy
+	// Content returns the set of Revision, after overrides, verified by its digests and the
+	// caller's to keep; it is nil if Revision is empty. It reads the engine's store, so an Updater
+	// should remember the set under its digest. A revision with Unplaced objects is not complete
+	// without them.
+	Content func(context.Context) (snapshot.Set, error)
+}
+
+// Proof is what a cluster proves.
+type Proof struct {
+	// Sent reports that the member may have been changed for this run.
+	Sent bool
+	// Applied reports that everything has been carried out.
+	Applied bool
+	// Unchanged reports that nothing had to be, and that this run has not changed anything before
+	// either.
+	Unchanged bool
+	// Revision is the revision that the cluster is proven to have; empty if nothing is placed, and
+	// while something is being applied.
+	Revision string
+	// Current reports that every object is there as it was applied, or with an empty revision that
+	// nothing is left. Healthy reports that they are healthy besides.
+	Current, Healthy bool
+	// Failed reports that waiting will not make the cluster healthy.
+	Failed bool
+	// Skipped reports that there is nothing to do for the cluster, for the reason in Message. The
+	// run skips it then, unless the run may have changed it before: then it completes by the rest
+	// of the proof, or fails if that proves nothing.
+	Skipped bool
+	// Message says what is not current, not healthy or failed. It may quote the status of an
+	// object, never another part of it.
+	Message string
+	// Released names, with the reasons, the objects that had to go and that this call left on the
+	// cluster, and those that it will leave there although the record on the cluster says that the
+	// placement created them. The run reports it, see stages.ObjectsReleased. Objects that Orphan
+	// leaves are not named.
+	Released string
+	// Altered names objects that this call applied without a part that the cluster's API server
+	// does not take, and that part: see stages.ObjectsAltered.
+	Altered string
+}
