@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // admitting runs a scenario with three snapshots in an engine that drives runs.
@@ -358,7 +359,7 @@ func TestNewerRunIsLeftAlone(t *testing.T) {
 			"CreateRun":    second1(e.CreateRun(t.Context(), specOf("new", 0))),
 			"Runs":         second1(e.Runs(t.Context(), ep)),
 		} {
-			if _, ok := errors.AsType[*stages.FormatError](err); !ok {
+			if _, ok := errors.AsType[*versioned.FormatError](err); !ok {
 				t.Errorf("%s: %v, want a FormatError", what, err)
 			}
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // approvalEnv is a run that engines drive, and the host that people use.
@@ -87,7 +88,7 @@ func (s *approvalEnv) request(name string) approval.Request {
 	s.t.Helper()
 	time.Sleep(time.Minute)
 	status := s.status()
-	open := stages.Requests(status.Plan, &status.Run)
+	open := step.Requests(status.Plan, &status.Run)
 	if len(open) != 1 || open[0].Name != name {
 		s.t.Fatalf("the run is %s (%s), open are %+v, want %s", status.Run.State, status.Run.Reason, open, name)
 	}

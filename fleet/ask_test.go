@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // gauge is an authority that measures: what it says holds at a point in time only.
@@ -73,7 +74,7 @@ func measured() approval.Policy {
 func (s *approvalEnv) approve(name string) {
 	s.t.Helper()
 	status := s.status()
-	open := stages.Requests(status.Plan, &status.Run)
+	open := step.Requests(status.Plan, &status.Run)
 	if len(open) != 1 {
 		s.t.Fatalf("the run is %s (%s), and has %d requests", status.Run.State, status.Run.Reason, len(open))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // engineSequences is how many sequences two engines are put through, racedEngineSequences
@@ -251,7 +252,7 @@ func (s *randomAttack) person(b approval.Binding) approval.Decision {
 // speak has a person answer what they were shown, or what it is called.
 func (s *randomAttack) speak() {
 	status := s.status()
-	open := stages.Requests(status.Plan, &status.Run)
+	open := step.Requests(status.Plan, &status.Run)
 	if len(open) == 0 {
 		return
 	}
@@ -278,7 +279,7 @@ func (s *randomAttack) speak() {
 func (s *randomAttack) forge() {
 	status := s.status()
 	b := approval.Binding{RunUID: s.run.UID, Stage: "a", When: approval.Before, Attempt: 1, Plan: s.run.Plan}
-	if open := stages.Requests(status.Plan, &status.Run); len(open) > 0 {
+	if open := step.Requests(status.Plan, &status.Run); len(open) > 0 {
 		b = open[0].Binding
 	}
 	switch s.rnd.IntN(8) {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // move does something, right or wrong, has it carried out and compares what came
@@ -56,7 +57,7 @@ func (a *attacked) step() {
 	a.must(err)
 	if a.rnd.IntN(12) == 0 && len(cs) > 0 {
 		a.saw("lost save", 1)
-		stages.Step(a.plan, a.rec.Run, stages.Input{Now: now, Commands: cs})
+		step.Step(a.plan, a.rec.Run, stages.Input{Now: now, Commands: cs})
 		a.load()
 	}
 	events := a.carryOut(stages.Input{Now: now, Commands: cs})
@@ -75,7 +76,7 @@ func (a *attacked) step() {
 // carryOut steps the run until it has come to a gate or its end.
 func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 	for {
-		ready := stages.Step(a.plan, a.rec.Run, in)
+		ready := step.Step(a.plan, a.rec.Run, in)
 		next := *a.rec
 		next.Run = ready.Run
 		a.rec, events = &next, append(events, ready.Events...)

@@ -19,6 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // attackSequences is how many sequences of moves are tried, racedSequences how
@@ -154,7 +156,7 @@ func attackPolicy(rnd *rand.Rand) approval.Policy {
 func (a *attacked) planOf(p approval.Policy, index int) *stages.Plan {
 	key := fmt.Sprint(p, index)
 	if a.plans[key] == nil {
-		plan, err := stages.NewPlan(
+		plan, err := planner.Plan(
 			attackStrategy(p),
 			stages.Target{Placement: "p", Index: index, Snapshot: fmt.Sprint("snapshot", index), Selection: "decision", Default: "revision"},
 			[]placement.Cluster{{Name: "a", Labels: map[string]string{"stage": "a"}}, {Name: "b", Labels: map[string]string{"stage": "b"}}},
@@ -181,7 +183,7 @@ func attackStrategy(p approval.Policy) stages.Strategy {
 func (a *attacked) create() {
 	a.plan = a.planOf(a.model.policy, a.rnd.IntN(2))
 	run := stages.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.state.Now())
-	run = stages.Step(a.plan, run, stages.Input{Now: time.Now()}).Run
+	run = step.Step(a.plan, run, stages.Input{Now: time.Now()}).Run
 	a.rec = &record.Run{Run: run}
 	prev := backend.Revision("")
 	if rec, err := a.store.Get(a.t.Context(), record.RunKey("r")); err == nil {

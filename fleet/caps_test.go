@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // newCapEnv has clusters for three placements, a, b and c, each of which a run
@@ -147,7 +148,7 @@ func completes(t *testing.T, e *fleet.Engine, runs ...string) {
 			time.Sleep(10 * time.Second)
 		}
 		if s, err := e.Status(t.Context(), name); err != nil || s.Run.State != stages.Completed {
-			t.Fatalf("run %s is %s, %v, and waits for %v", name, s.Run.State, err, stages.Waiting(s.Plan, &s.Run))
+			t.Fatalf("run %s is %s, %v, and waits for %v", name, s.Run.State, err, step.Waiting(s.Plan, &s.Run))
 		}
 	}
 	settle()

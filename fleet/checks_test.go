@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // dial is a provider that answers as it is set, and counts.
@@ -291,7 +292,7 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 		if got := s.Run.Stages[0].Gates; s.Run.State != stages.Running || len(d.queries()) != 5 {
 			t.Fatalf("after %d measurements the run is %s, %+v", len(d.queries()), s.Run.State, got)
 		}
-		open := stages.Requests(s.Plan, &s.Run)
+		open := step.Requests(s.Plan, &s.Run)
 		if err := two.Decide(t.Context(), "r", fleet.Answer{Request: open[0].Name, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
 			t.Fatal(err)
 		}

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Command asks something of a run. It returns once the command is stored; the
@@ -152,7 +153,7 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	if err != nil {
 		return err
 	}
-	open := stages.Requests(s.Plan, &s.Run)
+	open := step.Requests(s.Plan, &s.Run)
 	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == a.Request })
 	if i < 0 {
 		return &state.NotFoundError{Kind: "request", Name: a.Request, Hint: openRequests(run, open)}

@@ -43,7 +43,7 @@ func TestADeletionHasEndedWhenItCanBeForgotten(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		stop()
 		last := false
-		drives := w.engine(&hookedStore{w.store, inTurn(step{"delete placement/", func() {
+		drives := w.engine(&hookedStore{w.store, inTurn(turn{"delete placement/", func() {
 			last = true
 			if d := must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() {
 				t.Errorf("it has ended at %v, and the record of the placement is there", d.Ended)
@@ -118,19 +118,19 @@ func noteWhileErased(t *testing.T) (noted bool) {
 	w.capture(e, "v0")
 	listed, marked := make(chan struct{}), make(chan struct{})
 	release := sync.OnceFunc(func() { close(marked) })
-	drives := w.engine(&hookedStore{w.store, inTurn(step{"list watch/", func() {
+	drives := w.engine(&hookedStore{w.store, inTurn(turn{"list watch/", func() {
 		close(listed)
 		<-marked
 	}})}, "drives")
 	slow := w.engine(&hookedStore{w.store, inTurn(
-		step{"put placement/", func() { must(0, e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}))(t) }},
-		step{"put placement/", func() {}}, // the run is refused and retired, and a collection begins
-		step{"get placement/", func() {
+		turn{"put placement/", func() { must(0, e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}))(t) }},
+		turn{"put placement/", func() {}}, // the run is refused and retired, and a collection begins
+		turn{"get placement/", func() {
 			t.Cleanup(running(t, drives))
 			<-listed
 		}},
-		step{"put intent/", func() {}},
-		step{"put placement/", func() {
+		turn{"put intent/", func() {}},
+		turn{"put placement/", func() {
 			noted = true
 			release()
 			endOfDeletion(t, e)

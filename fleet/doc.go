@@ -21,7 +21,7 @@
 // newer leader takes them over where it wants them, and otherwise removes them at its
 // next read.
 //
-// The loop is the same for every run: load, observe, [stages.Step], save by
+// The loop is the same for every run: load, observe, [step.Step], save by
 // compare-and-swap, then act. What happened is told as [stages.Event] values,
 // stored with the state they belong to; [Engine.Follow] reads them from a
 // cursor.

@@ -268,7 +268,7 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 		must(two.Capture(t.Context(), p.Name))(t)
 		s := inOneStage()
 		s.Profile = stages.ClusterUpdate
-		roll := inTurn(step{"get drift/example-placement/member2", func() {
+		roll := inTurn(turn{"get drift/example-placement/member2", func() {
 			defer running(t, two)()
 			runTo(t, two, "one", s)
 		}})

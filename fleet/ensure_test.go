@@ -45,7 +45,7 @@ func TestEnsureRun(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
 	spec := specOf("r", 0)
-	hooked := &hookedStore{w.store, inTurn(step{"get run/r", func() {}}, step{"get placement/", func() { create(t, e, spec) }})}
+	hooked := &hookedStore{w.store, inTurn(turn{"get run/r", func() {}}, turn{"get placement/", func() { create(t, e, spec) }})}
 	s := must(w.engine(hooked, "late").EnsureRun(t.Context(), spec))(t)
 	if n := len(must(e.Runs(t.Context(), ep))(t)); n != 1 {
 		t.Errorf("%d runs", n)

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // hostileNames are names that would leave their place among the keys, or be two
@@ -75,10 +76,10 @@ func TestT20HostileNamesAreNotPlanned(t *testing.T) {
 		named, left, clusters := good, good, []placement.Cluster{{Name: "c00"}}
 		named.Placement, left.Remove = name, map[string]string{name: ""}
 		for what, plan := range map[string]func() (*stages.Plan, error){
-			"a placement":         func() (*stages.Plan, error) { return stages.NewPlan(oneStage(), named, clusters) },
-			"a cluster to remove": func() (*stages.Plan, error) { return stages.NewPlan(oneStage(), left, clusters) },
+			"a placement":         func() (*stages.Plan, error) { return planner.Plan(oneStage(), named, clusters) },
+			"a cluster to remove": func() (*stages.Plan, error) { return planner.Plan(oneStage(), left, clusters) },
 			"a cluster": func() (*stages.Plan, error) {
-				return stages.NewPlan(oneStage(), good, append(clusters, placement.Cluster{Name: name}))
+				return planner.Plan(oneStage(), good, append(clusters, placement.Cluster{Name: name}))
 			},
 		} {
 			_, err := plan()
@@ -228,7 +229,7 @@ func TestNamesAreShort(t *testing.T) {
 		refused(t, w.store, "a placement", func() error { return e.PutPlacement(t.Context(), p) }, "name: ")
 		refused(t, w.store, "a run", func() error { return second1(e.CreateRun(t.Context(), specOf(name, 0))) }, "name: ")
 		target := stages.Target{Placement: name, Snapshot: "s", Selection: "d", Default: "rev"}
-		if _, err := stages.NewPlan(oneStage(), target, nil); err == nil {
+		if _, err := planner.Plan(oneStage(), target, nil); err == nil {
 			t.Errorf("a plan of placement %q is made", name)
 		}
 	}

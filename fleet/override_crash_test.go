@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// versioned is the tutorial's placement with overrides of a version: the canaries
+// withVersions is the tutorial's placement with overrides of a version: the canaries
 // have a value of their own, every cluster its name, and staging no Secret.
-func versioned(version string) fleet.Placement {
+func withVersions(version string) fleet.Placement {
 	named := replaceFor("canary", "")
 	named.Name, named.Namespace, named.Priority = "named", "", -1
 	named.Selectors = []placement.ObjectSelector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}
@@ -42,10 +42,10 @@ var overrideStory = crashScenario{
 			h.create(specOf(name, index))
 			h.feed.end(name)
 		}
-		h.declare(versioned("one"))
+		h.declare(withVersions("one"))
 		h.capture(ep, 0)
 		run("first", 0)
-		h.declare(versioned("two"))
+		h.declare(withVersions("two"))
 		h.capture(ep, 1)
 		run("second", 1)
 		run("back", 0)

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // RollbackOptions say how a run is rolled back.
@@ -46,7 +47,7 @@ type Rollback struct {
 
 // Rollback rolls back what a run brought, by a run of its own whose name it
 // returns: every cluster that the run may have changed goes to what it had before,
-// its own snapshot with its own overrides as they were. See [stages.RollBack] for
+// its own snapshot with its own overrides as they were. See [planner.RollBack] for
 // the order, the caps and what becomes of clusters that had nothing; the strategy
 // of the run has to have a Rollback. What Config.Rules and Config.Restrictions do
 // not let be placed now is not brought back: the clusters that had such an object
@@ -87,7 +88,7 @@ func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (s
 		return e.admitter.RequestRollback(ctx, &s, stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
 	}
 	c := stages.Command{Verb: stages.RequestRollback, By: o.By, Message: o.Reason, Name: name}
-	if err := stages.Allowed(s.Plan, &s.Run, c); err != nil {
+	if err := step.Allowed(s.Plan, &s.Run, c); err != nil {
 		return "", fmt.Errorf("run %s: %w", run, err)
 	}
 	return name, e.commands.Send(ctx, s.Run.UID, c)

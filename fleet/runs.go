@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Status is a run as it was last saved.
@@ -145,7 +146,7 @@ func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 
 // Explain says what a cluster has come to in a run, why, and what it waits for, and
 // which runs use a cap where it waits for that. What the run as a whole waits for is
-// [stages.Waiting] of its [Status].
+// [step.Waiting] of its [Status].
 // It works in every state of the run, without an engine that drives it, and
 // fails for a cluster that is not in the plan.
 func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
@@ -153,7 +154,7 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	if err != nil {
 		return stages.Explanation{}, err
 	}
-	x, err := stages.Explain(s.Plan, &s.Run, cluster)
+	x, err := step.Explain(s.Plan, &s.Run, cluster)
 	if err != nil {
 		return x, err
 	}
@@ -173,7 +174,7 @@ func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, 
 	if err != nil {
 		return nil, err
 	}
-	return stages.Requests(s.Plan, &s.Run), nil
+	return step.Requests(s.Plan, &s.Run), nil
 }
 
 // Preview returns the plan that CreateRun would record for spec, with the

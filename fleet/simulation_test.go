@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // modelled is an updater whose clusters behave as the members of a simulation do.
@@ -266,7 +267,7 @@ func (s *staged) simulated(t *testing.T, p *stages.Plan) ([]string, simulate.End
 		if err != nil {
 			t.Fatal(err)
 		}
-		open := stages.Requests(p, &end.Run)
+		open := step.Requests(p, &end.Run)
 		if len(open) == 0 || len(s.environment.Orders) > 30 {
 			return lines, end
 		}
@@ -365,7 +366,7 @@ func (s *staged) give(t *testing.T, e *fleet.Engine, c stages.Command) {
 	}
 	status, err := e.Status(t.Context(), simulate.RunName)
 	s.must(t, err)
-	for _, req := range stages.Requests(status.Plan, &status.Run) {
+	for _, req := range step.Requests(status.Plan, &status.Run) {
 		if b := c.Decision.Binding; req.Stage == b.Stage && req.Group == b.Group && req.When == b.When {
 			s.must(t, e.Decide(t.Context(), simulate.RunName, fleet.Answer{Request: req.Name, Verdict: c.Decision.Verdict, By: c.By}))
 		}

@@ -58,23 +58,23 @@ func (s *hookedStore) List(ctx context.Context, prefix string) iter.Seq2[backend
 	return s.Store.List(ctx, prefix)
 }
 
-// step is what is done before a call that begins so.
-type step struct {
+// turn is what is done before a call that begins so.
+type turn struct {
 	begin string
 	do    func()
 }
 
-// inTurn does steps one after the other, each before the first call of its own
+// inTurn does turns one after the other, each before the first call of its own
 // after that of the one before; after the last nothing.
-func inTurn(steps ...step) func(op, key string) {
+func inTurn(turns ...turn) func(op, key string) {
 	var mu sync.Mutex
 	next := func(op, key string) (do func()) {
 		mu.Lock()
 		defer mu.Unlock()
-		if len(steps) == 0 || !strings.HasPrefix(op+" "+key, steps[0].begin) {
+		if len(turns) == 0 || !strings.HasPrefix(op+" "+key, turns[0].begin) {
 			return func() {}
 		}
-		do, steps = steps[0].do, steps[1:]
+		do, turns = turns[0].do, turns[1:]
 		return do
 	}
 	return func(op, key string) { next(op, key)() }

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Wait returns the status of a run once it has ended and has released its
@@ -140,7 +141,7 @@ func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
 	case s.Run.State == stages.NotStarted:
 		return !s.Run.Hold, nil
 	}
-	waiting := stages.Waiting(s.Plan, &s.Run)
+	waiting := step.Waiting(s.Plan, &s.Run)
 	for _, a := range waiting {
 		switch a.Kind {
 		case stages.AwaitStart, stages.AwaitDecision:

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // A run moves until it waits for a person only, as it does behind a run that waits for one, and again from the moment at
@@ -80,7 +81,7 @@ func TestARunThatTimesOutMoves(t *testing.T) {
 		}
 		moves(true, "before the timeout")
 		s := must(e.Status(t.Context(), "r"))(t)
-		waits := stages.Waiting(s.Plan, &s.Run)
+		waits := step.Waiting(s.Plan, &s.Run)
 		if len(waits) != 2 || waits[1].Kind != stages.AwaitTimeout || waits[1].Name != "hold" || !waits[1].Until.Equal(s.Run.Stages[0].Deadline.Time()) {
 			t.Errorf("it waits for %+v", waits)
 		}

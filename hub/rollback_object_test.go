@@ -19,7 +19,6 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -72,7 +71,7 @@ func lonely(t *testing.T, seen ...*unstructured.Unstructured) (*service, *asked)
 		t.Fatal(err)
 	}
 	t.Cleanup(stale.Close)
-	for _, q := range []**queues.Queue{&stale.s.queues.Runs, &stale.s.queues.Orphans} {
+	for _, q := range []**reconcile.Queue[api.Key]{&stale.s.queues.Runs, &stale.s.queues.Orphans} {
 		(*q).ShutDown()
 		*q = listening()
 	}
@@ -95,7 +94,7 @@ func objectAt(k api.Key) *unstructured.Unstructured {
 }
 
 // woken are the objects that a queue was given since it was asked before, for which it puts another queue in its place.
-func woken(at **queues.Queue) (out []api.Key) {
+func woken(at **reconcile.Queue[api.Key]) (out []api.Key) {
 	q := *at
 	*at = listening()
 	due := q.Len()
@@ -116,7 +115,7 @@ func woken(at **queues.Queue) (out []api.Key) {
 type listener struct{}
 
 // listening returns a queue that calls what its context has.
-func listening() *queues.Queue {
+func listening() *reconcile.Queue[api.Key] {
 	return reconcile.New(reconcile.Options[api.Key]{Workers: 1, Reconcile: func(ctx context.Context, k api.Key) (time.Duration, error) {
 		ctx.Value(listener{}).(func(api.Key))(k)
 		return 0, nil

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/internal/requests"
 	"github.com/slipway-dev/slipway/internal/backoff"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -22,7 +23,7 @@ import (
 func (s *service) watch() error {
 	type watch struct {
 		gvr   schema.GroupVersionResource
-		shows *queues.Queue // writes the status of the kind, nil for none
+		shows *reconcile.Queue[api.Key] // writes the status of the kind, nil for none
 		heard func(*unstructured.Unstructured)
 	}
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {

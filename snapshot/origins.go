@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/slipway-dev/slipway/internal/versioned"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // origins is the document of [Set.Origins].

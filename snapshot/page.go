@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strconv"
 
-	"github.com/slipway-dev/slipway/internal/versioned"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 const (
@@ -47,13 +47,6 @@ type Root struct {
 	// Unplaced are those of the set, ascending.
 	Unplaced []Unplaced `json:"unnamed,omitempty"`
 }
-
-// FormatError says that a document was written by a newer version of this
-// package. It was not read; use at least that version. Its fields are
-//
-//	Record      string  "snapshot page" or "snapshot root"
-//	Have, Want  int     the format of the document, and the newest that can be read
-type FormatError = versioned.FormatError
 
 // Pages cuts the items into pages. A page ends after an item whose name hashes
 // to a multiple of 64, or after 256 items. So an item that changes, comes or
@@ -166,7 +159,7 @@ func (u Unplaced) compare(other Unplaced) int {
 // caller compares with the root, or has compared already with [Verify]. A page
 // that [Page.Encode] would write in other bytes is refused: unknown, missing or
 // repeated fields, items that are unnamed, out of order or without a digest, too
-// many of them. A newer format is a [*FormatError].
+// many of them. A newer format is a [*versioned.FormatError].
 func DecodePage(body []byte) (Page, error) {
 	var doc struct {
 		Format int    `json:"format"`
@@ -224,7 +217,7 @@ func (r Root) Encode() []byte {
 // DecodeRoot reads an encoded root. The caller has checked the bytes against the
 // digest of the set with [Verify]. A root that [Root.Encode] would write in
 // other bytes is refused, and so is one whose counts cannot be; a newer format is
-// a [*FormatError].
+// a [*versioned.FormatError].
 func DecodeRoot(body []byte) (Root, error) {
 	var r Root
 	if err := versioned.Decode("snapshot root", reasonsFormat, body, &r); err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -221,11 +222,11 @@ func TestNewerFormat(t *testing.T) {
 	body := []byte(`{"format":4,"items":{"packed":"..."},"pages":7}`)
 	_, pageErr := snapshot.DecodePage(body)
 	_, rootErr := snapshot.DecodeRoot(body)
-	for want, err := range map[snapshot.FormatError]error{
+	for want, err := range map[versioned.FormatError]error{
 		{Record: "snapshot page", Have: 4, Want: 1}: pageErr,
 		{Record: "snapshot root", Have: 4, Want: 3}: rootErr,
 	} {
-		var format *snapshot.FormatError
+		var format *versioned.FormatError
 		if !errors.As(err, &format) || *format != want {
 			t.Errorf("error %v, want %v", err, &want)
 		}

@@ -6,7 +6,7 @@ import "fmt"
 // of roots and pages under their digests. It checks everything that read
 // returns, whatever the store is: the root against digest, each page against the
 // root, the order over all pages and the number of items. What does not match is
-// a [*DigestError], a newer format a [*FormatError]; errors of read are wrapped.
+// a [*DigestError], a newer format a [*versioned.FormatError]; errors of read are wrapped.
 // The bodies are read one by one when they are needed and checked with [Verify].
 func ReadItems(digest string, read func(digest string) ([]byte, error)) ([]Item, error) {
 	body, err := readVerified(digest, read)

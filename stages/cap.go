@@ -7,8 +7,6 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
-
-	"github.com/slipway-dev/slipway/stages/plan"
 )
 
 // MaxCapLimit is the largest limit of a cap.
@@ -222,7 +220,7 @@ func (c Cap) InUse() string {
 // Validate returns everything that is wrong with the cap as one error; nil when
 // nothing is. The error wraps an aggregate of [field.Error] values.
 func (c Cap) Validate() error {
-	errs := plan.ValidateCapName(field.NewPath("name"), c.Name)
+	errs := validateCapName(field.NewPath("name"), c.Name)
 	if c.Name == "" {
 		errs = append(errs, field.Required(field.NewPath("name"), "a DNS subdomain (RFC 1123), for example database"))
 	}

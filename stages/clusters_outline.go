@@ -3,8 +3,6 @@ package stages
 import (
 	"iter"
 	"time"
-
-	"github.com/slipway-dev/slipway/stages/runstate"
 )
 
 // ClusterOutline is where a cluster stands in a plan, and what it has come to in a run.
@@ -25,7 +23,7 @@ type ClusterOutline struct {
 // [Derive].
 func Clusters(p *Plan, r *Run) iter.Seq[ClusterOutline] {
 	return func(yield func(ClusterOutline) bool) {
-		book := runstate.NewLookup(p, r)
+		book := NewLookup(p, r)
 		for pos, state := range States(p, r) {
 			stage, group := p.StageOf(pos)
 			c := ClusterOutline{Name: p.Clusters[pos].Name, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name, State: state}
@@ -40,7 +38,7 @@ func Clusters(p *Plan, r *Run) iter.Seq[ClusterOutline] {
 					c.Message = book.Retrying(pos).Message
 				}
 			case Failed, Skipped:
-				c.Message = runstate.UnsuccessfulAt(r.Unsuccessful, pos).Reason
+				c.Message = UnsuccessfulAt(r.Unsuccessful, pos).Reason
 			}
 			if !yield(c) {
 				return

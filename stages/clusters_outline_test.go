@@ -11,6 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 func TestClustersAreOutlined(t *testing.T) {
@@ -22,7 +24,7 @@ func TestClustersAreOutlined(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d", "e"} {
 		all = append(all, placement.Cluster{Name: name})
 	}
-	p, err := stages.NewPlan(strategy, stages.Target{Placement: "web", Snapshot: "v1", Selection: "all", Default: "v1"}, all)
+	p, err := planner.Plan(strategy, stages.Target{Placement: "web", Snapshot: "v1", Selection: "all", Default: "v1"}, all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +33,7 @@ func TestClustersAreOutlined(t *testing.T) {
 	step := func(in stages.Input) []stages.Action {
 		t.Helper()
 		in.Now = now
-		ready := stages.Step(p, r, in)
+		ready := step.Step(p, r, in)
 		if ready.Err != nil {
 			t.Fatal(ready.Err)
 		}

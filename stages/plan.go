@@ -1,153 +1,304 @@
 package stages
 
 import (
-	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages/plan"
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// The types below are those of package plan, which documents them whole. They have names
-// here because a program that carries out runs needs both packages for nearly everything.
+// MaxPlacementName is how long the name of a placement may be: it ends an
+// annotation on everything that is placed.
+const MaxPlacementName = 63
 
-// The stages that a plan has beside those of its strategy.
-const (
-	FinalStageName   = plan.FinalStageName
-	RemovalStageName = plan.RemovalStageName
-)
+// MaxLeft is how many clusters a plan names at most that have left the inventory: the next one names others.
+const MaxLeft = 500
 
-// MaxPlacementName is how long the name of a placement may be.
-const MaxPlacementName = plan.MaxPlacementName
+// Plan is a strategy resolved against clusters and a target. It never changes: its readers share it, and what
+// was approved is what it says. planner.Plan makes one; [Plan.Encode] and [DecodePlan] store it in pieces, and its JSON
+// has it in one. A Plan that was put together in another way is none.
+type Plan struct {
+	Strategy Strategy `json:"strategy"`
 
-// MaxLeft is how many clusters a plan names at most that have left the inventory.
-const MaxLeft = plan.MaxLeft
+	Placement string `json:"placement"`
+	// Index and Snapshot are those of the newest snapshot that a cluster gets.
+	Index     int    `json:"index"`
+	Snapshot  string `json:"snapshot"`
+	Selection string `json:"selection"`
 
-// Domain divides the clusters of a stage into failure domains, one for each value of a
-// label, for example regions, and bounds how many of each are in flight.
-type Domain = plan.Domain
+	// Rollback is set in a plan that rolls back what a run brought.
+	Rollback *PlannedRollback `json:"rollback,omitempty"`
 
-// Flow is what a stage or a group has of a step of a workflow.
-type Flow = plan.Flow
+	// Left are the clusters that may have had something and had left the inventory when the plan was made, ascending. Nothing is
+	// done there, and once the run has completed they have nothing that counts any more, see lifecycle.Bindings.
+	Left []string `json:"left,omitempty"`
 
-// FormatError refuses a stored record that a newer version wrote.
-type FormatError = plan.FormatError
+	Stages []PlannedStage `json:"stages"`
+	// Revisions are the distinct digests that clusters get, ascending.
+	Revisions []string `json:"-"`
+	// Clusters stand in the order of the plan: by stage, group and sort key.
+	// The index of a cluster in it is its position.
+	Clusters []PlannedCluster `json:"-"`
+	// Warnings say what is allowed and probably not meant. Digest does not
+	// cover them.
+	Warnings []string `json:"warnings,omitempty"`
+	// Digest covers everything above but Warnings, in hex.
+	Digest string `json:"digest"`
 
-// Group is a part of a stage.
-type Group = plan.Group
-
-// KeptClusters are clusters that stay as they are for a reason.
-type KeptClusters = plan.KeptClusters
-
-// NewClusters says what a rollback does with clusters that had nothing before the run.
-type NewClusters = plan.NewClusters
-
-// What may become of them.
-const (
-	RemoveNew = plan.RemoveNew
-	LeaveNew  = plan.LeaveNew
-)
-
-// OnFailure is what a run of profile Workflow does past a budget or a timeout.
-type OnFailure = plan.OnFailure
-
-// What to do on a failure.
-const (
-	SuspendRun = plan.SuspendRun
-	EndRun     = plan.EndRun
-)
-
-// Plan is a strategy resolved against clusters and a target.
-type Plan = plan.Plan
-
-// PlannedCluster is a cluster with what it gets.
-type PlannedCluster = plan.PlannedCluster
-
-// PlannedDomain is a failure domain of a stage with its number resolved: the clusters that have one value of a label.
-type PlannedDomain = plan.PlannedDomain
-
-// PlannedGate is a task on one side of a stage or a group.
-type PlannedGate = plan.PlannedGate
-
-// PlannedGroup is a group with its numbers resolved, and a range of Plan.Clusters.
-type PlannedGroup = plan.PlannedGroup
-
-// PlannedRollback marks the plan of a rollback, and says what it rolls back.
-type PlannedRollback = plan.PlannedRollback
-
-// PlannedStage is a stage with its numbers resolved.
-type PlannedStage = plan.PlannedStage
-
-// Profile presets what happens when clusters fail.
-type Profile = plan.Profile
-
-// The profiles.
-const (
-	Staged        = plan.Staged
-	ClusterUpdate = plan.ClusterUpdate
-	Workflow      = plan.Workflow
-)
-
-// Removal is how clusters that left the placement are cleaned: after all stages, by name.
-type Removal = plan.Removal
-
-// RollbackPolicy says when a run is rolled back, and how.
-type RollbackPolicy = plan.RollbackPolicy
-
-// RollbackCause is why a run is rolled back.
-type RollbackCause = plan.RollbackCause
-
-// The causes.
-const (
-	BudgetExceeded = plan.BudgetExceeded
-	GateRejected   = plan.GateRejected
-	OnCommand      = plan.OnCommand
-)
-
-// Schedule is a time of the week.
-type Schedule = plan.Schedule
-
-// Stage is a step of a strategy.
-type Stage = plan.Stage
-
-// Strategy says in which order and how fast a change reaches the clusters.
-type Strategy = plan.Strategy
-
-// Target is what a run brings the clusters to.
-type Target = plan.Target
-
-// Task holds a run before or after a stage or a group.
-type Task = plan.Task
-
-// TaskType is what a Task waits for.
-type TaskType = plan.TaskType
-
-// The types of tasks.
-const (
-	TimedWait      = plan.TimedWait
-	Approval       = plan.Approval
-	ScheduledStart = plan.ScheduledStart
-	CheckTask      = plan.CheckTask
-)
-
-// Unassigned says what a plan does with a placed cluster that no stage selects.
-type Unassigned = plan.Unassigned
-
-// What may become of it.
-const (
-	UnassignedError      = plan.UnassignedError
-	UnassignedExclude    = plan.UnassignedExclude
-	UnassignedFinalStage = plan.UnassignedFinalStage
-)
-
-// NewPlan resolves a strategy and a target against the clusters that the target's decision
-// picked, see [plan.New].
-func NewPlan(s Strategy, t Target, clusters []placement.Cluster) (*Plan, error) {
-	return plan.New(s, t, clusters)
+	// byName has the positions in the order of the clusters' names.
+	byName []int32
+	// cells has the members of the cells of each group of each stage; nil where no
+	// stage has any.
+	cells [][][]CellMembers
 }
 
-// DecodePlan returns the plan that [Plan.Encode] stored, see [plan.Decode].
-func DecodePlan(header []byte, pages [][]byte) (*Plan, error) { return plan.Decode(header, pages) }
+// PlannedStage is a stage with its numbers resolved.
+type PlannedStage struct {
+	Name string `json:"name"`
+	// Remove reports whether clusters are cleaned rather than updated.
+	Remove bool `json:"remove,omitempty"`
+	// MaxConcurrency is a number of clusters, which may be more than there
+	// are; 0 means no limit of its own.
+	MaxConcurrency int `json:"maxConcurrency"`
+	// MaxFailures is how many clusters may fail; -1 means no limit.
+	MaxFailures int `json:"maxFailures"`
+	// Strict makes MaxFailures a bound, see [Stage].StrictFailures.
+	Strict bool `json:"strict,omitempty"`
+	// Domains are the failure domains of the stage: those of one label after those of
+	// another, as the strategy has them, by value, the clusters without it last.
+	Domains []PlannedDomain `json:"domains,omitempty"`
+	// Cells are the combinations of domains that clusters have, each as indexes into
+	// Domains, one for each label; ascending.
+	Cells [][]int `json:"cells,omitempty"`
+	// Groups has at least one element.
+	Groups []PlannedGroup `json:"groups"`
+	// Gates are those before the stage, then those after it.
+	Gates []PlannedGate `json:"gates,omitempty"`
+	// Checks and ClusterChecks are the stage's.
+	Checks        []check.Check `json:"checks,omitempty"`
+	ClusterChecks []check.Check `json:"clusterChecks,omitempty"`
+	Flow
+}
 
-// CatchUp returns the target of a run that takes the clusters which the run of p missed, and
-// those that joined since, to what p froze, see [plan.CatchUp].
-func CatchUp(p *Plan, missed []string, joined map[string]string) (Target, error) {
-	return plan.CatchUp(p, missed, joined)
+// PlannedGroup is a group with its numbers resolved, and a range of
+// Plan.Clusters.
+type PlannedGroup struct {
+	// Name is empty for the one group of a stage without groups.
+	Name  string `json:"name,omitempty"`
+	First int    `json:"first"`
+	Len   int    `json:"len"`
+	// New reports whether its clusters had nothing of the placement when the plan was made.
+	New bool `json:"new,omitempty"`
+	// MaxConcurrency is at least 1; MaxFailures as in PlannedStage.
+	MaxConcurrency int  `json:"maxConcurrency"`
+	MaxFailures    int  `json:"maxFailures"`
+	Strict         bool `json:"strict,omitempty"`
+	// Gates are those before the group, then those after it.
+	Gates []PlannedGate `json:"gates,omitempty"`
+	// After are the groups of the stage, by index, that end before this one begins.
+	After []int `json:"after,omitempty"`
+	Flow
+}
+
+// PlannedGate is a task on one side of a stage or a group.
+type PlannedGate struct {
+	When approval.When `json:"when"`
+	Type TaskType      `json:"type"`
+	Wait time.Duration `json:"wait,omitempty"`
+	// Policy is set for an Approval.
+	Policy approval.Policy `json:"policy,omitzero"`
+	// Schedule is set for a ScheduledStart.
+	Schedule *Schedule `json:"schedule,omitempty"`
+	// Checks is set for a CheckTask.
+	Checks []check.Check `json:"checks,omitempty"`
+}
+
+// PlannedCluster is a cluster with what it gets.
+type PlannedCluster struct {
+	Name string
+	UID  string
+	// Revision is an index into Plan.Revisions; -1 in the removal stage.
+	Revision int
+	// Cell is an index into the Cells of its stage; 0 where that has none.
+	Cell int
+}
+
+// Size is the number of the stage's clusters.
+func (s *PlannedStage) Size() (n int) {
+	for i := range s.Groups {
+		n += s.Groups[i].Len
+	}
+	return n
+}
+
+// StageIndex returns the index of the stage of that name, or -1.
+func (p *Plan) StageIndex(name string) int {
+	for i := range p.Stages {
+		if p.Stages[i].Name == name {
+			return i
+		}
+	}
+	return -1
+}
+
+// Has reports whether the cluster at pos is one of the group.
+func (g *PlannedGroup) Has(pos int) bool { return pos >= g.First && pos < g.First+g.Len }
+
+// PlannedDomain is a failure domain of a stage with its number resolved: the
+// clusters that have one value of a label.
+type PlannedDomain struct {
+	Key   string `json:"key"`
+	Value string `json:"value,omitempty"`
+	// Absent reports whether it is the domain of the clusters without the label.
+	Absent bool `json:"absent,omitempty"`
+	// Clusters is how many there are in the stage.
+	Clusters int `json:"clusters"`
+	// MaxConcurrency is a number of clusters, at least 1.
+	MaxConcurrency int `json:"maxConcurrency"`
+}
+
+// String names the domain, for example region=eu.
+func (d PlannedDomain) String() string {
+	if d.Absent {
+		return "those without " + d.Key
+	}
+	return d.Key + "=" + d.Value
+}
+
+// CellMembers are the clusters of a group that have the same domains.
+type CellMembers struct {
+	// cell is an index into PlannedStage.Cells.
+	Cell int
+	// positions ascend.
+	Positions []int32
+}
+
+// From returns the index of the first member at or after pos.
+func (c *CellMembers) From(pos int) int {
+	i, _ := slices.BinarySearch(c.Positions, int32(pos))
+	return i
+}
+
+// PlannedRollback marks the plan of a rollback, and says what it rolls back.
+type PlannedRollback struct {
+	// Run, UID and Plan are the name, the UID and the plan's digest of that run.
+	Run  string `json:"run"`
+	UID  string `json:"uid"`
+	Plan string `json:"plan"`
+	// Indexes are those of the snapshots that the elements of Plan.Revisions are
+	// made of. Where several are the same for a cluster it is the newest.
+	Indexes []int `json:"indexes,omitempty"`
+	// Kept are the clusters that the run may have changed and that stay as they
+	// are, by the reason.
+	Kept []KeptClusters `json:"kept,omitempty"`
+}
+
+// KeptClusters are clusters that stay as they are for a reason.
+type KeptClusters struct {
+	Reason string `json:"reason"`
+	// Count is how many there are, Clusters the first 500 of them by name.
+	Count    int      `json:"count"`
+	Clusters []string `json:"clusters"`
+}
+
+// Len returns the number of clusters, those to be removed included.
+func (p *Plan) Len() int { return len(p.Clusters) }
+
+// Position returns the position of a cluster; false when the plan has none of
+// that name. The plan must be one from planner.Plan or [DecodePlan].
+func (p *Plan) Position(name string) (int, bool) {
+	i, ok := slices.BinarySearchFunc(p.byName, name, func(pos int32, name string) int {
+		return cmp.Compare(p.Clusters[pos].Name, name)
+	})
+	if !ok {
+		return 0, false
+	}
+	return int(p.byName[i]), true
+}
+
+// Checks yields every check of the plan, with the name of its stage.
+func (p *Plan) Checks() iter.Seq2[string, *check.Check] {
+	return func(yield func(string, *check.Check) bool) {
+		for i := range p.Stages {
+			st := &p.Stages[i]
+			lists := [][]check.Check{st.Checks, st.ClusterChecks}
+			for j := range st.Gates {
+				lists = append(lists, st.Gates[j].Checks)
+			}
+			for j := range st.Groups {
+				for k := range st.Groups[j].Gates {
+					lists = append(lists, st.Groups[j].Gates[k].Checks)
+				}
+			}
+			for _, list := range lists {
+				for j := range list {
+					if !yield(st.Name, &list[j]) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// HasOpened reports whether the gates before the cluster at pos have opened whenever a gate is asked, so that the cluster
+// may have what the plan brings. The gate stands before or after a stage, or a group of it if group is not -1. Groups of
+// a stage run side by side, unless one depends on the other.
+func (p *Plan) HasOpened(pos, stage, group int, when approval.When) bool {
+	i, g := p.StageOf(pos)
+	switch {
+	case i != stage:
+		return i >= 0 && i < stage
+	case group < 0 || g == group:
+		return when == approval.After
+	}
+	return slices.Contains(p.Stages[stage].ancestors(group), g)
+}
+
+// ancestors are the groups, as indexes, that a group depends on, also by others.
+func (s *PlannedStage) ancestors(group int) []int {
+	all := slices.Clone(s.Groups[group].After)
+	for i := 0; i < len(all); i++ {
+		for _, g := range s.Groups[all[i]].After {
+			if !slices.Contains(all, g) {
+				all = append(all, g)
+			}
+		}
+	}
+	return all
+}
+
+// StageOf returns the stage, an index into p.Stages, and the group, an index
+// into that stage's Groups, that the cluster at pos stands in; -1 and -1 when
+// there is no such position.
+func (p *Plan) StageOf(pos int) (stage, group int) {
+	if pos < 0 || pos >= len(p.Clusters) {
+		return -1, -1
+	}
+	stage = search(len(p.Stages), func(i int) bool { return p.Stages[i].End() > pos })
+	groups := p.Stages[stage].Groups
+	return stage, search(len(groups), func(i int) bool { return groups[i].First+groups[i].Len > pos })
+}
+
+// search returns the first of n for which is holds, as it does for all
+// after it.
+func search(n int, is func(int) bool) int {
+	low := 0
+	for low < n {
+		if mid := (low + n) / 2; is(mid) {
+			n = mid
+		} else {
+			low = mid + 1
+		}
+	}
+	return low
+}
+
+// End returns the position behind the stage's last cluster.
+func (s *PlannedStage) End() int {
+	last := s.Groups[len(s.Groups)-1]
+	return last.First + last.Len
 }

@@ -16,6 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // oneAtATime is a plan of three clusters of which one may be in flight.
@@ -26,7 +29,7 @@ func oneAtATime(t testing.TB) *stages.Plan {
 		fleet = append(fleet, placement.Cluster{Name: fmt.Sprintf("m%d", i), UID: fmt.Sprintf("uid-%d", i)})
 	}
 	one := intstr.FromInt32(1)
-	p, err := stages.NewPlan(
+	p, err := planner.Plan(
 		stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}, MaxConcurrency: &one}}},
 		stages.Target{Placement: "web", Index: 1, Snapshot: "s1", Selection: "d1", Default: "rev"}, fleet)
 	if err != nil {
@@ -55,26 +58,26 @@ func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
 	run := stages.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, now)
 	proven := map[string]bool{}
 	var in stages.Input
-	for step := 0; !run.IsEnded(); step++ {
-		if step == 20 {
-			t.Fatalf("the run is %s after %d steps", run.State, step)
+	for n := 0; !run.IsEnded(); n++ {
+		if n == 20 {
+			t.Fatalf("the run is %s after %d steps", run.State, n)
 		}
-		in.Now = now.Add(time.Duration(step) * time.Second)
-		ready := stages.Step(p, run, in)
+		in.Now = now.Add(time.Duration(n) * time.Second)
+		ready := step.Step(p, run, in)
 		if ready.Err != nil {
 			t.Fatal(ready.Err)
 		}
 		back := kept(t, ready.Run)
 		if d := cmp.Diff(ready.Run, back); d != "" {
-			t.Fatalf("step %d: %s", step, d)
+			t.Fatalf("step %d: %s", n, d)
 		}
 		if len(ready.Actions) > 1 {
-			t.Fatalf("step %d: %d clusters are in flight", step, len(ready.Actions))
+			t.Fatalf("step %d: %d clusters are in flight", n, len(ready.Actions))
 		}
 		run, in = back, stages.Input{}
 		// Nothing is proven in every other step: the cluster stays in flight meanwhile.
 		for _, a := range ready.Actions {
-			if step%2 == 1 {
+			if n%2 == 1 {
 				proven[a.Cluster] = true
 				in.Observations = append(in.Observations, stages.Observation{
 					Cluster: a.Cluster, Attempt: a.Attempt, Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true,
@@ -113,7 +116,7 @@ func TestTheJSONOfARunIsReadStrictly(t *testing.T) {
 		if err == nil {
 			t.Errorf("%s: was read", name)
 		}
-		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) != strings.Contains(name, "newer") {
+		if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) != strings.Contains(name, "newer") {
 			t.Errorf("%s: %v", name, err)
 		}
 		if d := cmp.Diff(run, back); d != "" {
@@ -142,7 +145,7 @@ func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, back, *p)
 		}
 		now := time.UnixMilli(1)
-		ready := stages.Step(&back, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+		ready := step.Step(&back, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 		if ready.Err != nil || len(ready.Actions) != 1 {
 			t.Errorf("%s: %d actions: %v", name, len(ready.Actions), ready.Err)
 		}
@@ -167,16 +170,16 @@ func TestTextsOfARunSurviveBeingKept(t *testing.T) {
 	run := stages.NewRun(p, bad, "uid", approval.Identity{Name: bad, Groups: []string{bad}}, true, now)
 	stop := stages.Command{ID: bad, Verb: stages.Start, By: approval.Identity{Name: bad}, Message: bad}
 	in := stages.Input{Now: now, Commands: []stages.Command{stop}}
-	ready := stages.Step(p, run, in)
+	ready := step.Step(p, run, in)
 	if d := cmp.Diff(ready.Run, kept(t, ready.Run)); d != "" {
 		t.Error(d)
 	}
 	o := stages.Observation{Cluster: "m0", Attempt: 1, Sent: true, Applied: true, Revision: "rev", Current: true, Message: bad}
-	ready = stages.Step(p, kept(t, ready.Run), stages.Input{Now: now, Observations: []stages.Observation{o}, Commands: in.Commands})
+	ready = step.Step(p, kept(t, ready.Run), stages.Input{Now: now, Observations: []stages.Observation{o}, Commands: in.Commands})
 	if d := cmp.Diff(ready.Run, kept(t, ready.Run)); d != "" {
 		t.Error(d)
 	}
-	if again := stages.Step(p, kept(t, ready.Run), stages.Input{Now: now, Observations: []stages.Observation{o}, Commands: in.Commands}); again.Changed {
+	if again := step.Step(p, kept(t, ready.Run), stages.Input{Now: now, Observations: []stages.Observation{o}, Commands: in.Commands}); again.Changed {
 		t.Errorf("delivered again it changes the run: %s", cmp.Diff(ready.Run, again.Run))
 	}
 }
@@ -187,7 +190,7 @@ func TestNoClockMakesARunThatIsNoneOfItsPlan(t *testing.T) {
 	for _, now := range []time.Time{{}, time.UnixMilli(-1), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
 		run := kept(t, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now))
 		for range 3 {
-			ready := stages.Step(p, run, stages.Input{Now: now})
+			ready := step.Step(p, run, stages.Input{Now: now})
 			if ready.Err != nil || len(ready.Actions) != 1 {
 				t.Fatalf("%s: %d actions: %v", now, len(ready.Actions), ready.Err)
 			}

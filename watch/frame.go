@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Frame draws a model as lines of at most width columns, at most height of them, without a line break at the end.
@@ -392,7 +393,7 @@ func waits(s *fleet.Status) (all []stages.Awaited) {
 	for i := range s.Run.Waiting {
 		clusters[s.Plan.Clusters[s.Run.Waiting[i].Pos].Name]++
 	}
-	for _, a := range slices.Backward(stages.Waiting(s.Plan, &s.Run)) { // gates come first, and may have the name of a cluster
+	for _, a := range slices.Backward(step.Waiting(s.Plan, &s.Run)) { // gates come first, and may have the name of a cluster
 		if (a.Kind == stages.AwaitObservation || a.Kind == stages.AwaitTime || a.Kind == stages.AwaitWindow) && clusters[a.Name] > 0 {
 			clusters[a.Name]--
 			continue
@@ -577,7 +578,7 @@ func Summary(m Model) string {
 		done += sumOf(o.Stages[i].Groups).Completed
 	}
 	parts := []string{out, fmt.Sprintf("%d of %d clusters done", done, p.Len())}
-	for _, a := range stages.Waiting(p, r) {
+	for _, a := range step.Waiting(p, r) {
 		if a.Kind != stages.AwaitObservation {
 			parts = append(parts, waitingFor(&a, m.Now, nil))
 		}

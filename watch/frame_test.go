@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -249,7 +250,7 @@ func scenes() map[string]*scene {
 		"gates": {
 			world: simulate.Environment{Orders: toProd()[:1]}, at: 15 * time.Minute, end: 3 * time.Hour,
 			footer: func(m watch.Model) []string {
-				open := stages.Requests(m.Status.Plan, &m.Status.Run)
+				open := step.Requests(m.Status.Plan, &m.Status.Run)
 				return append(watch.Question(m.Status.Plan, &open[0]), "  y approves   r rejects   n leaves it open")
 			},
 		},
@@ -259,7 +260,7 @@ func scenes() map[string]*scene {
 		"cap":       {strategy: domain, world: simulate.Environment{Orders: append(toProd()[:2], approveAt(68*time.Minute, "prod", approval.Before, "carol")), Slots: 1}, at: 90 * time.Minute, footer: keys},
 		"queued": {at: -1, then: func(s *fleet.Status) {
 			s.Run = stages.NewRun(s.Plan, "run", "uid", approval.Identity{Name: "alice"}, false, s.Run.Created.Time())
-			s.Run = stages.Step(s.Plan, s.Run, stages.Input{Now: s.Run.Created.Time(), Blocked: "web-1"}).Run
+			s.Run = step.Step(s.Plan, s.Run, stages.Input{Now: s.Run.Created.Time(), Blocked: "web-1"}).Run
 		}},
 		"stopped": {
 			world: simulate.Environment{Orders: append(toProd(), orderAt(67*time.Minute, stages.Command{Verb: stages.Stop, Message: "errors in the shop"}))},

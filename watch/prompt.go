@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Errors of [Prompt.Ask].
@@ -56,7 +57,7 @@ func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Con
 	if err != nil {
 		return err
 	}
-	for _, r := range stages.Requests(s.Plan, &s.Run) {
+	for _, r := range step.Requests(s.Plan, &s.Run) {
 		if a.asked[r.Binding] {
 			continue
 		}
@@ -69,7 +70,7 @@ func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Con
 			if err != nil {
 				return true, err
 			}
-			return slices.ContainsFunc(stages.Requests(s.Plan, &s.Run), func(q approval.Request) bool { return q.Binding == r.Binding }), nil
+			return slices.ContainsFunc(step.Requests(s.Plan, &s.Run), func(q approval.Request) bool { return q.Binding == r.Binding }), nil
 		})
 		if err == nil && verdict != "" {
 			err = decide(ctx, r, verdict)

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -25,7 +26,7 @@ func TestARequestNamesTheClustersThatItIsAbout(t *testing.T) {
 	for name := range strings.FieldsSeq("a1 a2 b1 c1 z1 z2 z3 z4 z5 z6 z7") {
 		all = append(all, placement.Cluster{Name: name})
 	}
-	p, err := stages.NewPlan(strategy, stages.Target{Placement: "web", Snapshot: "v1", Selection: "all", Default: "v1"}, all)
+	p, err := planner.Plan(strategy, stages.Target{Placement: "web", Snapshot: "v1", Selection: "all", Default: "v1"}, all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // draw shows the run on a terminal, and leaves the last frame.
@@ -237,7 +237,7 @@ func (s *screen) take(r wasRead) tea.Cmd {
 }
 
 func (s *screen) requests() []approval.Request {
-	return stages.Requests(s.model.Status.Plan, &s.model.Status.Run)
+	return step.Requests(s.model.Status.Plan, &s.model.Status.Run)
 }
 
 // key does what a key is for.

@@ -58,7 +58,7 @@ func until(at, now time.Time) string {
 	return "until " + clock(at, now)
 }
 
-// waitingFor says what a run waits for, in the words of [stages.Waiting], and how a person ends that.
+// waitingFor says what a run waits for, in the words of [step.Waiting], and how a person ends that.
 func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) string) string {
 	out := map[stages.Await]string{
 		stages.AwaitStart:    "waits for a start",

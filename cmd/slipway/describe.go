@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -153,7 +154,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 	}
 	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
-	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(stages.Waiting(s.Plan, r))),
+	return errors.Join(o.Fields(fields), o.Section("Stages", stagesOf(&s)), o.Section("Waits for", cli.Awaited(step.Waiting(s.Plan, r))),
 		o.Section("Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)))
 }
 

@@ -22,6 +22,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 func main() {
@@ -50,7 +52,7 @@ func newPlan(version string, clusters []string) (*stages.Plan, error) {
 	for _, name := range clusters {
 		all = append(all, placement.Cluster{Name: name})
 	}
-	return stages.NewPlan(strategy, stages.Target{Placement: "web", Snapshot: version, Selection: "all", Default: version}, all)
+	return planner.Plan(strategy, stages.Target{Placement: "web", Snapshot: version, Selection: "all", Default: version}, all)
 }
 
 // stored is what the file has. The plan is frozen with the run: flags of a later start change nothing.
@@ -91,7 +93,7 @@ func carryOut(ctx context.Context, file, version string, clusters []string, upda
 	}
 	for in := (stages.Input{Unwatched: true}); !s.Run.IsEnded(); {
 		in.Now = time.Now()
-		ready := stages.Step(s.Plan, s.Run, in)
+		ready := step.Step(s.Plan, s.Run, in)
 		if ready.Err != nil { // the run is not one of the plan
 			return "", ready.Err
 		}

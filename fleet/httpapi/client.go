@@ -456,7 +456,7 @@ func (c *Client) Command(ctx context.Context, run string, cmd stages.Command) er
 	return c.change(ctx, http.MethodPost, path("runs", run, "commands"), cmd)
 }
 
-// Waiting returns everything that a run waits for; see [stages.Waiting].
+// Waiting returns everything that a run waits for; see [step.Waiting].
 func (c *Client) Waiting(ctx context.Context, run string) ([]stages.Awaited, error) {
 	return whole[stages.Awaited](ctx, c, path("runs", run, "explanation"), nil)
 }

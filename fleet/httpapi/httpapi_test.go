@@ -29,6 +29,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -227,7 +228,7 @@ func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 		requests, err = c.AllRequests(ctx, "")
 		equal(t, "AllRequests", requests, err, wantRequests, werr)
 		waiting, err := c.Waiting(ctx, "shop-2")
-		equal(t, "Waiting", waiting, err, stages.Waiting(wantStatus.Plan, &wantStatus.Run), nil)
+		equal(t, "Waiting", waiting, err, step.Waiting(wantStatus.Plan, &wantStatus.Run), nil)
 		outline, err := c.Outline(ctx, "shop-2")
 		equal(t, "Outline", outline, err, stages.Derive(wantStatus.Plan, &wantStatus.Run), nil)
 		why, err := c.Explain(ctx, "shop-2", "eu-2")

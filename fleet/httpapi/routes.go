@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // The values that the API has besides those of the engine.
@@ -203,7 +204,7 @@ func command(c *call, cmd stages.Command) error {
 		return err
 	}
 	if cmd.ID == "" && s.Run.Final(s.Plan) {
-		if err := stages.Allowed(s.Plan, &s.Run, cmd); err != nil {
+		if err := step.Allowed(s.Plan, &s.Run, cmd); err != nil {
 			return err
 		}
 	}
@@ -327,7 +328,7 @@ func waiting(c *call) ([]stages.Awaited, error) {
 	if err != nil {
 		return nil, err
 	}
-	return stages.Waiting(s.Plan, &s.Run), nil
+	return step.Waiting(s.Plan, &s.Run), nil
 }
 
 // approvals are the open requests of all runs, or of those of a placement.

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // describers is how many clusters are described at the same time.
@@ -61,7 +62,7 @@ func picks(ctx context.Context, inventory backend.Inventory, s stages.Strategy) 
 		all = append(all, c)
 	}
 	// Which clusters are picked does not depend on what they are brought to.
-	plan, err := stages.NewPlan(s, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, all)
+	plan, err := planner.Plan(s, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, all)
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 func readFile(t *testing.T, name string) (string, stages.Strategy) {
@@ -191,7 +192,7 @@ func TestTheReadStrategyPlansAsAzureDoes(t *testing.T) {
 		return placement.Cluster{Name: name, UID: name, Labels: set.MatchLabels}
 	}
 	const group = azure.UpdateGroupLabel
-	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{
+	p, err := planner.Plan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{
 		member("a", "env=test,"+group+"=eu"), member("b", "env=prod,region=eu,"+group+"=eu"), member("c", "env=test,size=s"),
 		member("d", "env=prod,size=s,"+group+"=us"), member("e", "env=test"),
 	})
@@ -216,7 +217,7 @@ func TestTheReadStrategyPlansAsAzureDoes(t *testing.T) {
 
 func TestOneByOneIsAllMembersOneAfterTheOther(t *testing.T) {
 	s := azure.OneByOne()
-	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{{Name: "b"}, {Name: "a"}})
+	p, err := planner.Plan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{{Name: "b"}, {Name: "a"}})
 	if err != nil {
 		t.Fatal(err)
 	}

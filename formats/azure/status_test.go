@@ -16,6 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 var update = flag.Bool("update", false, "write what the statuses are to testdata")
@@ -48,7 +50,7 @@ func play(t *testing.T) *played {
 	for _, name := range []string{"a1", "a2", "b1", "c1"} {
 		members = append(members, placement.Cluster{Name: name, UID: name, Labels: map[string]string{azure.UpdateGroupLabel: name[:1]}})
 	}
-	p, err := stages.NewPlan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, members)
+	p, err := planner.Plan(s, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, members)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,14 +63,14 @@ func play(t *testing.T) *played {
 func (g *played) step(in stages.Input) *played {
 	g.now = g.now.Add(time.Minute)
 	in.Now = g.now
-	ready := stages.Step(g.plan, g.run, in)
+	ready := step.Step(g.plan, g.run, in)
 	g.run, g.events = ready.Run, append(g.events, ready.Events...)
 	return g
 }
 
 func (g *played) do(c stages.Command) *played {
 	c.ID, c.By = g.now.Format("150405"), approval.Identity{Name: "ann"}
-	if err := stages.Allowed(g.plan, &g.run, c); err != nil {
+	if err := step.Allowed(g.plan, &g.run, c); err != nil {
 		g.t.Fatal(err)
 	}
 	return g.step(stages.Input{Commands: []stages.Command{c}})
@@ -78,7 +80,7 @@ func (g *played) start() *played { return g.do(stages.Command{Verb: stages.Start
 
 // approve completes the gates that wait for a user.
 func (g *played) approve() *played {
-	for _, r := range stages.Requests(g.plan, &g.run) {
+	for _, r := range step.Requests(g.plan, &g.run) {
 		d := approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, At: g.now, Binding: r.Binding}
 		g.do(stages.Command{Verb: stages.Decide, Decision: &d})
 	}
@@ -172,7 +174,7 @@ func TestARunShowsWhatItWasMadeFrom(t *testing.T) {
 	}
 	g := play(t)
 	one := azure.OneByOne()
-	p, err := stages.NewPlan(one, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{{Name: "a1"}})
+	p, err := planner.Plan(one, stages.Target{Placement: "fleet", Snapshot: "s", Selection: "d", Default: "r"}, []placement.Cluster{{Name: "a1"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -24,7 +25,37 @@ type Strategy struct {
 
 // Rollback says when a run takes back what it brought, in the words of
 // [stages.RollbackPolicy].
-type Rollback = rollback.Form
+type Rollback struct {
+	// Causes are the causes for which a run is rolled back; none is the default of [stages.RollbackPolicy].
+	Causes []stages.RollbackCause `json:"causes,omitempty"`
+	// NewClusters says what becomes of clusters that had nothing before the run.
+	NewClusters stages.NewClusters `json:"newClusters,omitempty"`
+	// Approval is requested before the first cluster goes back; without it no approval is requested.
+	Approval *RollbackApproval `json:"approval,omitempty"`
+}
+
+// RollbackApproval is the approval that a rollback needs, in the words of [approval.Policy].
+type RollbackApproval struct {
+	Quorums       []approval.Quorum `json:"quorums,omitempty"`
+	ForbidStarter bool              `json:"forbidStarter,omitempty"`
+	// Expires is a duration such as 24h0m0s.
+	Expires        string `json:"expires,omitempty"`
+	RequireBinding bool   `json:"requireBinding,omitempty"`
+}
+
+// rollbackOf returns the form of a rollback, nil for nil.
+func rollbackOf(p *stages.RollbackPolicy) *Rollback {
+	form := rollback.FormOf(p)
+	if form == nil {
+		return nil
+	}
+	out := &Rollback{Causes: form.Causes, NewClusters: form.NewClusters}
+	if form.Approval != nil {
+		a := RollbackApproval(*form.Approval)
+		out.Approval = &a
+	}
+	return out
+}
 
 // Stage is a stage in Azure's form.
 type Stage struct {
@@ -83,7 +114,7 @@ func Write(s stages.Strategy) ([]byte, error) {
 func Form(s stages.Strategy) (Strategy, error) {
 	w := writer{}
 	w.options(&s)
-	out := Strategy{Stages: []Stage{}, Rollback: rollback.FormOf(s.Rollback)}
+	out := Strategy{Stages: []Stage{}, Rollback: rollbackOf(s.Rollback)}
 	for i := range s.Stages {
 		out.Stages = append(out.Stages, w.stage(field.NewPath("stages").Index(i), &s.Stages[i]))
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Operation is what an operation on a workflow is for the engine: the
@@ -230,7 +231,7 @@ func (g *openGate) pass(op *Operation, rec Record, by approval.Identity) {
 		return
 	}
 	a := fleet.Answer{Verdict: approval.Approve, By: by}
-	for _, r := range stages.Requests(rec.Plan, rec.Run) {
+	for _, r := range step.Requests(rec.Plan, rec.Run) {
 		if r.Stage == g.stage && r.Group == g.group && r.When == approval.Before {
 			a.Request, a.Binding = r.Name, r.Binding
 		}

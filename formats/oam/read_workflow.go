@@ -59,14 +59,14 @@ func steps(v value) []Step {
 // stepList reads steps, or those of a group. Names are unique in both.
 func stepList(v value, seen names, inGroup bool) (list []Step) {
 	v.Each(func(v value) {
-		s := step(v, seen, inGroup)
+		s := readStep(v, seen, inGroup)
 		seen.once(v, s.Name)
 		list = append(list, s)
 	})
 	return list
 }
 
-func step(v value, seen names, inGroup bool) Step {
+func readStep(v value, seen names, inGroup bool) Step {
 	s := Step{Type: StepType(v.Peek("type"))}
 	v.Object(fields{
 		"name":       func(v value) { s.Name = stepName(v) },

@@ -16,6 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected output of the scripts")
@@ -60,7 +62,7 @@ func runScript(t *testing.T, file string) {
 }
 
 // workflowEnv is an application with the run of its newest release, driven by
-// [stages.Step] alone.
+// [step.Step] alone.
 type workflowEnv struct {
 	docs     oam.Documents
 	clusters []placement.Cluster
@@ -180,7 +182,7 @@ func (w *workflowEnv) begin(rel oam.Release) string {
 		index = *rel.Run.Index
 	}
 	target := stages.Target{Placement: rel.Placement.Name, Index: index, Snapshot: "s", Selection: "d", Default: "r"}
-	plan, err := stages.NewPlan(rel.Run.Strategy, target, picked)
+	plan, err := planner.Plan(rel.Run.Strategy, target, picked)
 	if err != nil {
 		return err.Error() + "\n"
 	}
@@ -199,7 +201,7 @@ func (w *workflowEnv) command(c stages.Command) stages.Command {
 // step steps the run and says what is in flight and what was refused.
 func (w *workflowEnv) step(in stages.Input) string {
 	in.Now = w.now
-	ready := stages.Step(w.rec.Plan, *w.rec.Run, in)
+	ready := step.Step(w.rec.Plan, *w.rec.Run, in)
 	w.rec.Run = &ready.Run
 	out := ""
 	for _, e := range ready.Events {
@@ -321,7 +323,7 @@ func (w *workflowEnv) rollback() string {
 	for _, c := range w.clusters {
 		previous[c.Name] = stages.Previous{Snapshot: "s0", Revision: "before"}
 	}
-	plan, err := stages.RollBack(w.rec.Plan, w.rec.Run, previous)
+	plan, err := planner.RollBack(w.rec.Plan, w.rec.Run, previous)
 	if err != nil {
 		return "Error: " + err.Error() + "\n"
 	}

@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // The phases of an application.
@@ -244,7 +245,7 @@ func (rec Record) services() []Service {
 			healthy, message = f.Phase == stages.Soaking, f.Message
 		case state == stages.Failed:
 			healthy = false
-			if e, err := stages.Explain(rec.Plan, rec.Run, rec.Plan.Clusters[pos].Name); err == nil {
+			if e, err := step.Explain(rec.Plan, rec.Run, rec.Plan.Clusters[pos].Name); err == nil {
 				message = e.Reason
 			}
 		case state != stages.Completed:

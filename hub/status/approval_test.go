@@ -12,12 +12,12 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 func tutorialRequest(t *testing.T) *ApprovalFacts {
 	r := tutorialRig(t)
-	open := stages.Requests(r.plan, &r.run)
+	open := step.Requests(r.plan, &r.run)
 	return &ApprovalFacts{Run: "example-run", RunUID: "run-object", Request: &open[0]}
 }
 

@@ -28,7 +28,7 @@ type checkStatus struct {
 	Errors       int          `json:"error"`
 }
 
-func checkStatuses(runs []check.Run) []checkStatus {
+func checkStatuses(runs []stages.CheckRun) []checkStatus {
 	var out []checkStatus
 	for i := range runs {
 		r := &runs[i]
@@ -90,7 +90,7 @@ func gateChecks(run *stages.StageRun, when approval.When) []checkStatus {
 
 // holding says which checks of a stage let none of its clusters start, "" where all do.
 func holding(run *stages.StageRun) string {
-	if why := check.Bad(run.Checks); why != "" {
+	if why := stages.BadChecks(run.Checks); why != "" {
 		return "; no cluster starts: " + why
 	}
 	return ""
@@ -103,7 +103,7 @@ func awaited(run *stages.StageRun, when approval.When, other string) string {
 		switch g := &run.Gates[i]; {
 		case g.When != when || g.State != stages.Pending:
 		case g.Type == stages.CheckTask:
-			out = append(out, strings.TrimSuffix("checks: "+check.Says(g.Checks), ": "))
+			out = append(out, strings.TrimSuffix("checks: "+stages.UnsuccessfulChecks(g.Checks), ": "))
 		case len(out) == 0 || out[0] != other:
 			out = append([]string{other}, out...)
 		}

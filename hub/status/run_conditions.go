@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // HeldRequest is a gate whose request has no object, and why.
@@ -85,7 +86,7 @@ const queuedMessage = "The updateRun is waiting for updateRun "
 
 // awaited is the run that this one waits for.
 func (p *runBuilder) awaited() string {
-	for _, a := range stages.Waiting(p.Plan, p.Run) {
+	for _, a := range step.Waiting(p.Plan, p.Run) {
 		return RunName(a.Name)
 	}
 	return ""

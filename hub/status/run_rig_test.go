@@ -17,6 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // rig steps a run by hand and folds its events, so that every time in a status
@@ -68,7 +70,7 @@ func planOf(t testing.TB, s stages.Strategy, clusters []placement.Cluster) *stag
 			picked = append(picked, c)
 		}
 	}
-	p, err := stages.NewPlan(s, target, picked)
+	p, err := planner.Plan(s, target, picked)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +84,7 @@ func (r *rig) step(at string, in stages.Input) {
 		r.now = clock(r.t, at)
 	}
 	in.Now = r.now
-	ready := stages.Step(r.plan, r.run, in)
+	ready := step.Step(r.plan, r.run, in)
 	r.run, r.asked = ready.Run, nil
 	for i := range ready.Actions {
 		if q := ready.Actions[i].Measure; q != nil {
@@ -133,7 +135,7 @@ func (r *rig) command(at string, c stages.Command) {
 // decide answers the request that is open.
 func (r *rig) decide(at string, v approval.Verdict) {
 	r.t.Helper()
-	open := stages.Requests(r.plan, &r.run)
+	open := step.Requests(r.plan, &r.run)
 	if len(open) != 1 {
 		r.t.Fatalf("%d requests are open", len(open))
 	}

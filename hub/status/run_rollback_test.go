@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // takenBackRig is the tutorial's run, rejected, by a strategy with a rollback.
@@ -130,7 +131,7 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 // inverse is a rig of the run that takes the tutorial's back; clusters had what before says.
 func inverse(t *testing.T, before map[string]stages.Previous) *rig {
 	of := takenBackRig(t)
-	plan, err := stages.RollBack(of.plan, &of.run, before)
+	plan, err := planner.RollBack(of.plan, &of.run, before)
 	if err != nil {
 		t.Fatal(err)
 	}

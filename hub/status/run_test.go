@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // withoutOurs takes out of a run's status what the tutorial's does not have, and
@@ -158,11 +159,11 @@ func TestTheWordsAreThoseOfTheSetting(t *testing.T) {
 func TestTheEngineNamesTheObjectOfARequest(t *testing.T) {
 	r := tutorialRig(t)
 	task := stageAt(r.status(), 1)["afterStageTaskStatus"].([]any)[0].(map[string]any)
-	open := stages.Requests(r.plan, &r.run)
+	open := step.Requests(r.plan, &r.run)
 	if len(open) != 1 || open[0].Name != task["approvalRequestName"] {
 		t.Errorf("the engine asks for %+v, and the status of the run names %v", open, task["approvalRequestName"])
 	}
-	if waiting := stages.Waiting(r.plan, &r.run); len(waiting) != 1 || waiting[0].Name != task["approvalRequestName"] {
+	if waiting := step.Waiting(r.plan, &r.run); len(waiting) != 1 || waiting[0].Name != task["approvalRequestName"] {
 		t.Errorf("the run waits for %+v", waiting)
 	}
 }
@@ -342,7 +343,7 @@ func TestGatesThatTheAPIHasNoWordForAreNotShownAsOthers(t *testing.T) {
 	r := newRig(t, "10:00:00", s, false, named("a")...)
 	r.step("", stages.Input{})
 	r.step("10:30:00", stages.Input{})
-	open := stages.Requests(r.plan, &r.run)
+	open := step.Requests(r.plan, &r.run)
 	if len(open) != 1 || open[0].Name != "example-run-before-all-g" || len(RequestsOfStages(open)) != 0 {
 		t.Errorf("%v", open)
 	}

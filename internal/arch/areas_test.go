@@ -30,11 +30,13 @@ var (
 	// tried are implementations that tests run against instead of mocks.
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
-	timing = []string{"stages", "stages/check", "stages/lifecycle", "stages/calendar", "stages/simulate"}
+	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "stages/lifecycle", "stages/calendar", "stages/simulate", "versioned"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...", "health", "apply")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
 	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/backoff", "internal/kubehttp"}
+	// waiting is barred from the packages that wait for nothing and start no goroutine.
+	waiting = []string{"context", "sync", "sync/atomic"}
 	// withoutIO are barred from the packages that do no I/O.
 	withoutIO = []string{
 		"os", "net", "log", "math/rand", "math/rand/v2", "crypto/rand", "syscall", "unsafe",
@@ -46,7 +48,7 @@ var (
 // contains is a violation.
 var areas = []area{
 	{path: "placement", core: true, third: with(apimachinery, "github.com/evanphx/json-patch/v5")},
-	{path: "snapshot", core: true, third: apimachinery, uses: []string{"internal/versioned"}},
+	{path: "snapshot", core: true, third: apimachinery, uses: []string{"versioned"}},
 	{path: "drift/schema/internal/generate", program: true},
 	{path: "drift/internal/kinds", core: true},
 	{path: "drift/internal/value", core: true, third: apimachinery, uses: []string{"drift/schema"}},
@@ -56,16 +58,17 @@ var areas = []area{
 	{path: "approval", core: true, third: apimachinery},
 	{path: "health", core: true, third: with(apimachinery, "github.com/fluxcd/cli-utils/pkg/kstatus")},
 	{path: "apply", core: true, third: apimachinery, uses: []string{"drift", "health", "snapshot"}},
-	{path: "stages/moment", core: true, bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "stages/check", core: true, third: apimachinery, uses: []string{"stages/moment"}, bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "stages/plan", core: true, third: apimachinery, uses: with(ground, "stages/check", "internal/versioned"), bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "internal/versioned", core: true},
-	{path: "stages/event", core: true, bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "stages/runstate", core: true, third: apimachinery, uses: with(ground, "stages/check", "stages/event", "stages/moment", "stages/plan", "internal/versioned"), bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "stages", core: true, third: apimachinery, uses: with(ground, "stages/check", "stages/event", "stages/moment", "stages/plan", "stages/runstate"), bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "stages/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), bars: []string{"context", "sync", "sync/atomic"}},
-	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages")},
-	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check")},
+	{path: "versioned", core: true},
+	// What is measured, then the nouns, then the planner and the machine over them.
+	{path: "stages/check", core: true, third: apimachinery, bars: waiting},
+	{path: "stages/internal/values", core: true, third: apimachinery, uses: []string{"approval"}, bars: waiting},
+	{path: "stages", core: true, third: apimachinery, uses: with(ground, "stages/check", "stages/internal/values", "versioned"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
+	{path: "stages/internal/inverse", core: true, third: apimachinery, uses: []string{"approval", "stages", "stages/internal/values"}, bars: waiting},
+	{path: "stages/planner", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/inverse", "stages/internal/values"), testUses: []string{"versioned"}, bars: waiting},
+	{path: "stages/step", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/values"), testUses: []string{"stages/internal/inverse", "stages/planner", "versioned"}, bars: waiting},
+	{path: "stages/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
+	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages"), testUses: []string{"stages/planner"}},
+	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check", "stages/planner", "stages/step")},
 	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/check", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
 	{path: "backend", uses: with(ground, "apply"), testUses: tried},
 	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
@@ -93,19 +96,18 @@ var areas = []area{
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
-	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/guard", "internal/versioned"), testUses: with(tried, "health")},
+	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/guard", "versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
-	{path: "fleet/internal/commands", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
+	{path: "fleet/internal/commands", uses: []string{"stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
 	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
 	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/examine", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/member", "fleet/internal/record", "fleet/internal/state", "internal/backoff", "internal/reconcile"), testUses: tried},
-	{path: "fleet/internal/balance", uses: with(ground, "stages", "backend", "fleet/internal/record", "fleet/internal/state", "internal/backoff"), testUses: tried},
+	{path: "fleet/internal/balance", uses: with(ground, "stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
-	// Of stages only the error of a format that is too new, which is one for all records.
-	{path: "fleet/internal/member", uses: with(ground, "stages", "backend", "apply", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/member", uses: with(ground, "stages", "versioned", "backend", "apply", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},
 	// Combinations of authorities: they know the gates, and no engine but in tests.
@@ -113,7 +115,7 @@ var areas = []area{
 	{path: "fleet/metrics", uses: engine, testUses: tried, cluster: true},
 	{path: "fleet/trigger", uses: engine, testUses: tried},
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
-	{path: "formats/...", uses: with(engine, "formats/...", "internal/versioned"), testUses: with(tried, "formats/...")},
+	{path: "formats/...", uses: with(engine, "formats/...", "versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", uses: []string{"hub/compat"}, program: true},
 	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat"}, testUses: with(tried, "backend/kube/..."), cluster: true},
 	// The rooms of the hub, from the ground up: what the API is called, facts to status, the client, and a reconciler for each kind.
@@ -122,7 +124,7 @@ var areas = []area{
 	{path: "hub/status", uses: with(engine, "formats/kubefleet", "hub/compat", "hub/internal/api"), testUses: tried, bars: with(withoutIO, "context", "sync", "sync/atomic")},
 	{path: "hub/internal/metrics", uses: []string{"stages"}},
 	{path: "hub/internal/queues", uses: []string{"hub/internal/api", "internal/reconcile"}},
-	{path: "hub/internal/objects", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/internal/queues"), cluster: true},
+	{path: "hub/internal/objects", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/internal/queues", "internal/reconcile"), cluster: true},
 	{path: "hub/internal/seals", uses: with(engine, "hub/internal/api", "hub/status")},
 	{path: "hub/internal/policies", uses: []string{"approval", "backend", "hub/internal/api", "hub/manifests", "internal/backoff"}, cluster: true},
 	{path: "hub/internal/requests", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/seals", "hub/internal/policies"), testUses: []string{"backend/memory"}},
@@ -160,7 +162,7 @@ var areas = []area{
 	{path: "internal/storebench", program: true, uses: with(engine, "backend/memory")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
-	{path: "internal/soak/laws", uses: with(ground, "stages"), bars: with(withoutIO, "context")},
+	{path: "internal/soak/laws", uses: with(ground, "stages", "stages/step"), testUses: []string{"stages/planner"}, bars: with(withoutIO, "context")},
 	{path: "internal/soak/environment", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/durable", "internal/keyed", "internal/soak/laws")},
 	{path: "internal/soak", uses: with(engine, "backend/bolt", "backend/faulty", "internal/soak/laws", "internal/soak/environment"), program: true},
 }

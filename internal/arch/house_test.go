@@ -28,6 +28,7 @@ const (
 	files    measure = "files"
 	cycle    measure = "files in one cycle" // each uses names of another, directly or not
 	exported measure = "exported names"     // with their methods and fields
+	aliases  measure = "aliases of the module's own types"
 	// methods is the start of a measure for each type: "methods of Engine".
 	methods measure = "methods of "
 )
@@ -43,6 +44,8 @@ func limitOf(m measure) int {
 		return 12
 	case exported:
 		return 300
+	case aliases: // go doc shows nothing of an alias but its name
+		return 0
 	default:
 		return 50
 	}
@@ -151,6 +154,12 @@ func (s size) add(obj types.Object) {
 		s[exported]++
 	}
 	t, ok := obj.(*types.TypeName)
+	if ok && t.IsAlias() && t.Exported() {
+		n, isNamed := types.Unalias(t.Type()).(*types.Named)
+		if isNamed && n.Obj().Pkg() != nil && n.Obj().Pkg() != t.Pkg() && within(n.Obj().Pkg().Path(), module) {
+			s[aliases]++
+		}
+	}
 	if !ok || t.IsAlias() {
 		return
 	}

@@ -34,7 +34,7 @@ var shown = map[string]string{
 	"docs/hub.md: $ slipway hub install --kubeconfig hub.kubeconfig --compatibility v0.18":                             clusters,
 	"docs/workflows.md: $ ln -s \"$(command -v slipway)\" ~/bin/kubectl-amc                 # a directory of the PATH": clusters,
 
-	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/plan BENCH='NewPlan|DecodePlan'":                          benchmarks,
+	"docs/performance.md: make bench BENCHTIME=1s  BENCHPACKAGES=./stages/planner BENCH='NewPlan|DecodePlan'":                       benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x BENCHPACKAGES=./stages/simulate BENCH=Simulate":                                   benchmarks,
 	"docs/performance.md: make bench BENCHTIME=10x BENCHPACKAGES=./hub BENCH='Tutorial|Approval'":                                   benchmarks,
 	"docs/performance.md: make bench BENCHTIME=3x  BENCHPACKAGES=./fleet BENCH=Durable":                                             benchmarks,

@@ -16,7 +16,7 @@ import (
 )
 
 // act draws something that happens.
-func (s *scenario) act(n int) step {
+func (s *scenario) act(n int) act {
 	p := s.placements[s.rand.IntN(len(s.placements))]
 	switch s.rand.IntN(14) {
 	case 0, 1:
@@ -45,35 +45,35 @@ func (s *scenario) act(n int) step {
 
 // willing takes a step until it succeeds or has failed so often that its
 // failure is its outcome: what is drawn need not make sense.
-func willing(name string, do func(ctx context.Context, env *environment.Environment) error) step {
+func willing(name string, do func(ctx context.Context, env *environment.Environment) error) act {
 	tries := 0
-	return step{name, func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{name, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		tries++
 		return do(ctx, env) == nil || tries >= 30, nil
 	}}
 }
 
-func (s *scenario) declare(name string) step {
+func (s *scenario) declare(name string) act {
 	p := placementOf(name)
 	p.HistoryLimit, p.RunHistory = 1+s.rand.IntN(3), 2+s.rand.IntN(4)
 	p.Admission = []lifecycle.Admission{lifecycle.QueueRun, lifecycle.QueueRun, lifecycle.SupersedeActive, lifecycle.RejectRun}[s.rand.IntN(4)]
-	return step{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		err := env.Workers[0].PutPlacement(ctx, p)
 		return err == nil, err
 	}}
 }
 
-func (s *scenario) edit(placed string) step {
+func (s *scenario) edit(placed string) act {
 	s.values++
 	value := fmt.Sprintf("%s-v%d", s.name, s.values)
-	return step{"edit " + value, func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{"edit " + value, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		err := env.Edit(ctx, placed, value)
 		return err == nil, err
 	}}
 }
 
 // create draws a run, of what the hub says or of so many snapshots back.
-func (s *scenario) create(placed string, back *int) step {
+func (s *scenario) create(placed string, back *int) act {
 	name := fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
 	spec := fleet.RunSpec{Name: name, Placement: placed, Strategy: s.strategy(), Hold: s.rand.IntN(10) == 0, Starter: approval.Identity{Name: olga, Groups: []string{"ops"}}}
@@ -97,7 +97,7 @@ func (s *scenario) create(placed string, back *int) step {
 	})
 }
 
-func (s *scenario) catchUp() step {
+func (s *scenario) catchUp() act {
 	of, name := s.anyRun(), fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
 	return willing("catch up with "+of, func(ctx context.Context, env *environment.Environment) error {
@@ -113,7 +113,7 @@ func (s *scenario) anyRun() string { return s.runs[s.rand.IntN(len(s.runs))] }
 
 func (s *scenario) anyCluster() string { return s.clusters[s.rand.IntN(len(s.clusters))].Name }
 
-func (s *scenario) remove() step {
+func (s *scenario) remove() act {
 	run := s.anyRun()
 	return willing("delete "+run, func(ctx context.Context, env *environment.Environment) error {
 		err := env.Workers[0].DeleteRun(ctx, run, true)
@@ -125,7 +125,7 @@ func (s *scenario) remove() step {
 }
 
 // command draws what an operator asks of a run.
-func (s *scenario) command(n int) step {
+func (s *scenario) command(n int) act {
 	run := s.anyRun()
 	c := stages.Command{ID: fmt.Sprintf("%s-a%d", s.name, n), By: approval.Identity{Name: olga}}
 	switch s.rand.IntN(8) {
@@ -147,7 +147,7 @@ func (s *scenario) command(n int) step {
 	})
 }
 
-func (s *scenario) relabel() step {
+func (s *scenario) relabel() act {
 	name, labels := s.anyCluster(), s.labels()
 	return willing("relabel "+name, func(ctx context.Context, env *environment.Environment) error {
 		return env.ChangeMember(ctx, name, func(r *environment.Member) { r.Labels = labels })
@@ -155,7 +155,7 @@ func (s *scenario) relabel() step {
 }
 
 // leave lets a cluster leave, or come back.
-func (s *scenario) leave() step {
+func (s *scenario) leave() act {
 	name, absent := s.anyCluster(), s.rand.IntN(3) > 0
 	return willing("leave "+name, func(ctx context.Context, env *environment.Environment) error {
 		return env.ChangeMember(ctx, name, func(r *environment.Member) { r.Absent = absent })
@@ -163,9 +163,9 @@ func (s *scenario) leave() step {
 }
 
 // makeAgain replaces a cluster by an empty one of the same name.
-func (s *scenario) makeAgain() step {
+func (s *scenario) makeAgain() act {
 	name := s.anyCluster()
-	return step{"make " + name + " again", func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{"make " + name + " again", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		all, err := env.Fleet(ctx)
 		if err != nil {
 			return false, err
@@ -181,9 +181,9 @@ func (s *scenario) makeAgain() step {
 	}}
 }
 
-func pauseStep(d time.Duration) step {
+func pauseStep(d time.Duration) act {
 	var until time.Time
-	return step{"pause", func(context.Context, *environment.Environment) (bool, error) {
+	return act{"pause", func(context.Context, *environment.Environment) (bool, error) {
 		if until.IsZero() {
 			until = time.Now().Add(d)
 		}

@@ -19,8 +19,8 @@ import (
 )
 
 // healStep brings every cluster back.
-func healStep(clusters []environment.Member) step {
-	return step{"heal", func(ctx context.Context, env *environment.Environment) (bool, error) {
+func healStep(clusters []environment.Member) act {
+	return act{"heal", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		for _, r := range clusters {
 			env.Members.SetDown(r.Name, false)
 			if err := env.ChangeMember(ctx, r.Name, func(r *environment.Member) { r.Absent = false }); err != nil {
@@ -60,9 +60,9 @@ func each(ctx context.Context, env *environment.Environment, do func(fleet.Statu
 
 // endAllStep waits until every run has ended. Those that are held or stopped
 // are started; after a while everything is aborted.
-func endAllStep(scenario string) step {
+func endAllStep(scenario string) act {
 	began, n := time.Time{}, 0
-	return step{"end all", func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{"end all", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		if began.IsZero() {
 			began = time.Now()
 		}
@@ -94,12 +94,12 @@ func ignoreNotFound(err error) error {
 }
 
 // retireStep takes a placement away from every cluster, by a run.
-func retireStep(scenario, placed string) step {
+func retireStep(scenario, placed string) act {
 	all := intstr.FromString("100%")
 	run := scenario + "-retire-" + placed
 	spec := fleet.RunSpec{Name: run, Placement: placed, Strategy: everywhere(1), Starter: approval.Identity{Name: olga}}
 	spec.Strategy.Removal.MaxConcurrency = &all
-	return step{"retire " + placed, func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{"retire " + placed, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		s, err := env.Observer.Status(ctx, run)
 		switch {
 		case err == nil && s.Run.IsEnded() && s.Run.State != stages.Completed:
@@ -121,8 +121,8 @@ func retireStep(scenario, placed string) step {
 }
 
 // cleanStep checks that nothing is left on the members.
-func cleanStep(placements []string) step {
-	return step{"check what is left", func(ctx context.Context, env *environment.Environment) (bool, error) {
+func cleanStep(placements []string) act {
+	return act{"check what is left", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		for c, err := range env.Members.Clusters(ctx) {
 			if err != nil {
 				return false, err
@@ -140,8 +140,8 @@ func cleanStep(placements []string) step {
 }
 
 // deleteAllStep deletes every run, and waits until nothing is left of them.
-func deleteAllStep() step {
-	return step{"delete all", func(ctx context.Context, env *environment.Environment) (bool, error) {
+func deleteAllStep() act {
+	return act{"delete all", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		n, err := deleteRuns(ctx, env, env.Workers[0])
 		if err != nil || n > 0 {
 			return false, err

@@ -44,7 +44,7 @@ func TestASweepForgetsWhatAKillLeft(t *testing.T) {
 	if err := env.Provision(t.Context(), []environment.Member{{Name: "c"}}); err != nil {
 		t.Fatal(err)
 	}
-	for _, st := range []step{declareStep("web", 0), editStep("web", "v"), captureStep("web", 0)} {
+	for _, st := range []act{declareStep("web", 0), editStep("web", "v"), captureStep("web", 0)} {
 		if _, err := st.do(t.Context(), env); err != nil {
 			t.Fatal(err)
 		}

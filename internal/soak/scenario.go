@@ -51,7 +51,7 @@ func (s *scenario) labels() map[string]string {
 
 // script draws what happens.
 func (s *scenario) script() script {
-	steps := []step{}
+	steps := []act{}
 	for _, p := range s.placements {
 		steps = append(steps, s.declare(p), s.edit(p), s.create(p, nil))
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
-// step is something that a person or a program does with the environment. It looks
+// act is something that a person or a program does with the environment. It looks
 // first at what is stored, and may be taken again at any time: a process that
 // dies leaves it to the next one.
-type step struct {
+type act struct {
 	name string
 	// do reports whether the step is done; it is taken again until it is.
 	do func(ctx context.Context, env *environment.Environment) (done bool, err error)
@@ -28,7 +28,7 @@ type script struct {
 	clusters []environment.Member
 	// prepare is what the members are like, after every start.
 	prepare func(env *environment.Environment)
-	steps   []step
+	steps   []act
 	// heals is the number of the first step at which nothing refuses or fails
 	// any more.
 	heals int
@@ -85,7 +85,7 @@ func (s script) play(ctx context.Context, env *environment.Environment, ready fu
 }
 
 // try takes a step once, with the time that a host would allow for it.
-func (s step) try(ctx context.Context, env *environment.Environment) (bool, error) {
+func (s act) try(ctx context.Context, env *environment.Environment) (bool, error) {
 	ctx, stop := context.WithTimeout(ctx, 10*time.Second)
 	defer stop()
 	return s.do(ctx, env)

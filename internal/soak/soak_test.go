@@ -90,7 +90,7 @@ func TestAScenarioIsDrawnAgainFromItsSeed(t *testing.T) {
 func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newTestEnvironment(t)
-		s := script{name: "stuck", clusters: storyClusters(), patience: 20 * time.Second, steps: []step{
+		s := script{name: "stuck", clusters: storyClusters(), patience: 20 * time.Second, steps: []act{
 			declareStep("web", 0), editStep("web", "v"), captureStep("web", 0),
 			{"never", func(context.Context, *environment.Environment) (bool, error) { return false, nil }},
 		}}

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // The people of the story: olga starts the runs, ann and bob approve.
@@ -34,13 +35,13 @@ func story() script {
 	return script{
 		name: "story", clusters: storyClusters(), prepare: refuseValue2, patience: 2 * time.Minute,
 		steps: slices.Concat(
-			[]step{declareStep("web", 0), editStep("web", "value1"), captureStep("web", 0), createStep("web", "first", 0, everywhere(10)), endStep("first", stages.Completed)},
-			[]step{editStep("web", "value2"), captureStep("web", 1), createStep("web", "forth", 1, threeStages())},
-			[]step{skipStep("forth", "s1-05"), refusedStep("forth", "s1"), approveStep("forth", "s1", ann), approveStep("forth", "s1", bob)},
-			[]step{someStep("forth", "s2"), commandStep("forth", stages.Stop, stages.Stopped), commandStep("forth", stages.Start, stages.Running)},
-			[]step{skipStep("forth", "s2-07"), approveStep("forth", "s2", bob), approveStep("forth", "s2", ann), endStep("forth", stages.Completed)},
-			[]step{createStep("web", "back", 0, threeStages()), approveStep("back", "s1", ann), approveStep("back", "s1", bob)},
-			[]step{approveStep("back", "s2", ann), approveStep("back", "s2", bob), endStep("back", stages.Completed), tidyStep()},
+			[]act{declareStep("web", 0), editStep("web", "value1"), captureStep("web", 0), createStep("web", "first", 0, everywhere(10)), endStep("first", stages.Completed)},
+			[]act{editStep("web", "value2"), captureStep("web", 1), createStep("web", "forth", 1, threeStages())},
+			[]act{skipStep("forth", "s1-05"), refusedStep("forth", "s1"), approveStep("forth", "s1", ann), approveStep("forth", "s1", bob)},
+			[]act{someStep("forth", "s2"), commandStep("forth", stages.Stop, stages.Stopped), commandStep("forth", stages.Start, stages.Running)},
+			[]act{skipStep("forth", "s2-07"), approveStep("forth", "s2", bob), approveStep("forth", "s2", ann), endStep("forth", stages.Completed)},
+			[]act{createStep("web", "back", 0, threeStages()), approveStep("back", "s1", ann), approveStep("back", "s1", bob)},
+			[]act{approveStep("back", "s2", ann), approveStep("back", "s2", bob), endStep("back", stages.Completed), tidyStep()},
 		),
 	}
 }
@@ -102,22 +103,22 @@ func placementOf(name string) fleet.Placement {
 	return fleet.Placement{Name: name, Selectors: []snapshot.Selector{{Group: "example.com", Version: "v1", Kind: environment.SettingKind, Name: name}}}
 }
 
-func declareStep(name string, history int) step {
-	return step{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
+func declareStep(name string, history int) act {
+	return act{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		p := placementOf(name)
 		p.HistoryLimit = history
 		return true, env.Workers[0].PutPlacement(ctx, p)
 	}}
 }
 
-func editStep(placed, value string) step {
-	return step{"edit " + value, func(ctx context.Context, env *environment.Environment) (bool, error) {
+func editStep(placed, value string) act {
+	return act{"edit " + value, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		return true, env.Edit(ctx, placed, value)
 	}}
 }
 
-func captureStep(placed string, index int) step {
-	return step{fmt.Sprint("capture ", index), func(ctx context.Context, env *environment.Environment) (bool, error) {
+func captureStep(placed string, index int) act {
+	return act{fmt.Sprint("capture ", index), func(ctx context.Context, env *environment.Environment) (bool, error) {
 		s, err := env.Workers[0].Capture(ctx, placed)
 		if err == nil && s.Index != index {
 			env.Violations.Add("snapshot %d of %s was taken, want %d", s.Index, placed, index)
@@ -126,8 +127,8 @@ func captureStep(placed string, index int) step {
 	}}
 }
 
-func createStep(placed, run string, index int, s stages.Strategy) step {
-	return step{"create " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
+func createStep(placed, run string, index int, s stages.Strategy) act {
+	return act{"create " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		_, err := env.Workers[0].CreateRun(ctx, fleet.RunSpec{Name: run, Placement: placed, Index: &index, Strategy: s, Starter: approval.Identity{Name: olga}})
 		if exists(err) {
 			return true, nil
@@ -142,8 +143,8 @@ func exists(err error) bool {
 }
 
 // endStep waits for the end of a run, and until no engine has it any more.
-func endStep(run string, want stages.State) step {
-	return step{"end of " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
+func endStep(run string, want stages.State) act {
+	return act{"end of " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		s, err := env.Observer.Status(ctx, run)
 		if err == nil && s.Run.IsEnded() && s.Run.State != want {
 			env.Violations.Add("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
@@ -153,8 +154,8 @@ func endStep(run string, want stages.State) step {
 }
 
 // skipStep skips a cluster that was refused twice.
-func skipStep(run, cluster string) step {
-	return step{"skip " + cluster, func(ctx context.Context, env *environment.Environment) (bool, error) {
+func skipStep(run, cluster string) act {
+	return act{"skip " + cluster, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		e, err := env.Observer.Explain(ctx, run, cluster)
 		if err != nil || e.State == stages.Skipped {
 			return err == nil, err
@@ -167,8 +168,8 @@ func skipStep(run, cluster string) step {
 }
 
 // someStep waits until a cluster of a stage is done.
-func someStep(run, stage string) step {
-	return step{"some of " + stage, func(ctx context.Context, env *environment.Environment) (bool, error) {
+func someStep(run, stage string) act {
+	return act{"some of " + stage, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		s, err := env.Observer.Status(ctx, run)
 		if err != nil {
 			return false, err
@@ -180,9 +181,9 @@ func someStep(run, stage string) step {
 
 // commandStep asks something of a run until it has come of it. What was asked is
 // found in the run, because a state may pass.
-func commandStep(run string, v stages.Verb, want stages.State) step {
+func commandStep(run string, v stages.Verb, want stages.State) act {
 	id := strings.ToLower(string(v)) + "-" + run
-	return step{string(v) + " " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{string(v) + " " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		s, err := env.Observer.Status(ctx, run)
 		if err != nil {
 			return false, err
@@ -195,9 +196,9 @@ func commandStep(run string, v stages.Verb, want stages.State) step {
 }
 
 // approveStep approves as a random identity, and waits until that is in the run.
-func approveStep(run, stage, by string) step {
+func approveStep(run, stage, by string) act {
 	request := approval.RequestName(run, stage, approval.After)
-	return step{by + " approves " + request, func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{by + " approves " + request, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		s, err := env.Observer.Status(ctx, run)
 		if err != nil || decided(s, stage, by) {
 			return err == nil, err
@@ -223,9 +224,9 @@ func decided(s fleet.Status, stage, by string) bool {
 }
 
 // refusedStep lets the starter answer, who must not.
-func refusedStep(run, stage string) step {
+func refusedStep(run, stage string) act {
 	request := approval.RequestName(run, stage, approval.After)
-	return step{"olga is refused", func(ctx context.Context, env *environment.Environment) (bool, error) {
+	return act{"olga is refused", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		err := env.Workers[0].Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
 		switch {
 		case errors.Is(err, approval.ErrRefused):
@@ -240,8 +241,8 @@ func refusedStep(run, stage string) step {
 }
 
 // tidyStep waits until nothing is left that runs which have ended needed.
-func tidyStep() step {
-	return step{"tidy", func(ctx context.Context, env *environment.Environment) (bool, error) {
+func tidyStep() act {
+	return act{"tidy", func(ctx context.Context, env *environment.Environment) (bool, error) {
 		left, err := leftovers(ctx, env)
 		return len(left) == 0, err
 	}}
@@ -261,7 +262,7 @@ func leftovers(ctx context.Context, env *environment.Environment) (out []string,
 }
 
 func awaitedOf(s fleet.Status) (out []string) {
-	for _, a := range stages.Waiting(s.Plan, &s.Run) {
+	for _, a := range step.Waiting(s.Plan, &s.Run) {
 		out = append(out, fmt.Sprint(a.Kind, " ", a.Name, " ", a.Message))
 	}
 	return out

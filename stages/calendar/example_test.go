@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // A cluster has a window at night, where it is, and nothing changes on the
@@ -17,7 +18,7 @@ import (
 func ExampleRules_For() {
 	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "prod", Selector: &metav1.LabelSelector{}}}}
 	target := stages.Target{Placement: "web", Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a"}
-	plan, err := stages.NewPlan(strategy, target, []placement.Cluster{{Name: "berlin"}, {Name: "mumbai"}})
+	plan, err := planner.Plan(strategy, target, []placement.Cluster{{Name: "berlin"}, {Name: "mumbai"}})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // planOf returns a plan with the stages canary (of groups a and b, which the
@@ -34,7 +35,7 @@ func planOf(t testing.TB, groups map[string]string) *stages.Plan {
 		}
 		clusters = append(clusters, c)
 	}
-	plan, err := stages.NewPlan(strategy, stages.Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "r"}, clusters)
+	plan, err := planner.Plan(strategy, stages.Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "r"}, clusters)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -104,6 +104,10 @@ const (
 	maxMeasuredMessage = 160
 )
 
+// Delay is the time until the first measurement: at least 1 s, the shortest window of a query, because an earlier
+// measurement could be of the state before.
+func (c *Check) Delay() time.Duration { return max(c.InitialDelay, shortestWindow) }
+
 // Every is the time between measurements.
 func (c *Check) Every() time.Duration {
 	if c.Interval > 0 {

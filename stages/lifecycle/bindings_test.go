@@ -8,12 +8,13 @@ import (
 
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // heldPlan updates five clusters and then cleans two.
 func heldPlan(t *testing.T) *stages.Plan {
 	t.Helper()
-	p, err := stages.NewPlan(
+	p, err := planner.Plan(
 		stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
 		stages.Target{Placement: "p", Index: 7, Snapshot: "snapshot", Selection: "selection", Default: "rev", Remove: map[string]string{"leaver": "", "stuck": ""}},
 		[]placement.Cluster{{Name: "done"}, {Name: "failed"}, {Name: "flying"}, {Name: "gone"}, {Name: "unreached"}},

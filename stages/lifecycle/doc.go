@@ -1,7 +1,7 @@
 // Package lifecycle is what a placement comes to: the queue of its runs, which snapshots are kept, what each cluster
 // may have, what a rollback goes back to, and its deletion.
 //
-// [Advance] is the state machine, beside stages.Step, which is that of one run. It takes the [State] of the placement,
+// [Advance] is the state machine, beside step.Step, which is that of one run. It takes the [State] of the placement,
 // an [Input] and the [Facts] that were read for it, and returns an [Outcome]: the next state, what to do before and
 // after it is saved, and the events to commit with it. Everything here is a function of its arguments: no I/O, no
 // clock, no randomness, no goroutine.

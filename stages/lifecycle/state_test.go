@@ -10,6 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // The names of the stored fields are those of the placement's record, in which the state is embedded.
@@ -68,13 +70,13 @@ func TestValidateFindsWhatAdvanceCannotMake(t *testing.T) {
 	}
 }
 
-// A result says of each cluster what stages.Step came to, also where the run is not known.
+// A result says of each cluster what step.Step came to, also where the run is not known.
 func TestResultOf(t *testing.T) {
 	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}
 	target := stages.Target{
 		Placement: "web", Index: 3, Snapshot: "s3", Selection: "d1", Default: "rev-3", Revision: map[string]string{}, Remove: map[string]string{"old": ""}, Part: true,
 	}
-	p, err := stages.NewPlan(strategy, target, []placement.Cluster{{Name: "m1", UID: "u1"}, {Name: "m2", UID: "u2"}})
+	p, err := planner.Plan(strategy, target, []placement.Cluster{{Name: "m1", UID: "u1"}, {Name: "m2", UID: "u2"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,12 +92,12 @@ func TestResultOf(t *testing.T) {
 	if got := fresh.Clusters[0].Got; got != Untouched || fresh.Changed != 0 || fresh.Started || fresh.Complete {
 		t.Errorf("of a run that has not started: %+v", fresh)
 	}
-	r = stages.Step(p, r, stages.Input{Now: stages.Instant(startOfTime).Time()}).Run
+	r = step.Step(p, r, stages.Input{Now: stages.Instant(startOfTime).Time()}).Run
 	begun := ResultOf(p, &r)
 	if got := begun.Clusters[0].Got; got != Attempted || !begun.Started || begun.Attempt != 1 {
 		t.Errorf("of a run that has begun: %+v", begun)
 	}
-	r = stages.Step(p, r, stages.Input{Now: stages.Instant(startOfTime + 1000).Time(), Gone: []string{"m1", "m2", "old"}}).Run
+	r = step.Step(p, r, stages.Input{Now: stages.Instant(startOfTime + 1000).Time(), Gone: []string{"m1", "m2", "old"}}).Run
 	gone := ResultOf(p, &r)
 	if gone.State != stages.Completed || !gone.Complete || gone.Clusters[0].Got != Gone || gone.Clusters[2].Got != Gone {
 		t.Errorf("of a run whose clusters have left: %+v", gone)

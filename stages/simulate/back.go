@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // BackName is the name of the run of a simulation that rolls the first one back.
@@ -14,7 +15,7 @@ const BackName = RunName + "-rollback"
 
 // Return is what else there is in a [Environment] where the run is rolled back.
 type Return struct {
-	// Previous is what clusters had before the run, by name; see [stages.RollBack]. One
+	// Previous is what clusters had before the run, by name; see [planner.RollBack]. One
 	// that is not named had nothing. Where it is nil that is not known, and the run is
 	// not rolled back.
 	Previous map[string]stages.Previous
@@ -94,7 +95,7 @@ func (s *simulation) inverse() (*stages.Plan, error) {
 	if s.w.Return.Previous == nil {
 		return nil, errors.New("what the clusters had before is not known")
 	}
-	return stages.RollBack(s.p, &s.run, s.w.Return.Previous)
+	return planner.RollBack(s.p, &s.run, s.w.Return.Previous)
 }
 
 // reasons ends the sentence about clusters that stay as they are.

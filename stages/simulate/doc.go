@@ -2,7 +2,7 @@
 // time, without clusters, and says when it will end.
 //
 // A [Environment] is everything outside of a run that decides how it goes: how long clusters need, what goes wrong
-// with them and when, which ones leave, what operators ask. [Run] calls the real [stages.Step] in it, and
+// with them and when, which ones leave, what operators ask. [Run] calls the real [step.Step] in it, and
 // jumps from one moment at which something happens to the next. Nothing is estimated: given how long clusters
 // need, a simulation and the engine come to the same events.
 //
@@ -17,7 +17,7 @@
 // something happens; a step costs what is in flight then.
 //
 // A run that is rolled back is followed by the one that does so, of the plan that
-// [stages.RollBack] makes: an engine plans it at the same moment.
+// [planner.RollBack] makes: an engine plans it at the same moment.
 //
 // # Moments
 //

@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Reason says why a simulation ended.
@@ -102,7 +103,7 @@ func (s *simulation) end(why Reason) End {
 		e.At = s.now
 	}
 	if !s.run.IsEnded() {
-		e.Waiting = stages.Waiting(s.p, &s.run)
+		e.Waiting = step.Waiting(s.p, &s.run)
 	}
 	s.outline(&e)
 	for pos, state := range stages.States(s.p, &s.run) {

@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
+	"github.com/slipway-dev/slipway/stages/planner"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
@@ -31,9 +32,12 @@ var plainData = map[string][]any{
 		stages.Awaited{},
 		stages.Bypass{},
 		stages.Cap{},
+		stages.CellMembers{},
+		stages.CheckRun{},
 		stages.Claim{},
 		stages.Clock{},
 		stages.Closing{},
+		stages.ClusterCheckRun{},
 		stages.ClusterOutline{},
 		stages.Command{},
 		stages.Domain{},
@@ -82,8 +86,8 @@ var plainData = map[string][]any{
 var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
 	"Environment": "has a Calendar, which is the host's", "Return": "has functions of the host",
-	"Measure":     "its numbers may be NaN, which JSON has not",
-	"FormatError": "an error", "RunError": "an error", "RefusedError": "an error",
+	"Measure": "its numbers may be NaN, which JSON has not",
+	"Lookup":  "an index of a run", "RunError": "an error", "RefusedError": "an error",
 }
 
 // Everything that is plain data comes back from JSON as it was, with every field set:
@@ -128,7 +132,7 @@ func fill(t *testing.T, v reflect.Value, deep int, at string) {
 		*x = intstr.FromString("10%")
 		return
 	case **stages.Plan:
-		p, err := stages.NewPlan(
+		p, err := planner.Plan(
 			stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
 			stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, []placement.Cluster{{Name: "m", UID: "uid"}})
 		if err != nil {

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // decision completes a decision by what it is about: the request that is open
@@ -24,7 +24,7 @@ func (s *simulation) decision(d approval.Decision) *approval.Decision {
 // request returns the open request of a stage and a group. A stage whose only
 // open request is a group's does not need the group.
 func (s *simulation) request(b approval.Binding) (approval.Request, bool) {
-	open := slices.DeleteFunc(stages.Requests(s.p, &s.run), func(r approval.Request) bool { return r.Stage != b.Stage })
+	open := slices.DeleteFunc(step.Requests(s.p, &s.run), func(r approval.Request) bool { return r.Stage != b.Stage })
 	exact := slices.IndexFunc(open, func(r approval.Request) bool { return r.Group == b.Group })
 	switch {
 	case exact >= 0:

@@ -12,6 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // ErrSteps is matched by the error of a simulation that has taken all its
@@ -33,11 +35,11 @@ type Event struct {
 const RunName = "run"
 
 // NewPlan returns the plan of a strategy for clusters, to be simulated where
-// nothing is rolled out. Errors are those of [stages.NewPlan].
+// nothing is rolled out. Errors are those of [planner.Plan].
 func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, error) {
 	const digest = "simulated"
 	t := stages.Target{Placement: "scenario", Snapshot: digest, Selection: digest, Default: digest}
-	return stages.NewPlan(s, t, clusters)
+	return planner.Plan(s, t, clusters)
 }
 
 // Run carries out a run of the plan in an environment, from its start until it has
@@ -47,7 +49,7 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 // stopped waits for later orders. An order that the run refuses is an event.
 //
 // A run that is to be rolled back, because its strategy says so or by an order, is
-// followed at once by the one that does, of the plan of [stages.RollBack]. From then
+// followed at once by the one that does, of the plan of [planner.RollBack]. From then
 // on orders are that run's. One that rolls back a run which has ended has to come
 // before the simulation ends.
 //
@@ -84,7 +86,7 @@ func Resume(p *stages.Plan, r stages.Run, w Environment, tell func(Event) error)
 		s.last = s.since(r.Ended)
 	}
 	s.workers.resume(p, &r)
-	for _, req := range stages.Requests(p, &r) {
+	for _, req := range step.Requests(p, &r) {
 		s.ask(req)
 	}
 	return s.carryOut()
@@ -261,7 +263,7 @@ func (s *simulation) step(in stages.Input, left bool) error {
 		in.Gone = s.away.names
 	}
 	s.begun, s.stepped = true, true
-	ready := stages.Step(s.p, s.run, in)
+	ready := step.Step(s.p, s.run, in)
 	if ready.Err != nil {
 		return ready.Err
 	}
@@ -302,7 +304,7 @@ func (s *simulation) measured(actions []stages.Action) (in stages.Input) {
 
 // asked asks for a request that has just opened.
 func (s *simulation) asked(name string) {
-	for _, req := range stages.Requests(s.p, &s.run) {
+	for _, req := range step.Requests(s.p, &s.run) {
 		if req.Name == name {
 			s.ask(req)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // DeleteRun deletes a run and gives its placement free. One that goes on is refused unless it is forced.
@@ -57,7 +58,7 @@ func gone(rr *record.Run) deletedRun {
 func (ad *Admitter) deleteRecord(ctx context.Context, name string, force bool) (deletedRun, error) {
 	for {
 		rr, rev, err := ad.state.Run(ctx, name)
-		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+		if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
 			return deletedRun{}, err
 		}
 		if state.IsNotFound(err) || errors.Is(err, backend.ErrPermanent) {

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // mostLapsed is how many leases a session may name that it does not extend. A session with more extends none.
@@ -76,7 +77,7 @@ func (b *Balancer) HeldUntil(ctx context.Context, holder, leased string) (time.T
 func decode(stored backend.Record) (said *record.Engine, newer bool) {
 	said = new(record.Engine)
 	err := record.Decode(stored, said)
-	if format := (*stages.FormatError)(nil); errors.As(err, &format) {
+	if format := (*versioned.FormatError)(nil); errors.As(err, &format) {
 		return said, true
 	}
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // Inbox keeps commands until the driver of their run has taken them in. Its methods may be called
@@ -93,7 +94,7 @@ func (in *Inbox) List(ctx context.Context, uid string) ([]stages.Command, []Stor
 		}
 		var c record.Command
 		err := record.Decode(rec, &c)
-		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+		if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
 			in.log.Warn("a command was left alone", "error", err)
 			continue
 		}

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // watchLease is what an engine knows of the lease of a placement's watch.
@@ -101,7 +102,7 @@ func (w *placementWatch) tryHold(ctx context.Context) (bool, error) {
 	var now record.WatchLease
 	if err == nil {
 		err = record.Decode(rec, &now)
-		if newer := (*stages.FormatError)(nil); errors.As(err, &newer) {
+		if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
 			return false, nil // an engine that is newer has it
 		}
 	}

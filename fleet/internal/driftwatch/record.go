@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // Drifted returns the recorded drift of a placement, ascending by cluster.
@@ -88,7 +88,7 @@ func (r *Reporter) loadDrift(ctx context.Context, placement, cluster string) (re
 		return old, err
 	}
 	var s record.Drift
-	switch err, newer := record.Decode(rec, &s), (*stages.FormatError)(nil); {
+	switch err, newer := record.Decode(rec, &s), (*versioned.FormatError)(nil); {
 	case errors.As(err, &newer):
 		return old, err
 	case err == nil:

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/once"
 	"github.com/slipway-dev/slipway/internal/keyed"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 const (
@@ -252,7 +252,7 @@ func decodeLedger(placement, text string, key []byte) (*ledger, error) {
 		return nil, errors.New("it is not the JSON of a ledger")
 	}
 	if head.Format > ledgerFormat {
-		return nil, &stages.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: ledgerFormat}
+		return nil, &versioned.FormatError{Record: "ledger of placement " + placement, Have: head.Format, Want: ledgerFormat}
 	}
 	d := json.NewDecoder(bytes.NewReader([]byte(text)))
 	d.DisallowUnknownFields()

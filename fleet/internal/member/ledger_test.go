@@ -14,7 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 var updateLedgers = flag.Bool("update-ledger", false, "rewrite testdata/ledger.json")
@@ -64,7 +64,7 @@ func TestLedgerGolden(t *testing.T) {
 
 func TestNewerLedgerIsRefused(t *testing.T) {
 	_, err := decodeLedger("web", `{"format":2,"phases":["x"]}`, goldenKey)
-	var fe *stages.FormatError
+	var fe *versioned.FormatError
 	if !errors.As(err, &fe) || fe.Have != 2 || fe.Want != 1 {
 		t.Error(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // DraftCatchUp plans a run of what another one missed.
@@ -37,7 +38,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	if err != nil {
 		return nil, err
 	}
-	target, err := stages.CatchUp(s.Plan, missed(s, d.Selection, inventory), joined)
+	target, err := planner.CatchUp(s.Plan, missed(s, d.Selection, inventory), joined)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 		return nil, err
 	}
 	target.New = unbound(held, clusters)
-	if d.Plan, err = stages.NewPlan(s.Plan.Strategy, target, clusters); err != nil {
+	if d.Plan, err = planner.Plan(s.Plan.Strategy, target, clusters); err != nil {
 		return d, err
 	}
 	d.warn(r.Shortfall)

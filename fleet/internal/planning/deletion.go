@@ -6,6 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // Cleaning is the strategy of the run that cleans the clusters.
@@ -35,6 +36,6 @@ func (pl *Planner) DraftDeletion(ctx context.Context, rec *record.Placement) (*D
 		return nil, err
 	}
 	target.Remove = unpicked(held, d.Selection, inventory)
-	d.Plan, err = stages.NewPlan(Cleaning(rec.Deleting), target, nil)
+	d.Plan, err = planner.Plan(Cleaning(rec.Deleting), target, nil)
 	return d, err
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // Entry is the run of a draft as the queue has it.
@@ -108,7 +109,7 @@ func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Reques
 	if err := d.render(&target, clusters, pl.Bans(rec.Placement.Namespace)); err != nil {
 		return nil, err
 	}
-	if d.Plan, err = stages.NewPlan(spec.Strategy, target, clusters); err != nil {
+	if d.Plan, err = planner.Plan(spec.Strategy, target, clusters); err != nil {
 		return d, err
 	}
 	d.warn(r.Shortfall)

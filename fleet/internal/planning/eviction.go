@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // draftEviction plans a run that cleans the clusters which its strategy names and does nothing else. The selection that
@@ -46,7 +47,7 @@ func (pl *Planner) draftEviction(ctx context.Context, rec *record.Placement, spe
 		target.Remove[name] = c.UID
 	}
 	d := &Draft{Selection: r.Selection, Sweeps: rec.GCGeneration}
-	if d.Plan, err = stages.NewPlan(spec.Strategy, target, nil); err != nil {
+	if d.Plan, err = planner.Plan(spec.Strategy, target, nil); err != nil {
 		return d, err
 	}
 	return d, pl.checkGates(d.Plan)

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // DraftRollback plans the rollback of a run as if that run had ended now.
@@ -24,14 +25,14 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 		return nil, err
 	}
 	d := &Draft{Sweeps: rec.GCGeneration}
-	if d.Plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
+	if d.Plan, err = planner.RollBack(s.Plan, &s.Run, previous); err != nil {
 		return nil, guard.Permanent(err)
 	}
 	switch barred, err := pl.barForbidden(ctx, rec, d.Plan, previous); {
 	case err != nil:
 		return nil, state.PermanentIfGone(err)
 	case barred:
-		if d.Plan, err = stages.RollBack(s.Plan, &s.Run, previous); err != nil {
+		if d.Plan, err = planner.RollBack(s.Plan, &s.Run, previous); err != nil {
 			return nil, guard.Permanent(err)
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/internal/versioned"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // Format is the version of the records that this package writes, and the newest
@@ -27,7 +27,7 @@ func Encode(rec any) []byte {
 }
 
 // Decode decodes a record strictly. One of a newer format is refused with a
-// [stages.FormatError], before anything else of it is read; every other error is permanent.
+// [versioned.FormatError], before anything else of it is read; every other error is permanent.
 // That the bytes are those that were written is the store's to check.
 func Decode(r backend.Record, into any) error {
 	run, isRun := into.(*Run)

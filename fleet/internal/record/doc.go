@@ -2,7 +2,7 @@
 // record, and the commit that makes a change of several of them count at once. docs/records.md has the table.
 //
 // There is no engine in it: a function is given the store, and decides nothing about runs or placements. Everything
-// begins with a format number, [Format]; a newer one is refused with a stages.FormatError and never overwritten. That
+// begins with a format number, [Format]; a newer one is refused with a versioned.FormatError and never overwritten. That
 // bytes are those which were written is the store's to check; what is under its own digest is checked where it is used.
 //
 // A page has a key that one writer uses once, and counts from when a record names it: a journal ([Journal]), the

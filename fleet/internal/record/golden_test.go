@@ -28,6 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 var updateGolden = flag.Bool("update-golden", false, "rewrite the golden files of stored records")
@@ -94,8 +95,8 @@ func goldenRecords() map[string]any {
 var (
 	goldenTime     = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	goldenBinding  = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
-	goldenInFlight = stages.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000, Checks: &check.ClusterRun{Since: 1700000000003, Until: 1700000000004, Checks: []check.Run{goldenCheck}}}
-	goldenCheck    = check.Run{
+	goldenInFlight = stages.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000, Checks: &stages.ClusterCheckRun{Since: 1700000000003, Until: 1700000000004, Checks: []stages.CheckRun{goldenCheck}}}
+	goldenCheck    = stages.CheckRun{
 		Name: "errors", Phase: check.Failed, Number: 10, Successful: 1, Failed: 2, Inconclusive: 3, Errors: 4, ErrorsInARow: 5, Last: check.Error,
 		Value: "0.2", Message: "0.2 is more than 0.1", At: 6, Next: 7, Bad: "check errors is Failed",
 	}
@@ -191,7 +192,7 @@ func goldenRun() *Run {
 	undo := goldenUndo()
 	gates := []stages.Gate{{
 		When: approval.Before, Type: stages.ScheduledStart, State: stages.Completed, Opened: 3, Until: 4, Attempt: 1, Ended: 4, By: "ann", Answered: []string{"gauge"},
-		Checks:    []check.Run{goldenCheck},
+		Checks:    []stages.CheckRun{goldenCheck},
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
 	return &Run{
@@ -211,7 +212,7 @@ func goldenRun() *Run {
 					Next: 4, Completed: 1, Failed: 2, Skipped: 1, Reached: 1, Done: 3, Ended: 4, Gates: gates, SkipGates: true, Cells: []int{3, 1},
 					Deferred: []stages.Deferred{{First: 1, Last: 1, Closed: true, NotYet: 9, Reason: "freeze"}}, Clock: stages.Clock{Deadline: 9, TimedOut: true},
 				}},
-				Gates: gates, Checks: []check.Run{goldenCheck}, SkipGates: true, SkipWait: true,
+				Gates: gates, Checks: []stages.CheckRun{goldenCheck}, SkipGates: true, SkipWait: true,
 			}},
 			Waiting:      []stages.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
 			Unsuccessful: []stages.Unsuccessful{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
@@ -353,7 +354,7 @@ func TestRecordsThatAreRefused(t *testing.T) {
 		good, is := Encode(rec), []byte(`{"format":1,`)
 		into := func() any { return reflect.New(reflect.TypeOf(rec).Elem()).Interface() }
 		newer := bytes.Replace(good, is, []byte(`{"format":2,"unheard":{},`), 1)
-		var format *stages.FormatError
+		var format *versioned.FormatError
 		if err := Decode(backend.Record{Key: "k/" + name, Value: newer}, into()); !errors.As(err, &format) || format.Have != 2 || format.Want != 1 || format.Record != "k/"+name {
 			t.Errorf("%s of a newer format: %v", name, err)
 		}

@@ -84,7 +84,7 @@ func (r *Run) read(f *runForm) error {
 	return nil
 }
 
-// Check returns an error where a stored run is not one that [stages.Step] can have made of its plan, since a
+// Check returns an error where a stored run is not one that [step.Step] can have made of its plan, since a
 // writer other than an engine may have changed it. All that is in pages must have been read.
 func (r *Run) Check(p *stages.Plan) error {
 	if err := stages.Check(p, &r.Run); err != nil {

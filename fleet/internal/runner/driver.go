@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // inboxSize is how many observations wait for a driver before their senders do.
@@ -234,7 +235,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 		return time.Time{}, err
 	}
 	d.in.Now, d.in.Slots, d.in.Answers = d.e.cfg.Clock(), d.slots(), d.answers()
-	ready := stages.Step(d.plan, d.rec.Run, d.in)
+	ready := step.Step(d.plan, d.rec.Run, d.in)
 	if ready.Err != nil {
 		return time.Time{}, record.Damaged(record.RunKey(d.name), ready.Err)
 	}

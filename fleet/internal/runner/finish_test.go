@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // options are those of a runner on a store, without an updater.
@@ -40,7 +41,7 @@ func options(store backend.Store) Options {
 func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, plan *stages.Plan, run, placed backend.Revision) {
 	t.Helper()
 	ctx := t.Context()
-	plan, err := stages.NewPlan(stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
+	plan, err := planner.Plan(stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}},
 		stages.Target{Placement: "p", Snapshot: "s", Selection: "d", Default: "content"}, []placement.Cluster{{Name: "c"}})
 	if err != nil {
 		t.Fatal(err)

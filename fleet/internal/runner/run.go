@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // Runner shares the runs of a store out: it takes those that need an engine and whose lease is free, and drives
@@ -75,7 +75,7 @@ func New(o Options) *Runner {
 
 // atLeast is the shortest wait after an error of a run.
 func atLeast(err error) time.Duration {
-	if newer := (*stages.FormatError)(nil); errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer) {
+	if newer := (*versioned.FormatError)(nil); errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer) {
 		return retryLasting
 	}
 	return 0

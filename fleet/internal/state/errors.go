@@ -9,7 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // ErrDeleting is matched by the error of every operation that a placement refuses while it is being deleted.
@@ -104,7 +104,7 @@ func ReasonOf(err error) string {
 
 // IsLasting reports whether an error of a record will not go away by itself.
 func IsLasting(err error) bool {
-	newer := (*stages.FormatError)(nil)
+	newer := (*versioned.FormatError)(nil)
 	return IsNotFound(err) || errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer)
 }
 

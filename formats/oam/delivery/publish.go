@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/oam"
-	"github.com/slipway-dev/slipway/internal/versioned"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // published is the record of the last release of an application.

@@ -26,7 +26,7 @@ import (
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
 // Client is the hub's view of its cluster: the objects of the Fleet API as they were last seen, and writes to them, each
@@ -117,7 +117,7 @@ const syncTimeout = time.Minute
 // Watch watches a kind and is told of each object that was added, changed or
 // deleted. Where nothing but the status changed, shows, which writes that, gets the object after a while. It is called before
 // [Client.Start].
-func (c *Client) Watch(gvr schema.GroupVersionResource, shows *queues.Queue, heard func(*unstructured.Unstructured)) error {
+func (c *Client) Watch(gvr schema.GroupVersionResource, shows *reconcile.Queue[api.Key], heard func(*unstructured.Unstructured)) error {
 	informer := c.factory.ForResource(gvr).Informer()
 	tell := func(obj any) {
 		if u, ok := obj.(*unstructured.Unstructured); ok {

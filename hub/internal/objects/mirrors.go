@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
 // byParent indexes the objects that show snapshots by their placement.
@@ -22,7 +23,7 @@ const byParent = "parent"
 // WatchMetadata watches the objects that a loop makes of others, which are told of
 // those that change or go, and of every one where they may have outlived the
 // other.
-func (c *Client) WatchMetadata(gvr schema.GroupVersionResource, shows *queues.Queue, all bool) error {
+func (c *Client) WatchMetadata(gvr schema.GroupVersionResource, shows *reconcile.Queue[api.Key], all bool) error {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
 			obj = gone.Obj

@@ -9,28 +9,25 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// Queue has objects of one kind reconciled.
-type Queue = reconcile.Queue[api.Key]
-
 // Queues are those of all kinds. Who changes something that concerns an object adds its key.
 type Queues struct {
-	Placements, Runs, Members, Overrides, Evictions *Queue
+	Placements, Runs, Members, Overrides, Evictions *reconcile.Queue[api.Key]
 	// Bindings are placements of which the objects that show bindings are written.
-	Bindings *Queue
+	Bindings *reconcile.Queue[api.Key]
 	// Statuses are placements whose objects report their status to the objects of the hub.
-	Statuses *Queue
+	Statuses *reconcile.Queue[api.Key]
 	// Orphans are runs of the engine whose names were cut and that have no object.
-	Orphans *Queue
+	Orphans *reconcile.Queue[api.Key]
 	// Applications and ManagedClusters are nil if the hub does not serve applications.
-	Applications, ManagedClusters *Queue
+	Applications, ManagedClusters *reconcile.Queue[api.Key]
 
 	// sizes are how many clusters runs have and placements list, by sized.
 	sizes sync.Map
 }
 
 // All are the queues of all kinds.
-func (q *Queues) All() []*Queue {
-	all := []*Queue{q.Placements, q.Runs, q.Members, q.Overrides, q.Evictions, q.Bindings, q.Statuses, q.Orphans}
+func (q *Queues) All() []*reconcile.Queue[api.Key] {
+	all := []*reconcile.Queue[api.Key]{q.Placements, q.Runs, q.Members, q.Overrides, q.Evictions, q.Bindings, q.Statuses, q.Orphans}
 	if q.Applications != nil {
 		all = append(all, q.Applications, q.ManagedClusters)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // An answer is new to the engine until the engine has taken it in, and not any more while the gate waits for others: otherwise
@@ -54,7 +55,7 @@ func TestAnAnswerThatCountsIsNotNew(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			open := stages.Requests(st.Plan, &st.Run)
+			open := step.Requests(st.Plan, &st.Run)
 			if len(open) != 1 || len(open[0].Decisions) != i {
 				t.Fatalf("the open requests: %+v", open)
 			}

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Requests makes the objects of the approvals that runs wait for, gives the engine the answers in them, and says in them
@@ -51,7 +52,7 @@ type Result struct {
 // what people answered, and tells in the objects what became of it.
 func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) (Result, error) {
 	var out Result
-	open := status.RequestsOfStages(stages.Requests(st.Plan, &st.Run))
+	open := status.RequestsOfStages(step.Requests(st.Plan, &st.Run))
 	for i := range open {
 		if err := r.ask(ctx, k, run, &open[i], &out); err != nil {
 			return out, err

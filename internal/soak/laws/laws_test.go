@@ -13,6 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // The people of the tests: olga starts the run, ann and bob approve.
@@ -42,7 +44,7 @@ func newTestPlan(t *testing.T) *stages.Plan {
 			clusters = append(clusters, placement.Cluster{Name: fmt.Sprintf("s%s-%02d", n, c), Labels: map[string]string{"stage": n}})
 		}
 	}
-	p, err := stages.NewPlan(s, stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, clusters)
+	p, err := planner.Plan(s, stages.Target{Placement: "web", Snapshot: "s", Selection: "d", Default: "rev"}, clusters)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +130,7 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
-	good := stages.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
+	good := step.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
 	if out := StateProblems(p, &good, &good); len(out) > 0 || len(good.InFlight) != 3 {
 		t.Fatal(out, good.InFlight)
 	}
@@ -176,7 +178,7 @@ func TestAMemberThatWasTouchedTooEarlyIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
-	r := stages.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
+	r := step.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
 	for _, c := range []struct {
 		cluster, revision, want string
 	}{

@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // StateProblems returns the laws that a saved run breaks, by itself or as a successor of the state before, which may be
@@ -135,12 +136,12 @@ func waitProblems(p *stages.Plan, r *stages.Run) (out []string) {
 	if r.IsEnded() {
 		return nil
 	}
-	if len(stages.Waiting(p, r)) == 0 {
+	if len(step.Waiting(p, r)) == 0 {
 		out = append(out, fmt.Sprintf("it is %s and waits for nothing", r.State))
 	}
 	for pos := range p.Clusters {
 		name := p.Clusters[pos].Name
-		e, err := stages.Explain(p, r, name)
+		e, err := step.Explain(p, r, name)
 		switch {
 		case err != nil:
 			out = append(out, err.Error())

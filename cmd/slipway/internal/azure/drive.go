@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/runstate"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -110,7 +110,7 @@ func (s *session) direct(ctx context.Context, commands ...stages.Command) error 
 // ask gives commands to the run, all or, where one does not fit, none, and returns their ids.
 func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (ids []string, err error) {
 	for _, c := range commands {
-		if refused := stages.Allowed(r.Plan, &r.Run, c); refused != nil && c.Verb != stages.Decide {
+		if refused := step.Allowed(r.Plan, &r.Run, c); refused != nil && c.Verb != stages.Decide {
 			err = errors.Join(err, fmt.Errorf("update run %s: %w", s.name, refused))
 		}
 	}
@@ -184,7 +184,7 @@ func (s *session) rests(ctx context.Context) bool {
 // hint is the command that ends what a run waits for.
 func hint(a stages.Awaited) string {
 	switch {
-	case a.Kind == stages.AwaitDecision || a.Message == runstate.ScheduledStartMessage:
+	case a.Kind == stages.AwaitDecision || a.Message == stages.ScheduledStartMessage:
 		return "gate update --gate-name " + a.Name + " --state Completed completes it"
 	case a.Kind == stages.AwaitTime:
 		return "updaterun skip --targets AfterStageWait:" + a.Name + " ends it"

@@ -24,10 +24,10 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
 	"github.com/slipway-dev/slipway/formats/azure"
-	"github.com/slipway-dev/slipway/internal/versioned"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/versioned"
 )
 
 // record is what is kept of a fleet in a file beside the store, which every process reads; the one that has the store

@@ -92,7 +92,7 @@ func (p played) objects(t *testing.T) []told {
 		} else {
 			again, _ = json.Marshal(o.Event)
 			if !known[string(o.Type)] {
-				t.Errorf("type %s is not documented in stages/event/event.go", o.Type)
+				t.Errorf("type %s is not documented in stages/event.go", o.Type)
 			}
 		}
 		if diff := cmp.Diff(strings.TrimSpace(text), string(again)); diff != "" {
@@ -110,7 +110,7 @@ func (p played) objects(t *testing.T) []told {
 // documented.
 func documentedTypes(t *testing.T) map[string]bool {
 	t.Helper()
-	f, err := parser.ParseFile(token.NewFileSet(), "../../../../stages/event/event.go", nil, 0)
+	f, err := parser.ParseFile(token.NewFileSet(), "../../../../stages/event.go", nil, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/formats/oam/delivery"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -135,7 +135,7 @@ func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
 		if err != nil {
 			return err
 		}
-		asks := slices.DeleteFunc(stages.Requests(rec.Plan, rec.Run), func(r approval.Request) bool { return p.answered[r.Binding] })
+		asks := slices.DeleteFunc(step.Requests(rec.Plan, rec.Run), func(r approval.Request) bool { return p.answered[r.Binding] })
 		if len(asks) == 0 {
 			continue
 		}

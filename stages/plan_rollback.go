@@ -1,0 +1,51 @@
+package stages
+
+import (
+	"slices"
+)
+
+// IndexAt returns the index of the snapshot that the cluster at pos gets, -1 for
+// one that is cleaned. It is p.Index, but in a plan that rolls back.
+func (p *Plan) IndexAt(pos int) int {
+	switch r := p.Clusters[pos].Revision; {
+	case r < 0:
+		return -1
+	case p.Rollback != nil:
+		return p.Rollback.Indexes[r]
+	default:
+		return p.Index
+	}
+}
+
+// Includes reports whether a cause makes a run of the strategy roll back what it brought.
+func (b *RollbackPolicy) Includes(c RollbackCause) bool {
+	switch {
+	case b == nil:
+		return false
+	case c == OnCommand, len(b.Causes) == 0:
+		return true
+	default:
+		return slices.Contains(b.Causes, c)
+	}
+}
+
+// Absent says why a plan does not have a cluster.
+func (b *PlannedRollback) Absent(cluster string) string {
+	if b == nil {
+		return "it joined or was picked after the plan was made, and a catch-up run takes it"
+	}
+	for _, k := range b.Kept {
+		if slices.Contains(k.Clusters, cluster) {
+			return "it stays as run " + b.Run + " left it: " + k.Reason
+		}
+	}
+	return "run " + b.Run + ", which is taken back, did not change it, or what it had is there again"
+}
+
+// AsBefore ends the sentence about a cluster that has gone back.
+func (b *PlannedRollback) AsBefore() string {
+	if b == nil {
+		return ""
+	}
+	return ", as before run " + b.Run
+}

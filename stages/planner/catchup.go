@@ -1,0 +1,81 @@
+package planner
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/values"
+)
+
+// CatchUp returns the target of a run that follows the one of p: it takes the
+// clusters that were skipped or failed, named in missed, to the snapshot and
+// the revisions that p froze for them, and the clusters that joined since,
+// the keys of joined, to the digests given there.
+//
+// A cluster that p had in a stage of a share or of the rest is in that stage again. Clusters that joined are in no
+// share of less than 100%: those were taken when p was made.
+//
+// A cluster that p was to remove is removed. One that p removes and that has
+// been picked again belongs into joined. The follow-up plan is
+// New(p.Strategy, target, clusters), with exactly the clusters that
+// target.Revision names; they may stand elsewhere in it when their labels have
+// changed. Set target.Selection when a newer selection picked the clusters that
+// joined.
+//
+// The error names every cluster in missed that p does not have, and every one
+// in joined that p updates.
+func CatchUp(p *stages.Plan, missed []string, joined map[string]string) (stages.Target, error) {
+	t := stages.Target{
+		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Selection: p.Selection,
+		Revision: make(map[string]string, len(missed)+len(joined)), Remove: map[string]string{}, Part: true,
+	}
+	if p.Rollback != nil {
+		return stages.Target{}, fmt.Errorf("plan %s takes back what run %s brought, and nothing catches up with that: take that run back once more", p.Digest, p.Rollback.Run)
+	}
+	var unknown, known []string
+	for _, name := range missed {
+		if pos, ok := p.Position(name); !ok {
+			unknown = append(unknown, name)
+		} else if c := &p.Clusters[pos]; c.Revision < 0 {
+			t.Remove[name] = c.UID
+		} else {
+			t.Revision[name] = p.Revisions[c.Revision]
+			stage, _ := p.StageOf(pos)
+			keepStage(&t, name, &p.Strategy, p.Stages[stage].Name)
+		}
+	}
+	for _, name := range sortedKeys(joined) {
+		if pos, ok := p.Position(name); ok && p.Clusters[pos].Revision >= 0 {
+			known = append(known, name)
+			continue
+		}
+		delete(t.Remove, name)
+		t.Revision[name] = joined[name]
+	}
+	return t, values.ProblemsOf(fmt.Sprintf("run after plan %s", p.Digest), missedProblems(unknown, known))
+}
+
+// keepStage records the stage of a cluster if that takes a share or the rest.
+func keepStage(t *stages.Target, cluster string, s *stages.Strategy, stage string) {
+	if !slices.ContainsFunc(s.Stages, func(st stages.Stage) bool { return st.Name == stage && isShare(&st) }) {
+		return
+	}
+	if t.Stages == nil {
+		t.Stages = map[string]string{}
+	}
+	t.Stages[cluster] = stage
+}
+
+func missedProblems(unknown, known []string) field.ErrorList {
+	var errs field.ErrorList
+	if len(unknown) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("missed"), unknown, "is not in the plan"))
+	}
+	if len(known) > 0 {
+		errs = append(errs, field.Invalid(field.NewPath("joined"), known, "is in the plan already"))
+	}
+	return errs
+}

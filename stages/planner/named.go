@@ -1,0 +1,43 @@
+package planner
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// ranksOf returns the place of every name of the first list that is not empty, nil
+// where both are.
+func ranksOf(lists ...[]string) map[string]int {
+	for _, names := range lists {
+		if len(names) == 0 {
+			continue
+		}
+		rank := make(map[string]int, len(names))
+		for i, n := range names {
+			rank[n] = i
+		}
+		return rank
+	}
+	return nil
+}
+
+// checkNamed reports clusters that are picked by name and that there are not.
+func (b *planner) checkNamed() {
+	if b.target.Part {
+		return
+	}
+	unknown := func(name string) bool { return !b.has(name) }
+	for _, st := range b.stages {
+		b.fail(field.NewPath("clusters"), selectNames(st.stage.Clusters, unknown), "picked by name by stage "+st.stage.Name+", and the placement has not picked them")
+		for i := range st.stage.Groups {
+			g := &st.stage.Groups[i]
+			b.fail(field.NewPath("clusters"), selectNames(g.Clusters, unknown), "picked by name by group "+g.Name+" of stage "+st.stage.Name+", and the placement has not picked them")
+		}
+	}
+}
+
+// selectNames returns the names that is holds for.
+func selectNames(names []string, is func(string) bool) []string {
+	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) })
+}

@@ -1,0 +1,79 @@
+package planner
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/values"
+)
+
+// Plan resolves a strategy and a target against the clusters that the
+// target's selection picked, into a plan with a digest.
+//
+// Every cluster stands in exactly one stage: in the one that selects it, or else in the first one whose share of
+// what is left has it, see [stages.Stage].Take, or in that of the rest; and, where that has groups, in
+// exactly one of them. Clusters stand in the order of the stage's sort key,
+// then of their names. The clusters of t.Remove come last, in a stage of their
+// own named [stages.RemovalStageName]. Percentages become numbers here, over the
+// frozen size of the stage or group: concurrency rounded down but at least 1,
+// failures rounded up; a number is taken as it is, however few clusters there
+// are. Profile ClusterUpdate refuses a number that caps a group at more than
+// it has clusters, or than its stage's cap, unless the target is a [stages.Target.Part].
+// What is allowed and probably not meant becomes a warning of the plan.
+//
+// Where this is impossible the error lists every problem, with the clusters it
+// is about: an invalid strategy, target or cluster; a cluster twice, in two
+// stages or groups or in none; a sort label that is not an integer; a cluster
+// both picked and to be removed. It wraps an aggregate of [field.Error]
+// values.
+//
+// The result does not depend on the order of clusters, and shares nothing with
+// the arguments.
+func Plan(s stages.Strategy, t stages.Target, clusters []placement.Cluster) (*stages.Plan, error) {
+	what := "plan of placement " + strconv.Quote(t.Placement)
+	b := &planner{target: t, clusters: sortByName(clusters)}
+	b.check(&s)
+	if err := values.ProblemsOf(what, b.errs); err != nil {
+		return nil, err
+	}
+	s, err := freezeStrategy(s)
+	if err != nil {
+		return nil, fmt.Errorf("%s: strategy: %w", what, err)
+	}
+	b.plan = &stages.Plan{
+		Strategy: s, Placement: t.Placement,
+		Index: t.Index, Snapshot: t.Snapshot, Selection: t.Selection,
+		Left: slices.Sorted(slices.Values(t.Left)),
+	}
+	b.assign()
+	b.order()
+	if err := values.ProblemsOf(what, b.errs); err != nil {
+		return nil, err
+	}
+	b.resolve()
+	b.checkSizes(field.NewPath("strategy", "stages"))
+	if err := values.ProblemsOf(what, b.errs); err != nil {
+		return nil, err
+	}
+	if err := b.plan.SealSorted(b.byName()); err != nil {
+		return nil, err
+	}
+	return b.plan, nil
+}
+
+// freezeStrategy returns a copy of s that shares nothing with it and is what
+// storing and reading it gives.
+func freezeStrategy(s stages.Strategy) (stages.Strategy, error) {
+	b, err := json.Marshal(s)
+	if err != nil {
+		return stages.Strategy{}, err
+	}
+	var frozen stages.Strategy
+	return frozen, json.Unmarshal(b, &frozen)
+}

@@ -1,0 +1,106 @@
+package planner
+
+import (
+	"slices"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/slipway-dev/slipway/placement"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/inverse"
+)
+
+// newGroups is a stage of everything, in which new clusters are a group beside those that are updated.
+func newGroups(more ...stages.Group) stages.Stage {
+	st := everything("all")
+	st.Groups = append([]stages.Group{{Name: "new", New: true, MaxConcurrency: percent("100%")}}, more...)
+	return st
+}
+
+// New clusters are in the group of these and in no other, whatever that selects, and the caps are over what is left
+// of each.
+func TestNewClustersAreAGroupOfTheirOwn(t *testing.T) {
+	fleet := clusters(8, "region=eu")
+	fleet[7].Labels["region"] = "us"
+	everywhere := stages.Group{Name: "update", Selector: &metav1.LabelSelector{}, MaxConcurrency: percent("50%")}
+	for _, c := range []struct {
+		name   string
+		stage  stages.Stage
+		new    []string
+		layout []string
+		caps   []int
+	}{
+		{"some", newGroups(everywhere), []string{"c001", "c003"}, []string{"all/new: c001 c003", "all/update: c000 c002 c004 c005 c006 c007"}, []int{2, 3}},
+		{"none", newGroups(everywhere), nil, []string{"all/new: ", "all/update: c000 c001 c002 c003 c004 c005 c006 c007"}, []int{1, 4}},
+		{
+			"beside others", newGroups(stages.Group{Name: "eu", Selector: matchLabel("region", "eu")}, stages.Group{Name: "us", Clusters: []string{"c007"}}),
+			[]string{"c000", "c007"},
+			[]string{"all/new: c000 c007", "all/eu: c001 c002 c003 c004 c005 c006", "all/us: "},
+			[]int{2, 1, 1},
+		},
+		{
+			"nowhere",
+			stages.Stage{Name: "all", Selector: &metav1.LabelSelector{}},
+			[]string{"c000"},
+			[]string{"all/: c000 c001 c002 c003 c004 c005 c006 c007"},
+			[]int{1},
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			target := testTarget()
+			target.New = map[string]bool{}
+			for _, name := range c.new {
+				target.New[name] = true
+			}
+			p := mustPlan(t, stages.Strategy{Stages: []stages.Stage{c.stage}}, target, fleet)
+			if got := layoutOf(p); !slices.Equal(got, c.layout) {
+				t.Errorf("the layout is %q, want %q", got, c.layout)
+			}
+			for i, g := range p.Stages[0].Groups {
+				if g.MaxConcurrency != c.caps[i] || g.New != (g.Name == "new") {
+					t.Errorf("group %q: at most %d, want %d; new %v", g.Name, g.MaxConcurrency, c.caps[i], g.New)
+				}
+			}
+			if len(p.Warnings) > 0 {
+				t.Errorf("there are warnings: %q", p.Warnings)
+			}
+		})
+	}
+}
+
+// What cannot be new clusters, or a group of these, is refused by its field.
+func TestNewClustersThatCannotBe(t *testing.T) {
+	target := testTarget()
+	target.New = map[string]bool{"c000": true, "stranger": true}
+	s := stages.Strategy{Stages: []stages.Stage{newGroups(
+		stages.Group{Name: "too", New: true},
+		stages.Group{Name: "eu", New: true, Selector: &metav1.LabelSelector{}},
+	)}}
+	wantError(t, s.Validate(), "stages[0].groups[1].new: Forbidden: group new has the new clusters already", "stages[0].groups[2].new: Forbidden: the new clusters of the stage are picked as they are")
+	_, err := Plan(stages.Strategy{Stages: []stages.Stage{everything("all")}}, target, clusters(1))
+	wantError(t, err, `target.new: Invalid value: ["stranger"]: is not among the clusters`)
+}
+
+// A run that takes clusters back has none that are new.
+func TestNewClustersAreNoneOnTheWayBack(t *testing.T) {
+	s := stages.Strategy{Stages: []stages.Stage{newGroups(stages.Group{Name: "update", Selector: &metav1.LabelSelector{}})}, Rollback: &stages.RollbackPolicy{}}
+	target := testTarget()
+	target.New = map[string]bool{"c000": true}
+	p := mustPlan(t, s, target, []placement.Cluster{cluster("c000"), cluster("c001")})
+	back, err := inverse.Reverse(p, inverse.Reversal{Run: "r", UID: "u", To: map[int]inverse.Earlier{0: {}, 1: {Index: 1, Snapshot: "old", Revision: "old"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, st := range back.Stages {
+		for _, g := range st.Groups {
+			if g.New {
+				t.Errorf("stage %s has new clusters", st.Name)
+			}
+		}
+	}
+	head, pages := back.Encode()
+	if _, err := stages.DecodePlan(head, pages); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,556 @@
+package stages
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"sort"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages/check"
+)
+
+// RunError says why a run is not one of a plan.
+type RunError struct {
+	// Run is the name of the run.
+	Run string
+	// Field is the path of what is wrong, as in the run's JSON.
+	Field string
+	// Reason says what is wrong with it, and what would be right.
+	Reason string
+}
+
+// Error names the run, the field and the reason.
+func (e *RunError) Error() string {
+	return fmt.Sprintf("run %.256q is not one of the plan: %s: %s", e.Run, e.Field, e.Reason)
+}
+
+// Check returns a [*RunError] where r is not a run that NewRun and step.Step can
+// have made of the plan p: one of another plan or placement, of other stages, or
+// one in which something is beyond the plan, negative, there twice, missing, or
+// at odds with the rest. So a run is refused of which a part was lost: every
+// cluster that was started has ended, is in flight or waits. It returns the first
+// problem; nil when there is none.
+//
+// step.Step checks its run, and so do the functions of this package that answer
+// questions about one. The cost is less than that of a step: it grows with the
+// clusters in flight, the exceptions and the groups, not with the fleet.
+func Check(p *Plan, r *Run) error {
+	c := runCheck{p: p, r: r}
+	c.plan()
+	if c.err == nil {
+		c.run()
+	}
+	for i := 0; c.err == nil && i < len(p.Stages); i++ {
+		c.stage(i)
+	}
+	if c.err == nil {
+		c.unsuccessful()
+	}
+	if c.err == nil {
+		c.clusters()
+	}
+	if c.err == nil {
+		return nil
+	}
+	return c.err
+}
+
+// runCheck keeps the first problem of a run.
+type runCheck struct {
+	p   *Plan
+	r   *Run
+	err *RunError
+}
+
+// wrong records a problem, where it is the first.
+func (c *runCheck) wrong(field, format string, args ...any) {
+	if c.err == nil {
+		c.err = &RunError{Run: c.r.Name, Field: field, Reason: fmt.Sprintf(format, args...)}
+	}
+}
+
+// plan checks that the plan is whole, and that the run is one of it.
+func (c *runCheck) plan() {
+	p, r := c.p, c.r
+	switch {
+	case p == nil:
+		c.wrong("plan", "there is no plan")
+	case !p.IsSealed():
+		c.wrong("plan", "the plan is not one that the planner, DecodePlan or its JSON returned")
+	case r.Plan != p.Digest:
+		c.wrong("plan", "it is %.80q, and the plan's digest %q", r.Plan, p.Digest)
+	case r.Placement != p.Placement:
+		c.wrong("placement", "it is %.80q, and the plan's %q", r.Placement, p.Placement)
+	case r.UID == "":
+		c.wrong("uid", "there is none: no answer could be told from one to another run")
+	case len(r.Stages) != len(p.Stages):
+		c.wrong("stages", "there are %d, and must be %d, as in the plan", len(r.Stages), len(p.Stages))
+	case r.Stage < 0 || r.Stage > len(p.Stages):
+		c.wrong("stage", "it is %d, and must be from 0 to %d", r.Stage, len(p.Stages))
+	}
+}
+
+// run checks what the run says of itself.
+func (c *runCheck) run() {
+	r := c.r
+	switch r.State {
+	case NotStarted, Pending, Running, Stopping, Stopped, Failed, Completed, Aborted, Superseded:
+	default:
+		c.wrong("state", "a run is never %.80q", r.State)
+	}
+	switch {
+	case (r.State == Stopping) != (r.Ending != ""):
+		c.wrong("ending", "it is %.80q, and the run is %s: it has one while it is Stopping", r.Ending, r.State)
+	case r.Ending != "" && r.Ending != Stopped && r.Ending != Failed && r.Ending != Superseded:
+		c.wrong("ending", "a run that is Stopping does not come to be %.80q", r.Ending)
+	case r.Closing != nil && r.Closing.State != Failed && r.Closing.State != Aborted:
+		c.wrong("closing.state", "it is %.80q, and must be Failed or Aborted", r.Closing.State)
+	case r.State == Completed && r.Stage < len(c.p.Stages):
+		c.wrong("stage", "it is %d of %d, and the run is Completed", r.Stage, len(c.p.Stages))
+	}
+	c.within("attempt", r.Attempt, 0, math.MaxInt32)
+	c.moments("now, created, started, ended, stopAt or halted", r.Now, r.Created, r.Started, r.Ended, r.StopAt, r.Halted)
+	if r.Bypass != nil {
+		c.moments("bypass.until", r.Bypass.Until)
+	}
+}
+
+// within checks a number. Its field is named only where it is wrong, which is
+// what makes a check cheap.
+func (c *runCheck) within(field string, n, least, most int) {
+	if n < least || n > most {
+		c.wrong(field, "it is %d, and must be from %d to %d", n, least, most)
+	}
+}
+
+func (c *runCheck) moments(field string, all ...Instant) {
+	for _, t := range all {
+		if t < 0 || t > LastInstant {
+			c.wrong(field, "it is %d, and must be a moment from 0 to %d", t, LastInstant)
+		}
+	}
+}
+
+// isState reports whether a stage can be in a state.
+func isState(s State) bool {
+	switch s {
+	case NotStarted, Pending, Running, Stopping, Stopped, Skipped, Failed, Completed, Aborted:
+		return true
+	default:
+		return false
+	}
+}
+
+// stage checks how far a stage is: those before the current one have ended, those
+// after it were not reached.
+func (c *runCheck) stage(i int) {
+	s, planned := &c.r.Stages[i], &c.p.Stages[i]
+	groups := len(planned.Groups)
+	if s.Reached == 0 {
+		groups = 0
+	}
+	at := func(field string) string { return fmt.Sprintf("stages[%d]%s", i, field) }
+	switch {
+	case !isState(s.State):
+		c.wrong(at(".state"), "a stage is never %.80q", s.State)
+	case i < c.r.Stage && (s.Reached == 0 || s.Ended == 0):
+		c.wrong(at(""), "it has not ended, and the run is in stage %d", c.r.Stage)
+	case i > c.r.Stage && s.Reached != 0:
+		c.wrong(at(""), "it was reached, and the run is in stage %d", c.r.Stage)
+	case s.Reached != 0 && c.r.Started == 0:
+		c.wrong(at(""), "it was reached, and the run has not started")
+	case s.Reached == 0 && s.Started != 0:
+		c.wrong(at(""), "it was started, and not reached")
+	case len(s.Groups) != groups:
+		c.wrong(at(".groups"), "there are %d, and must be %d", len(s.Groups), groups)
+	}
+	if !areMoments(s.Reached, s.Started, s.Done, s.Ended, s.Deadline) {
+		c.moments(at(""), s.Reached, s.Started, s.Done, s.Ended, s.Deadline)
+	}
+	c.gates(s.Gates, planned.Gates, func() string { return at("") })
+	if s.Started != 0 || len(s.Checks) > 0 {
+		c.checks(s.Checks, planned.Checks, func() string { return at(".checks") })
+	}
+	for j := 0; c.err == nil && j < groups; j++ {
+		c.group(i, j)
+	}
+}
+
+// areMoments reports whether all are moments that a run may name.
+func areMoments(all ...Instant) bool {
+	for _, t := range all {
+		if t < 0 || t > LastInstant {
+			return false
+		}
+	}
+	return true
+}
+
+// group checks how far a group is. One of a stage that the run has left has no
+// cluster that has not ended.
+func (c *runCheck) group(stage, group int) {
+	g, planned := &c.r.Stages[stage].Groups[group], &c.p.Stages[stage].Groups[group]
+	at := func(field string) string { return fmt.Sprintf("stages[%d].groups[%d]%s", stage, group, field) }
+	for _, n := range [...]int{g.Completed, g.Failed, g.Skipped} {
+		if n < 0 || n > g.Next {
+			c.wrong(at(""), "%d completed, %d failed and %d skipped must be from 0 to next, which is %d", g.Completed, g.Failed, g.Skipped, g.Next)
+		}
+	}
+	switch {
+	case g.Next < 0 || g.Next > planned.Len:
+		c.wrong(at(".next"), "it is %d, and must be from 0 to %d", g.Next, planned.Len)
+	case stage < c.r.Stage && (g.Next < planned.Len || len(g.Deferred) > 0):
+		c.wrong(at(""), "clusters have not ended, and the run is in stage %d", c.r.Stage)
+	}
+	if !areMoments(g.Reached, g.Done, g.Ended, g.Deadline) {
+		c.moments(at(""), g.Reached, g.Done, g.Ended, g.Deadline)
+	}
+	c.gates(g.Gates, planned.Gates, func() string { return at("") })
+	next, end := planned.First, planned.First+g.Next
+	if len(g.Cells) > 0 {
+		end = planned.First + planned.Len
+	}
+	for i := range g.Deferred {
+		p := &g.Deferred[i]
+		switch {
+		case p.First < next || p.First > p.Last || p.Last >= end:
+			c.wrong(at(".passed"), "positions %d to %d are not among those from %d to %d", p.First, p.Last, next, end-1)
+		case !areMoments(p.NotYet):
+			c.moments(at(".passed"), p.NotYet)
+		}
+		next = p.Last + 1
+	}
+	c.cells(g, c.p.Members(stage, group), func() string { return at(".cells") })
+}
+
+// cells checks how far a group is in each of its cells.
+func (c *runCheck) cells(g *GroupRun, cells []CellMembers, at func() string) {
+	if len(g.Cells) != len(cells) {
+		c.wrong(at(), "there are %d, and must be %d", len(g.Cells), len(cells))
+		return
+	}
+	sum := 0
+	for i := range cells {
+		if n := g.Cells[i]; n < 0 || n > len(cells[i].Positions) {
+			c.wrong(at(), "it is %d, and must be from 0 to %d", n, len(cells[i].Positions))
+			return
+		}
+		sum += g.Cells[i]
+	}
+	if len(cells) > 0 && sum != g.Next {
+		c.wrong(at(), "their sum is %d, and next %d", sum, g.Next)
+	}
+}
+
+// gates checks that each is one of the plan, there once, and in a state that says
+// whether it holds the run.
+func (c *runCheck) gates(gates []Gate, planned []PlannedGate, at func() string) {
+	for i := range gates {
+		g := &gates[i]
+		same := func(o Gate) bool { return o.When == g.When && o.Type == g.Type }
+		field := func(f string) string { return fmt.Sprintf("%s.gates[%d]%s", at(), i, f) }
+		switch {
+		case !slices.ContainsFunc(planned, func(p PlannedGate) bool { return p.When == g.When && p.Type == g.Type }):
+			c.wrong(field(""), "the plan has no %.80s %.80s it", g.Type, g.When)
+		case slices.ContainsFunc(gates[:i], same):
+			c.wrong(field(""), "%s %s it is there twice", g.Type, g.When)
+		case g.State != Pending && g.State != Completed && g.State != Skipped && g.State != Failed:
+			c.wrong(field(".state"), "a gate is never %.80q", g.State)
+		case g.State == Pending && slices.ContainsFunc(g.Decisions, isMomentary):
+			c.wrong(field(".decisions"), "an approval that holds at a point in time only is recorded, and the gate did not open with it")
+		case g.Attempt < 0 || g.Attempt > math.MaxInt32:
+			c.within(field(".attempt"), g.Attempt, 0, math.MaxInt32)
+		case !areMoments(g.Opened, g.Until, g.Ended):
+			c.moments(field(""), g.Opened, g.Until, g.Ended)
+		case g.Type == CheckTask || len(g.Checks) > 0:
+			c.checks(g.Checks, plannedChecks(g, planned), func() string { return field(".checks") })
+		}
+	}
+}
+
+func plannedChecks(g *Gate, planned []PlannedGate) []check.Check {
+	i := slices.IndexFunc(planned, func(p PlannedGate) bool { return p.When == g.When && p.Type == g.Type })
+	return planned[i].Checks
+}
+
+// checks checks that each is one of the plan, and that its numbers fit together.
+func (c *runCheck) checks(checks []CheckRun, planned []check.Check, at func() string) {
+	if len(checks) != len(planned) {
+		c.wrong(at(), "there are %d, and must be %d, as in the plan", len(checks), len(planned))
+		return
+	}
+	for i := range checks {
+		r := &checks[i]
+		wrong := func(field, format string, args ...any) {
+			c.wrong(fmt.Sprintf("%s[%d]%s", at(), i, field), format, args...)
+		}
+		if r.Name != planned[i].Name {
+			wrong(".name", "it is %.80q, and the plan's %q", r.Name, planned[i].Name)
+		}
+		for _, n := range [...]int{r.Successful, r.Failed, r.Inconclusive, r.Errors, r.ErrorsInARow} {
+			if n < 0 || n > math.MaxInt32 {
+				wrong("", "%d measurements are impossible", n)
+			}
+		}
+		if r.Number != r.Successful+r.Failed+r.Inconclusive+r.Errors || r.ErrorsInARow > r.Errors {
+			wrong(".n", "%d measurements are not %d Successful, %d Failed, %d Inconclusive and %d Error", r.Number, r.Successful, r.Failed, r.Inconclusive, r.Errors)
+		}
+		switch r.Phase {
+		case check.Running, check.Successful, check.Failed, check.Error, check.Inconclusive:
+		default:
+			wrong(".phase", "a check is never %.80q", r.Phase)
+		}
+		if !areMoments(r.At, r.Next) {
+			wrong("", "%d and %d must be moments", r.At, r.Next)
+		}
+		if r.Phase == check.Running && r.Next == 0 {
+			wrong(".next", "it is Running, and nothing more would be measured")
+		}
+	}
+}
+
+// clusterChecks checks those of a cluster in flight.
+func (c *runCheck) clusterChecks(f *InFlight) {
+	switch {
+	case f.Checks == nil:
+		c.wrong("inFlight", "a cluster is Measuring, and has no checks")
+	case f.Phase != Measuring && f.Phase != Settling || c.r.Stage >= len(c.p.Stages):
+		c.wrong("inFlight", "a cluster has checks and is %s", f.Phase)
+	case !areMoments(f.Checks.Since, f.Checks.Until):
+		c.moments("inFlight", f.Checks.Since, f.Checks.Until)
+	default:
+		c.checks(f.Checks.Checks, c.p.Stages[c.r.Stage].ClusterChecks, func() string { return "inFlight.checks" })
+	}
+}
+
+func isMomentary(d approval.Decision) bool { return d.IsMomentary() }
+
+// unsuccessful checks that those are clusters of the plan, in order, and that the
+// groups count them.
+func (c *runCheck) unsuccessful() {
+	es, next := c.r.Unsuccessful, 0
+	for i := range es {
+		switch x := &es[i]; {
+		case x.First < next || x.First > x.Last || x.Last >= len(c.p.Clusters):
+			c.wrong("unsuccessful", "positions %d to %d are not among those from %d to %d", x.First, x.Last, next, len(c.p.Clusters)-1)
+			return
+		case x.State != Skipped && x.State != Failed:
+			c.wrong("unsuccessful", "cluster %s is %.80q, and must be Skipped or Failed", c.p.Clusters[x.First].Name, x.State)
+		case x.Attempts < 0 || x.Attempts > math.MaxInt32:
+			c.within("unsuccessful: attempts", x.Attempts, 0, math.MaxInt32)
+		}
+		next = es[i].Last + 1
+	}
+	first := 0
+	for i := range c.p.Stages {
+		for j := range c.p.Stages[i].Groups {
+			g := &c.p.Stages[i].Groups[j]
+			for first < len(es) && es[first].Last < g.First {
+				first++
+			}
+			failed, skipped := 0, 0
+			for k := first; k < len(es) && es[k].First < g.First+g.Len; k++ {
+				n := min(es[k].Last, g.First+g.Len-1) - max(es[k].First, g.First) + 1
+				if es[k].State == Failed {
+					failed += n
+				} else {
+					skipped += n
+				}
+			}
+			c.counts(i, j, failed, skipped)
+		}
+	}
+}
+
+// counts checks what a group counts against the unsuccessful clusters in it.
+func (c *runCheck) counts(stage, group, failed, skipped int) {
+	var gr GroupRun
+	if groups := c.r.Stages[stage].Groups; len(groups) > 0 {
+		gr = groups[group]
+	}
+	switch {
+	case gr.Failed != failed:
+		c.wrong(fmt.Sprintf("stages[%d].groups[%d].failed", stage, group), "it is %d, and %d clusters of the group have failed", gr.Failed, failed)
+	case gr.Skipped > skipped || stage < c.r.Stage && gr.Skipped != skipped:
+		c.wrong(fmt.Sprintf("stages[%d].groups[%d].skipped", stage, group), "it is %d, and %d clusters of the group are skipped", gr.Skipped, skipped)
+	}
+}
+
+// clusters checks those in flight and those that wait: each is one of the current
+// stage, there once, that was started and has not ended, and of the clusters
+// that were started each has ended, is in flight, or waits.
+func (c *runCheck) clusters() {
+	inFlight, waiting := c.r.InFlight, c.r.Waiting
+	if n := len(c.p.Clusters); len(inFlight) > n || len(waiting) > n {
+		c.wrong("inFlight or waiting", "there are %d and %d, and the plan has %d clusters", len(inFlight), len(waiting), n)
+		return
+	}
+	var in []int
+	if c.r.Stage < len(c.p.Stages) {
+		in = make([]int, len(c.p.Stages[c.r.Stage].Groups))
+	}
+	placed := make([]int, 0, len(inFlight)+len(waiting))
+	for i := range inFlight {
+		f := &inFlight[i]
+		switch {
+		case f.Attempt == 0 && *f == InFlight{} && i < len(inFlight)-1:
+			continue
+		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < Applying || f.Phase > Measuring || f.Tries < 0:
+			c.wrong("inFlight", "slot %d: attempt %d, phase %d or %d tries is impossible", i, f.Attempt, f.Phase, f.Tries)
+		case !areMoments(f.Started, f.Until, f.Since):
+			c.moments("inFlight", f.Started, f.Until, f.Since)
+		case f.Checks != nil || f.Phase == Measuring:
+			c.clusterChecks(f)
+		}
+		placed = c.place(placed, in, f.Pos)
+	}
+	c.caps(in, placed)
+	for i := range waiting {
+		y := &waiting[i]
+		switch {
+		case y.Attempt < 1 || y.Attempt > math.MaxInt32 || y.Tries < 0:
+			c.wrong("waiting", "attempt %d or %d tries is impossible", y.Attempt, y.Tries)
+		case !areMoments(y.Started, y.NotYet, y.Since, Instant(y.Spent)):
+			c.moments("waiting", y.Started, y.NotYet, y.Since, Instant(y.Spent))
+		}
+		placed = c.place(placed, in, y.Pos)
+	}
+	if pos := twice(placed); pos >= 0 {
+		c.wrong("inFlight or waiting", "cluster %s is there twice", c.p.Clusters[pos].Name)
+	}
+	for i := 0; c.err == nil && i < len(c.p.Stages); i++ {
+		c.balance(i, in)
+	}
+}
+
+// twice returns a position that is there twice, or -1. It sorts them, but where they
+// ascend from somewhere in the middle, as they mostly do: a slot that becomes free is
+// taken by the cluster that comes next.
+func twice(positions []int) int {
+	falls := 0
+	for i := 1; i < len(positions); i++ {
+		if positions[i] <= positions[i-1] {
+			falls++
+		}
+	}
+	if falls == 0 || falls == 1 && positions[len(positions)-1] < positions[0] {
+		return -1
+	}
+	slices.Sort(positions)
+	for i := 1; i < len(positions); i++ {
+		if positions[i-1] == positions[i] {
+			return positions[i]
+		}
+	}
+	return -1
+}
+
+// caps checks that no more clusters are in flight than may be: in has how many of
+// each group of the current stage are, flying which.
+func (c *runCheck) caps(in, flying []int) {
+	if c.err != nil || len(flying) == 0 {
+		return
+	}
+	st := &c.p.Stages[c.r.Stage]
+	if n := Limit(st.MaxConcurrency); len(flying) > n {
+		c.wrong("inFlight", "%d clusters of stage %s are in flight, and %d may be", len(flying), st.Name, n)
+	}
+	for i, n := range in {
+		if n > Limit(st.Groups[i].MaxConcurrency) {
+			c.wrong("inFlight", "%d clusters of group %s of stage %s are in flight, and %d may be", n, st.Groups[i].Name, st.Name, st.Groups[i].MaxConcurrency)
+		}
+	}
+	if len(st.Cells) == 0 {
+		return
+	}
+	domains := make([]int, len(st.Domains))
+	for _, pos := range flying {
+		for _, d := range st.Cells[c.p.Clusters[pos].Cell] {
+			if domains[d]++; domains[d] > st.Domains[d].MaxConcurrency {
+				c.wrong("inFlight", "more clusters of %s %s are in flight than the %d that may be", st.Domains[d].Key, st.Domains[d].Value, st.Domains[d].MaxConcurrency)
+			}
+		}
+	}
+}
+
+// place records that a cluster is in flight or waits.
+func (c *runCheck) place(placed, in []int, pos int) []int {
+	if c.err != nil {
+		return placed
+	}
+	if pos < 0 || pos >= len(c.p.Clusters) {
+		c.wrong("inFlight or waiting", "position %d must be from 0 to %d", pos, len(c.p.Clusters)-1)
+		return placed
+	}
+	group, wrong := c.misplaced(pos)
+	if wrong != "" {
+		c.wrong("inFlight or waiting", "cluster %s %s", c.p.Clusters[pos].Name, wrong)
+		return placed
+	}
+	in[group]++
+	return append(placed, pos)
+}
+
+// misplaced returns the group of a cluster, and why it is not one to be in flight
+// or to wait, or "".
+func (c *runCheck) misplaced(pos int) (group int, wrong string) {
+	if c.r.Stage >= len(c.p.Stages) {
+		return 0, "has not ended, and all stages are done"
+	}
+	st, run := &c.p.Stages[c.r.Stage], &c.r.Stages[c.r.Stage]
+	last := &st.Groups[len(st.Groups)-1]
+	if pos < st.Groups[0].First || pos >= last.First+last.Len {
+		return 0, "is not one of stage " + st.Name + ", which the run is in"
+	}
+	if groups := st.Groups; len(groups) > 1 {
+		group = sort.Search(len(groups), func(i int) bool { return groups[i].First+groups[i].Len > pos })
+	}
+	switch {
+	case len(run.Groups) == 0 || !c.started(group, pos):
+		return group, "was not started"
+	case UnsuccessfulAt(c.r.Unsuccessful, pos) != nil:
+		return group, "has ended"
+	case len(run.Groups[group].Deferred) > 0 && c.r.DeferredAt(c.p, pos) != nil:
+		return group, "lets others go first"
+	}
+	return group, ""
+}
+
+// started reports whether the run has reached a cluster of the current stage.
+func (c *runCheck) started(group, pos int) bool {
+	gr := &c.r.Stages[c.r.Stage].Groups[group]
+	if len(gr.Cells) == 0 {
+		return pos < c.p.Stages[c.r.Stage].Groups[group].First+gr.Next
+	}
+	cells := c.p.Members(c.r.Stage, group)
+	i, _ := slices.BinarySearchFunc(cells, c.p.Clusters[pos].Cell, func(m CellMembers, cell int) int { return cmp.Compare(m.Cell, cell) })
+	return cells[i].From(pos) < gr.Cells[i]
+}
+
+// balance checks that of the clusters of a stage that were started each has
+// ended, is in flight, or waits.
+func (c *runCheck) balance(stage int, in []int) {
+	for j := range c.r.Stages[stage].Groups {
+		g := &c.r.Stages[stage].Groups[j]
+		n := g.Completed + g.Failed + g.Skipped
+		for _, p := range g.Deferred {
+			n += p.Last - p.First + 1
+		}
+		if stage == c.r.Stage {
+			n += in[j]
+		}
+		if n != g.Next {
+			c.wrong(fmt.Sprintf("stages[%d].groups[%d]", stage, j), "%d clusters were started, and %d have ended, are in flight or wait", g.Next, n)
+		}
+	}
+}
+
+// Limit reads a cap: 0 is none.
+func Limit(n int) int {
+	if n == 0 {
+		return math.MaxInt
+	}
+	return n
+}

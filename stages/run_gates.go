@@ -1,0 +1,77 @@
+package stages
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+)
+
+// Counts returns how many clusters of the stage completed and failed.
+func (r *StageRun) Counts() (completed, failed int) {
+	for i := range r.Groups {
+		completed += r.Groups[i].Completed
+		failed += r.Groups[i].Failed
+	}
+	return completed, failed
+}
+
+// Admits reports whether the gates before the group have passed, so that its
+// clusters may start.
+func (gr *GroupRun) Admits(g *PlannedGroup, run *StageRun) bool {
+	if gr.SkipGates || run.SkipGates {
+		return true
+	}
+	return (gr.Reached != 0 || len(g.After) == 0) && GatesPassed(g.Gates, gr.Gates, approval.Before)
+}
+
+// WaitsAfter reports whether the group has gates after it that have not passed.
+func WaitsAfter(g *PlannedGroup, gr *GroupRun) bool {
+	return slices.ContainsFunc(g.Gates, func(pg PlannedGate) bool {
+		gate := GateOf(gr.Gates, &pg)
+		return pg.When == approval.After && (gate == nil || gate.State == Pending || gate.State == Failed)
+	})
+}
+
+// PausePassed reports whether the gates of a pause have passed.
+func (gr *GroupRun) PausePassed(g *PlannedGroup, run *StageRun) bool {
+	return !g.Pause || gr.Admits(g, run)
+}
+
+// GatesPassed reports whether every gate on a side has passed.
+func GatesPassed(planned []PlannedGate, gates []Gate, when approval.When) bool {
+	for i := range planned {
+		if planned[i].When != when {
+			continue
+		}
+		if g := GateOf(gates, &planned[i]); g == nil || g.State != Completed && g.State != Skipped {
+			return false
+		}
+	}
+	return true
+}
+
+// IsNext reports whether every group has ended that the group comes after.
+func IsNext(g *PlannedGroup, run *StageRun) bool {
+	return !slices.ContainsFunc(g.After, func(i int) bool { return run.Groups[i].Ended == 0 })
+}
+
+// GateOf returns the run of a planned gate, nil where it is not reached.
+func GateOf(gates []Gate, pg *PlannedGate) *Gate {
+	i := slices.IndexFunc(gates, func(g Gate) bool { return g.When == pg.When && g.Type == pg.Type })
+	if i < 0 {
+		return nil
+	}
+	return &gates[i]
+}
+
+// EndEvent is the event of a wait that has ended, by time or by a person.
+func (g *Gate) EndEvent(by string) Event {
+	e := Event{Type: WaitEnded, By: by}
+	if g.Type == ScheduledStart {
+		e.Message = ScheduledStartMessage
+	}
+	return e
+}
+
+// ScheduledStartMessage is the message of the events of a ScheduledStart.
+const ScheduledStartMessage = "scheduled start"

@@ -1,0 +1,179 @@
+package step
+
+import (
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// course moves a run through its stages.
+type course struct {
+	control
+	start *starter
+	// blocked names the run that has the placement while that is another one.
+	blocked string
+}
+
+// advance moves the run on by one transition and reports whether another may
+// follow.
+func (c course) advance() bool {
+	switch c.r.State {
+	case stages.NotStarted, stages.Pending:
+		return c.begin()
+	case stages.Running:
+		return c.runStage()
+	case stages.Stopping:
+		c.countEnded()
+		c.endStopping()
+		return c.r.State != stages.Stopping
+	case stages.Stopped:
+		c.countEnded()
+	case stages.Failed:
+		if !c.r.Final(c.p) {
+			c.countEnded()
+		}
+	default:
+	}
+	return false
+}
+
+// begin starts the run, unless it is held or waits for another one.
+func (c course) begin() bool {
+	if c.r.Hold {
+		return false
+	}
+	if c.blocked != "" {
+		if reason := waitsFor + c.blocked; c.r.Reason != reason {
+			c.set(stages.Pending, reason)
+			c.emit(stages.Event{Type: stages.RunQueued, Message: c.blocked})
+		}
+		return false
+	}
+	c.set(stages.Running, "")
+	c.r.Started, c.r.Attempt = c.now, 1
+	c.emit(stages.Event{Type: stages.RunStarted, Index: &c.p.Index, Digest: c.p.Digest})
+	return true
+}
+
+// runStage opens the gates before the current stage, starts clusters, and leaves the stage once they have
+// ended and the gates after it have passed.
+func (c course) runStage() bool {
+	st, run, ok := c.stage()
+	if !ok {
+		c.finish()
+		return false
+	}
+	if run.Reached == 0 {
+		run.Reached, run.State = c.now, stages.Pending
+		run.Groups = make([]stages.GroupRun, len(st.Groups))
+		for i := range st.Groups {
+			if cells := c.cellsOf(&st.Groups[i]); cells != nil {
+				run.Groups[i].Cells = make([]int, len(cells))
+			}
+		}
+		c.changed = true
+	}
+	if run.Started == 0 {
+		if c.allSkipped(st, run) {
+			c.passAllSkipped(st, run)
+			run.Done = c.now
+			return c.leaveSkipped(run)
+		}
+		if st.Pause {
+			c.startClock(&st.Flow, &run.Clock)
+		}
+		if gs := c.stageGates(st, run); !gs.pass(approval.Before) {
+			return false
+		}
+		run.Started, run.State = c.now, stages.Running
+		run.Checks = newCheckRuns(st.Checks, c.now)
+		c.emitStage(stages.Event{Type: stages.StageStarted, Count: st.Size()})
+	}
+	if !st.Pause && run.Done == 0 && !run.IsBroken() {
+		c.startClock(&st.Flow, &run.Clock)
+	}
+	c.reachGroups(st, run)
+	if c.checkUsedUp(st, run) {
+		return true
+	}
+	c.start.fill(st, run)
+	open := openGroups(run)
+	if !c.groupsEnded(st, run, true) {
+		return st.HasDependencies() && openGroups(run) < open
+	}
+	return c.leaveStage(st, run)
+}
+
+// allSkipped reports whether every cluster of the stage is skipped already.
+func (c course) allSkipped(st *stages.PlannedStage, run *stages.StageRun) bool {
+	left := st.Size()
+	switch {
+	case st.Pauses():
+		return run.SkipGates
+	case left == 0:
+		return true
+	}
+	first := st.Groups[0].First
+	last := first + left - 1
+	for _, e := range c.r.Unsuccessful {
+		if n := min(e.Last, last) - max(e.First, first) + 1; n > 0 {
+			left -= n
+		}
+	}
+	return left == 0
+}
+
+// leaveStage goes on to the next stage once the after-stage gates have passed.
+// A stage whose clusters were all skipped does not wait.
+func (c course) leaveStage(st *stages.PlannedStage, run *stages.StageRun) bool {
+	if run.Done == 0 {
+		run.Done, run.Deadline = c.now, 0
+		c.changed = true
+	}
+	completed, failed := run.Counts()
+	if completed+failed == 0 && (!st.Pauses() || run.SkipGates) || run.IsBroken() {
+		return c.leaveSkipped(run)
+	}
+	if gs := c.stageGates(st, run); !gs.pass(approval.After) || held(run) != "" {
+		return false
+	}
+	run.State, run.Ended = stages.Completed, c.now
+	c.emitStage(stages.Event{Type: stages.StageCompleted, Count: completed})
+	c.nextStage()
+	return true
+}
+
+// leaveSkipped goes on from a stage without updates, skipping its gates.
+func (c course) leaveSkipped(run *stages.StageRun) bool {
+	c.closeGates()
+	run.Ended, run.Deadline = c.now, 0
+	if !run.IsBroken() {
+		run.State = stages.Skipped
+		c.emitStage(stages.Event{Type: stages.StageSkipped})
+	}
+	c.nextStage()
+	return true
+}
+
+// countEnded records when the last cluster of the stage ended while the run is stopped, or has failed and may
+// be resumed: waits after the stage count from then, not from the resume.
+func (c course) countEnded() {
+	st, run, ok := c.stage()
+	if !ok || run.Started == 0 || run.Done != 0 {
+		return
+	}
+	c.passAllSkipped(st, run)
+	if c.groupsEnded(st, run, false) {
+		run.Done = c.now
+		c.changed = true
+	}
+}
+
+// openGroups counts the groups that have not ended.
+func openGroups(r *stages.StageRun) (n int) {
+	for i := range r.Groups {
+		if r.Groups[i].Ended == 0 {
+			n++
+		}
+	}
+	return n
+}

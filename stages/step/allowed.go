@@ -1,0 +1,233 @@
+package step
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/values"
+)
+
+// Allowed returns a [*stages.RefusedError] where [Step] would refuse the command because of the state of the run, or
+// because nothing is there that it names; nil otherwise. Of a run that is not one of the plan the error is
+// that of [Check]. It does not know the rest of an [Input]: Step may still refuse the command because the run
+// waits for another one, because a policy does not accept the decision, or because of the time.
+//
+// In profile ClusterUpdate a command without an effect is refused, such as a Start of a run that is Running
+// or a Stop of one that is Stopped, and so is everything but an abort and the decisions at gates while a run
+// is Stopping. In the other profiles such a command changes nothing, and in all of them neither does a
+// Supersede of a run that has ended.
+func Allowed(p *stages.Plan, r *stages.Run, c stages.Command) error {
+	if err := stages.Check(p, r); err != nil {
+		return err
+	}
+	if why := (commands{control: control{reading(p, r)}}).refusal(&c); why != "" {
+		return &stages.RefusedError{Verb: c.Verb, State: stages.StateOf(p, r), Reason: why}
+	}
+	return nil
+}
+
+// refusal returns why cmd does not fit the state of the run, or "". It has no side effects.
+func (c commands) refusal(cmd *stages.Command) string {
+	if c.r.Final(c.p) {
+		why := "the run has ended: it is " + string(c.r.State)
+		switch cmd.Verb {
+		case stages.Supersede:
+			return "" // already superseded, which the other run did not know when it sent the command
+		case stages.Retry:
+			why += "; CatchUp plans a run for the clusters that it has not updated"
+		default:
+		}
+		return why
+	}
+	switch cmd.Verb {
+	case stages.Start:
+		return c.unstartable()
+	case stages.Stop:
+		return c.unstoppable()
+	case stages.Skip:
+		return c.unskippable(cmd)
+	case stages.Decide:
+		return c.undecidable(cmd)
+	case stages.CompleteGate:
+		return c.uncompletable(cmd.Name)
+	case stages.Retry:
+		return c.unretriable(cmd.Only)
+	case stages.RequestRollback:
+		return c.rollbackRefusal()
+	case stages.Abort, stages.Supersede, stages.BypassWindows:
+		return ""
+	default:
+		return "there is no command " + string(cmd.Verb)
+	}
+}
+
+// strictly reports whether commands without an effect are refused.
+func (c commands) strictly() bool { return c.p.Strategy.Profile == stages.ClusterUpdate }
+
+func (c commands) unstartable() string {
+	switch c.r.State {
+	case stages.Stopping:
+		if c.r.Ending != stages.Stopped {
+			return "the run is ending: it will be " + string(c.r.Ending)
+		}
+		if c.strictly() {
+			return "clusters are in flight; start it when it is Stopped"
+		}
+	case stages.Running, stages.Pending:
+		if c.strictly() {
+			return "it has been started already"
+		}
+	case stages.Failed:
+		if c.blocked != "" {
+			return "run " + c.blocked + " has the placement; start this one when that has ended"
+		}
+	default:
+	}
+	return ""
+}
+
+func (c commands) unstoppable() string {
+	switch c.r.State {
+	case stages.NotStarted:
+		return "the run has not started"
+	case stages.Failed:
+		return "the run has failed"
+	case stages.Stopping, stages.Stopped:
+		if c.strictly() {
+			return "it has been stopped already, or is ending"
+		}
+	default:
+	}
+	return ""
+}
+
+// unskippable returns why cmd has nothing to skip, or "".
+func (c commands) unskippable(cmd *stages.Command) string {
+	if c.r.State == stages.Stopping && c.strictly() {
+		return "clusters are in flight; skip when it is Stopped or Failed"
+	}
+	switch cmd.Scope {
+	case stages.SkipCluster:
+		pos, ok := c.p.Position(cmd.Name)
+		if !ok {
+			return "the plan has no cluster " + cmd.Name
+		}
+		if !c.skippable(pos) {
+			return "cluster " + cmd.Name + " has ended already"
+		}
+	case stages.SkipGroup:
+		stage, _, why := groupNamed(c.p, cmd.Name)
+		if why == "" && stage < c.r.Stage {
+			why = "group " + cmd.Name + " has ended already"
+		}
+		return why
+	case stages.SkipStage:
+		switch i := c.p.StageIndex(cmd.Name); {
+		case i < 0:
+			return "the plan has no stage " + cmd.Name
+		case i < c.r.Stage:
+			return "stage " + cmd.Name + " has ended already"
+		}
+	case stages.SkipAfterWait:
+		switch i := c.p.StageIndex(cmd.Name); {
+		case i < 0:
+			return "the plan has no stage " + cmd.Name
+		case !slices.ContainsFunc(c.p.Stages[i].Gates, isAfterWait):
+			return "stage " + cmd.Name + " has no wait after it"
+		case i < c.r.Stage || slices.ContainsFunc(c.r.Stages[i].Gates, func(g stages.Gate) bool {
+			return isAfterWait(stages.PlannedGate{When: g.When, Type: g.Type}) && g.State != stages.Pending
+		}):
+			return "the wait after stage " + cmd.Name + " has ended already"
+		}
+	default:
+		return "cannot skip a " + string(cmd.Scope)
+	}
+	return ""
+}
+
+// isAfterWait reports whether a gate is a timed wait after its stage.
+func isAfterWait(g stages.PlannedGate) bool {
+	return g.When == approval.After && g.Type == stages.TimedWait
+}
+
+// skippable reports whether the cluster at pos has not ended, or has failed and may be retried.
+func (c commands) skippable(pos int) bool {
+	return c.inFlightAt(pos) != nil || c.retrying(pos) >= 0 || c.r.DeferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
+}
+
+// undecidable returns why cmd has no gate to decide, or "".
+func (c commands) undecidable(cmd *stages.Command) string {
+	switch {
+	case cmd.Decision == nil:
+		return "the command has no decision"
+	case cmd.Decision.IsMomentary():
+		return "an approval that holds at a point in time only is no command, which may be read late: it is an answer of the step"
+	case c.isEnding() || c.r.State == stages.Failed:
+		return "the run is ending"
+	}
+	b := cmd.Decision.Binding
+	if _, g := c.requestFor(b); g == nil {
+		what := "stage " + b.Stage
+		if b.Group != "" {
+			what = "group " + b.Group + " of " + what
+		}
+		return "there is no open request " + string(b.When) + " " + what
+	}
+	return ""
+}
+
+// uncompletable returns why there is no scheduled start of that name to end, or "".
+func (c commands) uncompletable(name string) string {
+	if c.r.State == stages.Failed || c.isEnding() {
+		return "the run is ending"
+	}
+	if c.p.StageIndex(name) < 0 {
+		if _, _, why := groupNamed(c.p, name); why != "" {
+			return why
+		}
+	}
+	if _, g := c.scheduled(name); g == nil {
+		return "no scheduled start is open before " + name
+	}
+	return ""
+}
+
+// rollbackRefusal returns why the run cannot be rolled back now, or "".
+func (c commands) rollbackRefusal() string {
+	switch {
+	case c.p.Strategy.Rollback == nil:
+		return values.NoRollback
+	case c.r.Started == 0:
+		return "the run has not changed anything yet: abort it"
+	case c.r.RollbackRequest != nil:
+		return "it is being taken back already"
+	case c.r.State == stages.Stopping && c.r.Ending == stages.Superseded:
+		return "the run is ending: it will be " + string(c.r.Ending)
+	case c.r.IsAborting():
+		return "the run was aborted, and is in its steps that run always: take it back when it has ended"
+	default:
+		return ""
+	}
+}
+
+// groupNamed returns the indexes of the stage and of the group in it that a command
+// names, and why there is no such group.
+func groupNamed(p *stages.Plan, name string) (stage, group int, why string) {
+	stage = -1
+	for i := range p.Stages {
+		j := slices.IndexFunc(p.Stages[i].Groups, func(g stages.PlannedGroup) bool {
+			return g.Name != "" && (g.Name == name || p.Stages[i].Name+"/"+g.Name == name)
+		})
+		if j >= 0 && stage >= 0 {
+			return -1, -1, "several stages have a group " + name + ": name it <stage>/" + name
+		}
+		if j >= 0 {
+			stage, group = i, j
+		}
+	}
+	if stage < 0 {
+		return -1, -1, "the plan has no group " + name
+	}
+	return stage, group, ""
+}

@@ -1,0 +1,69 @@
+package step
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// runAlways makes a run that has failed or was aborted, with nothing in flight, continue with what runs
+// always. It returns false if there is none of that, or the run has already begun it.
+func (c control) runAlways(state stages.State, reason string) bool {
+	if c.r.Closing != nil || c.r.Started == 0 || !c.alwaysLeft() {
+		return false
+	}
+	c.r.Closing = &stages.Closing{State: state, Reason: cut(reason)}
+	c.r.Ending, c.r.StopAt = "", 0
+	c.resumeClocks()
+	skip := skipping{c.draft, "not run: " + reason}
+	for i := c.r.Stage; i < len(c.p.Stages); i++ {
+		st := &c.p.Stages[i]
+		if st.Always && i > c.r.Stage {
+			continue
+		}
+		if !slices.ContainsFunc(st.Groups, func(g stages.PlannedGroup) bool { return g.Always }) {
+			skip.stage(i)
+			continue
+		}
+		for j := range st.Groups {
+			if !st.Groups[j].Always {
+				skip.group(i, j)
+			}
+		}
+	}
+	c.breakStage(state)
+	c.set(stages.Running, reason)
+	c.emit(stages.Event{Type: stages.RunClosing, Message: c.r.Reason})
+	c.timeouts() // of what was about to be late when the run began to stop
+	return true
+}
+
+// alwaysLeft reports whether a stage or a group runs always and has not ended.
+func (c control) alwaysLeft() bool {
+	for i := c.r.Stage; i < len(c.p.Stages); i++ {
+		st, run := &c.p.Stages[i], &c.r.Stages[i]
+		switch {
+		case run.SkipGates:
+			continue
+		case st.Always && i > c.r.Stage:
+			return true
+		}
+		for j := range st.Groups {
+			g := &st.Groups[j]
+			switch {
+			case !g.Always:
+			case len(run.Groups) == 0, g.Pause && run.Groups[j].Ended == 0, !g.Pause && !c.membersEnded(g, &run.Groups[j]):
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// breakStage records that the current stage is where the run broke off.
+func (c control) breakStage(state stages.State) {
+	if _, run, ok := c.stage(); ok && run.Reached != 0 {
+		run.State, run.Deadline = state, 0 // what runs always in it has timeouts of its own
+		c.changed = true
+	}
+}

@@ -1,0 +1,128 @@
+package step
+
+import "github.com/slipway-dev/slipway/stages"
+
+// ahead reports whether the cluster at pos is not yet reached and not to be skipped.
+func (d *draft) ahead(pos int) bool {
+	return stages.UnsuccessfulAt(d.r.Unsuccessful, pos) == nil && d.beyond(pos)
+}
+
+// beyond reports whether pos is after the position that the run has reached in its group.
+func (d *draft) beyond(pos int) bool {
+	if stage, _ := d.p.StageOf(pos); stage != d.r.Stage {
+		return stage > d.r.Stage
+	}
+	return !d.r.HasComeTo(d.p, pos)
+}
+
+// cursor is the position of the run in a group of the current stage: which cluster is next, by position and
+// by the failure domains that have room.
+type cursor struct {
+	d  *draft
+	g  *stages.PlannedGroup
+	gr *stages.GroupRun
+	// cells are those of the group; nil where the stage has no failure domains.
+	cells []stages.CellMembers
+}
+
+func (d *draft) cursor(g *stages.PlannedGroup, gr *stages.GroupRun) cursor {
+	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g)}
+}
+
+// passSkipped moves the cursor over clusters that are not to be started.
+func (c *cursor) passSkipped() {
+	d, g, gr := c.d, c.g, c.gr
+	for i := range c.cells {
+		all := c.cells[i].Positions
+		for gr.Cells[i] < len(all) && stages.UnsuccessfulAt(d.r.Unsuccessful, int(all[gr.Cells[i]])) != nil {
+			gr.Cells[i]++
+			gr.Next++
+			gr.Skipped++
+			d.changed = true
+		}
+	}
+	for c.cells == nil && gr.Next < g.Len {
+		e := stages.UnsuccessfulAt(d.r.Unsuccessful, g.First+gr.Next)
+		if e == nil {
+			return
+		}
+		n := min(e.Last-g.First, g.Len-1) + 1 - gr.Next
+		gr.Next += n
+		gr.Skipped += n
+		d.changed = true
+	}
+}
+
+// passAllSkipped moves the cursors of all groups of the current stage over clusters that
+// are not to be started.
+func (d *draft) passAllSkipped(st *stages.PlannedStage, run *stages.StageRun) {
+	for i := range st.Groups {
+		c := d.cursor(&st.Groups[i], &run.Groups[i])
+		c.passSkipped()
+	}
+}
+
+// takeNext moves the cursor over the next cluster whose domains have room, and returns its position; -1 if
+// there is none.
+func (c *cursor) takeNext() int {
+	pos, cell := c.head()
+	if pos < 0 {
+		return -1
+	}
+	c.gr.Next++
+	if len(c.gr.Cells) > 0 {
+		c.gr.Cells[cell]++
+	}
+	c.d.changed = true
+	return pos
+}
+
+// head returns the cluster that takeNext would take, and its cell in the group.
+func (c *cursor) head() (first, cell int) {
+	switch {
+	case c.gr.Next >= c.g.Len:
+		return -1, 0
+	case c.cells == nil:
+		return c.g.First + c.gr.Next, 0
+	}
+	first, load := -1, c.d.load()
+	for i := range c.cells {
+		m := &c.cells[i]
+		if next := c.gr.Cells[i]; next < len(m.Positions) && (first < 0 || int(m.Positions[next]) < first) && load.full(m.Cell) == nil {
+			first, cell = int(m.Positions[next]), i
+		}
+	}
+	return first, cell
+}
+
+// startable returns the first cluster of a deferred range whose domains have room; -1 if there is none. With
+// whole set, only the first cluster of the range may start.
+func (c *cursor) startable(r stages.Deferred, whole bool) int {
+	switch {
+	case c.cells == nil:
+		return r.First
+	case whole:
+		if c.d.load().full(c.d.p.Clusters[r.First].Cell) != nil {
+			return -1
+		}
+		return r.First
+	}
+	first, load := -1, c.d.load()
+	for i := range c.cells {
+		m := &c.cells[i]
+		next := m.From(r.First)
+		if next < len(m.Positions) && int(m.Positions[next]) <= r.Last && (first < 0 || int(m.Positions[next]) < first) && load.full(m.Cell) == nil {
+			first = int(m.Positions[next])
+		}
+	}
+	return first
+}
+
+// cellsOf returns the cells of a group of the current stage; nil where the stage has no
+// failure domains.
+func (d *draft) cellsOf(g *stages.PlannedGroup) []stages.CellMembers {
+	if len(d.p.Stages[d.r.Stage].Cells) == 0 || g.Len == 0 {
+		return nil
+	}
+	return d.p.Members(d.p.StageOf(g.First))
+}

@@ -1,0 +1,133 @@
+// Package step is the state machine of a run: [Step] takes a run and what is new, and returns what the
+// run becomes, what is to be done now, and what happened.
+//
+// The nouns are those of package stages: the plan is a [stages.Plan], the run a [stages.Run], what is new a
+// [stages.Input] and the result a [stages.Ready]. [Allowed] tells in advance whether Step would refuse a
+// command, [Waiting] names everything that a run waits for, and [Explain] says why one cluster is not further.
+//
+// Everything here is a function of its arguments: no I/O, no clock, no randomness, no goroutine. A host that
+// owns its loop calls Step itself: load, observe, step, save by compare-and-swap, then act. Package fleet is
+// such a loop.
+//
+// # Laws
+//
+//  1. Step does not change its argument. The same input gives the same output.
+//     A run survives being stored as JSON and read again between any two steps.
+//     One that is not of its plan, or of which something was lost, is left alone.
+//  2. There are never more clusters in flight than every cap allows: of the
+//     stage, the group, each failure domain, and the one that runs share; and
+//     nothing starts in a stage before all earlier stages are done, or in a
+//     stage or a group before its gates have passed.
+//  3. A cluster completes only on proof from its current attempt: it reports
+//     the revision of the plan, is at least as new as what was applied, and
+//     healthy, for as long as the strategy asks. What is not known is no
+//     proof.
+//  4. Nothing starts after a stop was committed, nor after a run has failed or was
+//     aborted but what runs always. Terminal states are terminal. A gate that was
+//     passed stays passed.
+//  5. When more clusters have failed than a budget allows, nothing more
+//     starts. Of a strict budget, those that have failed and those in flight
+//     are never more than it allows. Completed clusters are never applied
+//     again, nor are skipped ones without a [stages.Retry].
+//  6. A run that is not terminal either wakes at a known time or waits for an
+//     input that [Waiting] names.
+//  7. No cluster starts outside its window, unless windows are bypassed, and
+//     a bypass ends within 7 days unless another one is asked for.
+//  8. Nothing goes on past its timeout, and the time in which the run is stopped is
+//     no part of it.
+//  9. A run that fails or is aborted has first run what runs always, unless it is
+//     aborted again or superseded.
+//
+// # Time
+//
+// Time enters as Input.Now. Waits are absolute instants, anchored to recorded
+// facts: an after-stage wait begins when the last cluster of the stage ended.
+// Stopping, resuming, a restart or a clock that jumps back neither restarts
+// nor shortens one.
+//
+// The time of a run never goes back: it is the latest Input.Now that was saved with it, in Run.Now, and an
+// earlier one counts as that. So one step with a clock that is fast ends at once every wait that is over by
+// that clock. When the clock is right again, the time of the run stands still until the clock has caught up.
+// Meanwhile inputs are processed as ever, and what begins to wait then (a soak, a backoff, an after-stage
+// wait, a deadline) waits from the time of the run: it ends later than asked, by what is left of the jump,
+// and never earlier. Ready.Wake and the times of events are in the time of the run too. A step cannot
+// distinguish a fast clock from a restart after days, so there is no bound: a host that does not trust its
+// clock checks it before it steps.
+//
+// # Gates
+//
+// Tasks stand before and after stages, and before and after groups. What is before a group opens when its
+// stage starts and holds that group alone; what is after it opens when its last cluster has ended and holds
+// the end of the stage. A stage ends when all its groups have, and what is after it opens then. Tasks of one
+// side open at the same instant and all have to pass. A stage or a group of which every cluster was skipped
+// does not wait. A ScheduledStart is fixed when it is reached, as the next time of its schedule, and
+// [stages.CompleteGate] ends it early. An approval that holds at a point in time only, see [stages.Answer], passes its gate
+// in the step in which it is given or not at all: when every other approval was recorded before it was asked
+// for, and every wait of the same side is over. What has passed is not asked again, so what windows, caps or
+// gates of groups hold back then starts later on that answer. Retrying a cluster reopens its group and its
+// stage: passed gates stay passed, open gates after them restart, and gates that were skipped with the group
+// are opened again.
+//
+// # Windows
+//
+// Input.Calendar says when clusters may be started. Step reads it for a cluster when that would start, and
+// again when its window was to change or the calendar has changed, not with every step. A cluster outside its
+// window is Pending and takes no slot: the next one goes. Windows keep clusters from starting, also from a
+// retry after they lost their slot or were queued again; what is in flight goes on, over all its attempts,
+// and the time before it started does not count for its deadline. Stages and gates wait as ever: a stage is
+// not done before its last cluster.
+//
+// In profile ClusterUpdate those whose windows are open go first and those
+// without windows after them; in the other profiles all go in the order of the
+// plan. What can start at all is the same.
+//
+// # Budgets
+//
+// MaxFailures is exceeded, and not only reached, before a run ends for it, and
+// what is in flight then may fail too. A strict budget is a bound instead: it
+// lets as many be in flight as may still fail, so a cluster that fails makes no
+// room for another. When it is used up and clusters are left, the run ends.
+//
+// # Workflows
+//
+// A stage or a group may be a step of a workflow, see [stages.Flow]. A pause has no
+// clusters and holds the run at its gates. Groups may depend on others of their
+// stage: they begin when those have ended. A timeout begins when the gates before
+// have passed, so waiting for a person takes nothing of it; past it what is in
+// flight has failed. In profile Workflow a failure stops the run, to be resumed, or
+// with [stages.EndRun] ends it. Before a run ends as Failed or Aborted it runs what runs
+// always and skips the rest: it is Running with [stages.Run].Closing meanwhile, can be
+// stopped and resumed, and a second [stages.Abort] ends it at once.
+//
+// # Failure domains and shared caps
+//
+// [stages.Domain] bounds what is in flight of each region, zone or the like. The values of
+// the labels are read when the plan is made and are frozen with it. Of the clusters
+// whose domains have room the first of the plan goes first, so one that is full
+// holds no other cluster up, and its clusters keep their turn.
+//
+// A [stages.Cap] bounds what is in flight of several runs together. Step starts clusters
+// while the run has fewer in flight than Input.Slots, and says in Ready.Wants how
+// many it would have: the host that keeps the Cap makes a [stages.Claim] of it once the run is
+// saved, and raises Slots when that was saved too.
+//
+// # Size
+//
+// In a stage with failure domains a run keeps a number for each combination of
+// domains in each group, at most 4096.
+//
+// What is stored of a run grows with what is in flight and with the unsuccessful ones,
+// and both are bounded in what they say. At most 256 clusters wait because they
+// could not be reached; when more cannot, the others keep their slots, and the
+// clusters that wait take turns with those. At most 256 unsuccessful ranges keep their
+// reason; the others are merged into ranges where they can be, and the events
+// have the reasons. Clusters that are outside their windows are ranges, at most
+// 1024 in a group, and 2048 in all groups of a stage, which share those evenly:
+// beyond that no more are deferred, and the group waits for one of those. A run of
+// 10,000 clusters stays under 256 KiB when 6,000 cannot be reached, 5,000 fail each
+// for a reason of its own, or every other one is outside its window, in up to 1,000
+// groups.
+//
+// Neighbours: package placement says where, package snapshot what, package approval which identities may let
+// a run go on.
+package step

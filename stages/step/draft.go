@@ -1,0 +1,173 @@
+package step
+
+import (
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/values"
+)
+
+// maxMessage bounds the messages a run keeps, in bytes.
+const maxMessage = 256
+
+// draft is the run that a step makes: a copy of the one that it was given, with the
+// events that led to it. It keeps the account of clusters and gates consistent and
+// decides nothing; what decides holds a draft and changes the run through it.
+type draft struct {
+	p   *stages.Plan
+	r   stages.Run
+	now stages.Instant
+	// events are what has happened in this step, changed is whether the run has to be
+	// saved.
+	events  []stages.Event
+	changed bool
+	// domains are those of the current stage, nil until first used.
+	domains *domainLoad
+}
+
+// newDraft copies the parts of a run that a step may change: its lists, and its current stage.
+func newDraft(p *stages.Plan, r stages.Run, now time.Time) *draft {
+	// An instant of 0 is none, so a run's time is at least 1.
+	d := &draft{p: p, r: r, now: max(min(stages.At(now), stages.LastNow), r.Now, 1)}
+	d.r.Now = d.now
+	d.r.InFlight = slices.Clone(r.InFlight)
+	d.r.Waiting = slices.Clone(r.Waiting)
+	d.r.Unsuccessful = slices.Clone(r.Unsuccessful)
+	d.r.Seen = slices.Clone(r.Seen)
+	d.r.Stages = slices.Clone(r.Stages)
+	d.copyStage()
+	return d
+}
+
+// reading returns a draft for queries: it shares everything with the run and must not be changed.
+func reading(p *stages.Plan, r *stages.Run) *draft { return &draft{p: p, r: *r, now: r.Now} }
+
+// copyStage copies what the current stage shares with the run that was passed in.
+func (d *draft) copyStage() {
+	if d.r.Stage >= len(d.r.Stages) {
+		return
+	}
+	st := &d.r.Stages[d.r.Stage]
+	st.Groups = slices.Clone(st.Groups)
+	st.Gates = slices.Clone(st.Gates)
+	st.Checks = slices.Clone(st.Checks)
+	cloneChecks(st.Gates)
+	for i := range st.Groups {
+		g := &st.Groups[i]
+		g.Gates, g.Deferred, g.Cells = slices.Clone(g.Gates), slices.Clone(g.Deferred), slices.Clone(g.Cells)
+		cloneChecks(g.Gates)
+	}
+}
+
+// cloneChecks copies the checks of gates.
+func cloneChecks(gates []stages.Gate) {
+	for i := range gates {
+		gates[i].Checks = slices.Clone(gates[i].Checks)
+	}
+}
+
+// stage returns the current stage of the plan and of the run; false when all
+// are done.
+func (d *draft) stage() (*stages.PlannedStage, *stages.StageRun, bool) {
+	if d.r.Stage >= len(d.p.Stages) {
+		return nil, nil, false
+	}
+	return &d.p.Stages[d.r.Stage], &d.r.Stages[d.r.Stage], true
+}
+
+// groupOf returns the planned group of the current stage that pos is in, and
+// its run; nil where pos is not in the current stage.
+func (d *draft) groupOf(pos int) (*stages.PlannedGroup, *stages.GroupRun) {
+	st, run, _ := d.stage()
+	i, found := slices.BinarySearchFunc(st.Groups, pos, func(g stages.PlannedGroup, pos int) int {
+		switch {
+		case pos < g.First:
+			return 1
+		case pos >= g.First+g.Len:
+			return -1
+		default:
+			return 0
+		}
+	})
+	if !found {
+		return nil, nil
+	}
+	return &st.Groups[i], &run.Groups[i]
+}
+
+// nextStage leaves the current stage for the one after it.
+func (d *draft) nextStage() {
+	d.tidyStage()
+	d.r.Stage++
+	d.domains = nil
+	d.copyStage()
+	d.changed = true
+}
+
+// set moves the run to a state.
+func (d *draft) set(state stages.State, reason string) {
+	d.r.State, d.r.Reason = state, cut(reason)
+	d.changed = true
+}
+
+// eventsUsual is how many events a step mostly has: a cluster is applied, healthy and done, and the next one begins.
+const eventsUsual = 4
+
+// emit records an event of the run, and that the run changed.
+func (d *draft) emit(e stages.Event) {
+	e.Time = d.now.Time()
+	e.Placement, e.Run = d.r.Placement, d.r.Name
+	if d.events == nil {
+		d.events = make([]stages.Event, 0, eventsUsual)
+	}
+	d.events = append(d.events, e)
+	d.changed = true
+}
+
+// emitStage records an event of the current stage.
+func (d *draft) emitStage(e stages.Event) {
+	e.Stage = d.p.Stages[d.r.Stage].Name
+	d.emit(e)
+}
+
+// emitCluster records an event of the cluster at pos.
+func (d *draft) emitCluster(pos int, e stages.Event) {
+	e.Stage, e.Group = d.namesAt(pos)
+	e.Cluster = d.p.Clusters[pos].Name
+	d.emit(e)
+}
+
+// namesAt returns the names of the stage and the group of pos.
+func (d *draft) namesAt(pos int) (stage, group string) {
+	i, j := d.p.StageOf(pos)
+	return d.p.Stages[i].Name, d.p.Stages[i].Groups[j].Name
+}
+
+// tidy sets empty lists to nil, so that a stored run equals the one that came out of the step.
+func (d *draft) tidy() {
+	r := &d.r
+	r.InFlight, r.Waiting, r.Unsuccessful, r.Seen = orNil(r.InFlight), orNil(r.Waiting), orNil(r.Unsuccessful), orNil(r.Seen)
+	d.tidyStage()
+}
+
+// tidyStage does the same for the current stage.
+func (d *draft) tidyStage() {
+	if _, run, ok := d.stage(); ok {
+		run.Gates = orNil(run.Gates)
+		for i := range run.Groups {
+			g := &run.Groups[i]
+			g.Gates, g.Deferred = orNil(g.Gates), orNil(g.Deferred)
+		}
+	}
+}
+
+func orNil[T any](list []T) []T {
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+// cut bounds a message that the run keeps.
+func cut(m string) string { return values.Cut(m, maxMessage) }

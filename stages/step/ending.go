@@ -1,0 +1,157 @@
+package step
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// Bounds of how long what is in flight may hold up the end of a run.
+const (
+	// stopGrace is how long clusters in flight may hold up a stop, where the
+	// strategy has no progress deadline.
+	stopGrace = 5 * time.Minute
+	// drainGrace is how long an apply in flight may hold up a supersession.
+	drainGrace = 30 * time.Second
+)
+
+// control decides whether a run goes on, and how it ends: by budgets, timeouts, the
+// rollback that its strategy asks for, and what runs always.
+type control struct{ *draft }
+
+// windDown lets clusters in flight finish and starts none.
+func (c control) windDown(ending stages.State, reason, by string) {
+	parked := c.r.State != stages.Running && c.r.State != stages.Stopping
+	c.haltClocks()
+	c.r.Ending = ending
+	c.set(stages.Stopping, reason)
+	c.emit(stages.Event{Type: stages.RunStopping, By: by, Message: c.r.Reason})
+	c.eachInFlight(func(f *stages.InFlight) {
+		if parked || f.Phase == stages.BackingOff {
+			c.ground(f)
+		}
+	})
+}
+
+// ground takes a cluster between attempts out of flight.
+func (c control) ground(f *stages.InFlight) {
+	switch {
+	case f.Drain, c.r.Ending == stages.Stopped, c.r.Ending == stages.Superseded:
+		f.Attempt++
+		c.reached(f)
+		c.retryLater(f, 0, true)
+	default:
+		c.leave(f, stages.Failed, "not tried again, because the run ends: "+f.Message)
+	}
+}
+
+func (c control) grace() time.Duration {
+	if limit := c.deadline(); limit > 0 {
+		return limit
+	}
+	return stopGrace
+}
+
+// fail ends the run as failed once nothing is in flight. It does not extend a stop under way. If a part that
+// runs always fails, the rest of its stage is skipped, and the run goes on with the next.
+func (c control) fail(reason string) {
+	if c.r.Closing != nil {
+		skipping{c.draft, "not run: " + reason}.stage(c.r.Stage)
+		c.breakStage(stages.Failed)
+		return
+	}
+	if c.r.State != stages.Stopping {
+		c.r.StopAt = c.now.Add(c.grace())
+	}
+	c.windDown(stages.Failed, reason, "")
+}
+
+// endStopping ends a run that is Stopping, once nothing is in flight or it has
+// been waited for long enough.
+func (c control) endStopping() {
+	if c.inFlight() > 0 && (c.r.StopAt == 0 || c.now < c.r.StopAt) {
+		return
+	}
+	reason := c.r.Reason
+	switch c.r.Ending {
+	case stages.Failed:
+		c.eachInFlight(func(f *stages.InFlight) { c.leave(f, stages.Failed, "still in flight when the run failed") })
+		if c.runAlways(stages.Failed, reason) {
+			return
+		}
+		c.set(stages.Failed, reason)
+		if c.r.Final(c.p) {
+			c.dropWaiting(reason)
+			c.closeGates()
+		}
+		c.end(stages.Event{Type: stages.RunFailed, Message: reason})
+	case stages.Superseded:
+		c.eachInFlight(func(f *stages.InFlight) { c.leave(f, stages.Skipped, reason) })
+		c.dropWaiting(reason)
+		c.closeGates()
+		c.set(stages.Superseded, reason)
+		c.end(stages.Event{Type: stages.RunSuperseded, Message: reason})
+	default:
+		c.r.StopAt, c.r.Ending = 0, ""
+		c.set(stages.Stopped, reason)
+		c.emit(stages.Event{Type: stages.RunStopped, Message: reason})
+	}
+}
+
+// finish ends a run whose last stage is done: as completed or, if it had failed or was aborted before what
+// runs always, as that.
+func (c control) finish() {
+	if closing := c.r.Closing; closing != nil {
+		c.set(closing.State, closing.Reason)
+		e := stages.Event{Type: stages.RunFailed, Message: closing.Reason}
+		if closing.State == stages.Aborted {
+			e.Type = stages.RunAborted
+		}
+		c.end(e)
+		return
+	}
+	total := 0
+	for i := range c.r.Stages {
+		if !c.p.Stages[i].Remove {
+			completed, _ := c.r.Stages[i].Counts()
+			total += completed
+		}
+	}
+	c.set(stages.Completed, "")
+	c.end(stages.Event{Type: stages.RunCompleted, Count: total})
+}
+
+// end records the end of the run, and of the stage that it was in.
+func (c control) end(e stages.Event) {
+	if _, st, ok := c.stage(); ok && st.Reached != 0 {
+		if st.State = c.r.State; st.State == stages.Superseded {
+			st.State = stages.Stopped
+		}
+	}
+	c.r.Ended, c.r.StopAt, c.r.Ending = c.now, 0, ""
+	c.emit(e)
+}
+
+// requestRollback records that the run is to be rolled back, where the strategy asks for it, and reports
+// whether it does. A run that was aborted ends as Aborted, also while steps that run always still run, and is
+// not rolled back.
+func (c control) requestRollback(u stages.RollbackRequest) bool {
+	if !c.p.Strategy.Rollback.Includes(u.Cause) || c.r.RollbackRequest != nil || c.r.IsAborting() {
+		return c.r.RollbackRequest != nil
+	}
+	by := u.By.Name
+	if u.Cause != stages.OnCommand {
+		u.By = c.r.Starter
+	}
+	u.Message = cut(u.Message)
+	c.r.RollbackRequest = &u
+	c.emit(stages.Event{Type: stages.RollbackRequested, By: by, Message: u.Message})
+	return true
+}
+
+// cancelRollback drops the request for a rollback: another run has the placement, or the run was aborted.
+func (c control) cancelRollback() {
+	if c.r.RollbackRequest != nil {
+		c.r.RollbackRequest, c.changed = nil, true
+	}
+}

@@ -1,0 +1,300 @@
+package step
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
+)
+
+// waitsFor begins the reason of a run that is Pending; the other run's name
+// follows.
+const waitsFor = "waits for run "
+
+// Waiting returns everything that a run waits for. It is empty only for a run that has ended, and for one
+// that is not of the plan, by [Check].
+func Waiting(p *stages.Plan, r *stages.Run) []stages.Awaited {
+	if stages.Check(p, r) != nil {
+		return nil
+	}
+	switch r.State {
+	case stages.NotStarted, stages.Stopped:
+		return []stages.Awaited{{Kind: stages.AwaitStart, Name: r.Name, Message: r.Reason}}
+	case stages.Pending:
+		return []stages.Awaited{{Kind: stages.AwaitRun, Name: strings.TrimPrefix(r.Reason, waitsFor), Message: r.Reason}}
+	case stages.Running, stages.Stopping:
+		return waitingNow(p, r)
+	default:
+		return nil
+	}
+}
+
+func waitingNow(p *stages.Plan, r *stages.Run) []stages.Awaited {
+	var out []stages.Awaited
+	d := reading(p, r)
+	for gs, g := range d.eachOpen {
+		switch {
+		case d.isEnding():
+		case g.Type == stages.CheckTask:
+			out = append(out, gs.awaitedChecks(g)...)
+		default:
+			out = append(out, gs.awaited(g))
+		}
+	}
+	if st, run, ok := d.stage(); ok && r.State == stages.Running {
+		out = append(out, timeoutsAwaited(st, run)...)
+		if why := held(run); why != "" {
+			out = append(out, stages.Awaited{Kind: stages.AwaitCheck, Name: st.Name, Message: "no cluster starts: " + why})
+		}
+	}
+	for i := range r.InFlight {
+		if f := &r.InFlight[i]; f.Attempt != 0 {
+			out = append(out, awaitsInFlight(p, r, f))
+		}
+	}
+	out = append(out, windowsAwaited(p, r)...)
+	for i := range r.Waiting {
+		out = append(out, awaitsRetry(p, &r.Waiting[i]))
+	}
+	if r.Capped {
+		out = append(out, stages.Awaited{Kind: stages.AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
+	}
+	return out
+}
+
+// timeoutsAwaited returns the timeouts of a stage and its groups that have begun.
+func timeoutsAwaited(st *stages.PlannedStage, run *stages.StageRun) (out []stages.Awaited) {
+	if run.Clock.Deadline != 0 {
+		out = append(out, stages.Awaited{Kind: stages.AwaitTimeout, Name: st.Name, Until: run.Clock.Deadline.Time()})
+	}
+	for i := range run.Groups {
+		if gr := &run.Groups[i]; gr.Clock.Deadline != 0 && gr.Ended == 0 {
+			out = append(out, stages.Awaited{Kind: stages.AwaitTimeout, Name: st.Name + "/" + st.Groups[i].Name, Until: gr.Clock.Deadline.Time()})
+		}
+	}
+	return out
+}
+
+// awaited returns what an open gate waits for.
+func (gs *gates) awaited(g *stages.Gate) stages.Awaited {
+	if g.Type == stages.Approval {
+		req := gs.request(g)
+		return stages.Awaited{Kind: stages.AwaitDecision, Name: req.Name, Until: g.Until.Time(), Message: missing(req)}
+	}
+	a := stages.Awaited{Kind: stages.AwaitTime, Name: gs.d.p.Stages[gs.d.r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
+	if gs.group != "" {
+		a.Name += "/" + gs.group
+	}
+	if g.Type == stages.ScheduledStart {
+		a.Message = stages.ScheduledStartMessage
+	}
+	return a
+}
+
+// awaitedChecks is what a gate of checks waits for.
+func (gs *gates) awaitedChecks(g *stages.Gate) (out []stages.Awaited) {
+	pg := gs.plannedOf(g)
+	for i := range g.Checks {
+		r := &g.Checks[i]
+		if r.Phase == check.Successful && r.Next == 0 {
+			continue
+		}
+		stage := gs.d.p.Stages[gs.d.r.Stage].Name
+		a := stages.Awaited{
+			Kind: stages.AwaitCheck, Name: r.Name, Until: g.Until.Time(),
+			Message: fmt.Sprintf("%s: %s", where(g.When, stage, gs.group), r.Progress(&pg.Checks[i], gs.d.r.Now)),
+		}
+		if r.Phase == check.Inconclusive {
+			then, skip := "another run measures it", "skip stage "+stage
+			if s := &gs.d.p.Strategy; s.Profile == stages.ClusterUpdate || s.Suspends() {
+				then = "start measures it again then"
+			}
+			if gs.group != "" {
+				skip = "skip group " + stage + "/" + gs.group
+			}
+			a.Message += notAgain("the run has failed", a.Until, then, skip)
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+// isInconclusive reports whether one of the checks has ended as that: nothing but time, or a person, ends the wait for it.
+func isInconclusive(checks []stages.CheckRun) bool {
+	return slices.ContainsFunc(checks, func(r stages.CheckRun) bool { return r.Phase == check.Inconclusive })
+}
+
+// notAgain says what follows from a check that has ended as Inconclusive, when, and what a person can do.
+func notAgain(follows string, expires time.Time, then, now string) string {
+	return fmt.Sprintf("; it is not measured again: %s when it expires, at %s, and %s; to go on without it, %s", follows, expires.Format(time.RFC3339), then, now)
+}
+
+func missing(req approval.Request) string {
+	var out string
+	for _, q := range approval.Missing(req) {
+		if out != "" {
+			out += ", "
+		}
+		out += fmt.Sprintf("%d more", q.Count)
+		if q.Group != "" {
+			out += " of " + q.Group
+		}
+	}
+	return out
+}
+
+// windowsAwaited names the groups of the current stage that have clusters which
+// are outside their windows.
+func windowsAwaited(p *stages.Plan, r *stages.Run) []stages.Awaited {
+	if r.Stage >= len(p.Stages) || r.IsBypassed() {
+		return nil
+	}
+	st := &p.Stages[r.Stage]
+	var out []stages.Awaited
+	for i := range r.Stages[r.Stage].Groups {
+		n, first := 0, alarm{now: r.Now}
+		for _, c := range r.Stages[r.Stage].Groups[i].Deferred {
+			if c.Closed {
+				n += c.Last - c.First + 1
+				first.at(c.NotYet)
+			}
+		}
+		if n == 0 {
+			continue
+		}
+		a := stages.Awaited{Kind: stages.AwaitWindow, Name: st.Name, Until: first.first.Time(), Message: fmt.Sprintf("%d outside their maintenance windows", n)}
+		if name := st.Groups[i].Name; name != "" {
+			a.Name += "/" + name
+		}
+		out = append(out, a)
+	}
+	return out
+}
+
+func awaitsRetry(p *stages.Plan, y *stages.Retrying) stages.Awaited {
+	a := stages.Awaited{Kind: stages.AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
+	if y.Closed {
+		a.Kind = stages.AwaitWindow
+	}
+	return a
+}
+
+func awaitsInFlight(p *stages.Plan, r *stages.Run, f *stages.InFlight) stages.Awaited {
+	a := stages.Awaited{Kind: stages.AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
+	switch f.Phase {
+	case stages.Soaking, stages.BackingOff:
+		a.Kind, a.Until = stages.AwaitTime, f.Until.Time()
+	case stages.Applying:
+		if a.Message == "" {
+			a.Message = "being applied"
+		}
+	case stages.Settling:
+		if a.Message == "" {
+			a.Message = "applied; not yet proven healthy"
+		}
+	case stages.Measuring:
+		var measured []string
+		for i := range f.Checks.Checks {
+			if run := &f.Checks.Checks[i]; run.Phase != check.Successful {
+				measured = append(measured, run.Progress(&p.Stages[r.Stage].ClusterChecks[i], r.Now))
+			}
+		}
+		a.Kind, a.Until, a.Message = stages.AwaitCheck, f.Checks.Until.Time(), "healthy, and measured: "+strings.Join(measured, "; ")
+		if isInconclusive(f.Checks.Checks) {
+			a.Message += notAgain("the cluster has failed", a.Until, "retry, or a run that catches up, measures it again", "skip the cluster")
+		}
+	}
+	return a
+}
+
+// Explain returns the state of the cluster in the run and what it waits for. It fails for a cluster that is
+// not in the plan, and for a run that is not one of it, with the error of [Check].
+func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation, error) {
+	if err := stages.Check(p, r); err != nil {
+		return stages.Explanation{}, err
+	}
+	pos, ok := p.Position(cluster)
+	if !ok {
+		return stages.Explanation{}, fmt.Errorf("run %s: cluster %s is not in the plan: %s", r.Name, cluster, p.Rollback.Absent(cluster))
+	}
+	stage, group := p.StageOf(pos)
+	e := stages.Explanation{
+		Run: r.Name, Cluster: cluster, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name,
+	}
+	book := stages.NewLookup(p, r)
+	e.State = book.State(pos)
+	switch e.State {
+	case stages.Skipped, stages.Failed:
+		x := stages.UnsuccessfulAt(r.Unsuccessful, pos)
+		if e.Reason = x.Reason; e.State == stages.Failed {
+			e.Attempt = x.Attempts
+		}
+		if e.Reason == "" {
+			e.Reason = "the reason is in the run's journal, in the event of the cluster"
+		}
+		if r.IsTouched(pos, e.State) {
+			e.Reason += r.RollbackRequest.Sentence()
+		}
+	case stages.Completed:
+		e.Reason = "the cluster has been proven to be at the plan's revision"
+		if p.Stages[stage].Remove {
+			e.Reason = "the cluster has been proven to be clean"
+		}
+		e.Reason += p.Rollback.AsBefore() + r.RollbackRequest.Sentence()
+	case stages.Running:
+		f := book.InFlight(pos)
+		e.Attempt, e.Waiting = f.Attempt, []stages.Awaited{awaitsInFlight(p, r, f)}
+		e.Reason = "in flight"
+		if r.State == stages.Stopped {
+			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)
+		}
+	case stages.Pending:
+		if out := r.DeferredAt(p, pos); out != nil {
+			e.Reason = cmp.Or(out.Reason, "outside its maintenance window")
+			next := alarm{now: r.Now}
+			next.at(out.NotYet)
+			e.Waiting = []stages.Awaited{{Kind: stages.AwaitWindow, Name: cluster, Until: next.first.Time(), Message: e.Reason}}
+			break
+		}
+		y := book.Retrying(pos)
+		e.Attempt, e.Reason = y.Attempt, "to be started again: "+y.Message
+		e.Waiting = []stages.Awaited{awaitsRetry(p, y)}
+	default:
+		e.Reason, e.Waiting = notStarted(p, r, pos), Waiting(p, r)
+	}
+	return e, nil
+}
+
+// notStarted says why the cluster at pos has not started.
+func notStarted(p *stages.Plan, r *stages.Run, pos int) string {
+	stage, group := p.StageOf(pos)
+	switch {
+	case r.IsEnded():
+		return "the run ended before the cluster's turn: it is " + string(r.State)
+	case r.State != stages.Running:
+		return "the run is " + string(r.State)
+	case stage > r.Stage:
+		return "stage " + p.Stages[r.Stage].Name + " is not done"
+	case r.Stages[stage].Started == 0:
+		return "the stage waits at its gates"
+	case !stages.IsNext(&p.Stages[stage].Groups[group], &r.Stages[stage]):
+		return "the group waits for those that it depends on"
+	case !r.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
+		return "the group waits at its gates"
+	}
+	if why := held(&r.Stages[stage]); why != "" {
+		return "no cluster of the stage starts: " + why
+	}
+	if d := reading(p, r).load().full(p.Clusters[pos].Cell); d != nil {
+		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)
+	}
+	if r.Capped {
+		return "cap " + p.Strategy.Cap + ", which several runs share, is used up"
+	}
+	return "the clusters in flight use up the stage's concurrency"
+}

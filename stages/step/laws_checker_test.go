@@ -1,0 +1,367 @@
+package step
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// violation is a law that was broken: its number in the package documentation,
+// or gates, time, counts and commands for what follows from several.
+type violation struct{ law, text string }
+
+// checker holds a machine to the laws. Of the plan and of what was put in and
+// came out it keeps a model of its own; what the run says of itself is compared
+// with that and otherwise not believed.
+type checker struct {
+	p       *stages.Plan
+	now     stages.Instant
+	state   stages.State
+	members []member
+	drained []bool // a command was to skip it
+	stages  []stageModel
+	gates   map[gateKey]gateModel
+	acts    map[[2]int]bool // position and attempt of the last committed actions
+	seen    map[string]bool
+
+	skipped map[string]bool  // stages, and groups as <stage>/<group>, that a command was to skip
+	waived  map[string]bool  // stages whose wait a command was to skip
+	bypass  stages.Instant   // until when windows are bypassed
+	in      stages.Input     // of this step
+	fresh   []stages.Command // of this step, those that are not repeated
+	untold  []int            // tried again by this step, without an event
+	found   *[]violation
+}
+
+// member is what the checker knows of a cluster.
+type member struct {
+	state   stages.State
+	attempt int
+	started stages.Instant
+	// backing: an attempt failed, and the next is due at until.
+	backing bool
+	until   stages.Instant
+	// sent reports whether an attempt has reported to have changed the cluster, applied
+	// that the current one was carried out; proven that
+	// the last report was a proof, and since when there was none to the
+	// contrary; left that it can be out of flight, done that it can be complete
+	// without a soak.
+	sent, applied, proven, left, done bool
+	since                             stages.Instant
+	// window reports whether it is Pending because it is outside its window, fresh that
+	// it has never been in flight then. gone says that it left, pointless that it
+	// was reported that there is nothing to be done.
+	window, fresh, gone, pointless bool
+	// tries counts how often in a row the cluster was Pending because it could
+	// not be reached, as message says; spent is how long it was in flight before
+	// it was Pending. silent: it is to be Pending again, and no event says so.
+	tries   int
+	message string
+	spent   stages.Instant
+	silent  bool
+}
+
+type stageModel struct {
+	started, ended bool
+	// reached is when the stage before it ended, last when its own last
+	// cluster did.
+	reached, last stages.Instant
+	groups        []groupModel
+}
+
+// groupModel is what the checker knows of a group with gates.
+type groupModel struct {
+	// reached is when its stage started, last when its last cluster ended, ended
+	// when the gates after it had passed too.
+	reached, last, ended stages.Instant
+}
+
+// gateKey is a gate of a stage, or of a group of it where group is not -1.
+type gateKey struct {
+	stage, group int
+	when         approval.When
+	typ          stages.TaskType
+}
+
+type gateModel struct {
+	open, passed, rejected bool
+	// lapsed: it may have been skipped, and then taken back.
+	lapsed    bool
+	until     stages.Instant
+	attempt   int
+	approvers map[string]bool
+}
+
+func newChecker(p *stages.Plan, r *stages.Run) *checker {
+	c := &checker{
+		p: p, now: r.Now, state: stages.NotStarted, members: make([]member, len(p.Clusters)), drained: make([]bool, len(p.Clusters)), stages: make([]stageModel, len(p.Stages)),
+		gates: map[gateKey]gateModel{}, acts: map[[2]int]bool{}, seen: map[string]bool{},
+		skipped: map[string]bool{}, waived: map[string]bool{},
+	}
+	for i := range c.members {
+		c.members[i].state = stages.NotStarted
+	}
+	for i := range c.stages {
+		c.stages[i].groups = make([]groupModel, len(p.Stages[i].Groups))
+	}
+	return c
+}
+
+func (c *checker) clone(found *[]violation) *checker {
+	n := *c
+	n.drained = slices.Clone(c.drained)
+	n.members, n.stages = slices.Clone(c.members), slices.Clone(c.stages)
+	n.gates, n.acts, n.seen = maps.Clone(c.gates), maps.Clone(c.acts), maps.Clone(c.seen)
+	n.skipped, n.waived = maps.Clone(c.skipped), maps.Clone(c.waived)
+	for i := range n.stages {
+		n.stages[i].groups = slices.Clone(n.stages[i].groups)
+	}
+	n.found = found
+	return &n
+}
+
+func (c *checker) fail(law, format string, args ...any) {
+	*c.found = append(*c.found, violation{law, fmt.Sprintf(format, args...)})
+}
+
+// step lets the machine take a step and returns what came out, the checker
+// for what follows if that is saved, and what was violated.
+func (c *checker) step(r stages.Run, in stages.Input, do machine) (stages.Ready, *checker, []violation) {
+	var found []violation
+	n := c.clone(&found)
+	ready := n.function(r, in, do)
+	before := c.terminal()
+	n.take(in, &ready)
+	n.untold = n.retries(&ready.Run)
+	for i := range ready.Events {
+		e := &ready.Events[i]
+		if before && e.Type != stages.CommandRefused {
+			n.fail("4", "%s after the run was %s", e.Type, c.state)
+		}
+		n.event(e)
+	}
+	n.left(&ready.Run)
+	n.after(&r, &ready)
+	n.again(&ready, in, do)
+	n.wants(&ready, in, do)
+	return ready, n, found
+}
+
+func (c *checker) terminal() bool {
+	switch c.state {
+	case stages.Completed, stages.Aborted, stages.Superseded:
+		return true
+	case stages.Failed:
+		return c.p.Strategy.Profile != stages.ClusterUpdate
+	default:
+		return false
+	}
+}
+
+// function checks law 1.
+func (c *checker) function(r stages.Run, in stages.Input, do machine) stages.Ready {
+	before := dump(r)
+	ready := do(c.p, r, in)
+	if ready.Err != nil {
+		c.fail("1", "%v", ready.Err)
+	}
+	if back := reloaded(ready.Run); !reflect.DeepEqual(ready.Run, back) {
+		c.fail("1", "a run that was stored is another one: %s", cmp.Diff(ready.Run, back))
+	}
+	if !reflect.DeepEqual(ready, do(c.p, r, in)) {
+		c.fail("1", "the same input gave another output")
+	}
+	if dump(r) != before {
+		c.fail("1", "the argument was changed")
+	}
+	same := ready.Run
+	same.Now = r.Now
+	if !ready.Changed && (len(ready.Events) > 0 || dump(same) != before) {
+		c.fail("1", "the run changed and Changed does not tell")
+	}
+	return ready
+}
+
+// dump prints a value.
+func dump(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err.Error()
+	}
+	return string(b)
+}
+
+// take takes an input in.
+func (c *checker) take(in stages.Input, ready *stages.Ready) {
+	c.in, c.fresh = in, nil
+	c.now = max(c.now, stages.At(in.Now))
+	watched := c.state == stages.Running || c.state == stages.Stopping ||
+		slices.ContainsFunc(ready.Events, func(e stages.Event) bool { return e.Type == stages.RunResumed && c.state == stages.Stopped })
+	for _, cmd := range in.Commands {
+		if c.seen[cmd.ID] {
+			continue
+		}
+		c.seen[cmd.ID] = true
+		c.fresh = append(c.fresh, cmd)
+		c.drain(&cmd)
+		if i := c.p.StageIndex(cmd.Name); cmd.Scope == stages.SkipStage && i >= 0 && ready.Run.Stages[i].SkipGates {
+			c.skipped[cmd.Name] = true
+		}
+		c.waived[cmd.Name] = c.waived[cmd.Name] || cmd.Scope == stages.SkipAfterWait
+		c.skipsGroup(&cmd, ready)
+	}
+	for i := range c.members {
+		c.members[i].proven = c.members[i].proven && !in.Unwatched
+	}
+	for i := range in.Observations {
+		if pos, ok := c.p.Position(in.Observations[i].Cluster); ok && watched {
+			c.observe(pos, &in.Observations[i])
+		}
+	}
+}
+
+// skipsGroup takes in a command about a group of the current stage, where it was
+// carried out: to skip it, or to take clusters of it up again.
+func (c *checker) skipsGroup(cmd *stages.Command, ready *stages.Ready) {
+	for i := range ready.Run.Stages {
+		for j, g := range ready.Run.Stages[i].Groups {
+			name := c.p.Stages[i].Name + "/" + c.p.Stages[i].Groups[j].Name
+			if cmd.Verb == stages.Retry && !g.SkipGates || cmd.Scope == stages.SkipGroup && cmd.Name == name {
+				c.skipped[name] = g.SkipGates
+			}
+		}
+	}
+}
+
+// observe takes a report in, where it is about what is in flight.
+func (c *checker) observe(pos int, o *stages.Observation) {
+	m := &c.members[pos]
+	if m.state != stages.Running || m.attempt != o.Attempt || m.backing || m.left || m.done {
+		return
+	}
+	before := m.sent
+	m.sent = m.sent || o.Sent || o.Applied && !o.Unchanged
+	if !o.Unreachable || m.sent {
+		m.tries = 0
+	}
+	switch {
+	case o.Unreachable:
+		stage, _ := c.p.StageOf(pos)
+		d := c.deadline(stage)
+		m.left, m.proven = !m.sent && (d == 0 || c.now < m.started.Add(d)), false
+		m.silent = !m.sent && m.tries > 0 && m.message == o.Message
+		return
+	case o.Skipped:
+		m.pointless, m.left, m.proven = !m.sent, !m.sent, false
+		return
+	case o.Failed:
+		m.left, m.proven, m.since = true, false, 0
+		return
+	case !m.applied && !o.Applied:
+		return
+	}
+	m.applied = true
+	c.weigh(pos, o, o.Unchanged && !before && o.Attempt == 1)
+}
+
+// weigh takes in what a report proves.
+func (c *checker) weigh(pos int, o *stages.Observation, unchanged bool) {
+	m := &c.members[pos]
+	if o.Revision != c.wanted(pos) || !o.Current || !o.Healthy {
+		m.proven, m.since = false, 0
+		return
+	}
+	if m.since == 0 {
+		m.since = c.now
+	}
+	m.proven = true
+	stage, _ := c.p.StageOf(pos)
+	m.done = unchanged || c.p.Strategy.MinHealthy == 0 || c.p.Stages[stage].Remove
+}
+
+func (c *checker) wanted(pos int) string {
+	if i := c.p.Clusters[pos].Revision; i >= 0 {
+		return c.p.Revisions[i]
+	}
+	return ""
+}
+
+// again steps with the same commands, and just before the time to wake: nothing
+// may change.
+func (c *checker) again(ready *stages.Ready, in stages.Input, do machine) {
+	if len(in.Commands) > 0 || len(in.Gone) > 0 {
+		if r := do(c.p, ready.Run, stages.Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked, Calendar: in.Calendar, Slots: in.Slots}); r.Changed {
+			c.fail("commands", "delivered again they change something: %v", r.Events)
+		}
+	}
+	if !ready.Wake.IsZero() {
+		early := ready.Wake.Add(-time.Millisecond)
+		if r := do(c.p, ready.Run, stages.Input{Now: early, Blocked: in.Blocked, Calendar: in.Calendar, Slots: in.Slots}); r.Changed {
+			c.fail("6", "something changed at %s, before it was time to wake: %v", since(early), r.Events)
+		}
+	}
+}
+
+// room says how many more clusters a stage and its group may have in flight.
+func (c *checker) room(stage, group int) int {
+	st := &c.p.Stages[stage]
+	all, own := 0, 0
+	for i := range st.Groups {
+		for pos := st.Groups[i].First; pos < st.Groups[i].First+st.Groups[i].Len; pos++ {
+			if c.members[pos].state == stages.Running && !c.members[pos].silent {
+				all++
+				if i == group {
+					own++
+				}
+			}
+		}
+	}
+	room := min(stages.Limit(st.Groups[group].MaxConcurrency)-own, stages.Limit(st.MaxConcurrency)-all)
+	if g := st.Groups[group]; g.Strict {
+		room = min(room, g.MaxFailures-c.count(g, stages.Failed)-own)
+	}
+	if st.Strict {
+		room = min(room, st.MaxFailures-c.failed(stage)-all)
+	}
+	return room
+}
+
+// failed counts the clusters of a stage that have failed.
+func (c *checker) failed(stage int) (n int) {
+	for _, g := range c.p.Stages[stage].Groups {
+		n += c.count(g, stages.Failed)
+	}
+	return n
+}
+
+// over reports whether more clusters of the stage have failed than may.
+func (c *checker) over(stage int) bool {
+	st := &c.p.Stages[stage]
+	total := 0
+	for _, g := range st.Groups {
+		n := c.count(g, stages.Failed)
+		total += n
+		if g.MaxFailures >= 0 && n > g.MaxFailures {
+			return true
+		}
+	}
+	return st.MaxFailures >= 0 && total > st.MaxFailures
+}
+
+// count counts the clusters of a group in a state.
+func (c *checker) count(g stages.PlannedGroup, state stages.State) (n int) {
+	for pos := g.First; pos < g.First+g.Len; pos++ {
+		if c.members[pos].state == state {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,270 @@
+package step
+
+import (
+	"slices"
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/internal/values"
+)
+
+// maxUnreached bounds the clusters that wait because they could not be reached. Beyond it they keep their
+// slots, so that an outage does not put the whole fleet into the run's record.
+const maxUnreached = 256
+
+// observer moves clusters in flight on, by observations and by time.
+type observer struct {
+	control
+	start *starter
+}
+
+// observe applies an observation of a cluster.
+func (ob observer) observe(o *stages.Observation) {
+	pos, ok := ob.p.Position(o.Cluster)
+	if !ok || ob.r.IsEnded() || ob.r.State == stages.Stopped {
+		return
+	}
+	f := ob.inFlightAt(pos)
+	if f == nil || f.Attempt != o.Attempt || f.Phase == stages.BackingOff {
+		return
+	}
+	// What has begun to change a cluster keeps its slot, over all attempts that follow.
+	if (o.Sent || o.Applied && !o.Unchanged) && !f.Sent {
+		f.Sent = true
+		ob.changed = true
+	}
+	if o.Released != "" {
+		ob.emitCluster(pos, stages.Event{Type: stages.ObjectsReleased, Attempt: f.Attempt, Message: cut(o.Released)})
+	}
+	if o.Altered != "" {
+		ob.emitCluster(pos, stages.Event{Type: stages.ObjectsAltered, Attempt: f.Attempt, Message: cut(o.Altered)})
+	}
+	if o.Unreachable && !f.Sent {
+		ob.unreachable(f, o)
+		return
+	}
+	ob.reached(f)
+	switch {
+	case o.Skipped && !f.Sent:
+		ob.leave(f, stages.Skipped, o.Message)
+	case o.Unreachable, o.Skipped:
+		ob.doubt(f)
+		ob.note(f, o.Message)
+	case o.Failed:
+		ob.attemptFailed(f, o)
+	default:
+		ob.progress(f, o)
+	}
+}
+
+// note records a new message of a cluster in flight.
+func (ob observer) note(f *stages.InFlight, message string) {
+	if m := cut(message); f.Message != m {
+		f.Message = m
+		ob.changed = true
+	}
+}
+
+// unreachable passes the slot of a cluster that was never reached to the next one, unless its time is up.
+// While maxUnreached wait, only one of those may take the slot.
+func (ob observer) unreachable(f *stages.InFlight, o *stages.Observation) {
+	unreached := 0
+	for i := range ob.r.Waiting {
+		if ob.r.Waiting[i].Tries > 0 {
+			unreached++
+		}
+	}
+	next, full := -1, ob.r.State == stages.Running && unreached >= maxUnreached
+	if full {
+		next = ob.start.dueUnreached(f.Pos)
+	}
+	if full && next < 0 || ob.late(f, ob.deadline()) {
+		ob.note(f, o.Message)
+		return
+	}
+	news := f.Tries == 0 || values.Cut(f.Message, maxRetryMessage) != values.Cut(o.Message, maxRetryMessage)
+	f.Message = cut(o.Message)
+	f.Tries++
+	ob.retryLater(f, ob.now.Add(backoff(&ob.p.Strategy, f.Tries)), news)
+	if next >= 0 {
+		ob.start.startAgain(next)
+	}
+}
+
+// attemptFailed decides whether a cluster is retried.
+func (ob observer) attemptFailed(f *stages.InFlight, o *stages.Observation) {
+	f.Message, f.Checks = cut(o.Message), nil
+	most := ob.p.Strategy.AttemptLimit()
+	switch {
+	case f.Drain:
+		ob.leave(f, stages.Skipped, "skipped in flight; its last attempt failed: "+f.Message)
+	case most > 0 && f.Attempt >= most:
+		ob.giveUp(f, f.Message)
+	case ob.r.State == stages.Stopping:
+		ob.ground(f)
+	default:
+		wait := backoff(&ob.p.Strategy, f.Attempt)
+		if longest := maxBackoff(&ob.p.Strategy); o.Permanent && wait < longest {
+			wait = longest
+			after := "; permanent: tried again after " + wait.String()
+			f.Message = values.Cut(o.Message, maxMessage-len(after)) + after
+		}
+		f.Phase, f.Until = stages.BackingOff, ob.now.Add(wait)
+		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterRetrying, Attempt: f.Attempt, Message: f.Message, Until: f.Until.Time()})
+	}
+}
+
+// backoff is the wait after an attempt.
+func backoff(s *stages.Strategy, attempt int) time.Duration {
+	wait, limit := s.Backoff, maxBackoff(s)
+	if wait <= 0 {
+		wait = time.Second
+	}
+	for i := 1; i < attempt && wait < limit; i++ {
+		wait *= 2
+	}
+	return min(wait, limit)
+}
+
+func maxBackoff(s *stages.Strategy) time.Duration {
+	if s.MaxBackoff > 0 {
+		return s.MaxBackoff
+	}
+	return max(time.Minute, s.Backoff)
+}
+
+// progress moves a cluster on by its observed state.
+func (ob observer) progress(f *stages.InFlight, o *stages.Observation) {
+	// What an earlier attempt, or this one before a crash, has carried out is
+	// not what the cluster had before the run.
+	unchanged := o.Unchanged && f.Attempt == 1 && !f.Sent
+	if f.Phase == stages.Applying {
+		if !o.Applied {
+			ob.note(f, o.Message)
+			return
+		}
+		f.Phase, f.Message = stages.Settling, ""
+		ob.changed = true
+		if !unchanged {
+			ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterApplied, Attempt: f.Attempt})
+		}
+	}
+	want, soak := "", ob.p.Strategy.MinHealthy
+	if rev := ob.p.Clusters[f.Pos].Revision; rev >= 0 {
+		want = ob.p.Revisions[rev]
+	}
+	switch proven := o.Revision == want && o.Current && o.Healthy; {
+	case proven && (f.Phase == stages.Soaking || f.Phase == stages.Measuring):
+	case proven && (unchanged || soak == 0 || f.Checks != nil || ob.p.Stages[ob.r.Stage].Remove):
+		ob.healthy(f, unchanged)
+	case proven:
+		if f.Until == 0 {
+			f.Until = ob.now.Add(soak)
+		}
+		f.Phase, f.Message = stages.Soaking, ""
+		ob.changed = true
+	case f.Until != 0 || f.Checks != nil:
+		f.Phase, f.Until, f.Checks = stages.Settling, 0, nil
+		ob.changed = true
+		ob.note(f, o.Message)
+		ob.emitCluster(f.Pos, stages.Event{Type: stages.ClusterUnhealthy, Attempt: f.Attempt, Message: f.Message})
+	default:
+		ob.note(f, o.Message)
+	}
+}
+
+// healthy completes a cluster that is proven to be healthy, once its checks are Successful.
+func (ob observer) healthy(f *stages.InFlight, unchanged bool) {
+	st := &ob.p.Stages[ob.r.Stage]
+	if unchanged || len(st.ClusterChecks) == 0 || ob.r.Stages[ob.r.Stage].SkipGates {
+		ob.complete(f, unchanged)
+		return
+	}
+	ob.check(f, st.ClusterChecks)
+}
+
+// check starts the checks of a cluster that is healthy, or goes on with them.
+func (ob observer) check(f *stages.InFlight, planned []check.Check) {
+	if f.Checks == nil {
+		// Clusters that are measured at the same time are measured by one request where the query allows it.
+		f.Checks = &stages.ClusterCheckRun{Since: ob.now, Until: checkExpiry(planned, ob.now), Checks: newCheckRuns(planned, ob.now)}
+		started := ob.r.Stages[ob.r.Stage].Started
+		for i := range f.Checks.Checks {
+			if planned[i].Object != "" {
+				continue // each cluster has one of its own
+			}
+			f.Checks.Checks[i].Next = onGrid(f.Checks.Checks[i].Next, started, planned[i].Every().Milliseconds())
+		}
+	}
+	f.Phase, f.Until, f.Message = stages.Measuring, 0, ""
+	ob.changed = true
+}
+
+// onGrid returns the first moment from t on that is a whole number of intervals after the beginning.
+func onGrid(t, begin stages.Instant, interval int64) stages.Instant {
+	if past := int64(t-begin) % interval; past > 0 {
+		return t + stages.Instant(interval-past)
+	}
+	return t
+}
+
+// clocks applies the changes of clusters in flight that depend on time alone.
+func (ob observer) clocks() {
+	if ob.r.State != stages.Running && ob.r.State != stages.Stopping {
+		return
+	}
+	deadline := ob.deadline()
+	ob.eachInFlight(func(f *stages.InFlight) {
+		switch {
+		case ob.late(f, deadline):
+			ob.overdue(f, deadline)
+		case f.Phase == stages.Soaking && ob.now >= f.Until:
+			ob.healthy(f, false)
+		case f.Phase == stages.Measuring && ob.now >= f.Checks.Until:
+			ob.giveUp(f, "its checks have expired: "+stages.UnsuccessfulChecks(f.Checks.Checks))
+		}
+	})
+	ob.timeouts()
+	if ob.r.State != stages.Running { // a deadline that has just passed may have ended the run
+		return
+	}
+	ob.eachInFlight(func(f *stages.InFlight) {
+		if f.Phase == stages.BackingOff && ob.now >= f.Until {
+			f.Attempt, f.Phase, f.Until, f.Checks = f.Attempt+1, stages.Applying, 0, nil
+			ob.changed = true
+		}
+	})
+	ob.expireWaiting(deadline)
+}
+
+// late reports whether the deadline of a cluster has passed.
+func (ob observer) late(f *stages.InFlight, deadline time.Duration) bool {
+	return deadline > 0 && ob.now >= f.Started.Add(deadline)
+}
+
+// overdue gives up a cluster that has passed its deadline.
+func (ob observer) overdue(f *stages.InFlight, deadline time.Duration) {
+	reason := "not done within " + deadline.String()
+	if f.Message != "" {
+		reason += ": " + f.Message
+	}
+	if ob.p.Stages[ob.r.Stage].Remove {
+		ob.leave(f, stages.Skipped, reason)
+		return
+	}
+	ob.giveUp(f, reason)
+}
+
+// expireWaiting gives up clusters that could not be reached to be cleaned.
+func (ob observer) expireWaiting(deadline time.Duration) {
+	if st, _, ok := ob.stage(); !ok || !st.Remove {
+		return
+	}
+	for i, y := range slices.Backward(ob.r.Waiting) {
+		if ob.now >= y.Started.Add(deadline) {
+			ob.dropRetry(i)
+			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+deadline.String()+": "+y.Message))
+		}
+	}
+}

@@ -1,0 +1,209 @@
+package step
+
+import (
+	"math"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// starter starts clusters of the current stage, as many as every cap allows: of the
+// stage, its groups and its failure domains, by a strict budget, and by the cap that
+// runs share.
+type starter struct {
+	*draft
+	calendar stages.Calendar
+	// slots is how many clusters may be in flight by the cap of the strategy.
+	slots int
+	// capEnds is when a window closes that the cap lets no cluster start in.
+	capEnds stages.Instant
+}
+
+// fill starts clusters while every cap allows, one from each group in turn.
+func (s *starter) fill(st *stages.PlannedStage, run *stages.StageRun) {
+	room, own := s.room(st, run)
+	room = min(room, s.spare())
+	if held(run) != "" {
+		room = 0
+	}
+	for more := true; more; {
+		more = false
+		for i := range st.Groups {
+			g, gr := &st.Groups[i], &run.Groups[i]
+			c := s.cursor(g, gr)
+			c.passSkipped()
+			if room > 0 && own[i] > 0 && gr.Admits(g, run) && s.startNext(c) {
+				own[i]--
+				room--
+				more = true
+			}
+		}
+	}
+}
+
+// room returns how many clusters the stage may start, and how many each of its
+// groups. A strict budget leaves room for as many as may still fail, with those
+// in flight.
+func (s *starter) room(st *stages.PlannedStage, run *stages.StageRun) (int, []int) {
+	admitted := func(most, budget, failed int, strict bool) int {
+		if strict {
+			return min(stages.Limit(most), budget-failed)
+		}
+		return stages.Limit(most)
+	}
+	_, failed := run.Counts()
+	failed += checkFailures(st, run)
+	room, own := admitted(st.MaxConcurrency, st.MaxFailures, failed, st.Strict), make([]int, len(st.Groups))
+	for i := range st.Groups {
+		g := &st.Groups[i]
+		own[i] = admitted(g.MaxConcurrency, g.MaxFailures, run.Groups[i].Failed, g.Strict)
+	}
+	group := 0
+	for i := range s.r.InFlight {
+		f := &s.r.InFlight[i]
+		if f.Attempt == 0 {
+			continue
+		}
+		room--
+		if len(st.Groups) > 1 {
+			_, group = s.p.StageOf(f.Pos)
+		}
+		own[group]--
+	}
+	return room, own
+}
+
+// startNext starts a cluster of a group: a retry that is due, the next one, or one that could not be reached
+// and is due. Unreached ones come last, so that however many there are, the others get their turn.
+func (s *starter) startNext(c cursor) bool {
+	if i := s.due(c.g, false); i >= 0 {
+		s.startAgain(i)
+		return true
+	}
+	if pos := s.pick(c); pos >= 0 {
+		s.launch(stages.InFlight{Pos: pos, Attempt: 1, Started: s.now})
+		return true
+	}
+	if i := s.due(c.g, true); i >= 0 {
+		s.startAgain(i)
+		return true
+	}
+	return false
+}
+
+// due returns the index in Waiting of a cluster of g to be started now, or -1:
+// of those that could not be reached, or of the others.
+func (s *starter) due(g *stages.PlannedGroup, unreached bool) int {
+	load := s.load()
+	for i := range s.r.Waiting {
+		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
+			return i
+		}
+	}
+	return -1
+}
+
+// dueUnreached returns the index in Waiting of a cluster of the group of pos
+// that could not be reached and is due, and may have the slot of pos; or -1.
+func (s *starter) dueUnreached(pos int) int {
+	if _, run, ok := s.stage(); s.spare() < 0 || !ok || held(run) != "" {
+		return -1
+	}
+	g, _ := s.groupOf(pos)
+	load, cell := s.load(), s.p.Clusters[pos].Cell
+	load.count(cell, -1)
+	defer load.count(cell, 1)
+	return s.due(g, true)
+}
+
+// startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in a removal,
+// whose deadline begins with the first attempt.
+func (s *starter) startAgain(i int) {
+	y := s.r.Waiting[i]
+	s.dropRetry(i)
+	f := stages.InFlight{
+		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
+		Started: s.now - stages.Instant(y.Spent), Message: y.Message,
+	}
+	if st, _, ok := s.stage(); ok && st.Remove {
+		f.Started = y.Started
+	}
+	s.launch(f)
+}
+
+// launch puts a cluster into flight. A repeated attempt to reach it emits no start event.
+func (s *starter) launch(f stages.InFlight) {
+	f.Phase = stages.Applying
+	s.take(f)
+	if f.Tries == 0 {
+		s.emitCluster(f.Pos, stages.Event{Type: stages.ClusterStarted, Attempt: f.Attempt})
+	}
+}
+
+// spare returns how many more clusters the cap of the strategy lets start.
+func (s *starter) spare() int {
+	if s.p.Strategy.Cap == "" {
+		return math.MaxInt
+	}
+	return s.slots - s.inFlight()
+}
+
+// wants returns how many clusters would be in flight without the cap. It records whether the cap holds
+// clusters back, and if only windows do, which.
+func (s *starter) wants() int {
+	if s.p.Strategy.Cap == "" {
+		return 0
+	}
+	have := s.inFlight()
+	n := have
+	if free := s.uncapped(); free != nil {
+		s.capEnds = s.nextClosing(free.r.InFlight)
+		if n = free.inFlight(); n == have {
+			s.r, s.events, s.changed = free.r, append(s.events, free.events...), s.changed || free.changed
+		}
+	}
+	if s.r.Capped != (n > have) {
+		s.r.Capped = n > have
+		s.changed = true
+	}
+	return n
+}
+
+// uncapped returns the run as it would be without the cap, when the cap is exhausted; nil if that changes
+// nothing.
+func (s *starter) uncapped() *draft {
+	_, run, ok := s.stage()
+	if s.spare() > 0 || s.r.State != stages.Running || !ok || run.Started == 0 || run.Done != 0 {
+		return nil
+	}
+	free := starter{draft: newDraft(s.p, s.r, s.now.Time()), calendar: s.calendar, slots: math.MaxInt}
+	st, run, _ := free.stage()
+	free.fill(st, run)
+	return free.draft
+}
+
+// nextClosing returns when the first window closes, or is checked again, of the clusters that only the cap
+// keeps from starting: they wait for that window then. inFlight are those of the run without the cap.
+func (s *starter) nextClosing(inFlight []stages.InFlight) stages.Instant {
+	first := alarm{now: s.now}
+	for i := range inFlight {
+		before := i < len(s.r.InFlight) && s.r.InFlight[i].Attempt != 0
+		switch {
+		case before || inFlight[i].Attempt == 0 || s.calendar == nil:
+		case s.r.IsBypassed():
+			first.at(s.r.Bypass.Until)
+		default:
+			w := s.window(inFlight[i].Pos)
+			first.at(w.Changes(s.now))
+		}
+	}
+	return first.first
+}
+
+// alarm keeps the earliest moment after now.
+type alarm struct{ now, first stages.Instant }
+
+func (a *alarm) at(t stages.Instant) {
+	if t > a.now && (a.first == 0 || t < a.first) {
+		a.first = t
+	}
+}

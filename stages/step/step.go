@@ -1,0 +1,152 @@
+package step
+
+import (
+	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/values"
+)
+
+// Step returns what the run r of the plan p becomes, what is to be done now,
+// and what happened. It is level-triggered: an action is returned for as long
+// as it is needed, so a driver that dies between saving and acting loses
+// nothing, and stepping again is always safe. It does not change r or p, and
+// may be called concurrently.
+//
+// A run that is not one of the plan, by [Check], is left alone: Ready has it as it
+// was, with Err and nothing else, so no action, no event and no time to wake. A run of
+// which something was lost on its way through a store is such a run.
+//
+// Its cost grows with the clusters in flight and the unsuccessful ones, not with the
+// fleet.
+func Step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+	if err := stages.Check(p, &r); err != nil {
+		return stages.Ready{Run: r, Err: err}
+	}
+	return step(p, r, in)
+}
+
+// step is Step for a run that is one of the plan. Inputs are processed here in order: each part sees what
+// those before it have changed. Of the parts, each uses only those above it:
+//
+//	draft     the run as it becomes, its events, and the account of its clusters:
+//	          draft.go, clusters.go, unsuccessful.go, cursor.go, domains.go
+//	gates     when the tasks of a stage or a group open and let the run pass
+//	skipping  what becomes of clusters, groups and stages that are skipped
+//	starter   which clusters start, by caps, windows and turn: starter.go, windows.go,
+//	          picker.go
+//	control   whether the run goes on, and how it ends: budget.go, timeouts.go,
+//	          approvals.go, checks.go, always.go, ending.go
+//	observer  what clusters in flight prove, when they are tried again or given up
+//	commands  what operators ask for, and when that is refused: command.go, retry.go,
+//	          allowed.go
+//	course    which stage and which groups it is the turn of: advance.go, groups.go
+func step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+	d := newDraft(p, r, in.Now)
+	run := control{d}
+	start := &starter{draft: d, calendar: in.Calendar, slots: in.Slots}
+	orders := commands{control: run, blocked: in.Blocked}
+	clusters := observer{control: run, start: start}
+	turns := course{control: run, start: start, blocked: in.Blocked}
+	if in.Unwatched {
+		d.eachInFlight(d.doubt)
+	}
+	if in.NewCalendar {
+		start.recheck()
+	}
+	for _, cmd := range in.Commands {
+		orders.command(cmd)
+	}
+	for _, name := range in.Gone {
+		skipping{d, values.HasLeft}.gone(name)
+	}
+	for i := range in.Observations {
+		clusters.observe(&in.Observations[i])
+	}
+	run.answers(in.Answers)
+	run.measured(in.Measured)
+	run.expireChecks()
+	clusters.clocks()
+	for turns.advance() {
+	}
+	wants := start.wants()
+	d.tidy()
+	return stages.Ready{
+		Run: d.r, Wants: wants, Events: d.events, Changed: d.changed,
+		Actions: actions(d), Wake: wake(d, start.capEnds).Time(),
+	}
+}
+
+// actions returns the actions for the clusters in flight, and the open requests.
+func actions(d *draft) []stages.Action {
+	if d.r.State != stages.Running && d.r.State != stages.Stopping {
+		return nil
+	}
+	out, n := make([]stages.Action, len(d.r.InFlight)), 0
+	for i := range d.r.InFlight {
+		f := &d.r.InFlight[i]
+		if f.Attempt == 0 || f.Phase == stages.BackingOff {
+			continue
+		}
+		a, c := &out[n], &d.p.Clusters[f.Pos]
+		a.Type, a.Pos, a.Cluster, a.UID, a.Attempt, a.Sent = stages.Apply, f.Pos, c.Name, c.UID, f.Attempt, f.Sent
+		if c.Revision < 0 {
+			a.Type = stages.Remove
+		} else {
+			a.Revision = d.p.Revisions[c.Revision]
+			if f.Phase != stages.Applying {
+				a.Type = stages.Observe
+			}
+		}
+		n++
+	}
+	out = out[:n]
+	if d.r.State == stages.Running {
+		for _, req := range d.requests() {
+			out = append(out, stages.Action{Type: stages.Ask, Attempt: req.Attempt, Request: &req})
+		}
+	}
+	return append(out, d.questions()...)
+}
+
+// wake returns the earliest moment at which time alone changes the run. capEnds is when a window closes in
+// which the cap lets no cluster start.
+func wake(d *draft, capEnds stages.Instant) stages.Instant {
+	if d.r.State != stages.Running && d.r.State != stages.Stopping {
+		return 0
+	}
+	w := alarm{now: d.now}
+	w.at(d.r.StopAt)
+	deadline := d.deadline()
+	for i := range d.r.InFlight {
+		if f := &d.r.InFlight[i]; f.Attempt != 0 {
+			w.at(f.Until)
+			if deadline > 0 {
+				w.at(f.Started.Add(deadline))
+			}
+		}
+	}
+	d.nextMeasurement(&w)
+	st, run, ok := d.stage()
+	if d.r.State == stages.Stopping || !ok {
+		return w.first
+	}
+	w.at(capEnds)
+	w.at(run.Deadline)
+	for i := range d.r.Waiting {
+		y := &d.r.Waiting[i]
+		w.at(y.NotYet)
+		if st.Remove {
+			w.at(y.Started.Add(deadline))
+		}
+	}
+	for i := range run.Groups {
+		gr := &run.Groups[i]
+		w.at(gr.Deadline)
+		for j := range gr.Deferred {
+			w.at(gr.Deferred[j].NotYet)
+		}
+	}
+	for _, g := range d.eachOpen {
+		w.at(g.Until)
+	}
+	return w.first
+}

@@ -1,0 +1,69 @@
+package step
+
+import (
+	"time"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// startClock starts a timeout once its stage or group may start. A run that goes on only with what runs always does not
+// start again the timeout that ended.
+func (c control) startClock(f *stages.Flow, clock *stages.Clock) {
+	if clock.TimedOut && c.r.Closing != nil {
+		return
+	}
+	if f.Timeout > 0 && clock.Deadline == 0 && c.r.State == stages.Running {
+		clock.Deadline, clock.TimedOut = c.now.Add(f.Timeout), false
+		c.changed = true
+	}
+}
+
+// haltClocks records the time at which timeouts are suspended.
+func (c control) haltClocks() {
+	if c.r.Halted == 0 && c.p.Strategy.HasFlow() {
+		c.r.Halted = c.now
+	}
+}
+
+// resumeClocks resumes the suspended timeouts.
+func (c control) resumeClocks() {
+	if c.r.Halted == 0 {
+		return
+	}
+	stood := c.now - c.r.Halted
+	c.r.Halted = 0
+	if _, run, ok := c.stage(); ok {
+		run.PutOff(stood)
+		for i := range run.Groups {
+			run.Groups[i].PutOff(stood)
+		}
+	}
+}
+
+// timeouts fails stages and groups that have not ended in time.
+func (c control) timeouts() {
+	st, run, ok := c.stage()
+	if !ok || c.r.State != stages.Running {
+		return
+	}
+	if run.IsOver(c.now) {
+		c.timeOut(&run.Clock, "stage "+st.Name, st.Timeout, nil)
+	}
+	for i := range run.Groups {
+		if g := &st.Groups[i]; c.r.State == stages.Running && run.Groups[i].IsOver(c.now) {
+			c.timeOut(&run.Groups[i].Clock, "group "+g.Name+" of stage "+st.Name, g.Timeout, g)
+		}
+	}
+}
+
+// timeOut fails the clusters in flight of a group, or all if g is nil, and the run with them.
+func (c control) timeOut(clock *stages.Clock, what string, after time.Duration, g *stages.PlannedGroup) {
+	clock.Deadline, clock.TimedOut = 0, true
+	reason := what + " was not done within " + after.String()
+	c.exceeded(reason)
+	c.eachInFlight(func(f *stages.InFlight) {
+		if g == nil || g.Has(f.Pos) {
+			c.giveUp(f, reason)
+		}
+	})
+}

@@ -1,0 +1,79 @@
+package step
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// maxReasons is how many unsuccessful ranges keep their reason.
+const maxReasons = 256
+
+// addUnsuccessful records as unsuccessful the positions of e that have none yet, and
+// returns how many those are.
+func (d *draft) addUnsuccessful(e stages.Unsuccessful) (n int) {
+	e.Reason = cut(e.Reason)
+	var add []stages.Unsuccessful
+	next, room := e.First, maxReasons
+	for _, old := range d.r.Unsuccessful {
+		if old.Reason != "" {
+			room--
+		}
+		if old.Last < next || old.First > e.Last {
+			continue
+		}
+		if old.First > next {
+			add = append(add, e.Spanning(next, old.First-1))
+		}
+		next = old.Last + 1
+	}
+	if next <= e.Last {
+		add = append(add, e.Spanning(next, e.Last))
+	}
+	if len(add) == 0 {
+		return 0
+	}
+	for i := range add {
+		n += add[i].Last - add[i].First + 1
+		if i >= room {
+			add[i].Reason = ""
+		}
+	}
+	d.changed = true
+	d.r.Unsuccessful = mergeUnsuccessful(append(d.r.Unsuccessful, add...))
+	return n
+}
+
+// removeUnsuccessful takes the cluster at pos out of its range.
+func (d *draft) removeUnsuccessful(pos int) {
+	var out []stages.Unsuccessful
+	for _, e := range d.r.Unsuccessful {
+		if pos < e.First || pos > e.Last {
+			out = append(out, e)
+			continue
+		}
+		if e.First < pos {
+			out = append(out, e.Spanning(e.First, pos-1))
+		}
+		if pos < e.Last {
+			out = append(out, e.Spanning(pos+1, e.Last))
+		}
+	}
+	d.r.Unsuccessful = out
+	d.changed = true
+}
+
+// mergeUnsuccessful sorts and joins neighbours that say the same.
+func mergeUnsuccessful(es []stages.Unsuccessful) []stages.Unsuccessful {
+	slices.SortFunc(es, func(a, b stages.Unsuccessful) int { return cmp.Compare(a.First, b.First) })
+	out := es[:0]
+	for _, e := range es {
+		if n := len(out); n > 0 && out[n-1].Last+1 == e.First && out[n-1].Spanning(0, 0) == e.Spanning(0, 0) {
+			out[n-1].Last = e.Last
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
