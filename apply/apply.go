@@ -1,6 +1,5 @@
-// Package apply has the nouns of how the objects of a placement get to a cluster: the [Strategy] by
-// which the engine applies, compares and keeps them, the objects that fail, and the status that
-// they report.
+// Package apply defines how the engine applies the objects of a placement to a cluster: the
+// [Strategy], the objects that fail, and the status that objects report.
 //
 // Neighbours: package fleet keeps a Strategy for each placement, package backend has the Updater
 // that carries it out on a cluster, package drift compares objects, and package health judges them.
@@ -31,7 +30,7 @@ const (
 	ReportDiff Type = "ReportDiff"
 )
 
-// WhenToApply says what the engine does with objects that others changed on a cluster.
+// WhenToApply says whether the engine restores objects that others changed on a cluster.
 type WhenToApply string
 
 // When objects are applied.
@@ -43,7 +42,7 @@ const (
 	IfNotDrifted WhenToApply = "IfNotDrifted"
 )
 
-// WhenToTakeOver says what the engine does with objects that exist on a cluster before the
+// WhenToTakeOver says whether the engine takes over objects that exist on a cluster before the
 // placement applies them.
 type WhenToTakeOver string
 
@@ -68,10 +67,10 @@ type Strategy struct {
 	// another field manager, as a server-side apply without force does. It goes with ServerSide.
 	// The other objects are applied.
 	RefuseConflicts bool `json:"refuseConflicts,omitempty"`
-	// ComparisonOption says what counts as drift; drift.Partial if empty.
+	// ComparisonOption says which differences are drift; drift.Partial if empty.
 	ComparisonOption drift.Comparison `json:"comparisonOption,omitempty"`
-	// WhenToApply, if set, has Engine.Run watch the clusters between runs too: Always restores what
-	// drifts, IfNotDrifted reports it. If it is empty, nothing is watched, and runs apply as with
+	// WhenToApply, if set, has Engine.Run watch the clusters between runs too: Always restores
+	// drift, IfNotDrifted reports it. If it is empty, nothing is watched, and runs apply as with
 	// Always.
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`
 	// WhenToTakeOver is TakeOverAlways if empty.
@@ -85,13 +84,13 @@ type Strategy struct {
 	// backend.ConnDryRunner: a field that the apply would not change does not differ. It costs the
 	// member a call for each object that differs; a dry run that fails fails nothing else.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Health are rules by which objects of the placement are healthy. They go before those of the
-	// engine's health.Prober, which evaluates them: see health.RuleProber.
+	// Health are rules that say when objects of the placement are healthy. The engine's Prober
+	// evaluates them, before its own rules: see health.RuleProber.
 	Health []health.Rule `json:"health,omitempty"`
 }
 
-// Equal reports whether two strategies are written the same. A default that is named differs from
-// one that is left out.
+// Equal reports whether two strategies have the same fields. A named default and an empty field
+// differ.
 func (s Strategy) Equal(other Strategy) bool { return s.Key() == other.Key() }
 
 // Key returns a text that is the same for equal strategies, and for no others.

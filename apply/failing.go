@@ -24,15 +24,15 @@ const (
 type FailingObject struct {
 	snapshot.ID
 	Reason FailingReason
-	// Generation is metadata.generation of the object on the cluster, as it was read last; 0 if it
-	// is not there.
+	// Generation is metadata.generation of the object on the cluster, at the last read; 0 if it
+	// does not exist.
 	Generation int64
-	// Message says what is wrong, for people. It may quote the status of the object, never another
+	// Message is the problem, for people. It may quote the status of the object, never another
 	// part of it, and is cut at 256 characters.
 	Message string
 	// Envelope is the envelope that contains the object if no cluster gets it, see
-	// snapshot.Unplaced; nil otherwise. The reason is that of the Unplaced, or NotApplied for an
-	// object without a name.
+	// snapshot.Unplaced; nil otherwise. Such an object has the reason of the Unplaced, or
+	// NotApplied if it has no name.
 	Envelope *snapshot.ID
 }
 

@@ -9,16 +9,16 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Updater brings a cluster to a revision. The engine's own applies the objects of a snapshot; a
-// host may bring another one, which does something else to a cluster. Its methods may be called
-// concurrently for different clusters.
+// Updater brings a cluster to a revision. The Updater of the engine applies the objects of a
+// snapshot; a host may bring another Updater, for example to upgrade clusters. Its methods may be
+// called concurrently for different clusters.
 //
 // An error matches [ErrFenced] if a newer epoch was found, and [ErrPermanent] if trying again soon
 // does not help; any other error means that the cluster could not be worked on now. Beside an error
 // only Sent, Released and Altered of the [Proof] count.
 type Updater interface {
-	// Update carries the assignment out. It looks first and does only what is needed, so it may be
-	// called again at any time, also after an error and by another process.
+	// Update carries the assignment out. It looks first and then does only the missing steps, so
+	// the engine may call it again at any time, also after an error and from another process.
 	Update(ctx context.Context, a Assignment) (Proof, error)
 	// Observe looks without changing anything.
 	Observe(ctx context.Context, a Assignment) (Proof, error)
@@ -28,33 +28,32 @@ type Updater interface {
 type UpdaterWatcher interface {
 	Updater
 	// Watch yields once at its beginning and then whenever Observe may return something else. It
-	// ends with ctx or with an error, after which the caller watches again.
+	// ends with ctx or with an error; then the caller watches again.
 	Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error]
 }
 
 // Preflighter is an [Updater] that can reject a plan before it is recorded.
 type Preflighter interface {
 	Updater
-	// Preflight is called with what a plan would bring to clusters, before the plan is recorded: by
-	// Preview, CreateRun, CatchUp, PreviewRollback and Rollback of an engine, and if a strategy
-	// rolls a run back. They return its error, and then nothing has been started or stored; the
-	// error should name everything that is wrong. Preflight changes nothing, may be called more
-	// than once for a plan, and takes no longer than a call may, whatever the number of clusters.
-	// Clusters that a plan cleans are not among them.
+	// Preflight checks the intents of a plan before the plan is recorded. The engine calls it in
+	// Preview, CreateRun, CatchUp, PreviewRollback and Rollback, and if a strategy rolls a run
+	// back. These return its error and start and store nothing; the error should name all problems.
+	// Preflight changes nothing, may be called more than once for a plan, and takes no longer than
+	// a call may, whatever the number of clusters. Clusters that a plan cleans are not among them.
 	Preflight(ctx context.Context, intents []Intent) error
 }
 
-// Intent is what a plan would bring to some clusters.
+// Intent is a revision that a plan would bring to some clusters.
 type Intent struct {
 	Placement string
-	// Revision is the digest of Content, which the clusters are to have.
+	// Revision is the digest of Content.
 	Revision string
 	Content  snapshot.Set
 	// Clusters are in the order of the plan, as the inventory has them.
 	Clusters []placement.Cluster
 }
 
-// Assignment is what a run wants of one cluster.
+// Assignment is the order of a run to one cluster.
 type Assignment struct {
 	Placement string
 	// Run is the run's name, RunUID distinguishes it from others of that name.
@@ -90,7 +89,7 @@ type Assignment struct {
 	Content func(context.Context) (snapshot.Set, error)
 }
 
-// Proof is what a cluster proves.
+// Proof is the state that a cluster proves to have.
 type Proof struct {
 	// Sent reports that the member may have been changed for this run.
 	Sent bool
@@ -102,8 +101,8 @@ type Proof struct {
 	// Revision is the revision that the cluster is proven to have; empty if nothing is placed, and
 	// while something is being applied.
 	Revision string
-	// Current reports that every object is there as it was applied, or with an empty revision that
-	// nothing is left. Healthy reports that they are healthy besides.
+	// Current reports that every object exists unchanged since its apply, or for an empty revision
+	// that no object is left. Healthy reports that they are healthy besides.
 	Current, Healthy bool
 	// Failed reports that waiting will not make the cluster healthy.
 	Failed bool
@@ -111,13 +110,13 @@ type Proof struct {
 	// run skips it then, unless the run may have changed it before: then it completes by the rest
 	// of the proof, or fails if that proves nothing.
 	Skipped bool
-	// Message says what is not current, not healthy or failed. It may quote the status of an
-	// object, never another part of it.
+	// Message names the objects that are not current, not healthy or failed. It may quote the
+	// status of an object, never another part of it.
 	Message string
-	// Released names, with the reasons, the objects that had to go and that this call left on the
-	// cluster, and those that it will leave there although the record on the cluster says that the
-	// placement created them. The run reports it, see stages.ObjectsReleased. Objects that Orphan
-	// leaves are not named.
+	// Released names objects that had to be removed and that this call left on the cluster, with
+	// the reasons. It also names objects that will be left although the record on the cluster says
+	// that the placement created them. The run reports it, see stages.ObjectsReleased. Objects that
+	// Orphan leaves are not named.
 	Released string
 	// Altered names objects that this call applied without a part that the cluster's API server
 	// does not take, and that part: see stages.ObjectsAltered.

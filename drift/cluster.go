@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ClusterState says what a [ClusterReport] is based on.
+// ClusterState is the state of a cluster at the time of a [ClusterReport].
 type ClusterState string
 
 // The states of a report.
@@ -24,7 +24,7 @@ const (
 	Unknown ClusterState = "Unknown"
 )
 
-// Reason says what a difference means for the object.
+// Reason is the meaning of a difference for the object.
 type Reason string
 
 // The reasons.
@@ -37,8 +37,8 @@ const (
 	NotTakenOver Reason = "NotTakenOver"
 	// FailedToTakeOver: the object was there before, and differs.
 	FailedToTakeOver Reason = "FailedToTakeOver"
-	// ToCreate, ToChange, ToRemove and ToRelease are what a run would do, see fleet.Engine.Diff. An
-	// object that is released is no longer the placement's and stays.
+	// ToCreate, ToChange, ToRemove and ToRelease are changes that a run would make, see
+	// fleet.Engine.Diff. An object that is released is no longer the placement's and stays.
 	ToCreate  Reason = "ToCreate"
 	ToChange  Reason = "ToChange"
 	ToRemove  Reason = "ToRemove"
@@ -55,7 +55,8 @@ type ObjectReport struct {
 	FirstObserved time.Time `json:"firstObservedTime"`
 }
 
-// ClusterReport is how one cluster differs from what a placement gave it.
+// ClusterReport is the drift of one cluster: the objects of a placement that differ from its
+// revision.
 type ClusterReport struct {
 	Placement string       `json:"placement"`
 	Cluster   string       `json:"cluster"`

@@ -10,10 +10,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -156,7 +156,7 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	open := step.Requests(s.Plan, &s.Run)
 	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == a.Request })
 	if i < 0 {
-		return &state.NotFoundError{Kind: "request", Name: a.Request, Hint: openRequests(run, open)}
+		return errdef.NotFound(errdef.Request, a.Request, openRequests(run, open))
 	}
 	if a.ID != "" && slices.Contains(s.Run.Seen, a.ID) {
 		return a.repeated(&open[i])

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
@@ -40,7 +41,7 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 		if err := state.Open(rec); err != nil {
 			return nil, err
 		}
-		if err := state.CheckOwner(p.Name, rec.Placement.Owner, p.Owner); err != nil {
+		if err := checkOwner(p.Name, rec.Placement.Owner, p.Owner); err != nil {
 			return nil, err
 		}
 		if bytes.Equal(record.Encode(rec.Placement), record.Encode(p)) {
@@ -79,4 +80,12 @@ func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) 
 		return Placement{}, err
 	}
 	return Placement(rec.Placement), nil
+}
+
+// checkOwner returns an error if a placement has another owner than want.
+func checkOwner(placement, have, want string) error {
+	if have == want {
+		return nil
+	}
+	return errdef.OtherOwner(placement, have, want)
 }

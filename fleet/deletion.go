@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
@@ -79,7 +80,7 @@ type LeftCluster struct {
 // reports the progress. Called again it changes nothing, whatever the options.
 //
 // From now on the placement takes no run, no snapshot, no selection and no change:
-// a [DeletingError]. Its runs are superseded; what is on its way to clusters may
+// errdef.ErrDeleting. Its runs are superseded; what is on its way to clusters may
 // arrive. Then every cluster that may hold something is cleaned as one that left
 // the placement is: what was created is deleted, namespaces too, what was there
 // before goes or is released as the placement's DeletePolicy says, what another
@@ -118,7 +119,7 @@ func (o *DeleteOptions) checkOwner(name, have string) error {
 	if o.Owner == nil {
 		return nil
 	}
-	return state.CheckOwner(name, have, *o.Owner)
+	return checkOwner(name, have, *o.Owner)
 }
 
 func (o *DeleteOptions) problems() field.ErrorList {
@@ -167,7 +168,7 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 		}
 		return out, nil
 	case rec == nil || rec.Deleting == nil:
-		return Deletion{}, &state.NotFoundError{Kind: "deletion", Name: name, Hint: "DeletePlacement begins one"}
+		return Deletion{}, errdef.NotFound(errdef.Deletion, name, "DeletePlacement begins one")
 	}
 	report, err := e.admitter.Report(ctx, rec)
 	if err != nil {

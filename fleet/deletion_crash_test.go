@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -179,7 +180,7 @@ func TestRunsThatAreCreatedDuringADeletion(t *testing.T) {
 				if errors.Is(err, backend.ErrNotFound) {
 					return
 				}
-				if err != nil && !errors.Is(err, fleet.ErrDeleting) && !errors.Is(err, backend.ErrConflict) {
+				if err != nil && !errors.Is(err, errdef.ErrDeleting) && !errors.Is(err, backend.ErrConflict) {
 					t.Errorf("run %d: %v", i, err)
 				}
 				time.Sleep(3 * time.Millisecond)
@@ -204,7 +205,7 @@ func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
 		w.capture(e, "v0")
 		do := func(s backend.Store) {
 			_, err := w.engine(s, "other").CreateRun(t.Context(), specOf("r", 0))
-			if err != nil && !errors.Is(err, fleet.ErrDeleting) && !errors.Is(err, backend.ErrNotFound) {
+			if err != nil && !errors.Is(err, errdef.ErrDeleting) && !errors.Is(err, backend.ErrNotFound) {
 				t.Errorf("CreateRun: %v", err)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -136,7 +137,7 @@ func noteWhileErased(t *testing.T) (noted bool) {
 			endOfDeletion(t, e)
 		}},
 	)}, "slow")
-	if _, err := slow.CreateRun(t.Context(), specOf("r", 0)); !errors.Is(err, fleet.ErrDeleting) {
+	if _, err := slow.CreateRun(t.Context(), specOf("r", 0)); !errors.Is(err, errdef.ErrDeleting) {
 		t.Errorf("the run is created: %v", err)
 	}
 	release()

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -124,7 +125,7 @@ func TestADeletedPlacementTakesNothingMore(t *testing.T) {
 			"ForgetDeletion": func() error { return e.ForgetDeletion(ctx, ep) },
 		} {
 			err := do()
-			if typed := (*fleet.DeletingError)(nil); !errors.As(err, &typed) || !errors.Is(err, fleet.ErrDeleting) || typed.Placement != ep {
+			if e, ok := errors.AsType[*errdef.Error](err); !ok || !errors.Is(err, errdef.ErrDeleting) || e.Kind != errdef.Placement || e.Name != ep {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

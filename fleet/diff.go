@@ -10,14 +10,13 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
-	"github.com/slipway-dev/slipway/fleet/internal/admission"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -68,7 +67,7 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 		return nil, err
 	}
 	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
-		return nil, &admission.PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
+		return nil, errdef.PlanChanged(spec.Name, spec.Plan, d.Plan.Digest)
 	}
 	return &Diff{Plan: d.Plan, e: e, rec: rec, draft: d}, nil
 }
@@ -78,7 +77,7 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error) {
 	pos, ok := d.Plan.Position(cluster)
 	if !ok {
-		return snapshot.Set{}, &state.NotFoundError{Kind: "cluster", Name: cluster, Hint: "it is not in plan " + d.Plan.Digest}
+		return snapshot.Set{}, errdef.NotFound(errdef.Cluster, cluster, "it is not in plan "+d.Plan.Digest)
 	}
 	digest := d.revisionAt(pos)
 	if digest == "" {
@@ -129,7 +128,7 @@ func (d *Diff) positions(only []string) ([]int, error) {
 	for _, name := range only {
 		pos, ok := d.Plan.Position(name)
 		if !ok {
-			missing = append(missing, &state.NotFoundError{Kind: "cluster", Name: name, Hint: "it is not in plan " + d.Plan.Digest})
+			missing = append(missing, errdef.NotFound(errdef.Cluster, name, "it is not in plan "+d.Plan.Digest))
 		}
 		out = append(out, pos)
 	}

@@ -196,6 +196,12 @@
 // [backend.Assignment.Content]. Package fleet/upgrade is one that upgrades clusters. It may
 // refuse a plan before there is a run, as a [backend.Preflighter].
 //
+// # Errors
+//
+// A method that refuses something returns an error that wraps an [errdef.Error], which has the
+// operation and the noun. errors.Is finds its cause: errdef.ErrNotFound, errdef.ErrDeleting,
+// errdef.ErrPlanChanged, or a kind of package backend.
+//
 // # Records
 //
 // All state is in the store, as JSON with a format version: docs/records.md has the keys

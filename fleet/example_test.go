@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -117,8 +118,7 @@ func ExampleEngine_Preview() {
 
 	clusters.Add(placement.Cluster{Name: "eu-3"})
 	_, err = engine.CreateRun(ctx, spec)
-	_, changed := errors.AsType[*fleet.PlanChangedError](err)
-	fmt.Println("the plan changed:", changed)
+	fmt.Println("the plan changed:", errors.Is(err, errdef.ErrPlanChanged))
 	// Output:
 	// will update eu-1
 	// will update eu-2

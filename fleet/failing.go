@@ -26,7 +26,8 @@ func (e *Engine) Failing(placement string) map[string]FailingCluster { return e.
 // one of a cluster is.
 const failingOfAll = 20_000
 
-// failures are the objects that are failing, by placement and cluster. They are no cache: nothing else has them.
+// failures are the objects that are failing, by placement and cluster. They are no cache: nothing
+// else has them.
 type failures struct {
 	mu    sync.Mutex
 	at    map[string]map[string]FailingCluster

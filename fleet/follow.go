@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -315,7 +316,7 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 		known[rec.Key] = k
 		switch {
 		case rec.Key == f.runKey() && !f.isFollowed(k.name):
-			return nil, nil, state.Replaced(f.at.Run)
+			return nil, nil, errdef.Replaced(f.at.Run)
 		case f.at.Placement != "" && f.at.Placement != k.placement:
 		case strings.HasPrefix(rec.Key, record.PlacementKey("")):
 			out = append(out, k.eventStream)
@@ -356,7 +357,7 @@ func (f *Follower) recordsOfRun(ctx context.Context, yield func(backend.Record, 
 	f.rollback, f.rollbackErr = Rollback{}, nil
 	rec, err := f.e.store.Get(ctx, f.runKey())
 	if state.IsNotFound(err) {
-		err = &state.NotFoundError{Kind: "run", Name: f.at.Run}
+		err = errdef.NotFound(errdef.Run, f.at.Run, "")
 	}
 	if !yield(rec, err) || err != nil {
 		return
@@ -384,7 +385,7 @@ func (f *Follower) recordsOfRun(ctx context.Context, yield func(backend.Record, 
 // rollbackOf returns the state of the rollback of the one run that is followed.
 func (f *Follower) rollbackOf(ctx context.Context) (Rollback, error) {
 	back, err := f.e.RollbackOf(ctx, f.at.Run)
-	if missing, is := errors.AsType[*state.NotFoundError](err); is && missing.Kind != "run" {
+	if errors.Is(err, errdef.ErrNotFound) && !errdef.IsMissing(err, errdef.Run) {
 		err = nil // the placement is gone, and nothing is rolled back any more
 	}
 	return back, err
@@ -424,8 +425,7 @@ func (f *Follower) isOver() bool {
 
 // isGone reports whether an error says that the one run that is followed is not there, or is another one.
 func (f *Follower) isGone(err error) bool {
-	missing := (*state.NotFoundError)(nil)
-	return f.at.Run != "" && errors.As(err, &missing) && missing.Kind == "run"
+	return f.at.Run != "" && errdef.IsMissing(err, errdef.Run)
 }
 
 // hasMore reports whether events of a stream can be read that were not.

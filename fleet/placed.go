@@ -17,20 +17,22 @@ type PlacedCluster struct {
 	Name string `json:"name"`
 	// UID is the cluster's in the plan that brought its revision; empty if that is forgotten.
 	UID string `json:"uid,omitempty"`
-	// Index is the snapshot that the cluster was proven to have last, -1 for none. Revision is the digest of what the
-	// cluster got of that snapshot, after overrides. Since is when the stage ended in which a run last proved it; it is
-	// zero if that run is forgotten, and while the stage runs.
+	// Index is the snapshot that the cluster was proven to have last, -1 for none. Revision is the
+	// digest of what the cluster got of that snapshot, after overrides. Since is when the stage
+	// ended in which a run last proved it; it is zero if that run is forgotten, and while the stage
+	// runs.
 	Index    int       `json:"index"`
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Tried is the index that a run last tried to bring to the cluster, which may have got there in part; it is Index
-	// if that was proven.
+	// Tried is the index that a run last tried to bring to the cluster, which may have got there in
+	// part; it is Index if that was proven.
 	Tried int `json:"tried"`
-	// Policy is the index of the selection, plus one, of the run that proved the revision last, or that is under way and
-	// has reached the cluster; 0 if it is not known. A selection by another policy has another index.
+	// Policy is the index of the selection, plus one, of the run that proved the revision last, or
+	// that is under way and has reached the cluster; 0 if it is not known. A selection by another
+	// policy has another index.
 	Policy int `json:"policy,omitempty"`
-	// Run is the run that is under way and has the cluster in its plan, and State is the cluster's state in it; empty
-	// for none.
+	// Run is the run that is under way and has the cluster in its plan, and State is the cluster's
+	// state in it; empty for none.
 	Run   string       `json:"run,omitempty"`
 	State stages.State `json:"state,omitempty"`
 }
@@ -92,8 +94,8 @@ func (s *summary) miss(name string, index int) {
 	s.unknown[index][name] = true
 }
 
-// take adds what a run brought to clusters. The bindings do not have what a run that is under way has
-// brought.
+// take adds what a run brought to clusters. The bindings do not have what a run that is under way
+// has brought.
 func (s *summary) take(status *state.RunStatus, underway bool) {
 	p := status.Plan
 	for pos, state := range stages.States(p, &status.Run) {

@@ -3,10 +3,12 @@ package fleet_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -40,8 +42,7 @@ func TestPreviewIsWhatIsCreated(t *testing.T) {
 		} {
 			change()
 			err := refused(t, w.store, what, func() error { return second1(e.CreateRun(t.Context(), spec)) }, "run late", digest, "preview it again")
-			var changed *fleet.PlanChangedError
-			if !errors.As(err, &changed) || changed.Run != "late" || changed.Want != digest || changed.Got == digest {
+			if changed, ok := errors.AsType[*errdef.Error](err); !ok || !errors.Is(err, errdef.ErrPlanChanged) || changed.Name != "late" || strings.Count(err.Error(), digest) != 1 {
 				t.Errorf("%s changed: %v", what, err)
 			}
 		}

@@ -47,11 +47,11 @@ func (s *RunSpec) request() planning.Request {
 // CreateRun plans a run and records it. It starts when an engine's Run drives
 // it and no other run of its placement is active.
 //
-// The error is the planner's when the plan has problems, a *PlanChangedError
+// The error is the planner's when the plan has problems, errdef.ErrPlanChanged
 // when it is not the plan that spec names, a *lifecycle.RejectedError when the
 // placement refuses a second run, and backend.ErrConflict when the name is
 // taken or the placement has no longer the version that spec names, and a
-// *NotFoundError if the strategy names a cap that was not declared.
+// errdef.ErrNotFound if the strategy names a cap that was not declared.
 // Nothing is left behind then, except that what the source holds may
 // have been captured. After an error of the store the run may exist or not:
 // [Engine.EnsureRun] creates it or finds it.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/content"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -130,7 +131,7 @@ func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, e
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
 		name, have := rec.Placement.Name, rec.Selection
 		if have == nil {
-			return &state.NotFoundError{Kind: "selection", Name: name, Hint: "Resolve makes one, and so does a run"}
+			return errdef.NotFound(errdef.Selection, name, "Resolve makes one, and so does a run")
 		}
 		d = placement.Selection{Index: have.Index, PolicyDigest: have.PolicyDigest, Digest: have.Digest}
 		d.Clusters, err = v.state.Picked(ctx, name, have)

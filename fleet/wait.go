@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/backoff"
@@ -209,7 +210,7 @@ func (w *waiter) ended(ctx context.Context) (*record.Run, backend.Revision, erro
 		w.uid = rr.Run.UID
 	}
 	if rr.Run.UID != w.uid {
-		return nil, "", state.Replaced(w.run)
+		return nil, "", errdef.Replaced(w.run)
 	}
 	if !rr.Run.IsEnded() || rr.Lease.Holder != "" {
 		return nil, rev, nil

@@ -13,7 +13,7 @@ type Status struct {
 	Healthy bool
 	// Failed reports that waiting will not make the object healthy.
 	Failed bool
-	// Message says what is wrong, for people. The engine cuts it at 256 characters.
+	// Message is the problem, for people. The engine cuts it at 256 characters.
 	Message string
 }
 
@@ -42,7 +42,7 @@ type RuleProber interface {
 	// by the rule for the object's kind, and as Probe if there is none. The rules were validated,
 	// possibly by another process.
 	ProbeBy(ctx context.Context, rules []Rule, obj *unstructured.Unstructured) (Status, error)
-	// ValidateRules is called when a placement is declared, after [Validate]. It returns what is
-	// wrong besides, with paths below at.
+	// ValidateRules is called when a placement is declared, after [Validate]. It returns further
+	// problems, with paths below at.
 	ValidateRules(rules []Rule, at *field.Path) field.ErrorList
 }

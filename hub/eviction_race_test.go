@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/hub/internal/placements"
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/placement"
@@ -183,7 +184,7 @@ func TestAnEvictionIsRefusedAfterAnyChange(t *testing.T) {
 				t.Errorf("the facts are current: %t, %v", current, err)
 			}
 			_, err = env.engine.CreateRun(t.Context(), fleet.RunSpec{Name: "e.2", Placement: "p", Version: facts.Version, Strategy: evictionOf("m2")})
-			if refused := errors.Is(err, backend.ErrConflict) || errors.Is(err, fleet.ErrDeleting); refused != changed || err != nil && !refused {
+			if refused := errors.Is(err, backend.ErrConflict) || errors.Is(err, errdef.ErrDeleting); refused != changed || err != nil && !refused {
 				t.Errorf("the run is refused with %v", err)
 			}
 			if _, err := env.engine.Status(t.Context(), "e.2"); errors.Is(err, backend.ErrNotFound) != changed {

@@ -79,7 +79,7 @@
 //	404 NoRoute               there is no such path, or with 405 not with this method
 //	409 Conflict              another writer was first, or the name is taken: backend.ErrConflict
 //	409 Refused               a policy does not accept the decision, or a run that has ended a command: approval.ErrRefused
-//	409 Deleting              the placement is being deleted: fleet.ErrDeleting, backend.ErrPermanent
+//	409 Deleting              the placement is being deleted: errdef.ErrDeleting, backend.ErrPermanent
 //	409 PlanChanged           the plan is not the one that was previewed
 //	409 Rejected              another run has the placement
 //	409 Fenced                backend.ErrFenced

@@ -10,14 +10,14 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Error is an error as the API answers it. [Client] returns it, and errors.Is finds in it what the engine's error
-// matched: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced, approval.ErrRefused and
-// fleet.ErrDeleting.
+// matched: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced, approval.ErrRefused,
+// errdef.ErrDeleting and errdef.ErrPlanChanged.
 type Error struct {
 	// Code is the status code of the answer.
 	Code int `json:"code"`
@@ -47,7 +47,8 @@ var kinds = []struct { //nolint:gochecknoglobals // a table that nothing writes
 	permanent bool
 }{
 	{is: backend.ErrNotFound, code: http.StatusNotFound, reason: "NotFound"},
-	{is: fleet.ErrDeleting, code: http.StatusConflict, reason: "Deleting", permanent: true},
+	{is: errdef.ErrDeleting, code: http.StatusConflict, reason: "Deleting", permanent: true},
+	{is: errdef.ErrPlanChanged, code: http.StatusConflict, reason: "PlanChanged"},
 	{is: approval.ErrRefused, code: http.StatusConflict, reason: "Refused"},
 	{is: backend.ErrConflict, code: http.StatusConflict, reason: "Conflict"},
 	{is: backend.ErrFenced, code: http.StatusConflict, reason: "Fenced"},
@@ -67,9 +68,6 @@ func errorOf(err error) *Error {
 	}
 	if _, is := errors.AsType[*stages.RefusedError](err); is {
 		return &Error{http.StatusConflict, "Refused", err.Error()}
-	}
-	if _, is := errors.AsType[*fleet.PlanChangedError](err); is {
-		return &Error{http.StatusConflict, "PlanChanged", err.Error()}
 	}
 	if _, is := errors.AsType[*lifecycle.RejectedError](err); is {
 		return &Error{http.StatusConflict, "Rejected", err.Error()}

@@ -25,6 +25,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -380,7 +381,7 @@ func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 			if !is || e.Code != tt.code || e.Reason != tt.reason || tt.is != nil && !errors.Is(tt.err, tt.is) {
 				t.Errorf("%s: %#v", tt.name, tt.err)
 			}
-			for _, other := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrPermanent, backend.ErrFenced, approval.ErrRefused, fleet.ErrDeleting} {
+			for _, other := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrPermanent, backend.ErrFenced, approval.ErrRefused, errdef.ErrDeleting} {
 				if !errors.Is(other, tt.is) && errors.Is(tt.err, other) {
 					t.Errorf("%s matches %v", tt.name, other)
 				}

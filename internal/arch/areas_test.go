@@ -31,7 +31,7 @@ var (
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
 	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "stages/lifecycle", "stages/calendar", "stages/simulate", "versioned"}
-	engine = with(with(ground, timing...), "backend", "fleet", "fleet/upgrade/...", "health", "apply")
+	engine = with(with(ground, timing...), "backend", "fleet", "fleet/errdef", "fleet/upgrade/...", "health", "apply")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
 	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/backoff", "internal/kubehttp"}
@@ -88,8 +88,9 @@ var areas = []area{
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "apply", "backend/kube/internal/kubetest"), cluster: true},
-	{path: "fleet", uses: with(with(ground, timing...), "backend", "apply", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
-	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet", "internal/lru", "internal/serving"), testUses: tried},
+	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
+	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/lru", "internal/serving"), testUses: tried},
+	{path: "fleet/errdef", uses: []string{"backend"}},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
 	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
@@ -98,15 +99,15 @@ var areas = []area{
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
 	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/guard", "versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
-	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
-	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
+	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/errdef", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/commands", uses: []string{"stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
-	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
-	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
-	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
+	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
+	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/examine", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/member", "fleet/internal/record", "fleet/internal/state", "internal/backoff", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/balance", uses: with(ground, "stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state", "internal/backoff"), testUses: tried},
-	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/member", uses: with(ground, "stages", "versioned", "backend", "apply", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},

@@ -73,7 +73,7 @@ func parse(root fs.FS, name string) (*file, error) {
 		return nil, err
 	}
 	f := &file{name: name, dir: path.Dir(name), test: strings.HasSuffix(name, "_test.go"), fset: token.NewFileSet(), local: map[string]string{}}
-	if f.ast, err = parser.ParseFile(f.fset, name, src, 0); err != nil {
+	if f.ast, err = parser.ParseFile(f.fset, name, src, parser.ParseComments); err != nil {
 		return nil, err
 	}
 	for _, i := range f.ast.Imports {

@@ -16,7 +16,6 @@ var exceptions = []exception{
 	{"snapshot", cycle, 13, "a rule of what a controller made asks the index of the set, which is built by the same rules"},
 	{"hub/internal/placements", methods + "Reconciler", 52, "it tells what a snapshot leaves out; its parts get types of their own with the rooms"},
 	{"stages", exported, 693, "the nouns of strategies, plans and runs, with their fields, are in one package so that go doc shows them"},
-	{"fleet", aliases, 3, "NotFoundError, DeletingError and PlanChangedError get one error type with operation, kind and name"},
 }
 
 // TestLimits holds the limits of limitOf in every package of the module.

@@ -17,6 +17,7 @@ func problems(f *file) []string {
 	c.imports()
 	c.purity()
 	c.host()
+	c.fields()
 	return c.found
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -29,17 +30,6 @@ func (ad *Admitter) CatchUp(ctx context.Context, spec planning.Request, of *stat
 	return ad.record(ctx, rec, spec, d)
 }
 
-// PlanChangedError says that a run was to be made of a plan that was
-// previewed, and something has changed since.
-type PlanChangedError struct {
-	Run       string
-	Want, Got string
-}
-
-func (e *PlanChangedError) Error() string {
-	return fmt.Sprintf("run %s: the plan is now %s, and %s was asked for: preview it again", e.Run, e.Got, e.Want)
-}
-
 // CreateRun plans a run and records it.
 func (ad *Admitter) CreateRun(ctx context.Context, spec planning.Request) (state.RunStatus, error) {
 	if err := ad.state.NameFree(ctx, spec.Name); err != nil {
@@ -61,7 +51,7 @@ func (ad *Admitter) CreateRun(ctx context.Context, spec planning.Request) (state
 // before anything is written.
 func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec planning.Request, d *planning.Draft) (state.RunStatus, error) {
 	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
-		return state.RunStatus{}, &PlanChangedError{Run: spec.Name, Want: spec.Plan, Got: d.Plan.Digest}
+		return state.RunStatus{}, errdef.PlanChanged(spec.Name, spec.Plan, d.Plan.Digest)
 	}
 	if err := rec.CheckVersion(spec.Version); err != nil {
 		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, state.HostError(err))

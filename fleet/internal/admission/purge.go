@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -150,7 +151,7 @@ func (ad *Admitter) deleteEmptied(ctx context.Context, rec *record.Placement) er
 func (ad *Admitter) Abandoned(ctx context.Context, rr *record.Run) error {
 	name := rr.Run.Placement
 	if d, _, err := ad.state.DeletedAt(ctx, name); err != nil || d.UID == "" {
-		return errors.Join(err, &state.NotFoundError{Kind: "placement", Name: name})
+		return errors.Join(err, errdef.NotFound(errdef.Placement, name, ""))
 	}
 	if err := ad.state.Erase(ctx, lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID}); err != nil {
 		return err

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
@@ -38,7 +39,7 @@ func Decode(rec backend.Record) (stages.Cap, error) {
 func (cs *Caps) Get(ctx context.Context, name string) (stages.Cap, backend.Revision, error) {
 	rec, err := cs.store.Get(ctx, record.CapKey(name))
 	if state.IsNotFound(err) {
-		return stages.Cap{}, "", &state.NotFoundError{Kind: "cap", Name: name, Hint: "declare it with SetCap"}
+		return stages.Cap{}, "", errdef.NotFound(errdef.Cap, name, "declare it with SetCap")
 	}
 	if err != nil {
 		return stages.Cap{}, "", err
@@ -59,7 +60,7 @@ func (cs *Caps) Lacks(ctx context.Context, name string) bool {
 func (cs *Caps) Update(ctx context.Context, name string, make bool, change func(stages.Cap) (stages.Cap, error)) (stages.Cap, error) {
 	for {
 		c, rev, err := cs.Get(ctx, name)
-		if missing := (*state.NotFoundError)(nil); make && errors.As(err, &missing) {
+		if make && errdef.IsMissing(err, errdef.Cap) {
 			c, err = stages.Cap{Name: name}, nil
 		}
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
@@ -139,10 +140,8 @@ func (x *comparison) missing(asked []string) error {
 	for _, name := range asked {
 		_, ok := slices.BinarySearchFunc(x.clusters, name, func(c placement.Cluster, n string) int { return cmp.Compare(c.Name, n) })
 		if !ok {
-			errs = append(errs, &state.NotFoundError{
-				Kind: "cluster", Name: name + " of placement " + x.rec.Placement.Name,
-				Hint: "the placement must pick it or have been to it, and the inventory must have it",
-			})
+			errs = append(errs, errdef.NotFound(errdef.Cluster, name+" of placement "+x.rec.Placement.Name,
+				"the placement must pick it or have been to it, and the inventory must have it"))
 		}
 	}
 	return member.JoinProblems(errs)

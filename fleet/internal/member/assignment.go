@@ -20,8 +20,8 @@ type Assignment struct {
 	// if that is removed.
 	ofCheck bool
 	check   *Revision
-	// keeps reports that nothing new is brought: what the ledger proves is restored,
-	// and only while it proves it.
+	// keeps reports that the update only restores the revision that the ledger proves, and stops if
+	// the ledger proves another one.
 	keeps bool
 }
 

@@ -4,8 +4,8 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
 )
@@ -15,7 +15,7 @@ import (
 func (pl *Planner) draftEviction(ctx context.Context, rec *record.Placement, spec Request) (*Draft, error) {
 	last, ok := rec.Latest()
 	if !ok {
-		return nil, &state.NotFoundError{Kind: "snapshot", Name: "of placement " + rec.Placement.Name, Hint: "no cluster has anything of it"}
+		return nil, errdef.NotFound(errdef.Snapshot, "of placement "+rec.Placement.Name, "no cluster has anything of it")
 	}
 	if spec.Index != nil && *spec.Index != last.Index {
 		return nil, fmt.Errorf("a run that evicts brings no snapshot: leave the index %d out", *spec.Index)
@@ -39,10 +39,10 @@ func (pl *Planner) draftEviction(ctx context.Context, rec *record.Placement, spe
 	for _, name := range spec.Strategy.Removal.Only {
 		c, known := inventory[name]
 		if !known {
-			return nil, &state.NotFoundError{Kind: "cluster", Name: name, Hint: "it is not in the inventory"}
+			return nil, errdef.NotFound(errdef.Cluster, name, "it is not in the inventory")
 		}
 		if _, bound := held[name]; !bound {
-			return nil, &state.NotFoundError{Kind: "cluster", Name: name, Hint: "placement " + rec.Placement.Name + " has nothing there"}
+			return nil, errdef.NotFound(errdef.Cluster, name, "placement "+rec.Placement.Name+" has nothing there")
 		}
 		target.Remove[name] = c.UID
 	}

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"context"
 
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -23,7 +23,7 @@ func (w *Revisions) Of(cluster string) *member.Revision { return cmp.Or(w.varian
 func (pl *Planner) Want(ctx context.Context, rec *record.Placement, index *int, clusters []placement.Cluster) (*Revisions, error) {
 	last, ok := rec.Latest()
 	if index == nil && !ok {
-		return nil, &state.NotFoundError{Kind: "snapshot", Name: "of placement " + rec.Placement.Name, Hint: "take one with Capture"}
+		return nil, errdef.NotFound(errdef.Snapshot, "of placement "+rec.Placement.Name, "take one with Capture")
 	}
 	if index == nil {
 		index = &last.Index

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
@@ -206,7 +207,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		return d, 0, nil
 	}
 	over()
-	if gone := (*state.NotFoundError)(nil); errors.As(err, &gone) {
+	if errors.Is(err, errdef.ErrNotFound) {
 		return nil, 0, r.e.admission.Abandoned(ctx, rec) // with its placement
 	}
 	if errors.Is(err, backend.ErrConflict) {

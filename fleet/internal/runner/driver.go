@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/examine"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
@@ -214,7 +215,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	err = d.e.admission.Admit(ctx, d.rec, &planning.Draft{Plan: d.plan, Partial: true})
-	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, state.ErrDeleting) || errors.Is(err, state.ErrOutdated) {
+	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, errdef.ErrDeleting) || errors.Is(err, state.ErrOutdated) {
 		return errors.Join(backend.ErrNotFound, d.e.admission.Withdraw(ctx, d.rec, err))
 	}
 	if errors.Is(err, state.ErrIncomplete) {

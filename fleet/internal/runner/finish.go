@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
@@ -20,7 +21,7 @@ func (d *driver) finish(ctx context.Context) error {
 	rec, out, err := e.state.Decide(ctx, run.Placement, &state.Transition{Input: state.Always(lifecycle.RunEnded{
 		Entry: lifecycle.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}, Epoch: d.epoch, Result: *e.state.ResultOf(d.rec, d.plan),
 	})})
-	if gone := (*state.NotFoundError)(nil); err != nil && !errors.As(err, &gone) {
+	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
 		return err // the placement was deleted: nothing is left to record
 	}
 	if d.share.name != "" {

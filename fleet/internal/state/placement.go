@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
@@ -34,7 +35,7 @@ func decodePlacement(name string, rec backend.Record) (*record.Placement, error)
 
 // storedPlacement reads the record of a placement.
 func (st *State) storedPlacement(ctx context.Context, name string) (backend.Record, error) {
-	missing := &NotFoundError{Kind: "placement", Name: name, Hint: "declare it with PutPlacement"}
+	missing := errdef.NotFound(errdef.Placement, name, "declare it with PutPlacement")
 	if len(problems.Name(nil, name)) > 0 {
 		return backend.Record{}, missing
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
@@ -102,7 +103,7 @@ func (st *State) withInFlight(ctx context.Context, rr *record.Run) (*record.Run,
 // Run returns the record of a run and its revision, without the clusters in
 // flight. A record that cannot be read has a revision nevertheless.
 func (st *State) Run(ctx context.Context, name string) (*record.Run, backend.Revision, error) {
-	missing := &NotFoundError{Kind: "run", Name: name, Hint: "Runs lists those of a placement"}
+	missing := errdef.NotFound(errdef.Run, name, "Runs lists those of a placement")
 	if len(problems.Name(nil, name)) > 0 {
 		return nil, "", missing
 	}

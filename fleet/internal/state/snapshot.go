@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -31,9 +32,7 @@ func SnapshotAt(rec *record.Placement, index int) (snapshot.Snapshot, error) {
 	name := rec.Placement.Name
 	kept, err := rec.SnapshotAt(index)
 	if errors.Is(err, lifecycle.ErrNotFound) {
-		return kept, &NotFoundError{
-			Kind: "snapshot", Name: name + "-" + strconv.Itoa(index) + "-snapshot", Hint: "placement " + name + " has " + rec.Indexes(),
-		}
+		return kept, errdef.NotFound(errdef.Snapshot, name+"-"+strconv.Itoa(index)+"-snapshot", "placement "+name+" has "+rec.Indexes())
 	}
 	return kept, err
 }

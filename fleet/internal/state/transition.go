@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -295,7 +296,7 @@ func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 // HostError gives an error of the state machine its kind of package backend.
 func HostError(err error) error {
 	if deleting := (*lifecycle.DeletingError)(nil); errors.As(err, &deleting) {
-		return &DeletingError{Placement: deleting.Placement, Since: deleting.Since.Time()}
+		return errdef.Deleting(deleting.Placement, deleting.Since.Time())
 	}
 	for _, kind := range []struct{ is, means error }{
 		{lifecycle.ErrStale, backend.ErrConflict},
@@ -304,7 +305,7 @@ func HostError(err error) error {
 		{lifecycle.ErrFenced, backend.ErrFenced},
 		{lifecycle.ErrRefused, backend.ErrPermanent},
 		{lifecycle.ErrIncomplete, fmt.Errorf("%w: %w", ErrIncomplete, backend.ErrPermanent)},
-		{lifecycle.ErrDeleted, fmt.Errorf("%w: %w", ErrDeleting, backend.ErrPermanent)},
+		{lifecycle.ErrDeleted, errdef.ErrDeleting},
 	} {
 		if errors.Is(err, kind.is) {
 			return fmt.Errorf("%v: %w", err, kind.means)

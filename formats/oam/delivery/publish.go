@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/formats/oam"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -110,7 +111,7 @@ func (a *Applications) begin(ctx context.Context, last *published, release oam.R
 func (a *Applications) checkName(ctx context.Context, p fleet.Placement) error {
 	before, err := a.Engine.Placement(ctx, p.Name)
 	switch {
-	case errors.Is(err, fleet.ErrDeleting):
+	case errors.Is(err, errdef.ErrDeleting):
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what an earlier application delivered is still being removed
 	case errors.Is(err, backend.ErrNotFound):
 		return nil

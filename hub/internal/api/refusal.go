@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
@@ -16,9 +16,8 @@ import (
 // IsRefusal reports whether a run cannot be begun until its object or what it names changes.
 func IsRefusal(err error) bool {
 	var rejected *lifecycle.RejectedError
-	var missing *fleet.NotFoundError
-	if errors.As(err, &missing) && missing.Kind == "snapshot" {
-		return true // an index that there is not
+	if errdef.IsMissing(err, errdef.Snapshot) {
+		return true // the snapshot of the index does not exist
 	}
 	return errors.As(err, &rejected) || errors.Is(err, backend.ErrPermanent) || isInvalid(err)
 }

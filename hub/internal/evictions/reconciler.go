@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
@@ -118,7 +119,7 @@ func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured,
 		return answer, err
 	}
 	err = r.carryOut(ctx, k, run, facts, &answer)
-	if missing := (*fleet.NotFoundError)(nil); errors.As(err, &missing) && missing.Kind == "cluster" {
+	if errdef.IsMissing(err, errdef.Cluster) {
 		return status.Unevictable(), nil // it has left the fleet, or was cleaned since
 	}
 	return answer, err

@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -191,7 +192,7 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 			return err
 		}
 		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
-	case err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting):
+	case err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, errdef.ErrDeleting):
 		return err
 	}
 	if err := checkNamespace(obj, &before, &p); err != nil {
@@ -203,7 +204,7 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 		}
 	}
 	err = r.Engine.PutPlacement(ctx, p)
-	if errors.Is(err, fleet.ErrDeleting) {
+	if errors.Is(err, errdef.ErrDeleting) {
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
 	}
 	if err == nil {
@@ -377,7 +378,7 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 			Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj), Owner: &uid,
 		})
 	}
-	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, fleet.ErrDeleting) {
+	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, errdef.ErrDeleting) {
 		return 0, err
 	}
 	d, err := r.Engine.Deletion(ctx, name)
