@@ -75,7 +75,7 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 		}
 		is(t, e, "a", stages.Running)
 		for _, run := range []string{"b", "c", "d", "e"} {
-			if r := is(t, e, run, stages.Pending); r.Reason != "waits for run a" {
+			if r := is(t, e, run, stages.Pending); r.Reason != "waits for run a" || r.Ahead != "a" {
 				t.Errorf("run %s: %s", run, r.Reason)
 			}
 		}
@@ -256,7 +256,7 @@ func TestHeldRunWaitsForItsStart(t *testing.T) {
 		later.Hold = true
 		create(t, e, later)
 		command(t, e, "later", stages.Start)
-		if r := is(t, e, "later", stages.Pending); r.Reason != "waits for run active" {
+		if r := is(t, e, "later", stages.Pending); r.Reason != "waits for run active" || r.Ahead != "active" {
 			t.Errorf("later: %s", r.Reason)
 		}
 		w.fleet.Hang("member1", false)
@@ -278,7 +278,7 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 		w.fleet.Hang("member1", false)
 		time.Sleep(time.Hour)
 		is(t, e, "a", stages.Stopped)
-		if r := is(t, e, "b", stages.Pending); r.Reason != "waits for run a" {
+		if r := is(t, e, "b", stages.Pending); r.Reason != "waits for run a" || r.Ahead != "a" {
 			t.Errorf("b: %s", r.Reason)
 		}
 		command(t, e, "a", stages.Start)

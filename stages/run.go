@@ -45,6 +45,8 @@ type Run struct {
 	// Reason says why the run is in its state, where that is not obvious: what made it fail, the identity
 	// that stopped it, the run that it waits for.
 	Reason string `json:"reason,omitempty"`
+	// Ahead is the run of the placement that a Pending run waits for; empty in every other state.
+	Ahead string `json:"ahead,omitempty"`
 	// Hold keeps a run that has not started from starting until a Start
 	// command.
 	Hold bool `json:"hold,omitempty"`

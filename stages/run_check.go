@@ -105,6 +105,8 @@ func (c *runCheck) run() {
 		c.wrong("ending", "it is %.80q, and the run is %s: it has one while it is Stopping", r.Ending, r.State)
 	case r.Ending != "" && r.Ending != Stopped && r.Ending != Failed && r.Ending != Superseded:
 		c.wrong("ending", "a run that is Stopping does not come to be %.80q", r.Ending)
+	case (r.State == Pending) != (r.Ahead != ""):
+		c.wrong("ahead", "it is %.80q, and the run is %s: a run that is Pending names the run that it waits for", r.Ahead, r.State)
 	case r.Closing != nil && r.Closing.State != Failed && r.Closing.State != Aborted:
 		c.wrong("closing.state", "it is %.80q, and must be Failed or Aborted", r.Closing.State)
 	case r.State == Completed && r.Stage < len(c.p.Stages):

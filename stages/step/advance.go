@@ -42,8 +42,9 @@ func (c course) begin() bool {
 		return false
 	}
 	if c.blocked != "" {
-		if reason := waitsFor + c.blocked; c.r.Reason != reason {
-			c.set(stages.Pending, reason)
+		if c.r.State != stages.Pending || c.r.Ahead != c.blocked {
+			c.set(stages.Pending, "waits for run "+c.blocked)
+			c.r.Ahead = c.blocked
 			c.emit(stages.Event{Type: stages.RunQueued, Message: c.blocked})
 		}
 		return false

@@ -107,7 +107,7 @@ func (d *draft) nextStage() {
 
 // set moves the run to a state.
 func (d *draft) set(state stages.State, reason string) {
-	d.r.State, d.r.Reason = state, cut(reason)
+	d.r.State, d.r.Reason, d.r.Ahead = state, cut(reason), ""
 	d.changed = true
 }
 

@@ -12,10 +12,6 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// waitsFor begins the reason of a run that is Pending; the other run's name
-// follows.
-const waitsFor = "waits for run "
-
 // Waiting returns everything that a run waits for. It is empty only for a run that has ended, and for one
 // that is not of the plan, by [Check].
 func Waiting(p *stages.Plan, r *stages.Run) []stages.Awaited {
@@ -26,7 +22,7 @@ func Waiting(p *stages.Plan, r *stages.Run) []stages.Awaited {
 	case stages.NotStarted, stages.Stopped:
 		return []stages.Awaited{{Kind: stages.AwaitStart, Name: r.Name, Message: r.Reason}}
 	case stages.Pending:
-		return []stages.Awaited{{Kind: stages.AwaitRun, Name: strings.TrimPrefix(r.Reason, waitsFor), Message: r.Reason}}
+		return []stages.Awaited{{Kind: stages.AwaitRun, Name: r.Ahead, Message: r.Reason}}
 	case stages.Running, stages.Stopping:
 		return waitingNow(p, r)
 	default:
