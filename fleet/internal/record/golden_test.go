@@ -202,7 +202,7 @@ func goldenRun() *Run {
 		Journal:   Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
 		Run: stages.Run{
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
-			State: stages.Stopping, Reason: "stopped by bob", Hold: true, Ending: stages.Stopped, Attempt: 2,
+			State: stages.Stopping, Reason: "stopped by bob", Ahead: "run-0", Hold: true, Ending: stages.Stopped, Attempt: 2,
 			Now: 5, Created: 1, Started: 2, Ended: 4, StopAt: 6, Stage: 1,
 			Closing: &stages.Closing{State: stages.Failed, Reason: "2 clusters have failed"}, Halted: 7, Capped: true, RollbackRequest: &undo,
 			Bypass: &stages.Bypass{Until: 9, By: "ann", Reason: "security fix"},
