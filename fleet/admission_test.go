@@ -15,12 +15,11 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 	"github.com/slipway-dev/slipway/versioned"
 )
 
 // admitting runs a scenario with three snapshots in an engine that drives runs.
-func admitting(t *testing.T, admission lifecycle.Admission, scenario func(*testing.T, *engineEnv, *fleet.Engine)) {
+func admitting(t *testing.T, admission stages.Admission, scenario func(*testing.T, *engineEnv, *fleet.Engine)) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, func(p *fleet.Placement) { p.Admission = admission })
 		for i := range 3 {
@@ -67,7 +66,7 @@ func command(t *testing.T, e *fleet.Engine, run string, verb stages.Verb) {
 // A run that is queued says for which one it waits, and starts when its turn
 // has come; one that is deleted or aborted while it waits is not waited for.
 func TestQueuedRunsTakeTurns(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		for i, run := range []string{"a", "b", "c", "d", "e"} {
 			create(t, e, specOf(run, min(i, 2)))
@@ -106,14 +105,14 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 // A placement that rejects refuses a second run with an error that names the
 // first, and nothing of it is left in the store.
 func TestRejectedRunLeavesNothing(t *testing.T) {
-	admitting(t, lifecycle.RejectRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.RejectRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("a", 1))
 		is(t, e, "a", stages.Running)
 		w.holds("not captured yet")
 		for _, spec := range []fleet.RunSpec{specOf("b", 1), specOf("b", 2), {Name: "b", Placement: ep, Strategy: tutorialStrategy()}} {
 			err := refused(t, w.store, "a second run", func() error { _, err := e.CreateRun(t.Context(), spec); return err }, "run b is rejected", "run a")
-			var rejected *lifecycle.RejectedError
+			var rejected *stages.RejectedError
 			if !errors.As(err, &rejected) || rejected.Run != "b" || rejected.Active != "a" {
 				t.Errorf("%v", err)
 			}
@@ -137,7 +136,7 @@ func TestRejectedRunLeavesNothing(t *testing.T) {
 // one that is refused leaves no run.
 func TestRejectionIsDecidedOnce(t *testing.T) {
 	meanwhile(t, func() (func(backend.Store), backend.Store, func(), func()) {
-		w, e := declared(t, func(p *fleet.Placement) { p.Admission = lifecycle.RejectRun })
+		w, e := declared(t, func(p *fleet.Placement) { p.Admission = stages.RejectRun })
 		w.capture(e, "v0")
 		var mine, theirs error
 		do := func(s backend.Store) { _, mine = w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)) }
@@ -153,7 +152,7 @@ func TestRejectionIsDecidedOnce(t *testing.T) {
 
 // A run that supersedes drains the active one and those that wait.
 func TestSupersedingRunTakesThePlace(t *testing.T) {
-	admitting(t, lifecycle.SupersedeActive, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.SupersedeActive, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		for i, run := range []string{"a", "b", "c"} {
 			create(t, e, specOf(run, i))
@@ -188,7 +187,7 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 		"down":  func(w *engineEnv, on bool) { w.fleet.SetDown("member1", on) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+			admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 				ranTo(t, e, specOf("good", 1), stages.Completed)
 				bad := specOf("bad", 2)
 				bad.Strategy.Stages[0].MaxConcurrency = percent("100%")
@@ -221,7 +220,7 @@ func TestRollbackSupersedesAStuckRun(t *testing.T) {
 
 // Deleting a run that is stuck gives its placement free.
 func TestDeletedRunReleasesItsPlacement(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("stuck", 1))
 		quiet()
@@ -243,7 +242,7 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 // A run that is held is planned and frozen; it does not hold up other runs until it is started, and then
 // waits for its turn.
 func TestHeldRunWaitsForItsStart(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
 		held.Hold = true
 		create(t, e, held)
@@ -268,7 +267,7 @@ func TestHeldRunWaitsForItsStart(t *testing.T) {
 
 // A run that is stopped keeps its placement; it goes on when it is started.
 func TestStoppedRunHoldsTheLine(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		w.fleet.Hang("member1", true)
 		create(t, e, specOf("a", 1))
 		quiet()
@@ -292,7 +291,7 @@ func TestStoppedRunHoldsTheLine(t *testing.T) {
 // A failed run of profile ClusterUpdate gives its placement free, and can be started again when no other run
 // has it.
 func TestFailedRunStartsAgain(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		spec := specOf("a", 1)
 		spec.Strategy.Profile = stages.ClusterUpdate
 		w.fleet.Cluster("member2").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })

@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // id draws an unused ID.

@@ -5,13 +5,12 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // A run that was taken early and starts late, after other runs of its placement
 // had newer epochs, is not refused by the clusters as an old leader.
 func TestRunThatStartsLateIsNotFenced(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		held := specOf("held", 2)
 		held.Hold = true
 		create(t, e, held)

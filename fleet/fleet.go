@@ -6,7 +6,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Placement says what is placed where. It is what a host declares; snapshots
@@ -45,7 +44,7 @@ type Placement struct {
 	RunHistory int `json:"runHistory,omitempty"`
 	// Admission is the policy for a run that is started while another one of the placement is active; empty
 	// means Queue.
-	Admission lifecycle.Admission `json:"admission,omitempty"`
+	Admission stages.Admission `json:"admission,omitempty"`
 	// AllowCoOwnership lets the placement apply objects that another placement
 	// applies too.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`

@@ -15,7 +15,6 @@ import (
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // held is a store in which some calls wait, once it is told so, until they are let go.
@@ -159,7 +158,7 @@ func TestRejectedRunDoesNotStartLater(t *testing.T) {
 			w := newSmallEnv(t, 1)
 			h := w.newEngine(fleet.Config{Name: "host"})
 			p := smallPlacement("web")
-			p.Admission = lifecycle.RejectRun
+			p.Admission = stages.RejectRun
 			w.declare(h, p)
 			must(h.Capture(t.Context(), "web"))(t)
 			x := w.newEngine(fleet.Config{Name: "x", Store: faulty.NewPlan(faulty.CrashAfter(k)).Store(w.store)})

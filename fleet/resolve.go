@@ -3,11 +3,11 @@ package fleet
 import (
 	"context"
 
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Resolution is a selection with what led to it.

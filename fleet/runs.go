@@ -48,7 +48,7 @@ func (s *RunSpec) request() planning.Request {
 // it and no other run of its placement is active.
 //
 // The error is the planner's when the plan has problems, errdef.ErrPlanChanged
-// when it is not the plan that spec names, a *lifecycle.RejectedError when the
+// when it is not the plan that spec names, a *stages.RejectedError when the
 // placement refuses a second run, and backend.ErrConflict when the name is
 // taken or the placement has no longer the version that spec names, and a
 // errdef.ErrNotFound if the strategy names a cap that was not declared.

@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // The largest HistoryLimit, and the largest and the default RunHistory.
@@ -38,10 +37,10 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 		errs = append(errs, field.Invalid(field.NewPath("runHistory"), p.RunHistory, "must be from 1 to 500, or 0 for 50"))
 	}
 	switch p.Admission {
-	case "", lifecycle.QueueRun, lifecycle.RejectRun, lifecycle.SupersedeActive:
+	case "", stages.QueueRun, stages.RejectRun, stages.SupersedeActive:
 	default:
 		errs = append(errs, field.NotSupported(field.NewPath("admission"), p.Admission,
-			[]lifecycle.Admission{lifecycle.QueueRun, lifecycle.RejectRun, lifecycle.SupersedeActive}))
+			[]stages.Admission{stages.QueueRun, stages.RejectRun, stages.SupersedeActive}))
 	}
 	errs = problems.OneOf(errs, field.NewPath("deletePolicy"), p.DeletePolicy, placement.DeleteCreated, placement.DeleteAll, placement.Abandon)
 	errs = append(errs, r.ValidateSelectors(p.Selectors, field.NewPath("selectors"))...)

@@ -10,14 +10,13 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // A run moves until it waits for a person only, as it does behind a run that waits for one, and again from the moment at
 // which that person has asked for something.
 func TestMoves(t *testing.T) {
-	admitting(t, lifecycle.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
+	admitting(t, stages.QueueRun, func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 		expect := func(when string, first, second bool) {
 			t.Helper()
 			for run, want := range map[string]bool{"first": first, "second": second} {

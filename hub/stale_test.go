@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // stale is a world whose hub has seen only what the test shows it, as one whose
@@ -237,7 +237,7 @@ spec:
 	if runs, _ := s.engine.Runs(t.Context(), s.name); len(runs) > 0 {
 		t.Errorf("it began %v (%v)", runs, err)
 	}
-	if p, _ := s.engine.Placement(t.Context(), s.name); p.Admission == lifecycle.SupersedeActive {
+	if p, _ := s.engine.Placement(t.Context(), s.name); p.Admission == stages.SupersedeActive {
 		t.Errorf("the placement is declared as it was (%v)", err)
 	}
 }

@@ -14,8 +14,8 @@
 // is what a step returns: the run to be saved, the [Event] values that happened, and the [Action] values to be
 // done then. A [Cap] bounds what several runs have in flight together.
 //
-// Three packages below this one work with the nouns: stages/planner makes plans, stages/step is the state
-// machine of a run, and stages/lifecycle that of a placement. Package stages/check has what is measured.
+// Two packages below this one work with the nouns: stages/planner makes plans, and stages/step is the state
+// machine of a run. Package stages/check has what is measured.
 //
 // Everything here is a function of its arguments: no I/O, no clock, no randomness, no goroutine. A Plan does
 // not change once it is made. Any value may be read by several goroutines at a time, and changed by one. Times

@@ -33,7 +33,7 @@ type Plan struct {
 	Rollback *PlannedRollback `json:"rollback,omitempty"`
 
 	// Left are the clusters that may have had something and had left the inventory when the plan was made, ascending. Nothing is
-	// done there, and once the run has completed they have nothing that counts any more, see lifecycle.Bindings.
+	// done there, and once the run has completed they count as having nothing.
 	Left []string `json:"left,omitempty"`
 
 	Stages []PlannedStage `json:"stages"`

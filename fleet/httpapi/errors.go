@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Error is an error as the API answers it. [Client] returns it, and errors.Is finds in it what the engine's error
@@ -69,7 +68,7 @@ func errorOf(err error) *Error {
 	if _, is := errors.AsType[*stages.RefusedError](err); is {
 		return &Error{http.StatusConflict, "Refused", err.Error()}
 	}
-	if _, is := errors.AsType[*lifecycle.RejectedError](err); is {
+	if _, is := errors.AsType[*stages.RejectedError](err); is {
 		return &Error{http.StatusConflict, "Rejected", err.Error()}
 	}
 	if _, is := errors.AsType[*http.MaxBytesError](err); is {

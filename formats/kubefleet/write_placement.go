@@ -18,7 +18,6 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // WritePlacement returns the placement as YAML, with spec.strategy.type
@@ -139,7 +138,7 @@ func placementErrors(p fleet.Placement) field.ErrorList {
 	if p.HistoryLimit < 0 || p.HistoryLimit > 1000 {
 		errs = append(errs, field.Invalid(field.NewPath("historyLimit"), p.HistoryLimit, "must be from 1 to 1000, or 0 for the default"))
 	}
-	if cmp.Or(p.Admission, lifecycle.QueueRun) != lifecycle.QueueRun {
+	if cmp.Or(p.Admission, stages.QueueRun) != stages.QueueRun {
 		errs = append(errs, inexpressible("admission"))
 	}
 	if p.ApplyStrategy.WhenToApply == "" {

@@ -20,7 +20,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // roundTrip writes and reads documents, and compares.
@@ -144,7 +143,7 @@ func TestWriteInexpressible(t *testing.T) {
 		"stages[0].strictFailures:", "stages[0].take:", "stages[1].rest:", "stages[1].beforeStageTasks[0].displayName:", "stages[1].beforeStageTasks[1].type:")
 
 	p := fullPlacement()
-	p.Admission = lifecycle.RejectRun
+	p.Admission = stages.RejectRun
 	p.HistoryLimit = 1001
 	p.Policy.Type = "PickN"
 	p.Overrides[0].Rules[0].Patches[0].Value = json.RawMessage("{")

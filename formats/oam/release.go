@@ -16,7 +16,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Options are what a host decides.
@@ -218,7 +217,7 @@ func kindsText(kinds []schema.GroupVersionKind) string {
 func (b *publisher) place() {
 	p := &b.rel.Placement
 	p.Name, p.Owner = kubefleet.ApplicationName(b.app.Namespace, b.app.Name), PlacementOwner
-	p.Admission = lifecycle.SupersedeActive
+	p.Admission = stages.SupersedeActive
 	p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: slices.Sorted(slices.Values(b.picked))}
 	if len(b.picked) == 0 && b.problems.OK() {
 		b.fail("spec", "no step deploys to any cluster")

@@ -30,7 +30,7 @@ var (
 	// tried are implementations that tests run against instead of mocks.
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
-	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "stages/lifecycle", "stages/calendar", "stages/simulate", "versioned"}
+	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "stages/calendar", "stages/simulate", "versioned"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/errdef", "fleet/upgrade/...", "health", "apply")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
@@ -66,7 +66,6 @@ var areas = []area{
 	{path: "stages/internal/inverse", core: true, third: apimachinery, uses: []string{"approval", "stages", "stages/internal/values"}, bars: waiting},
 	{path: "stages/planner", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/inverse", "stages/internal/values"), testUses: []string{"versioned"}, bars: waiting},
 	{path: "stages/step", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/values"), testUses: []string{"stages/internal/inverse", "stages/planner", "versioned"}, bars: waiting},
-	{path: "stages/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages"), testUses: []string{"stages/planner"}},
 	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check", "stages/planner", "stages/step")},
 	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/check", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
@@ -96,18 +95,20 @@ var areas = []area{
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},
+	// The state machine of a placement, which is as pure as that of a run.
+	{path: "fleet/internal/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
-	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "apply", "fleet/internal/member", "fleet/internal/guard", "versioned"), testUses: with(tried, "health")},
+	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "apply", "fleet/internal/member", "fleet/internal/guard", "versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
-	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
+	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/errdef", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/commands", uses: []string{"stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
-	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
-	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
-	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
-	{path: "fleet/internal/examine", uses: with(with(ground, timing...), "backend", "health", "fleet/internal/member", "fleet/internal/record", "fleet/internal/state", "internal/backoff", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
+	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
+	{path: "fleet/internal/driftwatch", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/planning", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/examine", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "health", "fleet/internal/member", "fleet/internal/record", "fleet/internal/state", "internal/backoff", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/balance", uses: with(ground, "stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state", "internal/backoff"), testUses: tried},
-	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
+	{path: "fleet/internal/runner", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "fleet/internal/balance", "fleet/internal/examine", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/commands", "fleet/internal/planning", "fleet/internal/admission", "fleet/internal/driftwatch", "internal/backoff", "internal/parallel", "internal/reconcile"), testUses: tried},
 	{path: "fleet/internal/member", uses: with(ground, "stages", "versioned", "backend", "apply", "health", "stages/check", "fleet/internal/guard", "fleet/internal/once", "fleet/internal/lenient", "internal/flight", "internal/keyed", "internal/lru"), testUses: tried},
 	// Nothing but tests: engines in processes of their own that are paused or killed.
 	{path: "fleet/internal/takeover", testUses: with(with(tried, ground...), "backend", "fleet", "stages", "internal/keyed")},

@@ -12,7 +12,6 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // act draws something that happens.
@@ -56,7 +55,7 @@ func willing(name string, do func(ctx context.Context, env *environment.Environm
 func (s *scenario) declare(name string) act {
 	p := placementOf(name)
 	p.HistoryLimit, p.RunHistory = 1+s.rand.IntN(3), 2+s.rand.IntN(4)
-	p.Admission = []lifecycle.Admission{lifecycle.QueueRun, lifecycle.QueueRun, lifecycle.SupersedeActive, lifecycle.RejectRun}[s.rand.IntN(4)]
+	p.Admission = []stages.Admission{stages.QueueRun, stages.QueueRun, stages.SupersedeActive, stages.RejectRun}[s.rand.IntN(4)]
 	return act{"declare " + name, func(ctx context.Context, env *environment.Environment) (bool, error) {
 		err := env.Workers[0].PutPlacement(ctx, p)
 		return err == nil, err
@@ -90,7 +89,7 @@ func (s *scenario) create(placed string, back *int) act {
 			spec.Index = &known[max(0, len(known)-1-*back)].Index
 		}
 		_, err := env.Workers[0].CreateRun(ctx, spec)
-		if exists(err) || errors.As(err, new(*lifecycle.RejectedError)) {
+		if exists(err) || errors.As(err, new(*stages.RejectedError)) {
 			return nil
 		}
 		return err

@@ -7,10 +7,11 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Withdraw deletes a run that was not admitted, and returns the cause. It returns nil and leaves the run
@@ -48,7 +49,7 @@ func (ad *Admitter) Withdraw(ctx context.Context, rr *record.Run, cause error) e
 
 // isOpen reports whether an error leaves it undecided whether a run is admitted.
 func isOpen(err error) bool {
-	rejected := (*lifecycle.RejectedError)(nil)
+	rejected := (*stages.RejectedError)(nil)
 	return guard.Transient(err) && !errors.As(err, &rejected)
 }
 

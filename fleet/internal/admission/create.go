@@ -5,11 +5,11 @@ import (
 	"fmt"
 
 	"github.com/slipway-dev/slipway/fleet/errdef"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // CatchUp plans a run of what another one missed, and records it.

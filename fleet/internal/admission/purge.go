@@ -7,10 +7,10 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // purge deletes all that is stored of a placement whose clusters are done with, and its own record last, so

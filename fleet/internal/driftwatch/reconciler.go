@@ -8,13 +8,13 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/apply"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/parallel"
 	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Reconciler watches the clusters of the placements whose strategy asks for it: it records what differs, and

@@ -3,9 +3,9 @@ package planning
 import (
 	"context"
 
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // checkReversal returns an error where a run of an index would take clusters back

@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 )
 
 // bindingsPage is a part of the bindings: clusters grouped by what they may have, since few values differ.

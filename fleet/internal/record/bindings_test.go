@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/backend/memory"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 )
 
 func bindingsOf(clusters int) lifecycle.Bindings {

@@ -22,12 +22,12 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 	"github.com/slipway-dev/slipway/versioned"
 )
 
@@ -121,7 +121,7 @@ func goldenPlacement() *Placement {
 					Patches:         []placement.Patch{{Op: placement.OpReplace, Path: "/data/k", Value: json.RawMessage(`"v"`)}},
 				}},
 			}},
-			HistoryLimit: 3, RunHistory: 5, Admission: lifecycle.SupersedeActive, AllowCoOwnership: true,
+			HistoryLimit: 3, RunHistory: 5, Admission: stages.SupersedeActive, AllowCoOwnership: true,
 			Exclusive: true, AllowEmpty: true, DeletePolicy: placement.DeleteAll, ReportStatus: true, ApplyStrategy: goldenApply(),
 		},
 		Journal: Journal{Events: 17, First: 5, Tail: "12-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 )
 
 // PlacementKey is that of the record of a placement.

@@ -6,9 +6,10 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/apply"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Placement is the record of a placement, the only one that is written by compare-and-swap: all that must
@@ -85,7 +86,7 @@ type Declaration struct {
 	Overrides        []placement.Override   `json:"overrides,omitempty"`
 	HistoryLimit     int                    `json:"historyLimit,omitempty"`
 	RunHistory       int                    `json:"runHistory,omitempty"`
-	Admission        lifecycle.Admission    `json:"admission,omitempty"`
+	Admission        stages.Admission       `json:"admission,omitempty"`
 	AllowCoOwnership bool                   `json:"allowCoOwnership,omitempty"`
 	Exclusive        bool                   `json:"exclusive,omitempty"`
 	DeletePolicy     placement.DeletePolicy `json:"deletePolicy,omitempty"`

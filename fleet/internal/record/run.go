@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/apply"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // Run is the record of a run, the only one that is written by compare-and-swap. It is stored as its form.

@@ -19,7 +19,6 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
@@ -215,7 +214,7 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 		return nil
 	}
 	err = d.e.admission.Admit(ctx, d.rec, &planning.Draft{Plan: d.plan, Partial: true})
-	if rejected := (*lifecycle.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, errdef.ErrDeleting) || errors.Is(err, state.ErrOutdated) {
+	if rejected := (*stages.RejectedError)(nil); errors.As(err, &rejected) || errors.Is(err, errdef.ErrDeleting) || errors.Is(err, state.ErrOutdated) {
 		return errors.Join(backend.ErrNotFound, d.e.admission.Withdraw(ctx, d.rec, err))
 	}
 	if errors.Is(err, state.ErrIncomplete) {

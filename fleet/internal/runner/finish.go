@@ -5,9 +5,9 @@ import (
 	"errors"
 
 	"github.com/slipway-dev/slipway/fleet/errdef"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // finish records the result of a run with its placement, which dequeues the run, leaves its cap, deletes

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // queue asks the placement whether it is the run's turn. It sets in.Blocked to the run that is ahead, and

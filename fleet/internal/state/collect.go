@@ -5,8 +5,8 @@ import (
 	"errors"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // collectTries is how often a collection is retried after a conflict on the placement's record. What is left

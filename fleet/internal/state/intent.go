@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // RunIntent is the intent to create a run, with what a collection finds of that run.

@@ -10,12 +10,12 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/errdef"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // IsRefusal reports whether a run cannot be begun until its object or what it names changes.
 func IsRefusal(err error) bool {
-	var rejected *lifecycle.RejectedError
+	var rejected *stages.RejectedError
 	if errdef.IsMissing(err, errdef.Snapshot) {
 		return true // the snapshot of the index does not exist
 	}

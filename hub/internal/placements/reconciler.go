@@ -28,7 +28,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Reconciler brings placements up to date. It owns the status of placements, their finalizer, their snapshots and policy
@@ -167,7 +167,7 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	p.AllowEmpty, p.Exclusive, p.DeletePolicy = true, true, cmp.Or(p.DeletePolicy, placement.DeleteAll) // as in KubeFleet
 	p.ReportStatus = rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(p.Policy)
 	if rollout.Type == kubefleet.RollingUpdate {
-		p.Admission = lifecycle.SupersedeActive
+		p.Admission = stages.SupersedeActive
 	}
 	p.Overrides, err = r.Overrides.Of(p, api.KeyOf(obj))
 	return p, rollout, err

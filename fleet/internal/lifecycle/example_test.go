@@ -3,8 +3,8 @@ package lifecycle_test
 import (
 	"fmt"
 
+	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/lifecycle"
 )
 
 // A run that asks for its turn while another one has the placement waits for it. Advance names the record that it

@@ -21,7 +21,7 @@ type Spec struct {
 	// Name is that of the placement, for errors.
 	Name string
 	// Admission is what becomes of a run that comes while another one has the placement.
-	Admission Admission
+	Admission stages.Admission
 	// HistoryLimit is how many snapshots are kept, 0 for snapshot.DefaultLimit; RunHistory how many runs that
 	// have ended are, 0 for 50.
 	HistoryLimit, RunHistory int

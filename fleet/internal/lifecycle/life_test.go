@@ -87,7 +87,7 @@ func (l *life) act() {
 		l.collect()
 	case 13:
 		l.spec.HistoryLimit, l.spec.RunHistory = 1+d.n(3), 1+d.n(4)
-		l.spec.Admission = []Admission{QueueRun, QueueRun, RejectRun, SupersedeActive}[d.n(4)]
+		l.spec.Admission = []stages.Admission{stages.QueueRun, stages.QueueRun, stages.RejectRun, stages.SupersedeActive}[d.n(4)]
 	case 14:
 		if d.one(12) {
 			_, _ = l.put(DeleteRequested{Deletion{Since: l.now, End: DeleteObjects, Run: deletionRun}})

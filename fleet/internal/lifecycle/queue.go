@@ -253,7 +253,7 @@ func (s *State) awaits(uid string) error {
 // HasTurn reports whether a run that has not started has the placement, with nothing left to be done before it
 // starts. It is then not necessary to ask with [TurnAsked]. It is safe when the state is old: a run keeps its place
 // until it has ended.
-func (s *State) HasTurn(e Entry, a Admission) bool {
+func (s *State) HasTurn(e Entry, a stages.Admission) bool {
 	if active := s.Queue.Active; active == nil || active.UID != e.UID || s.Deleting != nil || s.awaits(e.UID) != nil {
 		return false
 	}
@@ -292,7 +292,7 @@ func (in RetryAsked) advance(m *machine) error {
 		m.out.Turn.WaitsFor = first.Run
 		return errUnchanged
 	}
-	if err := m.enter(in.Entry, QueueRun); err != nil {
+	if err := m.enter(in.Entry, stages.QueueRun); err != nil {
 		return err
 	}
 	m.out.Turn.Retake = m.out.Turn.Starts && in.Epoch != m.Epoch
@@ -374,12 +374,12 @@ func (m *machine) enqueue(e Entry, hold, rollback bool) error {
 	}
 	admission := m.facts.Spec.Admission
 	if rollback || m.cleans(e.Run) {
-		admission = SupersedeActive
+		admission = stages.SupersedeActive
 	}
 	return m.enter(e, admission)
 }
 
-func (m *machine) enter(e Entry, a Admission) (err error) {
+func (m *machine) enter(e Entry, a stages.Admission) (err error) {
 	if r := m.entry(e.UID); r != nil {
 		e.Evicts = len(r.Evicts) > 0
 	}
@@ -390,9 +390,9 @@ func (m *machine) enter(e Entry, a Admission) (err error) {
 }
 
 // lateAdmission is how a run that was admitted before enters the queue: it is too late to reject it.
-func lateAdmission(a Admission) Admission {
-	if a == RejectRun {
-		return QueueRun
+func lateAdmission(a stages.Admission) stages.Admission {
+	if a == stages.RejectRun {
+		return stages.QueueRun
 	}
 	return a
 }

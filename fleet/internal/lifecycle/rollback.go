@@ -108,7 +108,7 @@ func (s *State) reserves(uid string) bool {
 // others.
 func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error {
 	entry := Entry{UID: m.facts.ID, Run: name}
-	queue, _, err := m.Queue.Enter(entry, SupersedeActive)
+	queue, _, err := m.Queue.Enter(entry, stages.SupersedeActive)
 	if err != nil {
 		return err
 	}

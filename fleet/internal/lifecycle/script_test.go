@@ -137,7 +137,7 @@ func (w *env) directive(name string, a args) (Outcome, error) {
 	case "state":
 		return Outcome{}, nil
 	case "placement":
-		w.spec.Admission, w.spec.HistoryLimit, w.spec.RunHistory = Admission(a.named["admission"]), a.number("snapshots"), a.number("runs")
+		w.spec.Admission, w.spec.HistoryLimit, w.spec.RunHistory = stages.Admission(a.named["admission"]), a.number("snapshots"), a.number("runs")
 		for _, c := range a.list("clusters") {
 			w.inventory[c] = true
 		}

@@ -3,22 +3,8 @@ package lifecycle
 import (
 	"fmt"
 	"slices"
-)
 
-// Admission is the policy for a run that is started while another one of its placement is active. A run with
-// an older index than the active one is a rollback and always supersedes.
-type Admission string
-
-// The admission policies.
-const (
-	// QueueRun lets the run wait for its turn, behind those that wait already.
-	// It is the default.
-	QueueRun Admission = "Queue"
-	// RejectRun refuses the run with a [RejectedError].
-	RejectRun Admission = "Reject"
-	// SupersedeActive drains the active run and takes its place, and that of
-	// the runs that wait, except of those that evict.
-	SupersedeActive Admission = "Supersede"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Entry is a run in the queue of its placement.
@@ -71,40 +57,28 @@ type Turn struct {
 	Retake bool
 }
 
-// RejectedError is how [RejectRun] refuses a run.
-type RejectedError struct {
-	// Run is the name of the run that was refused, Active that of the run
-	// which has the placement or, where none has, is the next to.
-	Run, Active string
-}
-
-func (e *RejectedError) Error() string {
-	return fmt.Sprintf("run %s is rejected: run %s has the placement; start it when that has ended, or ask for %s or %s",
-		e.Run, e.Active, QueueRun, SupersedeActive)
-}
-
 // Enter adds a run to the queue, or makes it the active one when no run is ahead of it. A policy of "" is
 // [QueueRun].
 //
 // It is idempotent: a run that is in the queue keeps its place, whatever the policy, becomes active when its
 // turn has come, and gets the same turn until what the turn asks for has happened. A waiting run
 // therefore polls with it. On an error the queue is unchanged.
-func (q Queue) Enter(e Entry, policy Admission) (Queue, Turn, error) {
+func (q Queue) Enter(e Entry, policy stages.Admission) (Queue, Turn, error) {
 	if e.UID == "" || e.Run == "" || e.Index < 0 {
 		return q, Turn{}, fmt.Errorf("run %q with UID %q and index %d: a run in the queue needs a name, a UID and an index of at least 0", e.Run, e.UID, e.Index)
 	}
 	switch policy {
-	case "", QueueRun, RejectRun, SupersedeActive:
+	case "", stages.QueueRun, stages.RejectRun, stages.SupersedeActive:
 	default:
-		return q, Turn{}, fmt.Errorf("run %s: admission %q must be %s, %s or %s", e.Run, policy, QueueRun, RejectRun, SupersedeActive)
+		return q, Turn{}, fmt.Errorf("run %s: admission %q must be %s, %s or %s", e.Run, policy, stages.QueueRun, stages.RejectRun, stages.SupersedeActive)
 	}
 	if !q.has(e.UID) {
 		rival, taken := q.rival()
 		switch {
-		case taken && (policy == SupersedeActive || !e.Evicts && e.Index < rival.Index):
+		case taken && (policy == stages.SupersedeActive || !e.Evicts && e.Index < rival.Index):
 			q = q.displace(e.Run)
-		case policy == RejectRun && (taken || q.Active != nil):
-			return q, Turn{}, &RejectedError{Run: e.Run, Active: q.ahead().Run}
+		case policy == stages.RejectRun && (taken || q.Active != nil):
+			return q, Turn{}, &stages.RejectedError{Run: e.Run, Active: q.ahead().Run}
 		}
 		q.Waiting = append(slices.Clone(q.Waiting), e)
 	}

@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // FuzzLaws plays random lives of a placement, with runs that fail, engines that die and writes that meet, and holds
@@ -464,7 +466,7 @@ func isOf(err error, kinds ...error) bool {
 
 // isFinal reports whether a run cannot be admitted.
 func isFinal(err error) bool {
-	rejected, deleting := (*RejectedError)(nil), (*DeletingError)(nil)
+	rejected, deleting := (*stages.RejectedError)(nil), (*DeletingError)(nil)
 	return errors.As(err, &rejected) || errors.As(err, &deleting) || isOf(err, ErrDeleted, ErrIncomplete)
 }
 
