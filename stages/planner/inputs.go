@@ -10,15 +10,18 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
+// inputs checks what a plan is made of: the strategy, the target and the clusters.
+type inputs struct{ *planner }
+
 // check checks the arguments of a plan.
-func (b *planner) check(s *stages.Strategy) {
+func (b inputs) check(s *stages.Strategy) {
 	b.errs = s.Problems(field.NewPath("strategy"))
 	b.checkClusters(field.NewPath("clusters"))
 	b.checkTarget(field.NewPath("target"))
 	b.checkOnly(field.NewPath("target", "remove"), s.Removal.Only)
 }
 
-func (b *planner) checkClusters(at *field.Path) {
+func (b inputs) checkClusters(at *field.Path) {
 	var bad, uids, twice []string
 	for i := range b.clusters {
 		c := &b.clusters[i]
@@ -38,9 +41,9 @@ func (b *planner) checkClusters(at *field.Path) {
 }
 
 // isAgain reports whether cluster i has the name of the one before it.
-func (b *planner) isAgain(i int) bool { return i > 0 && b.clusters[i-1].Name == b.clusters[i].Name }
+func (b inputs) isAgain(i int) bool { return i > 0 && b.clusters[i-1].Name == b.clusters[i].Name }
 
-func (b *planner) checkTarget(at *field.Path) {
+func (b inputs) checkTarget(at *field.Path) {
 	t := &b.target
 	b.errs = append(b.errs, values.CheckPlacement(at.Child("placement"), t.Placement, stages.MaxPlacementName)...)
 	if t.Index < 0 {
@@ -54,7 +57,7 @@ func (b *planner) checkTarget(at *field.Path) {
 	b.checkNew(at.Child("new"))
 }
 
-func (b *planner) checkLeft(at *field.Path) {
+func (b inputs) checkLeft(at *field.Path) {
 	if n := len(b.target.Left); n > stages.MaxLeft {
 		b.errs = append(b.errs, field.TooMany(at, n, stages.MaxLeft))
 	}
@@ -77,7 +80,7 @@ func (b *planner) checkLeft(at *field.Path) {
 }
 
 // checkRevisions checks the revisions of the target and numbers them.
-func (b *planner) checkRevisions(at *field.Path) {
+func (b inputs) checkRevisions(at *field.Path) {
 	own := 0
 	var without []string
 	ids := map[string]int32{}
@@ -108,7 +111,7 @@ func (b *planner) checkRevisions(at *field.Path) {
 
 // failRevisions reports the revisions that are no digests, and those of
 // clusters that were not picked.
-func (b *planner) failRevisions(at *field.Path) {
+func (b inputs) failRevisions(at *field.Path) {
 	var bad, unknown []string
 	for _, name := range sortedKeys(b.target.Revision) {
 		if !values.IsID(b.target.Revision[name]) {
@@ -123,7 +126,7 @@ func (b *planner) failRevisions(at *field.Path) {
 }
 
 // checkDefault checks the revision of the clusters that have none of their own.
-func (b *planner) checkDefault(at *field.Path, without []string) {
+func (b inputs) checkDefault(at *field.Path, without []string) {
 	switch {
 	case b.target.Default != "":
 		b.errs = append(b.errs, checkDigest(at, b.target.Default)...)
@@ -132,7 +135,7 @@ func (b *planner) checkDefault(at *field.Path, without []string) {
 	}
 }
 
-func (b *planner) checkRemove(at *field.Path) {
+func (b inputs) checkRemove(at *field.Path) {
 	var bad, uids, picked []string
 	for _, name := range sortedKeys(b.target.Remove) {
 		if !values.IsName(name) {
@@ -151,7 +154,7 @@ func (b *planner) checkRemove(at *field.Path) {
 }
 
 // checkOnly reports where a strategy that evicts clusters has other ones to clean, or any to update.
-func (b *planner) checkOnly(at *field.Path, only []string) {
+func (b inputs) checkOnly(at *field.Path, only []string) {
 	if len(only) == 0 {
 		return
 	}
@@ -168,7 +171,7 @@ func (b *planner) checkOnly(at *field.Path, only []string) {
 }
 
 // checkNew checks the names of the new clusters, and marks these.
-func (b *planner) checkNew(at *field.Path) {
+func (b inputs) checkNew(at *field.Path) {
 	known := 0
 	for i := range b.clusters {
 		b.clusters[i].isNew = b.target.New[b.clusters[i].Name]

@@ -38,7 +38,7 @@ import (
 func Plan(s stages.Strategy, t stages.Target, clusters []placement.Cluster) (*stages.Plan, error) {
 	what := "plan of placement " + strconv.Quote(t.Placement)
 	b := &planner{target: t, clusters: sortByName(clusters)}
-	b.check(&s)
+	inputs{b}.check(&s)
 	if err := values.ProblemsOf(what, b.errs); err != nil {
 		return nil, err
 	}

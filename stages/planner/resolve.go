@@ -25,8 +25,8 @@ func (b *planner) resolve() {
 	if s.ProgressDeadline > 0 && s.MinHealthy >= s.ProgressDeadline {
 		b.warn("minHealthy %s is not less than progressDeadline %s: every cluster that changes fails", s.MinHealthy, s.ProgressDeadline)
 	}
-	b.warnOfBudgets()
-	b.warnOfSerialStages()
+	doubts{b}.warnOfBudgets()
+	doubts{b}.warnOfSerialStages()
 	b.plan.Warnings = b.warnings
 }
 
@@ -60,7 +60,7 @@ func (b *planner) resolveStage(st *openStage) {
 	out.MaxFailures = values.ResolveFailures(st.stage.MaxFailures, size, 0)
 	b.divide(st, &out)
 	b.plan.Stages = append(b.plan.Stages, out)
-	b.doubt(st, &out, size)
+	doubts{b}.stage(st, &out, size)
 }
 
 // checkSizes refuses caps of groups that cannot be meant in profile
@@ -122,8 +122,8 @@ func (b *planner) sortRevisions() {
 	}
 }
 
-// doubt warns about what a stage probably does not mean.
-func (b *planner) doubt(open *openStage, st *stages.PlannedStage, size int) {
+// stage warns about what a stage probably does not mean.
+func (b doubts) stage(open *openStage, st *stages.PlannedStage, size int) {
 	switch {
 	case size > 0:
 	case st.Pauses():
@@ -135,7 +135,7 @@ func (b *planner) doubt(open *openStage, st *stages.PlannedStage, size int) {
 		b.warn("stage %s has no clusters", st.Name)
 		return
 	}
-	b.doubtFailures(whereOf(st.Name, ""), st.MaxFailures, size)
+	b.failures(whereOf(st.Name, ""), st.MaxFailures, size)
 	for _, g := range st.Groups {
 		if g.Pause {
 			continue
@@ -147,11 +147,11 @@ func (b *planner) doubt(open *openStage, st *stages.PlannedStage, size int) {
 			b.warn("%s has no clusters", whereOf(st.Name, g.Name))
 			continue
 		}
-		b.doubtFailures(whereOf(st.Name, g.Name), g.MaxFailures, g.Len)
+		b.failures(whereOf(st.Name, g.Name), g.MaxFailures, g.Len)
 	}
 }
 
-func (b *planner) doubtFailures(where string, failures, size int) {
+func (b doubts) failures(where string, failures, size int) {
 	if failures >= size {
 		b.warn("%s never fails: maxFailures allows %d and it has %s", where, failures, clusterCount(size))
 	}

@@ -8,10 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
+// doubts warns of what a plan may do and probably does not mean.
+type doubts struct{ *planner }
+
 // warnOfBudgets warns of budgets that never count, because no cluster can fail: it is tried again without end,
 // nothing bounds the time that it takes, and nothing is measured. A strategy without budgets is one that waits for its clusters, and needs no
 // warning.
-func (b *planner) warnOfBudgets() {
+func (b doubts) warnOfBudgets() {
 	s := &b.plan.Strategy
 	if s.AttemptLimit() > 0 || s.ProgressDeadline > 0 {
 		return
@@ -55,7 +58,7 @@ const (
 )
 
 // warnOfSerialStages warns of stages and groups that update many clusters one after the other without being asked to.
-func (b *planner) warnOfSerialStages() {
+func (b doubts) warnOfSerialStages() {
 	if b.target.Part {
 		return
 	}
@@ -83,13 +86,13 @@ func (b *planner) warnOfSerialStages() {
 	}
 }
 
-func (b *planner) warnOfPercent(where string, v *intstr.IntOrString, resolved, size int) {
+func (b doubts) warnOfPercent(where string, v *intstr.IntOrString, resolved, size int) {
 	if v != nil && v.Type == intstr.String && resolved == 1 && size >= manyForPercent {
 		b.warn("%s updates its %s one after the other: maxConcurrency %s of them is 1, rounded down", where, clusterCount(size), v.StrVal)
 	}
 }
 
-func (b *planner) warnOfStrict(where string, strict bool, failures, concurrency, size int) {
+func (b doubts) warnOfStrict(where string, strict bool, failures, concurrency, size int) {
 	if strict && failures == 1 && concurrency != 1 && size > 1 {
 		b.warn("%s updates its %s one after the other: strictFailures lets as many be in flight as may still fail, and maxFailures is 1", where, clusterCount(size))
 	}
