@@ -207,7 +207,7 @@ func (d *driver) pause(ctx context.Context, p *party, r *approval.Request, poll 
 		return
 	}
 	wish = max(wish, d.e.cfg.Poll/10)
-	backoff.New(wish, wish).WaitFor(ctx, p.wake)
+	backoff.SleepFor(ctx, wish, p.wake)
 	poll.Reset()
 }
 
