@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -57,6 +59,7 @@ type hubEnv struct {
 	// account reaches the hub cluster as the service account that an installation makes for hubs of the environment.
 	account  *rest.Config
 	warnings kubeenv.Warnings
+	logged   loggedWarnings
 	// gated reports whether the strategy asks for an approval.
 	gated bool
 }
@@ -124,6 +127,9 @@ func (w *hubEnv) installAccount() {
 	w.t.Cleanup(func() {
 		for _, said := range w.warnings.Take() {
 			w.t.Errorf("the API server warns a hub: %s", said)
+		}
+		for _, line := range w.logged.unexpected() {
+			w.t.Errorf("a hub warns: %s", line)
 		}
 	})
 }
@@ -284,15 +290,56 @@ func (w *hubEnv) log(name string) *slog.Logger {
 	if os.Getenv("SLIPWAY_LOG") != "" {
 		level = slog.LevelDebug
 	}
-	out := testLog{w.t}
+	out := testLog{w.t, &w.logged}
 	return slog.New(slog.NewTextHandler(out, &slog.HandlerOptions{Level: level})).With("hub", name)
 }
 
-type testLog struct{ t *testing.T }
+type testLog struct {
+	t      *testing.T
+	logged *loggedWarnings
+}
 
 func (l testLog) Write(p []byte) (int, error) {
 	l.t.Logf("%s", p)
+	l.logged.add(string(p))
 	return len(p), nil
+}
+
+// loggedWarnings are the warnings that hubs of this process logged.
+type loggedWarnings struct {
+	mu   sync.Mutex
+	may  []string
+	told []string
+}
+
+func (l *loggedWarnings) add(line string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if strings.Contains(line, "level=WARN") || strings.Contains(line, "level=ERROR") {
+		l.told = append(l.told, line)
+	}
+}
+
+// mayWarn allows hubs to log warnings that contain one of the texts; without a text all.
+func (w *hubEnv) mayWarn(texts ...string) {
+	if len(texts) == 0 {
+		texts = []string{""}
+	}
+	w.logged.mu.Lock()
+	defer w.logged.mu.Unlock()
+	w.logged.may = append(w.logged.may, texts...)
+}
+
+// timeouts are what a busy machine makes of a request.
+var timeouts = []string{"context deadline exceeded", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed"}
+
+// unexpected returns the warnings that no test allowed and that are not about a busy machine.
+func (l *loggedWarnings) unexpected() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(l.told), func(line string) bool {
+		return slices.ContainsFunc(slices.Concat(l.may, timeouts), func(text string) bool { return strings.Contains(line, text) })
+	})
 }
 
 // patience is how long anything may take, on a machine that does much else. It says

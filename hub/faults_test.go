@@ -40,6 +40,7 @@ func (w *hubEnv) finale(r *running, run string, values ...string) {
 func TestTheHubsAPIServerIsKilledInTheMiddle(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 3)
+	w.mayWarn()
 	if err := w.server.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -71,6 +71,7 @@ func TestALeaderRenewsItsLeaseBeyondTheLimitOfRequests(t *testing.T) {
 func TestAHubWaitsForAnAPIServerThatStarts(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
+	w.mayWarn("a fault of the test")
 	var starting, ready kubeenv.Faults
 	refused := starting.Add(kubeenv.Rule{Path: "customresourcedefinitions", Times: 2, Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})
 	asked := starting.Add(kubeenv.Rule{Path: "/readyz", Fault: kubeenv.Answer(http.StatusForbidden, metav1.StatusReasonForbidden)})

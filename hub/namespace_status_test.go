@@ -17,6 +17,7 @@ import (
 func TestAStatusIsShownInTheNamespaceThatIsSelected(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
+	w.mayWarn("is choosing a different namespace")
 	w.start("hub")
 	w.createText(`{apiVersion: v1, kind: Namespace, metadata: {name: $NAME}}`)
 	w.createText(`{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: $NAME}, data: {key: v1}}`)

@@ -345,6 +345,7 @@ func TestOnePolicySnapshotIsTheLatest(t *testing.T) {
 // object is only not seen yet is left alone, and so is the host's own.
 func TestARunWithoutItsObjectEnds(t *testing.T) {
 	s, _ := begun(t)
+	s.mayWarn("went without its finalizer")
 	seen := s.seen("csur", s.name)
 	status, err := s.engine.Status(t.Context(), s.name)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -81,7 +82,11 @@ func (r *Runner) runFailed(ctx context.Context, name string, err error) {
 			d.letGo(ctx)
 		}
 	}
-	r.e.log.Warn("a run is tried again", "run", name, "error", err)
+	level := slog.LevelWarn
+	if errors.Is(err, backend.ErrNotFound) { // the run was deleted meanwhile, which the next try finds out
+		level = slog.LevelDebug
+	}
+	r.e.log.Log(ctx, level, "a run is tried again", "run", name, "error", err)
 }
 
 // lapse has the session no longer extend the lease of a run that this engine has let go, so that another one may take it.
