@@ -1,7 +1,8 @@
 // Package ownership reads the managedFields of Kubernetes objects: which manager wrote a field last, and
 // which fields a manager applied.
 //
-// It is the one package that knows structured-merge-diff. Keys are decoded here
+// It is the one package that knows structured-merge-diff. It uses v4; apimachinery brings v6, which the types here
+// never meet. Keys are decoded here
 // and not by that library, so that items of which some keys are absent are
 // understood, as servers of today write them, and text after a key is refused. What a server
 // sends is bounded in depth and number; an entry that makes no sense is left out
