@@ -336,6 +336,7 @@ func TestDeleteAndApplyOfACopyMakesAnotherRun(t *testing.T) {
 func TestT17WhatIsMadeAgainWhileNoHubServesIsAnother(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 1)
+	w.mayWarn("went without its finalizer")
 	one := w.start("one")
 	w.place("v1")
 	w.staged("Approval")

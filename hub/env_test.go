@@ -330,8 +330,8 @@ func (w *hubEnv) mayWarn(texts ...string) {
 	w.logged.may = append(w.logged.may, texts...)
 }
 
-// timeouts are what a busy machine makes of a request.
-var timeouts = []string{"context deadline exceeded", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed"}
+// timeouts are what a busy machine makes of a request, and what an engine meets that another one was faster than.
+var timeouts = []string{"error=conflict", "context deadline exceeded", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed"}
 
 // unexpected returns the warnings that no test allowed and that are not about a busy machine.
 func (l *loggedWarnings) unexpected() []string {

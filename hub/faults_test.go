@@ -158,6 +158,7 @@ func TestStorms(t *testing.T) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
 			t.Parallel()
 			w := newHubEnv(t, 3)
+			w.mayWarn()
 			r := w.start("one")
 			s := newStorm(seed)
 			s.over(&r.faults)

@@ -24,6 +24,7 @@ func TestCrashAtEveryWriteOfARunThatBegins(t *testing.T) {
 		t.Run(fmt.Sprintf("lands %v", lands), func(t *testing.T) {
 			t.Parallel()
 			s := newStale(t, snapshotsOnDemand)
+			s.mayWarn("the process has ended")
 			s.place("v")
 			s.staged("")
 			s.sync("crp", s.name, s.SyncPlacement)
