@@ -266,8 +266,8 @@
 //     an eviction the runs before it are not rolled back any more.
 //   - An eviction from a PickFixed placement is accepted, and answered by Valid False. KubeFleet's webhook does not let it be
 //     created, which ends kubectl fleet draincluster at the first such placement.
-//   - The observationTime of a drift or a diff is when the cluster was last compared: when a watch tells of a change there, and every
-//     few minutes besides. KubeFleet's agent compares objects that differ over and over, after seconds at first and up to 15 minutes later.
+//   - The observationTime of a drift or a diff is when the cluster was last compared, which a watch on the cluster asks for when something
+//     changes. KubeFleet's agent compares what differs over and over, after 5 seconds at first and 15 minutes in the end.
 //   - A ClusterResourcePlacementStatus has nothing of objects and overrides outside of its namespace, and no messages of what
 //     is not True: KubeFleet's has all but the values of differences. In earlier versions its sourceStatus was statusReplica.
 //   - A cluster that is being evicted, or cleaned for another reason, does not count as available for a budget. In KubeFleet
