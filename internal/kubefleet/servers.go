@@ -62,7 +62,8 @@ func (s *servers) start(ctx context.Context, name string, options func(*kubeenv.
 	if err != nil {
 		return nil, err
 	}
-	return server, server.StartControllerManager(ctx)
+	// The last controller lets claims go, without which their namespaces stay.
+	return server, server.StartControllerManager(ctx, append(kubeenv.Controllers(), "persistentvolumeclaim-protection-controller")...)
 }
 
 func (s *servers) close() error { return s.env.Close() }
