@@ -1,0 +1,29 @@
+package errdef_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/fleet/errdef"
+)
+
+// A program branches on the cause and on the noun of an error, and shows its text to people.
+func ExampleError() {
+	members := memory.NewFleet()
+	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource()})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	_, err = engine.View(context.Background(), "web")
+	if refused, ok := errors.AsType[*errdef.Error](err); ok && errors.Is(err, errdef.ErrNotFound) {
+		fmt.Println("missing:", refused.Kind, refused.Name)
+	}
+	fmt.Println(err)
+	// Output:
+	// missing: placement web
+	// placement web does not exist: declare it with PutPlacement
+}
