@@ -157,7 +157,7 @@ func (f *Follower) Cursor() string {
 // after a [MissedError] too.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
-		pause := backoff.Poll(f.e.cfg.Poll)
+		pause := backoff.Poll(f.e.cfg.Poll).Spread()
 		for {
 			more, err := f.catchUp(ctx, yield)
 			if !more || err == nil && f.isOver() {

@@ -208,7 +208,7 @@ func (h *Hub) lead(ctx context.Context) error {
 
 // prepare checks the definitions and makes the namespace of the hub if it is missing, as soon as the API server answers.
 func (h *Hub) prepare(ctx context.Context) error {
-	for again := backoff.New(time.Second, 30*time.Second); ctx.Err() == nil; again.Wait(ctx) {
+	for again := backoff.New(time.Second, 30*time.Second).Spread(); ctx.Err() == nil; again.Wait(ctx) {
 		err := h.checkDefinitions(ctx)
 		if err == nil {
 			err = h.tryNamespace(ctx)

@@ -167,7 +167,7 @@ func (s *service) watchRecords(ctx context.Context, prefix string, heard func(ke
 }
 
 // retryWatch is how long a watch that ended is left alone, and longer where it ends again at once.
-func retryWatch() *backoff.Backoff { return backoff.New(time.Second, 30*time.Second) }
+func retryWatch() *backoff.Backoff { return backoff.New(time.Second, 30*time.Second).Spread() }
 
 // onPlacementRecord wakes the placements whose record in the engine changed.
 func (s *service) onPlacementRecord(record string) {

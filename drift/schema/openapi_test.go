@@ -14,7 +14,7 @@ func statefulSet() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "StatefulSet"}
 }
 
-// appsDocument is the part of the document of Kubernetes 1.36.3 that a StatefulSet is made of,
+// appsDocument is the part of the document of Kubernetes 1.37.2 that a StatefulSet is made of,
 // without descriptions.
 func appsDocument(t testing.TB) []byte {
 	t.Helper()

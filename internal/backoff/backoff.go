@@ -7,9 +7,11 @@ import (
 	"time"
 )
 
-// Backoff is a wait that doubles each time, from a first one up to a longest. Each wait is up to a fifth shorter, at random, because
-// several engines that lost one database at the same time must not come back at the same time. A Backoff belongs to one goroutine.
-type Backoff struct{ first, most, next time.Duration }
+// Backoff is a wait that doubles each time, from a first one up to a longest. It belongs to one goroutine.
+type Backoff struct {
+	first, most, next time.Duration
+	spread            bool
+}
 
 // New returns a wait of first, which doubles up to most.
 func New(first, most time.Duration) *Backoff { return &Backoff{first: first, most: most, next: first} }
@@ -17,12 +19,19 @@ func New(first, most time.Duration) *Backoff { return &Backoff{first: first, mos
 // Poll returns the waits of a poll: they grow up to ten times the interval.
 func Poll(interval time.Duration) *Backoff { return New(interval, 10*interval) }
 
+// Spread makes each wait up to a fifth shorter, at random, and returns b. It is for retries of a server that many clients
+// share, because clients that lost the server together must not come back together.
+func (b *Backoff) Spread() *Backoff {
+	b.spread = true
+	return b
+}
+
 // Next returns how long to wait now.
 func (b *Backoff) Next() time.Duration {
 	d := b.next
 	b.next = min(2*d, b.most)
-	if spread := d / 5; spread > 0 {
-		d -= rand.N(spread) //nolint:gosec // no secret depends on it
+	if most := d / 5; b.spread && most > 0 {
+		d -= rand.N(most) //nolint:gosec // no secret depends on it
 	}
 	return d
 }

@@ -75,7 +75,7 @@ func newInventory(kind inventoryKind, objects watch.Client, o Options) *Inventor
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	inv.run = func() {
-		f := &follower{inv: inv, pauses: backoff.New(100*time.Millisecond, 2*time.Second)}
+		f := &follower{inv: inv, pauses: backoff.New(100*time.Millisecond, 2*time.Second).Spread()}
 		for ctx.Err() == nil {
 			_ = watch.Follow(ctx, objects, metav1.ListOptions{}, f)
 			f.pauses.Wait(ctx)

@@ -11,7 +11,7 @@ import (
 // Rewatch begins a watch again whenever it ends.
 func Rewatch(ctx context.Context, watch func() iter.Seq2[struct{}, error], poll time.Duration) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
-		pause := backoff.Poll(poll)
+		pause := backoff.Poll(poll).Spread()
 		for {
 			for _, err := range watch() {
 				if err == nil {

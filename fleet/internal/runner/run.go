@@ -175,7 +175,7 @@ func (r *Runner) reconcilePlacement(ctx context.Context, name string) (time.Dura
 
 // follow calls changed for every key under prefix that is there or is written.
 func (r *Runner) follow(ctx context.Context, prefix string, changed func(context.Context, backend.Change)) {
-	pause := backoff.Poll(r.e.cfg.Poll)
+	pause := backoff.Poll(r.e.cfg.Poll).Spread()
 	for failing := false; ; {
 		for c, err := range backend.Watch(ctx, r.e.store, prefix, r.e.cfg.Poll) {
 			if err != nil {
@@ -241,7 +241,7 @@ func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 		}
 		return d.uid == uid
 	})
-	pause := backoff.Poll(r.e.cfg.Poll)
+	pause := backoff.Poll(r.e.cfg.Poll).Spread()
 	for !found && r.addByUID(ctx, uid) != nil && pause.Wait(ctx) {
 	}
 }
@@ -292,7 +292,7 @@ func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 
 // followFleet hands every change of the inventory to the drivers.
 func (r *Runner) followFleet(ctx context.Context) {
-	pause := backoff.Poll(r.e.cfg.Poll)
+	pause := backoff.Poll(r.e.cfg.Poll).Spread()
 	for {
 		for _, err := range r.e.state.WatchInventory(ctx) {
 			if err != nil {

@@ -113,7 +113,7 @@ func (w *selections) remove(k api.Key) {
 // again instead, and their error tells why: otherwise the placement would look up to date.
 func (w *selections) start(k api.Key, one *selection) {
 	one.stop = w.begin(func(ctx context.Context) {
-		for again := backoff.New(time.Second, captureAgain); ctx.Err() == nil; again.Wait(ctx) {
+		for again := backoff.New(time.Second, captureAgain).Spread(); ctx.Err() == nil; again.Wait(ctx) {
 			for _, err := range w.s.Source.Watch(ctx, one.queries) {
 				if ctx.Err() != nil {
 					return

@@ -66,7 +66,7 @@ func Follow(ctx context.Context, c Client, o metav1.ListOptions, h Handler) erro
 	silent := logr.Discard()
 	ctx, stop := context.WithCancelCause(logr.NewContext(ctx, silent))
 	defer stop(nil)
-	s := &session{Handler: h, client: c, options: o, stop: stop, pauses: backoff.New(firstPause, longestPause)}
+	s := &session{Handler: h, client: c, options: o, stop: stop, pauses: backoff.New(firstPause, longestPause).Spread()}
 	version := ""
 	listed := func(context.Context, metav1.ListOptions) (runtime.Object, error) { return listOf(version), nil }
 	r := cache.NewReflectorWithOptions(

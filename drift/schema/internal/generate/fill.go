@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"go/ast"
 	"reflect"
 	"slices"
@@ -117,14 +119,18 @@ func (p *goParser) field(t *table, name string, f *ast.Field, d *decl) *field {
 	return out
 }
 
-// defaultOf returns what +default says as JSON, empty for nothing. Zero values are what an absent
-// field means anyway.
+// defaultOf returns the JSON value of +default without spaces, because spaces separate the flags of
+// the table, or an empty text if there is none.
 func (p *goParser) defaultOf(doc string, d *decl) string {
 	value := marker(doc, "default")
 	if name, ok := strings.CutPrefix(value, "ref("); ok {
 		value = p.consts[d.pkg+"."+strings.TrimSuffix(name, ")")]
 	}
-	return value
+	var compact bytes.Buffer
+	if json.Compact(&compact, []byte(value)) != nil {
+		return value
+	}
+	return compact.String()
 }
 
 // listMark returns the sort of a list: list, set or keyed(...).
