@@ -1,211 +1,211 @@
-// Package fleet is the engine: it freezes what is to be rolled out, plans
-// where and in which order, and carries the plan out on the clusters.
+// Package fleet is the engine: it takes a frozen snapshot of objects, plans the order in which
+// clusters get it, and carries the plan out on the clusters.
 //
-// An [Engine] is made of the seams in its [Config]: a store for its state, an
-// inventory and a dialer for the clusters, a source for the objects. A host
-// declares a [Placement], starts runs of it with [Engine.CreateRun], and lets
-// [Engine.Run] drive them. Several engines may share a store: each run is
-// driven by one of them at a time, by a lease, and every write carries the
-// epoch of the engine that makes it, so that an engine that was paused and wakes up
-// late is refused by the store and by the clusters.
+// An [Engine] is built from the plug-ins in its [Config]: a store for its state, an inventory and a
+// dialer for the clusters, a source for the objects. A host declares a [Placement], starts runs of
+// it with [Engine.CreateRun], and lets [Engine.Run] drive them. Several engines may share a store.
+// A lease ensures that one engine at a time drives a run. Every write carries the epoch of the
+// engine that makes it, so that the store and the clusters refuse an engine that was paused and
+// wakes up late.
 //
-// On a cluster the ledger of the placement refuses it. A leader that takes over
-// where another may still have a write on its way marks all objects before it
-// writes its epoch to the ledger: from then on nothing that existed is changed,
-// deleted or released by the older one. An object that is missing cannot be
-// marked: every write names the ledger under which it was decided, as a
-// [backend.Fence], and a member that compares it accepts nothing of an older leader
-// from then on, creations included. Where a member cannot, which
-// [backend.FencingOf] reports, one object of each cluster that the older leader is
-// about to create may come late, and those whose creation was never answered; the
-// newer leader takes them over where it wants them, and otherwise removes them at its
-// next read.
+// On a cluster, the ledger of the placement refuses such an engine. If an older leader may still
+// have a write under way, the new leader marks all objects before it writes its epoch to the
+// ledger. After that, the older leader cannot change, delete or release any object that existed. A
+// missing object cannot be marked. Therefore every write names the ledger under which it was
+// decided, as a [backend.Fence]. A member that compares the fence accepts no more writes of an
+// older leader, creations included. [backend.FencingOf] reports whether a member can do so. If it
+// cannot, these objects may still appear late: one object per cluster that the older leader is
+// about to create, and the objects whose creation was never answered. The newer leader takes them
+// over if it wants them, and otherwise removes them at its next read.
 //
-// The loop is the same for every run: load, observe, [step.Step], save by
-// compare-and-swap, then act. What happened is told as [stages.Event] values,
-// stored with the state they belong to; [Engine.Follow] reads them from a
-// cursor.
+// The loop is the same for every run: load, observe, [step.Step], save by compare-and-swap, then
+// act. The engine reports events as [stages.Event] values and stores them with the state they
+// belong to. [Engine.Follow] reads them from a cursor.
 //
-// # What a host does
+// # How a host uses the engine
 //
-// A host that rolls out a change, and may be restarted at any time, does the same each time it starts:
-// it calls [Engine.PutPlacement], has [Engine.Run] drive in a goroutine, and calls [Engine.EnsureRun] with a
-// name that says what the run brings, which creates the run or returns the one that there is. The example
-// of EnsureRun is such a host.
+// A host that rolls out a change, and may be restarted at any time, does the same each time it
+// starts. It calls [Engine.PutPlacement], starts [Engine.Run] in a goroutine, and calls
+// [Engine.EnsureRun] with a name that identifies the change. EnsureRun creates the run, or returns
+// the run that exists. The example of EnsureRun is such a host.
 //
-// To show how the run goes it reads [Engine.FollowRun], whose events end with the run and its rollback. [Engine.Follow]
-// is for all runs of a placement: without a cursor it yields those of every run that is kept, and it never ends.
-// A host that acts on events more than once stores [Follower.Cursor] after each event that it has dealt with, and
-// goes on there; one that only shows them reads all of them again.
+// To show the progress of one run, the host reads [Engine.FollowRun], whose events end with the run
+// and its rollback. [Engine.Follow] covers all runs of a placement: without a cursor it yields the
+// events of every run that is kept, and it never ends. A host with side effects that must not be
+// repeated stores [Follower.Cursor] after each event that it has handled, and resumes there. A host
+// that only shows the events reads all of them again.
 //
 // The events end in one of these ways, and [Engine.Status] says which:
 //
 //   - [stages.RunCompleted]: every cluster that was not skipped has the change.
-//   - [stages.RunFailed]: a budget was exceeded or a gate rejected; the message says which. Clusters that were updated
-//     stay so, unless the strategy has a [stages.RollbackPolicy]: then the events of the run that rolls back follow, and
-//     its end is the last event. [Engine.RollbackOf] says how it ended, or why the rollback was refused. A run of profile
-//     ClusterUpdate may be started again; otherwise the next run has a name of its own.
-//   - [stages.RunAborted] and [stages.RunSuperseded]: a command or a newer run of the placement ended it.
+//   - [stages.RunFailed]: a budget was exceeded or a gate rejected; the message says which. Updated
+//     clusters keep the change, unless the strategy has a [stages.RollbackPolicy]: then the events
+//     of the rollback run follow, and its end is the last event. [Engine.RollbackOf] says how the
+//     rollback ended, or why it was refused. A run of profile ClusterUpdate may be started again;
+//     for other profiles the next run needs a new name.
+//   - [stages.RunAborted] and [stages.RunSuperseded]: a command or a newer run of the placement
+//     ended it.
 //   - An error matching backend.ErrNotFound: the run was deleted.
 //
-// A run that is stopped has not ended, nor has one that waits at a gate: [stages.RunStopped] and
-// [stages.ApprovalRequested] are events like others, after which nothing comes until [Engine.Command] starts it or
-// [Engine.Decide] answers. Nor does a run end by itself whose clusters cannot be updated, where its
-// strategy has neither a ProgressDeadline nor a bound on Attempts, see [stages.Strategy]: Plan.Warnings says so.
+// A stopped run has not ended, and neither has a run that waits at a gate. [stages.RunStopped] and
+// [stages.ApprovalRequested] are ordinary events. No event follows them until [Engine.Command]
+// starts the run or [Engine.Decide] answers. A run whose clusters cannot be updated does not end by
+// itself if its strategy has neither a ProgressDeadline nor a bound on Attempts, see
+// [stages.Strategy]. Plan.Warnings reports this.
 //
 // # Order
 //
-// On a cluster objects are applied after what they may need, by the phases of
-// [snapshot.Phase], and removed before it. An object of a kind that comes with its
-// definition waits until that is established. An object that was deleted and is
-// not gone, because the finalizer of another controller holds it, keeps back what earlier phases
-// have: that may be what takes the finalizer away. Either way the update is not
-// finished then; its message says what it waits for, and it is tried again.
+// On a cluster the engine applies an object after the objects it may need, by the phases of
+// [snapshot.Phase], and removes it before them. A custom resource whose definition is in the same
+// snapshot waits until the definition is established. A deleted object may stay because of the
+// finalizer of another controller. It then holds back the removal of objects of earlier phases,
+// because one of them may run the controller that removes the finalizer. In both cases the update
+// is not finished: its message says why it waits, and the engine retries.
 //
-// An object for which the member fails, with an answer of 500 for example, while it
-// serves others holds later phases back likewise, and nothing of its own phase. After
-// ten updates in a row of an attempt in which that happened, about half a minute, it
-// counts as refused: it is a problem of the cluster by its name, and what comes after
-// it is applied. Its deletion is no different, but that what it may need stays. Where
-// nothing succeeds the member is down, and no object is refused.
+// A member may fail for one object, for example with a status of 500, while it serves others. Such
+// an object holds back later phases too, but no object of its own phase. After ten such updates in
+// a row in one attempt, about half a minute, the object counts as refused: the cluster reports it
+// by name as a problem, and later phases are applied. A failing deletion is treated alike, but the
+// objects that the deleted object may need stay. If no call succeeds, the member is down, and no
+// object is refused.
 //
-// # What is deleted
+// # Which objects are deleted
 //
-// An object is deleted only where the ledger and the object itself say that it is the
-// placement's: the object by annotation digest.slipway.dev/<placement>, which
-// is written in one step with it and has ",adopted" after the digest where the object
-// was there before. Whether such an object goes, too, is the placement's [DeletePolicy].
-// The ledger is a ConfigMap on the member, which others may be able to
-// write: what it alone claims is given up instead. A run reports all that stays by
-// [stages.ObjectsReleased]. A ledger with an object that is never placed by its name,
-// see snapshot.Propagates, is refused as a whole. A namespace that Config.Rules come to
-// reserve is not: what was placed there before is given up.
+// The engine deletes an object only if both the ledger and the object say that it belongs to the
+// placement. The object says so by annotation digest.slipway.dev/<placement>. The annotation is
+// written in one step with the object, and has ",adopted" after the digest if the object existed
+// before. The placement's [DeletePolicy] decides whether adopted objects are deleted too. The
+// ledger is a ConfigMap on the member, and others may be able to write it. Therefore an object that
+// only the ledger claims is released. A run reports all objects that stay by
+// [stages.ObjectsReleased]. If the ledger names an object that is never placed because of its name,
+// see snapshot.Propagates, the whole ledger is refused. This does not apply to a namespace that
+// Config.Rules reserve later: objects placed there before are released.
 //
 // # Deletion
 //
-// [Engine.DeletePlacement] ends a placement: its runs are superseded, a run of the
-// engine's own cleans every cluster that may hold something, and then its records
-// go. [Engine.Deletion] says how far that is, what was left where and why, also
-// when it is over. The ledgers go too. A leader that was paused all the while finds
-// none then, and asks the store before it places anything: a write of each cluster
-// that was on its way to make a ledger may land, or an object where the member knows
-// no fences, and nothing else. A placement that is declared again under the name
-// goes on with the epochs.
+// [Engine.DeletePlacement] ends a placement. It supersedes the placement's runs, the engine creates
+// a run that cleans every cluster that may hold objects, and then the records are deleted.
+// [Engine.Deletion] reports the progress and which objects were left where and why, also after the
+// deletion is complete. The ledgers are deleted too. A leader that was paused during the whole
+// deletion finds no ledger, and must ask the store before it places anything. At most one late
+// write per cluster may land: a write under way that creates a ledger, or an object if the member
+// has no fences. If a placement is declared again under the name, its epochs continue.
 //
 // # Eviction
 //
-// A run whose strategy names clusters in Removal.Only takes the placement from these, whether it is picked there or not, and
-// does nothing else. From its admission until it has ended they are not picked; then the policy decides about them as
-// about new ones, so that a taint keeps away what it would not have taken away. It takes its turn as Placement.Admission says,
-// but it is superseded by nothing but the deletion of the placement, and supersedes no other eviction. A run that was planned
-// for such a cluster and is admitted later is refused with [backend.ErrConflict]; one that was admitted before brings
-// there what it was to bring, in its turn. Its events are those of a removal.
+// A run whose strategy names clusters in Removal.Only removes the placement from these clusters,
+// whether the placement picks them or not, and does nothing else. From its admission to its end
+// they are not picked. Then the policy treats them as new clusters, so that a taint keeps the
+// placement off a cluster from which it would not have removed it. The eviction is queued by
+// Placement.Admission. Only the deletion of the placement supersedes it, and it supersedes no other
+// eviction. A run that was planned for such a cluster and is admitted later is refused with
+// [backend.ErrConflict]. A run that was admitted before updates the cluster as planned, in its
+// turn. An eviction has the same events as a removal.
 //
 // # Rollback
 //
-// A run whose strategy has a [stages.RollbackPolicy] is taken back when a budget is
-// exceeded or a gate rejected, or by [Engine.Rollback]. With its end the placement's
-// record gets the name, the UID and the place in the queue of the run that does, so
-// there is one even if every engine stops meanwhile, and no run changes a cluster in between. What
-// each cluster had is the bindings as they were until the run ended; its pages, and the
-// contents that they name, are kept for as long as the run can be taken back, which
-// is until another one has changed clusters. A cluster that another one under the
-// same name has replaced since is taken for it. Maintenance windows and freezes hold
-// a run that takes back as they do any other.
+// A run whose strategy has a [stages.RollbackPolicy] is rolled back if a budget is exceeded or a
+// gate rejected, or by [Engine.Rollback]. The write that ends the run also stores the name, the UID
+// and the queue position of the rollback run in the placement's record. Therefore the rollback
+// happens even if every engine stops in between, and no other run changes a cluster before it. The
+// rollback target of each cluster is its binding before the end of the run. The pages of the
+// bindings, and the contents that they name, are kept for as long as the run can be rolled back:
+// until another run has changed clusters. If a cluster was replaced under the same name, the new
+// cluster counts as the old one. Maintenance windows and freezes hold a rollback as they hold any
+// other run.
 //
 // # Drift
 //
-// What differs between a cluster and what was placed on it is drift. [Engine.Drift]
-// compares the clusters of a placement at any time and writes nothing;
-// [GroupDrift] puts together what is the same. A placement's [apply.Strategy] says
-// what counts, what becomes of objects that drifted or were there before, and
-// whether its clusters are watched between runs: then [Engine.Drifted] says what
-// was seen last without asking them, events say what was found and put back, and
-// one engine of those that share the store does it. What is put back is put back
-// under the ledger of the run that brought it, only while no run has the placement
-// and only while the ledger still says so; a run that comes takes over as it does
-// from any engine. [NoDrift] is a gate that holds a stage back while one of its
-// clusters has drifted.
+// Drift is any difference between a cluster and the objects placed on it. [Engine.Drift] compares
+// the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
+// differences. A placement's [apply.Strategy] says which differences count, how to treat objects
+// that drifted or existed before, and whether its clusters are watched between runs. If they are
+// watched, [Engine.Drifted] returns the last observation without asking the clusters, events report
+// drift and its correction, and one of the engines that share the store does the work. A correction
+// is made under the ledger of the run that placed the object, only while no run has the placement
+// and only while the ledger is still that run's. A new run takes over from the engine like from any
+// other. [NoDrift] is a gate that holds a stage back while one of its clusters has drifted.
 //
-// What an object was right after it was applied is kept beside the ledger, so
-// that defaults and webhooks of the member are no drift. There, and in the ledger,
-// nothing stands that is worked out from the content of objects alone: the revision is
-// encrypted, and the rest is keyed, under a random key in the placement's record.
+// The state of an object right after it was applied is kept beside the ledger, so that defaults and
+// webhooks of the member do not count as drift. Neither it nor the ledger contains anything that
+// can be computed from the content of objects alone: the revision is encrypted, and the rest is
+// keyed, under a random key in the placement's record.
 //
 // # Before a run
 //
-// [Engine.Preview] returns the plan that a run would have, [Engine.Diff] what that
-// plan would do to each cluster, in the form of a drift report, and [Engine.Forecast]
-// how long it would take. The digest of the plan covers what every cluster gets after
-// overrides; a run that names it brings that or nothing. An override that cannot be
-// carried out, or does what [Config.Restrictions] forbid, fails the plan, and nothing
-// has begun.
+// [Engine.Preview] returns the plan that a run would have, [Engine.Diff] the changes that this plan
+// would make on each cluster, in the form of a drift report, and [Engine.Forecast] how long it
+// would take. The digest of the plan covers the objects of every cluster after overrides, so a run
+// that names the digest brings exactly these objects or is refused. An override that cannot be
+// applied, or that violates [Config.Restrictions], fails the plan before anything has begun.
 //
 // # Approvals
 //
-// A gate that asks for approval is answered by people, through [Engine.Decide], and by
-// [Config.Authority]; package fleet/authority makes one of several. The engine that drives
-// the run asks the authority when the request opens, and then
+// People answer a gate that asks for approval through [Engine.Decide], and so does
+// [Config.Authority]; package fleet/authority combines several authorities. The engine that drives
+// the run asks the authority when the request opens, and asks again
 //
-//	Config.Poll after its answer came, and after twice as long each time, up to ten times Poll: with the
-//	default of 1 s it is asked 1, 2, 4, 8, 10, 10, … seconds after the answer before;
-//	where it is an [approval.Scheduler], after what NextAsk says instead, at least a tenth of Poll; an answer
-//	of NextAsk that is not positive means Poll again, which doubles from there;
-//	at once, and beginning with Poll again, when the request has changed: a decision was recorded, a wait
-//	beside the request has ended, or another authority approves for the moment and its own approval does not
-//	hold.
+//   - after Config.Poll, counted from the answer, and then after twice as long each time, up to ten
+//     times Poll: with the default of 1 s it asks 1, 2, 4, 8, 10, 10, … seconds after the previous
+//     answer;
+//   - if the authority is an [approval.Scheduler], after the duration that NextAsk returns instead,
+//     but at least a tenth of Poll; if NextAsk returns no positive duration, after Poll again,
+//     which doubles from there;
+//   - at once, and beginning with Poll again, when the request has changed: a decision was
+//     recorded, a wait beside the request has ended, or another authority approves for the moment
+//     and this authority's own approval does not hold.
 //
-// An answer that is neither an approval nor a rejection, and an error, change nothing of
-// that. One call of a request is under way at a time; each has Config.CallTimeout. What is
-// asked then has the decisions of the others. After a restart, and when another engine takes
-// the run over, all of that begins again. While a run is stopped no authority is asked.
+// An answer that is neither an approval nor a rejection does not affect these times, and neither
+// does an error. At most one call per request is under way at a time; each is limited by
+// Config.CallTimeout. The request that the authority receives contains the decisions of the others.
+// After a restart, and when another engine takes over the run, the times begin again. While a run
+// is stopped, no authority is asked.
 //
-// An approval that stands is stored as a command and recorded, and its author is
-// still asked until the gate has opened, without effect. An approval that holds at a
-// point in time only, by [approval.Decision].PointInTime, is kept in the memory of the
-// engine for [approval.PointInTimeAge] and put into the next steps. It opens the
-// gate if all others have approved before it was asked for. [NoDrift] is such an
-// authority; it compares the clusters once no other approval is missing, which authority.Last
-// does for any other. Between the opening of
-// a gate and the start of a cluster no authority is asked: what a window, a cap or the cap of
-// a stage holds back starts later on what was answered then.
+// An approval that stands is stored as a command and recorded. Its author is still asked until the
+// gate has opened, without effect. An approval that holds only at a point in time, by
+// [approval.Decision].PointInTime, is kept in the engine's memory for [approval.PointInTimeAge] and
+// used in the next steps. It opens the gate if all others have approved before it was asked for.
+// [NoDrift] is such an authority; it compares the clusters once no other approval is missing.
+// authority.Last adds the same delay to any other authority. No authority is asked between the
+// opening of a gate and the start of a cluster: a cluster that a window, a cap or the cap of a
+// stage delays starts later under the earlier approval.
 //
 // # Windows and forecasts
 //
-// [Config.Windows] says when clusters may be started: maintenance windows and
-// freezes, of a run, its groups and its clusters. They gate the start of a cluster
-// and nothing else: what is in flight goes on, and drift is put back at any time. A
-// [stages.BypassWindows] command lets clusters start outside them for a while, and
-// is recorded. [Engine.Forecast] carries a run out in virtual time before it exists,
-// by the same rules, and tells when it would end and what would hold it up.
+// [Config.Windows] says when clusters may be started: it returns maintenance windows and freezes of
+// a run, its groups and its clusters. They gate only the start of a cluster: updates in flight
+// continue, and drift is corrected at any time. A [stages.BypassWindows] command lets clusters
+// start outside the windows for a while, and is recorded. [Engine.Forecast] simulates a run in
+// virtual time before the run exists, by the same rules, and reports when it would end and what
+// would delay it.
 //
 // # Caps that runs share
 //
-// [Engine.SetCap] bounds how many clusters are in flight of all runs whose strategies
-// name the cap. How much of it each run holds is a record of the store: a run takes slots
-// before it saves what uses them and gives them back when it has saved that nothing
-// does, so a crash between two writes never exceeds the limit, and the next
-// driver of the run gives back what is too much. A run that has ended or was deleted
-// gives all back; where its engine stopped before, the runs that wait do it. One that is
-// stopped keeps the slots of the clusters that are still in flight.
+// [Engine.SetCap] limits how many clusters may be in flight over all runs whose strategies name the
+// cap. The store has a record of the slots that each run holds. A run claims slots before it saves
+// a state that uses them, and releases them after it has saved a state that does not. Therefore a
+// crash between two writes never exceeds the limit, and the next driver of the run releases surplus
+// slots. A run that has ended or was deleted releases all its slots; if its engine stopped before
+// that, the waiting runs release them. A stopped run keeps the slots of the clusters that are still
+// in flight.
 //
 // # Updates of another kind
 //
-// An [backend.Updater] of the host's does what runs do to a cluster, instead of applying the
-// objects of a snapshot: the snapshot is then what it makes of it, see
-// [backend.Assignment.Content]. Package fleet/upgrade is one that upgrades clusters. It may
-// refuse a plan before there is a run, as a [backend.Preflighter].
+// A [backend.Updater] of the host replaces the update of a cluster: the engine then does not apply
+// the objects of a snapshot, and the updater interprets the snapshot, see
+// [backend.Assignment.Content]. Package fleet/upgrade has an updater that upgrades clusters. An
+// updater may refuse a plan before there is a run, as a [backend.Preflighter].
 //
 // # Errors
 //
-// A method that refuses something returns an error that wraps an [errdef.Error], which has the
+// A method that refuses a request returns an error that wraps an [errdef.Error], which has the
 // operation and the noun. errors.Is finds its cause: errdef.ErrNotFound, errdef.ErrDeleting,
 // errdef.ErrPlanChanged, or a kind of package backend.
 //
 // # Records
 //
-// All state is in the store, as JSON with a format version: docs/records.md has the keys
-// and what is atomic. A record of a newer version than this package knows is refused,
-// never changed, and so are content and plans that are not what their digest says. That any
-// other record is what was written is checked by the store, see backend.Store.
+// All state is in the store, as JSON with a format version: docs/records.md lists the keys and the
+// atomic writes. The package refuses a record of a newer version than it knows, and never changes
+// it. It also refuses content and plans that do not match their digest. The store verifies the
+// integrity of all other records, see backend.Store.
 package fleet
