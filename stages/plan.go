@@ -14,26 +14,29 @@ import (
 // annotation on everything that is placed.
 const MaxPlacementName = 63
 
-// MaxLeft is how many clusters a plan names at most that have left the inventory: the next one names others.
+// MaxLeft is the maximum number of clusters outside the inventory that a plan names; the next
+// plan names others.
 const MaxLeft = 500
 
-// Plan is a strategy resolved against clusters and a target. It never changes: its readers share it, and what
-// was approved is what it says. planner.Plan makes one; [Plan.Encode] and [DecodePlan] store it in pieces, and its JSON
-// has it in one. A Plan that was put together in another way is none.
+// Plan is a strategy resolved against clusters and a target. It never changes, so that its
+// readers may share it and a run carries out exactly the approved content. planner.Plan makes a
+// plan; [Plan.Encode] and [DecodePlan] store it in pieces, and its JSON holds it whole. A Plan
+// put together in another way is invalid.
 type Plan struct {
 	Strategy Strategy `json:"strategy"`
 
 	Placement string `json:"placement"`
-	// Index and Snapshot are those of the newest snapshot that a cluster gets.
+	// Index and Snapshot identify the newest snapshot that a cluster gets.
 	Index     int    `json:"index"`
 	Snapshot  string `json:"snapshot"`
 	Selection string `json:"selection"`
 
-	// Rollback is set in a plan that rolls back what a run brought.
+	// Rollback is set in a plan that rolls a run back.
 	Rollback *PlannedRollback `json:"rollback,omitempty"`
 
-	// Left are the clusters that may have had something and had left the inventory when the plan was made, ascending. Nothing is
-	// done there, and once the run has completed they count as having nothing.
+	// Left are the clusters that may have content but were no longer in the inventory when
+	// the plan was made, ascending. A run does nothing there, and after it has completed
+	// they count as having nothing.
 	Left []string `json:"left,omitempty"`
 
 	Stages []PlannedStage `json:"stages"`
@@ -42,7 +45,7 @@ type Plan struct {
 	// Clusters stand in the order of the plan: by stage, group and sort key.
 	// The index of a cluster in it is its position.
 	Clusters []PlannedCluster `json:"-"`
-	// Warnings say what is allowed and probably not meant. Digest does not
+	// Warnings name settings that are allowed but probably unintended. Digest does not
 	// cover them.
 	Warnings []string `json:"warnings,omitempty"`
 	// Digest covers everything above but Warnings, in hex.
@@ -50,8 +53,7 @@ type Plan struct {
 
 	// byName has the positions in the order of the clusters' names.
 	byName []int32
-	// cells has the members of the cells of each group of each stage; nil where no
-	// stage has any.
+	// cells holds the members of each cell, by stage and group; nil if no stage has cells.
 	cells [][][]CellMembers
 }
 
@@ -67,8 +69,8 @@ type PlannedStage struct {
 	MaxFailures int `json:"maxFailures"`
 	// Strict makes MaxFailures a bound, see [Stage].StrictFailures.
 	Strict bool `json:"strict,omitempty"`
-	// Domains are the failure domains of the stage: those of one label after those of
-	// another, as the strategy has them, by value, the clusters without it last.
+	// Domains are the failure domains of the stage: by label in the order of the strategy,
+	// then by value. The domain of the clusters without the label comes last.
 	Domains []PlannedDomain `json:"domains,omitempty"`
 	// Cells are the combinations of domains that clusters have, each as indexes into
 	// Domains, one for each label; ascending.
@@ -116,13 +118,13 @@ type PlannedGate struct {
 	Checks []check.Check `json:"checks,omitempty"`
 }
 
-// PlannedCluster is a cluster with what it gets.
+// PlannedCluster is a cluster and the revision that it gets.
 type PlannedCluster struct {
 	Name string
 	UID  string
 	// Revision is an index into Plan.Revisions; -1 in the removal stage.
 	Revision int
-	// Cell is an index into the Cells of its stage; 0 where that has none.
+	// Cell is an index into the Cells of its stage; 0 if the stage has no cells.
 	Cell int
 }
 
@@ -182,21 +184,21 @@ func (c *CellMembers) From(pos int) int {
 	return i
 }
 
-// PlannedRollback marks the plan of a rollback, and says what it rolls back.
+// PlannedRollback marks the plan of a rollback and identifies the run that it rolls back.
 type PlannedRollback struct {
 	// Run, UID and Plan are the name, the UID and the plan's digest of that run.
 	Run  string `json:"run"`
 	UID  string `json:"uid"`
 	Plan string `json:"plan"`
-	// Indexes are those of the snapshots that the elements of Plan.Revisions are
-	// made of. Where several are the same for a cluster it is the newest.
+	// Indexes are the indexes of the snapshots from which the elements of Plan.Revisions
+	// are made. If several snapshots are the same for a cluster, the newest counts.
 	Indexes []int `json:"indexes,omitempty"`
-	// Kept are the clusters that the run may have changed and that stay as they
-	// are, by the reason.
+	// Kept are the clusters that the run may have changed and that the rollback leaves
+	// unchanged, by reason.
 	Kept []KeptClusters `json:"kept,omitempty"`
 }
 
-// KeptClusters are clusters that stay as they are for a reason.
+// KeptClusters are clusters that a rollback leaves unchanged for one reason.
 type KeptClusters struct {
 	Reason string `json:"reason"`
 	// Count is how many there are, Clusters the first 500 of them by name.
@@ -207,8 +209,8 @@ type KeptClusters struct {
 // Len returns the number of clusters, those to be removed included.
 func (p *Plan) Len() int { return len(p.Clusters) }
 
-// Position returns the position of a cluster; false when the plan has none of
-// that name. The plan must be one from planner.Plan or [DecodePlan].
+// Position returns the position of a cluster; false if the plan has no cluster of that name.
+// The plan must come from planner.Plan or [DecodePlan].
 func (p *Plan) Position(name string) (int, bool) {
 	i, ok := slices.BinarySearchFunc(p.byName, name, func(pos int32, name string) int {
 		return cmp.Compare(p.Clusters[pos].Name, name)
@@ -244,9 +246,10 @@ func (p *Plan) Checks() iter.Seq2[string, *check.Check] {
 	}
 }
 
-// HasOpened reports whether the gates before the cluster at pos have opened whenever a gate is asked, so that the cluster
-// may have what the plan brings. The gate stands before or after a stage, or a group of it if group is not -1. Groups of
-// a stage run side by side, unless one depends on the other.
+// HasOpened reports whether the gates before the cluster at pos are open whenever the run asks
+// a certain gate. If so, the cluster may already have the new revision. The gate stands before
+// or after a stage, or before or after one of its groups if group is not -1. Groups of a stage
+// run side by side, unless one depends on the other.
 func (p *Plan) HasOpened(pos, stage, group int, when approval.When) bool {
 	i, g := p.StageOf(pos)
 	switch {
@@ -271,9 +274,8 @@ func (s *PlannedStage) ancestors(group int) []int {
 	return all
 }
 
-// StageOf returns the stage, an index into p.Stages, and the group, an index
-// into that stage's Groups, that the cluster at pos stands in; -1 and -1 when
-// there is no such position.
+// StageOf returns the stage and the group of the cluster at pos, as indexes into p.Stages and
+// into the Groups of that stage; -1 and -1 if there is no such position.
 func (p *Plan) StageOf(pos int) (stage, group int) {
 	if pos < 0 || pos >= len(p.Clusters) {
 		return -1, -1
@@ -283,8 +285,8 @@ func (p *Plan) StageOf(pos int) (stage, group int) {
 	return stage, search(len(groups), func(i int) bool { return groups[i].First+groups[i].Len > pos })
 }
 
-// search returns the first of n for which is holds, as it does for all
-// after it.
+// search returns the first index below n for which is holds, or n. is must hold for all later
+// indexes too.
 func search(n int, is func(int) bool) int {
 	low := 0
 	for low < n {

@@ -15,9 +15,9 @@ type State string
 // Superseded.
 const (
 	NotStarted State = "NotStarted"
-	// Pending: a run waits for another run, a gate for what passes it, a
-	// cluster is outside its window, could not be reached before anything was sent
-	// to it, or is to be tried again.
+	// Pending: a run waits for another run, or a gate for its condition. A cluster is
+	// Pending if it is outside its window, if it could not be reached before anything was
+	// sent to it, or if it is to be retried.
 	Pending   State = "Pending"
 	Running   State = "Running"
 	Stopping  State = "Stopping"
@@ -30,10 +30,10 @@ const (
 	Superseded State = "Superseded"
 )
 
-// Run is the whole state of a run besides its plan: small, plain data, stored as it is. Its JSON is whole and
-// comes back equal. Its size grows with the clusters in flight and the unsuccessful ones, not with the fleet: where
-// thousands of clusters fail or cannot be reached, it keeps what step.Step needs of them, and the events
-// have the rest.
+// Run is the whole state of a run besides its plan: small, plain data. Its JSON decodes to an
+// equal run. Its size grows with the clusters in flight and the unsuccessful ones, not with the
+// fleet. If thousands of clusters fail or cannot be reached, it keeps only the data that
+// step.Step needs, and the events hold the rest.
 type Run struct {
 	Name      string            `json:"name"`
 	UID       string            `json:"uid"`
@@ -42,16 +42,14 @@ type Run struct {
 	Starter   approval.Identity `json:"starter,omitzero"`
 
 	State State `json:"state"`
-	// Reason says why the run is in its state, where that is not obvious: what made it fail, the identity
-	// that stopped it, the run that it waits for.
+	// Reason explains the state if it is not obvious: the cause of a failure, the identity
+	// that stopped the run, or the run that it waits for.
 	Reason string `json:"reason,omitempty"`
 	// Ahead is the run of the placement that a Pending run waits for; empty in every other state.
 	Ahead string `json:"ahead,omitempty"`
-	// Hold keeps a run that has not started from starting until a Start
-	// command.
+	// Hold keeps a run from starting until a Start command.
 	Hold bool `json:"hold,omitempty"`
-	// Ending is the state that a run which is Stopping will come to: Stopped,
-	// Failed or Superseded.
+	// Ending is the state in which a Stopping run will end: Stopped, Failed or Superseded.
 	Ending State `json:"ending,omitempty"`
 	// Attempt counts the starts of the run, from 1.
 	Attempt int `json:"attempt"`
@@ -61,15 +59,14 @@ type Run struct {
 	Created Instant `json:"created,omitempty"`
 	Started Instant `json:"started,omitempty"`
 	Ended   Instant `json:"ended,omitempty"`
-	// StopAt is when clusters that are still in flight no longer hold up a
-	// stop or a supersession.
+	// StopAt is the time after which clusters in flight no longer delay a stop or a
+	// supersession.
 	StopAt Instant `json:"stopAt,omitempty"`
 
-	// Closing is set when the run has failed or was aborted and goes on with what
-	// runs always.
+	// Closing is set if the run has failed or was aborted and still runs its stages and
+	// groups with [Flow].Always.
 	Closing *Closing `json:"closing,omitempty"`
-	// Halted is since when the clocks of timeouts stand still, because the run is
-	// stopped or about to be.
+	// Halted is the time at which the timeouts were paused because the run was stopping.
 	Halted Instant `json:"halted,omitempty"`
 
 	// Stage is the stage the run is in; len(Plan.Stages) when all are done.
@@ -84,32 +81,31 @@ type Run struct {
 	// Unsuccessful are the clusters that were skipped or have failed, by position.
 	// The first 256 keep their reason.
 	Unsuccessful []Unsuccessful `json:"unsuccessful,omitempty"`
-	// RollbackRequest is set if the run is to be rolled back.
+	// RollbackRequest is set if a rollback of the run was requested.
 	RollbackRequest *RollbackRequest `json:"rollback,omitempty"`
 	// Capped reports whether clusters could start if it were not for the Cap of the
 	// strategy.
 	Capped bool `json:"capped,omitempty"`
 	// Bypass lets clusters start outside their windows for a while.
 	Bypass *Bypass `json:"bypass,omitempty"`
-	// Seen are the ids of the latest commands, so that one that is delivered
-	// again changes nothing.
+	// Seen are the ids of the latest commands, so that a command delivered twice has no
+	// further effect.
 	Seen []string `json:"seen,omitempty"`
 }
 
-// StageRun is the state of a stage, as it is stored.
+// StageRun is the stored state of a stage.
 type StageRun struct {
 	State State `json:"state"`
-	// Reached is when the run came to the stage, Started when its first
-	// cluster could start, Done when its last group ended, which is when the last
-	// cluster did where the groups have no gates, Ended when its gates had passed
-	// too.
+	// Reached is when the run reached the stage, and Started when its first cluster could
+	// start. Done is when its last group ended; in groups without gates that is the end of
+	// the last cluster. Ended is when the gates after the stage had passed too.
 	Reached Instant    `json:"reached,omitempty"`
 	Started Instant    `json:"started,omitempty"`
 	Done    Instant    `json:"done,omitempty"`
 	Ended   Instant    `json:"ended,omitempty"`
 	Groups  []GroupRun `json:"groups,omitempty"`
 	Gates   []Gate     `json:"gates,omitempty"`
-	// Checks are how far those of the stage are that is going on.
+	// Checks are the states of the stage's checks while the stage is in progress.
 	Checks []CheckRun `json:"checks,omitempty"`
 	// SkipGates and SkipWait report whether an operator skipped the stage or its
 	// after-stage wait.
@@ -120,10 +116,9 @@ type StageRun struct {
 
 // GroupRun counts the clusters of a group.
 type GroupRun struct {
-	// Next is the offset in the group of the next cluster to start.
-	// In a stage with failure domains it is how many clusters the run has come to,
-	// and Cells has how many those are in each cell of the group, in the order of the
-	// stage's cells.
+	// Next is the offset in the group of the next cluster to start. In a stage with failure
+	// domains, Next is the number of clusters that the run has reached, and Cells splits
+	// that number by the cells of the group, in the order of the stage's cells.
 	Next      int   `json:"next"`
 	Completed int   `json:"completed,omitempty"`
 	Failed    int   `json:"failed,omitempty"`
@@ -133,11 +128,11 @@ type GroupRun struct {
 	// first, because their windows were open. When there are 1024 ranges in a group, or its share of the 2048
 	// in a stage, no further cluster is deferred.
 	Deferred []Deferred `json:"deferred,omitempty"`
-	// Reached is when the run came to the group's gates, which is when the stage
-	// started, Done when its last cluster ended, Ended when its gates had passed
-	// too; all 0 in a group without gates, of a stage in which none
-	// waits for others, without a timeout. SkipGates says that an operator
-	// skipped the group once the run had come to its stage.
+	// Reached is when the run reached the group's gates, which is when the stage started.
+	// Done is when its last cluster ended, and Ended when its gates had passed too. All
+	// three are 0 in a group without gates and timeout, in a stage in which no group waits
+	// for others. SkipGates reports whether an operator skipped the group after the run had
+	// reached its stage.
 	Reached   Instant `json:"reached,omitempty"`
 	Done      Instant `json:"done,omitempty"`
 	Ended     Instant `json:"ended,omitempty"`
@@ -146,19 +141,19 @@ type GroupRun struct {
 	Clock
 }
 
-// Deferred is a range of clusters that are passed over: they have not started while others behind them have.
+// Deferred is a range of clusters that have not started although later clusters have.
 type Deferred struct {
 	// First and Last are positions, both included.
 	First int `json:"p"`
 	Last  int `json:"q"`
-	// Closed reports whether they are outside their windows; otherwise it is their
-	// turn after those with windows, or they were lined up again.
+	// Closed reports whether they are outside their windows. If false, clusters with
+	// windows go first, or the clusters were queued again.
 	Closed bool `json:"c,omitempty"`
-	// NotYet is when the calendar is asked about them again: the first of their
-	// windows may open then. 0 means with the next change of the calendar.
+	// NotYet is when the calendar is asked again, because the first of their windows may
+	// open then. 0 means at the next change of the calendar.
 	NotYet Instant `json:"u,omitempty"`
-	// Reason is why they are outside their windows, at most 80 bytes; empty where
-	// that differs, and beyond the first 64 ranges of a group.
+	// Reason explains why they are outside their windows, at most 80 bytes. It is empty if
+	// the reasons differ, and beyond the first 64 ranges of a group.
 	Reason string `json:"r,omitempty"`
 }
 
@@ -183,12 +178,13 @@ type Gate struct {
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
 	Ended     Instant             `json:"ended,omitempty"`
-	// Answered are the identities that approved for a point in time since the last decision and have an event
-	// for it, at most 16: they are asked again when nothing else is missing.
+	// Answered are the identities that approved for a point in time since the last decision
+	// and have an event for it, at most 16. They are asked again when nothing else is
+	// missing.
 	Answered []string `json:"answered,omitempty"`
 	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
-	// Checks are how far those of a CheckTask are.
+	// Checks are the states of the checks of a CheckTask.
 	Checks []CheckRun `json:"checks,omitempty"`
 }
 
@@ -197,11 +193,11 @@ type ClusterPhase uint8
 
 // The phases of a cluster in flight.
 const (
-	// Applying: the update is to be carried out.
+	// Applying: the update is not carried out yet.
 	Applying ClusterPhase = iota + 1
-	// Settling: it was carried out; health is awaited.
+	// Settling: the update was carried out; the cluster is not healthy yet.
 	Settling
-	// Soaking: healthy, and observed to stay so.
+	// Soaking: healthy, and must remain healthy until the soak ends.
 	Soaking
 	// BackingOff: an attempt failed; the next starts at Until.
 	BackingOff
@@ -228,48 +224,47 @@ type InFlight struct {
 	// Sent reports whether the member may have been changed, by this attempt or by
 	// one before it.
 	Sent bool `json:"x,omitempty"`
-	// Drain reports whether the cluster was to be skipped while in flight: it
+	// Drain reports whether an operator skipped the cluster while it was in flight: it
 	// finishes, and a failure does not count.
 	Drain bool `json:"d,omitempty"`
-	// Started is when the cluster started, put off by the time that it was
-	// Pending where that does not count: its deadline begins then.
+	// Started is when the cluster started, moved forward by the time in which it was
+	// Pending if that time does not count. Its deadline begins at Started.
 	Started Instant `json:"s"`
-	// Until is the end of the soak or of the backoff. A cluster that was soaking
-	// and of which nothing is known keeps it while it is Settling.
+	// Until is the end of the soak or of the backoff. A soaking cluster whose state becomes
+	// unknown keeps Until while it is Settling.
 	Until Instant `json:"u,omitempty"`
-	// Message is why the last attempt failed or what is not healthy, at most
-	// 256 bytes.
+	// Message is the error of the last attempt or names the unhealthy objects, at most 256
+	// bytes.
 	Message string `json:"m,omitempty"`
-	// Tries counts how often in a row the cluster could not be reached and
-	// yielded its slot, Since is when it first did.
+	// Tries counts how often in a row the cluster could not be reached and yielded its
+	// slot, and Since is the time of the first one.
 	Tries int     `json:"t,omitempty"`
 	Since Instant `json:"y,omitempty"`
-	// Checks are how far its checks are, where it is Measuring, or was before nothing was known of it. What they point to
-	// never changes.
+	// Checks holds the states of its checks if the cluster is Measuring, or was before its
+	// state became unknown. The value behind the pointer is immutable.
 	Checks *ClusterCheckRun `json:"c,omitempty"`
 }
 
 // Retrying is a cluster without a slot that is started again later.
 type Retrying struct {
 	Pos int `json:"p"`
-	// Attempt is the one to be made next.
+	// Attempt is the number of the next attempt.
 	Attempt int `json:"a"`
-	// Sent is that of its [InFlight], and so is Tries: 0 where it did not yield
-	// because it could not be reached.
+	// Sent and Tries have the values of its [InFlight]. Tries is 0 if the cluster yielded
+	// for another reason than being unreachable.
 	Sent  bool `json:"x,omitempty"`
 	Tries int  `json:"t,omitempty"`
-	// Since is when it first yielded, NotYet the moment before which it is not
-	// tried again.
+	// Since is when it first yielded, NotYet the earliest time of the next attempt.
 	Since  Instant `json:"y,omitempty"`
 	NotYet Instant `json:"u,omitempty"`
-	// Closed reports whether it is outside its window, until NotYet; where that is 0,
-	// until the calendar changes.
+	// Closed reports whether it is outside its window until NotYet; if NotYet is 0, until
+	// the calendar changes.
 	Closed bool `json:"c,omitempty"`
-	// Started is that of its [InFlight], Spent the milliseconds from then until
-	// it yielded: a deadline goes on from there.
+	// Started is the value of its [InFlight], and Spent the milliseconds from then until
+	// the cluster yielded: its deadline continues from there.
 	Started Instant `json:"s,omitempty"`
 	Spent   int64   `json:"e,omitempty"`
-	// Message is why it yielded, at most 80 bytes.
+	// Message is the reason why it yielded, at most 80 bytes.
 	Message string `json:"m,omitempty"`
 }
 
@@ -281,24 +276,25 @@ type Unsuccessful struct {
 	State State `json:"s"`
 	// Gone reports whether the cluster has left the inventory.
 	Gone bool `json:"g,omitempty"`
-	// Attempts is how often the cluster was tried. Sent reports whether a skipped cluster may have been
-	// changed by an attempt; a failed one always may.
+	// Attempts is the number of attempts. Sent reports whether an attempt may have changed
+	// a skipped cluster; a failed cluster may always be changed.
 	Attempts int  `json:"a,omitempty"`
 	Sent     bool `json:"x,omitempty"`
-	// Reason is at most 256 bytes. It is empty in ranges after the first
-	// 256: the event of the cluster has it.
+	// Reason is at most 256 bytes. It is empty beyond the first 256 ranges: the event of
+	// the cluster has it.
 	Reason string `json:"r,omitempty"`
 }
 
-// Closing is of a run that has failed or was aborted and goes on only with what
-// runs always.
+// Closing marks a run that has failed or was aborted and only runs its stages and groups with
+// [Flow].Always.
 type Closing struct {
-	// State is what the run comes to then, Failed or Aborted, for the Reason.
+	// State is the state in which the run will end, Failed or Aborted, and Reason its
+	// reason.
 	State  State  `json:"state"`
 	Reason string `json:"reason,omitempty"`
 }
 
-// Why is the reason, "" of a run that is not closing.
+// Why returns the reason, or an empty string if the run is not closing.
 func (c *Closing) Why() string {
 	if c == nil {
 		return ""
@@ -306,42 +302,44 @@ func (c *Closing) Why() string {
 	return c.Reason
 }
 
-// Clock is the timeout of a stage or a group that has begun.
+// Clock is the timeout of a stage or a group in progress.
 type Clock struct {
-	// Deadline is when it is over; it is put off by the time the run was stopped.
+	// Deadline is when the timeout expires; it moves forward by the time in which the run
+	// was stopped.
 	Deadline Instant `json:"deadline,omitempty"`
-	// TimedOut reports whether it was over before the stage or group had ended.
+	// TimedOut reports whether the deadline passed before the stage or group had ended.
 	TimedOut bool `json:"timedOut,omitempty"`
 }
 
 // IsOver reports whether the deadline has passed.
 func (c *Clock) IsOver(now Instant) bool { return c.Deadline != 0 && now >= c.Deadline }
 
-// PutOff puts the deadline off by the time that a run was stopped.
+// PutOff moves the deadline forward by the time in which a run was stopped.
 func (c *Clock) PutOff(by Instant) {
 	if c.Deadline != 0 {
 		c.Deadline += by
 	}
 }
 
-// IsBroken reports whether the run broke off in the stage.
+// IsBroken reports whether the run failed or was aborted in the stage.
 func (r *StageRun) IsBroken() bool { return r.State == Failed || r.State == Aborted }
 
-// RollbackRequest is the request to roll a run back. Such a run ends as Failed, in every profile, and is
-// never started again; its driver then plans a run by planner.RollBack. A run that is superseded or aborted
-// before that is not rolled back.
+// RollbackRequest is the request to roll a run back. Such a run ends as Failed, in every
+// profile, and is never started again; its driver then plans the rollback with
+// planner.RollBack. A run that is superseded or aborted before its end is not rolled back.
 type RollbackRequest struct {
 	Cause RollbackCause `json:"cause"`
-	// Run is the requested name of the run that does the rollback; empty lets the planner of that run choose
-	// one.
+	// Run is the requested name of the run that does the rollback; if it is empty, the
+	// planner of that run chooses a name.
 	Run string `json:"run,omitempty"`
-	// By is the identity that requested it; for a cause other than OnCommand, the one that started the run.
+	// By is the identity that requested it; for other causes than OnCommand, the starter of
+	// the run.
 	By approval.Identity `json:"by,omitzero"`
-	// Message says what happened, at most 256 bytes.
+	// Message explains the cause, at most 256 bytes.
 	Message string `json:"message,omitempty"`
 }
 
-// Sentence ends the sentence about a cluster that the run may have changed.
+// Sentence returns the end of a sentence about a cluster that the run may have changed.
 func (u *RollbackRequest) Sentence() string {
 	if u == nil {
 		return ""
@@ -349,12 +347,12 @@ func (u *RollbackRequest) Sentence() string {
 	return "; what the run brought is taken back: " + u.Message
 }
 
-// IsAborting reports whether a run which was aborted does what runs always.
+// IsAborting reports whether the run was aborted and still runs stages and groups with
+// [Flow].Always.
 func (r *Run) IsAborting() bool { return r.Closing != nil && r.Closing.State == Aborted }
 
-// Final reports whether the run will never do anything again. A failed run of
-// profile ClusterUpdate is not final: it can be started again, unless what it
-// brought is rolled back.
+// Final reports whether the run will never do anything again. A failed run of profile
+// ClusterUpdate is not final because it can be started again, unless a rollback was requested.
 func (r *Run) Final(p *Plan) bool {
 	switch r.State {
 	case Completed, Aborted, Superseded:
@@ -366,8 +364,7 @@ func (r *Run) Final(p *Plan) bool {
 	}
 }
 
-// IsEnded reports whether the run does nothing by itself any more and gives its
-// placement free.
+// IsEnded reports whether the run does nothing by itself any more and releases its placement.
 func (r *Run) IsEnded() bool {
 	switch r.State {
 	case Completed, Aborted, Superseded, Failed:
@@ -380,8 +377,9 @@ func (r *Run) IsEnded() bool {
 // IsBypassed reports whether clusters may start outside their windows.
 func (r *Run) IsBypassed() bool { return r.Bypass != nil && r.Now < r.Bypass.Until }
 
-// NewRun returns the run of a plan before its first step. The uid identifies it among all runs, also those of
-// the same name, and is not empty. A held run does not start until a Start command.
+// NewRun returns the run of a plan before its first step. The uid must not be empty and must
+// identify the run among all runs, also among runs of the same name. A held run does not start
+// until a Start command.
 func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
 	created := min(max(At(now), 0), LastNow)
 	r := Run{
