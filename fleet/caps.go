@@ -11,10 +11,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// SetCap declares how many clusters may be in flight together of all runs whose
-// strategies name the cap, over all placements; 0 lets nothing more start. The
-// name is a DNS subdomain. A limit that is lowered ends nothing: runs that hold
-// more give back as their clusters end. Runs that wait go on at once.
+// SetCap declares how many clusters may be in flight together, over all runs of all placements
+// whose strategies name the cap; 0 lets no more clusters start. The name is a DNS subdomain. A
+// lower limit ends nothing: runs that hold more release slots as their clusters end. After a
+// change, waiting runs continue at once.
 func (e *Engine) SetCap(ctx context.Context, name string, limit int) error {
 	if err := (stages.Cap{Name: name, Limit: limit}).Validate(); err != nil {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
@@ -23,8 +23,8 @@ func (e *Engine) SetCap(ctx context.Context, name string, limit int) error {
 	return err
 }
 
-// DeleteCap deletes a cap. It refuses while a run holds some of it or waits for
-// it; one that names it later waits until it is there again.
+// DeleteCap deletes a cap. It refuses while a run holds slots of the cap or waits for it. A run
+// that names the cap later waits until the cap is declared again.
 func (e *Engine) DeleteCap(ctx context.Context, name string) error {
 	if err := e.caps.Sweep(ctx, name); err != nil {
 		return err

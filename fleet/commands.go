@@ -18,18 +18,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Command asks something of a run. It returns once the command is stored; the
-// engine that drives the run carries it out, or refuses it with a
-// CommandRefused event. One of a run that is stopped, or about what the run has not come to, counts later:
-// where no other event shows it, a CommandAccepted event says when. A command with the ID of one that was given before
-// changes nothing, and is an error matching backend.ErrConflict where that one
-// is still stored and asks for something else. An empty ID is replaced by a new
-// one; another one is a DNS subdomain. At is overwritten.
+// Command sends a command to a run. It returns once the command is stored; the engine that drives
+// the run executes it, or refuses it with a CommandRefused event. A command to a stopped run, or
+// about a later stage, takes effect later: if no other event shows it, a CommandAccepted event says
+// when. A command whose ID was used before changes nothing. If the earlier command is still stored
+// and differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any
+// other ID must be a DNS subdomain. At is overwritten.
 //
-// A decision is given with [Engine.Decide], not here.
+// Decisions are not accepted here, use [Engine.Decide].
 //
-// The engine does not authorize: any caller that the host admits may send a command, and c.By is recorded as
-// its author.
+// The engine does not authorize: any caller that the host admits may send a command, and c.By is
+// recorded as its author.
 func (e *Engine) Command(ctx context.Context, run string, c stages.Command) error {
 	if err := problems.About("command to run "+run, commandProblems(c)); err != nil {
 		return err
@@ -107,7 +106,7 @@ func sizeProblems(c stages.Command) field.ErrorList {
 	return errs
 }
 
-// idProblems says what keeps an ID from being part of a key.
+// idProblems returns the reasons why an ID cannot be part of a key.
 func idProblems(id string) field.ErrorList {
 	if id == "" {
 		return nil
@@ -127,24 +126,21 @@ type Answer struct {
 	// By is the identity that answers, as the host authenticated it.
 	By      approval.Identity `json:"by,omitzero"`
 	Comment string            `json:"comment,omitempty"`
-	// Binding, where not zero, is what the answer was given for; it is refused
-	// if the request is about anything else by now. A policy may require it.
+	// Binding, if not zero, is the binding of the request that the person saw. The answer is
+	// refused if the request now has another binding. A policy may require a binding.
 	Binding approval.Binding `json:"binding,omitzero"`
-	// ID makes the answer idempotent; empty for a new one. It is a DNS
-	// subdomain, like that of a command. An answer whose ID was given to another
-	// one before, or to one that was carried out and does not count now, is an
-	// error matching backend.ErrConflict.
+	// ID makes the answer idempotent; if it is empty, a new one is generated. It must be a DNS
+	// subdomain, as the ID of a command. The error matches backend.ErrConflict if the ID was used
+	// for another answer, or for an answer that was executed and does not count now.
 	ID string `json:"id,omitempty"`
 }
 
-// Decide answers an open approval request of a run. The decision is bound to
-// the run's UID, the stage, the attempt and the plan as they are now. It
-// returns once the answer is stored, an error matching backend.ErrNotFound
-// when there is no such request now, and an *approval.RefusedError when the
-// policy does not let this person answer.
+// Decide answers an open approval request of a run. The decision is bound to the run's UID, the
+// stage, the attempt and the plan at the time of the call. Decide returns once the answer is
+// stored. The error matches backend.ErrNotFound if no such request is open, and is an
+// *approval.RefusedError if the policy does not let this person answer.
 //
-// The request of a run that was stopped may be answered: nothing starts before
-// the run does.
+// The request of a stopped run may be answered: nothing starts before the run does.
 func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	if err := problems.About("answer to request "+a.Request, idProblems(a.ID)); err != nil {
 		return err
@@ -168,8 +164,8 @@ func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
 	return e.commands.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
 }
 
-// repeated checks that an answer whose ID was used before is the one that counts
-// already; any other one is not taken for it.
+// repeated returns nil if an answer whose ID was used before equals the answer that counts already,
+// and otherwise an error.
 func (a *Answer) repeated(r *approval.Request) error {
 	for _, d := range r.Decisions {
 		if d.By.Name == a.By.Name && d.Verdict == a.Verdict {
@@ -179,8 +175,8 @@ func (a *Answer) repeated(r *approval.Request) error {
 	return commands.OtherCommand(a.ID)
 }
 
-// decision returns what is answered to a request. The run's clock may be ahead of this engine's: an answer is
-// never dated before its request.
+// decision returns the decision on a request. The run's clock may be ahead of this engine's; the
+// caller passes the later time, so that no answer is dated before its request.
 func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision, error) {
 	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: now, Comment: a.Comment, Binding: a.Binding}
 	if planning.ClaimsDrift(a.By) {

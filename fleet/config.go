@@ -20,92 +20,88 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Config is what an [Engine] is made of. Store and Inventory are required, and
-// either Dialer or Updater; every other field has a useful zero value.
+// Config configures an [Engine]. Store and Inventory are required, and either Dialer or Updater;
+// every other field has a useful zero value.
 type Config struct {
 	// Store keeps all state. Engines that share a store share the work. It must
 	// return when the context of a call ends.
 	Store backend.Store
 	// Inventory lists the clusters.
 	Inventory backend.Inventory
-	// Dialer reaches the clusters. It is not needed with an Updater that does
-	// not.
+	// Dialer reaches the clusters. It is optional if Updater does not use it.
 	Dialer backend.Dialer
-	// Source is where snapshots are taken from. Without one, runs name an
-	// index that exists.
+	// Source provides the objects for snapshots. Without a Source, runs must name the index of an
+	// existing snapshot.
 	Source snapshot.Source
-	// Rules are what is never placed, whatever a placement selects. They are checked
-	// when a placement is declared and hold for every snapshot that is taken; those
-	// that were taken before stay as they are, and are neither rolled out nor brought
-	// back by a run that takes another one back. The zero value excludes what
-	// snapshot.Propagates does.
+	// Rules exclude objects that are never placed, whatever a placement selects. The engine checks
+	// them when a placement is declared and for every new snapshot. Earlier snapshots do not
+	// change, but excluded objects in them are neither rolled out nor restored by a rollback. The
+	// zero value excludes the objects that snapshot.Propagates excludes.
 	Rules snapshot.Rules
-	// NamespaceRules are what the authors of a namespace may bring to clusters, beside
-	// what Rules exclude: by a placement that has a Namespace, also in a ResourceEnvelope,
-	// and what an override of a namespace may change, whichever placement it is of.
-	// They are checked when Rules are. nil is snapshot.NamespaceRules(), which is what the
-	// built-in role edit may create; a pointer to the zero value allows everything.
+	// NamespaceRules limit, in addition to Rules, the objects that the authors of a namespace may
+	// bring to clusters: by a placement that has a Namespace, also in a ResourceEnvelope. They also
+	// limit the changes of an override of a namespace, for any placement. They are checked when
+	// Rules are. nil means snapshot.NamespaceRules(), which allows the objects that the built-in
+	// role edit may create; a pointer to the zero value allows everything.
 	NamespaceRules *snapshot.Rules
-	// Authority is asked at approval gates, beside the people that call
-	// Engine.Decide. When it is asked is in the documentation of the package.
+	// Authority is asked at approval gates, in addition to the people who call Engine.Decide. The
+	// documentation of the package says when it is asked.
 	Authority approval.Authority
-	// Metrics are asked by the checks of strategies, by the names that these give them. A check whose provider is not there is
-	// an Error, so engines that share a store have the same.
+	// Metrics are the metric providers, by the names that checks of strategies use. A check whose
+	// provider is missing is an Error, so engines that share a store must have the same providers.
 	Metrics map[string]backend.MetricProvider
 	// Updater brings a cluster to a revision. Default: applying the snapshot.
 	Updater backend.Updater
-	// Windows tells when clusters may be started; nil means at any time.
+	// Windows says when clusters may be started; nil means at any time.
 	Windows Windows
-	// Restrictions are what no override may change. They are checked when a
-	// placement is declared and again when a run is planned, also for overrides
-	// that were frozen before, or takes another one back; they do not touch what
-	// clusters have already.
+	// Restrictions are the changes that no override may make. The engine checks them when a
+	// placement is declared and again when a run is planned, also for overrides that were frozen
+	// earlier and for rollbacks. They do not affect objects that clusters have already.
 	Restrictions []placement.Restriction
 	// Prober reports whether an object is healthy. Default: kstatus.
 	Prober health.Prober
 
-	// Name tells engines that share a store apart. One that starts again under
-	// its old name takes its runs back at once; two that live must not have
-	// the same. Default: random.
+	// Name identifies the engine among the engines that share a store. An engine that restarts
+	// under its old name resumes its runs at once; two live engines must not have the same name.
+	// Default: random.
 	Name string
-	// Lease is how long a run stays with an engine that is not heard of, at
-	// least one and a half times CallTimeout: a lease, or the session that
-	// extends it, is renewed when a third of it is over, and that may take one
-	// call. At most 24 h, default 15 s or
-	// what CallTimeout demands. Skew is by how much clocks of engines may differ,
-	// less than Lease; default 2 s, at most a quarter of Lease.
+	// Lease is how long a run stays with an engine that does not renew its lease. It must be at
+	// least one and a half times CallTimeout, because a lease, or the session that extends it, is
+	// renewed after a third of its duration, and the renewal may take one call. At most 24 h;
+	// default 15 s or the minimum for CallTimeout. Skew is the largest difference between the
+	// clocks of engines, less than Lease; default 2 s, at most a quarter of Lease.
 	//
-	// Engines that share a store must have the same Lease and Skew. Both are
-	// for liveness: safety does not depend on clocks. An engine whose clock
-	// differs by more than Skew is bearable too: the runs of an engine whose
-	// record changes are left to it, and those whose record stands still for
-	// Lease and Skew are taken over, whatever time is in it.
+	// Engines that share a store must have the same Lease and Skew. Both are for liveness: safety
+	// does not depend on clocks. The engines tolerate a clock that differs by more than Skew: an
+	// engine whose record changes keeps its runs, and an engine whose record stands still for Lease
+	// and Skew loses them, whatever time the record has.
 	Lease, Skew time.Duration
 	// CallTimeout bounds every call to a plug-in and every read and write of a
 	// record; default 10 s, at most two thirds of Lease.
 	CallTimeout time.Duration
-	// Poll is how often a backend that cannot be watched is read, at
-	// first; the interval grows while nothing changes. Default 1 s.
+	// Poll is the initial interval for reading a backend that cannot be watched; the interval grows
+	// while nothing changes. Default 1 s.
 	Poll time.Duration
-	// MaxUpdates is how many clusters are worked on at the same time, over all
-	// runs; default 1024.
+	// MaxUpdates is the largest number of concurrent cluster updates, over all runs; default 1024.
 	MaxUpdates int
-	// Clock tells the time of day; default time.Now. Whatever is recorded has its
-	// time, so waits and leases are by it. It may jump: package stages says what
-	// becomes of waits then, and Skew what becomes of leases. It is called
-	// concurrently, and returns at once.
+	// Clock returns the time of day; default time.Now. All recorded times, and therefore waits and
+	// leases, use it. It may jump: package stages describes the effect on waits, and Skew the
+	// effect on leases. It is called concurrently and must return at once.
 	Clock func() time.Time
-	// RollbackName names the nth run, from 1, that takes back the run of that name and
-	// [RunSpec].Title; names that are taken are passed over. It is a pure function,
-	// called concurrently, that returns another DNS subdomain of at most 63 characters
-	// for each n, at once. Engines that share a store have the same. Where it is nil, or
-	// returns no such name, it is the function [RollbackName] of the name and n.
+	// RollbackName returns the nth name, from 1, for the rollback of the run with the given name
+	// and [RunSpec].Title; the engine skips names that are in use. It must be a pure function that
+	// returns at once and may be called concurrently, and it must return another DNS subdomain of
+	// at most 63 characters for each n. Engines that share a store must have the same function. If
+	// it is nil, or returns an invalid name, the engine uses the function [RollbackName] with the
+	// run's name and n.
 	RollbackName func(run, title string, n int) string
-	// Reported, where it is not nil, gets the status of the objects of placements that have ReportStatus, each time that this
-	// engine has compared a cluster: when the watch begins, when an object changes there, and after a run. What has not changed
-	// may come again. It may be called concurrently, and returns at once.
+	// Reported, if not nil, receives the status of the objects of placements that have ReportStatus
+	// each time this engine has compared a cluster: when the watch begins, when an object changes
+	// there, and after a run. An unchanged status may be repeated. It may be called concurrently
+	// and must return at once.
 	Reported func(apply.StatusReport)
-	// Queues, where it is not nil, measures what is due in this engine and how far it lags behind: package metrics has one.
+	// Queues, if not nil, measures the depth and the delay of this engine's queues: package metrics
+	// has an implementation.
 	Queues reconcile.Metrics
 	// Log may be nil.
 	Log *slog.Logger
@@ -145,14 +141,14 @@ func (c *Config) check() error {
 const (
 	// shortestLease leaves time to renew a lease with clocks in milliseconds.
 	shortestLease = 10 * time.Millisecond
-	// longestLease is far more than makes sense, and far less than would
-	// overflow with other times added.
+	// longestLease is far longer than useful, and far shorter than a value that would overflow with
+	// other times added.
 	longestLease = 24 * time.Hour
-	// longestCall fits into it.
+	// longestCall is the longest call timeout for which the longest lease suffices.
 	longestCall = longestLease * 2 / 3
 )
 
-// checkLease checks the times that have to fit together.
+// checkLease checks the times that depend on each other.
 func (c *Config) checkLease() (errs []error) {
 	if c.Lease > 0 && c.Lease < shortestLease {
 		errs = append(errs, fmt.Errorf("fleet: Config.Lease is %v: it must be at least %v", c.Lease, shortestLease))

@@ -19,11 +19,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// PutPlacement declares a placement, or changes it. What is frozen already,
-// snapshots and plans, does not change. Every problem is reported at once, what
-// Config.Restrictions, Config.Rules and Config.NamespaceRules forbid and rules that Config.Prober
-// does not evaluate included, and declaring it again as it is writes nothing. A placement keeps its Owner: another
-// one is an error that matches backend.ErrConflict, until the placement is deleted.
+// PutPlacement declares a placement, or changes it. Frozen snapshots and plans do not change. It
+// reports every problem at once, including violations of Config.Restrictions, Config.Rules and
+// Config.NamespaceRules, and health rules that Config.Prober does not evaluate. Declaring an
+// unchanged placement writes nothing. A placement keeps its Owner: another owner is an error that
+// matches backend.ErrConflict, until the placement is deleted.
 func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	errs, overrides, never := p.problems(e.cfg.Rules), field.NewPath("overrides"), e.planner.Bans(p.Namespace)
 	errs = append(errs, placement.Forbidden(p.Overrides, e.cfg.Restrictions, overrides)...)
@@ -53,9 +53,9 @@ func (e *Engine) PutPlacement(ctx context.Context, p Placement) error {
 	return err
 }
 
-// declare records a new placement; the error matches backend.ErrConflict where there is one of that name.
-// Where one was deleted, its epochs go on: what is kept of that one is read when there is no placement any
-// more, and deleted when there is one again.
+// declare records a new placement; the error matches backend.ErrConflict if the name is in use. If
+// a placement of this name was deleted, its epochs continue. The record of the deleted placement is
+// read while there is no placement, and deleted after the new one is stored.
 func declare(ctx context.Context, store backend.Store, st *state.State, p Placement) error {
 	_, err := store.Get(ctx, record.PlacementKey(p.Name))
 	if !state.IsNotFound(err) {

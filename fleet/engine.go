@@ -22,9 +22,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// Engine freezes, plans and carries out. Its methods may be called
-// concurrently, and without [Engine.Run] running in this process: they read
-// and write the store.
+// Engine freezes, plans and rolls out placements. Its methods may be called concurrently, and do
+// not need [Engine.Run] to run in this process: they read and write the store.
 type Engine struct {
 	cfg      Config
 	store    backend.Store
@@ -39,13 +38,12 @@ type Engine struct {
 	failing  failures
 	lanes    *member.Limiter
 	updater  member.Updater
-	// applier is the updater where it is not the host's own, and conns are its connections.
+	// applier is the updater unless the host has its own, and conns are its connections.
 	applier *member.Applier
 	conns   *member.Conns
 }
 
-// New returns an engine. It does nothing until it is used; [Engine.Run] drives
-// runs.
+// New returns an engine. It has no effect until a method is called; [Engine.Run] drives runs.
 func New(cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -89,13 +87,12 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Run drives the runs in the store until ctx ends: those that no engine drives,
-// those of engines that have not renewed their lease, and those that it
-// had before under the same name. Of several engines that share a store, the first
-// that tries takes a run, and keeps it. Run returns when ctx has ended, everything it
-// started has ended too and its leases are given back. That is a clean stop, whose error
-// is nil: errors of stores and clusters do not end it, they are logged and tried again. It
-// is called once at a time.
+// Run drives the runs in the store until ctx ends: runs without an engine, runs of engines that
+// have not renewed their lease, and the runs that it had before under the same name. If several
+// engines share a store, the first engine that claims a run keeps it. Run returns when ctx has
+// ended, everything it started has ended too, and its leases are released. Errors of stores and
+// clusters do not end it: they are logged and retried. A clean stop returns nil. Run must not be
+// called twice at the same time.
 func (e *Engine) Run(ctx context.Context) error {
 	var examiner *examine.Examiner
 	if e.applier != nil {

@@ -8,39 +8,40 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Placement says what is placed where. It is what a host declares; snapshots
-// and selections are made from it.
+// Placement declares which objects are placed on which clusters. A host declares it, and the engine
+// makes snapshots and selections from it.
 type Placement struct {
 	// Name is a DNS subdomain of at most 63 characters, unique in the store.
 	Name string `json:"name"`
 	// Owner is the host's identifier that distinguishes placements of the same name, at most 253 bytes. It cannot
 	// be changed, and a deletion may name it: see [DeleteOptions].
 	Owner string `json:"owner,omitempty"`
-	// Namespace, where it is not empty, is the namespace of the source whose authors
-	// declare the placement: every selector is one of that namespace, and all that it
-	// brings obeys Config.NamespaceRules. Empty is a placement of an administrator.
+	// Namespace, if not empty, is the namespace of the source whose authors declare the placement:
+	// every selector must be in that namespace, and all objects of the placement must obey
+	// Config.NamespaceRules. A placement without a namespace belongs to an administrator.
 	Namespace string `json:"namespace,omitempty"`
 	// Selectors pick the objects; at least one.
 	Selectors []snapshot.Selector `json:"selectors"`
-	// Carry names the parts of the objects of the hub that a snapshot has besides: fields that nobody set, objects that
-	// controllers made. Plan.Warnings names what is left out, see snapshot.Set.Omitted.
+	// Carry names the additional parts of the hub's objects that a snapshot includes: fields that
+	// nobody set, and objects that controllers made. Plan.Warnings names the parts that are
+	// omitted, see snapshot.Set.Omitted.
 	Carry []snapshot.Carry `json:"carry,omitempty"`
-	// AllowEmpty takes a snapshot also where the selectors pick nothing, and an update to it removes all that the placement has
-	// on a cluster. Otherwise that is an error, and clusters keep what they have.
+	// AllowEmpty permits a snapshot if the selectors pick nothing. An update to an empty snapshot
+	// removes all objects of the placement from a cluster. Without AllowEmpty an empty selection is
+	// an error, and clusters keep their objects.
 	AllowEmpty bool `json:"allowEmpty,omitempty"`
 	// Policy picks the clusters; the zero value picks all.
 	Policy placement.Policy `json:"policy,omitzero"`
-	// Overrides change objects for some clusters. A snapshot freezes those that select
-	// one of its objects; the others may change without a new one.
+	// Overrides change objects for some clusters. A snapshot freezes the overrides that select one
+	// of its objects; other overrides may change without a new snapshot.
 	Overrides []placement.Override `json:"overrides,omitempty"`
-	// HistoryLimit is how many snapshots are kept beyond those that are still
-	// needed, 1 to 1000; 0 means 10.
+	// HistoryLimit is the number of snapshots kept beyond the ones that are still needed, 1 to
+	// 1000; 0 means 10.
 	HistoryLimit int `json:"historyLimit,omitempty"`
-	// RunHistory is how many runs that have ended are kept, 1 to 500; 0 means
-	// 50. Beyond it those that ended first are forgotten, with their events and
-	// plans, as if they were deleted; which clusters have what is remembered.
-	// Of the placement's own events the oldest are forgotten too: see
-	// Engine.Follow.
+	// RunHistory is the number of ended runs that are kept, 1 to 500; 0 means 50. Beyond it, the
+	// runs that ended first are forgotten with their events and plans, as if they were deleted; the
+	// engine still knows the revision of each cluster. The oldest of the placement's own events are
+	// forgotten too: see Engine.Follow.
 	RunHistory int `json:"runHistory,omitempty"`
 	// Admission is the policy for a run that is started while another one of the placement is active; empty
 	// means Queue.
@@ -48,17 +49,20 @@ type Placement struct {
 	// AllowCoOwnership lets the placement apply objects that another placement
 	// applies too.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
-	// Exclusive never lets the placement apply objects that another placement applies. AllowCoOwnership then lets it take
-	// over objects that have an owner on the cluster, which are held back otherwise.
+	// Exclusive prevents the placement from applying objects that another placement applies.
+	// AllowCoOwnership then lets it take over objects that have an owner on the cluster, which are
+	// held back otherwise.
 	Exclusive bool `json:"exclusive,omitempty"`
-	// DeletePolicy says what becomes of objects that are to go from a cluster, because they or the cluster left the
-	// placement, or the placement is deleted. What is left there is reported, see stages.ObjectsReleased.
+	// DeletePolicy says how to treat objects that must leave a cluster, because they or the cluster
+	// left the placement, or because the placement is deleted. Objects left there are reported, see
+	// stages.ObjectsReleased.
 	DeletePolicy placement.DeletePolicy `json:"deletePolicy,omitempty"`
-	// ReportStatus has clusters watched between runs, whatever ApplyStrategy.WhenToApply says, and Config.Reported called with
-	// the status that objects have there. A placement that only reports has none.
+	// ReportStatus makes the engine watch clusters between runs, whatever ApplyStrategy.WhenToApply
+	// says, and call Config.Reported with the status of the objects there. A placement that only
+	// reports differences has no such status.
 	ReportStatus bool `json:"reportStatus,omitempty"`
-	// ApplyStrategy says how objects are applied, compared and kept. The zero
-	// value applies them in runs and leaves the clusters alone in between.
+	// ApplyStrategy says how objects are applied, compared and kept. The zero value applies them in
+	// runs and does not touch the clusters between runs.
 	ApplyStrategy apply.Strategy `json:"applyStrategy,omitzero"`
 }
 
@@ -73,19 +77,19 @@ type RunSpec struct {
 	// rollbacks, returned in their Status, and given to Config.RollbackName. The engine does not read it.
 	Title     string `json:"title,omitempty"`
 	Placement string `json:"placement"`
-	// Index is the snapshot to roll out; nil means what the source holds now,
-	// of which a snapshot is taken if there is none.
+	// Index is the snapshot to roll out; nil means the current objects of the source, of which a
+	// snapshot is taken if none matches.
 	Index *int `json:"index,omitempty"`
 	// Strategy is copied into the plan.
 	Strategy stages.Strategy `json:"strategy"`
-	// Hold makes the plan and leaves the run NotStarted until it is started.
+	// Hold makes the plan and leaves the run NotStarted until a command starts it.
 	Hold bool `json:"hold,omitempty"`
-	// Plan, where not empty, is the digest that the plan must have: that of a
-	// preview.
+	// Plan, if not empty, is the digest that the plan must have, usually the digest of a preview.
 	Plan string `json:"plan,omitempty"`
-	// Version, where not empty, is the version that the placement must have: that of the [PlacementView] that the run was
-	// decided on. The run is recorded in one compare-and-swap with that check.
+	// Version, if not empty, is the version that the placement must have: the version of the
+	// [PlacementView] on which the decision for the run was based. One compare-and-swap makes this
+	// check and records the run.
 	Version string `json:"version,omitempty"`
-	// Starter is the identity that asks, as the host authenticated it.
+	// Starter is the identity of the caller, as the host authenticated it.
 	Starter approval.Identity `json:"starter,omitzero"`
 }

@@ -19,19 +19,17 @@ import (
 // Status is a run as it was last saved.
 type Status struct {
 	Run stages.Run `json:"run"`
-	// Plan is shared: it is not to be changed.
+	// Plan is shared: the caller must not change it.
 	Plan *stages.Plan `json:"plan,omitempty"`
-	// Owner and Title are what the host gave with the run, or with the one that it
-	// takes back.
+	// Owner and Title are the host's values for this run, or for the run that it rolls back.
 	Owner string `json:"owner,omitempty"`
 	Title string `json:"title,omitempty"`
-	// Selection is the index of the selection that picked the clusters, -1 where that
-	// is not known.
+	// Selection is the index of the selection that picked the clusters, -1 if unknown.
 	Selection int `json:"selection"`
 	// Apply is the placement's strategy when the run was created, which it keeps.
 	Apply apply.Strategy `json:"apply,omitzero"`
-	// AllowCoOwnership is the placement's when the run was created. A change of it reaches
-	// the run when an engine takes it the next time.
+	// AllowCoOwnership is the placement's value at the creation of the run. A later change reaches
+	// the run the next time an engine takes it.
 	AllowCoOwnership bool `json:"allowCoOwnership,omitempty"`
 	// Holder is the engine that drives the run, "" for none.
 	Holder string `json:"holder,omitempty"`
@@ -44,17 +42,15 @@ func (s *RunSpec) request() planning.Request {
 	}
 }
 
-// CreateRun plans a run and records it. It starts when an engine's Run drives
-// it and no other run of its placement is active.
+// CreateRun plans a run and records it. The run starts when an engine's Run drives it and no other
+// run of its placement is active.
 //
-// The error is the planner's when the plan has problems, errdef.ErrPlanChanged
-// when it is not the plan that spec names, a *stages.RejectedError when the
-// placement refuses a second run, and backend.ErrConflict when the name is
-// taken or the placement has no longer the version that spec names, and a
-// errdef.ErrNotFound if the strategy names a cap that was not declared.
-// Nothing is left behind then, except that what the source holds may
-// have been captured. After an error of the store the run may exist or not:
-// [Engine.EnsureRun] creates it or finds it.
+// CreateRun returns the planner's error if the plan has problems, errdef.ErrPlanChanged if the plan
+// is not the one that spec names, and a *stages.RejectedError if the placement refuses a second
+// run. The error matches backend.ErrConflict if the name is taken or the placement no longer has
+// the version that spec names, and errdef.ErrNotFound if the strategy names an undeclared cap. None
+// of these errors leaves anything behind, except possibly a snapshot of the source. After an error
+// of the store the run may or may not exist: [Engine.EnsureRun] creates it or finds it.
 func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
@@ -63,15 +59,15 @@ func (e *Engine) CreateRun(ctx context.Context, spec RunSpec) (Status, error) {
 	return Status(s), err
 }
 
-// EnsureRun returns the run of spec's name if it is the one that spec asks for, whatever its state, and creates it
-// as [Engine.CreateRun] does if there is none: a host calls it with the same spec when it starts, when it was
-// restarted and after an error, and there is one run.
+// EnsureRun returns the run of spec's name if it matches spec, whatever its state, and creates it
+// as [Engine.CreateRun] does if there is none. A host calls it with the same spec when it starts,
+// after a restart and after an error, and gets one run.
 //
-// It is the run that spec asks for if the placement, the strategy, the owner and, where spec has them, the index
-// and the digest of the plan are the same. Otherwise the error says what differs, and matches
-// [backend.ErrConflict]. A spec without an index is content with the snapshot that the run was created with, even
-// if the source holds something else by now: give a run a name that says what it brings, as web-v1.4.2, or name
-// the index.
+// The run matches if the placement, the strategy and the owner are the same, and also the index and
+// the digest of the plan if spec has them. Otherwise the error says how they differ, and matches
+// [backend.ErrConflict]. A spec without an index accepts the snapshot that the run was created
+// with, even if the source has changed since: give a run a name that identifies the change, such as
+// web-v1.4.2, or name the index.
 func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
@@ -96,7 +92,7 @@ func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 	return s, nil
 }
 
-// differs says in what a run is not the one that the spec asks for.
+// differs returns the differences between a run and the spec.
 func (s *RunSpec) differs(run *Status) (out []string) {
 	differ := func(what string, has, want any) {
 		if has != want {
@@ -122,16 +118,15 @@ func (s *RunSpec) differs(run *Status) (out []string) {
 	return append(out, fields...)
 }
 
-// Status returns a run as it was last saved, and the plan that it carries out.
-// It is a moment of the run: all of it belongs together.
+// Status returns a run as it was last saved, and its plan. Run and plan are consistent with each
+// other.
 func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	s, err := e.state.Status(ctx, name)
 	return Status(s), err
 }
 
-// Runs returns the names of the runs of a placement in the order in which they
-// were created. Runs that were deleted, or forgotten because of the
-// placement's RunHistory, are not among them.
+// Runs returns the names of the runs of a placement in the order of their creation. It omits runs
+// that were deleted, or forgotten because of the placement's RunHistory.
 func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 	rec, _, err := e.state.Placement(ctx, placement)
 	if err != nil {
@@ -144,11 +139,10 @@ func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 	return out, nil
 }
 
-// Explain says what a cluster has come to in a run, why, and what it waits for, and
-// which runs use a cap where it waits for that. What the run as a whole waits for is
-// [step.Waiting] of its [Status].
-// It works in every state of the run, without an engine that drives it, and
-// fails for a cluster that is not in the plan.
+// Explain returns the state of a cluster in a run, the reason, and the conditions that it waits
+// for; if it waits for a cap, also the runs that use the cap. [step.Waiting] of the [Status]
+// returns the conditions that the run as a whole waits for. Explain works in every state of the
+// run, without an engine that drives it, and fails for a cluster that is not in the plan.
 func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
 	s, err := e.state.Status(ctx, run)
 	if err != nil {
@@ -166,9 +160,9 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 	return x, e.caps.Explain(ctx, x.Waiting)
 }
 
-// Requests returns the approval requests of a run that are open, none once it
-// has ended. The names of requests tell those of one run apart, not those of
-// different runs: name both the run and the request, as [Engine.Decide] does.
+// Requests returns the open approval requests of a run, none once it has ended. The name of a
+// request is unique within its run only: name both the run and the request, as [Engine.Decide]
+// does.
 func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, error) {
 	s, err := e.state.Status(ctx, run)
 	if err != nil {
@@ -177,10 +171,9 @@ func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, 
 	return step.Requests(s.Plan, &s.Run), nil
 }
 
-// Preview returns the plan that CreateRun would record for spec, with the
-// digest that it would have. Nothing is written, not even a snapshot, and the
-// spec needs no name yet. The plan stays what it is; the next one may differ
-// when something has changed: name its digest in RunSpec.Plan to be sure.
+// Preview returns the plan that CreateRun would record for spec, with its digest. It writes
+// nothing, not even a snapshot, and the spec needs no name yet. A later plan may differ if
+// something has changed: name the digest in RunSpec.Plan to be sure.
 func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error) {
 	if err := problems.About("preview of a run", spec.problems()); err != nil {
 		return nil, err
@@ -192,11 +185,11 @@ func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error
 	return d.Plan, nil
 }
 
-// CatchUp creates a run that follows one that has ended: it takes the clusters
-// that failed or were skipped, and those that the placement picks and the run
-// did not know, to the same frozen target by the same strategy.
+// CatchUp creates a run that follows an ended run. The new run brings the same frozen target by the
+// same strategy to the clusters that failed or were skipped, and to clusters that the placement
+// picks and that the ended run did not have.
 //
-// It fails when the run has not ended, and when there is nothing to catch up.
+// It fails if the run has not ended, or if there are no such clusters.
 func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval.Identity) (Status, error) {
 	s, err := e.state.Status(ctx, run)
 	if err != nil {
@@ -213,16 +206,18 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 	return Status(created), err
 }
 
-// DeleteRun deletes a run with its events and gives its placement free. It cannot be undone. A run that is Running or
-// Stopping is refused with a [*stages.RefusedError] unless force is set: stop or abort it first.
+// DeleteRun deletes a run with its events and releases its placement. It cannot be undone. A run
+// that is Running or Stopping is refused with a [*stages.RefusedError] unless force is set: stop or
+// abort it first.
 //
-// Forced, it is not stopped first. No cluster is started any more, and the engine that drives the run is fenced: its next
-// write is refused, by the store and, with the epoch of the next run, by the members. An update that is in flight is left
-// as it is: what was sent to a cluster stays, and what is being sent may still arrive. Such a cluster counts as tried, see
-// [PlacedCluster], and the next run of the placement brings it to its own target. What waits for shared caps goes on.
+// With force, the run is not stopped first. No more clusters are started, and the engine that
+// drives the run is fenced: the store refuses its next write, and so do the members once the next
+// run has written its epoch. An update in flight is not undone: objects sent to a cluster stay, and
+// objects under way may still arrive. Such a cluster counts as tried, see [PlacedCluster], and the
+// next run of the placement brings it to its own target. Runs that wait for shared caps continue.
 //
-// A run whose record is damaged is deleted whatever it was; one that a newer version wrote cannot be deleted. After an
-// error DeleteRun may be called again, and ends what it had begun.
+// A run whose record is damaged can always be deleted; a run that a newer version wrote cannot.
+// After an error DeleteRun may be called again, and completes the deletion.
 func (e *Engine) DeleteRun(ctx context.Context, name string, force bool) error {
 	return e.admitter.DeleteRun(ctx, name, force)
 }
