@@ -24,75 +24,77 @@ import (
 type DeleteOptions struct {
 	// By is the name of the caller, for the events.
 	By string `json:"by,omitempty"`
-	// Deadline is how long a cluster that cannot be cleaned holds the deletion up
-	// before it is left as it is, from 0 to 365 days; 0 means 5 min.
+	// Deadline is how long a cluster that cannot be cleaned may delay the deletion before it is
+	// skipped, from 0 to 365 days; 0 means 5 min.
 	Deadline time.Duration `json:"deadline,omitempty"`
-	// MaxConcurrency is how many clusters are cleaned at the same time, a number of
-	// at least 1 or a percentage; nil means 50.
+	// MaxConcurrency is how many clusters are cleaned at the same time, a number of at least 1 or a
+	// percentage; nil means 50.
 	MaxConcurrency *intstr.IntOrString `json:"maxConcurrency,omitempty"`
-	// Policy replaces the placement's DeletePolicy; empty is that one. Abandon leaves the objects on the clusters, and
-	// takes away what makes them the placement's.
+	// Policy replaces the placement's DeletePolicy; empty keeps that policy. Abandon leaves the
+	// objects on the clusters, and removes the marks that tie them to the placement.
 	Policy placement.DeletePolicy `json:"policy,omitempty"`
 	// Owner, if it is not nil, is the owner that the placement must have, or else the error matches backend.ErrConflict.
 	// The check and the record of the deletion are one transaction.
 	Owner *string `json:"owner,omitempty"`
 }
 
-// Deletion is what the deletion of a placement has come to.
+// Deletion is the progress or the result of the deletion of a placement.
 type Deletion struct {
 	Placement string `json:"placement"`
-	// UID distinguishes the placement from others of that name.
+	// UID distinguishes the placement from others of the same name.
 	UID string `json:"uid"`
 	// Owner is the placement's.
 	Owner string `json:"owner,omitempty"`
 	By    string `json:"by,omitempty"`
 	// Orphan reports whether the objects are left on the clusters, by the policy Abandon.
 	Orphan bool `json:"orphan,omitempty"`
-	// Run is the name of the run that cleans the clusters. It is a run like others:
-	// [Engine.Status] and [Engine.History] say how far it is, and a command may
-	// skip a cluster, stop it, or abort it, which leaves what is not cleaned yet. It
-	// is gone when the deletion has ended.
+	// Run is the name of the run that cleans the clusters. It is an ordinary run: [Engine.Status]
+	// and [Engine.History] report its progress, and a command may skip a cluster, stop the run, or
+	// abort it, which leaves the remaining clusters uncleaned. It is deleted when the deletion has
+	// ended.
 	Run   string    `json:"run,omitempty"`
 	Since time.Time `json:"since"`
-	// Ended is when everything was gone; zero while anything of the placement is stored.
-	// Once it is set, [Engine.ForgetDeletion] is not refused.
+	// Ended is when all records were deleted; zero while anything of the placement is stored. Once
+	// it is set, [Engine.ForgetDeletion] is not refused.
 	Ended time.Time `json:"ended,omitzero"`
-	// Clusters is how many there were that might hold something, Done how many of
-	// them are known to hold nothing any more.
+	// Clusters is the number of clusters that might have held objects, Done the number of them that
+	// are known to hold none any more.
 	Clusters int `json:"clusters"`
 	Done     int `json:"done"`
-	// Left are those that were given up, ascending by name: at most 500, of Skipped.
+	// Left are the skipped clusters, ascending by name: at most 500 of the number in Skipped.
 	Left    []LeftCluster `json:"left,omitempty"`
 	Skipped int           `json:"skipped"`
-	// Released are the clusters on which objects were left for another reason than Orphan, and which and why: at
-	// most 500, once the clusters are done with.
+	// Released are the clusters on which objects were left for another reason than Orphan, with the
+	// objects and the reason: at most 500, once the clusters are done.
 	Released []LeftCluster `json:"released,omitempty"`
 }
 
-// LeftCluster is a cluster on which something may be left of a placement.
+// LeftCluster is a cluster on which objects of a placement may be left.
 type LeftCluster struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
 }
 
-// DeletePlacement deletes a placement: what it placed, and everything that is stored of it. It returns once
-// that is recorded, and cannot be undone; any engine in [Engine.Run] carries it out, and [Engine.Deletion]
-// reports the progress. Called again it changes nothing, whatever the options.
+// DeletePlacement deletes a placement: the objects that it placed, and all its records. It returns
+// once the deletion is recorded, and cannot be undone. Any engine in [Engine.Run] carries it out,
+// and [Engine.Deletion] reports the progress. A repeated call changes nothing, whatever the
+// options.
 //
-// From now on the placement takes no run, no snapshot, no selection and no change:
-// errdef.ErrDeleting. Its runs are superseded; what is on its way to clusters may
-// arrive. Then every cluster that may hold something is cleaned as one that left
-// the placement is: what was created is deleted, namespaces too, what was there
-// before goes or is released as the placement's DeletePolicy says, what another
-// placement applies is released, and the ledger goes when nothing is left. An object that a finalizer holds is waited for, and so is a
-// namespace with a finalizer of its own, or of which its controller says that something in it cannot go. A cluster that cannot be reached or cleaned
-// within the deadline, and one that the inventory does not have, is left as it is, and the reason names what is left. In the end
-// all records go. One is kept, with how it ended, until the name is declared
-// again or [Engine.ForgetDeletion] is called.
+// From then on the placement accepts no run, no snapshot, no selection and no change: the error
+// matches errdef.ErrDeleting. Its runs are superseded; updates under way may still arrive. Then the
+// engine cleans every cluster that may hold objects, like a cluster that left the placement. It
+// deletes the objects that the placement created, namespaces included. It deletes or releases
+// adopted objects as the placement's DeletePolicy says, and releases objects that another placement
+// applies. It deletes the ledger once no objects are left. It waits for an object that a finalizer
+// holds, for a namespace with a finalizer of its own, and for a namespace whose controller reports
+// that part of its content cannot be deleted. A cluster is skipped if it cannot be reached or
+// cleaned within the deadline, or if the inventory does not have it; the reason names the objects
+// that are left. At the end all records are deleted except one. It says how the deletion ended, and
+// is kept until the name is declared again or [Engine.ForgetDeletion] is called.
 //
-// A placement of the same name that is declared later is another one. Its epochs
-// go on where those of the old one ended, so that a ledger that was left does not
-// refuse it, and no engine that was held up all the while can meddle.
+// A placement that is declared later under the same name is a new placement. Its epochs continue
+// after the last epoch of the old one, so that a remaining ledger does not refuse it, and the
+// members still refuse an engine that was paused during the deletion.
 func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptions) error {
 	if err := problems.About("deletion of placement "+name, o.problems()); err != nil {
 		return err
@@ -149,9 +151,9 @@ func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.
 	return d
 }
 
-// Deletion returns the progress of the deletion of a placement. It remains available after the end, until the
-// name is declared again or the deletion is forgotten. The error matches backend.ErrNotFound where there is
-// none.
+// Deletion returns the progress of the deletion of a placement. It remains available after the end,
+// until the name is declared again or the deletion is forgotten. The error matches
+// backend.ErrNotFound if there is no deletion.
 func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 	rec, _, err := e.state.Placement(ctx, name)
 	if err != nil && !state.IsNotFound(err) {
@@ -178,7 +180,7 @@ func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
 	return deletionOf(name, &d), nil
 }
 
-// deletionOf is how the deletion of a placement ended, or has come so far.
+// deletionOf returns the progress or the result of a deletion from its record.
 func deletionOf(name string, d *record.Deleted) Deletion {
 	r := d.Report
 	out := Deletion{
@@ -194,9 +196,8 @@ func deletionOf(name string, d *record.Deleted) Deletion {
 	return out
 }
 
-// ForgetDeletion drops what is kept of how a deletion ended. It is an error while
-// the deletion goes on, and none where there is nothing. What is kept for good is
-// the name with the last epoch.
+// ForgetDeletion drops the result of a deletion. It fails while the deletion is in progress, and
+// returns nil if there is no result. The store keeps the name with the last epoch for good.
 func (e *Engine) ForgetDeletion(ctx context.Context, name string) error {
 	for {
 		rec, _, err := e.state.Placement(ctx, name)

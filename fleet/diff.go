@@ -23,16 +23,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// comparedAtOnce is how many clusters a difference is read of at the same time.
+// comparedAtOnce is how many clusters are compared at the same time.
 const comparedAtOnce = 32
 
-// Diff is what a run would do to the clusters of its plan. It belongs to the plan
-// and does not change; what is compared with it is what the clusters have when
-// they are read. It may be used concurrently.
+// Diff compares a plan with its clusters. It belongs to the plan and does not change, but each
+// comparison reads the current state of the clusters. It may be used concurrently.
 type Diff struct {
-	// Plan is the one that [Engine.Preview] returns. Its digest covers what every
-	// cluster would get: a run that names it in RunSpec.Plan brings that or
-	// nothing. It is not to be changed.
+	// Plan is the plan that [Engine.Preview] returns. Its digest covers the objects that every
+	// cluster would get: a run that names it in RunSpec.Plan brings exactly these objects or is
+	// refused. The caller must not change the plan.
 	Plan *stages.Plan
 
 	e     *Engine
@@ -41,20 +40,20 @@ type Diff struct {
 	draft *planning.Draft
 }
 
-// ClusterDiff is what a run would do to one cluster, in the form of a drift report.
-// Revision is what the cluster would get, empty where it would be cleaned. Objects
-// are those that the run would touch, and those that differ and that it would leave:
-// the Reason says which. What is on the hub's side of a difference is what the
-// cluster would get.
+// ClusterDiff lists the changes that a run would make on one cluster, in the form of a drift
+// report. Revision is the revision that the cluster would get, empty if it would be cleaned.
+// Objects are the objects that the run would touch, and the ones that differ and that it would
+// leave: the Reason says which. The hub's side of a difference is the object that the cluster would
+// get.
 type ClusterDiff struct {
 	drift.ClusterReport
-	// Has is the revision that the cluster proves to have; empty for none, and
-	// while something is being applied.
+	// Has is the revision that the cluster proves to have; empty if it has none, and while an
+	// update is in progress.
 	Has string `json:"has,omitempty"`
 }
 
-// Diff plans the run that spec asks for, as Preview does, and returns what tells the
-// difference to what the clusters have. Nothing is written.
+// Diff plans the run that spec asks for, as Preview does, and returns a Diff that compares the plan
+// with the clusters. It writes nothing.
 func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	if e.conns == nil {
 		return nil, fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", spec.Placement)
@@ -72,8 +71,8 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	return &Diff{Plan: d.Plan, e: e, rec: rec, draft: d}, nil
 }
 
-// Content returns what a cluster of the plan would get, with the objects
-// themselves, the values of Secrets too; nothing where it would be cleaned.
+// Content returns the objects that a cluster of the plan would get, including the values of
+// Secrets; an empty set if the cluster would be cleaned.
 func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error) {
 	pos, ok := d.Plan.Position(cluster)
 	if !ok {
@@ -93,16 +92,14 @@ func (d *Diff) content(ctx context.Context, digest string) (snapshot.Set, error)
 	return d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
 }
 
-// Clusters compares the clusters of the plan and yields each once, as soon as it has
-// been compared; a few are compared at the same time. It only reads. Clusters
-// that are named are the only ones, and an error where the plan does not have one;
-// nothing is yielded beside an error.
+// Clusters compares the clusters of the plan and yields each once, as soon as it has been compared;
+// up to 32 are compared at the same time. It only reads. If only has names, it compares only these
+// clusters, and yields an error and nothing else if the plan does not have one of them.
 //
-// A cluster that cannot be read is yielded with its problems; so are objects
-// that the run could not apply, or would leave because the placement's strategy
-// says so. The first 100 objects of a cluster are listed, 256 KiB of them; Total
-// counts all. What is secret is not shown. A field that the hub dropped is listed
-// where the member records the manager that wrote it, as API servers do.
+// A cluster that cannot be read is yielded with its problems, and so are objects that the run could
+// not apply, or would leave because the placement's strategy says so. At most 100 objects of a
+// cluster are listed, up to 256 KiB; Total counts all. Secret values are not shown. A field that
+// the hub dropped is listed if the member records the manager that wrote it, as API servers do.
 func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
 	return func(yield func(ClusterDiff, error) bool) {
 		positions, err := d.positions(only)
@@ -121,7 +118,7 @@ func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDi
 	}
 }
 
-// positions are those of the clusters that are asked for, all where none are.
+// positions returns the positions of the named clusters, or all positions if no cluster is named.
 func (d *Diff) positions(only []string) ([]int, error) {
 	var out []int
 	var missing []error
@@ -141,7 +138,8 @@ func (d *Diff) positions(only []string) ([]int, error) {
 	return slices.Compact(out), member.JoinProblems(missing)
 }
 
-// revisionAt is the digest of what a cluster would get, "" for nothing.
+// revisionAt returns the digest of the revision that a cluster would get, "" if it would be
+// cleaned.
 func (d *Diff) revisionAt(pos int) string {
 	if r := d.Plan.Clusters[pos].Revision; r >= 0 {
 		return d.Plan.Revisions[r]
@@ -167,14 +165,15 @@ func (d *Diff) compareAt(ctx context.Context, pos int) ClusterDiff {
 	return out
 }
 
-// compare adds what a run would do to a cluster.
+// compare adds the changes that a run would make on a cluster.
 func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
 	load := func(ctx context.Context) (*member.Revision, error) { return d.revision(ctx, out.Revision) }
 	out.Has, err = d.e.applier.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterReport)
 	return err
 }
 
-// assignment is that of a run which comes after all others.
+// assignment returns the assignment of a run with the highest epoch, so that it comes after all
+// others.
 func (d *Diff) assignment(c placement.Cluster, revision string) member.Assignment {
 	p := &d.rec.Placement
 	a := member.WithKey(backend.Assignment{

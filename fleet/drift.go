@@ -13,28 +13,27 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// DriftOptions narrow a drift report. The zero value is about every cluster of
-// the inventory that the placement picks or has been to.
+// DriftOptions narrow a drift report. The zero value covers every cluster of the inventory that the
+// placement picks or was placed on before.
 type DriftOptions struct {
-	// Clusters restricts the report to these; empty means all. A cluster that the placement does not pick and
-	// has not been to, or that the inventory does not have, is an error.
+	// Clusters restricts the report to these clusters; empty means all. A cluster is an error if
+	// the inventory does not have it, or if the placement neither picks it nor was placed on it
+	// before.
 	Clusters []string `json:"clusters,omitempty"`
-	// Index compares with a snapshot instead of with what each cluster was last
-	// brought to.
+	// Index selects a snapshot to compare with, instead of the last target of each cluster.
 	Index *int `json:"index,omitempty"`
-	// Comparison overrides that of the placement.
+	// Comparison overrides the comparison option of the placement.
 	Comparison drift.Comparison `json:"comparison,omitempty"`
 }
 
-// Drift compares the clusters of a placement with what they should have: what
-// its ledger says of each, or, where the placement only reports, the latest
-// snapshot. It only reads, on the clusters and in the store, and may be called
-// at any time.
+// Drift compares the clusters of a placement with their desired state: the ledger of each cluster,
+// or, if the placement only reports, the latest snapshot. It only reads, on the clusters and in the
+// store, and may be called at any time.
 //
-// It yields every cluster once, as soon as it has been compared; a few are compared at the same time. A
-// cluster that cannot be read is yielded with its problems; an object that [Engine.Drifted] has keeps its
-// FirstObserved. After an error, which is about the placement, it yields nothing more. [GroupDrift] groups
-// clusters that differ in the same way.
+// It yields every cluster once, as soon as it has been compared; a few are compared at the same
+// time. A cluster that cannot be read is yielded with its problems. An object that [Engine.Drifted]
+// returns keeps its FirstObserved. After an error, which is about the placement, it yields nothing
+// more. [GroupDrift] groups clusters that differ in the same way.
 func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
 	return e.drifts.Drift(ctx, name, driftwatch.Query(o))
 }
@@ -44,13 +43,13 @@ type DriftGroup struct {
 	Fingerprint string `json:"fingerprint"`
 	// Clusters are their names, ascending.
 	Clusters []string `json:"clusters"`
-	// Objects are those of the first cluster; times, generations and field managers may differ on the others.
+	// Objects are the objects of the first cluster; times, generations and field managers may
+	// differ on the others.
 	Objects []drift.ObjectReport `json:"objects"`
 }
 
-// GroupDrift puts clusters together that differ in the same way, so that one
-// edit on a thousand clusters is one group. The largest group comes first;
-// clusters that do not differ are in none.
+// GroupDrift groups clusters that differ in the same way, so that one edit on a thousand clusters
+// is one group. The largest group comes first; clusters without differences are in no group.
 func GroupDrift(all []drift.ClusterReport) []DriftGroup {
 	by := map[string]*DriftGroup{}
 	for _, c := range slices.SortedFunc(slices.Values(all), func(a, b drift.ClusterReport) int { return cmp.Compare(a.Cluster, b.Cluster) }) {
@@ -73,26 +72,26 @@ func GroupDrift(all []drift.ClusterReport) []DriftGroup {
 	return out
 }
 
-// Drifted returns the recorded drift of a placement: the clusters that differed or could not be compared when
-// a run or the drift reconciler of [Engine.Run] last compared them, ascending by cluster. It reads the store
-// only; [Engine.Drift] compares the clusters themselves.
+// Drifted returns the recorded drift of a placement, ascending by cluster: the clusters that
+// differed or could not be compared when a run or the drift reconciler of [Engine.Run] last
+// compared them. It reads the store only; [Engine.Drift] compares the clusters themselves.
 //
-// Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles the
-// placement, when the cluster was last compared.
+// Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles
+// the placement, when the cluster was last compared.
 func (e *Engine) Drifted(ctx context.Context, name string) ([]drift.ClusterReport, error) {
 	return e.drifts.Drifted(ctx, name)
 }
 
-// NoDriftGroup is the group in which the engine itself approves that the clusters of a stage have not
-// drifted. A gate whose policy asks for one approval of this group, alone or beside people, passes only when
-// they have not. What the engine says holds at a point in time only, see [approval.Decision]: it compares the
-// clusters last, once all others have approved and the waits beside the gate have ended. It is the owner's
-// alone.
+// NoDriftGroup is the group in which the engine itself approves that the clusters of a stage have
+// not drifted. A gate whose policy asks for one approval of this group, alone or in addition to
+// people, passes only if they have not. The engine's approval holds only at a point in time, see
+// [approval.Decision]: the engine compares the clusters last, once all others have approved and the
+// waits beside the gate have ended. Nobody else can approve in this group.
 const NoDriftGroup = planning.NoDriftGroup
 
-// NoDrift is a gate that passes once no cluster of the stage or group differs from what its ledger says.
-// Until then the run waits, and they are compared again. A run with such a gate is refused where an Updater
-// of the host's does what runs do.
+// NoDrift returns a gate that passes once no cluster of the stage or group differs from its ledger.
+// Until then the run waits, and the engine compares the clusters again. A run with such a gate is
+// refused if the host has its own Updater.
 func NoDrift() stages.Task {
 	return stages.Task{Type: stages.Approval, Approval: &approval.Policy{Quorums: []approval.Quorum{{Group: planning.NoDriftGroup, Count: 1}}}}
 }

@@ -8,34 +8,34 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 )
 
-// FailingCluster is a cluster that does not have everything as an update wants it.
+// FailingCluster is a cluster on which objects of an update are missing or failing.
 type FailingCluster struct {
-	// Run is the run that updates the cluster, or did last.
+	// Run is the run that updates the cluster, or the last run that did.
 	Run string
-	// Objects are in the order of application, at most 100.
+	// Objects are the failing objects in the order of application, at most 100.
 	Objects []apply.FailingObject
 }
 
-// Failing returns the clusters of a placement that were last seen without something that
-// an update brings, with what that is, by name. It is the engine's memory of its own updates,
-// for show: it does not outlast the process, begins again with the next comparison of a cluster,
-// and of a cluster that is not updated any more it is what the last update left.
+// Failing returns, by name, the clusters of a placement on which objects of an update were last
+// seen failing, with these objects. It is the engine's memory of its own updates, for display: it
+// does not outlast the process, and is replaced by the next comparison of a cluster. For a cluster
+// that is no longer updated it shows the result of the last update.
 func (e *Engine) Failing(placement string) map[string]FailingCluster { return e.failing.of(placement) }
 
-// failingOfAll is how many objects of all clusters are remembered; beyond that the first
-// one of a cluster is.
+// failingOfAll limits how many objects of all clusters are remembered; beyond it only the first
+// object of a cluster is.
 const failingOfAll = 20_000
 
-// failures are the objects that are failing, by placement and cluster. They are no cache: nothing
-// else has them.
+// failures are the failing objects, by placement and cluster. They are not a cache: they are stored
+// nowhere else.
 type failures struct {
 	mu    sync.Mutex
 	at    map[string]map[string]FailingCluster
 	total int
 }
 
-// note records the outcome of an observation or an update of a cluster. One that proves nothing
-// and names no object changes nothing.
+// note records the outcome of an observation or an update of a cluster. An outcome that proves
+// nothing and names no object changes nothing.
 func (f *failures) note(a *member.Assignment, proven bool, objects []apply.FailingObject) {
 	if len(objects) == 0 && !proven {
 		return

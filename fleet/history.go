@@ -12,29 +12,27 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// History is what happened to one run, or to one placement itself, from one
-// event on.
+// History is a range of the events of one run, or of one placement itself.
 type History struct {
-	// UID is that of the run or the placement. Another one than before says that
-	// it was deleted and made again: then begin with event 0.
+	// UID is the UID of the run or the placement. A different UID than before means that it was
+	// deleted and created again: then begin with event 0.
 	UID string `json:"uid"`
-	// After is the number of the first event, counted from 0. It is what was asked
-	// for, unless events were forgotten.
+	// After is the number of the first event, counted from 0. It is the requested number unless
+	// events were forgotten.
 	After int64 `json:"after"`
-	// Next is the number of the event that comes next; ask for it the next time.
+	// Next is the number of the next event; request it the next time.
 	Next int64 `json:"next"`
-	// Events are those from After up to Next, in the order in which they happened.
+	// Events are the events from After up to, but not including, Next, in their order.
 	Events []stages.Event `json:"events"`
 }
 
-// History returns the events of a run from number after on, 0 for all of them,
-// in the order in which they were committed. It reads the run's record, and of
-// the pages of its journal those from after on: where nothing is new, that is one
-// read. So what is folded over the events of a run can be brought up to date at
-// any time, by any process, from the number that was kept with it.
+// History returns the events of a run from number after on, 0 for all of them, in the order in
+// which they were committed. It reads the run's record and the pages of its journal from after on;
+// if there are no new events, that is one read. Any process can therefore update a state computed
+// from the events at any time, if it stores the number with it.
 //
-// An after that is beyond the last event is an error matching
-// backend.ErrPermanent: it is the number of another run.
+// If after is beyond the last event, the error matches backend.ErrPermanent: the number belongs to
+// another run.
 func (e *Engine) History(ctx context.Context, run string, after int64) (History, error) {
 	return history(ctx, e.store, after, func() (string, eventStream, error) {
 		rr, _, err := e.state.Run(ctx, run)
@@ -45,9 +43,9 @@ func (e *Engine) History(ctx context.Context, run string, after int64) (History,
 	})
 }
 
-// Progress is [Engine.Status] and [Engine.History] in one: the events belong to
-// the run as it is returned, or to one that is a little newer where its record was
-// written meanwhile. It costs as much as the first of them where nothing is new.
+// Progress combines [Engine.Status] and [Engine.History]: the events belong to the returned state
+// of the run, or to a slightly newer one if its record was written between the reads. Without new
+// events it costs as much as Status.
 func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status, History, error) {
 	var status state.RunStatus
 	first, _, err := e.state.Run(ctx, run)
@@ -71,10 +69,10 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 	return Status(status), h, err
 }
 
-// PlacementHistory is [Engine.History] of what happened to a placement itself:
-// its snapshots, its selections, and which runs it had. The oldest of these events
-// are forgotten, as [Engine.Follow] says; of an after that is older, the error is
-// a *MissedError, and the history begins with the oldest one that is kept.
+// PlacementHistory is [Engine.History] for the events of a placement itself: its snapshots, its
+// selections, and its runs. The oldest of these events are forgotten, as [Engine.Follow] says. If
+// after is older than that, the error is a *MissedError, and the history begins with the oldest
+// event that is kept.
 func (e *Engine) PlacementHistory(ctx context.Context, placement string, after int64) (History, error) {
 	return history(ctx, e.store, after, func() (string, eventStream, error) {
 		rec, _, err := e.state.Placement(ctx, placement)
@@ -85,8 +83,8 @@ func (e *Engine) PlacementHistory(ctx context.Context, placement string, after i
 	})
 }
 
-// history reads a journal from an event on, and again where it was trimmed or
-// deleted while it was read.
+// history reads a journal from an event on, and retries if it was trimmed or deleted during the
+// read.
 func history(ctx context.Context, store backend.Store, after int64, find func() (uid string, s eventStream, err error)) (History, error) {
 	var last record.Journal
 	for again := false; ; again = true {

@@ -16,13 +16,13 @@ type Lease struct {
 	Run       string       `json:"run"`
 	Placement string       `json:"placement,omitempty"`
 	State     stages.State `json:"state,omitempty"`
-	// Holder is the name of the engine that drives the run, "" for none: then
-	// the run waits for an engine, or for something that is asked of it.
+	// Holder is the name of the engine that drives the run. If it is "", the run waits for an
+	// engine or for a command.
 	Holder string `json:"holder,omitempty"`
-	// Epoch is that of the last takeover.
+	// Epoch is the epoch of the last takeover.
 	Epoch int64 `json:"epoch"`
-	// Until is when the lease ends unless it, or the session of the holder which extends it, is renewed, by the holder's clock;
-	// zero without a holder, and where the holder gave the run up.
+	// Until is when the lease ends, by the holder's clock, unless the lease or the session of the
+	// holder is renewed; zero without a holder, and if the holder released the run.
 	Until time.Time `json:"until,omitzero"`
 	// Overdue reports whether the lease ended longer ago than Config.Skew, by this engine's clock: the next
 	// engine that reads it takes the run over.
@@ -31,10 +31,10 @@ type Lease struct {
 	Err error `json:"-"`
 }
 
-// Leases returns the leases of the runs that have not ended or whose end has not been recorded with the
-// placement, ascending by name. It reads the store only, so every engine returns the same, whether it drives
-// runs or not. A run whose record is damaged, or newer than this package knows, is among them with the error.
-// The error that it returns is the store's.
+// Leases returns the leases of the runs that have not ended or whose end has not been recorded with
+// the placement, ascending by name. It reads the store only, so every engine returns the same,
+// whether it drives runs or not. A run whose record is damaged, or newer than this package knows,
+// is included with the error. Leases itself fails only if the store does.
 func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	var out []Lease
 	now := e.state.Now()
@@ -59,7 +59,7 @@ func (e *Engine) Leases(ctx context.Context) ([]Lease, error) {
 	return out, nil
 }
 
-// leaseOf returns the lease of a run's record, and whether an engine has to drive the run.
+// leaseOf returns the lease of a run's record, and reports whether an engine must drive the run.
 func leaseOf(rec backend.Record, sessions map[string]*record.Engine, now time.Time, skew time.Duration) (Lease, bool) {
 	name := strings.TrimPrefix(rec.Key, record.RunKey(""))
 	var rr record.Run

@@ -12,40 +12,41 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// PlacedCluster is what a cluster has of a placement, by the records.
+// PlacedCluster is the recorded state of a placement on one cluster.
 type PlacedCluster struct {
 	Name string `json:"name"`
-	// UID is the cluster's in the plan that brought its revision; empty if that is forgotten.
+	// UID is the UID of the cluster in the plan that brought its revision; empty if that plan is
+	// forgotten.
 	UID string `json:"uid,omitempty"`
-	// Index is the snapshot that the cluster was proven to have last, -1 for none. Revision is the
-	// digest of what the cluster got of that snapshot, after overrides. Since is when the stage
-	// ended in which a run last proved it; it is zero if that run is forgotten, and while the stage
-	// runs.
+	// Index is the snapshot that the cluster was last proven to have, -1 for none. Revision is the
+	// digest of that snapshot's objects for the cluster, after overrides. Since is the end of the
+	// stage in which a run last proved the revision; it is zero if that run is forgotten, and while
+	// the stage runs.
 	Index    int       `json:"index"`
 	Revision string    `json:"revision,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
-	// Tried is the index that a run last tried to bring to the cluster, which may have got there in
-	// part; it is Index if that was proven.
+	// Tried is the index that a run last tried to bring to the cluster, possibly in part; it is
+	// Index if that snapshot was proven.
 	Tried int `json:"tried"`
-	// Policy is the index of the selection, plus one, of the run that proved the revision last, or
-	// that is under way and has reached the cluster; 0 if it is not known. A selection by another
-	// policy has another index.
+	// Policy is the index of the selection, plus one, of the run that last proved the revision, or
+	// of the run that is under way and has reached the cluster; 0 if it is not known. A selection
+	// by another policy has another index.
 	Policy int `json:"policy,omitempty"`
 	// Run is the run that is under way and has the cluster in its plan, and State is the cluster's
-	// state in it; empty for none.
+	// state in that run; both are empty if there is no such run.
 	Run   string       `json:"run,omitempty"`
 	State stages.State `json:"state,omitempty"`
 }
 
-// summary is what all clusters of a placement have.
+// summary is the recorded state of all clusters of a placement.
 type summary struct {
 	clusters map[string]*PlacedCluster
 	// unknown are the clusters whose revision has not been found yet, by the index that they have.
 	unknown map[int]map[string]bool
 }
 
-// yield yields the clusters that have something or may, ascending by name, or why it
-// is not known which.
+// yield yields the clusters that have or may have objects, ascending by name, or err if it is not
+// nil.
 func (s *summary) yield(err error, yield func(PlacedCluster, error) bool) {
 	if err != nil {
 		yield(PlacedCluster{}, err)
@@ -59,7 +60,7 @@ func (s *summary) yield(err error, yield func(PlacedCluster, error) bool) {
 	}
 }
 
-// summarize reads what the clusters have.
+// summarize reads the recorded state of the clusters.
 func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*summary, error) {
 	held, err := st.BindingsOf(ctx, rec)
 	if err != nil {
@@ -86,7 +87,7 @@ func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*su
 	return s, nil
 }
 
-// miss notes that it is not known what a cluster got of an index.
+// miss notes that the revision of a cluster at an index is not known yet.
 func (s *summary) miss(name string, index int) {
 	if s.unknown[index] == nil {
 		s.unknown[index] = map[string]bool{}
@@ -94,8 +95,8 @@ func (s *summary) miss(name string, index int) {
 	s.unknown[index][name] = true
 }
 
-// take adds what a run brought to clusters. The bindings do not have what a run that is under way
-// has brought.
+// take adds the results of a run. The bindings do not include the results of a run that is under
+// way.
 func (s *summary) take(status *state.RunStatus, underway bool) {
 	p := status.Plan
 	for pos, state := range stages.States(p, &status.Run) {
@@ -119,7 +120,7 @@ func (s *summary) take(status *state.RunStatus, underway bool) {
 	}
 }
 
-// bring takes in what a run that is under way has brought to a cluster.
+// bring adds the result of a run that is under way for one cluster.
 func (s *summary) bring(c *PlacedCluster, status *state.RunStatus, pos int, state stages.State) {
 	planned, index := &status.Plan.Clusters[pos], status.Plan.IndexAt(pos)
 	c.Run, c.State = status.Run.Name, state

@@ -10,24 +10,24 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Resolution is a selection with what led to it.
+// Resolution is a selection with its explanation.
 type Resolution struct {
 	placement.Selection
-	// Evaluations explain the selection for each cluster of the inventory, and for those that a PickFixed policy
-	// names besides, by name.
+	// Evaluations explain the selection, by name, for each cluster of the inventory and for the
+	// additional clusters that a PickFixed policy names.
 	Evaluations []placement.Evaluation `json:"evaluations"`
-	// Shortfall says why a PickN policy picks fewer clusters than it wants, or a PickFixed
-	// policy than it names; empty where it picks as many.
+	// Shortfall says why a PickN policy picks fewer clusters than it wants, or a PickFixed policy
+	// than it names; empty if it picks as many.
 	Shortfall string `json:"shortfall,omitempty"`
 }
 
-// Resolve decides which clusters a placement picks now, without a run. Where that differs from the last
-// selection, by the policy or by the inventory, it is recorded with a SelectionChanged event; otherwise nothing
-// is written. A run that is created decides again.
+// Resolve decides which clusters a placement picks now, without a run. If the result differs from
+// the last selection, because of the policy or the inventory, it is recorded with a
+// SelectionChanged event; otherwise nothing is written. A run that is created decides again.
 //
-// What is placed already is what the last selection that was recorded picks, by
-// Resolve or by a run, and updated is what a run has begun to bring something, as
-// [placement.Decide] has it. So a selection stays across restarts.
+// For [placement.Decide], the clusters placed already are the ones in the last recorded selection,
+// by Resolve or by a run, and the updated clusters are the ones that a run has begun to update.
+// Therefore a selection is stable across restarts.
 func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	inventory, err := e.state.Inventory(ctx)
 	if err != nil {
@@ -46,9 +46,9 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	return Resolution(r), err
 }
 
-// PreviewSelection returns what [Engine.Resolve] would, and writes nothing. With a
-// policy it is what that would pick, were it the placement's, which it may be
-// declared for afterwards.
+// PreviewSelection returns the result that [Engine.Resolve] would return, and writes nothing. If
+// policy is not nil, it replaces the placement's policy in the preview; the placement may be
+// declared with it afterwards.
 func (e *Engine) PreviewSelection(ctx context.Context, name string, policy *placement.Policy) (Resolution, error) {
 	inventory, err := e.state.Inventory(ctx)
 	if err != nil {
