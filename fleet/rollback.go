@@ -19,7 +19,7 @@ import (
 
 // RollbackOptions say how a run is rolled back.
 type RollbackOptions struct {
-	// Name is that of the run which does the rollback; empty means the first one by [Config].RollbackName
+	// Name is the name of the rollback run; empty means the first name by [Config].RollbackName
 	// that no run has.
 	Name string `json:"name,omitempty"`
 	// By is the identity of the caller, as the host authenticated it. By and Reason are recorded in the
@@ -30,38 +30,37 @@ type RollbackOptions struct {
 
 // Rollback is the state of the rollback of a run.
 type Rollback struct {
-	// Run is the run that is rolled back. By is the name of the run that does so or will; empty where no
-	// rollback was requested, or where it was refused.
+	// Run is the run that is rolled back. By is the name of the current or future rollback run;
+	// empty if no rollback was requested, or if it was refused.
 	Run string `json:"run"`
 	By  string `json:"by,omitempty"`
 	// Pending reports whether a rollback was requested and the run By is not recorded yet.
 	Pending bool `json:"pending,omitempty"`
-	// State is the state of the run By; empty while it is Pending, and after By was deleted. The rollback of a run that
-	// has ended is over if it is not Pending, and State is empty or that of a run that has ended.
+	// State is the state of the run By; empty while the rollback is Pending, and after By was
+	// deleted. The rollback of an ended run is over if it is not Pending, and State is empty or the
+	// state of a run that has ended.
 	State stages.State `json:"state,omitempty"`
 	// Refused is the reason why a requested rollback is not done.
 	Refused string `json:"refused,omitempty"`
-	// Since is when it was requested; set while it is Pending.
+	// Since is when the rollback was requested; set while it is Pending.
 	Since time.Time `json:"since,omitzero"`
 }
 
-// Rollback rolls back what a run brought, by a run of its own whose name it
-// returns: every cluster that the run may have changed goes to what it had before,
-// its own snapshot with its own overrides as they were. See [planner.RollBack] for
-// the order, the caps and what becomes of clusters that had nothing; the strategy
-// of the run has to have a Rollback. What Config.Rules and Config.Restrictions do
-// not let be placed now is not brought back: the clusters that had such an object
-// stay as they are, and the plan names them with the object and the reason. The run
-// that rolls back supersedes those that wait for the placement.
+// Rollback rolls back a run by a run of its own, and returns the name of that rollback run. Every
+// cluster that the run may have changed returns to its previous state: its own earlier snapshot
+// with its own overrides at that time. See [planner.RollBack] for the order, the caps and the
+// treatment of clusters that had nothing; the strategy of the run must have a Rollback. Objects
+// that Config.Rules and Config.Restrictions forbid now are not restored: the clusters that had such
+// an object stay unchanged, and the plan names them with the object and the reason. The rollback
+// run supersedes the runs that wait for the placement.
 //
-// A run that has not ended is ended first, by a [stages.RequestRollback] command, and is not rolled back where it is
-// superseded or aborted before. Of those that have ended it is the last one that changed clusters which can
-// be rolled back; where that did not go to its end for every cluster, it can be done once more for the
-// others. While another run has the placement it is an error that names it.
+// If the run has not ended, a [stages.RequestRollback] command ends it first; it is not rolled back
+// if it is superseded or aborted before that. Among ended runs, only the last run that changed
+// clusters can be rolled back. If its rollback did not finish for every cluster, it can be repeated
+// for the others. While another run has the placement, Rollback fails and names that run.
 //
-// It returns once that is recorded; engines in [Engine.Run] carry it out, and
-// [Engine.RollbackOf] says what became of it. Called again while the run is being
-// rolled back it changes nothing.
+// Rollback returns once the request is recorded; engines in [Engine.Run] carry it out, and
+// [Engine.RollbackOf] reports the result. A repeated call during the rollback changes nothing.
 func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (string, error) {
 	if err := problems.About("rollback of run "+run, o.problems()); err != nil {
 		return "", err
@@ -102,10 +101,9 @@ func (o *RollbackOptions) problems() field.ErrorList {
 	return errs
 }
 
-// PreviewRollback returns the plan that would roll back what a run brought up to
-// now. Nothing is written, and nothing starts. Its errors are those for which
-// [Engine.Rollback] or the run that it asks for would be refused; before a run has
-// ended, more may come to the plan.
+// PreviewRollback returns the plan that would roll back the changes that a run has made so far.
+// Nothing is written, and nothing starts. It returns the errors with which [Engine.Rollback] or the
+// rollback run would be refused. While the run has not ended, the plan may still grow.
 func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
 	s, err := e.state.Status(ctx, run)
 	if err != nil {
@@ -147,8 +145,9 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	return out, err
 }
 
-// rollbackIn returns the state of the rollback of a run as its placement has it, without State. The placement of a run
-// that has just failed records the requested rollback together with the end of the run; until then it is Pending.
+// rollbackIn returns the state of the rollback of a run from its placement's record, without State.
+// The placement of a run that has just failed records the requested rollback together with the end
+// of the run; until then it is Pending.
 func rollbackIn(rec *record.Placement, rr *record.Run) Rollback {
 	out := Rollback{Run: rr.Run.Name}
 	known, is := rec.Run(rr.Run.UID)
@@ -177,8 +176,8 @@ func rollbackRun(ctx context.Context, st *state.State, uid, by string) (*record.
 	return rr, nil
 }
 
-// explain returns, for the end of an explanation, which run does the rollback, or why none does; empty where
-// that is not known.
+// explain returns the end of an explanation: the name of the rollback run, or why there is none;
+// empty if neither is known.
 func (r *Rollback) explain() string {
 	switch {
 	case r.Refused != "":
@@ -190,8 +189,8 @@ func (r *Rollback) explain() string {
 	}
 }
 
-// RollbackName is the name of the nth run, from 1, that rolls back what another one brought: that of the
-// other one with "-rollback" behind it, and the number from the second on. Where that is longer than 63
-// characters, the other one's is cut, and 8 characters of its digest distinguish it from others with the same
-// beginning.
+// RollbackName returns the name of the nth rollback, from 1, of a run: the name of the run with the
+// suffix "-rollback", and from the second on also the number. A name longer than 63 characters is
+// shortened: the name of the run is cut, and 8 characters of its digest distinguish it from other
+// names with the same beginning.
 func RollbackName(run string, n int) string { return state.DefaultRollbackName(run, n) }

@@ -13,27 +13,29 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Capture takes a snapshot of what the source holds now, with the placement's overrides as they are, and
-// returns it. Where nothing differs from the latest snapshot it returns that one. Selectors that pick no
-// object are an error. It may be called concurrently, in any number of engines: every snapshot gets the next
-// index, and the latest one is always complete.
+// Capture takes a snapshot of the current objects of the source, with the placement's current
+// overrides, and returns it. If nothing differs from the latest snapshot, it returns that one.
+// Selectors that pick no object are an error, unless the placement has AllowEmpty. It may be called
+// concurrently, in any number of engines: every snapshot gets the next index, and the latest one is
+// always complete.
 func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, error) {
 	return e.planner.Capture(ctx, name)
 }
 
-// PreviewCapture returns the snapshot that [Engine.Capture] would and what it consists of, as
-// [PlacementView.Items] has it, and writes nothing. It is for a host that leaves it to runs to take snapshots, as
-// one that names no index does when it is created, and tells meanwhile what is selected, or what is wrong with it. The
-// index is that of the latest snapshot where nothing differs from it, and the next one otherwise, which another
-// snapshot may get.
+// PreviewCapture returns the snapshot that [Engine.Capture] would take, with its items as
+// [PlacementView.Items] returns them, and writes nothing. It is for a host whose runs take the
+// snapshots, because they are created without an index, and that shows the selected objects, or the
+// problems of the selection, before then. The index is the index of the latest snapshot if nothing
+// differs from it, and otherwise the next one, which another snapshot may get.
 func (e *Engine) PreviewCapture(ctx context.Context, name string) (snapshot.Snapshot, []snapshot.Item, error) {
 	return e.planner.PreviewCapture(ctx, name)
 }
 
-// SetIrreversible marks a snapshot as one that nothing is rolled back past, or takes the mark away: what it brings cannot
-// be undone, as a change of a database. No cluster that has it or a newer snapshot, or may have parts of one, goes to an
-// older one, or to nothing because it had nothing before: neither where a run is rolled back nor in a run of
-// an older index, which is an error then. by is recorded in the event. That it is marked already, or is not, is no error.
+// SetIrreversible marks a snapshot as irreversible, or removes the mark. Its changes cannot be
+// undone, such as a change of a database, so no cluster is rolled back past it. A cluster that has
+// the snapshot or a newer one, or may have parts of one, gets no older snapshot, and is not emptied
+// because it had nothing before. This applies to rollbacks and to runs of an older index, which
+// fail. by is recorded in the event. It is no error if the mark is set or removed already.
 func (e *Engine) SetIrreversible(ctx context.Context, placement string, index int, irreversible bool, by string) error {
 	return markSnapshot(ctx, e.state, placement, index, by, irreversible)
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RunSummary is a run in a list of many.
+// RunSummary is a short form of a run, for lists.
 type RunSummary struct {
 	Name      string       `json:"name"`
 	UID       string       `json:"uid,omitempty"`
@@ -22,16 +22,17 @@ type RunSummary struct {
 	Title     string       `json:"title,omitempty"`
 	State     stages.State `json:"state,omitempty"`
 	Reason    string       `json:"reason,omitempty"`
-	// Stage is the name of the stage that the run is in, empty once all are done.
+	// Stage is the name of the current stage of the run, empty once all are done.
 	Stage string `json:"stage,omitempty"`
-	// Index is that of the newest snapshot that a cluster gets.
+	// Index is the index of the newest snapshot that a cluster gets.
 	Index int `json:"index"`
-	// Clusters is how many the plan has; of these so many have ended as the other counts say.
+	// Clusters is the number of clusters in the plan; Completed, Failed and Skipped count the ones
+	// that have ended.
 	Clusters  int `json:"clusters"`
 	Completed int `json:"completed"`
 	Failed    int `json:"failed"`
 	Skipped   int `json:"skipped"`
-	// Created, Started and Ended are zero where that has not happened.
+	// Created, Started and Ended are zero if this has not happened.
 	Created time.Time `json:"created,omitzero"`
 	Started time.Time `json:"started,omitzero"`
 	Ended   time.Time `json:"ended,omitzero"`
@@ -41,11 +42,11 @@ type RunSummary struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// RunSummaries returns the runs of a placement, or of all placements by their names if that is "", in the order
-// in which they were created. It is made for lists: of a plan it reads the first record and not the clusters, so
-// a thousand runs take it some tens of milliseconds. What it says of a plan is therefore not compared with the
-// digest; [Engine.Status] does that. A run that cannot be read is among them with its Problem. The error matches
-// backend.ErrNotFound where there is no placement of that name.
+// RunSummaries returns the runs of a placement, or of all placements by their names if placement is
+// "", in the order of their creation. It is made for lists: it reads only the first record of a
+// plan and not the clusters, so a thousand runs take some tens of milliseconds. Therefore it does
+// not verify a plan by its digest; [Engine.Status] does. A run that cannot be read is included with
+// its Problem. The error matches backend.ErrNotFound if there is no placement of that name.
 func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSummary, error) {
 	placements := []string{placement}
 	if placement == "" {
@@ -130,7 +131,7 @@ func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines pla
 	return s, nil
 }
 
-// planOutline is what a summary needs of a plan.
+// planOutline is the part of a plan that a summary uses.
 type planOutline struct {
 	Index  int
 	Stages []struct {
@@ -139,7 +140,8 @@ type planOutline struct {
 	}
 }
 
-// planOutlines reads the headers of plans, each once: runs that catch up or are repeated share one.
+// planOutlines reads the headers of plans, each once, because catch-up runs and repeated runs share
+// a plan.
 type planOutlines struct {
 	store backend.Store
 	known map[string]planOutline

@@ -10,19 +10,20 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// The most that a forecast reads: so many runs of the placement, the latest.
+// forecastRuns limits how many of the placement's latest runs a forecast reads.
 const forecastRuns = 5
 
 // timings are how long the clusters of a plan took, without the time that they had to stay healthy.
 type timings struct {
-	// own has the clusters that the run itself has completed, earlier what they and others took in the latest run
-	// before that updated them.
+	// own has the durations of the clusters that the run itself has completed. earlier has, for
+	// these and other clusters, the duration in the latest earlier run that updated them.
 	own, earlier map[string]time.Duration
-	// started is when clusters of the run started, began when the attempt began that is under way.
+	// started has the start times of the run's clusters, began the start times of their current
+	// attempts.
 	started, began map[string]time.Time
 }
 
-// readEarlier reads the durations of the runs of the placement but the one with that UID.
+// readEarlier reads the durations of the placement's runs, except for the run with that UID.
 func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, uid string) error {
 	t.earlier = map[string]time.Duration{}
 	rec, _, err := e.state.Placement(ctx, p.Placement)
@@ -57,7 +58,7 @@ func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, ui
 	return nil
 }
 
-// add takes in events of the run itself, which is one of the plan.
+// add adds events of the run itself, whose plan is p.
 func (t *timings) add(events []stages.Event, p *stages.Plan) {
 	if t.own == nil {
 		t.own, t.started, t.began = map[string]time.Duration{}, map[string]time.Time{}, map[string]time.Time{}
@@ -95,7 +96,8 @@ func (t *timings) known() int {
 	return n
 }
 
-// expect returns what clusters are expected to take: those of which an earlier run says it, and the others.
+// expect returns the expected duration of each cluster that an earlier run updated, and the typical
+// duration for all others.
 func (t *timings) expect(otherwise time.Duration) (typical time.Duration, members map[string]simulate.Member) {
 	pace := t.pace()
 	members = make(map[string]simulate.Member, len(t.earlier))
@@ -113,8 +115,8 @@ func (t *timings) expect(otherwise time.Duration) (typical time.Duration, member
 	return min(typical, simulate.DefaultUntil), members
 }
 
-// pace is how many times longer clusters take in this run than they did before: the median of those that are known
-// from both.
+// pace returns how many times longer clusters take in this run than before: the median over the
+// clusters with both durations, 1 if there are none.
 func (t *timings) pace() float64 {
 	var all []float64
 	for name, d := range t.own {
@@ -129,8 +131,8 @@ func (t *timings) pace() float64 {
 	return all[len(all)/2]
 }
 
-// inFlight says in an environment when the attempts of a run began that are under way. One that has taken longer
-// than it was expected to takes as long as those did that took longer still.
+// inFlight tells an environment when the current attempts of a run began. An attempt that has
+// exceeded its expected duration gets the median of the completed durations that were longer still.
 func (t *timings) inFlight(p *stages.Plan, r *stages.Run, w *simulate.Environment) {
 	w.Began = t.began
 	var all []time.Duration
@@ -172,5 +174,5 @@ func sorted(took map[string]time.Duration) []time.Duration {
 	return all
 }
 
-// median returns the middle one of sorted durations, of which there are some.
+// median returns the middle element of sorted durations, which must not be empty.
 func median(all []time.Duration) time.Duration { return all[len(all)/2] }

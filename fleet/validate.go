@@ -22,8 +22,8 @@ const (
 	runHistoryKept = 50
 )
 
-// Validate reports every problem of the placement at once, but for what an engine
-// forbids.
+// Validate reports every problem of the placement at once, except for violations of an engine's
+// rules.
 func (p Placement) Validate() error {
 	return problems.About("placement "+p.Name, p.problems(snapshot.Rules{}))
 }
@@ -55,7 +55,7 @@ func (p Placement) problems(r snapshot.Rules) field.ErrorList {
 	return errs
 }
 
-// namespaceProblems are what a placement of a namespace has that is not in it.
+// namespaceProblems returns the parts of a namespaced placement that are outside its namespace.
 func (p Placement) namespaceProblems() (errs field.ErrorList) {
 	if p.Namespace == "" {
 		return nil
@@ -76,8 +76,7 @@ func (s RunSpec) validate() error {
 	return problems.About("run "+s.Name, append(problems.Name(field.NewPath("name"), s.Name), s.problems()...))
 }
 
-// problems are those of a spec besides its name, which a preview has no need
-// of.
+// problems returns the problems of a spec except for its name, because a preview needs no name.
 func (s RunSpec) problems() field.ErrorList {
 	errs := problems.Name(field.NewPath("placement"), s.Placement)
 	if s.Index != nil && *s.Index < 0 {
@@ -95,8 +94,8 @@ func (s RunSpec) problems() field.ErrorList {
 	return errs
 }
 
-// forbidsStarter names the first gate that refuses the approval of the identity that
-// starts the run, or "".
+// forbidsStarter names the first gate at which the identity that starts the run may not approve, or
+// returns "".
 func forbidsStarter(s stages.Strategy) string {
 	forbids := func(t stages.Task) bool {
 		return t.Type == stages.Approval && t.Approval != nil && t.Approval.ForbidStarter
@@ -117,7 +116,7 @@ func forbidsStarter(s stages.Strategy) string {
 	return ""
 }
 
-// mostOwner bounds what a host gives with a placement or a run, in bytes.
+// mostOwner limits the owner and the title that a host gives with a placement or a run, in bytes.
 const mostOwner = 253
 
 func ownerProblems(owner string) field.ErrorList {
@@ -127,7 +126,7 @@ func ownerProblems(owner string) field.ErrorList {
 	return field.ErrorList{field.TooLong(field.NewPath("owner"), "", mostOwner)}
 }
 
-// strategyProblems are those of an apply strategy, with their fields below at.
+// strategyProblems returns the problems of an apply strategy, with their fields below at.
 func strategyProblems(s *apply.Strategy, at *field.Path) (errs field.ErrorList) {
 	errs = problems.OneOf(errs, at.Child("type"), s.Type, apply.ServerSide, apply.ClientSide, apply.ReportDiff)
 	errs = problems.OneOf(errs, at.Child("comparisonOption"), s.ComparisonOption, drift.Partial, drift.Full)

@@ -15,10 +15,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// PlacementView is a placement as its record was at one moment: the record is read once, and all answers are
-// consistent with it. What the record refers to is read by the method that needs it; where that is not found
-// and the record was written since, the placement is read again, and the answer is that of the newer record.
-// Its methods may be called concurrently, and the caller owns what they return.
+// PlacementView is a placement at one moment: its record is read once, and all answers are
+// consistent with it. A method reads the data that the record refers to when it needs them. If they
+// are not found and the record was written since, the method reads the placement again and answers
+// by the newer record. The methods may be called concurrently, and the caller owns the results.
 type PlacementView struct {
 	state    *state.State
 	contents *content.Store
@@ -26,8 +26,8 @@ type PlacementView struct {
 	rev      backend.Revision
 }
 
-// View reads the record of a placement. The error matches backend.ErrNotFound where there is none of that
-// name.
+// View reads the record of a placement. The error matches backend.ErrNotFound if there is no
+// placement of that name.
 func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, error) {
 	rec, rev, err := e.state.SeenPlacement(ctx, placement)
 	if err != nil {
@@ -36,8 +36,8 @@ func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, er
 	return &PlacementView{e.state, e.contents, rec, rev}, nil
 }
 
-// read calls do with the record of the view. Where do does not find something and the record was written
-// since, do is called again with the record as it is now.
+// read calls do with the record of the view. If do returns a not-found error and the record was
+// written since, read calls do again with the current record.
 func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) error) error {
 	name := v.rec.Placement.Name
 	err := do(v.rec)
@@ -51,12 +51,12 @@ func (v *PlacementView) read(ctx context.Context, do func(*record.Placement) err
 // the latest.
 func (v *PlacementView) Snapshots() []snapshot.Snapshot { return slices.Clone(v.rec.Snapshots) }
 
-// Version identifies the runs of the placement, which of them have ended, and what its clusters have. RunSpec.Version
-// makes a run conditional on it: see [Engine.CreateRun].
+// Version identifies the runs of the placement, which of them have ended, and the revisions of its
+// clusters. RunSpec.Version makes a run conditional on it: see [Engine.CreateRun].
 func (v *PlacementView) Version() string { return v.rec.Version() }
 
-// Unended returns the names of the runs whose end is not in the record, in the order of their creation. What they have
-// brought to clusters so far, or removed from there, is in their own records.
+// Unended returns the names of the runs whose end is not in the record, in the order of their
+// creation. The changes that they have made to clusters so far are in their own records.
 func (v *PlacementView) Unended() (names []string) {
 	for i := range v.rec.Runs {
 		if v.rec.Runs[i].Ended == "" {
@@ -70,17 +70,16 @@ func (v *PlacementView) Unended() (names []string) {
 // has marked, ascending.
 func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
 
-// Tag returns what a digest of content of the placement is shown as where the content is
-// not, as that of Secrets is not: 64 hexadecimal digits, the same for the same digest as
-// long as the placement is there. With the digest itself a guess of the rest could be
-// tested.
+// Tag returns a substitute for a digest, for displays that hide the content, such as Secrets: 64
+// hexadecimal digits, the same for the same digest while the placement exists. The digest itself
+// would let a reader test guesses of the hidden content.
 func (v *PlacementView) Tag(digest string) string { return keyed.Tag(v.rec.Key, "shown", digest) }
 
-// Items returns what the snapshot of an index consists of, before overrides, in the
-// order of application, each with the envelope that it came in. What cannot be applied
-// for want of a name is not among them: see Snapshot.Unplaced of [PlacementView.Snapshots].
-// [snapshot.Compare] says what two snapshots differ in. The error matches
-// backend.ErrNotFound where the snapshot is not kept, and names those that are.
+// Items returns the items of the snapshot of an index, before overrides, in the order of
+// application, each with the envelope that it came in. It omits objects that cannot be applied
+// because they have no name: see Snapshot.Unplaced of [PlacementView.Snapshots]. [snapshot.Compare]
+// returns the differences between two snapshots. The error matches backend.ErrNotFound if the
+// snapshot is not kept, and names the snapshots that are.
 func (v *PlacementView) Items(ctx context.Context, index int) (items []snapshot.Item, err error) {
 	err = v.read(ctx, func(rec *record.Placement) error {
 		s, err := state.SnapshotAt(rec, index)
@@ -96,9 +95,8 @@ func (v *PlacementView) Items(ctx context.Context, index int) (items []snapshot.
 	return items, err
 }
 
-// Content returns what the snapshot of an index consists of with the objects
-// themselves, before overrides, verified by their digests. The error is that of
-// [PlacementView.Items].
+// Content returns the items of the snapshot of an index with the objects themselves, before
+// overrides, verified by their digests. Errors are as for [PlacementView.Items].
 func (v *PlacementView) Content(ctx context.Context, index int) (set snapshot.Set, err error) {
 	err = v.read(ctx, func(rec *record.Placement) error {
 		s, err := state.SnapshotAt(rec, index)
@@ -114,9 +112,8 @@ func (v *PlacementView) Content(ctx context.Context, index int) (set snapshot.Se
 	return set, err
 }
 
-// Overrides returns the overrides as they were when the snapshot of that index was
-// taken, in the order in which they are applied; none where it has none. The error
-// is that of [PlacementView.Items].
+// Overrides returns the overrides that the snapshot of that index froze, in the order in which they
+// are applied; none if it has none. Errors are as for [PlacementView.Items].
 func (v *PlacementView) Overrides(ctx context.Context, index int) (overrides []placement.Override, err error) {
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
 		overrides, err = v.state.OverridesOf(ctx, rec, index)
@@ -125,8 +122,8 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) (overrides []p
 	return overrides, err
 }
 
-// Selection returns the last selection about the placement that [Engine.Resolve] or
-// a run recorded. The error matches backend.ErrNotFound where there is none yet.
+// Selection returns the last selection of the placement that [Engine.Resolve] or a run recorded.
+// The error matches backend.ErrNotFound if there is none yet.
 func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, err error) {
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
 		name, have := rec.Placement.Name, rec.Selection
@@ -140,11 +137,10 @@ func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, e
 	return d, err
 }
 
-// Placed yields the clusters that have something of the placement or may, ascending
-// by name, and those that a run is about to bring something. It reads records
-// and asks no cluster: what was changed there since is a matter of [Engine.Drift].
-// It reads the runs that are under way, and of those that have ended the last ones
-// that brought what clusters have.
+// Placed yields, ascending by name, the clusters that have or may have objects of the placement,
+// and the clusters that a run is about to update. It reads records and asks no cluster:
+// [Engine.Drift] finds later changes on the clusters. It reads the runs that are under way, and the
+// last ended runs that brought the current revisions of the clusters.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {
 		var s *summary

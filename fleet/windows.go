@@ -7,24 +7,23 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// Windows tells when clusters may be started: maintenance windows, and freezes.
-// It is asked when an engine takes a run, and then again for as long as the run
-// goes on, every Config.Poll at first and up to ten times as seldom while it
-// answers the same, so that a freeze takes effect within that time.
+// Windows provides the maintenance windows and freezes that say when clusters may be started. An
+// engine asks when it takes a run, and then repeatedly until the run ends: every Config.Poll at
+// first, and up to ten times less often while the answer is the same, so that a freeze takes effect
+// within that time.
 //
-// As long as it has never answered for a run, or what it answered is not valid, no
-// cluster of the run is started. After that the last valid answer counts. The run
-// that cleans the clusters of a placement which is being deleted does not ask. An
-// engine without Windows starts clusters at any time, so those that share a store
-// have the same.
+// Until it has returned valid rules for a run, no cluster of the run is started. After that the
+// last valid answer counts. The run that cleans the clusters of a placement under deletion does not
+// ask. An engine without Windows starts clusters at any time, so engines that share a store must
+// have the same Windows.
 type Windows interface {
-	// Rules returns the rules for the clusters of a plan, which it must not
-	// change. What it returned stays as it is: other rules are another value, with
-	// maps of its own. It may be called concurrently.
+	// Rules returns the rules for the clusters of a plan, which it must not change. The returned
+	// value must not change either: new rules are a new value, with maps of its own. It may be
+	// called concurrently.
 	Rules(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
 }
 
-// WindowsFunc is a function as [Windows].
+// WindowsFunc adapts a function to [Windows].
 type WindowsFunc func(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
 
 // Rules calls f.
