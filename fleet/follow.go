@@ -24,46 +24,47 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Follower reads events in the order in which they happened to each run and
-// placement. It is not for concurrent use.
+// Follower reads the events of each run and placement in their order. It must not be used
+// concurrently.
 type Follower struct {
 	e  *Engine
 	at cursor
 	// yielded are the errors that were yielded already.
 	yielded map[string]bool
-	// stuck are the journals that cannot be read on, until they have more events
-	// than these.
+	// stuck has the journals that cannot be read further, with their event counts at the failure. A
+	// journal is retried when it has more events.
 	stuck map[string]int64
-	// known are the streams of the records that were listed last, by their keys, so that
-	// an event decodes only the records that changed (BenchmarkFollow). While changes are
-	// waited for it is only read.
+	// known are the streams of the records that were listed last, by key, so that an event decodes
+	// only the records that changed (BenchmarkFollow). It is only read during a wait for changes.
 	known map[string]knownStream
-	// rollback is that of the one run that is followed, as it was listed last; it is read once the run has ended.
+	// rollback is the rollback of the single followed run as of the last listing; it is read once
+	// the run has ended.
 	rollback Rollback
-	// rollbackErr is why that cannot be read.
+	// rollbackErr is the error of reading the rollback.
 	rollbackErr error
 }
 
 // cursor is a position in all journals.
 type cursor struct {
-	// Placement is the only one that is followed; "" is all.
+	// Placement is the only placement that is followed; "" means all.
 	Placement string `json:"p,omitempty"`
-	// Run is the only run that is followed; "" is all.
+	// Run is the only run that is followed; "" means all.
 	Run string `json:"n,omitempty"`
 	// Read counts the events that were read, by the journal's stream.
 	Read map[string]int64 `json:"r"`
 }
 
-// Follow returns a follower of the events of a placement and its runs, or of
-// all placements if that is "". The placement need not exist yet. It begins
-// after cursor, which comes from [Follower.Cursor] of a follower of the same
-// placement; "" begins with the oldest event that is kept.
+// Follow returns a follower of the events of a placement and its runs, or of all placements if
+// placement is "". The placement need not exist yet. The follower begins after the cursor, which
+// must come from [Follower.Cursor] of a follower of the same placement; "" begins with the oldest
+// event that is kept.
 //
-// The events of a run are kept for as long as the run. Those that were not read before it is deleted, because
-// of its placement's RunHistory or at the end of the placement's deletion, are not yielded. Of those of a
-// placement itself, about its snapshots, its selections and which runs it had, the last ones are kept: at least
-// four for each snapshot and each run that it may keep, and at least 64. A follower that comes back after events
-// of a placement were dropped yields a [MissedError], and goes on with the oldest event that is kept.
+// The events of a run are kept as long as the run. If the run is deleted, because of its
+// placement's RunHistory or at the end of the placement's deletion, its unread events are not
+// yielded. A placement's own events are about its snapshots, its selections and its runs. Only the
+// latest of them are kept: at least four for each snapshot and each run that it may keep, and at
+// least 64. A follower that resumes after events of a placement were dropped yields a
+// [MissedError], and continues with the oldest event that is kept.
 func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	if placement != "" {
 		if err := problems.About("events", problems.Name(field.NewPath("placement"), placement)); err != nil {
@@ -73,21 +74,22 @@ func (e *Engine) Follow(placement, after string) (*Follower, error) {
 	return e.followFrom(cursor{Placement: placement}, after)
 }
 
-// FollowRun returns a follower of the events of one run: [Follower.Events] yields them as they are committed, and
-// ends after the last one when the run has ended and has released its placement. A run ends by
-// [stages.RunCompleted], [stages.RunFailed], also if a gate was rejected, [stages.RunAborted] or
-// [stages.RunSuperseded]; a failed run that is started again is followed by another call with the cursor. A
-// run that is stopped has not ended.
+// FollowRun returns a follower of the events of one run: [Follower.Events] yields them as they are
+// committed, and ends after the last one when the run has ended and has released its placement. A
+// run ends by [stages.RunCompleted], [stages.RunFailed], also if a gate was rejected,
+// [stages.RunAborted] or [stages.RunSuperseded]. To follow a failed run that is started again, call
+// FollowRun again with the cursor. A stopped run has not ended.
 //
-// If the run is rolled back, the events of the run that does so come after its own, and the follower ends when the
-// rollback has ended or was refused: a host that returns then leaves no change half rolled back. Event.Run says to
-// which of the two an event belongs, and [Engine.RollbackOf] how the rollback ended. A host that only wants the events
-// of the run itself breaks the loop at the event that ends it.
+// If the run is rolled back, the events of the rollback run follow its own, and the follower ends
+// when the rollback has ended or was refused: a host that returns then leaves no change half rolled
+// back. Event.Run says to which of the two an event belongs, and [Engine.RollbackOf] how the
+// rollback ended. A host that only wants the events of the run itself breaks the loop at the event
+// that ends it.
 //
-// It begins after the cursor of a follower of the same run, or, if that is "", with the first event of the run:
-// a host that was restarted and keeps no cursor reads all of them again, and what it does about them has to
-// bear that. The error that is yielded last matches [backend.ErrNotFound] if there is no such run, or if it is
-// deleted meanwhile, even if another one is given its name.
+// The follower begins after the cursor of a follower of the same run, or with the first event of
+// the run if after is "". A host that was restarted and keeps no cursor reads all events again, so
+// its reactions to them must be idempotent. The last error matches [backend.ErrNotFound] if there
+// is no such run, or if it is deleted before it ends, even if another run is given its name.
 func (e *Engine) FollowRun(run, after string) (*Follower, error) {
 	if err := problems.About("events", problems.Name(field.NewPath("run"), run)); err != nil {
 		return nil, err
@@ -95,7 +97,7 @@ func (e *Engine) FollowRun(run, after string) (*Follower, error) {
 	return e.followFrom(cursor{Run: run}, after)
 }
 
-// followFrom returns a follower of what from names that begins after a cursor of such a one.
+// followFrom returns a follower for the scope of from that begins after a cursor of the same scope.
 func (e *Engine) followFrom(from cursor, after string) (*Follower, error) {
 	from.Read = map[string]int64{}
 	f := &Follower{e: e, at: from, yielded: map[string]bool{}, stuck: map[string]int64{}}
@@ -113,7 +115,7 @@ func (e *Engine) followFrom(from cursor, after string) (*Follower, error) {
 	return f, nil
 }
 
-// subject names what is followed.
+// subject names the scope of the cursor.
 func (c *cursor) subject() string {
 	switch {
 	case c.Run != "":
@@ -137,7 +139,7 @@ func (c *cursor) decode(text string) bool {
 	return true
 }
 
-// Cursor returns where the follower is: after the last event that it yielded.
+// Cursor returns the position of the follower: after the last event that it yielded.
 func (f *Follower) Cursor() string {
 	b, err := json.Marshal(f.at)
 	if err != nil {
@@ -146,15 +148,14 @@ func (f *Follower) Cursor() string {
 	return base64.RawURLEncoding.EncodeToString(b)
 }
 
-// Events yields every committed event after the cursor that is kept, and then each event as
-// it is committed, until ctx ends; it yields ctx's error last. Of one run, see
-// [Engine.FollowRun], it ends with the run and its rollback. Events of one
-// run are in order and exactly once; those of different runs are about in the
-// order of their times.
+// Events yields every kept event after the cursor, and then each event as it is committed, until
+// ctx ends; it yields ctx's error last. For a single run, see [Engine.FollowRun], it ends with the
+// run and its rollback. Events of one run are in order and yielded exactly once; events of
+// different runs are roughly in the order of their times.
 //
-// It waits while the store fails. A record that cannot be read, because it is damaged or of a newer format,
-// is yielded once as an error; events of others go on, and so do its own when it can be read. Events go on
-// after a [MissedError] too.
+// Events waits while the store fails. A record that cannot be read, because it is damaged or of a
+// newer format, is yielded once as an error; the events of other records continue, and its own do
+// when it can be read again. Events also continue after a [MissedError].
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		pause := backoff.Poll(f.e.cfg.Poll).Spread()
@@ -183,8 +184,8 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	}
 }
 
-// Past yields the events after the cursor that are committed now. An error of
-// the store ends it, one that Events would yield does not.
+// Past yields the events after the cursor that are committed now. An error of the store ends it;
+// the errors that Events would yield do not.
 func (f *Follower) Past(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		if more, err := f.catchUp(ctx, yield); more && err != nil {
@@ -198,12 +199,12 @@ type numbered struct {
 	stages.Event
 	stream string
 	next   int64
-	// at is its time, or that of an earlier event of the stream where a clock
-	// went back.
+	// at is the time of the event, or the time of an earlier event of the stream if a clock went
+	// back.
 	at time.Time
 }
 
-// catchUp yields what is committed and reports whether the consumer wants more.
+// catchUp yields the committed events and reports whether the consumer wants more.
 func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) bool) (more bool, err error) {
 	streams, unreadable, err := f.streams(ctx)
 	if err != nil {
@@ -244,8 +245,9 @@ func (f *Follower) catchUp(ctx context.Context, yield func(stages.Event, error) 
 	return true, nil
 }
 
-// afterCreation has no event of a run come before that of its creation, which the placement's journal has: the engine that
-// created the run may have a clock that is ahead of that of the one that drives it.
+// afterCreation sorts every event of a run after its creation, which is in the placement's journal:
+// the clock of the engine that created the run may be ahead of the clock of the engine that drives
+// it.
 func afterCreation(batch []numbered) {
 	created := map[string]time.Time{}
 	for i := range batch {
@@ -258,11 +260,11 @@ func afterCreation(batch []numbered) {
 	}
 }
 
-// MissedError reports that events of a placement were dropped before the follower had read them. It is
-// yielded once, when the follower is past them.
+// MissedError reports that events of a placement were dropped before the follower had read them. It
+// is yielded once, when the follower has skipped them.
 type MissedError struct {
 	Placement string
-	// Events is how many there were.
+	// Events is the number of dropped events.
 	Events int64
 }
 
@@ -270,8 +272,8 @@ func (e *MissedError) Error() string {
 	return fmt.Sprintf("%d events of placement %s were forgotten before they were read: follow it more often, or have more runs kept (Placement.RunHistory)", e.Events, e.Placement)
 }
 
-// missed moves on to the oldest event of a stream that is kept, and returns what
-// was left out after the cursor.
+// missed moves the cursor to the oldest kept event of a stream, and returns a MissedError if it
+// skipped events.
 func (f *Follower) missed(s eventStream) error {
 	read, known := f.at.Read[s.name]
 	if !known || read >= s.head.First {
@@ -299,8 +301,8 @@ func (f *Follower) forget(streams []eventStream) {
 	maps.DeleteFunc(f.at.Read, func(name string, _ int64) bool { return !there[name] })
 }
 
-// streams lists the journals, those of placements before those of runs, and
-// why some cannot be read.
+// streams lists the journals, the ones of placements first, and the errors of the records that
+// cannot be read.
 func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable []error, err error) {
 	var runs []eventStream
 	known := map[string]knownStream{}
@@ -331,7 +333,7 @@ func (f *Follower) streams(ctx context.Context) (out []eventStream, unreadable [
 	return append(out, runs...), unreadable, nil
 }
 
-// records yields the records that commit the events that are followed.
+// records yields the records that commit the followed events.
 func (f *Follower) records(ctx context.Context) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		if f.at.Run != "" { // listing would read every run whose name begins like this one
@@ -351,8 +353,8 @@ func (f *Follower) records(ctx context.Context) iter.Seq2[backend.Record, error]
 	}
 }
 
-// recordsOfRun yields the record of the one run that is followed and, once it has ended, that of the run which rolls
-// it back.
+// recordsOfRun yields the record of the single followed run and, once it has ended, the record of
+// its rollback run.
 func (f *Follower) recordsOfRun(ctx context.Context, yield func(backend.Record, error) bool) {
 	f.rollback, f.rollbackErr = Rollback{}, nil
 	rec, err := f.e.store.Get(ctx, f.runKey())
@@ -382,7 +384,7 @@ func (f *Follower) recordsOfRun(ctx context.Context, yield func(backend.Record, 
 	yield(rec, err)
 }
 
-// rollbackOf returns the state of the rollback of the one run that is followed.
+// rollbackOf returns the state of the rollback of the single followed run.
 func (f *Follower) rollbackOf(ctx context.Context) (Rollback, error) {
 	back, err := f.e.RollbackOf(ctx, f.at.Run)
 	if errors.Is(err, errdef.ErrNotFound) && !errdef.IsMissing(err, errdef.Run) {
@@ -391,7 +393,7 @@ func (f *Follower) rollbackOf(ctx context.Context) (Rollback, error) {
 	return back, err
 }
 
-// runKey is the key of the one run that is followed; "" if all are.
+// runKey returns the key of the single followed run; "" if all runs are followed.
 func (f *Follower) runKey() string {
 	if f.at.Run == "" {
 		return ""
@@ -399,8 +401,8 @@ func (f *Follower) runKey() string {
 	return record.RunKey(f.at.Run)
 }
 
-// isFollowed reports whether a stream is that of the one run that is followed: of the first one that was
-// read under its name, which the cursor names from then on.
+// isFollowed reports whether a stream belongs to the single followed run: the first run that was
+// read under its name, whose stream the cursor then names.
 func (f *Follower) isFollowed(stream string) bool {
 	if len(f.at.Read) == 0 {
 		f.at.Read[stream] = 0
@@ -409,7 +411,8 @@ func (f *Follower) isFollowed(stream string) bool {
 	return same
 }
 
-// isOver reports whether the one run that is followed and its rollback have ended, and all of their journals was read.
+// isOver reports whether the single followed run and its rollback have ended, and both journals
+// were read completely.
 func (f *Follower) isOver() bool {
 	if f.at.Run == "" || f.rollback.Pending {
 		return false
@@ -423,18 +426,18 @@ func (f *Follower) isOver() bool {
 	return read
 }
 
-// isGone reports whether an error says that the one run that is followed is not there, or is another one.
+// isGone reports whether an error says that the single followed run does not exist or was replaced.
 func (f *Follower) isGone(err error) bool {
 	return f.at.Run != "" && errdef.IsMissing(err, errdef.Run)
 }
 
-// hasMore reports whether events of a stream can be read that were not.
+// hasMore reports whether a stream has unread events that can be read.
 func (f *Follower) hasMore(s eventStream) bool {
 	return s.head.Events > f.at.Read[s.name] && f.stuck[s.name] != s.head.Events
 }
 
-// followed are the prefixes of the keys of the records that commit events. Of one run they are keys; the placement is
-// among them while a rollback is pending.
+// followed returns the key prefixes of the records that commit events. For a single run they are
+// keys, including the placement's while a rollback is pending.
 func (f *Follower) followed() []string {
 	if f.at.Run == "" {
 		return []string{record.DeletedKey(f.at.Placement), record.RunKey(""), record.PlacementKey(f.at.Placement)}
@@ -449,7 +452,8 @@ func (f *Follower) followed() []string {
 	return out
 }
 
-// skips reports whether a record under one of the prefixes is that of another run or placement by its key.
+// skips reports whether a record under one of the prefixes belongs to another run or placement,
+// judging by its key.
 func (f *Follower) skips(key string) bool {
 	if f.at.Run != "" {
 		return !slices.Contains(f.followed(), key)
@@ -458,8 +462,8 @@ func (f *Follower) skips(key string) bool {
 	return f.at.Placement != "" && !strings.HasPrefix(key, record.RunKey("")) && name != f.at.Placement
 }
 
-// collect returns the committed events of a stream that were not read. A stream
-// that was deleted meanwhile is left for the next time.
+// collect returns the committed events of a stream that are unread. If the stream was deleted in
+// between, the next round handles it.
 func (f *Follower) collect(ctx context.Context, s eventStream) ([]numbered, error) {
 	if !f.hasMore(s) {
 		return nil, nil
@@ -490,7 +494,8 @@ func (f *Follower) collect(ctx context.Context, s eventStream) ([]numbered, erro
 	return batch, nil
 }
 
-// lost returns err if the page that is not there is the one that counts.
+// lost returns err if the missing page is part of the current journal, and nil if the journal has
+// changed.
 func (f *Follower) lost(ctx context.Context, s eventStream, err error) error {
 	rec, gerr := f.e.store.Get(ctx, s.key)
 	if state.IsNotFound(gerr) {
@@ -520,8 +525,8 @@ func (f *Follower) wait(ctx context.Context) error {
 	return err
 }
 
-// firstChange waits for a write under prefix of a record that has more events than were read, or for that
-// which ends following one run.
+// firstChange waits for a write under prefix after which a record has unread events, or after which
+// following a single run is over.
 func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	for c, err := range backend.Watch(ctx, f.e.store, prefix, f.e.cfg.Poll) {
 		if err != nil {
@@ -537,7 +542,8 @@ func (f *Follower) firstChange(ctx context.Context, prefix string) error {
 	return errors.New("the watch ended")
 }
 
-// hasNews reports whether a record commits events that were not read, or changes whether following one run is over.
+// hasNews reports whether a record commits unread events, or changes whether following a single run
+// is over.
 func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	rec, err := f.e.store.Get(ctx, key)
 	if state.IsNotFound(err) {
@@ -563,13 +569,14 @@ func (f *Follower) hasNews(ctx context.Context, key string) (bool, error) {
 	}
 }
 
-// eventStream is a journal and how much of it is committed.
+// eventStream is a journal with its committed length.
 type eventStream struct {
 	name string
 	head record.Journal
-	// key is that of the record which commits it.
+	// key is the key of the record that commits the journal.
 	key string
-	// ended says that it is that of a run which has ended and has given its placement free.
+	// ended reports whether the journal belongs to a run that has ended and has released its
+	// placement.
 	ended bool
 }
 
@@ -580,7 +587,7 @@ type knownStream struct {
 	revision  backend.Revision
 }
 
-// streamOf returns what a record commits. It decodes it once for each of its writes.
+// streamOf returns the stream of a record. It decodes each version of a record once.
 func (f *Follower) streamOf(rec backend.Record) (knownStream, error) {
 	if k, ok := f.known[rec.Key]; ok && k.revision == rec.Revision {
 		return k, nil

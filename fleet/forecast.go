@@ -13,45 +13,48 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// Assumptions are what a [Forecast] cannot know.
+// Assumptions are inputs that a [Forecast] cannot know.
 type Assumptions struct {
-	// Start is when the run starts; zero means now. It is not used for a run that exists: that goes on now.
+	// Start is when the run starts; zero means now. It is ignored for an existing run, which
+	// continues now.
 	Start time.Time `json:"start,omitzero"`
-	// Take is how long a cluster needs where no cluster has been updated that says it, neither by the run itself
-	// nor by an earlier one of the placement; default 1 min.
+	// Take is the duration assumed for a cluster if neither the run nor an earlier run of the
+	// placement has updated a cluster; default 1 min.
 	Take time.Duration `json:"take,omitempty"`
-	// Approve is how long people take to approve what they are asked, from the moment at which the request opens; 0
-	// means that they approve at once, and a negative one that they never do. What has been open for longer is
-	// approved at once.
+	// Approve is how long people take to approve a request, from the moment it opens; 0 means that
+	// they approve at once, and a negative value that they never do. A request that has been open
+	// for longer is approved at once.
 	Approve time.Duration `json:"approve,omitempty"`
 	// Until is how far ahead the forecast computes; default 365 days.
 	Until time.Duration `json:"until,omitempty"`
 }
 
-// Forecast is how a run would go if nothing went wrong.
+// Forecast is the expected course of a run if nothing fails.
 type Forecast struct {
-	// Plan is the one that [Engine.Preview] returns, or that of the run. It is shared: it is not to be changed.
+	// Plan is the plan that [Engine.Preview] returns, or the plan of the run. It is shared: the
+	// caller must not change it.
 	Plan *stages.Plan `json:"plan"`
-	// Now is the moment that the forecast begins with: the start of a run that does not exist, and for one that
-	// does the time at which the forecast was made. The offsets in Events and End count from it; those of what
-	// happened before are negative.
+	// Now is the moment at which the forecast begins: the start of a run that does not exist yet,
+	// and for an existing run the time of the forecast. The offsets in Events and End count from
+	// it; earlier events have negative offsets.
 	Now time.Time `json:"now,omitzero"`
-	// Events are what would happen from Now on, End what it would come to.
+	// Events are the expected events from Now on, End the expected end.
 	Events []simulate.Event `json:"events"`
 	End    simulate.End     `json:"end"`
-	// Ends is when the run ends, or when it did. It is zero where it does not, and then Why is the reason, such as
-	// "waits for a decision on request web-canary", "waits for run web-2", or that it goes on for longer than
-	// Assumptions.Until.
+	// Ends is when the run ends, or when it ended. If the run does not end, it is zero and Why is
+	// the reason, such as "waits for a decision on request web-canary", "waits for run web-2", or
+	// that it goes on for longer than Assumptions.Until.
 	Ends time.Time `json:"ends,omitzero"`
 	Why  string    `json:"why,omitempty"`
-	// Assumes is what else has to happen now, such as "it is started now" for a run that is stopped or held; empty
-	// for one that goes on by itself.
+	// Assumes is an event that the forecast presumes to happen now, such as "it is started now" for
+	// a stopped or held run; empty for a run that continues by itself.
 	Assumes string `json:"assumes,omitempty"`
-	// Stages are those of the plan, in its order.
+	// Stages are the stages of the plan, in its order.
 	Stages []StageForecast `json:"stages"`
-	// Known counts the clusters of which this run or an earlier one says how long they take. Typical is what one
-	// is taken to need of which nothing is known: the median of those that this run has completed, or else of
-	// those that earlier ones did, or Assumptions.Take where there are none.
+	// Known is the number of clusters with a recorded duration, from this run or an earlier one.
+	// Typical is the duration assumed for the other clusters: the median of the clusters that this
+	// run has completed, or else of the clusters that earlier runs did, or Assumptions.Take if
+	// there are none.
 	Known   int           `json:"known"`
 	Typical time.Duration `json:"typical"`
 }
@@ -59,21 +62,19 @@ type Forecast struct {
 // StageForecast is when a stage is expected to begin and to end.
 type StageForecast struct {
 	Name string `json:"name"`
-	// State is what the stage comes to by the end of the forecast.
+	// State is the state of the stage at the end of the forecast.
 	State stages.State `json:"state"`
-	// Starts is when its first cluster may start, Ends when it is done with its gates; zero where that does not
-	// happen. Those that are before Forecast.Now did happen.
+	// Starts is when its first cluster may start, Ends when the stage and its gates are done; zero
+	// if this does not happen. Times before Forecast.Now are real.
 	Starts time.Time `json:"starts,omitzero"`
 	Ends   time.Time `json:"ends,omitzero"`
 }
 
-// Forecast says how the run that spec asks for would go: in which order, when
-// each cluster's turn comes, when the run ends, and what would hold it up. It
-// carries the plan out in virtual time, with the engine's own rules and windows,
-// and takes each cluster to need what it needed in the latest run of the
-// placement that updated it. Of the cap of its strategy it has all that there is, as
-// if no other run shared it. Nothing is written, no cluster is asked, and runs
-// that are before this one are not waited for.
+// Forecast simulates the run that spec asks for: the order, the start of each cluster, the end of
+// the run, and the causes of delay. It simulates the plan in virtual time with the engine's own
+// rules and windows. Each cluster is assumed to take as long as in the latest run of the placement
+// that updated it. The forecast assumes that the whole cap of the strategy is free. It writes
+// nothing, asks no cluster, and does not wait for runs that are queued before this one.
 func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (Forecast, error) {
 	p, err := e.Preview(ctx, spec)
 	if err != nil {
@@ -105,40 +106,42 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 	return f, err
 }
 
-// ForecastRun says when a run that exists will end, and what is between now and then. It carries the run on in
-// virtual time from what it has come to: clusters in flight with what they have used so far, open gates, clusters that
-// wait for their windows or to be tried again, with windows and the cap as they are now. It takes what the run's
-// other clusters needed so far as the measure: a cluster that an earlier run updated needs what it needed then, by as
-// much more or less as this run's clusters did, and any other one as much as most of this run's did. A cluster that has
-// taken longer than that by now is taken to need what those did that took longer still, or else to be done now.
-// Nothing is written and no cluster is asked.
+// ForecastRun forecasts the end of an existing run, and the events until then. It simulates the run
+// in virtual time from its current state: clusters in flight with the time they have used so far,
+// open gates, and clusters that wait for a window or a retry, with the current windows and cap.
+// Durations follow the clusters that the run has completed. A cluster that an earlier run updated
+// takes its earlier duration, scaled by the pace of this run. Any other cluster takes the median of
+// this run. A cluster that has exceeded its duration takes the median of the ones that took longer
+// still; if there are none, it is assumed to finish now. It writes nothing and asks no cluster.
 //
-// A run that has not begun or is stopped is taken to start now, without waiting for the run before it: Forecast.Assumes
-// says so. The forecast of one that has ended is its real end. Where what the run brought is rolled back, that is
-// another run with its own forecast. Of a cap the run is taken to have what the others do not hold now, and at least
-// what it holds itself.
+// A run that has not begun or is stopped is assumed to start now, without waiting for the run
+// before it; Forecast.Assumes says so. The forecast of an ended run is its real end. A rollback is
+// another run with its own forecast. The run is assumed to have the slots of its cap that other
+// runs do not hold now, and at least its own.
 //
-// It reads the run's whole journal. A program that asks for the same run again and again keeps a [Forecaster].
+// It reads the run's whole journal. A program that forecasts the same run repeatedly should keep a
+// [Forecaster].
 func (e *Engine) ForecastRun(ctx context.Context, run string, a Assumptions) (Forecast, error) {
 	return e.Forecaster(run, a).Forecast(ctx)
 }
 
-// Forecaster forecasts one run again and again, as for a display that is drawn every second. It keeps what it has read
-// of the run's journal and of earlier runs, and its last forecast. It is for one goroutine at a time.
+// Forecaster forecasts one run repeatedly, for example for a display that is drawn every second. It
+// keeps the parts of the run's journal and of earlier runs that it has read, and its last forecast.
+// It must not be used concurrently.
 type Forecaster struct {
 	e   *Engine
 	run string
 	a   Assumptions
-	// uid is that of the run whose events up to next are in timings.
+	// uid is the UID of the run whose events up to next are in timings.
 	uid     string
 	next    int64
 	timings timings
-	// last is the latest forecast, which is good until then as long as only clusters go on.
+	// last is the latest forecast, which is valid until good as long as only cluster events occur.
 	last Forecast
 	good time.Time
 }
 
-// forecastShare is how many times as long as it took to compute a forecast may be used.
+// forecastShare is the validity of a forecast, as a multiple of its computation time.
 const forecastShare = 20
 
 // Forecaster returns a forecaster of a run. Nothing is read yet.
@@ -146,10 +149,11 @@ func (e *Engine) Forecaster(run string, a Assumptions) *Forecaster {
 	return &Forecaster{e: e, run: run, a: a}
 }
 
-// Forecast is [Engine.ForecastRun], at a bounded cost: where nothing is new it reads one record, and else what is new
-// of the journal. While nothing but clusters goes on, a forecast that took a while to compute is returned again for
-// twenty times as long, so that asking takes at most a twentieth of one processor; Forecast.Now says of when it is.
-// What is returned is shared: it is not to be changed.
+// Forecast is [Engine.ForecastRun] at a bounded cost: it reads one record if nothing is new, and
+// otherwise the new part of the journal. While only cluster events occur, it returns a forecast
+// again for twenty times the duration of its computation, so that polling takes at most a twentieth
+// of one processor; Forecast.Now is the time of the forecast. The result is shared: the caller must
+// not change it.
 func (r *Forecaster) Forecast(ctx context.Context) (Forecast, error) {
 	f, err := r.forecast(ctx)
 	if err != nil {
@@ -183,7 +187,7 @@ func (r *Forecaster) forecast(ctx context.Context) (Forecast, error) {
 	return r.last, nil
 }
 
-// simulate carries the run on from now.
+// simulate continues the run in virtual time from now.
 func (r *Forecaster) simulate(ctx context.Context, status *Status) (Forecast, error) {
 	a := r.a
 	a.Start = r.e.state.Now()
@@ -199,7 +203,8 @@ func (r *Forecaster) simulate(ctx context.Context, status *Status) (Forecast, er
 	return f, err
 }
 
-// assumeStart lets a run that does not go on by itself start at once, and returns that as an assumption.
+// assumeStart adds a start command for a run that does not continue by itself, and returns that as
+// an assumption.
 func assumeStart(r *stages.Run, w *simulate.Environment) string {
 	held := r.State == stages.NotStarted && r.Hold
 	stopped := r.State == stages.Stopped || r.State == stages.Stopping && r.Ending == stages.Stopped
@@ -219,7 +224,7 @@ func assumeStart(r *stages.Run, w *simulate.Environment) string {
 	}
 }
 
-// event returns a function that takes down what happens in a simulation.
+// event returns a function that records the events of a simulation.
 func (f *Forecast) event(ctx context.Context) func(simulate.Event) error {
 	return func(ev simulate.Event) error {
 		f.Events = append(f.Events, ev)
@@ -227,7 +232,7 @@ func (f *Forecast) event(ctx context.Context) func(simulate.Event) error {
 	}
 }
 
-// conclude fills in what follows from the end.
+// conclude derives the remaining fields from the end of the simulation.
 func (f *Forecast) conclude(w *simulate.Environment) {
 	for i := range f.End.Stages {
 		st, run := &f.End.Stages[i], &f.End.Run.Stages[i]
@@ -243,7 +248,7 @@ func (f *Forecast) conclude(w *simulate.Environment) {
 	}
 }
 
-// waitsFor says in words what a run waits for that waits for ever.
+// waitsFor describes in words why a run waits forever.
 func waitsFor(waiting []stages.Awaited) string {
 	words := map[stages.Await]string{
 		stages.AwaitDecision: "waits for a decision on request %s", stages.AwaitStart: "waits for a start of run %s",
@@ -257,7 +262,8 @@ func waitsFor(waiting []stages.Awaited) string {
 	return "waits for something that does not come"
 }
 
-// environmentOf is what a run would meet from a.Start on. uid is that of a run which exists.
+// environmentOf returns the environment of a run from a.Start on. uid is the UID of an existing
+// run, or "".
 func (e *Engine) environmentOf(ctx context.Context, p *stages.Plan, t *timings, a Assumptions, uid string) (w simulate.Environment, err error) {
 	w = simulate.Environment{Start: stages.At(a.Start).Time(), Until: a.Until, Answer: approvals(a)}
 	w.Default.Take, w.Members = t.expect(cmp.Or(a.Take, time.Minute))
@@ -276,7 +282,8 @@ func (e *Engine) environmentOf(ctx context.Context, p *stages.Plan, t *timings, 
 	return w, err
 }
 
-// slotsOf is how many clusters of a cap a run may have in flight: all of it for one that does not exist.
+// slotsOf returns how many clusters of a cap a run may have in flight: the whole cap if the run
+// does not exist yet.
 func slotsOf(c stages.Cap, uid string) int {
 	if uid == "" {
 		return c.Limit
@@ -285,7 +292,7 @@ func slotsOf(c stages.Cap, uid string) int {
 	return max(own.Holds, c.Limit-(c.Held()-own.Holds))
 }
 
-// calendarOf asks for the windows of a plan.
+// calendarOf requests the windows of a plan.
 func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Calendar, error) {
 	rules, err := st.RulesOf(ctx, p, "plan "+p.Digest)
 	if err != nil {
@@ -294,8 +301,9 @@ func calendarOf(ctx context.Context, st *state.State, p *stages.Plan) (stages.Ca
 	return rules.For(p)
 }
 
-// approvals answers each request once, a while after it opened. One that expires before is not answered, and what the
-// policy refuses stays open.
+// approvals returns a function that answers each request once, a.Approve after it opened. A request
+// that expires before that is not answered, and a request whose policy refuses the approval stays
+// open.
 func approvals(a Assumptions) func(approval.Request, time.Duration) []simulate.Order {
 	if a.Approve < 0 {
 		return nil

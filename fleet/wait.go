@@ -54,7 +54,7 @@ func (w *waiter) wait(ctx context.Context) (*record.Run, error) {
 	}
 }
 
-// waitRolledBack returns once nothing more happens by the rollback of a run that has ended.
+// waitRolledBack returns once the rollback of an ended run is over.
 func (w *waiter) waitRolledBack(ctx context.Context, of *record.Run) error {
 	pause := backoff.Poll(w.e.cfg.Poll)
 	for {
@@ -104,7 +104,7 @@ func (w *waiter) stepRolledBack(ctx context.Context, of *record.Run) (over bool,
 	return false, err
 }
 
-// changed returns after a record has another revision than the one that was read.
+// changed returns once a record has a revision other than read.
 func (w *waiter) changed(ctx context.Context, key string, read backend.Revision) error {
 	for c, err := range backend.Watch(ctx, w.e.store, key, w.e.cfg.Poll) {
 		if err != nil {
@@ -117,10 +117,12 @@ func (w *waiter) changed(ctx context.Context, key string, read backend.Revision)
 	return errors.New("the watch ended")
 }
 
-// Moves reports whether a run goes on without a person: a command to it has not been taken in, or it waits for more than
-// answers, starts, and runs for which the same holds. A timeout of what waits for an answer is more. Once it has ended, what rolls it back counts. Where the result is
-// false, a status that is read afterwards is final until a person does something. Whether an engine drives the run makes
-// no difference: a host that drives it itself may end when nothing moves.
+// Moves reports whether a run can progress without a person: a command to it is not processed yet,
+// or it waits for a condition other than an answer, a start, or a run that cannot progress itself.
+// A wait for an answer with a timeout counts as such a condition. Once the run has ended, Moves
+// reports on its rollback. If the result is false, a status that is read afterwards is final until
+// a person acts. The result does not depend on whether an engine drives the run, so a host that
+// drives it may exit when nothing moves.
 func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
 	s, err := e.Status(ctx, run)
 	if err != nil {
@@ -167,8 +169,8 @@ type waiter struct {
 	run, uid string
 }
 
-// watch returns the record of the run once it has ended, or an error, or neither
-// when it can no longer be watched.
+// watch returns the record of the run once it has ended, or an error, or neither if it can no
+// longer be watched.
 func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 	began := time.Now()
 	ended, read, err := w.ended(ctx)
@@ -196,11 +198,11 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 	return nil, nil
 }
 
-// readAgain is the longest pause between two reads of a run whose end is waited for.
+// readAgain is the longest pause between two reads of a run while waiting for its end.
 const readAgain = 100 * time.Millisecond
 
-// ended reads the run, and returns its record if it has ended. The revision is
-// that of the record in any case.
+// ended reads the run, and returns its record if it has ended. The revision is the record's in any
+// case.
 func (w *waiter) ended(ctx context.Context) (*record.Run, backend.Revision, error) {
 	rr, rev, err := w.e.state.Run(ctx, w.run)
 	if err != nil {
