@@ -2,26 +2,25 @@ package stages
 
 import "fmt"
 
-// Admission is the policy for a run that is started while another one of its placement is active. A run with
-// an older index than the active one is a rollback and always supersedes.
+// Admission is the policy for a run that is started while another run of its placement is
+// active. A run with an older index than the active one is a rollback and always supersedes.
 type Admission string
 
 // The admission policies.
 const (
-	// QueueRun lets the run wait for its turn, behind those that wait already.
-	// It is the default.
+	// QueueRun queues the run behind the runs that already wait. It is the default.
 	QueueRun Admission = "Queue"
 	// RejectRun refuses the run with a [RejectedError].
 	RejectRun Admission = "Reject"
-	// SupersedeActive drains the active run and takes its place, and that of
-	// the runs that wait, except of those that evict.
+	// SupersedeActive drains the active run and replaces it and the waiting runs, except
+	// evictions.
 	SupersedeActive Admission = "Supersede"
 )
 
-// RejectedError is how [RejectRun] refuses a run.
+// RejectedError reports that [RejectRun] refused a run.
 type RejectedError struct {
-	// Run is the name of the run that was refused, Active that of the run
-	// which has the placement or, where none has, is the next to.
+	// Run is the name of the refused run. Active is the name of the run that has the
+	// placement or, if no run has it, of the next run in the queue.
 	Run, Active string
 }
 

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// RefusedError says that a command does not fit the state of a run. Carrying
-// it out would change nothing but for an event of type [CommandRefused].
+// RefusedError reports that a command does not fit the state of a run. Such a command would
+// only cause an event of type [CommandRefused].
 type RefusedError struct {
 	// Verb is the refused command.
 	Verb Verb
-	// State is that of the run as [Derive] shows it.
+	// State is the state of the run as [Derive] returns it.
 	State State
 	// Reason is a sentence without its point.
 	Reason string
@@ -25,10 +25,10 @@ func (e *RefusedError) Error() string {
 	return fmt.Sprintf("command %s is refused, the run is %s: %s", e.Verb, e.State, e.Reason)
 }
 
-// Await is a kind of cause for which a run waits.
+// Await is the kind of cause for which a run waits.
 type Await string
 
-// What a run may wait for.
+// The values of Await.
 const (
 	AwaitStart       Await = "Start"       // a Start command
 	AwaitRun         Await = "Run"         // another run to end
@@ -62,7 +62,7 @@ type Explanation struct {
 	Attempt int    `json:"attempt,omitempty"`
 	// Reason is a sentence.
 	Reason string `json:"reason"`
-	// Waiting is what has to happen before the cluster moves on, where it is
-	// not terminal.
+	// Waiting lists the conditions for further progress of the cluster, if it is not
+	// terminal.
 	Waiting []Awaited `json:"waiting,omitempty"`
 }

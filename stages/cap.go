@@ -12,22 +12,23 @@ import (
 // MaxCapLimit is the largest limit of a cap.
 const MaxCapLimit = 1_000_000
 
-// Cap bounds how many clusters are in flight of all runs whose strategies name it, together. It is a value:
-// its methods return another one and change nothing. A host stores one for each name, writes it with a
-// compare-and-swap, and lets a run have as many clusters in flight as the Cap that was written says, see
-// [Input].Slots; so a run saves first that it uses less and gives back then, and is given more first and uses
-// it then.
+// Cap bounds how many clusters all runs whose strategies name it have in flight together. It is
+// a value: its methods return a new Cap and leave the receiver unchanged. A host stores one Cap
+// for each name, writes it with compare-and-swap, and limits each run by the stored Cap, see
+// [Input].Slots. Therefore a run that uses less saves its record before it releases slots, and
+// a run that gets more receives the slots before it uses them.
 //
-// It is fair: runs that hold nothing get the next free slots first, in the order in which they came; beyond
-// that, slots are divided so that no run has two more than another that could use them.
+// A Cap is fair: runs that hold nothing get the next free slots first, in the order of their
+// arrival. Beyond that it divides the slots so that no run has two more than another run that
+// could use them.
 type Cap struct {
 	// Name is a DNS subdomain.
 	Name string `json:"name"`
-	// Limit is how many clusters may be in flight, from 0, which lets nothing more
-	// start, to [MaxCapLimit].
+	// Limit is how many clusters may be in flight, from 0, which prevents every start, to
+	// [MaxCapLimit].
 	Limit int `json:"limit"`
-	// Shares are those of the runs that hold something or want to, in the order in
-	// which they came.
+	// Shares are the shares of the runs that hold or want slots, in the order of their
+	// arrival.
 	Shares []Share `json:"shares,omitempty"`
 	// Turns counts the turns that were given out.
 	Turns int64 `json:"turns,omitempty"`
@@ -38,12 +39,13 @@ type Share struct {
 	// UID identifies the run, Run is its name.
 	UID string `json:"uid"`
 	Run string `json:"run"`
-	// Epoch is that of the host which made the last claim for it.
+	// Epoch is the epoch of the host that made the last claim for the run.
 	Epoch int64 `json:"epoch"`
-	// Holds is how many slots the run has, in use or not, Wants how many it could use.
+	// Holds is the number of slots of the run, in use or not, and Wants the number that it
+	// could use.
 	Holds int `json:"holds"`
 	Wants int `json:"wants"`
-	// Turn orders those that hold nothing: the lowest is next.
+	// Turn orders the runs that hold nothing: the lowest is next.
 	Turn int64 `json:"turn"`
 }
 
@@ -52,8 +54,8 @@ type Claim struct {
 	UID   string
 	Run   string
 	Epoch int64
-	// Uses is how many clusters it has in flight, by the record that was saved, Wants
-	// how many it would have, see [Ready].Wants.
+	// Uses is how many clusters the run has in flight according to its saved record, and
+	// Wants how many it would have, see [Ready].Wants.
 	Uses, Wants int
 }
 
@@ -66,12 +68,12 @@ func (c Cap) Share(uid string) (Share, bool) {
 	return c.Shares[i], true
 }
 
-// Claim returns the cap after a demand: the run gets what it may have, and gives back what it does not use
-// and others wait for. It is idempotent. It returns false and the unchanged cap if a newer epoch has made a
-// claim for the run.
+// Claim returns the cap after a claim of a run. The run gets the slots that it may have, and
+// releases unused slots for which others wait. Claim is idempotent. It returns false and the
+// unchanged cap if a host with a newer epoch has made a claim for the run.
 //
-// A run that uses more than it holds, as when the cap is younger than the run, holds what it uses; the limit
-// may be exceeded by that until the run gives it back.
+// A run that uses more than it holds, for example because the cap is younger than the run,
+// holds the slots that it uses. The limit may be exceeded until the run releases them.
 func (c Cap) Claim(k Claim) (Cap, bool) {
 	c.Shares = slices.Clone(c.Shares)
 	i := slices.IndexFunc(c.Shares, func(s Share) bool { return s.UID == k.UID })
@@ -100,16 +102,16 @@ func (c Cap) Leave(uid string) Cap {
 	return c.settled()
 }
 
-// Resize returns the cap with another limit. Runs that hold more keep it until
-// they give it back.
+// Resize returns the cap with another limit. Runs that hold more keep their slots until they
+// release them.
 func (c Cap) Resize(limit int) Cap {
 	c.Shares = slices.Clone(c.Shares)
 	c.Limit = limit
 	return c.settled()
 }
 
-// settled distributes the free slots, each to the run that holds least, and among those by turn. It drops the
-// shares of runs that hold and want nothing.
+// settled distributes the free slots, each to the run that holds the fewest, and to the lowest
+// turn among equals. It drops the shares of runs that hold and want nothing.
 func (c Cap) settled() Cap {
 	c.Shares = slices.DeleteFunc(c.Shares, func(s Share) bool { return s.Holds == 0 && s.Wants == 0 })
 	for free := c.Limit - c.Held(); free > 0; free-- {
@@ -140,11 +142,11 @@ func (c Cap) Held() (n int) {
 	return n
 }
 
-// Slots returns how many clusters a run may have in flight where it starts more.
-// It is less than what the run holds while others wait for what is theirs: all of
-// it, while one waits that holds nothing, and else what is beyond a fair share.
-// What the run was given since it started clusters last it may use first: a host
-// takes Holds for that one time.
+// Slots returns how many clusters a run may have in flight when it starts more. If another run
+// waits that holds nothing, Slots is 0. If another run has less than its fair share, Slots is
+// at most the run's own fair share. Otherwise Slots is Holds. A run may first use the slots
+// that it received since it last started clusters: for that one time a host passes Holds
+// instead.
 func (c Cap) Slots(uid string) int {
 	own, ok := c.Share(uid)
 	if !ok {
@@ -169,8 +171,9 @@ func (c Cap) Slots(uid string) int {
 	return own.Holds
 }
 
-// fair returns how many slots each run would have if all were distributed again: equally many for each run
-// that can use them. An indivisible rest stays with the runs that hold more, and else goes by turn.
+// fair returns how many slots each run would have after a new distribution: the same number for
+// each run that can use them. An indivisible rest remains with the runs that hold more, then
+// goes by turn.
 func (c Cap) fair() []int {
 	out, left := make([]int, len(c.Shares)), c.Limit
 	wants := func(i int) bool { return out[i] < c.Shares[i].Wants }
@@ -199,7 +202,8 @@ func (c Cap) fair() []int {
 	return out
 }
 
-// InUse returns which runs hold the cap, for example "5 of 5: run a 3, run b 2". At most five runs are named.
+// InUse lists the runs that hold the cap, for example "5 of 5: run a 3, run b 2". It names at
+// most five runs.
 func (c Cap) InUse() string {
 	const most = 5
 	holders := slices.DeleteFunc(slices.Clone(c.Shares), func(s Share) bool { return s.Holds == 0 })
@@ -217,8 +221,8 @@ func (c Cap) InUse() string {
 	return fmt.Sprintf("%d of %d: %s", c.Held(), c.Limit, strings.Join(names, ", "))
 }
 
-// Validate returns everything that is wrong with the cap as one error; nil when
-// nothing is. The error wraps an aggregate of [field.Error] values.
+// Validate returns all problems of the cap as one error, or nil. The error wraps an aggregate
+// of [field.Error] values.
 func (c Cap) Validate() error {
 	errs := validateCapName(field.NewPath("name"), c.Name)
 	if c.Name == "" {

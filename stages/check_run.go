@@ -7,36 +7,39 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// CheckRun is how far a check is, in one place: before or after a stage or a group, for a stage that goes on, or for a cluster.
+// CheckRun is the state of a check in one place: before or after a stage or a group, during a
+// stage, or for a cluster.
 type CheckRun struct {
 	Name string `json:"name"`
-	// Phase is Running until enough was measured, or too much of it was bad. A Failed check, one that is an Error, and one
-	// that is Inconclusive have ended; one that is Successful is measured again when something else held the run meanwhile. A check
-	// of a stage that goes on is never Successful.
+	// Phase is Running until there are enough measurements, or too many bad ones. A Failed,
+	// Error or Inconclusive check has ended. A Successful check is measured again if
+	// something else held the run since. A check during a stage never becomes Successful.
 	Phase check.Phase `json:"phase"`
-	// Number counts the measurements; each has been one of the others.
+	// Number counts the measurements; each is also counted in one of the four fields below.
 	Number       int `json:"n,omitempty"`
 	Successful   int `json:"successful,omitempty"`
 	Failed       int `json:"failed,omitempty"`
 	Inconclusive int `json:"inconclusive,omitempty"`
 	Errors       int `json:"errors,omitempty"`
-	// ErrorsInARow are those since the last measurement that was none.
+	// ErrorsInARow counts the errors since the last measurement without one.
 	ErrorsInARow int `json:"errorsInARow,omitempty"`
-	// Last is what the last measurement came to, Value its number, Message what is wrong with it, and At when it was asked for.
+	// Last is the result of the last measurement, Value its number, Message its problem,
+	// and At the time of its request.
 	Last    check.Phase `json:"last,omitempty"`
 	Value   string      `json:"value,omitempty"`
 	Message string      `json:"message,omitempty"`
 	At      Instant     `json:"at,omitempty"`
-	// Next is when the next measurement is due; 0 where none is.
+	// Next is when the next measurement is due; 0 if none is.
 	Next Instant `json:"next,omitempty"`
-	// Bad says why a check of a stage that goes on lets no cluster start: from a measurement that Failed, from the Error in a
-	// row or the Inconclusive one that is one too many, until one is Successful.
+	// Bad is the reason why a check during a stage lets no cluster start. A Failed
+	// measurement sets it, and so does an Error in a row or an Inconclusive one beyond its
+	// limit. The next Successful measurement clears it.
 	Bad string `json:"bad,omitempty"`
 }
 
-// ClusterCheckRun is how far the checks of a cluster are that is healthy.
+// ClusterCheckRun is the state of the checks of a healthy cluster.
 type ClusterCheckRun struct {
-	// Since is when the cluster was healthy, Until when its checks expire.
+	// Since is when the cluster became healthy, Until when its checks expire.
 	Since  Instant    `json:"s"`
 	Until  Instant    `json:"u"`
 	Checks []CheckRun `json:"c"`
@@ -47,10 +50,11 @@ func (r *CheckRun) HasEnded() bool {
 	return r.Phase == check.Failed || r.Phase == check.Error || r.Phase == check.Inconclusive
 }
 
-// IsDue reports whether the next measurement is.
+// IsDue reports whether the next measurement is due.
 func (r *CheckRun) IsDue(now Instant) bool { return r.Next != 0 && r.Next <= now }
 
-// BadChecks says which checks of a stage that goes on let no cluster start, "" where all do.
+// BadChecks returns the reasons of the checks during a stage that let no cluster start, or an
+// empty string.
 func BadChecks(runs []CheckRun) (why string) {
 	for i := range runs {
 		if r := &runs[i]; r.Bad != "" {
@@ -63,7 +67,7 @@ func BadChecks(runs []CheckRun) (why string) {
 	return why
 }
 
-// UnsuccessfulChecks is what those that are not Successful came to.
+// UnsuccessfulChecks describes the last results of the checks that are not Successful.
 func UnsuccessfulChecks(runs []CheckRun) (out string) {
 	for i := range runs {
 		if r := &runs[i]; r.Phase != check.Successful || r.Last != check.Successful {
@@ -76,7 +80,7 @@ func UnsuccessfulChecks(runs []CheckRun) (out string) {
 	return out
 }
 
-// Says is what the last measurement came to, as a sentence without its point.
+// Says describes the last measurement, as a sentence without its full stop.
 func (r *CheckRun) Says() string {
 	switch {
 	case r.Last == "":
@@ -88,7 +92,8 @@ func (r *CheckRun) Says() string {
 	}
 }
 
-// Progress is how far the check is: what it measured last, or which object's verdict it waits for, and since when.
+// Progress describes the state of the check: its last measurement, or the object whose verdict
+// it awaits and since when, and the counts.
 func (r *CheckRun) Progress(c *check.Check, now Instant) string {
 	says := r.Says()
 	if c.Object != "" && r.IsDue(now) {

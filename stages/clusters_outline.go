@@ -5,22 +5,24 @@ import (
 	"time"
 )
 
-// ClusterOutline is where a cluster stands in a plan, and what it has come to in a run.
+// ClusterOutline is the place of a cluster in a plan and its state in a run.
 type ClusterOutline struct {
 	Name  string `json:"name"`
 	Stage string `json:"stage"`
 	Group string `json:"group,omitempty"`
 	State State  `json:"state"`
-	// Phase is that of a cluster in flight by its name, and Since is when the cluster started; see [InFlight].
+	// Phase is the name of the phase of a cluster in flight, and Since the time when it
+	// started; see [InFlight].
 	Phase string    `json:"phase,omitempty"`
 	Since time.Time `json:"since,omitzero"`
-	// Message is why the cluster is not further: of one in flight what it waits for, of one that waits to be started
-	// again what failed, and of one that has failed or was skipped the reason.
+	// Message explains the state: the condition that a cluster in flight waits for, the
+	// last failure of a cluster that waits for a retry, or the reason of a failed or
+	// skipped cluster.
 	Message string `json:"message,omitempty"`
 }
 
-// Clusters yields every cluster of the plan, by position, as [States] does. A host shows them beside the outline of
-// [Derive].
+// Clusters yields every cluster of the plan, by position, like [States]. A host shows them
+// beside the outline of [Derive].
 func Clusters(p *Plan, r *Run) iter.Seq[ClusterOutline] {
 	return func(yield func(ClusterOutline) bool) {
 		book := NewLookup(p, r)

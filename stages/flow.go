@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// HasFlow reports whether the strategy has what only workflows have.
+// HasFlow reports whether the strategy uses workflow settings.
 func (s *Strategy) HasFlow() bool {
 	if s.OnFailure != "" {
 		return true
@@ -25,7 +25,7 @@ func (s *Strategy) HasFlow() bool {
 	})
 }
 
-// checkWorkflow checks what only profile Workflow has.
+// checkWorkflow checks the settings that only profile Workflow allows.
 func checkWorkflow(at *field.Path, s *Strategy) field.ErrorList {
 	var errs field.ErrorList
 	switch s.OnFailure {
@@ -54,7 +54,7 @@ func checkWorkflow(at *field.Path, s *Strategy) field.ErrorList {
 	return errs
 }
 
-// checkFlow checks what a stage has of a workflow, and what its groups depend on.
+// checkFlow checks the workflow settings of a stage and the dependencies of its groups.
 func (s *Stage) checkFlow(at *field.Path) field.ErrorList {
 	errs := s.check(at, s.Selector, s.Clusters, s.SortKey, "beforeStageTasks", len(s.Before), len(s.After))
 	if s.Pause && len(s.Groups) > 0 {
@@ -63,7 +63,7 @@ func (s *Stage) checkFlow(at *field.Path) field.ErrorList {
 	return append(errs, checkDepends(at.Child("groups"), s.Groups)...)
 }
 
-// checkFlow checks what a group has of a workflow.
+// checkFlow checks the workflow settings of a group.
 func (g *Group) checkFlow(at *field.Path) field.ErrorList {
 	errs := g.check(at, g.Selector, g.Clusters, g.SortKey, "beforeGroupTasks", len(g.Before), len(g.After))
 	if g.New && (g.Selector != nil || len(g.Clusters) > 0 || g.Pause) {
@@ -135,8 +135,8 @@ func checkDepends(at *field.Path, groups []Group) field.ErrorList {
 	return errs
 }
 
-// findCycle returns the first of those that come after themselves, or after one that
-// does, or -1. It takes time for each only once all that it comes after are done.
+// findCycle returns the first index that is in a cycle or depends on one, or -1. It visits an
+// index only after all its dependencies.
 func findCycle(after [][]int) int {
 	waits, before := make([]int, len(after)), make([][]int, len(after))
 	var free []int
@@ -161,7 +161,7 @@ func findCycle(after [][]int) int {
 	return slices.IndexFunc(waits, func(n int) bool { return n > 0 })
 }
 
-// checkFlow checks what a stored plan has of a workflow.
+// checkFlow checks the workflow settings of a stored plan.
 func checkFlow(st *PlannedStage, group int) error {
 	g := &st.Groups[group]
 	switch {
@@ -192,7 +192,7 @@ func checkFlow(st *PlannedStage, group int) error {
 	return nil
 }
 
-// AttemptLimit is how often a cluster is tried at most; 0 is without end.
+// AttemptLimit returns the maximum number of attempts for a cluster; 0 means no limit.
 func (s *Strategy) AttemptLimit() int {
 	switch {
 	case s.Attempts > 0:
@@ -208,7 +208,7 @@ func (s *Strategy) AttemptLimit() int {
 	}
 }
 
-// Suspends reports whether a run which fails is stopped rather than ended.
+// Suspends reports whether a failing run is stopped rather than ended.
 func (s *Strategy) Suspends() bool { return s.Profile == Workflow && s.OnFailure != EndRun }
 
 // Pauses reports whether the stage, or a group of it, holds the run without clusters.

@@ -25,14 +25,14 @@ func (i Instant) Time() time.Time {
 // Duration returns a difference of moments.
 func (i Instant) Duration() time.Duration { return time.Duration(i) * time.Millisecond }
 
-// Add returns the moment d later, rounded up, so that what waits for it never
-// ends early.
+// Add returns the moment d later, rounded up, so that a wait never ends early.
 func (i Instant) Add(d time.Duration) Instant {
 	return i + Instant((d+time.Millisecond-1)/time.Millisecond)
 }
 
-// LastInstant is the last moment that a run may name, the end of the year 9990: no event can be stored that is of a moment after the
-// year 9999. The time of a run stays before LastNow, so that what it waits for is not after LastInstant.
+// LastInstant is the latest moment that a run may name, the end of the year 9990, because
+// events after the year 9999 cannot be stored. The time of a run stays before LastNow, so that
+// its waits end by LastInstant.
 const (
 	LastInstant = Instant(253118303999999)
 	LastNow     = LastInstant - 366*24*3600*1000

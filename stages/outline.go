@@ -7,13 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Outline is the state of a run, as people see it.
+// Outline is the state of a run for people.
 type Outline struct {
 	Run    State          `json:"run"`
 	Stages []StageOutline `json:"stages"`
 }
 
-// StageOutline is the state of a stage, as people see it.
+// StageOutline is the state of a stage for people.
 type StageOutline struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
@@ -24,7 +24,7 @@ type StageOutline struct {
 	// name.
 	Groups []GroupOutline `json:"groups"`
 	Gates  []GateOutline  `json:"gates,omitempty"`
-	// Checks are how far those are that are measured while the stage goes on.
+	// Checks are the states of the checks that are measured while the stage is in progress.
 	Checks []CheckRun `json:"checks,omitempty"`
 }
 
@@ -32,8 +32,8 @@ type StageOutline struct {
 type GroupOutline struct {
 	Name  string `json:"name,omitempty"`
 	State State  `json:"state"`
-	// Clusters is how many there are. What is not counted below has not started
-	// or waits to be started.
+	// Clusters is the number of clusters. The clusters counted in no field below have not
+	// started or wait to be started.
 	Clusters  int           `json:"clusters"`
 	InFlight  int           `json:"inFlight,omitempty"`
 	Completed int           `json:"completed,omitempty"`
@@ -42,8 +42,8 @@ type GroupOutline struct {
 	Gates     []GateOutline `json:"gates,omitempty"`
 }
 
-// GateOutline is the state of a task of a stage or a group: NotStarted before the run has reached it, then
-// Pending, Completed, Skipped or, where it was rejected, Failed.
+// GateOutline is the state of a task of a stage or a group: NotStarted before the run has
+// reached it, then Pending, Completed, Skipped or, if it was rejected, Failed.
 type GateOutline struct {
 	When  approval.When `json:"when"`
 	Type  TaskType      `json:"type"`
@@ -53,7 +53,7 @@ type GateOutline struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
-	// Checks are how far those of a CheckTask are.
+	// Checks are the states of the checks of a CheckTask.
 	Checks []CheckRun `json:"checks,omitempty"`
 }
 
@@ -112,7 +112,7 @@ func derive(p *Plan, r *Run) Outline {
 	return out
 }
 
-// StateOf is the state of the run as people see it.
+// StateOf returns the state of the run for people, as [Derive] does.
 func StateOf(p *Plan, r *Run) State { return derive(p, r).Run }
 
 // deriver derives the states of the stages of a run.
@@ -281,8 +281,7 @@ func (d *deriver) groupFailed(run *StageRun, g *PlannedGroup, gr *GroupRun, out 
 	return out.Failed > g.MaxFailures || g.Strict && failed && out.Failed == g.MaxFailures
 }
 
-// unfinished is the state of a group that has clusters left or is held by what
-// is after it.
+// unfinished returns the state of a group that has clusters left or that a gate after it holds.
 func (d *deriver) unfinished(gr *GroupRun, out *GroupOutline) State {
 	switch {
 	case out.InFlight > 0 && d.r.State == Stopping:

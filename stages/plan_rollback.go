@@ -4,8 +4,8 @@ import (
 	"slices"
 )
 
-// IndexAt returns the index of the snapshot that the cluster at pos gets, -1 for
-// one that is cleaned. It is p.Index, but in a plan that rolls back.
+// IndexAt returns the index of the snapshot that the cluster at pos gets, or -1 if the cluster
+// is cleaned. It differs from p.Index only in the plan of a rollback.
 func (p *Plan) IndexAt(pos int) int {
 	switch r := p.Clusters[pos].Revision; {
 	case r < 0:
@@ -17,7 +17,7 @@ func (p *Plan) IndexAt(pos int) int {
 	}
 }
 
-// Includes reports whether a cause makes a run of the strategy roll back what it brought.
+// Includes reports whether a cause makes a run of the strategy roll back.
 func (b *RollbackPolicy) Includes(c RollbackCause) bool {
 	switch {
 	case b == nil:
@@ -29,7 +29,7 @@ func (b *RollbackPolicy) Includes(c RollbackCause) bool {
 	}
 }
 
-// Absent says why a plan does not have a cluster.
+// Absent explains why a plan does not have a cluster.
 func (b *PlannedRollback) Absent(cluster string) string {
 	if b == nil {
 		return "it joined or was picked after the plan was made, and a catch-up run takes it"
@@ -42,7 +42,7 @@ func (b *PlannedRollback) Absent(cluster string) string {
 	return "run " + b.Run + ", which is taken back, did not change it, or what it had is there again"
 }
 
-// AsBefore ends the sentence about a cluster that has gone back.
+// AsBefore returns the end of a sentence about a cluster that was rolled back.
 func (b *PlannedRollback) AsBefore() string {
 	if b == nil {
 		return ""

@@ -1,7 +1,7 @@
 package stages
 
-// Target is what a run brings the clusters to. A digest is printable ASCII
-// without spaces, at most 253 bytes.
+// Target is the desired content of the clusters of a run. A digest is printable ASCII without
+// spaces, at most 253 bytes.
 type Target struct {
 	// Placement is a DNS subdomain of at most [MaxPlacementName] characters.
 	Placement string
@@ -11,39 +11,42 @@ type Target struct {
 	Snapshot string
 	// Selection is the digest of the [placement.Selection].
 	Selection string
-	// Revision is the digest of what a cluster gets after overrides, by the
-	// cluster's name; Default is that of every cluster it does not name, and
-	// may be empty when it names all.
+	// Revision maps the name of a cluster to the digest of its content after overrides.
+	// Default is the digest for every cluster that Revision does not name; it may be empty
+	// if Revision names all.
 	Default  string
 	Revision map[string]string
-	// Remove names the clusters that left the placement, with the UID that is
-	// known for each or "".
+	// Remove names the clusters that left the placement, with the last known UID of each,
+	// or an empty string.
 	Remove map[string]string
-	// Left names clusters that may have something of the placement and that the inventory does not have any more: nothing is done
-	// there. None of them is picked or in Remove, and there are at most [MaxLeft].
+	// Left names clusters that may have content of the placement and are no longer in the
+	// inventory: a run does nothing there. They must be neither picked nor in Remove, and
+	// there are at most [MaxLeft].
 	Left []string
-	// New has the clusters that have nothing of the placement, and that no run was to bring anything before, for the
-	// groups of that name, see [Group].New. It names clusters that are picked; the others may have something.
+	// New names the picked clusters that have nothing of the placement and to which no run
+	// was to bring anything before. Groups with [Group].New hold them. Picked clusters that
+	// it does not name may have content.
 	New map[string]bool
-	// Part reports whether the clusters are only some of those that the strategy is
-	// for, as in a run that catches up: they may be fewer than a cap names, and a
-	// share of less than 100% is not taken of them.
+	// Part reports whether the clusters are only some of the strategy's clusters, as in a
+	// catch-up run. There may then be fewer clusters than a limit names, and the planner
+	// takes no share of less than 100% of them.
 	Part bool
-	// Stages names the stage that a cluster had in the plan of the run that is caught up with, where
-	// that took a share or the rest: it has it again, unless another stage selects the cluster by now.
+	// Stages names the stage that a cluster had in the plan that a catch-up run follows, if
+	// that stage took a share or the rest. The cluster has this stage again, unless another
+	// stage now selects it.
 	Stages map[string]string
 }
 
 // Previous is the state of a cluster in a placement before a run.
 type Previous struct {
-	// Index and Snapshot are the index and the digest of the snapshot which the
-	// cluster was proven to have, Revision is the digest of what it got of that,
-	// after overrides. An empty Revision means that it had nothing.
+	// Index and Snapshot are the index and the digest of the snapshot that the cluster was
+	// proven to have. Revision is the digest of its content after overrides; empty if the
+	// cluster had nothing.
 	Index    int
 	Snapshot string
 	Revision string
 	// Keep, if not empty, is the reason why the cluster is not rolled back.
 	Keep string
-	// Back reports whether the cluster has it again.
+	// Back reports whether the cluster already has that state again.
 	Back bool
 }

@@ -1,12 +1,14 @@
-// Package check says what a strategy measures while it rolls out, and what a measurement comes to.
+// Package check defines the checks that a strategy measures during a rollout, and judges their
+// measurements.
 //
-// A [Check] asks a question that has one number as its answer, such as a query of PromQL, and says between which bounds the
-// number has to be. Its words are those of an Argo Rollouts metric, and so are its phases: Successful, Failed, Error and
-// Inconclusive. A stage has checks before it and after it, as tasks; while it goes on; and for each of its clusters, once
-// that is healthy.
+// A [Check] asks a question with one number as its answer, such as a query of PromQL, and
+// bounds that number. Its vocabulary and its phases are from Argo Rollouts metrics: Successful,
+// Failed, Error and Inconclusive. A stage has checks before and after it, as tasks, checks
+// during the stage, and checks for each of its clusters once the cluster is healthy.
 //
-// Neighbours: package stages decides when to measure, and what follows; package fleet asks a provider of the host, which is a
-// [github.com/slipway-dev/slipway/backend.MetricProvider]. This package does no I/O.
+// Related packages: stages decides when to measure and how a result affects the run. Package
+// fleet asks a provider of the host, a [github.com/slipway-dev/slipway/backend.MetricProvider].
+// This package does no I/O.
 package check
 
 import (
@@ -16,77 +18,86 @@ import (
 	"time"
 )
 
-// Phase is what a measurement, or a check as a whole, has come to.
+// Phase is the result of a measurement, or the state of a whole check.
 type Phase string
 
 // The phases.
 const (
-	// Running: more has to be measured. Only a check is.
+	// Running: the check needs more measurements. A measurement is never Running.
 	Running Phase = "Running"
 	// Successful: the number was within its bounds.
 	Successful Phase = "Successful"
-	// Failed: it was not.
+	// Failed: the number was outside its bounds.
 	Failed Phase = "Failed"
-	// Error: nothing was measured, because the provider did not answer, or answered with something else than one number.
+	// Error: there is no measurement because the provider did not answer, or did not answer
+	// with a single number.
 	Error Phase = "Error"
-	// Inconclusive: there was no number, or it was NaN. A check that has come to it, by more such measurements than its
-	// InconclusiveLimit, is not measured again: it is for a person to decide. Until it expires, what it is about waits: a
-	// cluster keeps its slot, a gate holds its stage. Then it has failed, as a check that is Failed has: the cluster, which a
-	// retry measures again, or the run, which begins the checks of its gate again where it can be started again. A skip of the
-	// cluster, the group or the stage goes on without it at once; no approval makes it Successful. A check that goes on for as
-	// long as its stage does is measured again, and lets no cluster start until it is Successful.
+	// Inconclusive: there was no number, or it was NaN. A check with more such measurements
+	// than its InconclusiveLimit is not measured again, because a person must decide. Until
+	// it expires, the cluster keeps its slot or the gate holds its stage. After that it
+	// counts as Failed: a retry of the cluster measures again, and a run that can be
+	// started again restarts the checks of its gate. A skip of the cluster, the group or
+	// the stage continues without the check at once; no approval makes it Successful. A
+	// check during a stage is measured again, and lets no cluster start until it is
+	// Successful.
 	Inconclusive Phase = "Inconclusive"
 )
 
-// Check is what has to be measured, and what the number has to be. Durations are from 0 to 365 days.
+// Check defines a measurement and the bounds of its number. Durations are from 0 to 365 days.
 type Check struct {
 	// Name is a DNS label, unique in its list.
 	Name string `json:"name"`
-	// Provider is the name by which the host knows what is asked. Empty is the only one that it has.
+	// Provider is the host's name of the metric provider. Empty means its only provider.
 	Provider string `json:"provider,omitempty"`
-	// Query is in the provider's language, at most 4096 bytes, and comes to one number. What stands in double braces is
-	// replaced, see [Check.Resolve].
+	// Query is a query in the language of the provider, at most 4096 bytes, with one number
+	// as its result. Words in double braces are replaced, see [Check.Resolve].
 	Query string `json:"query,omitempty"`
-	// Object is the name of a check object of the snapshot, such as a Job that tests something, instead of a query: it is
-	// applied, awaited and removed; each measurement applies it under a name of its own. Only checks of clusters, which apply it to the
-	// cluster, and of tasks have one. What the snapshot has by that name is what the annotation [Annotation] says.
+	// Object names a check object of the snapshot, such as a test Job, in place of a query.
+	// Each measurement applies the object under a new name, awaits it and removes it. Only
+	// checks of tasks and of clusters may have an Object; a check of clusters applies it to
+	// the cluster. The annotation [Annotation] gives an object of the snapshot this name.
 	Object string `json:"object,omitempty"`
-	// Cluster, of a task's check with an Object, is the cluster of the inventory to which it is applied: one of the
-	// placement or another one, for example the hub where it is in the inventory. A placement of a namespace has one of the
-	// run's own. A cluster of the run must have its gates opened before the check, and must not be cleaned by the run.
+	// Cluster is the cluster to which a task's check applies its Object. It is any cluster
+	// of the inventory, for example the hub if it is in the inventory; for a placement of a
+	// namespace it must be a cluster of the run. The gates before a cluster of the run must
+	// be open before the check, and the run must not clean it.
 	Cluster string `json:"cluster,omitempty"`
-	// ClusterLabel, of a check of clusters, is the label by which the query has a number for each of them, as
-	// "sum by (cluster) (…)" has: it is asked once for all clusters that are due, and names none. Without it the query is
+	// ClusterLabel is the label by which the query of a check of clusters returns a number
+	// for each cluster, as "sum by (cluster) (…)" does. The query is then asked once for
+	// all clusters that are due and must not name one. Without ClusterLabel the query is
 	// asked for each cluster.
 	ClusterLabel string `json:"clusterLabel,omitempty"`
-	// Min and Max are the bounds, which a good number may have. At least one is set with a Query, none with an Object, which
-	// is good when it is healthy, and bad when waiting will not make it so.
+	// Min and Max are the inclusive bounds of a good number. A Query needs at least one of
+	// them. An Object must have none: it is good if it is healthy, and bad if waiting
+	// cannot make it healthy.
 	Min *float64 `json:"min,omitempty"`
 	Max *float64 `json:"max,omitempty"`
-	// InitialDelay is how long after its beginning the first measurement is made, 1 s where it is less. It should be as long as it
-	// takes until a change shows in what is measured, for example two scrape intervals.
+	// InitialDelay is the time from the beginning of the check to the first measurement, at
+	// least 1 s. It should cover the time until a change shows in the measured values, for
+	// example two scrape intervals.
 	InitialDelay time.Duration `json:"initialDelay,omitempty"`
-	// Interval is the time between measurements, at least 1 s where it is set, and needed where Count is more than 1. Default:
-	// 10 s.
+	// Interval is the time between measurements, at least 1 s if it is set. It is required
+	// if Count is more than 1. Default: 10 s.
 	Interval time.Duration `json:"interval,omitempty"`
-	// Count is how many measurements have to be Successful; default 1. A check that goes on for as long as its stage does has
-	// none.
+	// Count is how many measurements must be Successful; default 1. A check during a stage
+	// must not set it.
 	Count int `json:"count,omitempty"`
 	// FailureLimit is how many measurements may be Failed. InconclusiveLimit is how many may be [Inconclusive].
 	FailureLimit      int `json:"failureLimit,omitempty"`
 	InconclusiveLimit int `json:"inconclusiveLimit,omitempty"`
-	// ConsecutiveErrorLimit is how many in a row may be an Error; default 4.
+	// ConsecutiveErrorLimit is how many measurements in a row may be an Error; default 4.
 	ConsecutiveErrorLimit *int `json:"consecutiveErrorLimit,omitempty"`
-	// Empty is what a measurement without a number, or with NaN, comes to: Successful, Failed or Inconclusive, which is the
-	// default.
+	// Empty is the phase of a measurement without a number, or with NaN: Successful, Failed
+	// or Inconclusive (default).
 	Empty Phase `json:"empty,omitempty"`
-	// Expires is how long the check may take, from its beginning: past it, it has failed. Default: 24 h. A check that goes on
-	// for as long as its stage does has none.
+	// Expires is the time from the beginning of the check after which it has failed.
+	// Default: 24 h. A check during a stage must not set it.
 	Expires time.Duration `json:"expires,omitempty"`
 }
 
-// Annotation marks an object of a snapshot as a check object; its value is the name by which checks know it. It is not placed
-// on clusters with the rest, and is part of the snapshot's digest as the rest is.
+// Annotation marks an object of a snapshot as a check object; its value is the name that checks
+// use. The object is not placed on clusters with the others, but the snapshot's digest covers
+// it.
 const Annotation = "slipway.dev/check"
 
 // Defaults of a check.
@@ -108,7 +119,7 @@ const (
 // measurement could be of the state before.
 func (c *Check) Delay() time.Duration { return max(c.InitialDelay, shortestWindow) }
 
-// Every is the time between measurements.
+// Every returns the time between measurements.
 func (c *Check) Every() time.Duration {
 	if c.Interval > 0 {
 		return c.Interval
@@ -116,7 +127,7 @@ func (c *Check) Every() time.Duration {
 	return DefaultInterval
 }
 
-// Needed is how many measurements have to be Successful.
+// Needed returns how many measurements must be Successful.
 func (c *Check) Needed() int { return max(c.Count, 1) }
 
 // ErrorLimit is how many measurements in a row may be an Error.
@@ -127,7 +138,7 @@ func (c *Check) ErrorLimit() int {
 	return DefaultErrorLimit
 }
 
-// Lifetime is how long the check may take.
+// Lifetime returns how long the check may take.
 func (c *Check) Lifetime() time.Duration {
 	if c.Expires > 0 {
 		return c.Expires
@@ -135,26 +146,29 @@ func (c *Check) Lifetime() time.Duration {
 	return DefaultExpires
 }
 
-// Answer is what a provider said to a query.
+// Answer is a provider's answer to a query.
 type Answer struct {
-	// Values are the numbers, of which there should be one. Of an object it is 1 where it is healthy, and 0 where it has failed.
+	// Values are the numbers; there should be exactly one. For an object it is 1 if healthy
+	// and 0 if failed.
 	Values []float64
-	// Message is what an object says, for people.
+	// Message is the object's message for people.
 	Message string
-	// Err says why there is none, "" where the provider answered.
+	// Err is the reason why there is no answer; empty if the provider answered.
 	Err string
 }
 
-// Measurement is what an answer comes to.
+// Measurement is a judged answer.
 type Measurement struct {
 	Phase Phase
-	// Value is the number as text, since NaN and infinities are none in JSON; "" where there is none.
+	// Value is the number as text because JSON has no NaN and infinities; empty if there is
+	// none.
 	Value string
-	// Message says what is wrong with it; "" of a Successful one, but of an object, whose end of what it says is kept.
+	// Message describes the problem. It is empty if the measurement is Successful, except
+	// for an object, whose message is kept, shortened to its end.
 	Message string
 }
 
-// Judge says what an answer comes to.
+// Judge turns an answer into a measurement.
 func (c *Check) Judge(a Answer) Measurement {
 	switch {
 	case a.Err != "":
@@ -210,7 +224,7 @@ func cut(m string) string {
 	return m[:end] + "…"
 }
 
-// cutFront bounds a message of which the end says most.
+// cutFront bounds a message and keeps its end, which says most.
 func cutFront(m string) string {
 	if len(m) <= maxMeasuredMessage {
 		return m
