@@ -180,7 +180,7 @@ func (d *Diff) assignment(c placement.Cluster, revision string) member.Assignmen
 		Placement: p.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
 		AllowCoOwnership: p.AllowCoOwnership, Exclusive: p.Exclusive, DeletePolicy: p.DeletePolicy, Strategy: p.ApplyStrategy,
 	}, d.rec.Key)
-	a.Strategy.ComparisonOption = drift.Partial // a run leaves alone what the hub does not have
+	a.Strategy.ComparisonOption = drift.Partial // a run does not touch fields that the hub does not have
 	return a
 }
 

@@ -57,7 +57,7 @@ func New(cfg Config) (*Engine, error) {
 	})
 	e.caps = caps.New(e.store, e.state)
 	e.commands = commands.New(e.store, e.state, cfg.Log)
-	updates := guard.New(cfg.CallTimeout) // those of an updater, whether it updates or is asked before
+	updates := guard.New(cfg.CallTimeout) // calls of an updater, for updates and for preflights
 	if cfg.Updater != nil {
 		e.updater = member.Guarded(cfg.Updater, updates)
 	} else {

@@ -43,7 +43,7 @@ type Placement struct {
 	// engine still knows the revision of each cluster. The oldest of the placement's own events are
 	// forgotten too: see Engine.Follow.
 	RunHistory int `json:"runHistory,omitempty"`
-	// Admission is the policy for a run that is started while another one of the placement is active; empty
+	// Admission is the policy for a run that is started while another run of the placement is active; empty
 	// means Queue.
 	Admission stages.Admission `json:"admission,omitempty"`
 	// AllowCoOwnership lets the placement apply objects that another placement

@@ -57,7 +57,7 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 	}
 	read := func() (string, eventStream, error) {
 		rr := first
-		if first = nil; rr == nil { // its journal was trimmed or deleted meanwhile
+		if first = nil; rr == nil { // its journal was trimmed or deleted in between
 			var err error
 			if rr, _, err = e.state.Run(ctx, run); err != nil {
 				return "", eventStream{}, err

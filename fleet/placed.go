@@ -77,7 +77,7 @@ func summarize(ctx context.Context, st *state.State, rec *record.Placement) (*su
 		}
 		status, err := st.Status(ctx, r.Name)
 		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || status.Run.Started == 0) {
-			continue // it was deleted meanwhile, or has not begun
+			continue // it was deleted in between, or has not begun
 		}
 		if err != nil {
 			return nil, err

@@ -112,7 +112,7 @@ func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan,
 	var d *planning.Draft
 	err = e.state.WithPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
 		base := rec.Base
-		if !s.Run.IsEnded() && s.Run.Started != 0 { // what clusters had is what the bindings say until then
+		if !s.Run.IsEnded() && s.Run.Started != 0 { // until then the bindings have the previous revisions
 			base = rec.BaseOf(s.Run.UID, s.Run.Name, rec.Bindings, rec.InUse)
 		}
 		d, err = e.planner.DraftRollback(ctx, rec, base, &s)

@@ -67,7 +67,7 @@ func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSumma
 	for _, p := range placements {
 		names, err := e.Runs(ctx, p)
 		if state.IsNotFound(err) && placement == "" {
-			continue // it was deleted meanwhile
+			continue // it was deleted in between
 		}
 		if err != nil {
 			return nil, err
@@ -75,7 +75,7 @@ func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSumma
 		for _, name := range names {
 			rec, there := records[name]
 			if !there {
-				continue // created or deleted meanwhile
+				continue // created or deleted in between
 			}
 			s, err := e.summaryOf(ctx, rec, outlines)
 			if err != nil {

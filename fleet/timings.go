@@ -40,7 +40,7 @@ func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, ui
 		}
 		status, h, err := e.Progress(ctx, r.Name, 0)
 		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || h.UID != r.UID) {
-			continue // it was deleted meanwhile
+			continue // it was deleted in between
 		}
 		if err != nil {
 			return err

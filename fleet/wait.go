@@ -131,7 +131,7 @@ func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
 	for _, err := range e.store.List(ctx, record.CommandKey(s.Run.UID, "")) {
 		return true, err
 	}
-	if s, err = e.Status(ctx, run); err != nil { // with what those did that were taken in before they were listed
+	if s, err = e.Status(ctx, run); err != nil { // with the effects of commands that were processed before the list
 		return false, err
 	}
 	switch {
@@ -182,7 +182,7 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 			return nil, err
 		}
 		if c.Key != record.RunKey(w.run) || c.Revision == read {
-			continue // a watch begins with the record as it is
+			continue // a watch begins with the current record
 		}
 		if !w.e.state.Driving.Wait(ctx, w.uid) {
 			return nil, ctx.Err()
@@ -191,7 +191,7 @@ func (w *waiter) watch(ctx context.Context) (ended *record.Run, err error) {
 			return ended, err
 		}
 		pause := min(time.Since(began)/4, readAgain)
-		if !backoff.Sleep(ctx, pause) { // what changes meanwhile is yielded once
+		if !backoff.Sleep(ctx, pause) { // changes during the pause are yielded once
 			return nil, ctx.Err()
 		}
 	}

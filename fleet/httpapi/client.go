@@ -23,9 +23,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Client calls the API of an engine. Its methods are those of the engine, with the identity that the server
-// authenticates: what their arguments say of one does not count. Errors of the engine are of type [*Error]; others
-// are those of the transport. It may be used concurrently.
+// Client calls the API of an engine. Its methods are the engine's, but the identity is the one that
+// the server authenticates: identities in arguments are ignored. Errors of the engine are of type
+// [*Error]; other errors come from the transport. It may be used concurrently.
 type Client struct {
 	base  *url.URL
 	via   http.RoundTripper
@@ -35,7 +35,7 @@ type Client struct {
 	plans *lru.Cache[string, *stages.Plan]
 }
 
-// ClientOptions say how a server is called.
+// ClientOptions say how to call a server.
 type ClientOptions struct {
 	// Transport carries the requests: that of a host, [InProcess], or nil for http.DefaultTransport's settings.
 	// Timeouts are those of contexts.
@@ -52,11 +52,11 @@ const (
 	groupHeader = "Impersonate-Group"
 )
 
-// plansKept is how many plans a client keeps: as many as runs are watched at the same time.
+// plansKept is how many plans a client keeps: one for each run that is watched at the same time.
 const plansKept = 16
 
-// NewClient returns a client of the API at base: an http or https URL under which the paths of the API begin, or
-// unix: and the path of a socket.
+// NewClient returns a client of the API at base: an http or https URL under which the paths of the
+// API begin, or "unix:" and the path of a socket.
 func NewClient(base string, o ClientOptions) (*Client, error) {
 	if socket, is := strings.CutPrefix(base, unixScheme); is && o.Transport == nil {
 		base = "http://slipway"
@@ -85,7 +85,7 @@ func path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// send makes a request, and returns the answer where its status is one of success.
+// send makes a request, and returns the answer if its status is a success.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var text []byte
 	if body != nil {
@@ -226,17 +226,17 @@ func (c *Client) Placement(ctx context.Context, name string) (PlacementSummary, 
 	return get[PlacementSummary](ctx, c, path("placements", name), nil)
 }
 
-// DeletePlacement is that of [fleet.Engine].
+// DeletePlacement calls [fleet.Engine.DeletePlacement].
 func (c *Client) DeletePlacement(ctx context.Context, name string, o fleet.DeleteOptions) error {
 	return c.change(ctx, http.MethodDelete, path("placements", name), o)
 }
 
-// Deletion is that of [fleet.Engine].
+// Deletion calls [fleet.Engine.Deletion].
 func (c *Client) Deletion(ctx context.Context, placement string) (fleet.Deletion, error) {
 	return get[fleet.Deletion](ctx, c, path("placements", placement, "deletion"), nil)
 }
 
-// ForgetDeletion is that of [fleet.Engine].
+// ForgetDeletion calls [fleet.Engine.ForgetDeletion].
 func (c *Client) ForgetDeletion(ctx context.Context, placement string) error {
 	return c.change(ctx, http.MethodDelete, path("placements", placement, "deletion"), nil)
 }
@@ -246,54 +246,54 @@ func (c *Client) Snapshots(ctx context.Context, placement string) ([]snapshot.Sn
 	return whole[snapshot.Snapshot](ctx, c, path("placements", placement, "snapshots"), nil)
 }
 
-// SnapshotObjects returns the objects of a snapshot that is kept, in the order of application. Overrides may change them for a
-// cluster.
+// SnapshotObjects returns the objects of a kept snapshot, in the order of application. Overrides
+// may change them for a cluster.
 func (c *Client) SnapshotObjects(ctx context.Context, placement string, index int) ([]SnapshotObject, error) {
 	return whole[SnapshotObject](ctx, c, path("placements", placement, "snapshots", strconv.Itoa(index), "objects"), nil)
 }
 
-// Placed returns what the clusters of a placement have, ascending by name.
+// Placed returns the recorded state of the placement's clusters, ascending by name.
 func (c *Client) Placed(ctx context.Context, placement string) ([]fleet.PlacedCluster, error) {
 	return whole[fleet.PlacedCluster](ctx, c, path("placements", placement, "clusters"), nil)
 }
 
-// Preview is that of [fleet.Engine].
+// Preview calls [fleet.Engine.Preview].
 func (c *Client) Preview(ctx context.Context, spec fleet.RunSpec) (*stages.Plan, error) {
 	return post[*stages.Plan](ctx, c, path("placements", spec.Placement, "preview"), spec)
 }
 
-// Diff yields what the run that spec asks for would change on the clusters of its plan, or on these; see
-// [fleet.Diff.Clusters].
+// Diff yields the changes that the run of spec would make on the clusters of its plan, or on the
+// named ones only; see [fleet.Diff.Clusters].
 func (c *Client) Diff(ctx context.Context, spec fleet.RunSpec, clusters ...string) iter.Seq2[fleet.ClusterDiff, error] {
 	return items[fleet.ClusterDiff](ctx, c, path("placements", spec.Placement, "diff"), DiffRequest{spec, clusters})
 }
 
-// Forecast is that of [fleet.Engine].
+// Forecast calls [fleet.Engine.Forecast].
 func (c *Client) Forecast(ctx context.Context, spec fleet.RunSpec, a fleet.Assumptions) (fleet.Forecast, error) {
 	return post[fleet.Forecast](ctx, c, path("placements", spec.Placement, "forecast"), ForecastRequest{spec, a})
 }
 
-// PreviewSelection is that of [fleet.Engine].
+// PreviewSelection calls [fleet.Engine.PreviewSelection].
 func (c *Client) PreviewSelection(ctx context.Context, name string, policy *placement.Policy) (fleet.Resolution, error) {
 	return post[fleet.Resolution](ctx, c, path("placements", name, "selection"), SelectionRequest{policy})
 }
 
-// Drift is that of [fleet.Engine].
+// Drift calls [fleet.Engine.Drift].
 func (c *Client) Drift(ctx context.Context, name string, o fleet.DriftOptions) iter.Seq2[drift.ClusterReport, error] {
 	return items[drift.ClusterReport](ctx, c, path("placements", name, "drift"), o)
 }
 
-// RunSummaries is that of [fleet.Engine].
+// RunSummaries calls [fleet.Engine.RunSummaries].
 func (c *Client) RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
 	return whole[fleet.RunSummary](ctx, c, path("runs"), of("placement", placement))
 }
 
-// CreateRun is that of [fleet.Engine].
+// CreateRun calls [fleet.Engine.CreateRun].
 func (c *Client) CreateRun(ctx context.Context, spec fleet.RunSpec) (fleet.Status, error) {
 	return post[fleet.Status](ctx, c, path("runs"), spec)
 }
 
-// Status is that of [fleet.Engine]. The plan is shared.
+// Status calls [fleet.Engine.Status]. The plan is shared.
 func (c *Client) Status(ctx context.Context, run string) (fleet.Status, error) {
 	var s fleet.Status
 	err := c.withPlan(run, &s, func(known url.Values) (err error) {
@@ -303,7 +303,7 @@ func (c *Client) Status(ctx context.Context, run string) (fleet.Status, error) {
 	return s, err
 }
 
-// withPlan gets the status of a run without its plan where the client has that, and completes it.
+// withPlan gets the status of a run, without its plan if the client has the plan, and completes it.
 func (c *Client) withPlan(run string, s *fleet.Status, get func(url.Values) error) error {
 	last, have := c.plans.Get(run)
 	known := url.Values{}
@@ -329,12 +329,12 @@ func (c *Client) Outline(ctx context.Context, run string) (stages.Outline, error
 	return get[stages.Outline](ctx, c, path("runs", run, "outline"), nil)
 }
 
-// DeleteRun is that of [fleet.Engine].
+// DeleteRun calls [fleet.Engine.DeleteRun].
 func (c *Client) DeleteRun(ctx context.Context, run string, force bool) error {
 	return c.change(ctx, http.MethodDelete, path("runs", run), RunDeletion{Force: force})
 }
 
-// Progress is that of [fleet.Engine]. The plan is shared.
+// Progress calls [fleet.Engine.Progress]. The plan is shared.
 func (c *Client) Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error) {
 	var p Progress
 	err := c.withPlan(run, &p.Status, func(query url.Values) (err error) {
@@ -350,13 +350,13 @@ func (c *Client) Progress(ctx context.Context, run string, after int64) (fleet.S
 	return p.Status, p.Events.History, err
 }
 
-// History is that of [fleet.Engine].
+// History calls [fleet.Engine.History].
 func (c *Client) History(ctx context.Context, run string, after int64) (fleet.History, error) {
 	return c.history(ctx, path("runs", run, "events"), "", after)
 }
 
-// PlacementHistory is that of [fleet.Engine]; the error is a [*fleet.MissedError] beside events where older ones
-// are not kept.
+// PlacementHistory calls [fleet.Engine.PlacementHistory]; if older events are not kept, it returns
+// events and a [*fleet.MissedError].
 func (c *Client) PlacementHistory(ctx context.Context, placement string, after int64) (fleet.History, error) {
 	return c.history(ctx, path("placements", placement, "events"), placement, after)
 }
@@ -384,8 +384,8 @@ func (c *Client) history(ctx context.Context, path, placement string, after int6
 	}
 }
 
-// Follow returns a follower of the events of a placement and its runs; see [fleet.Engine.Follow]. It begins after
-// the cursor of another one; "" begins with the oldest event that is kept.
+// Follow returns a follower of the events of a placement and its runs; see [fleet.Engine.Follow].
+// It begins after the cursor of another follower; "" begins with the oldest event that is kept.
 func (c *Client) Follow(placement, after string) *Follower {
 	return &Follower{c, path("placements", placement, "events"), after}
 }
@@ -395,19 +395,19 @@ func (c *Client) FollowRun(run, after string) *Follower {
 	return &Follower{c, path("runs", run, "events"), after}
 }
 
-// Follower reads events in the order in which they happened. It is not for concurrent use.
+// Follower reads events in their order. It must not be used concurrently.
 type Follower struct {
 	c      *Client
 	path   string
 	cursor string
 }
 
-// Cursor returns where the follower is: after the last event that it yielded.
+// Cursor returns the position of the follower: after the last event that it yielded.
 func (f *Follower) Cursor() string { return f.cursor }
 
-// Events yields the events after the cursor as they are committed, up to the end of the run or of ctx, whose error
-// it yields last. After other errors it goes on, but for one that matches [ErrCut] and for one of the transport:
-// after these Events may be called again.
+// Events yields the events after the cursor as they are committed, up to the end of the run or of
+// ctx, whose error it yields last. It ends after an error that matches [ErrCut] and after an error
+// of the transport; then Events may be called again. After other errors it continues.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		answer, err := f.c.send(ctx, http.MethodGet, f.path, url.Values{"follow": {"true"}, "cursor": {f.cursor}}, nil)
@@ -441,17 +441,18 @@ func (c *Client) Requests(ctx context.Context, run string) ([]approval.Request, 
 	return whole[approval.Request](ctx, c, path("runs", run, "approvals"), nil)
 }
 
-// AllRequests returns the open approval requests of all runs, or of those of a placement if that is not "".
+// AllRequests returns the open approval requests of all runs, or of one placement's runs if
+// placement is not "".
 func (c *Client) AllRequests(ctx context.Context, placement string) ([]approval.Request, error) {
 	return whole[approval.Request](ctx, c, path("approvals"), of("placement", placement))
 }
 
-// Decide is that of [fleet.Engine].
+// Decide calls [fleet.Engine.Decide].
 func (c *Client) Decide(ctx context.Context, run string, a fleet.Answer) error {
 	return c.change(ctx, http.MethodPost, path("runs", run, "decisions"), a)
 }
 
-// Command is that of [fleet.Engine].
+// Command calls [fleet.Engine.Command].
 func (c *Client) Command(ctx context.Context, run string, cmd stages.Command) error {
 	return c.change(ctx, http.MethodPost, path("runs", run, "commands"), cmd)
 }
@@ -461,60 +462,60 @@ func (c *Client) Waiting(ctx context.Context, run string) ([]stages.Awaited, err
 	return whole[stages.Awaited](ctx, c, path("runs", run, "explanation"), nil)
 }
 
-// Explain is that of [fleet.Engine].
+// Explain calls [fleet.Engine.Explain].
 func (c *Client) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
 	return get[stages.Explanation](ctx, c, path("runs", run, "clusters", cluster, "explanation"), nil)
 }
 
-// ForecastRun is that of [fleet.Engine]. The server keeps what it has read of a run, so that asking again and again
-// costs as much as [fleet.Forecaster.Forecast].
+// ForecastRun calls [fleet.Engine.ForecastRun]. The server keeps the data that it has read of a
+// run, so that repeated calls cost as much as [fleet.Forecaster.Forecast].
 func (c *Client) ForecastRun(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
 	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast"), a)
 }
 
-// ForecastEnd is ForecastRun without what grows with the clusters: the plan, the events, and of the End the clusters
-// and the run.
+// ForecastEnd is ForecastRun without the parts that grow with the number of clusters: the plan, the
+// events, and the clusters and the run of End.
 func (c *Client) ForecastEnd(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
 	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast")+"?brief=true", a)
 }
 
-// CatchUp is that of [fleet.Engine].
+// CatchUp calls [fleet.Engine.CatchUp].
 func (c *Client) CatchUp(ctx context.Context, run, name string) (fleet.Status, error) {
 	return post[fleet.Status](ctx, c, path("runs", run, "catch-up"), RunName{name})
 }
 
-// RollbackOf is that of [fleet.Engine].
+// RollbackOf calls [fleet.Engine.RollbackOf].
 func (c *Client) RollbackOf(ctx context.Context, run string) (fleet.Rollback, error) {
 	return get[fleet.Rollback](ctx, c, path("runs", run, "rollback"), nil)
 }
 
-// PreviewRollback is that of [fleet.Engine].
+// PreviewRollback calls [fleet.Engine.PreviewRollback].
 func (c *Client) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
 	return get[*stages.Plan](ctx, c, path("runs", run, "rollback", "preview"), nil)
 }
 
-// Rollback is that of [fleet.Engine].
+// Rollback calls [fleet.Engine.Rollback].
 func (c *Client) Rollback(ctx context.Context, run string, o fleet.RollbackOptions) (string, error) {
 	by, err := post[RunName](ctx, c, path("runs", run, "rollback"), o)
 	return by.Run, err
 }
 
-// Caps is that of [fleet.Engine].
+// Caps calls [fleet.Engine.Caps].
 func (c *Client) Caps(ctx context.Context) ([]stages.Cap, error) {
 	return whole[stages.Cap](ctx, c, path("caps"), nil)
 }
 
-// SetCap is that of [fleet.Engine].
+// SetCap calls [fleet.Engine.SetCap].
 func (c *Client) SetCap(ctx context.Context, name string, limit int) error {
 	return c.change(ctx, http.MethodPut, path("caps", name), CapLimit{limit})
 }
 
-// DeleteCap is that of [fleet.Engine].
+// DeleteCap calls [fleet.Engine.DeleteCap].
 func (c *Client) DeleteCap(ctx context.Context, name string) error {
 	return c.change(ctx, http.MethodDelete, path("caps", name), nil)
 }
 
-// Leases is that of [fleet.Engine]; the Err of one is of no type.
+// Leases calls [fleet.Engine.Leases]; Err of a lease has no specific type.
 func (c *Client) Leases(ctx context.Context) ([]fleet.Lease, error) {
 	all, err := whole[LeaseRecord](ctx, c, path("leases"), nil)
 	var out []fleet.Lease

@@ -1,5 +1,5 @@
 // Package httpapi is the API of an engine over HTTP: [NewHandler] serves it, and [Client] calls it. A web page, a
-// command and a host's own programs read and direct the same engine by it.
+// command and a host's own programs can read and control the same engine.
 //
 // A host mounts the handler on a server of its own, with the function that authenticates its callers, or has
 // [Serve] answer beside the file of its store, where the command slipway finds it. A program that has the engine
@@ -7,8 +7,8 @@
 //
 // # Routes
 //
-// Values are those of packages fleet, stages, approval and snapshot, in their JSON. Durations are in nanoseconds. A
-// value in a body after > may be left out where its zero value will do. Those marked with * change something.
+// Values are types of packages fleet, stages, approval and snapshot, in JSON. Durations are in
+// nanoseconds. A body after > may be omitted if its zero value suffices. Routes marked with * make changes.
 //
 //	GET    /v1/placements                                        List of PlacementSummary
 //	GET    /v1/placements/{placement}                            PlacementSummary
@@ -47,24 +47,25 @@
 //	DELETE /v1/caps/{cap}                                      *
 //	GET    /v1/leases                                            List of LeaseRecord
 //
-// /v1/runs and /v1/approvals have the parameter placement, which narrows them to one. The progress of a run and its
-// status leave the plan out where the parameter plan is its digest, since a plan never changes. The forecast of a run
-// with the parameter brief=true leaves out what grows with the clusters. What has nothing to
-// say answers with 204 and no content.
+// /v1/runs and /v1/approvals have the parameter placement, which restricts them to one placement. The
+// progress and the status of a run omit the plan if the parameter plan is its digest, because a plan
+// never changes. The forecast of a run with the parameter brief=true omits the parts that grow with the
+// number of clusters. A route without a result answers 204 and no content.
 //
 // # Lists and histories
 //
-// A list has at most limit items, 1,000 where the parameter is not set and 10,000 at most; continue in the answer is
-// the parameter that gets the next ones, and is empty at the end. A history has the events from the number after
-// on, at most limit of them, and more where there are more from its next on.
+// A list has at most limit items; the default is 1,000 and the maximum 10,000. To get the next items,
+// pass continue of the answer as a parameter; it is empty at the end. A history has the events from the
+// number after on, at most limit of them; more reports whether there are events from its next on.
 //
 // # Streams
 //
-// A stream is NDJSON (application/x-ndjson), a [Record] for each line, written as it comes; an empty line comes
-// when there was nothing for 10 seconds. Its last record has end, or error; a stream without was cut. Before its first
-// record an error is an ordinary answer. Events are streamed with the parameter follow=true: from the beginning, or
-// behind cursor, which each record has. The events of a run end with it and its rollback, whose events follow its own;
-// those of a placement end with the request. A problem there is an error after which the events continue.
+// A stream is NDJSON (application/x-ndjson), with one [Record] per line, written as soon as it is
+// available; an empty line is sent after 10 seconds without a record. The last record has end or error;
+// a stream without such a record was cut. An error before the first record is an ordinary answer. The
+// parameter follow=true streams events from the beginning, or after cursor, which each record has. The
+// events of a run end with the run and its rollback, whose events follow. The events of a placement end
+// with the request; an error in that stream does not end it.
 //
 // # Errors
 //
@@ -92,8 +93,8 @@
 //
 // # Identities
 //
-// The identity that asks is what [Options].Authenticate says; a starter or an author in a body is overwritten. Without it the
-// handler only reads. A page of another site changes nothing: requests that browsers mark as cross-origin are
-// refused, and what is not a GET must be application/json, which such a page cannot send unasked. There are no
-// headers of CORS.
+// [Options].Authenticate returns the identity of the caller; a starter or an author in a body is
+// overwritten. Without Authenticate the handler only reads. A page of another site cannot make changes:
+// requests that browsers mark as cross-origin are refused, and every request other than GET must be
+// application/json, which such a page cannot send without a preflight. There are no CORS headers.
 package httpapi

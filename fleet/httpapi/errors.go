@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Error is an error as the API answers it. [Client] returns it, and errors.Is finds in it what the engine's error
-// matched: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced, approval.ErrRefused,
-// errdef.ErrDeleting and errdef.ErrPlanChanged.
+// Error is an error of the API. [Client] returns it, and errors.Is matches it as it matched the
+// engine's error: backend.ErrNotFound, ErrConflict, ErrPermanent and ErrFenced,
+// approval.ErrRefused, errdef.ErrDeleting and errdef.ErrPlanChanged.
 type Error struct {
 	// Code is the status code of the answer.
 	Code int `json:"code"`
@@ -97,8 +97,8 @@ func badRequest(err error) error {
 	return &Error{http.StatusBadRequest, "BadRequest", err.Error()}
 }
 
-// WriteError answers a request with an error as the API does, for a program that serves a part of the API itself. One
-// that is an [*Error] is answered as it is.
+// WriteError answers a request with an error in the format of the API, for a program that serves a
+// part of the API itself. An [*Error] is written unchanged.
 func WriteError(w http.ResponseWriter, err error) {
 	e := errorOf(err)
 	w.Header().Set("Content-Type", "application/json")

@@ -20,12 +20,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/lru"
 )
 
-// Options say how an engine is served. The zero value serves it for reading only.
+// Options say how to serve an engine. The zero value serves it for reading only.
 type Options struct {
-	// Authenticate returns the identity that makes a request, or why there is none: then the answer is 401 with the
-	// error's text. It is called for every request, concurrently, and must not read the body. Where it is nil any
-	// caller may read, and changes are refused. What an identity may change is the policies' of approvals; all
-	// others of its requests are carried out.
+	// Authenticate returns the identity that makes a request, or an error: then the answer is 401
+	// with the error's text. It is called for every request, concurrently, and must not read the
+	// body. If it is nil, any caller may read, and changes are refused. Approval policies limit the
+	// decisions of an identity; all its other requests are executed.
 	Authenticate func(*http.Request) (approval.Identity, error)
 	// MaxBody bounds the body of a request, in bytes; 0 means 4 MiB.
 	MaxBody int64
@@ -40,9 +40,9 @@ const (
 	mostPage = 10_000
 )
 
-// NewHandler returns the API of an engine, as the documentation of the package describes it. It is served under
-// the root of a host's address: the paths begin with /v1/. The handler may be used concurrently and needs no
-// end; streams end with their requests.
+// NewHandler returns the API of an engine, as the documentation of the package describes it. It
+// must be served under the root of a host's address, because the paths begin with /v1/. The handler
+// may be used concurrently and needs no shutdown; streams end with their requests.
 func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
 	if e == nil {
 		return nil, errors.New("httpapi: the engine is missing")
@@ -74,9 +74,9 @@ func sameOrigin(next http.Handler) http.Handler {
 	return origins.Handler(next)
 }
 
-// Guard returns a handler that refuses what a handler of [NewHandler] refuses before it serves a route: changes that pages of
-// other sites ask for, changes that are not JSON, and bodies of more than maxBody bytes, 4 MiB if it is 0. It is for hosts that
-// serve routes of their own beside the API.
+// Guard returns a handler that refuses the requests that a handler of [NewHandler] refuses before
+// it serves a route: cross-origin changes, changes that are not JSON, and bodies of more than
+// maxBody bytes, 4 MiB if it is 0. It is for hosts that serve routes of their own beside the API.
 func Guard(next http.Handler, maxBody int64) http.Handler {
 	if maxBody <= 0 {
 		maxBody = defaultBody
@@ -305,8 +305,8 @@ func done[B any](do func(c *call, body B) error) func(*call) error {
 	return with(func(c *call, body B) (struct{}, error) { return struct{}{}, do(c, body) })
 }
 
-// list answers with a part of a list, which goes on behind the last item of the part before, wherever that is by
-// now; where it is gone, behind as many items.
+// list answers with a part of a list, which continues after the last item of the previous part, at
+// its current position; if that item is gone, after the same number of items.
 func list[T any](get func(c *call) ([]T, error), key func(T) string) func(*call) error {
 	return func(c *call) error {
 		limit, err := c.limit()

@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// InProcess returns a transport that calls a handler directly: what it writes is read as it comes, and a request
-// ends with its context, or when the body of the answer is closed. So a program that has the engine itself calls it
-// as one far away does.
+// InProcess returns a transport that calls a handler directly: the caller can read the answer while
+// the handler writes it, and a request ends with its context, or when the body of the answer is
+// closed. A program that contains the engine can so use the same client as a remote program.
 func InProcess(h http.Handler) http.RoundTripper { return inProcess{h} }
 
 type inProcess struct{ h http.Handler }
