@@ -142,11 +142,11 @@ func (c Cap) Held() (n int) {
 	return n
 }
 
-// Slots returns how many clusters a run may have in flight when it starts more. If another run
-// waits that holds nothing, Slots is 0. If another run has less than its fair share, Slots is
-// at most the run's own fair share. Otherwise Slots is Holds. A run may first use the slots
-// that it received since it last started clusters: for that one time a host passes Holds
-// instead.
+// Slots returns how many clusters a run may have in flight when it starts more. It is 0 if
+// another run waits that holds nothing, unless the limit is 0. If another run has less than its
+// fair share, Slots is at most the run's own fair share. Otherwise it is Holds. A run may first
+// use the slots that it received since it last started clusters: for that one time a host
+// passes Holds instead.
 func (c Cap) Slots(uid string) int {
 	own, ok := c.Share(uid)
 	if !ok {

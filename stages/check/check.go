@@ -115,8 +115,8 @@ const (
 	maxMeasuredMessage = 160
 )
 
-// Delay is the time until the first measurement: at least 1 s, the shortest window of a query, because an earlier
-// measurement could be of the state before.
+// Delay returns the time until the first measurement: at least 1 s, the shortest window of a
+// query, because an earlier measurement could show the state before the change.
 func (c *Check) Delay() time.Duration { return max(c.InitialDelay, shortestWindow) }
 
 // Every returns the time between measurements.

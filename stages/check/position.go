@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// place is a part of a query in which the value of a word has one meaning.
+// place is a part of a query that gives the value of a word one meaning.
 type place int
 
 const (
@@ -19,16 +19,18 @@ const (
 	inBody
 )
 
-// position is how far a query was read, for the escaping of values.
+// position is the reading position in a query, for the escaping of values.
 type position struct {
 	place place
-	// quote ends the string; matches reports that =~ or !~ is the last that was read outside of strings.
+	// quote ends the string. matches reports whether =~ or !~ was the last token read
+	// outside of strings.
 	quote   byte
 	matches bool
 	last    byte
 }
 
-// startOf returns the position at the beginning of a query. One that begins with a URL is for a service of HTTP.
+// startOf returns the position at the beginning of a query. A query that begins with a URL is
+// for an HTTP service.
 func startOf(query string) position {
 	query = strings.ToLower(strings.TrimLeft(query, " \t\r\n"))
 	for _, prefix := range []string{"get ", "post ", "/", "http://", "https://"} {
@@ -62,7 +64,7 @@ func (p *position) read(text string) {
 	}
 }
 
-// inLine reads a byte of a URL or of a pointer. A first line that is empty does not end it.
+// inLine reads a byte of a URL or of a pointer. An empty first line does not end it.
 func (p *position) inLine(c byte) {
 	switch {
 	case c == '#':
@@ -93,7 +95,7 @@ func (p *position) inCode(c byte) {
 	}
 }
 
-// put returns a value as it stands at the position.
+// put returns the value escaped for the position.
 func (p *position) put(value, word string) (string, error) {
 	switch p.place { //nolint:exhaustive // the others follow
 	case inString:

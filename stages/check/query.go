@@ -7,16 +7,17 @@ import (
 	"time"
 )
 
-// Subject is what is measured, for the words of a query.
+// Subject is the run, the stage or the cluster that is measured. Its fields are the values of a
+// query's words.
 type Subject struct {
 	Run, Placement, Stage, Group string
-	// Snapshot is the index of what is rolled out.
+	// Snapshot is the index of the snapshot that is rolled out.
 	Snapshot int
-	// Cluster and Labels are of the cluster that is measured, where it is one.
+	// Cluster and Labels belong to the measured cluster, if there is one.
 	Cluster string
 	Labels  map[string]string
-	// Window is for how long what is measured has been so: since the stage has come to where it is, or the cluster was
-	// healthy.
+	// Window is the age of the measured state: the time since the stage reached its place,
+	// or since the cluster became healthy.
 	Window time.Duration
 }
 
@@ -73,7 +74,7 @@ func (c *Check) Resolve(s *Subject) (string, error) {
 	}
 }
 
-// value is what replaces a word.
+// value returns the value of a word.
 func (s *Subject) value(word string) (string, error) {
 	value := ""
 	switch key, isLabel := strings.CutPrefix(word, wordLabels); {
@@ -110,7 +111,8 @@ func endsString(r rune) bool { return r < ' ' || r == 0x7f || strings.ContainsRu
 
 func seconds(d time.Duration) string { return strconv.FormatInt(int64(d/time.Second), 10) + "s" }
 
-// Rounded is the window of a query, rounded down so that clusters which were healthy at about the same time have the same.
+// Rounded returns the window of a query, rounded down so that clusters which became healthy at
+// about the same time share one window.
 func Rounded(window time.Duration) time.Duration {
 	step := 5 * time.Second
 	if window < step {
@@ -122,10 +124,11 @@ func Rounded(window time.Duration) time.Duration {
 	return step
 }
 
-// UsesLabels reports whether the query has a label of the cluster.
+// UsesLabels reports whether the query uses a label of the cluster.
 func (c *Check) UsesLabels() bool { return strings.Contains(c.Query, wordLabels) }
 
-// queryProblem returns what is wrong with the words of the query. one reports whether it is asked for a cluster.
+// queryProblem returns the problem with the words of the query. one reports whether the query
+// is asked for one cluster.
 func (c *Check) queryProblem(one bool) string {
 	rest := c.Query
 	for {

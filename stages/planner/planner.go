@@ -19,7 +19,8 @@ import (
 type planner struct {
 	target   stages.Target
 	clusters []candidate // by name
-	// revisions are the distinct digests that clusters get, in the order in which they were met.
+	// revisions are the distinct digests that clusters get, in the order of their
+	// discovery.
 	revisions []string
 	stages    []*openStage
 	pickers   pickers // of the stages
@@ -28,7 +29,7 @@ type planner struct {
 	errs      field.ErrorList
 }
 
-// candidate is what a plan needs to know of a cluster.
+// candidate is the planner's view of a cluster.
 type candidate struct {
 	Name, UID string
 	Labels    map[string]string
@@ -36,7 +37,7 @@ type candidate struct {
 	isNew bool
 	// revision is an index into the planner's revisions.
 	revision int32
-	// position is the cluster's place in the plan, -1 where it has none.
+	// position is the cluster's place in the plan, or -1.
 	position int32
 }
 

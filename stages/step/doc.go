@@ -1,11 +1,11 @@
-// Package step is the state machine of a run: [Step] takes a run and what is new, and returns what the
-// run becomes, what is to be done now, and what happened.
+// Package step is the state machine of a run: [Step] takes a run and an input, and returns the new run,
+// the actions to carry out now, and the events that happened.
 //
-// The nouns are those of package stages: the plan is a [stages.Plan], the run a [stages.Run], what is new a
-// [stages.Input] and the result a [stages.Ready]. [Allowed] tells in advance whether Step would refuse a
-// command, [Waiting] names everything that a run waits for, and [Explain] says why one cluster is not further.
+// The types are in package stages: [stages.Plan], [stages.Run], [stages.Input] and, for the result,
+// [stages.Ready]. [Allowed] predicts whether Step would refuse a command, [Waiting] names everything that a
+// run waits for, and [Explain] gives the reason for the state of one cluster.
 //
-// Everything here is a function of its arguments: no I/O, no clock, no randomness, no goroutine. A host that
+// Every function depends on its arguments only: no I/O, no clock, no randomness, no goroutine. A host that
 // owns its loop calls Step itself: load, observe, step, save by compare-and-swap, then act. Package fleet is
 // such a loop.
 //
@@ -13,30 +13,30 @@
 //
 //  1. Step does not change its argument. The same input gives the same output.
 //     A run survives being stored as JSON and read again between any two steps.
-//     One that is not of its plan, or of which something was lost, is left alone.
-//  2. There are never more clusters in flight than every cap allows: of the
-//     stage, the group, each failure domain, and the one that runs share; and
-//     nothing starts in a stage before all earlier stages are done, or in a
+//     Step leaves a run alone if it does not belong to the plan or has lost data.
+//  2. There are never more clusters in flight than every cap allows: the caps of the
+//     stage, the group and each failure domain, and the cap that runs share.
+//     Nothing starts in a stage before all earlier stages are done, or in a
 //     stage or a group before its gates have passed.
 //  3. A cluster completes only on proof from its current attempt: it reports
-//     the revision of the plan, is at least as new as what was applied, and
-//     healthy, for as long as the strategy asks. What is not known is no
-//     proof.
-//  4. Nothing starts after a stop was committed, nor after a run has failed or was
-//     aborted but what runs always. Terminal states are terminal. A gate that was
-//     passed stays passed.
-//  5. When more clusters have failed than a budget allows, nothing more
-//     starts. Of a strict budget, those that have failed and those in flight
-//     are never more than it allows. Completed clusters are never applied
+//     the revision of the plan, its report is at least as new as the last applied
+//     change, and it is healthy for as long as the strategy asks. An unknown
+//     state is no proof.
+//  4. Nothing starts after a stop was committed. After a run has failed or was aborted,
+//     only stages and groups with Always start. Terminal states are terminal. A
+//     passed gate stays passed.
+//  5. If more clusters have failed than a budget allows, nothing more
+//     starts. With a strict budget, the failed clusters and the clusters in flight
+//     together never exceed it. Completed clusters are never applied
 //     again, nor are skipped ones without a [stages.Retry].
 //  6. A run that is not terminal either wakes at a known time or waits for an
 //     input that [Waiting] names.
 //  7. No cluster starts outside its window, unless windows are bypassed, and
-//     a bypass ends within 7 days unless another one is asked for.
-//  8. Nothing goes on past its timeout, and the time in which the run is stopped is
-//     no part of it.
-//  9. A run that fails or is aborted has first run what runs always, unless it is
-//     aborted again or superseded.
+//     a bypass ends within 7 days unless it is renewed.
+//  8. Nothing continues past its timeout. The time in which the run is stopped does
+//     not count.
+//  9. A run that fails or is aborted first runs its stages and groups with Always,
+//     unless it is aborted again or superseded.
 //
 // # Time
 //
@@ -46,25 +46,25 @@
 // nor shortens one.
 //
 // The time of a run never goes back: it is the latest Input.Now that was saved with it, in Run.Now, and an
-// earlier one counts as that. So one step with a clock that is fast ends at once every wait that is over by
+// earlier one counts as that. Therefore one step with a fast clock ends every wait that is over by
 // that clock. When the clock is right again, the time of the run stands still until the clock has caught up.
-// Meanwhile inputs are processed as ever, and what begins to wait then (a soak, a backoff, an after-stage
-// wait, a deadline) waits from the time of the run: it ends later than asked, by what is left of the jump,
-// and never earlier. Ready.Wake and the times of events are in the time of the run too. A step cannot
+// Until then Step processes inputs as usual. A new wait (a soak, a backoff, an after-stage
+// wait, a deadline) begins at the time of the run: it ends late by the rest of the jump,
+// and never early. Ready.Wake and the times of events are in the time of the run too. A step cannot
 // distinguish a fast clock from a restart after days, so there is no bound: a host that does not trust its
 // clock checks it before it steps.
 //
 // # Gates
 //
-// Tasks stand before and after stages, and before and after groups. What is before a group opens when its
-// stage starts and holds that group alone; what is after it opens when its last cluster has ended and holds
-// the end of the stage. A stage ends when all its groups have, and what is after it opens then. Tasks of one
-// side open at the same instant and all have to pass. A stage or a group of which every cluster was skipped
-// does not wait. A ScheduledStart is fixed when it is reached, as the next time of its schedule, and
+// Tasks stand before and after stages, and before and after groups. A task before a group opens when its
+// stage starts and holds that group alone. A task after a group opens when the last cluster of the group has
+// ended and holds the end of the stage. The tasks after a stage open when all its groups have ended. Tasks
+// of one side open at the same instant and must all pass. A stage or a group does not wait if all its
+// clusters were skipped. A ScheduledStart is fixed when it is reached, as the next time of its schedule, and
 // [stages.CompleteGate] ends it early. An approval that holds at a point in time only, see [stages.Answer], passes its gate
 // in the step in which it is given or not at all: when every other approval was recorded before it was asked
-// for, and every wait of the same side is over. What has passed is not asked again, so what windows, caps or
-// gates of groups hold back then starts later on that answer. Retrying a cluster reopens its group and its
+// for, and every wait of the same side is over. A passed gate is not asked again: clusters that windows, caps
+// or gates of groups hold back start later on the same answer. Retrying a cluster reopens its group and its
 // stage: passed gates stay passed, open gates after them restart, and gates that were skipped with the group
 // are opened again.
 //
@@ -83,21 +83,21 @@
 //
 // # Budgets
 //
-// MaxFailures is exceeded, and not only reached, before a run ends for it, and
-// what is in flight then may fail too. A strict budget is a bound instead: it
-// lets as many be in flight as may still fail, so a cluster that fails makes no
-// room for another. When it is used up and clusters are left, the run ends.
+// A run ends for MaxFailures only if the failures exceed it, and the clusters
+// then in flight may fail too. A strict budget is a bound instead: the number of
+// clusters in flight is at most the number that may still fail, so that a failed cluster
+// makes no room for another. If the budget is used up and clusters are left, the run ends.
 //
 // # Workflows
 //
 // A stage or a group may be a step of a workflow, see [stages.Flow]. A pause has no
 // clusters and holds the run at its gates. Groups may depend on others of their
 // stage: they begin when those have ended. A timeout begins when the gates before
-// have passed, so waiting for a person takes nothing of it; past it what is in
-// flight has failed. In profile Workflow a failure stops the run, to be resumed, or
-// with [stages.EndRun] ends it. Before a run ends as Failed or Aborted it runs what runs
-// always and skips the rest: it is Running with [stages.Run].Closing meanwhile, can be
-// stopped and resumed, and a second [stages.Abort] ends it at once.
+// have passed, so that the wait for a person does not count. After it, the clusters
+// in flight count as failed. In profile Workflow a failure stops the run, to be resumed, or
+// with [stages.EndRun] ends it. Before a run ends as Failed or Aborted it runs the stages
+// and groups with Always and skips the rest. During that time it is Running with
+// [stages.Run].Closing, can be stopped and resumed, and a second [stages.Abort] ends it at once.
 //
 // # Failure domains and shared caps
 //
@@ -128,6 +128,6 @@
 // for a reason of its own, or every other one is outside its window, in up to 1,000
 // groups.
 //
-// Neighbours: package placement says where, package snapshot what, package approval which identities may let
-// a run go on.
+// Related packages: placement selects the clusters, snapshot holds the content, and approval defines the
+// identities that may approve a run.
 package step

@@ -5,17 +5,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Step returns what the run r of the plan p becomes, what is to be done now,
-// and what happened. It is level-triggered: an action is returned for as long
-// as it is needed, so a driver that dies between saving and acting loses
-// nothing, and stepping again is always safe. It does not change r or p, and
-// may be called concurrently.
+// Step advances the run r of the plan p by the input and returns the new run, the actions to
+// carry out now, and the events that happened. It is level-triggered: it returns an action for
+// as long as the action is needed, so that a driver that dies between saving and acting loses
+// nothing, and another step is always safe. It does not change r or p, and may be called
+// concurrently.
 //
-// A run that is not one of the plan, by [Check], is left alone: Ready has it as it
-// was, with Err and nothing else, so no action, no event and no time to wake. A run of
-// which something was lost on its way through a store is such a run.
+// If the run does not belong to the plan, see [stages.Check], Ready has the unchanged run and
+// Err and nothing else: no action, no event and no time to wake. A run that lost a part of its
+// data in a store fails this check too.
 //
-// Its cost grows with the clusters in flight and the unsuccessful ones, not with the
+// The cost of a step grows with the clusters in flight and the unsuccessful ones, not with the
 // fleet.
 func Step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
 	if err := stages.Check(p, &r); err != nil {
@@ -107,8 +107,8 @@ func actions(d *draft) []stages.Action {
 	return append(out, d.questions()...)
 }
 
-// wake returns the earliest moment at which time alone changes the run. capEnds is when a window closes in
-// which the cap lets no cluster start.
+// wake returns the earliest moment at which time alone changes the run. capEnds is the end of a
+// window in which the cap lets no cluster start.
 func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	if d.r.State != stages.Running && d.r.State != stages.Stopping {
 		return 0
