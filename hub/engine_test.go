@@ -71,6 +71,7 @@ func leads(t *testing.T, r *prometheus.Registry) float64 {
 func TestAStatusIsNotWrittenBecauseItWasWritten(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, 0)
+	w.mayWarn("inventory: try")
 	var tries atomic.Int64
 	h := w.start("one", func(c *hub.Config) {
 		c.Inventory = backend.InventoryFunc(func(context.Context) iter.Seq2[placement.Cluster, error] {

@@ -330,15 +330,19 @@ func (w *hubEnv) mayWarn(texts ...string) {
 	w.logged.may = append(w.logged.may, texts...)
 }
 
-// timeouts are what a busy machine makes of a request, and what an engine meets that another one was faster than.
-var timeouts = []string{"error=conflict", "context deadline exceeded", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed"}
+// excused are warnings about a request that a busy machine, the end of a hub or a fault of a test cut, and about a race with another
+// engine. A request that an API server refuses is none of them.
+var excused = []string{
+	"context deadline exceeded", "context canceled", "Client.Timeout", "request timed out", "TLS handshake timeout", "leader changed",
+	"connection reset by peer", "connection refused", "EOF", "the network is down", "a fault of the test", "error=conflict",
+}
 
 // unexpected returns the warnings that no test allowed and that are not about a busy machine.
 func (l *loggedWarnings) unexpected() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.DeleteFunc(slices.Clone(l.told), func(line string) bool {
-		return slices.ContainsFunc(slices.Concat(l.may, timeouts), func(text string) bool { return strings.Contains(line, text) })
+		return slices.ContainsFunc(slices.Concat(l.may, excused), func(text string) bool { return strings.Contains(line, text) })
 	})
 }
 

@@ -87,7 +87,7 @@ var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
 	"Environment": "has a Calendar, which is the host's", "Return": "has functions of the host",
 	"Measure": "its numbers may be NaN, which JSON has not",
-	"Lookup":  "an index of a run", "RunError": "an error", "RefusedError": "an error",
+	"Lookup":  "an index of a run", "RunError": "an error", "RefusedError": "an error", "RejectedError": "an error",
 }
 
 // Everything that is plain data comes back from JSON as it was, with every field set:
