@@ -27,7 +27,7 @@ type Identity struct {
 type Quorum struct {
 	// Group is a name in Identity.Groups; empty means any identity.
 	Group string `json:"group,omitempty"`
-	// Count is how many different identities have to approve, at least 1.
+	// Count is how many different identities must approve, at least 1.
 	Count int `json:"count"`
 }
 
@@ -37,8 +37,8 @@ type Policy struct {
 	// Quorums must all be met. An identity counts once in each quorum whose group it is in. None means one
 	// approval by any identity. An identity in none of the groups can neither approve nor reject.
 	Quorums []Quorum `json:"quorums,omitempty"`
-	// ForbidStarter refuses decisions by the identity that started the run, and all decisions where that is
-	// unknown.
+	// ForbidStarter refuses decisions by the identity that started the run, and all
+	// decisions if that identity is unknown.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
 	// Expires is how long a request may be answered, at most 365 days; 0 means for ever. An expired request
 	// is made again as the next attempt, without the approvals that it had.
@@ -50,7 +50,7 @@ type Policy struct {
 	RequireBinding bool `json:"requireBinding,omitempty"`
 }
 
-// When says on which side of a stage, or of a group, a gate stands.
+// When is the side of a stage, or of a group, on which a gate stands.
 type When string
 
 // The sides of a stage or a group.
@@ -59,10 +59,9 @@ const (
 	After  When = "After"
 )
 
-// Binding is what a decision is about. A decision whose binding differs from
-// its request's in any field is refused, so it cannot be used for another run,
-// a run of the same name made again, another stage or group, an earlier
-// attempt or another plan.
+// Binding identifies the subject of a decision. A decision is refused if its binding differs
+// from its request's in any field, so that it cannot be used for another run, a new run of the
+// same name, another stage or group, an earlier attempt or another plan.
 type Binding struct {
 	RunUID string `json:"runUID"`
 	Stage  string `json:"stage"`
@@ -91,11 +90,10 @@ type Request struct {
 	Starter  Identity  `json:"starter"`
 	Policy   Policy    `json:"policy"`
 	Opened   time.Time `json:"opened"`
-	// NotBefore is when the waits end that hold the same gate beside the request,
-	// zero where there is none: an approval that holds at a point in time only does
-	// not count before.
+	// NotBefore is the end of the other waits at the same gate; zero if there is none. An
+	// approval that holds at a point in time only does not count before it.
 	NotBefore time.Time `json:"notBefore,omitzero"`
-	// Decisions are those that were taken so far, in the order they came in.
+	// Decisions are the decisions so far, in the order of their arrival.
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
@@ -151,12 +149,13 @@ type Authority interface {
 	Decide(ctx context.Context, r Request) (Decision, error)
 }
 
-// Scheduler is an [Authority] that says when it wants to be asked next, sooner or later than at the intervals of
-// the engine: a change calendar when it opens, a metric when it has new data.
+// Scheduler is an [Authority] that chooses the time of its next call, sooner or later than the
+// intervals of the engine: a change calendar when it opens, a metric when it has new data.
 //
-// NextAsk is called after Decide with the same request and returns after how long Decide is to be called again; what
-// is not positive leaves that to the engine. An authority is asked at once when something has changed all the same.
-// NextAsk returns at once and may be called concurrently.
+// The engine calls NextAsk after Decide with the same request. NextAsk returns the time until
+// the next call of Decide; zero or less leaves the choice to the engine. If something has
+// changed, the engine calls the authority at once all the same. NextAsk must return at once and
+// may be called concurrently.
 type Scheduler interface {
 	Authority
 	NextAsk(r Request) time.Duration

@@ -5,7 +5,7 @@
 // for groups and for single clusters. [Rules.For] resolves them against a plan
 // into a [stages.Calendar].
 //
-// # What is in force
+// # Precedence
 //
 //   - The windows of one level are alternatives: one of them is enough.
 //   - The levels that concern a cluster must all agree: run, stage, group and
@@ -16,8 +16,8 @@
 //
 // The RRule of a window or a freeze is a recurrence rule of RFC 5545, for
 // example FREQ=WEEKLY;BYDAY=SA,SU;BYHOUR=2. Each occurrence is the start of a
-// time of the given Duration. Times that overlap or touch are one. Where rules
-// differ from the RFC, they are refused rather than read in another way:
+// time of the given Duration. Times that overlap or touch are one. The package
+// refuses rules outside this subset of the RFC rather than reinterpret them:
 //
 //   - A rule needs no start. What it leaves open is then midnight or minute 0 or
 //     second 0, and a rule that leaves open which day it means, counts, or has
@@ -33,17 +33,16 @@
 //   - BYDAY is either all plain days or all numbered ones (1MO, -1SU), BYSETPOS
 //     wants FREQ=DAILY or longer, and BYEASTER and negative BYWEEKNO are not
 //     known.
-//   - A rule that never occurs is a mistake, and so is one that never pauses
-//     because each time is longer than the way to the next. A time
-//     with FREQ=MINUTELY or FREQ=HOURLY lasts at most a day, or the INTERVAL where
-//     that is longer.
+//   - A rule that never occurs is an error. A rule is also an error if it never
+//     pauses because each time lasts until the next. A time with FREQ=MINUTELY or
+//     FREQ=HOURLY lasts at most a day, or the INTERVAL if that is longer.
 //
 // # Time zones
 //
 // Rules are evaluated on the wall clock of their time zone, which is a name of
-// the IANA database. The database is that of the system (and of the ZONEINFO
-// of the environment), or where there is none the one that is embedded in the
-// program. Without a name it is UTC.
+// the IANA database. The system (and the environment variable ZONEINFO) provides
+// the database; if it has none, the program uses its embedded copy. Without a
+// name the zone is UTC.
 //
 // A local time is the first instant at which the zone's clocks show it or
 // have passed it. So a start at 02:30 on a day on which clocks go from 02:00 to
@@ -56,10 +55,10 @@
 // # Looking ahead
 //
 // [stages.Window].Until is the next change of Open with all windows and freezes
-// taken together. Until is found up to 10 years ahead; where the rules that
-// concern a cluster have together more than 100 starts a day, 400 days. A
-// change after that is not seen, and Until is zero. The search leaps over what
-// repeats, so that an answer takes milliseconds whatever a rule says.
+// taken together. The search looks 10 years ahead, or 400 days if the rules of
+// a cluster together have more than 100 starts a day. Until is zero if the next
+// change is later. The search leaps over repetitions, so that an answer takes
+// milliseconds for every rule.
 //
 // Neighbours: package stages asks the calendar before it starts a cluster.
 package calendar

@@ -1,15 +1,19 @@
-// Package timeline draws a run over time: what each cluster was doing when, what its gates waited for and who decided,
-// what checks measured, where windows kept clusters back, and when the run was stopped, resumed or rolled back.
+// Package timeline draws a run over time: the state of each cluster, the waits of its gates and
+// their approvers, the measurements of checks, closed windows, and the times at which the run
+// was stopped, resumed or rolled back.
 //
-// [New] makes the picture, a [Timeline], from a plan and the events of a run, as Engine.History of package fleet
-// returns them. For a run that goes on, what is still to come is added from a forecast: see [Options]. [Simulated] makes
-// the same picture of a simulation. A Timeline is plain data that a host may read itself; [SVG] and [Text] draw it.
+// [New] makes a [Timeline] from a plan and the events of a run, as Engine.History of package
+// fleet returns them. For an unfinished run, a forecast supplies the future: see [Options].
+// [Simulated] makes the same picture of a simulation. A Timeline is plain data that a host may
+// read itself; [SVG] and [Text] draw it.
 //
-// A run of few clusters has a lane for each. One of many has a lane for each group, which says how many of its clusters
-// are in which phase; one of many groups has a lane for each stage.
+// A run with few clusters has a lane for each cluster. A run with many clusters has a lane for
+// each group, with the number of clusters in each phase, and a run with many groups has a lane
+// for each stage.
 //
-// Everything here is a function of its arguments, and what is drawn is always bounded: an SVG in bytes, a text in columns.
-// Names and messages are those of others, and are escaped or replaced where they cannot be drawn.
+// Every function depends on its arguments only, and every drawing is bounded: an SVG in bytes,
+// a text in columns. Names and messages come from others, and are escaped or replaced if they
+// cannot be drawn.
 //
-// Neighbours: package stages has the events, package simulate what would happen.
+// Related packages: stages defines the events, and simulate computes a future run.
 package timeline
