@@ -73,7 +73,7 @@ func declare(ctx context.Context, store backend.Store, st *state.State, p Placem
 	return err
 }
 
-// Placement returns a placement as it was declared.
+// Placement returns the declaration of a placement.
 func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) {
 	rec, _, err := e.state.Placement(ctx, name)
 	if err != nil {

@@ -69,7 +69,7 @@ type Deletion struct {
 	Released []LeftCluster `json:"released,omitempty"`
 }
 
-// LeftCluster is a cluster on which objects of a placement may be left.
+// LeftCluster is a cluster that may still have objects of a placement.
 type LeftCluster struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`

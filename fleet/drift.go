@@ -82,11 +82,11 @@ func (e *Engine) Drifted(ctx context.Context, name string) ([]drift.ClusterRepor
 	return e.drifts.Drifted(ctx, name)
 }
 
-// NoDriftGroup is the group in which the engine itself approves that the clusters of a stage have
-// not drifted. A gate whose policy asks for one approval of this group, alone or in addition to
-// people, passes only if they have not. The engine's approval holds only at a point in time, see
-// [approval.Decision]: the engine compares the clusters last, once all others have approved and the
-// waits beside the gate have ended. Nobody else can approve in this group.
+// NoDriftGroup is the group for approvals by the engine itself: it approves that the clusters of a
+// stage have not drifted. A gate whose policy asks for one approval of this group, alone or in
+// addition to people, passes only if they have not. The engine's approval holds only at a point in
+// time, see [approval.Decision]: the engine compares the clusters last, once all others have
+// approved and the waits beside the gate have ended. Only the engine can approve in this group.
 const NoDriftGroup = planning.NoDriftGroup
 
 // NoDrift returns a gate that passes once no cluster of the stage or group differs from its ledger.

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/member"
 )
 
-// FailingCluster is a cluster on which objects of an update are missing or failing.
+// FailingCluster is a cluster with missing or failing objects of an update.
 type FailingCluster struct {
 	// Run is the run that updates the cluster, or the last run that did.
 	Run string

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Status is a run as it was last saved.
+// Status is the last saved state of a run.
 type Status struct {
 	Run stages.Run `json:"run"`
 	// Plan is shared: the caller must not change it.
@@ -118,7 +118,7 @@ func (s *RunSpec) differs(run *Status) (out []string) {
 	return append(out, fields...)
 }
 
-// Status returns a run as it was last saved, and its plan. Run and plan are consistent with each
+// Status returns the last saved state of a run, and its plan. Run and plan are consistent with each
 // other.
 func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
 	s, err := e.state.Status(ctx, name)

@@ -14,21 +14,21 @@ const DefaultInterval = time.Minute
 // Controller fires triggers at intervals.
 type Controller struct {
 	Engine Engine
-	// Triggers returns the triggers as they are now; it is called before each round. It must not be nil.
+	// Triggers returns the current triggers; it is called before each round. It must not be nil.
 	Triggers func(context.Context) ([]Trigger, error)
-	// Interval is the time between two rounds, a tenth more or less, so that several processes spread; 0 is
-	// [DefaultInterval].
+	// Interval is the time between two rounds; 0 is [DefaultInterval]. A random part of up to a
+	// tenth is added, so that several processes spread.
 	Interval time.Duration
-	// Tell, where it is not nil, is called for each trigger whose outcome or error is another than the time before, and
-	// with no trigger for an error of Triggers. It is called by one goroutine.
+	// Tell, if not nil, is called for each trigger whose outcome or error differs from the previous
+	// round, and with an empty trigger for an error of Triggers. It is called by one goroutine.
 	Tell func(Trigger, Outcome, error)
 }
 
-// spread is by which part of an interval the next round may be later.
+// spread is the largest random delay of a round, as a fraction of the interval.
 const spread = 0.1
 
-// Run fires until ctx ends, and returns its error. The first round is at once. An error of one trigger does not keep
-// others from being fired; it is tried again the next time.
+// Run fires the triggers until ctx ends, and returns its error. The first round is at once. An
+// error of one trigger does not affect the others; that trigger is retried in the next round.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.Engine == nil || c.Triggers == nil {
 		return errors.New("trigger: a controller needs an Engine and Triggers")
@@ -42,7 +42,7 @@ func (c *Controller) Run(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// round fires all triggers, and returns what was told of each, by name.
+// round fires all triggers, and returns the outcome or error of each as text, by name.
 func (c *Controller) round(ctx context.Context, before map[string]string) map[string]string {
 	now := map[string]string{}
 	tell := func(t Trigger, o Outcome, err error) {

@@ -1,29 +1,26 @@
-// Package trigger creates a run when there is something new to roll out, so that
-// no person has to.
+// Package trigger creates a run when there is a new revision to roll out, so that no person has to.
 //
-// A [Trigger] belongs to a placement and has the strategy of its runs. [Fire] asks what
-// there is: by default that is the snapshot of what the source holds now, and where
-// that is a new one, a run of it is created. A trigger with a Revision of its own asks
-// that instead, as the profiles of package upgrade do. [Controller] fires triggers at
-// intervals, and can run in any number of processes.
+// A [Trigger] belongs to a placement and has the strategy of its runs. [Fire] determines the newest
+// revision. By default it takes a snapshot of the current objects of the source, and creates a run
+// if the snapshot is new. A trigger with a Revision of its own calls that function instead, as the
+// profiles of package upgrade do. [Controller] fires triggers at intervals, and can run in any
+// number of processes.
 //
-// # Once
+// # One run per revision
 //
-// The name of a run follows from its trigger and from what it brings, see
-// [Trigger.RunName]: firing twice, in one process or in two, after a crash or beside
-// another, returns the run that is there. A run that has ended stays the answer,
-// however it ended: what failed, was rejected or was rolled back is not tried again
-// until there is something new. A run that was deleted, or that the placement's
-// RunHistory does not keep any more, is created again: disable the trigger first.
+// The name of a run follows from its trigger and its revision, see [Trigger.RunName]. Firing twice,
+// in one process or in two, after a crash or concurrently, returns the existing run. An ended run
+// still counts, however it ended: a revision that failed, was rejected or was rolled back is not
+// retried; the next run brings a new revision. If a run was deleted, or is no longer kept because
+// of the placement's RunHistory, it is created again: disable the trigger first.
 //
-// A trigger has one run at a time. While one has not ended, which includes one that
-// waits for an approval or was stopped, nothing new is created, and what is newest when
-// it ends is what the next run brings. Two processes that see two different revisions at the same
-// moment may each create a run; the placement's admission then lets one go after
-// the other.
+// A trigger has one run at a time. Until that run has ended, also while it waits for an approval or
+// is stopped, no new run is created. The next run brings the revision that is newest at that time.
+// Two processes that see two different revisions at the same moment may each create a run; the
+// placement's admission then decides their order.
 //
 // # Errors
 //
-// An error of the source, of the store or of Revision is returned, and nothing is
-// created; so is that of a run that the engine refuses. Firing again is safe.
+// If the source, the store or Revision fails, or if the engine refuses the run, Fire returns the
+// error and creates no run. Firing again is safe.
 package trigger

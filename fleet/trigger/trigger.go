@@ -23,34 +23,35 @@ const (
 	MaxRevision = 32
 )
 
-// Engine is what of an engine a trigger uses; a [fleet.Engine] is one.
+// Engine is the part of an engine that a trigger uses; [fleet.Engine] implements it.
 type Engine interface {
 	Capture(ctx context.Context, placement string) (snapshot.Snapshot, error)
 	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
 	EnsureRun(ctx context.Context, spec fleet.RunSpec) (fleet.Status, error)
 }
 
-// Trigger says which runs are created.
+// Trigger says which runs to create.
 type Trigger struct {
 	// Name is a DNS label of at most [MaxName] characters, unique in the store.
 	Name string
-	// Placement is what the runs roll out.
+	// Placement is the name of the placement that the runs roll out.
 	Placement string
-	// Strategy is that of the runs which are created from now on.
+	// Strategy is the strategy of new runs.
 	Strategy stages.Strategy
-	// Disabled creates no runs. Those that are there go on.
+	// Disabled creates no runs. Existing runs continue.
 	Disabled bool
 	// Hold leaves the runs NotStarted until a person starts them.
 	Hold bool
-	// Starter is recorded as the identity that asked for the runs.
+	// Starter is recorded as the identity that requested the runs.
 	Starter approval.Identity
-	// Revision says in a word what a run would bring now: lower case letters, digits, hyphens and dots, at most
-	// [MaxRevision]. Nil is the index of the snapshot of what the source holds. The trigger asks before and after it
-	// takes the snapshot, and creates nothing where the two differ.
+	// Revision returns the newest revision: lower case letters, digits, hyphens and dots, at most
+	// [MaxRevision] characters. If it is nil, the revision is the index of the snapshot of the
+	// source's current objects. The trigger calls it before and after it takes the snapshot, and
+	// creates no run if the results differ.
 	Revision func(context.Context) (string, error)
 }
 
-// Validate returns everything that is wrong with t.
+// Validate returns all problems of t.
 func (t *Trigger) Validate() error {
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1123Label(t.Name) {
@@ -71,32 +72,33 @@ func (t *Trigger) Validate() error {
 // RunName returns the name of the run that brings a revision.
 func (t *Trigger) RunName(revision string) string { return t.Name + "-" + revision }
 
-// Owner is what the runs of the trigger have as their Owner.
+// Owner returns the Owner of the trigger's runs.
 func (t *Trigger) Owner() string { return "trigger/" + t.Name }
 
-// State is what firing a trigger came to.
+// State is the result of firing a trigger.
 type State string
 
 // The states of an [Outcome].
 const (
-	// Disabled is a trigger that creates nothing.
+	// Disabled means that the trigger is disabled.
 	Disabled State = "Disabled"
-	// Created is a new run.
+	// Created means that a new run was created.
 	Created State = "Created"
-	// Current is a trigger whose newest revision has its run, be it on its way or ended.
+	// Current means that the newest revision already has its run, whether that has ended or not.
 	Current State = "Current"
-	// Waiting is a trigger with a new revision while a run of it has not ended.
+	// Waiting means that there is a new revision, but a run of the trigger has not ended.
 	Waiting State = "Waiting"
-	// Changing is a revision that changed while its snapshot was taken: the next time shows what it has become.
+	// Changing means that the revision changed while its snapshot was taken: firing again uses the
+	// new one.
 	Changing State = "Changing"
 )
 
-// Outcome is what firing a trigger came to.
+// Outcome is the result of firing a trigger.
 type Outcome struct {
 	State State
-	// Revision is what is newest; empty for Disabled.
+	// Revision is the newest revision; empty for Disabled.
 	Revision string
-	// Run is the run of the revision, or under Waiting the one that has not ended.
+	// Run is the run of the revision, or for Waiting the run that has not ended.
 	Run string
 }
 
@@ -155,7 +157,7 @@ func (t *Trigger) fire(ctx context.Context, e Engine) (Outcome, error) {
 	return out, err
 }
 
-// revision returns the trigger's own revision, "" for one that has none.
+// revision returns the trigger's own revision, "" if it has no Revision.
 func (t *Trigger) revision(ctx context.Context) (string, error) {
 	if t.Revision == nil {
 		return "", nil
@@ -173,9 +175,9 @@ func (t *Trigger) revision(ctx context.Context) (string, error) {
 	return revision, nil
 }
 
-// decide says what is to be done about a revision, given all runs of the placement. A run that cannot be read counts
-// as one that has not ended: it may be the trigger's. One of the same name that is not the trigger's is left to
-// the engine, which says what differs.
+// decide returns the outcome for a revision, given all runs of the placement. A run that cannot be
+// read counts as not ended, because it may be the trigger's. If another owner has a run of the same
+// name, the engine reports the difference.
 func (t *Trigger) decide(revision string, runs []fleet.RunSummary) Outcome {
 	out := Outcome{State: Created, Revision: revision, Run: t.RunName(revision)}
 	if slices.ContainsFunc(runs, func(r fleet.RunSummary) bool { return r.Name == out.Run && r.Owner == t.Owner() }) {
