@@ -1,22 +1,22 @@
-// Package metrics has what engines hold, what waits for them and how far they lag behind as metrics of Prometheus.
+// Package metrics exports Prometheus metrics about the runs that engines hold, waiting runs and queue lag.
 //
 //	engine, err := fleet.New(fleet.Config{Queues: metrics.Queues(registry), ...})
 //	registry.MustRegister(metrics.New(engine))
 //
-// Of the store, so that every engine says the same:
+// Metrics of the store, the same from every engine:
 //
 //	slipway_runs_held{engine}             runs that an engine drives
-//	slipway_runs_waiting                  runs that no engine drives, and that one has to
+//	slipway_runs_waiting                  runs that have no engine and must get one
 //	slipway_leases_overdue                runs whose engine has not renewed its lease for longer than Config.Skew allows
 //	slipway_runs_unreadable               runs whose records are damaged, or of a newer version
 //
-// Of an engine, by queue (runs, placements, checks):
+// Metrics of an engine, by queue (runs, placements, checks):
 //
-//	slipway_queue_depth{queue}                     what is due and not begun
-//	slipway_queue_adds_total{queue}                what became due
-//	slipway_queue_latency_seconds{queue}           how long it took until what was due was begun: the lag
-//	slipway_queue_work_duration_seconds{queue}     how long it took then
-//	slipway_queue_longest_seconds{queue}           how long the longest has taken that goes on
+//	slipway_queue_depth{queue}                     items that are due and not begun
+//	slipway_queue_adds_total{queue}                items that became due
+//	slipway_queue_latency_seconds{queue}           time from due to begun: the lag
+//	slipway_queue_work_duration_seconds{queue}     time to process an item
+//	slipway_queue_longest_seconds{queue}           time so far of the longest running item
 package metrics
 
 import (
@@ -29,10 +29,10 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// readWithin is how long the store may take to be read for a scrape.
+// readWithin limits the time for reading the store in a scrape.
 const readWithin = 10 * time.Second
 
-// Leases is where the leases of runs are read: a [fleet.Engine].
+// Leases provides the leases of runs; [fleet.Engine] implements it.
 type Leases interface {
 	Leases(ctx context.Context) ([]fleet.Lease, error)
 }
@@ -100,7 +100,7 @@ type queues struct {
 	latency, work              *prometheus.HistogramVec
 }
 
-// Queues registers the metrics of the queues of one engine, for [fleet.Config]. It panics where they are registered already.
+// Queues registers the metrics of the queues of one engine, for [fleet.Config]. It panics if they are registered already.
 func Queues(registry prometheus.Registerer) workqueue.MetricsProvider {
 	gauge := func(name, help string) *prometheus.GaugeVec {
 		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "slipway_queue_" + name, Help: help}, []string{"queue"})
@@ -126,37 +126,37 @@ func Queues(registry prometheus.Registerer) workqueue.MetricsProvider {
 	return q
 }
 
-// NewDepthMetric returns that of a queue.
+// NewDepthMetric returns the metric of a queue.
 func (q *queues) NewDepthMetric(name string) workqueue.GaugeMetric {
 	return q.depth.WithLabelValues(name)
 }
 
-// NewAddsMetric returns that of a queue.
+// NewAddsMetric returns the metric of a queue.
 func (q *queues) NewAddsMetric(name string) workqueue.CounterMetric {
 	return q.adds.WithLabelValues(name)
 }
 
-// NewLatencyMetric returns that of a queue.
+// NewLatencyMetric returns the metric of a queue.
 func (q *queues) NewLatencyMetric(name string) workqueue.HistogramMetric {
 	return q.latency.WithLabelValues(name)
 }
 
-// NewWorkDurationMetric returns that of a queue.
+// NewWorkDurationMetric returns the metric of a queue.
 func (q *queues) NewWorkDurationMetric(name string) workqueue.HistogramMetric {
 	return q.work.WithLabelValues(name)
 }
 
-// NewUnfinishedWorkSecondsMetric returns that of a queue.
+// NewUnfinishedWorkSecondsMetric returns the metric of a queue.
 func (q *queues) NewUnfinishedWorkSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return q.unfinished.WithLabelValues(name)
 }
 
-// NewLongestRunningProcessorSecondsMetric returns that of a queue.
+// NewLongestRunningProcessorSecondsMetric returns the metric of a queue.
 func (q *queues) NewLongestRunningProcessorSecondsMetric(name string) workqueue.SettableGaugeMetric {
 	return q.longest.WithLabelValues(name)
 }
 
-// NewRetriesMetric returns that of a queue.
+// NewRetriesMetric returns the metric of a queue.
 func (q *queues) NewRetriesMetric(name string) workqueue.CounterMetric {
 	return q.retries.WithLabelValues(name)
 }

@@ -1,4 +1,5 @@
-// Package storecheck reads all of a store of package fleet and says what an engine cannot read of it.
+// Package storecheck reads a whole store of package fleet and reports the records that an engine
+// cannot read.
 package storecheck
 
 import (
@@ -12,19 +13,23 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Problem is something that an engine cannot read: it is damaged or missing, or a newer version wrote it.
+// Problem is a record that an engine cannot read: it is damaged or missing, or a newer version
+// wrote it.
 type Problem struct {
-	// Record is the key of the record that it is, or belongs to: placement/NAME, run/NAME, or cap/ for the caps.
+	// Record is the key of the unreadable record, or of the record to which it belongs:
+	// placement/NAME, run/NAME, or cap/ for the caps.
 	Record string
 	Err    error
 }
 
-// Check reads all that an engine reads of a store: placements with their snapshots, what these hold, overrides and what
-// clusters have, runs with their plans and events, and caps. It returns what cannot be read, in the order of the keys, one
-// for each record, and writes nothing. Events that are no longer kept are not missing. An error is that of the store, or
-// of ctx, and then nothing is known.
+// Check reads all records that an engine reads: placements with their snapshots, content, overrides
+// and bindings, runs with their plans and events, and caps. It returns one problem for each
+// unreadable record, in the order of the keys, and writes nothing. Events that are no longer kept
+// are not missing. If it returns an error, from the store or from ctx, the result says nothing
+// about the store.
 //
-// It may be called while engines run; what is deleted meanwhile is left out. It costs a read of each record.
+// It may be called while engines run; it omits records that are deleted during the check. It reads
+// each record once.
 func Check(ctx context.Context, store backend.Store) (all []Problem, err error) {
 	e, err := fleet.New(fleet.Config{
 		Name: "check", Store: store, Dialer: backend.DialerFunc(nil), // nothing is run, and no cluster is reached
