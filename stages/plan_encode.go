@@ -44,10 +44,10 @@ type pageRecord struct {
 	Clusters  []string `json:"clusters,omitempty"`
 }
 
-// Encode returns the plan for storage: a header, and pages of at most 1000
-// clusters and 128 KiB each, all compact JSON with a format number. The same
-// plan gives the same bytes. The plan must be one from planner.Plan or
-// [DecodePlan]; what is returned for another one, Decode refuses.
+// Encode returns the plan for storage: a header, and pages of at most 1000 clusters and 128 KiB
+// each, all compact JSON with a format number. The same plan gives the same bytes. The plan
+// must come from planner.Plan or [DecodePlan]; DecodePlan refuses the encoding of any other
+// plan.
 func (p *Plan) Encode() (header []byte, pages [][]byte) {
 	for _, page := range p.pages() {
 		b, err := json.Marshal(page)
@@ -243,9 +243,8 @@ func (p Plan) MarshalJSON() ([]byte, error) {
 	return json.Marshal(f)
 }
 
-// UnmarshalJSON reads what MarshalJSON returned, as [DecodePlan] does, and
-// refuses what that refuses. JSON may be spelled in another way, for example
-// indented. On an error the plan is as it was.
+// UnmarshalJSON reads the output of MarshalJSON, also in another spelling, for example
+// indented. It refuses the same plans as [DecodePlan]. On an error the plan is unchanged.
 func (p *Plan) UnmarshalJSON(b []byte) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()

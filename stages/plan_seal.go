@@ -6,12 +6,13 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// index fills the positions of the clusters, by which they are found.
+// index fills the index of the clusters by name.
 func (p *Plan) index() {
 	p.byName = values.NameOrder(len(p.Clusters), func(i int) string { return p.Clusters[i].Name })
 }
 
-// IsSealed reports whether the plan has what the planner, DecodePlan and its JSON give it beside its fields.
+// IsSealed reports whether the plan has its unexported indexes, as plans of the planner,
+// DecodePlan and JSON have.
 func (p *Plan) IsSealed() bool {
 	end := 0
 	if n := len(p.Stages); n > 0 && len(p.Stages[n-1].Groups) > 0 {
@@ -20,8 +21,9 @@ func (p *Plan) IsSealed() bool {
 	return len(p.byName) == len(p.Clusters) && end == len(p.Clusters)
 }
 
-// Seal gives a plan that was changed or put together by hand, as tests do, what planner.Plan gives one: its digest, and
-// what its clusters are found by. The error is that of [DecodePlan] about a plan that the planner could not have made.
+// Seal completes a plan that was changed or put together by hand, for example in a test: it
+// sets the digest and the indexes of the clusters. If the planner could not have made the plan,
+// it returns the error of [DecodePlan].
 func (p *Plan) Seal() error {
 	p.index()
 	if err := p.check(); err != nil {

@@ -11,13 +11,13 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// RunError says why a run is not one of a plan.
+// RunError reports why a run does not belong to a plan.
 type RunError struct {
 	// Run is the name of the run.
 	Run string
-	// Field is the path of what is wrong, as in the run's JSON.
+	// Field is the path of the wrong field in the run's JSON.
 	Field string
-	// Reason says what is wrong with it, and what would be right.
+	// Reason describes the problem and the valid values.
 	Reason string
 }
 
@@ -26,12 +26,11 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %.256q is not one of the plan: %s: %s", e.Run, e.Field, e.Reason)
 }
 
-// Check returns a [*RunError] where r is not a run that NewRun and step.Step can
-// have made of the plan p: one of another plan or placement, of other stages, or
-// one in which something is beyond the plan, negative, there twice, missing, or
-// at odds with the rest. So a run is refused of which a part was lost: every
-// cluster that was started has ended, is in flight or waits. It returns the first
-// problem; nil when there is none.
+// Check returns a [*RunError] with the first problem if NewRun and step.Step cannot
+// have made r from the plan p, and nil otherwise. It refuses a run of another plan or
+// placement, or of other stages, and a run with a value that is beyond the plan,
+// negative, duplicate, missing or inconsistent. It also refuses a run that lost
+// clusters: every started cluster must have ended, be in flight or wait.
 //
 // step.Step checks its run, and so do the functions of this package that answer
 // questions about one. The cost is less than that of a step: it grows with the

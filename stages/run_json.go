@@ -18,15 +18,14 @@ type runForm struct {
 // runFields has the fields of a run and none of its methods.
 type runFields Run
 
-// MarshalJSON returns all that the run is, the clusters in flight included, with
-// a format number.
+// MarshalJSON returns the whole run, the clusters in flight included, with a format number.
 func (r Run) MarshalJSON() ([]byte, error) { return json.Marshal(runForm{runFormat, runFields(r)}) }
 
-// UnmarshalJSON reads what MarshalJSON returned: the run equals the one that
-// was marshalled, where that came out of stages.NewRun or step.Step. A newer format is
-// refused with a [*versioned.FormatError], and so is a field that this version does not
-// know, because what it says of the run would be lost. On an error the run is as
-// it was. Whether the run is one of a plan is for [Check], which step.Step asks.
+// UnmarshalJSON reads the output of MarshalJSON. The result equals the marshalled run if that
+// came from NewRun or step.Step. A newer format is refused with a [*versioned.FormatError]. An
+// unknown field is refused too, because its content would be lost. On an error the run is
+// unchanged. UnmarshalJSON does not check whether the run belongs to a plan: [Check] does, and
+// step.Step calls it.
 func (r *Run) UnmarshalJSON(b []byte) error {
 	var f runForm
 	if err := versioned.Decode("run", runFormat, b, &f); err != nil {
