@@ -65,7 +65,7 @@ func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
 	return sameOrigin(mux), nil
 }
 
-// sameOrigin refuses the changes that pages of other sites ask for.
+// sameOrigin refuses cross-origin changes.
 func sameOrigin(next http.Handler) http.Handler {
 	origins := http.NewCrossOriginProtection()
 	origins.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -93,13 +93,13 @@ func Guard(next http.Handler, maxBody int64) http.Handler {
 	}))
 }
 
-// setHeaders keeps answers from caches and from guesses of their type.
+// setHeaders prevents caching of answers and guesses of their type.
 func setHeaders(w http.ResponseWriter) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 }
 
-// checkType refuses a change whose body a form of another site can have sent.
+// checkType refuses a change with a body that a form of another site could send.
 func checkType(r *http.Request) error {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead {
 		return nil
@@ -131,7 +131,7 @@ func DecodeBody(r *http.Request, into any) error {
 	return nil
 }
 
-// unknown answers a request without a route: there is none of its path, or none with its method.
+// unknown answers a request without a route: either the path or the method does not exist.
 func unknown(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 	var allowed []string
 	for _, method := range []string{http.MethodGet, http.MethodPost, http.MethodPut, http.MethodDelete} {
@@ -194,7 +194,7 @@ func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	WriteError(w, err)
 }
 
-// admit identifies the caller, and refuses a request that a page of another site can have made.
+// admit identifies the caller, and refuses a request that a page of another site could have made.
 func (h *endpoint) admit(c *call) (err error) {
 	switch {
 	case h.o.Authenticate != nil:
@@ -218,14 +218,14 @@ func (h *endpoint) admit(c *call) (err error) {
 // ctx is the request's context.
 func (c *call) ctx() context.Context { return c.Context() }
 
-// read decodes the body strictly into a value; an empty body leaves it as it is.
+// read decodes the body strictly into a value; an empty body leaves the value unchanged.
 func (c *call) read(into any) error {
 	r := *c.Request
 	r.Body = http.MaxBytesReader(c.w, c.Body, c.maxBody)
 	return DecodeBody(&r, into)
 }
 
-// number returns a parameter that is a number from 0 to most, or otherwise where there is none.
+// number returns a numeric parameter from 0 to most, or otherwise if it is missing.
 func (c *call) number(name string, otherwise, most int64) (int64, error) {
 	text := c.URL.Query().Get(name)
 	if text == "" {
@@ -250,7 +250,7 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
-// limit is how many items the answer may have.
+// limit returns how many items the answer may have.
 func (c *call) limit() (int, error) {
 	n, err := c.number("limit", pageSize, mostPage)
 	if err == nil && n == 0 {
@@ -338,7 +338,8 @@ func list[T any](get func(c *call) ([]T, error), key func(T) string) func(*call)
 	}
 }
 
-// token says where a list goes on: behind an item, or where that is gone, behind so many.
+// token is the position at which a list continues: after an item, or if that is gone, after a
+// number of items.
 type token struct {
 	Key   string `json:"k"`
 	Items int    `json:"n"`

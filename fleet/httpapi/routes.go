@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// The values that the API has besides those of the engine.
+// The values of the API that the engine does not have.
 type (
 	// List is a part of a list.
 	List[T any] struct {
@@ -25,7 +25,7 @@ type (
 		Continue string `json:"continue,omitempty"`
 	}
 
-	// PlacementSummary is a placement and how much there is of it.
+	// PlacementSummary is a placement with the number of its snapshots and runs.
 	PlacementSummary struct {
 		fleet.Placement
 		// Snapshots and Runs are how many are kept, Latest is the newest of the snapshots.
@@ -59,7 +59,7 @@ type (
 		Events EventsPage   `json:"events"`
 	}
 
-	// DiffRequest asks what a run would change, on all clusters of its plan or on these.
+	// DiffRequest requests the changes of a run, on all clusters of its plan or on these.
 	DiffRequest struct {
 		Spec     fleet.RunSpec `json:"spec"`
 		Clusters []string      `json:"clusters,omitempty"`
@@ -71,12 +71,12 @@ type (
 		Envelope *snapshot.ID `json:"envelope,omitempty"`
 	}
 
-	// SelectionRequest asks which clusters a policy picks, or that of the placement where it is nil.
+	// SelectionRequest requests the clusters that a policy picks; nil means the policy of the placement.
 	SelectionRequest struct {
 		Policy *placement.Policy `json:"policy,omitempty"`
 	}
 
-	// ForecastRequest asks how a run would go.
+	// ForecastRequest requests the forecast of a run.
 	ForecastRequest struct {
 		Spec        fleet.RunSpec     `json:"spec"`
 		Assumptions fleet.Assumptions `json:"assumptions,omitzero"`
@@ -187,7 +187,7 @@ func (c *call) run() string { return c.PathValue("run") }
 
 func requestKey(r approval.Request) string { return r.Run + " " + r.Name }
 
-// withoutPlan leaves out a plan that the client says it has: a plan never changes.
+// withoutPlan omits a plan that the client says it has, because a plan never changes.
 func (c *call) withoutPlan(s fleet.Status) fleet.Status {
 	if s.Plan != nil && s.Plan.Digest == c.URL.Query().Get("plan") {
 		s.Plan = nil
@@ -245,7 +245,7 @@ func placements(c *call) ([]PlacementSummary, error) {
 	})
 }
 
-// each puts together what there is of several names; one that is deleted meanwhile has nothing.
+// each concatenates the results for several names; a name that was deleted in between has none.
 func each[T any](names []string, err error, get func(name string) ([]T, error)) (out []T, _ error) {
 	for _, name := range names {
 		var some []T

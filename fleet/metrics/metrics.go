@@ -43,7 +43,8 @@ type collector struct {
 	held, waiting, overdue, unreadable *prometheus.Desc
 }
 
-// New returns the metrics of a store. A store that cannot be read fails the scrape with its error. It may be scraped concurrently.
+// New returns the metrics of a store. A store that cannot be read fails the scrape with its error.
+// It may be scraped concurrently.
 func New(from Leases) prometheus.Collector {
 	return &collector{
 		leases:     from,
