@@ -27,8 +27,7 @@ import (
 // it has clusters, or than its stage's cap, unless the target is a [stages.Target.Part].
 // What is allowed and probably not meant becomes a warning of the plan.
 //
-// Where this is impossible the error lists every problem, with the clusters it
-// is about: an invalid strategy, target or cluster; a cluster twice, in two
+// If this is impossible, the error lists every problem with its clusters: an invalid strategy, target or cluster; a cluster twice, in two
 // stages or groups or in none; a sort label that is not an integer; a cluster
 // both picked and to be removed. It wraps an aggregate of [field.Error]
 // values.

@@ -13,8 +13,8 @@ import (
 // strategy says of attempts, deadlines and health. Of its gates there is one, before the first stage, where
 // the strategy's Rollback asks for approval. Clusters that had nothing are cleaned where Rollback says so,
 // each group of them in a stage of its own behind the stage that they were in. Clusters that p cleaned
-// because they left the placement stay clean. The plan rolls nothing back itself. Of a run that is not one of
-// the plan the error is that of [stages.Check].
+// because they left the placement stay clean. The plan rolls nothing back itself. If the run does not belong to
+// the plan, RollBack returns the error of [stages.Check].
 func RollBack(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
 	if err := stages.Check(p, r); err != nil {
 		return nil, err

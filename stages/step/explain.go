@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// Waiting returns everything that a run waits for. It is empty only for a run that has ended, and for one
-// that is not of the plan, by [Check].
+// Waiting returns everything that a run waits for. It is empty only if the run has ended or does not
+// belong to the plan, see [stages.Check].
 func Waiting(p *stages.Plan, r *stages.Run) []stages.Awaited {
 	if stages.Check(p, r) != nil {
 		return nil
@@ -208,8 +208,8 @@ func awaitsInFlight(p *stages.Plan, r *stages.Run, f *stages.InFlight) stages.Aw
 	return a
 }
 
-// Explain returns the state of the cluster in the run and what it waits for. It fails for a cluster that is
-// not in the plan, and for a run that is not one of it, with the error of [Check].
+// Explain returns the state of the cluster in the run and the conditions that it waits for. It fails if the
+// cluster is not in the plan. If the run does not belong to the plan, it returns the error of [stages.Check].
 func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation, error) {
 	if err := stages.Check(p, r); err != nil {
 		return stages.Explanation{}, err
