@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Live answers /healthz: the process serves. It is 200 as long as the hub has not
-// given up, also while another one leads.
+// Live returns the handler of /healthz. It answers 200 until the hub has stopped with an error,
+// also while another hub leads.
 func (h *Hub) Live() http.Handler {
 	return respond(func(context.Context) error {
 		if err := h.gaveUp.Load(); err != nil {
@@ -18,8 +18,8 @@ func (h *Hub) Live() http.Handler {
 	})
 }
 
-// Ready answers /readyz: the hub cluster can be reached, and this hub leads and
-// has read all objects, or waits for its turn.
+// Ready returns the handler of /readyz. It answers 200 if the hub cluster can be reached, and
+// this hub either waits for the lead or leads and has read all objects.
 func (h *Hub) Ready() http.Handler {
 	return respond(func(ctx context.Context) error {
 		if h.leading.Load() && !h.ready.Load() {
@@ -32,7 +32,7 @@ func (h *Hub) Ready() http.Handler {
 	})
 }
 
-// respond is 200 and ok, or 503 and what is wrong.
+// respond answers 200 and ok, or 503 and the error of check.
 func respond(check func(context.Context) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), 5*time.Second)

@@ -35,11 +35,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// DefaultNamespace is where a hub keeps what is its own, unless its Config says
-// otherwise.
+// DefaultNamespace is the default of Config.Namespace.
 const DefaultNamespace = api.DefaultNamespace
 
-// Config is what a [Hub] is made of. Rest and Dialer are required.
+// Config holds the settings of a [Hub]. Rest and Dialer are required.
 type Config struct {
 	// Rest reaches the hub cluster. Watches go over HTTP/2 and all other requests over HTTP/1.1, unless it
 	// has a Transport or NextProtos.
@@ -47,64 +46,66 @@ type Config struct {
 	// Dialer reaches the members.
 	Dialer backend.Dialer
 
-	// Namespace is where the store, the lease and the Secrets of members are;
-	// default slipway-system.
+	// Namespace holds the store, the lease and the Secrets of members; default slipway-system.
 	Namespace string
-	// Name tells hubs that serve the same cluster apart; default the host's name
-	// and a random part.
+	// Name distinguishes hubs that serve the same cluster; default the host's name and a random
+	// part.
 	Name string
 	// Store keeps the engine's state; default: Secrets in Namespace.
 	Store backend.Store
 	// Inventory lists the members; default: the MemberCluster objects.
 	Inventory backend.Inventory
 	// Engine has further settings of the engine: Authority, Updater, Prober, Rules,
-	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock.
-	// What is named above is ignored in it.
+	// NamespaceRules, Restrictions, Lease, Skew, CallTimeout, Poll, MaxUpdates, Clock. Its fields
+	// for the settings above are ignored.
 	Engine fleet.Config
 
-	// Compatibility is the version of KubeFleet whose behaviour the hub has where versions differ; default
-	// [compat.Default]. The definitions of the hub cluster must be installed for the same one.
+	// Compatibility is the version of KubeFleet whose behaviour the hub has if versions differ;
+	// default [compat.Default]. The definitions of the hub cluster must be installed for the same
+	// version.
 	Compatibility compat.Setting
 
-	// Applications, where it is not nil, has the hub serve Application, Workflow and Policy objects, too, of which
-	// hub/manifests installs the definitions when asked for. Objects of their group are never placed then.
+	// Applications, if not nil, makes the hub serve Application, Workflow and Policy objects,
+	// too. hub/manifests installs their definitions if asked. Objects of their group are then
+	// never placed.
 	Applications *oam.Options
 
-	// LeaseDuration is how long a hub that is not heard of leads on; default 15 s,
-	// at least 1 s. It is also the engine's, unless Engine.Lease says another one.
+	// LeaseDuration is the time for which a silent leader keeps the lead; default 15 s, at least
+	// 1 s. The engine uses it as well, unless Engine.Lease is set.
 	LeaseDuration time.Duration
-	// AlwaysLead leaves out the election: no other hub serves this cluster.
+	// AlwaysLead skips the election. No other hub may serve this cluster.
 	AlwaysLead bool
-	// Collect is for how long changes of what is selected are collected before a
+	// Collect is the time during which changes of the selected objects are collected before a
 	// snapshot is taken; default 500 ms.
 	Collect time.Duration
-	// DeleteDeadline is how long a member that cannot be reached holds up the
-	// deletion of a placement; default 5 min.
+	// DeleteDeadline limits how long an unreachable member delays the deletion of a placement;
+	// default 5 min.
 	DeleteDeadline time.Duration
-	// Listed is how many clusters a status lists; default 100.
+	// Listed is the number of clusters that a status lists; default 100.
 	Listed int
-	// NoBindings leaves out the ClusterResourceBindings, one for each cluster of a placement that is in no namespace, by
-	// which kubectl fleet draincluster finds what to evict.
+	// NoBindings omits the ClusterResourceBindings, one for each cluster of a placement without a
+	// namespace. kubectl fleet draincluster needs them to find the placements to evict.
 	NoBindings bool
-	// MemberNamespaces has the hub read the namespaces of members, every 2 minutes and when a placement of namespaces has come or
-	// gone, and write them to their MemberClusters. Policies of ResourcePlacements then pick no further member that does not have
-	// their namespace.
+	// MemberNamespaces makes the hub read the namespaces of members and write them to their
+	// MemberClusters, every 2 minutes and after a placement of namespaces was added or removed.
+	// Policies of ResourcePlacements then pick no further member that lacks their namespace.
 	MemberNamespaces bool
-	// Registry takes the metrics; nil for none.
+	// Registry registers the metrics; nil for none.
 	Registry prometheus.Registerer
 	// Log may be nil.
 	Log *slog.Logger
 }
 
-// Hub serves the Fleet API. Make one with [New] and call [Hub.Run].
+// Hub serves the Fleet API. Make a Hub with [New] and call [Hub.Run].
 type Hub struct {
 	cfg    Config
 	client dynamic.Interface
 	meta   metadata.Interface
 	kube   kubernetes.Interface
-	// forbidden is since when the API server refuses to show the definitions, zero if it does not. Only [Hub.Run] has it.
+	// forbidden is the time since which the API server refuses to show the definitions, zero if
+	// it does not. Only [Hub.Run] uses it.
 	forbidden time.Time
-	// leases is the client of the leader election. It has no limit of requests.
+	// leases is the client of the leader election. It has no rate limit.
 	leases coordination.CoordinationV1Interface
 	store  backend.Store
 	source *source.Source
@@ -114,16 +115,16 @@ type Hub struct {
 	// web reaches the hub cluster.
 	web *http.Client
 
-	// leading and ready are for the handlers of health.
+	// leading and ready are read by the health handlers.
 	leading, ready atomic.Bool
 	gaveUp         atomic.Pointer[error]
-	// statuses takes what members report while the hub leads.
+	// statuses receives the reports of members while the hub leads, otherwise nil.
 	statuses atomic.Pointer[reportback.Reconciler]
-	// ends are what the hub made and has to close.
+	// ends are the store, inventory and source that the hub made and must close.
 	ends []io.Closer
 }
 
-// New returns a hub. It asks nothing of the API server yet.
+// New returns a hub. It sends no request to the API server.
 func New(cfg Config) (*Hub, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -150,13 +151,13 @@ func New(cfg Config) (*Hub, error) {
 	return h, err
 }
 
-// Engine is the engine that the hub drives. What is asked of it directly shows
-// in the objects, too. What is declared to it directly has no Owner: that is the
-// UID of an object, and a run of an object that is gone is deleted.
+// Engine returns the engine that the hub drives. Commands sent to it directly show in the
+// objects, too. Placements and runs declared to it directly have no Owner, which is the UID of an
+// object. A run whose object is gone is deleted.
 func (h *Hub) Engine() *fleet.Engine { return h.engine }
 
-// report takes in what objects say of themselves on a member. What comes before the hub serves is reported again when the engine
-// begins to watch, which it does with the hub.
+// report receives the status that an object on a member reports. Reports before the hub serves
+// are dropped: the engine begins to watch with the hub, and then it reports them again.
 func (h *Hub) report(report apply.StatusReport) {
 	if statuses := h.statuses.Load(); statuses != nil {
 		statuses.Receive(report)
@@ -224,7 +225,7 @@ func orDefault(v *time.Duration, def time.Duration) {
 	}
 }
 
-// connect makes the clients, and what is made of them unless the host has its own.
+// connect makes the clients, and the seams for which the host has none of its own.
 func (h *Hub) connect() error {
 	config := rest.CopyConfig(h.cfg.Rest)
 	if config.UserAgent == "" {
@@ -257,8 +258,8 @@ func (h *Hub) connect() error {
 	return h.connectSeams(config)
 }
 
-// requestsPerSecond is what the hub allows itself towards the hub cluster; client-go's
-// default of 5 is made for people.
+// requestsPerSecond is the rate limit for requests to the hub cluster; client-go's default of 5
+// suits interactive users.
 const requestsPerSecond = 200
 
 func (h *Hub) connectSeams(config *rest.Config) (err error) {
@@ -282,8 +283,8 @@ func (h *Hub) connectSeams(config *rest.Config) (err error) {
 	return err
 }
 
-// close ends what the hub watches, and the connections to the hub cluster that nothing uses any more: they would stay
-// for the 90 seconds after which a transport closes them.
+// close closes the store, inventory and source of the hub, and idle connections to the hub
+// cluster, which a transport would keep for 90 seconds.
 func (h *Hub) close() {
 	for _, c := range h.ends {
 		if err := c.Close(); err != nil {

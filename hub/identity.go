@@ -11,12 +11,12 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// identityChecker is a dialer that refuses a member which is another cluster than the one
-// that was first reached under its name: an address that leads elsewhere, or a
-// cluster that was made again, must not get what was meant for the first. Which
-// that was is told by the uid of its namespace kube-system, and kept in the store.
+// identityChecker is a dialer that refuses a member if another cluster answers under its name
+// than the first time. A wrong address or a rebuilt cluster must not get the objects of the first
+// cluster. The uid of the namespace kube-system identifies the cluster, and the store keeps it.
 //
-// A MemberCluster that is made again is a new member, and is pinned again.
+// A MemberCluster that is deleted and created again is a new member, and its cluster is recorded
+// again.
 type identityChecker struct {
 	next  backend.Dialer
 	store backend.Store
@@ -24,18 +24,18 @@ type identityChecker struct {
 
 // memberIdentity is the record of a member.
 type memberIdentity struct {
-	// Member is the uid of the member as the inventory has it, Cluster that of
-	// the cluster's namespace kube-system.
+	// Member is the uid of the member in the inventory, Cluster the uid of the cluster's
+	// namespace kube-system.
 	Member  string `json:"member"`
 	Cluster string `json:"cluster"`
 }
 
-// longestUID is far above what API servers make.
+// longestUID is far above the length of uids that API servers make.
 const longestUID = 128
 
 func pinKey(cluster string) string { return "hub/member/" + cluster }
 
-// Dial connects to c, and asks it who it is.
+// Dial connects to c and checks its identity.
 func (d *identityChecker) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 	conn, err := d.next.Dial(ctx, c)
 	if err != nil {
@@ -47,7 +47,8 @@ func (d *identityChecker) Dial(ctx context.Context, c placement.Cluster) (backen
 	return conn, nil
 }
 
-// check compares who answers with who answered first, and writes that down.
+// check compares the identity of the cluster with the recorded one, and records it if there is
+// none or if the member is new.
 func (d *identityChecker) check(ctx context.Context, c placement.Cluster, conn backend.Conn) error {
 	ns, err := conn.Get(ctx, snapshot.ID{Version: "v1", Kind: "Namespace", Name: "kube-system"})
 	if err != nil {

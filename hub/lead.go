@@ -23,10 +23,10 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// Run serves until ctx ends, and returns nil then. A hub that loses the lead
-// stops what it does and waits for its turn again. An error means that nothing
-// can be done until the hub cluster is changed: the CRDs are not installed, a
-// right is missing. It is called once: what the hub watches ends with it.
+// Run serves until ctx ends, and returns nil then. If the hub loses the lead, it stops its work
+// and waits for the lead again. An error means that the hub cannot serve until the hub cluster is
+// changed, for example because the CRDs are not installed or a right is missing. Run must be
+// called only once, because it closes the watches of the hub at its end.
 func (h *Hub) Run(ctx context.Context) error {
 	defer h.close()
 	ctx = logr.NewContext(ctx, logr.FromSlogHandler(h.log.Handler()))
@@ -47,16 +47,17 @@ func (h *Hub) Run(ctx context.Context) error {
 	return nil
 }
 
-// A hub that waits for the lead looks often, so that a handover is quick; a hub that leads renews its lease as often as it
-// must to survive two renewals in a row that fail. Both are parts of the duration of the lease.
+// A waiting hub tries to get the lease often, so that a handover is quick. A leader renews its
+// lease often enough to survive two failed renewals in a row. Both intervals are fractions of the
+// lease's duration.
 const (
 	waitingLooks  = 8
 	leadingRenews = 4
 )
 
-// term waits for the lead and leads until it is lost. A hub that loses it while
-// something of it still runs is refused by the epochs of the engine. The Lease has the compatibility setting of the leader as
-// a label.
+// term waits for the lead and leads until it is lost. If work of the old leader still runs after
+// that, the epochs of the engine refuse it. The Lease has the compatibility setting of the leader
+// as a label.
 func (h *Hub) term(ctx context.Context) error {
 	if err := h.awaitLead(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -161,7 +162,7 @@ func (t *tenure) serve(lead func() error) {
 	}
 }
 
-// end waits for what was served and returns its error.
+// end waits until serve has returned, prevents a later one, and returns its error.
 func (t *tenure) end() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -169,8 +170,7 @@ func (t *tenure) end() error {
 	return t.err
 }
 
-// lead drives the engine and serves the objects until ctx ends or something
-// cannot go on.
+// lead drives the engine and serves the objects until ctx ends or either of them fails.
 func (h *Hub) lead(ctx context.Context) error {
 	if err := h.checkDefinitions(ctx); err != nil && !passes(err) { // they may have changed while another hub led
 		return err
@@ -195,7 +195,7 @@ func (h *Hub) lead(ctx context.Context) error {
 		group.Go(func() {
 			defer stop()
 			if err := work(ctx); !errors.Is(err, context.Canceled) {
-				failures[i] = err // of both what failed, not what ended because of it
+				failures[i] = err // a cancelled context is a consequence, not a failure
 			}
 		})
 	}
@@ -224,12 +224,13 @@ func (h *Hub) prepare(ctx context.Context) error {
 	return nil
 }
 
-// passes reports whether the hub may come to serve without a change of the hub cluster.
+// passes reports whether err may disappear without a change of the hub cluster.
 func passes(err error) bool {
 	return objects.Passes(err) && !errors.Is(err, manifests.ErrOtherCompatibility)
 }
 
-// checkDefinitions returns an error if the definitions are those of another compatibility setting.
+// checkDefinitions returns an error if the definitions cannot be read or have another
+// compatibility setting.
 func (h *Hub) checkDefinitions(ctx context.Context) error {
 	err := manifests.CheckCompatibility(ctx, h.client, h.cfg.Compatibility)
 	switch {
@@ -250,17 +251,18 @@ func (h *Hub) checkDefinitions(ctx context.Context) error {
 	return nil
 }
 
-// isReady reports whether the API server says that it is ready. While an API server starts, it refuses what a role allows,
-// because it has not read the roles yet.
+// isReady reports whether the API server says that it is ready. A starting API server refuses
+// requests that a role allows, because it has not read the roles yet.
 func (h *Hub) isReady(ctx context.Context) bool {
 	return h.kube.Discovery().RESTClient().Get().AbsPath("/readyz").Do(ctx).Error() == nil
 }
 
-// serverStarts is how long a refusal may come from an API server that has not read the roles yet. It is the limit for users who
-// may not ask whether the server is ready.
+// serverStarts is the time for which a refusal may come from an API server that has not read the
+// roles yet. The limit applies if the hub may not ask whether the server is ready.
 const serverStarts = time.Minute
 
-// tryNamespace makes the namespace of the hub if it is missing. A hub that may not make it expects it to be there.
+// tryNamespace creates the namespace of the hub if it is missing. A hub without the right to
+// create it expects it to exist.
 func (h *Hub) tryNamespace(ctx context.Context) error {
 	namespaces := h.kube.CoreV1().Namespaces()
 	_, err := namespaces.Get(ctx, h.cfg.Namespace, metav1.GetOptions{})

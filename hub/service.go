@@ -25,9 +25,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// service is what a hub does while it leads: a reconciler for each kind, and what
-// tells them of changes: the objects of the Fleet API, the engine's records, the
-// members and the admission policies.
+// service is the work of a leading hub: a reconciler for each kind, and the watches of the Fleet
+// API's objects, the engine's records, the members and the admission policies.
 type service struct {
 	hub    *Hub
 	client *objects.Client
@@ -41,7 +40,7 @@ type service struct {
 	members    *members.Reconciler
 	evictions  *evictions.Reconciler
 	statuses   *reportback.Reconciler
-	// applications is nil where they are not served.
+	// applications is nil if Config.Applications is nil.
 	applications *applications.Reconciler
 }
 
@@ -113,7 +112,7 @@ const (
 	retryMost  = 30 * time.Second
 )
 
-// bounded is one call of sync, which a request without an answer does not hold up for
+// bounded calls sync with a time limit, so that a request without an answer cannot block it for
 // ever.
 func bounded(ctx context.Context, k api.Key, sync func(context.Context, api.Key) (time.Duration, error)) (time.Duration, error) {
 	ctx, cancel := context.WithTimeout(ctx, longestRound)
@@ -121,7 +120,7 @@ func bounded(ctx context.Context, k api.Key, sync func(context.Context, api.Key)
 	return sync(ctx, k)
 }
 
-// longestRound is far above what one takes.
+// longestRound is the time limit of one call of sync, far above the usual time.
 const longestRound = 5 * time.Minute
 
 // run serves until ctx ends.
@@ -131,7 +130,7 @@ func (s *service) run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer s.shutDown()
 	defer s.client.Start(ctx)()
-	defer stop() // all of which would wait for ctx
+	defer stop() // first, because the deferred calls above wait for ctx
 	if err := s.client.Synced(ctx); err != nil {
 		return err
 	}
@@ -157,7 +156,7 @@ func (s *service) run(ctx context.Context) error {
 	return nil
 }
 
-// shutDown ends queues that may not have been run.
+// shutDown shuts down all queues, also queues that never ran.
 func (s *service) shutDown() {
 	for _, q := range s.queues.All() {
 		q.ShutDown()

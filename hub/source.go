@@ -11,16 +11,15 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// filteredSource is a source that leaves out the hub's own namespace, with the
-// engine's records and the credentials of members: no placement may carry it to a
-// member. Selecting it by name is an error; package snapshot keeps out the default
-// one, and the system's.
+// filteredSource is a source without the hub's own namespace, which has the engine's records and
+// the credentials of members: no placement may bring these to a member. Selecting that namespace
+// by name is an error. Package snapshot excludes the namespace default and those of the system.
 type filteredSource struct {
 	next      snapshot.Source
 	namespace string
 }
 
-// Objects yields what the source has, but for that namespace.
+// Objects yields the objects of the next source outside of the hub's namespace.
 func (s *filteredSource) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 	if q.Namespace == s.namespace || q.Group == "" && q.Kind == "Namespace" && q.Name == s.namespace {
 		return func(yield func(*unstructured.Unstructured, error) bool) {

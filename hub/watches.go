@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// watch watches the objects of the Fleet API and those that show snapshots, decisions and overrides.
+// watch watches the objects of the Fleet API, and the objects that show snapshots, decisions and
+// overrides.
 func (s *service) watch() error {
 	type watch struct {
 		gvr   schema.GroupVersionResource
@@ -67,7 +68,8 @@ func (s *service) watch() error {
 	return s.watchApplications()
 }
 
-// watchApplications watches applications and what they refer to, where they are served.
+// watchApplications watches applications and the objects that they refer to, if applications are
+// served.
 func (s *service) watchApplications() error {
 	if s.applications == nil {
 		return nil
@@ -87,8 +89,7 @@ func (s *service) watchApplications() error {
 	return s.client.Watch(api.ApplicationGVR(), s.queues.Applications, func(obj *unstructured.Unstructured) { s.queues.Applications.Add(api.KeyOf(obj)) })
 }
 
-// onStrategy wakes the runs that wait for a strategy; those that have begun
-// have their own copy.
+// onStrategy enqueues the runs that wait for a strategy. A run that has begun has its own copy.
 func (s *service) onStrategy(obj *unstructured.Unstructured) {
 	for _, run := range s.client.All(api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind)) {
 		if run.GetNamespace() == obj.GetNamespace() && api.StrategyOf(run) == obj.GetName() && !api.IsBegun(run) {
@@ -97,7 +98,7 @@ func (s *service) onStrategy(obj *unstructured.Unstructured) {
 	}
 }
 
-// onApproval wakes the run that a request is about, and those that may wait for its name.
+// onApproval enqueues the run of a request, and the runs that may wait for the request's name.
 func (s *service) onApproval(obj *unstructured.Unstructured) {
 	about := api.SpecString(obj, "parentStageRollout")
 	if about != "" {
@@ -110,7 +111,7 @@ func (s *service) onApproval(obj *unstructured.Unstructured) {
 	}
 }
 
-// enqueueRunsWithRequests asks for the runs that have requests.
+// enqueueRunsWithRequests enqueues the runs that have requests.
 func (s *service) enqueueRunsWithRequests() {
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for _, request := range s.client.All(in.GVR(api.ApprovalKind)) {
@@ -119,7 +120,7 @@ func (s *service) enqueueRunsWithRequests() {
 	}
 }
 
-// onOverride wakes the override, and every placement that it may concern.
+// onOverride enqueues the override and all placements, because it may concern any of them.
 func (s *service) onOverride(obj *unstructured.Unstructured) {
 	s.queues.Overrides.Add(api.KeyOf(obj))
 	s.enqueueAllPlacements()
@@ -137,12 +138,12 @@ func (s *service) inventory(ctx context.Context) (map[string]placement.Cluster, 
 	return all, nil
 }
 
-// enqueueAllPlacements asks for all placements.
+// enqueueAllPlacements enqueues all placements.
 func (s *service) enqueueAllPlacements() {
 	s.enqueuePlacements(func(*unstructured.Unstructured) bool { return true })
 }
 
-// enqueuePlacements asks for the placements that match.
+// enqueuePlacements enqueues the placements that match.
 func (s *service) enqueuePlacements(match func(*unstructured.Unstructured) bool) {
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for _, obj := range s.client.All(in.GVR(api.PlacementKind)) {
@@ -166,10 +167,11 @@ func (s *service) watchRecords(ctx context.Context, prefix string, heard func(ke
 	}
 }
 
-// retryWatch is how long a watch that ended is left alone, and longer where it ends again at once.
+// retryWatch returns the backoff of a watch that ended. It grows if the watch ends again without
+// a change.
 func retryWatch() *backoff.Backoff { return backoff.New(time.Second, 30*time.Second).Spread() }
 
-// onPlacementRecord wakes the placements whose record in the engine changed.
+// onPlacementRecord enqueues the placements whose record in the engine changed.
 func (s *service) onPlacementRecord(record string) {
 	_, name, _ := strings.Cut(record, "/")
 	for _, k := range s.client.ByEngineName(api.PlacementKind, name) {
@@ -180,8 +182,8 @@ func (s *service) onPlacementRecord(record string) {
 	}
 }
 
-// onRunRecord wakes the runs whose record in the engine changed and their placements, not more often than either status
-// needs: how many clusters a run has is not known yet when it begins.
+// onRunRecord enqueues the runs whose record in the engine changed and their placements, not more
+// often than either status needs: the number of clusters of a run is unknown when it begins.
 func (s *service) onRunRecord(record string) {
 	_, name, _ := strings.Cut(record, "/")
 	keys := s.client.ByEngineName(api.RunKind, name)
@@ -199,7 +201,7 @@ func (s *service) onRunRecord(record string) {
 	}
 }
 
-// onDriftRecord wakes the placement of which something was seen to differ.
+// onDriftRecord enqueues the placement for which a drift was recorded.
 func (s *service) onDriftRecord(record string) {
 	_, rest, _ := strings.Cut(record, "/")
 	name, _, _ := strings.Cut(rest, "/")
@@ -208,8 +210,9 @@ func (s *service) onDriftRecord(record string) {
 	}
 }
 
-// watchInventory wakes everything that a change of the members concerns. Their properties and namespaces may change all the time, and most
-// placements do not depend on these.
+// watchInventory enqueues the placements and applications that a change of the members concerns.
+// Properties and namespaces of members may change all the time, so a change of these alone
+// enqueues only the placements that depend on them.
 func (s *service) watchInventory(ctx context.Context) {
 	var before map[string]placement.Cluster
 	for again := retryWatch(); ctx.Err() == nil; again.Wait(ctx) {
