@@ -42,13 +42,14 @@ func (b *Backoff) Reset() { b.next = b.first }
 // Wait waits, and reports whether that time passed before ctx ended.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
-// WaitFor is Wait, which wake cuts short; the next wait is the first one again then.
+// WaitFor is Wait, but returns as soon as wake receives: the next wait is then the first one again. It reports whether ctx
+// goes on.
 func (b *Backoff) WaitFor(ctx context.Context, wake <-chan struct{}) bool {
-	passed, woken := SleepFor(ctx, b.Next(), wake)
+	goesOn, woken := SleepFor(ctx, b.Next(), wake)
 	if woken {
 		b.Reset()
 	}
-	return passed
+	return goesOn
 }
 
 // Sleep waits for d, and reports whether that time passed before ctx ended.

@@ -8,10 +8,11 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Allowed returns a [*stages.RefusedError] where [Step] would refuse the command because of the state of the run, or
-// because nothing is there that it names; nil otherwise. Of a run that is not one of the plan the error is
-// that of [Check]. It does not know the rest of an [Input]: Step may still refuse the command because the run
-// waits for another one, because a policy does not accept the decision, or because of the time.
+// Allowed returns a [*stages.RefusedError] if [Step] would refuse the command because of the state of
+// the run, or because the command names a stage, group, cluster or gate that the run does not have. It
+// returns the error of [stages.Check] if the run is not a run of the plan. Allowed does not see the
+// rest of an [stages.Input]: Step may still refuse the command because the run waits for another run,
+// because a policy does not accept the decision, or because of the time.
 //
 // In profile ClusterUpdate a command without an effect is refused, such as a Start of a run that is Running
 // or a Stop of one that is Stopped, and so is everything but an abort and the decisions at gates while a run

@@ -10,10 +10,10 @@ import (
 // maxAnswered bounds how many identities that approved for a point in time are remembered.
 const maxAnswered = 16
 
-// Requests returns the approval requests of the run that are open: that of the
-// current stage, and those of its groups in their order. A run that is Stopping to fail or
-// because it was superseded has none, since nothing can be decided any more, nor has one
-// that is not of the plan, by [Check].
+// Requests returns the open approval requests of the run: the request of the current stage first, then
+// the requests of its groups in their order. It returns none for a run that is Stopping because it
+// failed or was superseded, because such a run takes no decision any more, and none for a run that
+// [stages.Check] refuses.
 func Requests(p *stages.Plan, r *stages.Run) []approval.Request {
 	if stages.Check(p, r) != nil {
 		return nil

@@ -43,7 +43,7 @@ var (
 
 // NewConn returns a connection to the API server that cfg names. It is a
 // [backend.ConnWatcher], a [backend.ConnDryRunner], a [backend.ConnLister], a [backend.ConnMeasurer] and a [backend.ConnFencer], see
-// [ConnOptions], and sends nothing before it is used. It neither changes nor keeps cfg.
+// [Options], and sends nothing before it is used. It neither changes nor keeps cfg.
 //
 // It has a transport of its own and at most two connections: one of HTTP/1.1, over which a request costs
 // both sides less, for one request at a time, and one of HTTP/2 for watches and for what is asked

@@ -26,7 +26,7 @@ var memberRBAC string
 //
 // They are optional. What the engine writes over is refused without them, by uid and resourceVersion;
 // they add that a writer that carries neither cannot take a ledger back either. What it creates they
-// know from connections with [ConnOptions].Fenced; without, an older leader may still create an object
+// know from connections with [Options].Fenced; without, an older leader may still create an object
 // that is missing, one of each cluster, as package fleet says. They refuse that from the moment when the
 // API server that is asked has seen the ledger, which is when its own watch has: mostly within
 // milliseconds of the write, and for what a slow one lets through the doubt of the ledger remains. Once

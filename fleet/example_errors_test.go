@@ -1,4 +1,4 @@
-package errdef_test
+package fleet_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 )
 
 // A program branches on the cause and on the noun of an error, and shows its text to people.
-func ExampleError() {
+func Example_errors() {
 	members := memory.NewFleet()
 	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource()})
 	if err != nil {
