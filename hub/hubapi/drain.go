@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// The kinds that an eviction is about, which are outside of all namespaces.
+// The kinds of bindings and evictions, which are outside of all namespaces.
 const (
 	bindingKind  = "resourcebindings"
 	evictionKind = "resourceplacementevictions"
@@ -23,8 +23,9 @@ const (
 // cordon is the key of the taint of kubectl fleet draincluster.
 const cordon = "cordon-key"
 
-// Cordon has no further placement pick a cluster: it gives it the taint of kubectl fleet draincluster. Uncordon takes that
-// away. What is as it should be already is left.
+// Cordon keeps further placements from picking a cluster, by the taint of kubectl fleet
+// draincluster. [Hub.Uncordon] removes the taint. Cordon changes nothing if the cluster has one
+// such taint already.
 func (h *Hub) Cordon(ctx context.Context, cluster string) error {
 	return h.taint(ctx, cluster, map[string]any{"key": cordon, "value": "cordon-value", "effect": "NoSchedule"})
 }
@@ -32,7 +33,8 @@ func (h *Hub) Cordon(ctx context.Context, cluster string) error {
 // Uncordon lets placements pick a cluster again. See [Hub.Cordon].
 func (h *Hub) Uncordon(ctx context.Context, cluster string) error { return h.taint(ctx, cluster) }
 
-// taint replaces the taint of a cordon.
+// taint replaces the taint of a cordon by want. It writes nothing if the number of taints stays
+// the same.
 func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
 	members := h.client.Resource(schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"})
 	return retry.RetryOnConflict(retry.DefaultBackoff, func() error {
@@ -59,9 +61,9 @@ func (h *Hub) taint(ctx context.Context, cluster string, want ...any) error {
 	})
 }
 
-// Drain cordons a cluster, and evicts from it each placement that is in no namespace, as kubectl fleet draincluster does. It
-// calls done for each with the hub's answer. The error says of which placements the hub does not evict it, or has not
-// answered yet.
+// Drain cordons a cluster, and evicts each placement without a namespace from it, as kubectl
+// fleet draincluster does. It calls done with the hub's answer for each executed eviction. The
+// error names the placements that the hub refuses to evict or has not answered for yet.
 func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, answer string)) error {
 	if err := h.Cordon(ctx, cluster); err != nil {
 		return err
@@ -88,7 +90,7 @@ func (h *Hub) Drain(ctx context.Context, cluster string, done func(placement, an
 	return errors.Join(failed...)
 }
 
-// evict makes an eviction, and returns what the hub answers.
+// evict creates an eviction, and returns the hub's answer.
 func (h *Hub) evict(ctx context.Context, placement, cluster string) (executed bool, answer string, err error) {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "placement.kubernetes-fleet.io/v1beta1", "kind": "ClusterResourcePlacementEviction",

@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Handler returns the API; see the package. Names are those of objects. It may be used concurrently, and until the hub
-// is closed.
+// Handler returns the API that the package describes. Names in it are names of objects. The
+// handler may be used concurrently, until the hub is closed.
 func (h *Hub) Handler() (http.Handler, error) {
 	records, err := httpapi.NewHandler(h.engine, httpapi.Options{})
 	if err != nil {
@@ -79,7 +79,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 	return httpapi.Guard(mux, 0), nil
 }
 
-// refused is the error of what a hub does not do, however often it is asked.
+// refused returns a permanent error: the hub never does this, however often it is asked.
 func refused(format string, args ...any) error {
 	return &httpapi.Error{Code: http.StatusUnprocessableEntity, Reason: "Permanent", Message: fmt.Sprintf(format, args...)}
 }
@@ -110,7 +110,7 @@ func answer(w http.ResponseWriter, r *http.Request, serve func(r *http.Request) 
 	}
 }
 
-// writeError answers with an error; one of the API server has its code and its reason.
+// writeError answers with an error. An error of the API server keeps its code and its reason.
 func writeError(w http.ResponseWriter, err error) {
 	if refusal, is := errors.AsType[*apierrors.StatusError](err); is {
 		err = &httpapi.Error{Code: int(refusal.Status().Code), Reason: string(refusal.Status().Reason), Message: err.Error()}
@@ -118,8 +118,8 @@ func writeError(w http.ResponseWriter, err error) {
 	httpapi.WriteError(w, err)
 }
 
-// renamed serves what is read from the records of the hub, where an object has another name: requests ask for the
-// names of objects, and answers have them, but for plans, which are as they were approved.
+// renamed serves records of the hub, which have other names than their objects. It translates the
+// names of objects in requests, and the names in answers. Plans stay as they were approved.
 func (h *Hub) renamed(records http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		parts := strings.Split(r.URL.EscapedPath(), "/")
@@ -149,8 +149,8 @@ func (h *Hub) renamed(records http.Handler) http.Handler {
 	})
 }
 
-// resolved is the body of a request, in which the spec of a run names no placement, as its path does, and has the
-// strategy of the hub that it names.
+// resolved returns the body of a request with a changed spec of the run. It removes the
+// placement, which the path names, and replaces the name of a strategy by the hub's strategy.
 func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 	text, err := io.ReadAll(r.Body)
 	var v map[string]any
@@ -172,7 +172,7 @@ func (h *Hub) resolved(r *http.Request) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(text)), err
 }
 
-// decode keeps numbers as they are written. Text after the JSON is an error.
+// decode keeps numbers in their written form. Text after the JSON is an error.
 func decode(text []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
@@ -185,7 +185,8 @@ func decode(text []byte, into any) error {
 	return nil
 }
 
-// renamedWriter writes the names of objects in the place of those that records have. Every Write is one line of JSON.
+// renamedWriter replaces the names of records by the names of their objects. Every Write is one
+// line of JSON.
 type renamedWriter struct {
 	http.ResponseWriter
 	h *Hub
@@ -203,13 +204,15 @@ func (w *renamedWriter) Write(line []byte) (int, error) {
 	return len(line), err
 }
 
-// Unwrap returns what http.ResponseController needs.
+// Unwrap returns the wrapped writer, for http.ResponseController.
 func (w *renamedWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// recordName is what kubefleet.EngineName makes of a name, unless it leaves it.
+// recordName matches the names that kubefleet.EngineName derives from the names of objects.
+// EngineName may also leave a name unchanged.
 var recordName = regexp.MustCompile(`\b[nc]\.[a-z0-9][a-z0-9.-]*[a-z0-9]`)
 
-// rename puts the names of objects into every text of a value, but for plans.
+// rename replaces the names of records by the names of objects in every text of a value, but not
+// in plans.
 func (h *Hub) rename(v any) any {
 	switch v := v.(type) {
 	case map[string]any:

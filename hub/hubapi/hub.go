@@ -1,18 +1,20 @@
-// Package hubapi serves the API of package fleet/httpapi on a hub cluster, so that a command or a page which works on
-// an engine works on a hub, too. It acts with the rights of the one who asks, as the API server of the hub
-// authenticates them:
+// Package hubapi serves the API of package fleet/httpapi on a hub cluster, so that a command or a
+// page for an engine works on a hub, too. It acts with the rights of its caller, as the API
+// server of the hub authenticates the caller:
 //
-//   - lists of placements, runs and approval requests are made of the objects of the Fleet API, by one request each;
-//   - changes are made to those objects: an answer is a condition in the status of an (Cluster)ApprovalRequest, whose
-//     author the admission policies of package hub/manifests write down, start, stop and rollback are the spec.state
-//     of a (Cluster)StagedUpdateRun, which is also created and deleted. The hub is given 3 seconds to say what it makes
-//     of a change, and where it refuses it, that is the error; a member is cordoned and drained by its MemberCluster and by
-//     ClusterResourcePlacementEvictions;
-//   - everything else is read from the records of the hub, which takes the right to get and list the Secrets of its
-//     namespace. No role of package hub/manifests gives that to people.
+//   - lists of placements, runs and approval requests come from the objects of the Fleet API, by
+//     one request each;
+//   - changes are made to those objects. An answer is a condition in the status of an
+//     (Cluster)ApprovalRequest, and the admission policies of package hub/manifests record its
+//     author. Start, stop and rollback set the spec.state of a (Cluster)StagedUpdateRun, which
+//     is also created and deleted. The hub has 3 seconds to respond to a change, and if it
+//     refuses the change, the refusal is the error. A member is cordoned and drained by its
+//     MemberCluster and by ClusterResourcePlacementEvictions;
+//   - everything else is read from the records of the hub, which needs the right to get and list
+//     the Secrets of its namespace. No role of package hub/manifests gives that right to people.
 //
-// What a hub has no object for is refused: skip, retry, abort, catch-up and caps, and reasons and titles, which it does
-// not record.
+// The hub refuses requests for which it has no object: skip, retry, abort, catch-up and caps. It
+// also refuses reasons and titles, because it does not record them.
 package hubapi
 
 import (
@@ -55,38 +57,42 @@ const (
 	requestKind   = "approvalrequests"
 )
 
-// Config says which hub is served, with whose rights, and which of its objects.
+// Config names the hub, the caller's access to it, and the objects to serve.
 type Config struct {
-	// Rest reaches the API server of the hub as the person, or the program, that asks. It is neither changed nor kept.
+	// Rest reaches the API server of the hub with the caller's rights. New copies it and does not
+	// change it.
 	Rest *rest.Config
-	// Namespace is that of the objects that are meant; "" is outside of all namespaces.
+	// Namespace is the namespace of the served objects; "" stands for the objects outside of all
+	// namespaces.
 	Namespace string
-	// AllNamespaces asks for the objects of all namespaces, which are called NAMESPACE/NAME, and those outside of them.
-	// Namespace is not read then.
+	// AllNamespaces serves the objects of all namespaces, named NAMESPACE/NAME, and the objects
+	// outside of them. Namespace is then ignored.
 	AllNamespaces bool
-	// HubNamespace is where the hub keeps its records; default slipway-system.
+	// HubNamespace is the namespace of the hub's records; default slipway-system.
 	HubNamespace string
-	// Dialer reaches the members, for what compares them. Without one that says that they cannot be reached.
+	// Dialer reaches the members, for comparisons with them. If it is nil, these fail with the
+	// error that members cannot be reached.
 	Dialer backend.Dialer
-	// Rules are what the hub never places, for previews. The zero value excludes what the engine does.
+	// Rules exclude objects that the hub never places, for previews. The zero value excludes the
+	// same as the engine's zero value.
 	Rules snapshot.Rules
 }
 
-// Hub is a hub cluster as the one who asks sees it. Its methods may be called concurrently.
+// Hub is a hub cluster with the rights of one caller. Its methods may be called concurrently.
 type Hub struct {
 	namespace string
 	all       bool
 	client    dynamic.Interface
 	metadata  metadata.Interface
-	// raw gets the tables that an API server makes of objects.
+	// raw requests objects as the API server's tables.
 	raw rest.Interface
-	// engine reads the records of the hub. It is not run.
+	// engine reads the records of the hub. It does not run.
 	engine *fleet.Engine
 	store  backend.Store
 	closes []func() error
 }
 
-// New returns the hub; nothing is asked of it yet. Close has to be called.
+// New returns the hub and sends no request. The caller must call Close.
 func New(cfg Config) (*Hub, error) {
 	if cfg.Rest == nil {
 		return nil, errors.New("hubapi: Config.Rest is missing: it reaches the hub cluster")
@@ -139,11 +145,12 @@ func unreachable(_ context.Context, c placement.Cluster) (backend.Conn, error) {
 	return nil, fmt.Errorf("cluster %s: nothing says how members are reached: %w", c.Name, backend.ErrPermanent)
 }
 
-// Records returns the store of the hub's records, and an engine on it that is not run, for what the API does not have:
-// the workflows of applications. They may be used until the hub is closed.
+// Records returns the store of the hub's records, and an engine on it that does not run. They
+// serve the workflows of applications, which the API does not have. They may be used until the
+// hub is closed.
 func (h *Hub) Records() (*fleet.Engine, backend.Store) { return h.engine, h.store }
 
-// Identity returns the identity of the one who asks, as the API server authenticates it.
+// Identity returns the identity of the caller, as the API server authenticates it.
 func (h *Hub) Identity(ctx context.Context) (approval.Identity, error) {
 	question := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}}
 	resource := schema.GroupVersionResource{Group: "authentication.k8s.io", Version: "v1", Resource: "selfsubjectreviews"}
@@ -164,7 +171,8 @@ func (h *Hub) Close() (err error) {
 	return err
 }
 
-// records is the store of the hub. Where it may not be read, it says what that takes.
+// records is the store of the hub. If the caller may not read it, the error names the missing
+// rights.
 type records struct {
 	*store.Store
 	namespace string
@@ -185,7 +193,7 @@ func (s *records) List(ctx context.Context, prefix string) iter.Seq2[backend.Rec
 	}
 }
 
-// explain says what it takes to read records.
+// explain adds the rights that reading records needs to a Forbidden error.
 func (s *records) explain(err error) error {
 	if !apierrors.IsForbidden(err) {
 		return err
@@ -195,7 +203,7 @@ func (s *records) explain(err error) error {
 		err, s.namespace, s.namespace)}
 }
 
-// key is the object that a request names.
+// key returns the key of the object that a request names.
 func (h *Hub) key(name string) types.NamespacedName {
 	if namespace, rest, ok := strings.Cut(name, "/"); ok && h.all {
 		return types.NamespacedName{Namespace: namespace, Name: rest}
@@ -203,7 +211,7 @@ func (h *Hub) key(name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: h.namespace, Name: name}
 }
 
-// shown is what an answer calls an object.
+// shown returns the name of an object in answers.
 func (h *Hub) shown(namespace, name string) string {
 	if h.all && namespace != "" {
 		return namespace + "/" + name
@@ -211,7 +219,8 @@ func (h *Hub) shown(namespace, name string) string {
 	return name
 }
 
-// resource is a kind in a namespace, or its twin outside of all.
+// resource returns the client of a kind in a namespace, or of its cluster-scoped twin if
+// namespace is "".
 func (h *Hub) resource(kind, namespace string) dynamic.ResourceInterface {
 	return h.client.Resource(gvr(kind, namespace != "")).Namespace(namespace)
 }
@@ -223,7 +232,7 @@ func gvr(kind string, namespaced bool) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: kind}
 }
 
-// list returns the objects of a kind that are meant.
+// list returns the objects of a kind in the served namespaces.
 func list[T any](h *Hub, kind string, get func(gvr schema.GroupVersionResource, namespace string) ([]T, error)) ([]T, error) {
 	out, err := get(gvr(kind, h.namespace != ""), h.namespace)
 	if err == nil && h.all {
@@ -237,7 +246,7 @@ func list[T any](h *Hub, kind string, get func(gvr schema.GroupVersionResource, 
 	return out, nil
 }
 
-// objects returns the objects of a kind that are meant.
+// objects returns the full objects of a kind in the served namespaces.
 func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstructured, error) {
 	return list(h, kind, func(gvr schema.GroupVersionResource, namespace string) ([]unstructured.Unstructured, error) {
 		l, err := h.client.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})
@@ -248,8 +257,9 @@ func (h *Hub) objects(ctx context.Context, kind string) ([]unstructured.Unstruct
 	})
 }
 
-// explain adds to an error of the API server which role allows what it refuses, that of reading where it is that, or
-// that the cluster is no hub.
+// explain adds the remedy to an error of the API server: the role that allows a forbidden
+// request, the viewer role if reading is forbidden, or how to install a hub if the cluster is
+// none.
 func explain(err error, namespace, role string) error {
 	switch {
 	case apierrors.IsForbidden(err):

@@ -17,11 +17,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// runs returns the runs that are meant, of one placement where that is not "", as their objects show them. The API
-// server makes a table of them, so that what their objects list of clusters is not sent.
+// runs returns the served runs as their objects show them, and only the runs of placement if that
+// is not "". The API server makes a table of them, so that the lists of clusters are not
+// transferred.
 func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
 	items, err := list(h, runKind, func(gvr schema.GroupVersionResource, namespace string) ([]status.RunRow, error) {
-		// With Resource an error would end with a resource that there is not, (get stagedupdateruns.meta.k8s.io).
+		// With Resource, errors would end with a resource that does not exist: (get
+		// stagedupdateruns.meta.k8s.io).
 		segments := []string{"apis", gvr.Group, gvr.Version}
 		if namespace != "" {
 			segments = append(segments, "namespaces", namespace)
@@ -47,8 +49,8 @@ func (h *Hub) runs(ctx context.Context, placement string) ([]fleet.RunSummary, e
 	return out, nil
 }
 
-// requests returns the open approval requests that are meant, of one run and of one placement where these are
-// not "", as their objects show them.
+// requests returns the open approval requests, as their objects show them. A run or placement
+// that is not "" restricts them to it.
 func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.Request, error) {
 	all, err := h.runs(ctx, placement)
 	if err != nil {
@@ -78,8 +80,8 @@ func (h *Hub) requests(ctx context.Context, run, placement string) ([]approval.R
 	return out, nil
 }
 
-// placements returns the placements that are meant, or one of them where name is not "", as their objects and
-// those of their snapshots show them.
+// placements returns the served placements as their objects and snapshot objects show them, and
+// only the placement of that name if name is not "".
 func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementSummary, error) {
 	items, err := h.objects(ctx, placementKind)
 	if err != nil {
@@ -122,7 +124,8 @@ func (h *Hub) placements(ctx context.Context, name string) ([]httpapi.PlacementS
 	return out, nil
 }
 
-// snapshots returns what the metadata of their objects shows of snapshots, by placement. What is in them is not read.
+// snapshots returns snapshots by placement, from the metadata of their objects. It does not read
+// their content.
 func (h *Hub) snapshots(ctx context.Context) (map[string][]snapshot.Snapshot, error) {
 	items, err := list(h, snapshotKind, func(gvr schema.GroupVersionResource, namespace string) ([]metav1.PartialObjectMetadata, error) {
 		l, err := h.metadata.Resource(gvr).Namespace(namespace).List(ctx, metav1.ListOptions{})

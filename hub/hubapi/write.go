@@ -19,15 +19,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// manager is the field manager of what a person asks for.
+// manager is the field manager of changes for a caller.
 const manager = "slipway"
 
-// answerWithin is how long a hub is given to say what it makes of a change. After that the change stands without an
-// answer: the hub may be down, or wait for others.
+// answerWithin limits how long a change waits for the hub's answer. After that the change stands
+// without an answer, because the hub may be down or wait for other objects.
 const answerWithin = 3 * time.Second
 
-// change changes an object as a person, with the rights of a role; change is called again after another write came
-// between. A subresource may be named.
+// change updates an object with the caller's rights, and names role if these are missing. The
+// function change is called again after a conflict. A subresource may be named.
 func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u *unstructured.Unstructured) error, subresources ...string) (u *unstructured.Unstructured, err error) {
 	k := h.key(name)
 	objects := h.resource(kind, k.Namespace)
@@ -46,7 +46,7 @@ func (h *Hub) change(ctx context.Context, kind, name, role string, change func(u
 	return u, nil
 }
 
-// await reads an object that was changed until done says that the hub has answered.
+// await reads a changed object until done reports that the hub has answered.
 func (h *Hub) await(ctx context.Context, kind, name string, done func(u *unstructured.Unstructured) (bool, error)) error {
 	k := h.key(name)
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, answerWithin, true, func(ctx context.Context) (bool, error) {
@@ -62,8 +62,9 @@ func (h *Hub) await(ctx context.Context, kind, name string, done func(u *unstruc
 	return err
 }
 
-// decide answers a request of a run by a condition in its status. The author is the user that the API server
-// authenticates, whom its admission policies write down. Where the hub refuses the answer, that is the error.
+// decide answers a request of a run by a condition in its status. The admission policies of the
+// hub record the user whom the API server authenticates as the author. If the hub refuses the
+// answer, decide returns the refusal as its error.
 func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 	u, err := h.change(ctx, requestKind, a.Request, "approver", func(u *unstructured.Unstructured) error {
 		r, open, err := status.OpenRequest(u)
@@ -94,7 +95,7 @@ func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 	})
 }
 
-// command asks by its spec.state that a run is started or stopped.
+// command starts or stops a run by its spec.state.
 func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
 	state, known := map[stages.Verb]kubefleet.State{stages.Start: kubefleet.RunState, stages.Stop: kubefleet.Stop}[c.Verb]
 	if !known {
@@ -117,7 +118,7 @@ func (h *Hub) setState(ctx context.Context, run string, state kubefleet.State) (
 	})
 }
 
-// rollback asks that a run is taken back, and returns the name of the run that does it where the hub says so in time.
+// rollback rolls back a run, and returns the name of the rollback if the hub reports it in time.
 func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions) (name string, err error) {
 	if o.Name != "" || o.Reason != "" {
 		return "", refused("run %s: a hub names the run that rolls back itself, and records no reason: leave --name and --reason out", run)
@@ -138,8 +139,8 @@ func (h *Hub) rollback(ctx context.Context, run string, o fleet.RollbackOptions)
 	return name, err
 }
 
-// createRun creates the object of a run. The strategy is one of the hub, by its name. Where the hub refuses the run,
-// that is the error.
+// createRun creates the object of a run. The spec must name a strategy of the hub. If the hub
+// refuses the run, createRun returns the refusal as its error.
 func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	k, placed := h.key(spec.Name), h.key(spec.Placement)
 	switch {
@@ -173,8 +174,8 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 	})
 }
 
-// deleteRun deletes the object of a run. One that goes on is refused unless it is forced, as [fleet.Engine.DeleteRun] does;
-// kubectl deletes it in any state.
+// deleteRun deletes the object of a run. It refuses a running or stopping run unless the deletion
+// is forced, as [fleet.Engine.DeleteRun] does. kubectl deletes a run in any state.
 func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) error {
 	if o.Force {
 		return h.remove(ctx, runKind, run)
@@ -191,7 +192,7 @@ func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) 
 	return h.remove(ctx, runKind, run)
 }
 
-// remove deletes an object. What the hub has to remove first it does.
+// remove deletes an object. The hub still cleans up before the object disappears.
 func (h *Hub) remove(ctx context.Context, kind, name string) error {
 	k := h.key(name)
 	return explain(h.resource(kind, k.Namespace).Delete(ctx, k.Name, metav1.DeleteOptions{}), k.Namespace, "editor")
