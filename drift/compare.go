@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/internal/value"
 )
 
-// Compare compares an object of the hub with the member's, which is nil where
-// there is none. It is [Compile] and [Manifest.Compare] in one.
+// Compare compares an object of the hub with the member's object, which is nil if the
+// member has none. It calls [Compile] and [Manifest.Compare].
 func Compare(hub, member *unstructured.Unstructured, o Options) (Report, error) {
 	m, err := Compile(hub, o)
 	if err != nil {
@@ -21,15 +21,15 @@ func Compare(hub, member *unstructured.Unstructured, o Options) (Report, error) 
 }
 
 // Compare compares the object of a member with the manifest. A nil member is an
-// object that is not there. The baseline, which may be nil, is what the member had
-// right after the object was applied. Nothing is changed, and the report shares
-// nothing with its arguments. The stringData of a Secret is compared as the data that a server makes of it, on both
-// sides.
+// absent object. The baseline, which may be nil, holds the differences right after the
+// last apply. Compare does not change its arguments, and the report shares no memory
+// with them. On both sides, stringData of a Secret is compared as the data that
+// a server stores for it.
 //
-// An object of another kind, namespace or name is an error, another version of
-// the same kind a warning. A member beyond [MaxDepth] or [MaxNodes] is an error
-// wherever something differs that is deep or large; what is as the hub says, and
-// what is not compared, is not compared again for that.
+// An object of another kind, namespace or name is an error; another version of
+// the same kind is a warning. A member that exceeds [MaxDepth] or [MaxNodes] is an error
+// only if the deep or large part differs; equal parts, and parts that are not compared,
+// are not checked.
 func (m *Manifest) Compare(member *unstructured.Unstructured, b *Baseline) (Report, error) {
 	if member == nil || member.Object == nil {
 		return m.reportOf(nil, []*compare.Finding{{Class: compare.Missing, Hub: m.tree.Hub, InHub: true}}), nil
@@ -58,8 +58,8 @@ func (m *Manifest) Compare(member *unstructured.Unstructured, b *Baseline) (Repo
 	return r, nil
 }
 
-// asServed returns an object as a server has it: one that was read from a file may have the data of a Secret as
-// stringData. The argument is not changed.
+// asServed returns o with the stringData of a Secret moved to data, as a server does,
+// because an object from a file may still have stringData. It does not change o.
 func (m *Manifest) asServed(o *unstructured.Unstructured) *unstructured.Unstructured {
 	text, ok := o.Object["stringData"].(map[string]any)
 	if !ok || !m.tree.Rules.Has(kinds.SecretData) {
@@ -74,7 +74,7 @@ func (m *Manifest) asServed(o *unstructured.Unstructured) *unstructured.Unstruct
 	return &unstructured.Unstructured{Object: served}
 }
 
-// report returns the report of what was found, at no cost where that is nothing.
+// report returns the report of the findings. It allocates nothing if there are none.
 func (m *Manifest) report(member *unstructured.Unstructured, all []*compare.Finding) Report {
 	meta, _ := member.Object["metadata"].(map[string]any)
 	if len(all) > 0 || meta["deletionTimestamp"] != nil {
@@ -84,7 +84,7 @@ func (m *Manifest) report(member *unstructured.Unstructured, all []*compare.Find
 	return m.clean(generation)
 }
 
-// clean returns the report of an object that is as it should be.
+// clean returns the report of an object without differences.
 func (m *Manifest) clean(generation int64) Report {
 	return Report{
 		Group: m.group, Version: m.version, Kind: m.kind, Namespace: m.namespace, Name: m.name,

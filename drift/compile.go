@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// Manifest is an object of the hub, prepared to be compared with the objects of
-// many members. It is made by [Compile], never changes, keeps nothing of what it
-// was made from, and may be used by any number of goroutines.
+// Manifest is an object of the hub, prepared for comparisons with the objects of
+// many members. [Compile] makes it. It never changes, shares no memory with the
+// arguments of Compile, and may be used by any number of goroutines.
 type Manifest struct {
 	group, version, kind, namespace, name string
 
@@ -25,14 +25,14 @@ type Manifest struct {
 	stale      staleness
 	rules      []ignore
 	secrets    secrets
-	// max is how many differences a report has at most, maxValue how many bytes of a
-	// value it shows.
+	// max is the maximum number of differences in a report, and maxValue the maximum
+	// number of bytes shown of a value.
 	max, maxValue int
 }
 
-// Compile checks an object of the hub and prepares it. Neither it nor o are
-// changed or kept. The error names every problem of the options, or those of the
-// object, up to twenty; it never holds a value.
+// Compile checks an object of the hub and prepares it. It neither changes nor keeps hub
+// and o. The error names every problem of the options, or up to twenty problems of the
+// object; it never contains a value.
 func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	if hub == nil || hub.Object == nil {
 		return nil, errors.New("drift: there is no object of the hub to compare with")
@@ -66,7 +66,7 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Manifest, error) {
 	return m, nil
 }
 
-// prepare takes over what options that are valid say of the reports about an object.
+// prepare copies the settings of valid options that apply to the object.
 func (m *Manifest) prepare(o Options, hub *unstructured.Unstructured) {
 	rules, _ := compileIgnores(o.Ignore, field.NewPath("ignore"))
 	patterns, _ := compilePatterns(o.Secrets, field.NewPath("secrets"))
@@ -113,7 +113,7 @@ func (m *Manifest) apiVersion() string {
 	return m.group + "/" + m.version
 }
 
-// groupOf returns the group of an apiVersion, empty for that of the core.
+// groupOf returns the group of an apiVersion; the core group is empty.
 func groupOf(apiVersion string) string {
 	group, _, ok := strings.Cut(apiVersion, "/")
 	if !ok {

@@ -8,12 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// The limits of an object of either side. Beyond them Compile returns an error
-// that says where, and Compare does where what is beyond would be a difference.
+// The limits of an object of either side. Compile returns an error that names the
+// place if the hub's object exceeds them. Compare returns one if a member's object
+// exceeds them and differs at that place.
 const (
-	// MaxDepth, 128, is how many maps and lists may lie in each other.
+	// MaxDepth is the maximum nesting of maps and lists, 128.
 	MaxDepth = value.MaxDepth
-	// MaxNodes, 1,000,000, is how many values an object may have altogether.
+	// MaxNodes is the maximum number of values in an object, 1,000,000.
 	MaxNodes = value.MaxNodes
 )
 
@@ -22,15 +23,15 @@ type Comparison string
 
 // The comparisons.
 const (
-	// Partial counts what the hub's object says and the member's does not: what
-	// only the member has is its own affair.
+	// Partial compares the fields of the hub's object and ignores fields that only
+	// the member has.
 	Partial Comparison = "PartialComparison"
-	// Full counts what only the member has as well, unless a server, a default
-	// or the baseline explains it.
+	// Full also counts fields that only the member has, unless a server, a default
+	// or the baseline explains them.
 	Full Comparison = "FullComparison"
 )
 
-// Class says what sort of difference an entry is.
+// Class is the kind of a difference.
 type Class string
 
 // The classes of differences. Those that Partial reports come first.
@@ -39,19 +40,19 @@ const (
 	Changed Class = "Changed"
 	// Missing fields are in the hub's object only.
 	Missing Class = "Missing"
-	// Stale fields were applied from the hub's object before, which no longer has
-	// them, and are still on the member.
+	// Stale fields were applied from an earlier version of the hub's object. The hub
+	// has dropped them, and the member still has them.
 	Stale Class = "Stale"
 	// Order is a list with the same items in another order. Partial reports it
-	// only where the order has a meaning, or the list is owned as a whole, so that
-	// an apply would put it back.
+	// only if the order has a meaning or the list is atomic, so that an apply
+	// would restore the order.
 	Order Class = "Order"
 	// Unmanaged fields are on the member only. Partial reports them only inside
-	// of what is owned as a whole: atomic lists and maps, unions.
+	// of atomic lists, atomic maps and unions.
 	Unmanaged Class = "Unmanaged"
 )
 
-// State says what became of the object as a whole.
+// State is the state of the whole object on a member.
 type State string
 
 // The states of an object on a member.
@@ -64,33 +65,34 @@ const (
 // Options say how objects are compared. The zero value is a Partial comparison
 // with the built-in schemas.
 type Options struct {
-	// Comparison is Partial where empty.
+	// Comparison is the comparison; empty means Partial.
 	Comparison Comparison
 	// Schemas knows the kinds; nil is schema.Builtin().
 	Schemas schema.Source
-	// Manager is the field manager that applied the hub's object; fields that it
-	// owns on the member and the hub's object no longer has are Stale, unless a
-	// manager owns them too that is no applier: see [TakeOver]. Empty
-	// finds stale fields by kubectl's last-applied annotation only.
+	// Manager is the field manager that applied the hub's object. A field that it
+	// owns on the member and that the hub's object no longer has is Stale, unless
+	// another manager that is not an applier owns the field too: see [TakeOver]. If
+	// Manager is empty, only kubectl's last-applied annotation finds stale fields.
 	Manager string
-	// Ignore leaves differences out.
+	// Ignore are the rules that drop differences from the report.
 	Ignore []IgnoreRule
-	// Secrets are pointers, with * for any key or index, to values that must not
-	// be shown, besides those of Secrets and of fields that a schema marks.
+	// Secrets are pointers, with * for any key or index, to more values that must not
+	// be shown. Values of Secrets and of fields that a schema marks are never shown.
 	Secrets []string
-	// SecretKey, where not empty, makes a redacted value carry a keyed tag: equal
+	// SecretKey, if not empty, adds a keyed tag to redacted values: equal
 	// values have equal tags under the same key. It is never shown.
 	SecretKey []byte
 	// Status compares the top-level status too.
 	Status bool
-	// MaxDifferences is how many entries a report has at most, MaxValueBytes how
-	// many bytes of a value it shows; 0 is 100 and 256.
+	// MaxDifferences is the maximum number of entries in a report, and MaxValueBytes the
+	// maximum number of bytes shown of a value; 0 means 100 and 256.
 	MaxDifferences, MaxValueBytes int
 }
 
-// IgnoreRule leaves differences out of reports, and with [Strip] fields out of
-// what is applied. What is set must all hold; of the values of a list, one. At
-// least one of Pointers, Managers and Classes is needed.
+// IgnoreRule drops differences from reports; [Strip] uses it to drop fields from the
+// object before an apply. A rule matches if all fields that are set match; a list
+// matches if one of its values matches. At least one of Pointers, Managers and Classes
+// must be set.
 type IgnoreRule struct {
 	// Group, Kind, Namespace and Name narrow the rule to objects; empty is any.
 	Group     string `json:"group,omitempty"`
@@ -99,12 +101,12 @@ type IgnoreRule struct {
 	Name      string `json:"name,omitempty"`
 	// Pointers are JSON pointers (RFC 6901) to fields, which are ignored with
 	// everything below them. The level * is any name or index. An item of a list
-	// is named by its keys, [name=app] or [containerPort=80,protocol="UDP"], the
-	// item of a set by its value, [="a"]; it may be named by its index on the
-	// member too. The empty pointer is the whole object.
+	// is named by its keys, [name=app] or [containerPort=80,protocol="UDP"], and an
+	// item of a set by its value, [="a"]. Its index on the member works too. The
+	// empty pointer is the whole object.
 	Pointers []string `json:"pointers,omitempty"`
-	// Managers are field managers: what one of them wrote last on the member is
-	// ignored.
+	// Managers are field managers: a field is ignored if one of them wrote it last on
+	// the member.
 	Managers []string `json:"managers,omitempty"`
 	// Classes are the classes of differences that are ignored.
 	Classes []Class `json:"classes,omitempty"`
@@ -112,29 +114,30 @@ type IgnoreRule struct {
 
 // Difference is one entry of a report.
 type Difference struct {
-	// Path is an RFC 6901 pointer that resolves in the member's object, or, for
-	// what only the hub's has, in that one, with stringData as data in both.
+	// Path is an RFC 6901 pointer to the value in the member's object, or in the hub's
+	// object if only the hub has the value. In both, stringData counts as data.
 	Path string `json:"path"`
-	// HubPath is the pointer in the hub's object, where it is another one: the item
-	// has another index, or what is data on the member is stringData there.
+	// HubPath is the pointer in the hub's object if it differs from Path: the item has
+	// another index, or the hub has stringData and the member data.
 	HubPath string `json:"hubPath,omitempty"`
 	// KeyPath names items of lists by their keys, so that it stays the same when
 	// lists are reordered: .spec.containers[name="app"].image.
 	KeyPath string `json:"keyPath,omitempty"`
-	// AtomicPath is the pointer to the list or map that is owned as a whole and that
-	// Path is inside of, in the same object as Path; empty where Path is in none, or is
-	// that itself. Whatever of it is put back, an apply replaces all of it.
+	// AtomicPath is the pointer to the outermost atomic list or map around Path, in the
+	// same object as Path. It is empty if there is none or if Path leads to it. An apply
+	// that restores any part of it replaces all of it.
 	AtomicPath string `json:"atomicPath,omitempty"`
 	Class      Class  `json:"class"`
-	// Hub and Member are the values as JSON, empty where there is none. A value
-	// that is too long is a string that says how long, its sha256, and the first
-	// line that differs; a secret one is a string that says no more than that.
+	// Hub and Member are the values as JSON, empty if there is no value. A value
+	// that is too long becomes a string with its length, its sha256 and the first
+	// line that differs. A secret value becomes a string that only says that it is secret.
 	Hub    json.RawMessage `json:"valueInHub,omitempty"`
 	Member json.RawMessage `json:"valueInMember,omitempty"`
-	// Note says more, for example "immutable", "pruned" or "whitespace only".
+	// Note is a remark, for example "immutable", "pruned" or "whitespace only".
 	Note string `json:"note,omitempty"`
-	// Owner is the manager that wrote the member's value, nil if its managedFields do not say. Of what is Missing
-	// in something that is owned as a whole, it is the manager of that.
+	// Owner is the manager that wrote the member's value, or nil if the managedFields do
+	// not name one. For a Missing value in an atomic list or map, Owner is the manager of
+	// that list or map.
 	Owner *Owner `json:"owner,omitempty"`
 }
 
@@ -147,7 +150,7 @@ type Owner struct {
 	Time string `json:"time,omitempty"`
 }
 
-// Report is what was found of one object.
+// Report is the result of the comparison of one object.
 type Report struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
@@ -155,17 +158,17 @@ type Report struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	State     State  `json:"state"`
-	// Generation is the member's.
+	// Generation is metadata.generation of the member's object.
 	Generation int64 `json:"targetClusterObservedGeneration,omitempty"`
 	// Differences are sorted by path, numbers by their value. It is not nil.
 	Differences []Difference `json:"observedDiffs"`
-	// Total is how many there are, Truncated whether some are left out.
+	// Total is the number of differences; Truncated is set if Differences omits some.
 	Total     int  `json:"total"`
 	Truncated bool `json:"truncated,omitempty"`
-	// Warnings name what is uncertain, for example duplicate keys.
+	// Warnings are reasons why the report may be wrong, for example duplicate keys.
 	Warnings []string `json:"warnings,omitempty"`
-	// Fingerprint is the same for the same differences on another member, empty
-	// where there are none.
+	// Fingerprint is equal for equal differences on different members. It is empty if
+	// there are no differences.
 	Fingerprint string `json:"fingerprint,omitempty"`
 }
 

@@ -9,16 +9,16 @@ import (
 	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
 )
 
-// CompareWith compares as [Manifest.Compare] does, and asks the member about what
-// is left: applied returns what an apply of the hub's object would come to, a dry
-// run. What the apply would leave as it is, because the member's server takes it
-// for the same, is no difference. It is not asked about what is Unmanaged, which
-// no apply changes but inside of what is owned as a whole, nor where there is nothing
-// else.
+// CompareWith compares like [Manifest.Compare] and then uses a dry run to drop
+// differences: applied must return the object that an apply of the hub's object would
+// produce. A difference that the apply would leave unchanged, because the member's
+// server treats both values as equal, is dropped. Unmanaged differences outside of
+// atomic lists and maps are kept, because no apply changes them. CompareWith does not
+// call applied if there are no other differences.
 //
-// A dry run is a help and never a condition: where it fails, or returns another
-// object, the report is that of Compare with a warning. Errors of applied are not
-// quoted, since a server may put values into them.
+// The dry run is optional: if it fails or returns another object, CompareWith returns
+// the report of Compare with a warning. The warning does not quote the error of
+// applied, because a server may put values into it.
 func (m *Manifest) CompareWith(member *unstructured.Unstructured, b *Baseline, applied func() (*unstructured.Unstructured, error)) (Report, error) {
 	r, err := m.Compare(member, b)
 	if err != nil || applied == nil || member == nil || r.State != Present || !r.disputed() {
@@ -42,7 +42,7 @@ func (r *Report) disputed() bool {
 	return r.Truncated
 }
 
-// without returns the report of a member without what an apply would leave.
+// without returns the report of a member without differences that an apply would leave.
 func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Baseline, would *unstructured.Unstructured) (Report, error) {
 	left, _, err := m.differences(would.Object, nil, true)
 	if err != nil {
@@ -72,7 +72,7 @@ func (m *Manifest) without(r Report, member *unstructured.Unstructured, b *Basel
 	return out, nil
 }
 
-// sameOnMember reports whether the member has the same in two comparisons.
+// sameOnMember reports whether the member's value is equal in two findings.
 func sameOnMember(f, g *compare.Finding) bool {
 	return f.InMember == g.InMember && reflect.DeepEqual(f.Member, g.Member)
 }

@@ -6,30 +6,31 @@ import (
 )
 
 const (
-	// FightHalfLife is how long it takes until a return counts half.
+	// FightHalfLife is the time after which a return counts half.
 	FightHalfLife = time.Hour
-	// FightScore is the score from which on another writer is assumed: six returns in a quarter of an hour
-	// each, or five within minutes.
+	// FightScore is the score at which another writer is assumed: six returns a quarter
+	// of an hour apart, or five within minutes.
 	FightScore = 4
 )
 
-// Fight finds out whether a difference comes back each time it is put back,
-// because a controller or a person wants something else. There is one for each
-// thing that is put back: an object, or all of a cluster. The zero value is
-// ready. It reads no clock and is used by one goroutine at a time.
+// Fight detects a difference that returns each time it is corrected,
+// because a controller or a person wants another value. Use one Fight for each
+// unit that is corrected: an object, or a whole cluster. The zero value is
+// ready to use. A Fight reads no clock and must be used by one goroutine at a time.
 type Fight struct {
 	score   float64
 	at      time.Time
 	putBack bool
 }
 
-// PutBack notes that the hub's value was applied again.
+// PutBack records that the hub's value was applied again.
 func (f *Fight) PutBack() { f.putBack = true }
 
-// Drifted notes that there is a difference. Where it was put back before, it has
-// come back: its score, which halves every [FightHalfLife], grows by one. It
-// returns the score, and whether that is a fight, at [FightScore] or more; then
-// an ignore rule, or a word with the other side, is better than another apply.
+// Drifted records a difference. If PutBack was called since the last call, the
+// difference has returned and the score grows by one. The score halves every
+// [FightHalfLife]. Drifted returns the score, and reports a fight at [FightScore] or
+// more. During a fight, add an ignore rule or talk to the owner of the other writer;
+// another apply does not help.
 func (f *Fight) Drifted(now time.Time) (score float64, fighting bool) {
 	f.score *= decay(now.Sub(f.at))
 	if f.putBack {
@@ -39,7 +40,7 @@ func (f *Fight) Drifted(now time.Time) (score float64, fighting bool) {
 	return f.score, f.score >= FightScore
 }
 
-// decay is 1 where a clock went back.
+// decay returns the factor by which the score shrinks; it is 1 if the clock went back.
 func decay(passed time.Duration) float64 {
 	return math.Exp2(-float64(max(passed, 0)) / float64(FightHalfLife))
 }

@@ -7,10 +7,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Applier returns the field manager that applied an object of the hub to a member, for Options.Manager: the one
-// with the most of the fields that the hub's object says in an entry of managedFields with the operation Apply,
-// and no fewer than half of them. It is empty where there is none. Controllers apply fields as well, but not
-// those; and a manager that applied much more has another object in mind than the hub's.
+// Applier returns the field manager that applied an object of the hub to a member, for
+// Options.Manager. It picks the manager whose Apply entry in managedFields has the most
+// fields of the hub's object. It returns an empty name if no manager has at least half of
+// them. A manager that applied more than four times as many fields does not count,
+// because it applied another object. Controllers apply other fields, so they do not match.
 func Applier(hub, member *unstructured.Unstructured) string {
 	asked := content(hub.Object)
 	best, least := "", (leaves(asked)+1)/2
@@ -25,11 +26,12 @@ func Applier(hub, member *unstructured.Unstructured) string {
 	return best
 }
 
-// muchMore is how many fields were applied for each that the hub's object says,
-// where it is not the hub's object that was applied.
+// muchMore is the largest ratio of applied fields to fields of the hub's object at which
+// the entry may still belong to the hub's object.
 const muchMore = 4
 
-// content is what people ask for in an object.
+// content returns the fields of an object that people write: labels, annotations, and all
+// top-level fields except apiVersion, kind and status.
 func content(o map[string]any) map[string]any {
 	asked := map[string]any{}
 	for name, v := range o {
@@ -53,8 +55,8 @@ func content(o map[string]any) map[string]any {
 	return asked
 }
 
-// said counts the values of an object that are in a set of fields, and those that
-// the set has.
+// said returns the number of values of an object that are in a set of fields, and the
+// size of the set.
 func said(o map[string]any, fieldsV1 []byte) (n, size int) {
 	var set map[string]any
 	if json.Unmarshal(fieldsV1, &set) != nil {
@@ -83,8 +85,8 @@ func leaves(v any) (n int) {
 	return max(n, 1)
 }
 
-// applied counts those of the values that a set of fields has. A field without any
-// below it stands for all that is there.
+// applied counts the values of v that are in a set of fields. A field without any
+// field below it includes all values below it.
 func applied(v, fields any) (n int) {
 	set, _ := fields.(map[string]any)
 	if _, itself := set["."]; len(set) == 0 || itself && len(set) == 1 {
@@ -103,8 +105,8 @@ func applied(v, fields any) (n int) {
 	return n
 }
 
-// maxCompared is how many pairs of an item and its keys are compared in a list. What
-// is longer is not counted.
+// maxCompared is the maximum number of pairs of an item and its keys that are compared in
+// a list. Longer lists are not counted.
 const maxCompared = 1_000_000
 
 // appliedItems is applied for the items of a list, by their keys or values.
@@ -128,8 +130,8 @@ func appliedItems(l []any, set map[string]any) (n int) {
 	return n
 }
 
-// answers reports whether an item has the keys of a set of fields, as far as it says
-// them: others have defaults.
+// answers reports whether an item matches the keys of a set of fields. A key that the
+// item lacks matches, because it may have a default.
 func answers(item, key any) bool {
 	keys, ok := key.(map[string]any)
 	if !ok {

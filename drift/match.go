@@ -6,14 +6,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Pair is an object of the hub and the one that a member has of it.
+// Pair is an object of the hub and its counterpart on a member.
 type Pair struct {
 	Hub *unstructured.Unstructured
-	// Member is nil where the member has none; [Compare] reports that as [Absent].
+	// Member is nil if the member has no such object; [Compare] reports it as [Absent].
 	Member *unstructured.Unstructured
 }
 
-// identity is what objects are matched by. The version is not part of it.
+// identity is the key by which objects are matched. The version is not part of it.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string
@@ -23,13 +23,14 @@ func identityOf(o *unstructured.Unstructured) identity {
 	return identity{o.GroupVersionKind().GroupKind(), o.GetNamespace(), o.GetName()}
 }
 
-// Match finds the member's object for each of the hub's, by group, kind, namespace and name. There is a pair for
-// each object of the hub, in their order; rest are those of the member that are in no pair and that the hub does
-// not have in another version either.
+// Match finds the member's object for each object of the hub, by group, kind, namespace
+// and name. It returns a pair for each object of the hub, in their order. The rest are
+// the member's objects that the hub has in no version.
 //
-// Of an object that the member has in several versions the hub's is taken, or else the first; [Compare] warns of
-// another one. An object without a namespace is the same as one in the namespace default, unless one of the sides
-// has both: files and clusters name that namespace or leave it out.
+// If the member has an object in several versions, Match takes the version of the hub,
+// or else the first; [Compare] warns about another version. An object without a namespace
+// matches an object in the namespace default, unless one of the sides has both, because
+// files and clusters may name that namespace or omit it.
 func Match(hub, member []*unstructured.Unstructured) (pairs []Pair, rest []*unstructured.Unstructured) {
 	asked, there := map[identity]bool{}, map[identity][]*unstructured.Unstructured{}
 	for _, h := range hub {
@@ -61,7 +62,8 @@ func Match(hub, member []*unstructured.Unstructured) (pairs []Pair, rest []*unst
 	return pairs, rest
 }
 
-// elsewhere returns the other way to name an object of the namespace default, or of none; any other one is itself.
+// elsewhere swaps the namespace default and the empty namespace. It returns any other
+// identity unchanged.
 func (id identity) elsewhere() identity {
 	switch id.namespace {
 	case "":

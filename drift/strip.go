@@ -14,24 +14,24 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// Strip returns the object to apply where rules leave fields of obj to others.
-// live is the member's object, nil where there is none, and manager the field
-// manager that applies. A field that a rule names by its pointer, or that one of
-// its managers wrote last, is
+// Strip returns the object to apply if rules leave fields of obj to other managers.
+// live is the member's object, or nil if the member has none; manager is the field
+// manager that applies. A rule matches a field by its pointer, or if one of the rule's
+// managers wrote the field last. Strip treats a matched field as follows:
 //
-//   - as in obj where the live object lacks it,
-//   - left out where another manager owns it on the live object,
-//   - as on the live object where manager alone owns it, since leaving it out
-//     would delete it there; also where obj has it no longer,
-//   - left out where it has no owner, and as on the live object where there are no
-//     managedFields.
+//   - If the live object lacks it, the field keeps the value of obj.
+//   - If another manager owns it on the live object, the field is omitted.
+//   - If only manager owns it, the field gets the live value, because omitting it
+//     would delete it on the member. This holds even if obj no longer has the field.
+//   - If it has no owner, the field is omitted. If the live object has no managedFields,
+//     the field gets the live value.
 //
-// Of the classes, a rule needs Changed to take a field away, and Stale to keep one
-// that obj lacks; a rule without classes does both. What identifies the object and
-// items of lists stays. Items are found by the keys of the built-in schemas or of
-// the live object's managedFields, and otherwise by their index in lists
-// of equal length. Rules that are not valid do nothing; see [ValidateIgnoreRules].
-// Neither obj nor live is changed; the result may share values with obj.
+// A rule with classes must name Changed to omit or replace a field, and Stale to keep a
+// field that obj lacks; a rule without classes does both. Strip keeps the fields that
+// identify the object and the items of lists. It matches items by the keys of the built-in
+// schemas or of the live object's managedFields, and otherwise by index if both lists
+// have the same length. Invalid rules have no effect; see [ValidateIgnoreRules].
+// Strip changes neither obj nor live; the result may share values with obj.
 func Strip(obj, live *unstructured.Unstructured, rules []IgnoreRule, manager string) *unstructured.Unstructured {
 	if obj == nil || live == nil || live.Object == nil || len(rules) == 0 {
 		return obj
@@ -50,8 +50,8 @@ func Strip(obj, live *unstructured.Unstructured, rules []IgnoreRule, manager str
 	return &unstructured.Unstructured{Object: out}
 }
 
-// aim is a rule with what is left of one of its patterns. With nothing left it
-// is about everything from here on.
+// aim is a rule with the rest of one of its patterns. An empty rest matches everything
+// from here on.
 type aim struct {
 	rule *ignore
 	rest fieldpath.Pattern
@@ -76,7 +76,7 @@ type strand struct {
 	typ  *schema.Type
 	aims []aim
 	path []ownership.Step
-	// whole is inside of a list that has one owner, so that nothing can be left out.
+	// whole is set inside of an atomic list, in which no field can be omitted.
 	whole bool
 }
 
@@ -108,7 +108,7 @@ type stripping struct {
 	manager string
 }
 
-// value returns what is applied of a value of the hub, and whether it is.
+// value returns the value to apply for v, and false to omit it.
 func (s *stripping) value(v, live any, p strand) (any, bool) {
 	if len(p.aims) == 0 || live == nil {
 		return v, true
@@ -126,7 +126,7 @@ func (s *stripping) value(v, live any, p strand) (any, bool) {
 	return s.leaf(v, live, p)
 }
 
-// leaf decides on what is owned as one.
+// leaf returns the value to apply for a plain value or an atomic list, and false to omit it.
 func (s *stripping) leaf(v, live any, p strand) (any, bool) {
 	if !s.concerned(p, Changed) {
 		return v, true
@@ -174,7 +174,7 @@ func (s *stripping) object(m, live map[string]any, p strand) (map[string]any, bo
 	return out, len(out) > 0 || len(m) == 0
 }
 
-// adopts reports whether what only the live object has is kept.
+// adopts reports whether a field that only the live object has is kept.
 func (s *stripping) adopts(live any, p strand) bool {
 	if live == nil || p.whole || !s.concerned(p, Stale) {
 		return false
@@ -183,8 +183,8 @@ func (s *stripping) adopts(live any, p strand) bool {
 	return own && !others
 }
 
-// fixed reports whether a field is not for rules: what identifies the object, and
-// what servers and this module write.
+// fixed reports whether rules do not apply to a field, because it identifies the object
+// or because servers or this module write it.
 func fixed(parent []ownership.Step, name string) bool {
 	switch len(parent) {
 	case 0:
@@ -250,7 +250,7 @@ func (s *stripping) aligned(p strand) *schema.Type {
 	return t
 }
 
-// identified returns an item with the keys that it had.
+// identified restores the keys of an item in v.
 func identified(v, item any, t *schema.Type) any {
 	m, ok := v.(map[string]any)
 	before, _ := item.(map[string]any)
@@ -266,8 +266,8 @@ func identified(v, item any, t *schema.Type) any {
 	return m
 }
 
-// atomic strips a list that has one owner: it is left to another manager as a whole, or a part of it is as it
-// is on the live object.
+// atomic strips a list that has one owner: the whole list is omitted, or parts of it get
+// the live values.
 func (s *stripping) atomic(l, live []any, p strand) (any, bool) {
 	if p.reached() || len(l) != len(live) {
 		return s.leaf(l, live, p)

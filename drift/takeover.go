@@ -8,15 +8,16 @@ import (
 	"github.com/slipway-dev/slipway/drift/internal/ownership"
 )
 
-// IsApplier reports whether a field manager is one by which people apply objects: kubectl with its commands, Helm,
-// Terraform, Pulumi, and KubeFleet's agent. Controllers are none, nor are tools that apply again by themselves, such as
-// those of Flux and Argo CD.
+// IsApplier reports whether people use the field manager to apply objects: kubectl with
+// its commands, Helm, Terraform, Pulumi, and KubeFleet's agent. It reports false for
+// controllers and for tools that reapply objects by themselves, such as Flux and Argo CD.
 func IsApplier(manager string) bool { return ownership.IsApplier(manager) }
 
-// TakeOver returns the managedFields of a live object in which the manager alone owns what it applied and appliers
-// own too, see [IsApplier]; nil if they are so already. An API server removes a field that the manager applies no
-// longer only if nobody else owns it. Fields that the manager did not apply stay with their owners, and so do those of
-// managers that a rule names.
+// TakeOver returns the managedFields of a live object after it removed the appliers, see
+// [IsApplier], from the owners of fields that the manager applied. It returns nil if
+// nothing changes. The ownership matters because an API server removes a field that the
+// manager no longer applies only if no other manager owns the field. Fields that the
+// manager did not apply keep their owners, and managers named in a rule keep their fields.
 func TakeOver(live *unstructured.Unstructured, manager string, rules []IgnoreRule) []any {
 	if live == nil {
 		return nil
@@ -27,7 +28,7 @@ func TakeOver(live *unstructured.Unstructured, manager string, rules []IgnoreRul
 	return nil
 }
 
-// managersOf are the managers that rules for an object name.
+// managersOf returns the managers named in the rules that match an object.
 func managersOf(rules []IgnoreRule, obj *unstructured.Unstructured) (names []string) {
 	gvk := obj.GroupVersionKind()
 	matches := func(want, is string) bool { return want == "" || want == is }
