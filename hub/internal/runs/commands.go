@@ -15,12 +15,12 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// sendCommand asks the run for what spec.state says, once for each generation of the
+// sendCommand sends the run the command that spec.state asks for, once for each generation of the
 // spec.
 func (r *Reconciler) sendCommand(ctx context.Context, obj *unstructured.Unstructured, st fleet.Status) error {
 	verb := commandFor(r.stateOf(obj), &st.Run)
 	if verb == "" || verb == stages.Start && obj.GetGeneration() == 1 {
-		return nil // what the first generation says, the run was begun with: it was stopped by another client of the engine
+		return nil // the run began with generation 1, so another client of the engine stopped it
 	}
 	if err := r.Recheck(ctx, api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind), obj); err != nil {
 		return err
@@ -35,8 +35,8 @@ func (r *Reconciler) sendCommand(ctx context.Context, obj *unstructured.Unstruct
 	return err
 }
 
-// commandID is the same for the same generation of an object. One that shows a run
-// may be made again, and begins with the first generation then.
+// commandID is the same for the same generation of an object. The object of a rollback may be
+// made again and then begins with generation 1, so its UID is part of the ID.
 func commandID(obj *unstructured.Unstructured, p *stages.Plan) string {
 	if p.Rollback == nil {
 		return fmt.Sprintf("state-%d", obj.GetGeneration())
@@ -44,7 +44,7 @@ func commandID(obj *unstructured.Unstructured, p *stages.Plan) string {
 	return fmt.Sprintf("state-%s-%d", obj.GetUID(), obj.GetGeneration())
 }
 
-// commandFor is what has to be asked of a run for its spec's state, or "".
+// commandFor returns the command that brings a run to its spec's state, or "".
 func commandFor(state kubefleet.State, run *stages.Run) stages.Verb {
 	if run.IsEnded() && run.State != stages.Stopped {
 		return ""

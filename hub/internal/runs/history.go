@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// histories are what the events of runs were folded to, as far as they were
-// read. A hub that starts reads them from the beginning.
+// histories are the folded events of runs, up to the last event read. A hub that starts reads
+// them from the beginning.
 type histories struct {
 	mu   sync.Mutex
 	runs map[api.Key]*runHistory
@@ -27,14 +27,15 @@ type runHistory struct {
 	uid  string
 	next int64
 	status.RunHistory
-	// asked and started are when an approval was asked for and a cluster started,
-	// by name, for the metrics.
+	// asked and started map requests and clusters to the times at which they began, for the
+	// metrics.
 	asked, started map[string]time.Time
-	// answered is when the engine was given an answer that it has not taken in yet; zero without one.
+	// answered is the time of an answer that the engine has not processed yet, zero without one.
 	answered time.Time
 }
 
-// defers reports whether the status of the run may wait for the engine, which was given an answer.
+// defers reports whether the write of the run's status may wait for the engine to process an
+// answer.
 func (f *runHistory) defers(now time.Time) bool {
 	if f.answered.IsZero() {
 		f.answered = now
@@ -57,9 +58,8 @@ func (h *histories) of(k api.Key) *runHistory {
 	return f
 }
 
-// after is the number of the event from which on a run is read: the next one, or
-// where none has been read, the first that was not told, which shows whether there
-// is anything to do.
+// after returns the number of the first event to read: the next event, or told if no event has
+// been read. Reading from told shows whether there is anything to do.
 func (f *runHistory) after(told int64) int64 {
 	if f.next > 0 {
 		return f.next
@@ -73,14 +73,15 @@ func (h *histories) drop(k api.Key) {
 	delete(h.runs, k)
 }
 
-// observedEvents is how many events of a run were told as events of Kubernetes.
+// observedEvents returns the number of events of a run that were already written as events of
+// Kubernetes.
 func observedEvents(obj *unstructured.Unstructured) int64 {
 	told, _, _ := unstructured.NestedInt64(obj.Object, "status", "observedEvents")
 	return told
 }
 
-// fold takes in the events of a run that are new, all of them where none has been
-// read, and tells of those that no hub told of before.
+// fold folds the new events of a run, or all events if none has been read, and records the events
+// that no hub recorded before.
 func (r *Reconciler) fold(ctx context.Context, obj *unstructured.Unstructured, f *runHistory, st fleet.Status, news fleet.History) (err error) {
 	if f.uid != st.Run.UID {
 		*f = runHistory{uid: st.Run.UID, asked: map[string]time.Time{}, started: map[string]time.Time{}}
@@ -118,7 +119,7 @@ func (f *runHistory) take(p *stages.Plan, e *stages.Event) {
 	}
 }
 
-// recordEvent counts an event and writes it as one of Kubernetes.
+// recordEvent counts an event and writes it as an event of Kubernetes.
 func (r *Reconciler) recordEvent(obj *unstructured.Unstructured, f *runHistory, e stages.Event) {
 	since := time.Time{}
 	switch e.Type {

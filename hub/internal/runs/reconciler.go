@@ -1,5 +1,6 @@
-// Package runs reconciles update runs: it begins them, asks of them what their specs say, writes their status and events,
-// shows runs that take others back as objects, and deletes those whose objects are gone.
+// Package runs reconciles update runs: it begins them, sends them the commands of their specs,
+// writes their status and events, shows rollbacks as objects, and deletes runs whose objects are
+// gone.
 package runs
 
 import (
@@ -35,8 +36,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Reconciler brings runs up to date. It owns the status of runs and their finalizer, and the objects of runs that take
-// others back.
+// Reconciler reconciles runs. It owns the status of runs and their finalizer, and the objects of
+// rollbacks.
 type Reconciler struct {
 	*objects.Client
 	Engine     *fleet.Engine
@@ -47,19 +48,19 @@ type Reconciler struct {
 	Overrides  *overrides.Reconciler
 	Placements *placements.Reconciler
 	Meters     *metrics.Meters
-	// Listed is how many clusters a status lists.
+	// Listed is the number of clusters that a status lists.
 	Listed int
 	// Setting is the compatibility setting of the hub.
 	Setting compat.Setting
 
-	// histories are what the runs that have not ended were folded to.
+	// histories are the folded events of the runs that have not ended.
 	histories histories
 	// ended are the UIDs of runs that were reported to have ended without a record, by key.
 	ended sync.Map
 }
 
-// Reconcile brings a run up to date: it is begun or deleted, is asked what its
-// spec says, takes in the answers to its requests, and its status is written.
+// Reconcile begins or deletes a run, sends it the command of its spec, delivers the answers to
+// its requests, and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	obj := r.Object(api.ScopeOf(k).GVR(api.RunKind), k)
 	switch {
@@ -78,7 +79,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	history := r.histories.of(k)
 	st, news, err := r.Engine.Progress(ctx, name, history.after(told))
 	if errors.Is(err, backend.ErrPermanent) && history.after(told) > 0 {
-		*history = runHistory{} // what was read, or stands in the status, is not of this run
+		*history = runHistory{} // the events read, or the count in the status, belong to another run
 		st, news, err = r.Engine.Progress(ctx, name, 0)
 	}
 	switch {
@@ -108,7 +109,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	if history.next == 0 && news.Next == told && isFinished(obj) && st.Run.Final(st.Plan) {
 		if f := r.factsOf(k, obj, &st, facts); f.RollbackIsTold() {
-			return f.RollbackAgain(), nil // as it was told
+			return f.RollbackAgain(), nil // the status is up to date
 		}
 	}
 	r.Queues.Resize(api.RunKind, name, st.Plan.Len())
@@ -118,12 +119,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	return r.follow(ctx, k, obj, st, history, facts)
 }
 
-// unadmittedAgain is when a run is reconciled again that was recorded and not admitted:
-// the hub that is creating it admits it within moments, or deletes it.
+// unadmittedAgain is the delay until the next look at a run that is recorded but not admitted.
+// The hub that creates the run admits it within moments, or deletes it.
 const unadmittedAgain = 500 * time.Millisecond
 
-// isAdmitted reports whether the placement knows a run. Until then the hub that recorded it, such as
-// a hub that loses its lead meanwhile, may take it back, and the object has none yet.
+// isAdmitted reports whether the placement knows a run. Until then the hub that recorded the run
+// may abandon it, for example after it lost its lease, and the object has no run yet.
 func (r *Reconciler) isAdmitted(ctx context.Context, st *fleet.Status) (bool, error) {
 	runs, err := r.Engine.Runs(ctx, st.Run.Placement)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -132,15 +133,14 @@ func (r *Reconciler) isAdmitted(ctx context.Context, st *fleet.Status) (bool, er
 	return slices.Contains(runs, st.Run.Name), err
 }
 
-// isFinished reports whether the status of a run says how it ended.
+// isFinished reports whether the status of a run says how it ended, for the current generation.
 func isFinished(obj *unstructured.Unstructured) bool {
 	c := api.ConditionOf(obj, api.ConditionSucceeded)
 	return (c.Status == "True" || c.Status == "False") && c.ObservedGeneration == obj.GetGeneration()
 }
 
-// replaceRun deletes the run of an object that had the name before and went
-// without its finalizer. One that no object declared is not touched, nor is one
-// that takes another one back.
+// replaceRun deletes the run of an earlier object of the same name that disappeared without its
+// finalizer. It touches neither a run that no object declared nor a rollback.
 func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
 	gvr := api.ScopeOf(k).GVR(api.RunKind)
 	if err := r.Recheck(ctx, gvr, obj); err != nil {
@@ -161,7 +161,7 @@ func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructure
 	return nil
 }
 
-// begin makes the engine's run of an object, once.
+// begin creates the engine's run of an object, once.
 func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
 	if api.IsBegun(obj) {
 		return 0, r.reportForgotten(ctx, k, obj)
@@ -180,7 +180,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 		return 0, err
 	}
 	if api.IsBegun(obj) || api.InitializeFailed(obj) || api.HasEnded(obj) {
-		return 0, nil // it was begun, or refused, and the watch will tell
+		return 0, nil // the run began or was refused in the meantime, and the watch reports that
 	}
 	spec, err := r.runSpec(ctx, k, obj)
 	if err == nil {
@@ -197,7 +197,7 @@ func (r *Reconciler) begin(ctx context.Context, k api.Key, obj *unstructured.Uns
 	return 0, errors.Join(err, r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Initializing(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err)))
 }
 
-// tellEnded reports, once for each object, that a run is not begun again.
+// tellEnded reports once for each object that its run is not begun again.
 func (r *Reconciler) tellEnded(obj *unstructured.Unstructured) {
 	if before, told := r.ended.Swap(api.KeyOf(obj), obj.GetUID()); told && before == obj.GetUID() {
 		return
@@ -208,8 +208,8 @@ func (r *Reconciler) tellEnded(obj *unstructured.Unstructured) {
 	r.Log.Info("a run that has ended by its status and has no record is not begun", "run", api.KeyOf(obj).String(), "reason", c.Reason)
 }
 
-// reportForgotten says in the status of a run that the engine's is gone, where the
-// status does not say how it ended.
+// reportForgotten writes into the status of a run that the engine's run is gone, unless the
+// status says how the run ended.
 func (r *Reconciler) reportForgotten(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
 	if api.ConditionOf(obj, api.ConditionSucceeded).Status != "" {
 		return nil
@@ -218,7 +218,7 @@ func (r *Reconciler) reportForgotten(ctx context.Context, k api.Key, obj *unstru
 	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, status.Forgotten(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
 
-// runSpec is the run as the engine takes it. Everything it names is in its
+// runSpec returns the engine's spec of a run. All objects that the run names are in its
 // namespace.
 func (r *Reconciler) runSpec(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (fleet.RunSpec, error) {
 	in := api.ScopeOf(k)
@@ -259,7 +259,7 @@ func (r *Reconciler) stateOf(obj *unstructured.Unstructured) kubefleet.State {
 	return api.StateOf(obj, r.Setting.Behaviour().State)
 }
 
-// snapshotsOf are the snapshots of a placement that the engine keeps, ascending.
+// snapshotsOf returns the snapshots of a placement that the engine keeps, ascending.
 func (r *Reconciler) snapshotsOf(ctx context.Context, placement string) ([]snapshot.Snapshot, error) {
 	view, err := r.Engine.View(ctx, placement)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -271,8 +271,8 @@ func (r *Reconciler) snapshotsOf(ctx context.Context, placement string) ([]snaps
 	return view.Snapshots(), nil
 }
 
-// findSnapshot has a run bring the last of the snapshots that are shown with the index which its spec names: the objects of
-// that index, with the overrides that were there last.
+// findSnapshot sets the index of spec to the last of the snapshots that are shown with that
+// index: they have the same objects, and the last one has the latest overrides.
 func (r *Reconciler) findSnapshot(ctx context.Context, spec *fleet.RunSpec) error {
 	if spec.Index == nil {
 		return nil
@@ -294,8 +294,8 @@ func (r *Reconciler) findSnapshot(ctx context.Context, spec *fleet.RunSpec) erro
 		*spec.Index, spec.Placement, strings.Join(slices.Compact(shown), ", ")))
 }
 
-// notBegun says why no run is begun for an object that asks for something of another
-// one.
+// notBegun returns an error if the object asks for the rollback of another run, because no run is
+// begun for it.
 func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
 	switch {
 	case run.State == kubefleet.Rollback:
@@ -307,9 +307,9 @@ func notBegun(run kubefleet.Run, obj *unstructured.Unstructured) error {
 	}
 }
 
-// named are the placement and the strategy that a run names, nil where there is none. They are asked
-// for: that something is missing is the end of a run, and the cache may not have yet what was made just
-// before it. They are not to be changed.
+// named returns the placement and the strategy that a run names, nil if there is none. It asks
+// the API server, because a missing object ends a run and the cache may lack an object that was
+// just created. The caller must not change them.
 func (r *Reconciler) named(ctx context.Context, in api.Scope, run kubefleet.Run) (placement, strategy *unstructured.Unstructured, err error) {
 	if placement, err = r.DeclaredNow(ctx, in.GVR(api.PlacementKind), api.Key{Namespace: run.Namespace, Name: run.Placement}); err != nil {
 		return nil, nil, err
@@ -318,7 +318,7 @@ func (r *Reconciler) named(ctx context.Context, in api.Scope, run kubefleet.Run)
 	return placement, strategy, err
 }
 
-// placementProblem says why there can be no run of the placement that a run names.
+// placementProblem returns an error if there can be no run of the placement that a run names.
 func placementProblem(in api.Scope, run kubefleet.Run, placement *unstructured.Unstructured) error {
 	if placement == nil {
 		return fmt.Errorf("parent placement not found: there is no %s %s", in.Kind(api.PlacementKind), run.Placement)
@@ -329,7 +329,7 @@ func placementProblem(in api.Scope, run kubefleet.Run, placement *unstructured.U
 	return nil
 }
 
-// strategyFor is the strategy that a run names.
+// strategyFor returns the strategy that a run names.
 func strategyFor(in api.Scope, run kubefleet.Run, object *unstructured.Unstructured) (stages.Strategy, error) {
 	if object == nil {
 		return stages.Strategy{}, fmt.Errorf("referenced updateStrategy not found: there is no %s %s", in.Kind(api.StrategyKind), run.StrategyName)
@@ -337,8 +337,7 @@ func strategyFor(in api.Scope, run kubefleet.Run, object *unstructured.Unstructu
 	return kubefleet.StrategyOf(object)
 }
 
-// follow asks a run what its spec says, takes in answers, and writes what became
-// of it.
+// follow sends a run the command of its spec, delivers answers, and writes its status.
 func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts) (time.Duration, error) {
 	if !api.IsBegun(obj) {
 		if err := r.Annotate(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.AnnotationRunUID, string(obj.GetUID())+"/"+st.Run.UID); err != nil {
@@ -362,15 +361,15 @@ func (r *Reconciler) follow(ctx context.Context, k api.Key, obj *unstructured.Un
 	return again, errors.Join(problem, err)
 }
 
-// answeredAgain is when a run is reconciled at the latest after the engine was given an answer, answeredLongest how long
-// the status of the run is not written because the engine has yet to take an answer in.
+// answeredAgain is the longest delay until a run is reconciled again after the engine was given
+// an answer. answeredLongest limits how long the write of the run's status waits for the engine
+// to process the answer.
 const (
 	answeredAgain   = 500 * time.Millisecond
 	answeredLongest = 2 * time.Second
 )
 
-// writeRun writes what became of a run. It asks to be called again when time
-// alone will change that.
+// writeRun writes the status of a run. It returns a delay if time alone will change the status.
 func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status, history *runHistory, back status.RollbackFacts, asked *requests.Result) (time.Duration, error) {
 	facts := r.factsOf(k, obj, &st, back)
 	facts.Held = asked.Held
@@ -387,7 +386,7 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 	}
 	r.recordRollback(obj, facts)
 	if st.Run.Final(st.Plan) && isFinished(obj) && observedEvents(obj) == history.next {
-		r.histories.drop(k) // until the object was seen to tell its end, it is asked for again
+		r.histories.drop(k) // until the object shows the end of the run, the history is read again
 	}
 	again := facts.RollbackAgain()
 	if at := status.ChangesAt(facts); again == 0 && !at.IsZero() {
@@ -396,7 +395,7 @@ func (r *Reconciler) writeRun(ctx context.Context, k api.Key, obj *unstructured.
 	return again, nil
 }
 
-// factsOf is what the status of a run is made of, without its history.
+// factsOf returns the facts for the status of a run, without its history.
 func (r *Reconciler) factsOf(k api.Key, obj *unstructured.Unstructured, st *fleet.Status, back status.RollbackFacts) *status.RunFacts {
 	return &status.RunFacts{
 		Made: obj.GetCreationTimestamp().Time,
@@ -406,8 +405,8 @@ func (r *Reconciler) factsOf(k api.Key, obj *unstructured.Unstructured, st *flee
 	}
 }
 
-// deleteRun deletes the engine's run, which releases its placement, with the
-// requests of it, and lets the object go. What was rolled out stays.
+// deleteRun deletes the engine's run, which releases its placement, and the run's requests, and
+// drops the finalizer of the object. Members keep the objects that the run brought.
 func (r *Reconciler) deleteRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
 	st, err := r.Engine.Status(ctx, name)
@@ -430,7 +429,8 @@ func (r *Reconciler) deleteRun(ctx context.Context, k api.Key, obj *unstructured
 	return r.DropFinalizer(ctx, api.ScopeOf(k).GVR(api.RunKind), obj, api.FinalizerRun)
 }
 
-// deleteRequest deletes a request with its run, and tells of the answers in it that were not taken in.
+// deleteRequest deletes a request with its run, and records the answers in it that no run
+// received.
 func (r *Reconciler) deleteRequest(ctx context.Context, k api.Key, run, request *unstructured.Unstructured, st *fleet.Status, own bool) error {
 	seal, err := r.Seals.ProofOf(ctx, request)
 	if err != nil {
@@ -449,12 +449,12 @@ func (r *Reconciler) deleteRequest(ctx context.Context, k api.Key, run, request 
 	return objects.Settled(err)
 }
 
-// orphanPace is how often it is looked whether a run without an object is the
+// orphanPace is the shortest time between two checks whether a run without an object is the
 // host's own.
 const orphanPace = time.Minute
 
-// EnqueueOrphan wakes the object, which there is none of, of a run that the engine
-// calls so.
+// EnqueueOrphan enqueues the object key of an engine run that has no object, or the run itself if
+// its name was cut.
 func (r *Reconciler) EnqueueOrphan(run string) {
 	if ns, name, ok := kubefleet.ObjectName(run); ok {
 		r.Queues.Runs.AddPaced(api.Key{Namespace: ns, Name: name}, orphanPace)
@@ -463,7 +463,7 @@ func (r *Reconciler) EnqueueOrphan(run string) {
 	}
 }
 
-// ReconcileOrphan wakes the object of a run, which only the run's record tells.
+// ReconcileOrphan enqueues the object of a run that only the run's record names.
 func (r *Reconciler) ReconcileOrphan(ctx context.Context, run api.Key) (time.Duration, error) {
 	st, err := r.Engine.Status(ctx, run.Name)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -479,8 +479,8 @@ func (r *Reconciler) ReconcileOrphan(ctx context.Context, run api.Key) (time.Dur
 	return 0, nil
 }
 
-// orphaned deletes the run of an object that went without its finalizer: no status
-// would show what it does. A run that takes another one back gets its object.
+// orphaned deletes the run of an object that disappeared without its finalizer, because no status
+// would show the run's progress. For a rollback it makes the object again.
 func (r *Reconciler) orphaned(ctx context.Context, k api.Key) (time.Duration, error) {
 	st, err := r.Engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
 	if errors.Is(err, backend.ErrNotFound) {
@@ -492,7 +492,7 @@ func (r *Reconciler) orphaned(ctx context.Context, k api.Key) (time.Duration, er
 	}
 	_, err = r.Dynamic.Resource(api.ScopeOf(k).GVR(api.RunKind)).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if !apierrors.IsNotFound(err) {
-		return 0, err // where it is there, the watch will tell
+		return 0, err // if the object exists, the watch reports it
 	}
 	if st.Plan.Rollback != nil {
 		return r.ShowRollback(ctx, k, st)

@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ShowRollback makes the object of a run that takes another one back. Nothing is
-// kept of that but the object: one that is missing is made again.
+// ShowRollback makes the object of a rollback. It keeps no other state, so a missing object is
+// made again.
 func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Status) (time.Duration, error) {
 	of := st.Plan.Rollback.Run
 	b, err := r.Engine.RollbackOf(ctx, of)
@@ -49,8 +49,8 @@ func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Statu
 	return 0, nil
 }
 
-// objectName is the name of the object that the engine calls so, or what the engine
-// calls it where that cannot be told.
+// objectName returns the name of the object behind a name of the engine, or the engine's name if
+// no object can be found.
 func (r *Reconciler) objectName(base, engineName string) string {
 	if _, name, ok := kubefleet.ObjectName(engineName); ok {
 		return name
@@ -61,15 +61,15 @@ func (r *Reconciler) objectName(base, engineName string) string {
 	return engineName
 }
 
-// enqueueRolledBack asks for the object of a run that is taken back.
+// enqueueRolledBack enqueues the object of a run that is rolled back.
 func (r *Reconciler) enqueueRolledBack(run string) {
 	for _, k := range r.ByEngineName(api.RunKind, run) {
 		r.Queues.Runs.Add(k)
 	}
 }
 
-// Relabel gives the object of a run that takes another one back its label again.
-// Only the seal proves that it is that object, which is checked before.
+// Relabel restores the label of the object of a rollback. The caller must have checked the seal,
+// which alone proves that the object is the hub's.
 func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status) error {
 	if st.Plan.Rollback == nil {
 		return nil
@@ -85,8 +85,8 @@ func (r *Reconciler) Relabel(ctx context.Context, obj *unstructured.Unstructured
 	return r.Refresh(ctx, gvr, obj)
 }
 
-// NameTaken says of an object that its name is that of a run which takes another
-// one back. One that has been carried out keeps what its status says.
+// NameTaken reports in the status of an object that a rollback has its name. If the run has begun
+// or was refused, the status stays unchanged.
 func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured.Unstructured, st fleet.Status) error {
 	r.enqueueRolledBack(st.Plan.Rollback.Run)
 	if api.IsBegun(obj) || api.InitializeFailed(obj) {
@@ -98,8 +98,7 @@ func (r *Reconciler) NameTaken(ctx context.Context, k api.Key, obj *unstructured
 	return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 }
 
-// rollbackFactsOf asks the engine what became of taking a run back, where its
-// strategy allows that.
+// rollbackFactsOf asks the engine for the rollback of a run, if its strategy allows rollbacks.
 func (r *Reconciler) rollbackFactsOf(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status) (status.RollbackFacts, error) {
 	var out status.RollbackFacts
 	out.Read(obj)
@@ -109,7 +108,7 @@ func (r *Reconciler) rollbackFactsOf(ctx context.Context, obj *unstructured.Unst
 	var err error
 	out.Engine, err = r.Engine.RollbackOf(ctx, st.Run.Name)
 	if errors.Is(err, backend.ErrNotFound) {
-		err = nil // it was deleted meanwhile, and the watch will tell
+		err = nil // the run was just deleted, and the watch reports that
 	}
 	if err == nil && out.Engine.By != "" {
 		out.Hidden, err = r.hidden(ctx, api.KeyOf(obj), out.Engine.By)
@@ -117,7 +116,7 @@ func (r *Reconciler) rollbackFactsOf(ctx context.Context, obj *unstructured.Unst
 	return out, err
 }
 
-// hidden says why a run that takes back the one of an object has none itself, or "".
+// hidden returns the reason why a rollback of an object's run has no object itself, or "".
 func (r *Reconciler) hidden(ctx context.Context, of api.Key, run string) (string, error) {
 	k, ok := api.RollbackKey(of, run)
 	if !ok {
@@ -141,8 +140,8 @@ func (r *Reconciler) hidden(ctx context.Context, of api.Key, run string) (string
 	return ", which is not shown as an object because there is another one of that name: delete that to see it", nil
 }
 
-// requestRollback asks the engine to take a run back, where its spec says so, and
-// notes why it refuses.
+// requestRollback asks the engine to roll a run back, if its spec says so, and notes why the
+// engine refuses.
 func (r *Reconciler) requestRollback(ctx context.Context, obj *unstructured.Unstructured, st *fleet.Status, facts *status.RollbackFacts) error {
 	if !facts.Asks(r.stateOf(obj), obj.GetGeneration(), st) {
 		return nil
@@ -172,8 +171,8 @@ func (r *Reconciler) requestRollback(ctx context.Context, obj *unstructured.Unst
 	return err
 }
 
-// rollbackOptions are what the object of a run asks for whose spec says Rollback. Who
-// does is recorded where the API server stamped it.
+// rollbackOptions returns the options of a rollback that the spec of obj asks for. The requester
+// is recorded if the API server stamped it.
 func rollbackOptions(obj *unstructured.Unstructured, stamped bool) fleet.RollbackOptions {
 	out := fleet.RollbackOptions{Reason: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())}
 	if stamped {
@@ -182,8 +181,7 @@ func rollbackOptions(obj *unstructured.Unstructured, stamped bool) fleet.Rollbac
 	return out
 }
 
-// recordRollback writes as an Event what the status says now of taking the run back,
-// and did not say before.
+// recordRollback writes the news about the rollback in the status as Events.
 func (r *Reconciler) recordRollback(obj *unstructured.Unstructured, facts *status.RunFacts) {
 	if facts.RollbackIsTold() {
 		return
