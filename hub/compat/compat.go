@@ -56,12 +56,13 @@ func (s Setting) OrDefault() Setting {
 	return s
 }
 
-// Behaviour is what differs between the settings, besides the definitions.
+// Behaviour holds the differences between the settings, except those of the definitions.
 type Behaviour struct {
 	// State is the state of a run without spec.state. The definitions write it into runs if it is Initialize.
 	State kubefleet.State
-	// SnapshotsOfChanges reports whether a change of what an External placement selects makes a snapshot, as it does under
-	// RollingUpdate. Otherwise only a run without an index takes one.
+	// SnapshotsOfChanges reports whether a change of the objects that an External placement
+	// selects makes a snapshot, as under RollingUpdate. Otherwise only a run without an index
+	// takes one.
 	SnapshotsOfChanges bool
 	// Requests says how approval requests are named. A run keeps the names that it began with.
 	Requests approval.Naming

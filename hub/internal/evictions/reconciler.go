@@ -135,7 +135,7 @@ func (r *Reconciler) answerOf(ctx context.Context, run *fleet.Status) (status.Ev
 	return status.CarriedEviction(run.Title), err
 }
 
-// budget is the disruption budget of a placement as it is now, nil where there is none.
+// budget returns the current disruption budget of a placement, nil if there is none.
 func (r *Reconciler) budget(ctx context.Context, name string) (*status.DisruptionBudget, error) {
 	obj, err := r.Dynamic.Resource(api.ClusterScope.GVR(api.BudgetKind)).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

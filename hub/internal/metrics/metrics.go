@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Meters are the hub's metrics. Their series do not grow with the runs and the
-// clusters: what happened to one of those is in its status and its events.
+// Meters are the hub's metrics. The number of series does not grow with the runs and the
+// clusters, whose details are in their statuses and events.
 type Meters struct {
 	events    *prometheus.CounterVec
 	syncs     *prometheus.CounterVec
@@ -21,7 +21,7 @@ type Meters struct {
 	Leading   prometheus.Gauge
 }
 
-// New registers the metrics at r, where that is not nil.
+// New registers the metrics at r, unless r is nil.
 func New(r prometheus.Registerer) (*Meters, error) {
 	m := &Meters{
 		events: prometheus.NewCounterVec(prometheus.CounterOpts{
@@ -57,8 +57,8 @@ func New(r prometheus.Registerer) (*Meters, error) {
 	return m, nil
 }
 
-// Happened counts an event; since is when what it ends began, zero where it is
-// not known.
+// Happened counts an event. If the event ends an update or a request, since is its start, zero if
+// unknown.
 func (m *Meters) Happened(e stages.Event, since time.Time) {
 	m.events.WithLabelValues(string(e.Type)).Inc()
 	if since.IsZero() {

@@ -23,23 +23,22 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// Seals proves of objects that a hub of a store made them, by a key that is in the store. Its methods may be called
-// concurrently.
+// Seals proves that a hub of a store made an object, by a key in the store. Its methods may be
+// called concurrently.
 type Seals struct {
 	Store backend.Store
 
 	mu sync.Mutex
-	// key is the key as it was read last, and read when that was.
+	// key is the key at its last read, and read is the time of that read.
 	key  []byte
 	read time.Time
 }
 
-// keyAge is how old the key may be that seals are made and checked by: it never changes, unless the store is restored.
+// keyAge limits the age of the cached key. The key never changes, unless the store is restored.
 const keyAge = 10 * time.Second
 
-// IsOf reports whether a run of the engine is that of an object: the one that was made
-// for it or, of a run that the engine made to take another one back, the one that
-// the object was made for.
+// IsOf reports whether a run of the engine belongs to obj. An ordinary run belongs to the object
+// whose UID is its owner, a rollback to the object with its seal.
 func (s *Seals) IsOf(ctx context.Context, obj *unstructured.Unstructured, st fleet.Status) (bool, error) {
 	if st.Plan.Rollback == nil {
 		return st.Owner == string(obj.GetUID()), nil
@@ -48,23 +47,25 @@ func (s *Seals) IsOf(ctx context.Context, obj *unstructured.Unstructured, st fle
 	return err == nil && hmac.Equal([]byte(obj.GetAnnotations()[api.AnnotationSeal]), []byte(seal)), err
 }
 
-// OfRollback is the seal of the object of a run that takes
-// another one back.
+// OfRollback returns the seal of the object of a rollback.
 func (s *Seals) OfRollback(ctx context.Context, k api.Key, uid string) (string, error) {
 	return s.Of(ctx, []any{"rollback", k.Namespace, k.Name, uid})
 }
 
-// Proof is what the seal of a request proves: that a hub of this store made it, and for what.
+// Proof is the statement that the seal of a request proves: a hub of this store made the request,
+// for this run, gate and policies.
 type Proof struct {
 	// Run is the UID of the object of the run.
 	Run     types.UID
 	Binding approval.Binding
-	// Policies is the version of the admission policies that were in force, "" where there were none.
+	// Policies is the version of the admission policies in force at that time, "" if there were
+	// none.
 	Policies string
 }
 
-// Sign gives an object the annotations that prove that the hub made it for p: an HMAC, by a key that is in the store.
-// A request that was made by others, before the gate is reached or as a copy under another name, cannot have it.
+// Sign sets the annotations that prove that the hub made obj for p: an HMAC, by a key in the
+// store. A request that another client made, before the gate is reached or as a copy under
+// another name, cannot have it.
 func (s *Seals) Sign(ctx context.Context, obj *unstructured.Unstructured, p *Proof) error {
 	text, err := s.Of(ctx, requestFacts(obj, p))
 	if err != nil {
@@ -78,12 +79,14 @@ func (s *Seals) Sign(ctx context.Context, obj *unstructured.Unstructured, p *Pro
 	return nil
 }
 
-// requestFacts are what the seal of a request is about: p, and what the object says of itself.
+// requestFacts returns the facts that the seal of a request covers: p, and the name, namespace
+// and run in the object.
 func requestFacts(obj *unstructured.Unstructured, p *Proof) []any {
 	return []any{"request", obj.GetNamespace(), obj.GetName(), api.SpecString(obj, "parentStageRollout"), p}
 }
 
-// ProofOf returns what the seal of a request proves, nil where the object has none or was changed since.
+// ProofOf returns the proof in the seal of a request, nil if the object has no seal or was
+// changed since.
 func (s *Seals) ProofOf(ctx context.Context, obj *unstructured.Unstructured) (*Proof, error) {
 	has := obj.GetAnnotations()[api.AnnotationSeal]
 	owner := metav1.GetControllerOfNoCopy(obj)
@@ -113,7 +116,7 @@ func (s *Seals) ProofOf(ctx context.Context, obj *unstructured.Unstructured) (*P
 	return nil, nil
 }
 
-// Of is an HMAC of anything.
+// Of returns an HMAC of any values.
 func (s *Seals) Of(ctx context.Context, about []any) (string, error) {
 	sealing, err := s.sealingKey(ctx)
 	if err != nil {
@@ -132,10 +135,10 @@ func sealBy(sealing []byte, about []any) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)), nil
 }
 
-// sealKey is the record of the key by which requests are sealed.
+// sealKey is the key of the record with the HMAC key.
 const sealKey = "hub/seal"
 
-// sealingKey returns the key as it was at most keyAge ago.
+// sealingKey returns the key in the store, from a cache that is at most keyAge old.
 func (s *Seals) sealingKey(ctx context.Context) ([]byte, error) {
 	s.mu.Lock()
 	key, fresh := s.key, time.Since(s.read) < keyAge
