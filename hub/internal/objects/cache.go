@@ -1,5 +1,5 @@
-// Package objects is the hub's client: the objects of the Fleet API as they were last seen, and writes to them which are
-// made only if the object is still the one that was seen.
+// Package objects is the hub's client. It caches the objects of the Fleet API, and it writes to
+// an object only if the object is still the one that was seen.
 package objects
 
 import (
@@ -29,8 +29,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// Client is the hub's view of its cluster: the objects of the Fleet API as they were last seen, and writes to them, each
-// made only if the object is still the one that was seen. Its methods may be called concurrently.
+// Client is the hub's view of its cluster: caches of the Fleet API's objects, and conditional
+// writes to them. A write succeeds only if the object is still the one that was seen. Its methods
+// may be called concurrently.
 type Client struct {
 	Dynamic  dynamic.Interface
 	Metadata metadata.Interface
@@ -41,7 +42,8 @@ type Client struct {
 	factory dynamicinformer.DynamicSharedInformerFactory
 	// objects are the caches of the kinds that people write, by resource.
 	objects map[schema.GroupVersionResource]cache.SharedIndexInformer
-	// mirrors are the caches of the objects that the hub makes of snapshots, decisions and overrides.
+	// mirrors are the caches of the mirrors: objects that show snapshots, decisions and
+	// overrides.
 	mirrorFactory metadatainformer.SharedInformerFactory
 	mirrors       map[schema.GroupVersionResource]cache.SharedIndexInformer
 }
@@ -57,7 +59,7 @@ func New(d dynamic.Interface, m metadata.Interface, k kubernetes.Interface, log 
 	}
 }
 
-// Start begins to watch. What it returns waits until the watches have ended, which they do with ctx.
+// Start starts the watches. They end with ctx, and wait returns after they have ended.
 func (c *Client) Start(ctx context.Context) (wait func()) {
 	c.factory.Start(ctx.Done())
 	c.mirrorFactory.Start(ctx.Done())
@@ -67,12 +69,12 @@ func (c *Client) Start(ctx context.Context) (wait func()) {
 	}
 }
 
-// byEngineName indexes placements and runs by what the engine calls them.
+// byEngineName indexes placements and runs by their names in the engine.
 const byEngineName = "engine"
 
-// Synced waits until all objects were read once: what is not known yet would
-// look as if it were not there. Where a kind cannot be read it says which, after a
-// time in which an API server starts.
+// Synced waits until all objects were read once, because an unread object would look like a
+// missing one. If a kind cannot be read, the error names it, after a time in which an API server
+// starts.
 func (c *Client) Synced(ctx context.Context) error {
 	for !c.readAll(ctx) {
 		if ctx.Err() != nil {
@@ -86,7 +88,7 @@ func (c *Client) Synced(ctx context.Context) error {
 	return nil
 }
 
-// readAll waits for a while until all objects were read.
+// readAll waits up to syncTimeout until all objects were read, and reports whether they were.
 func (c *Client) readAll(ctx context.Context) bool {
 	brief, cancel := context.WithTimeout(ctx, syncTimeout)
 	defer cancel()
@@ -100,7 +102,8 @@ func (c *Client) readAll(ctx context.Context) bool {
 	return read
 }
 
-// unreadable says which kind cannot be read before a role or a CRD is changed.
+// unreadable returns an error that names a kind that the hub can read only after a role or a CRD
+// is changed.
 func (c *Client) unreadable(ctx context.Context) error {
 	for _, gvr := range slices.Concat(slices.Collect(maps.Keys(c.objects)), slices.Collect(maps.Keys(c.mirrors))) {
 		_, err := c.Dynamic.Resource(gvr).List(ctx, metav1.ListOptions{Limit: 1})
@@ -111,12 +114,12 @@ func (c *Client) unreadable(ctx context.Context) error {
 	return nil
 }
 
-// syncTimeout is how long reading all objects may take at the start.
+// syncTimeout limits one wait for the first read of all objects.
 const syncTimeout = time.Minute
 
-// Watch watches a kind and is told of each object that was added, changed or
-// deleted. Where nothing but the status changed, shows, which writes that, gets the object after a while. It is called before
-// [Client.Start].
+// Watch watches a kind and calls heard for each object that was added, changed or deleted. If
+// only the status of an object changed, Watch adds the object to shows, the queue that writes the
+// status, after statusRepair. Watch must be called before [Client.Start].
 func (c *Client) Watch(gvr schema.GroupVersionResource, shows *reconcile.Queue[api.Key], heard func(*unstructured.Unstructured)) error {
 	informer := c.factory.ForResource(gvr).Informer()
 	tell := func(obj any) {
@@ -152,8 +155,9 @@ func (c *Client) Watch(gvr schema.GroupVersionResource, shows *reconcile.Queue[a
 	return nil
 }
 
-// Follow calls heard for every change of an object of a kind that is watched already, those of its status by the hub among
-// them, for what shows the object elsewhere. It is called before [Client.Start].
+// Follow calls heard for every change of an object of a kind that is watched already, also for
+// the hub's own changes of its status. It serves objects that show the watched object elsewhere.
+// Follow must be called before [Client.Start].
 func (c *Client) Follow(gvr schema.GroupVersionResource, heard func(api.Key)) error {
 	key := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -172,8 +176,8 @@ func (c *Client) Follow(gvr schema.GroupVersionResource, heard func(api.Key)) er
 	return nil
 }
 
-// withoutManagers leaves out who manages which field: it is as long as the status of
-// a large placement, and is not read here.
+// withoutManagers drops the managed fields, which are as long as the status of a large placement
+// and are not read here.
 func withoutManagers(obj any) (any, error) {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		u.SetManagedFields(nil)
@@ -181,11 +185,10 @@ func withoutManagers(obj any) (any, error) {
 	return obj, nil
 }
 
-// statusRepair is how soon after the hub wrote a status it looks whether it is as it
-// should be.
+// statusRepair is the delay after which the hub checks a status that changed alone.
 const statusRepair = 10 * time.Second
 
-// onlyOwn reports whether two versions of an object differ in nothing but the status.
+// onlyOwn reports whether two versions of an object differ only in the status.
 func onlyOwn(before, now any) (api.Key, bool) {
 	a, isA := before.(*unstructured.Unstructured)
 	b, isB := now.(*unstructured.Unstructured)
@@ -209,14 +212,14 @@ func engineNames(obj any) ([]string, error) {
 	return []string{kubefleet.EngineName(u.GetNamespace(), u.GetName())}, nil
 }
 
-// unwatched is told when a watch fails, which begins again by itself.
+// unwatched logs the failure of a watch, which starts again by itself.
 func (c *Client) unwatched(_ context.Context, r *cache.Reflector, err error) {
 	if !errors.Is(err, io.EOF) && !apierrors.IsResourceExpired(err) && !apierrors.IsGone(err) {
 		c.Log.Warn("watching failed, will be tried again", "kind", r.TypeDescription(), "error", err)
 	}
 }
 
-// Store is the cache of a kind, of which the client is told by what it watches; nil for a kind that it does not.
+// Store returns the cache of a kind, or nil if the client does not watch the kind.
 func (c *Client) Store(gvr schema.GroupVersionResource) cache.Store {
 	for _, caches := range []map[schema.GroupVersionResource]cache.SharedIndexInformer{c.objects, c.mirrors} {
 		if informer := caches[gvr]; informer != nil {
@@ -226,8 +229,8 @@ func (c *Client) Store(gvr schema.GroupVersionResource) cache.Store {
 	return nil
 }
 
-// Object returns the object of that name as it was last seen, or nil. It is the caller's, but for what is in its status, which
-// may be long and is shared.
+// Object returns the cached object of that name, or nil. The caller may change it, except its
+// status, which may be long and is shared.
 func (c *Client) Object(gvr schema.GroupVersionResource, k api.Key) *unstructured.Unstructured {
 	u := c.Cached(gvr, k)
 	if u == nil {
@@ -243,7 +246,8 @@ func (c *Client) Object(gvr schema.GroupVersionResource, k api.Key) *unstructure
 	return out
 }
 
-// Cached is [Client.Object] for those that only read: what it returns is shared.
+// Cached returns the same object as [Client.Object] for callers that only read it, because the
+// object is shared.
 func (c *Client) Cached(gvr schema.GroupVersionResource, k api.Key) *unstructured.Unstructured {
 	at := k.Name
 	if k.Namespace != "" {
@@ -256,8 +260,10 @@ func (c *Client) Cached(gvr schema.GroupVersionResource, k api.Key) *unstructure
 	return nil
 }
 
-// Unseen are the objects of a kind of which the watch has not told yet as they are declared now, and those that it has not told to
-// be gone: a watch may tell of an object before another one tells of what was made before it.
+// Unseen compares the cache of a kind with the API server. It returns the keys of objects that
+// are missing or older in the cache, and the cached objects that no longer exist. It is needed
+// because the watch of one kind may report an object before the watch of another kind reports an
+// older one.
 func (c *Client) Unseen(ctx context.Context, gvr schema.GroupVersionResource) (now []api.Key, gone []*unstructured.Unstructured, err error) {
 	seen := map[types.UID]*unstructured.Unstructured{}
 	for _, u := range c.All(gvr) {
@@ -277,7 +283,7 @@ func (c *Client) Unseen(ctx context.Context, gvr schema.GroupVersionResource) (n
 	return now, slices.Collect(maps.Values(seen)), nil
 }
 
-// ByEngineName returns the keys of the objects of a kind that the engine calls name.
+// ByEngineName returns the keys of the objects of a kind whose name in the engine is name.
 func (c *Client) ByEngineName(base, name string) []api.Key {
 	var out []api.Key
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
@@ -292,7 +298,7 @@ func (c *Client) ByEngineName(base, name string) []api.Key {
 	return out
 }
 
-// All returns the objects of a kind. They are not to be changed.
+// All returns the objects of a kind. The caller must not change them.
 func (c *Client) All(gvr schema.GroupVersionResource) []*unstructured.Unstructured {
 	list := c.objects[gvr].GetStore().List()
 	out := make([]*unstructured.Unstructured, 0, len(list))

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Clusters is the inventory by name as it was a moment ago. Every member is looked up
-// by itself, which must not list all of them each time.
+// Clusters is a short-lived cache of the inventory by name, so that a lookup of one member does
+// not list all members.
 type Clusters struct {
 	Inventory backend.Inventory
 
@@ -20,10 +20,11 @@ type Clusters struct {
 	all map[string]placement.Cluster
 }
 
-// clustersAge is how old it may be.
+// clustersAge is the maximum age of the cache.
 const clustersAge = time.Second
 
-// Find returns the cluster of a name, by a listing that is at most clustersAge old where that has it.
+// Find returns the cluster of a name. It lists the inventory again if the cache is older than
+// clustersAge or lacks the name.
 func (r *Clusters) Find(ctx context.Context, name string) (placement.Cluster, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -39,7 +40,7 @@ func (r *Clusters) Find(ctx context.Context, name string) (placement.Cluster, er
 	return placement.Cluster{}, fmt.Errorf("the inventory does not have %s yet", name)
 }
 
-// All are all clusters, by name. The caller does not change them.
+// All returns all clusters by name. The caller must not change them.
 func (r *Clusters) All(ctx context.Context) (map[string]placement.Cluster, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

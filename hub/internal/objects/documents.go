@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Parsed are objects of one kind as they were read the last time. They are read again when
-// their generation changes, which nothing but their spec does.
+// Parsed caches parsed objects of one kind. An object is parsed again when its generation
+// changes, and only a change of its spec changes that.
 type Parsed[T any] struct {
 	mu  sync.Mutex
 	all map[types.UID]parsed[T]
@@ -20,10 +20,10 @@ type parsed[T any] struct {
 	err        error
 }
 
-// mostReadings bounds what is kept; beyond it everything is read again.
+// mostReadings bounds the cache; beyond it the cache is emptied.
 const mostReadings = 10_000
 
-// Of returns what read makes of the spec of an object.
+// Of returns the result of read for the spec of an object.
 func (r *Parsed[T]) Of(obj *unstructured.Unstructured, read func(*unstructured.Unstructured) (T, error)) (T, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -40,7 +40,8 @@ func (r *Parsed[T]) Of(obj *unstructured.Unstructured, read func(*unstructured.U
 	return have.value, have.err
 }
 
-// declaredOnly is an object without what the hub and the API server write.
+// declaredOnly returns an object without its status and most of its metadata, which the hub and
+// the API server write.
 func declaredOnly(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out := &unstructured.Unstructured{Object: make(map[string]any, len(obj.Object))}
 	for name, v := range obj.Object {

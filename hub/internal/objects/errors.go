@@ -7,8 +7,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Passes reports whether an error may be gone the next time: it is none that the API
-// server gives for what is asked, or for who asks.
+// Passes reports whether an error may disappear by itself: the API server gives it neither for
+// the request nor for the identity of the caller.
 func Passes(err error) bool {
 	switch code := apierrors.APIStatus(nil); {
 	case errors.As(err, &code):

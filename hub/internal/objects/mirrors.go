@@ -17,12 +17,12 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// byParent indexes the objects that show snapshots by their placement.
+// byParent indexes mirrors by the placement or override that they show.
 const byParent = "parent"
 
-// WatchMetadata watches the objects that a loop makes of others, which are told of
-// those that change or go, and of every one where they may have outlived the
-// other.
+// WatchMetadata watches the metadata of mirrors. It adds the parents of changed and deleted
+// mirrors to shows, and with all also the parents of added ones, because these may have been
+// deleted before.
 func (c *Client) WatchMetadata(gvr schema.GroupVersionResource, shows *reconcile.Queue[api.Key], all bool) error {
 	tell := func(obj any) {
 		if gone, ok := obj.(cache.DeletedFinalStateUnknown); ok {
@@ -46,7 +46,7 @@ func (c *Client) WatchMetadata(gvr schema.GroupVersionResource, shows *reconcile
 	return err
 }
 
-// WatchDeletions is told of the objects of a kind that go.
+// WatchDeletions calls heard for each deleted object of a kind.
 func (c *Client) WatchDeletions(gvr schema.GroupVersionResource, heard func(api.Key)) error {
 	informer := c.mirrorFactory.ForResource(gvr).Informer()
 	if err := errors.Join(informer.AddIndexers(cache.Indexers{byParent: parents}), informer.SetTransform(onlyNeeded),
@@ -65,7 +65,7 @@ func (c *Client) WatchDeletions(gvr schema.GroupVersionResource, heard func(api.
 	return err
 }
 
-// parentOf is what an object shows a placement or an override of.
+// parentOf returns the name of the placement or override that a mirror shows.
 func parentOf(m *metav1.PartialObjectMetadata) string {
 	return cmp.Or(m.Labels[api.LabelParent], m.Labels[api.LabelOverride])
 }
@@ -78,7 +78,7 @@ func parents(obj any) ([]string, error) {
 	return []string{m.Namespace + "/" + parentOf(m)}, nil
 }
 
-// onlyNeeded drops what is not read.
+// onlyNeeded drops the managed fields, which are not read.
 func onlyNeeded(obj any) (any, error) {
 	if m, ok := obj.(*metav1.PartialObjectMetadata); ok {
 		m.ManagedFields = nil
@@ -86,8 +86,8 @@ func onlyNeeded(obj any) (any, error) {
 	return obj, nil
 }
 
-// Mirrored returns the objects that show something of a placement or an override, by their name. Only their metadata is
-// kept: what is in them comes from the engine.
+// Mirrored returns the mirrors of a placement or an override, by their name. The cache has only
+// their metadata, because their content comes from the engine.
 func (c *Client) Mirrored(gvr schema.GroupVersionResource, k api.Key) map[string]*metav1.PartialObjectMetadata {
 	out := map[string]*metav1.PartialObjectMetadata{}
 	found, err := c.mirrors[gvr].GetIndexer().ByIndex(byParent, k.Namespace+"/"+k.Name)
@@ -107,7 +107,7 @@ func IsOwnedBy(m *metav1.PartialObjectMetadata, obj *unstructured.Unstructured) 
 	return slices.ContainsFunc(m.OwnerReferences, func(r metav1.OwnerReference) bool { return r.UID == obj.GetUID() })
 }
 
-// DeleteMirror deletes a mirror, if it is still the one that was seen.
+// DeleteMirror deletes a mirror, if it still has the UID that was seen.
 func (c *Client) DeleteMirror(ctx context.Context, gvr schema.GroupVersionResource, m *metav1.PartialObjectMetadata) error {
 	err := c.Dynamic.Resource(gvr).Namespace(m.Namespace).Delete(ctx, m.Name, exactly(m))
 	if apierrors.IsNotFound(err) {
@@ -116,7 +116,7 @@ func (c *Client) DeleteMirror(ctx context.Context, gvr schema.GroupVersionResour
 	return Settled(err)
 }
 
-// Partial is the metadata of an object as an object.
+// Partial returns an object with the name, namespace, UID and resourceVersion of m.
 func Partial(m *metav1.PartialObjectMetadata) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetNamespace(m.Namespace)

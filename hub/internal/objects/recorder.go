@@ -16,15 +16,15 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// Recorder writes Kubernetes Events. They are for people: they may be lost, and
-// what repeats is put together or left out by client-go's rates, at most 25 of
-// an object at once and one every five minutes after that.
+// Recorder writes Kubernetes Events for people. Events may be lost. client-go's rates aggregate
+// or drop repeated Events: at most 25 of an object at once, and one every five minutes after
+// that.
 type Recorder struct {
 	recorder record.EventRecorder
 	Stop     func()
 }
 
-// NewRecorder returns one that logs what it cannot write to the logger in ctx.
+// NewRecorder returns a recorder that logs failed writes to the logger in ctx.
 func NewRecorder(ctx context.Context, client kubernetes.Interface, name string) *Recorder {
 	b := record.NewBroadcaster(record.WithContext(ctx))
 	b.StartRecordingToSink(&typed.EventSinkImpl{Interface: client.CoreV1().Events("")})
@@ -34,21 +34,21 @@ func NewRecorder(ctx context.Context, client kubernetes.Interface, name string) 
 	}
 }
 
-// Normal writes an Event about something that went as it should.
+// Normal writes an Event about an expected change.
 func (n *Recorder) Normal(obj *unstructured.Unstructured, reason, format string, args ...any) {
 	n.recorder.Event(obj, corev1.EventTypeNormal, reason, clipped(fmt.Sprintf(format, args...)))
 }
 
-// Warning writes an Event about something that people should see to.
+// Warning writes an Event about a problem that needs attention.
 func (n *Recorder) Warning(obj *unstructured.Unstructured, reason, format string, args ...any) {
 	n.recorder.Event(obj, corev1.EventTypeWarning, reason, clipped(fmt.Sprintf(format, args...)))
 }
 
-// clipped bounds a message to what an Event takes.
+// clipped shortens a message to the limit of an Event.
 func clipped(s string) string { return api.Printable(s, 1000) }
 
-// Record writes what happened to a run as an Event on it. What happens to every
-// cluster is in the status; only what is wrong is told.
+// Record writes an event of a run as a Kubernetes Event on it. The status shows the progress of
+// every cluster, so clusters get Events only for problems.
 func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 	switch e.Type {
 	case stages.RunQueued, stages.RunStarted, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunCompleted,
@@ -70,7 +70,7 @@ func (n *Recorder) Record(run *unstructured.Unstructured, e stages.Event) {
 	}
 }
 
-// sentence says what happened, for people.
+// sentence returns the text of an event, for people.
 func sentence(e stages.Event) string {
 	s := ""
 	for _, part := range []struct{ name, value string }{

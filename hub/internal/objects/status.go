@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// WriteStatus writes a status where it differs from what the object has.
+// WriteStatus writes a status if it differs from the status in obj.
 func (c *Client) WriteStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status any) error {
 	next, err := api.ToMap(status)
 	if err != nil {
@@ -24,7 +24,7 @@ func (c *Client) WriteStatus(ctx context.Context, gvr schema.GroupVersionResourc
 	return c.WriteStatusMap(ctx, gvr, obj, next)
 }
 
-// WriteStatusMap is writeStatus of a status that is a map already.
+// WriteStatusMap is [Client.WriteStatus] for a status that is a map already.
 func (c *Client) WriteStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
 	if reflect.DeepEqual(obj.Object["status"], any(next)) {
 		return nil
@@ -36,9 +36,9 @@ func (c *Client) WriteStatusMap(ctx context.Context, gvr schema.GroupVersionReso
 	return Settled(c.putStatus(ctx, gvr, obj, text))
 }
 
-// putStatus writes a status, if the object is still the one that obj is. It sends
-// and asks for no more than that: the rest of an object is not changed by a write of
-// its status, and what was written comes back by the watch.
+// putStatus writes a status, if the object still has the UID and resourceVersion of obj. It sends
+// and requests only the status: the write does not change the rest of the object, and the watch
+// returns the result.
 func (c *Client) putStatus(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, status json.RawMessage) error {
 	head, err := json.Marshal(map[string]any{
 		"apiVersion": gvr.GroupVersion().String(), "kind": obj.GetKind(),
@@ -49,7 +49,7 @@ func (c *Client) putStatus(ctx context.Context, gvr schema.GroupVersionResource,
 	if err != nil {
 		return err
 	}
-	// The status is long, and JSON already.
+	// The status is long and already encoded as JSON.
 	body := slices.Concat(bytes.TrimSuffix(head, []byte("}")), []byte(`,"status":`), []byte(status), []byte("}"))
 	segments := []string{"apis", gvr.Group, gvr.Version}
 	if ns := obj.GetNamespace(); ns != "" {
@@ -63,8 +63,9 @@ func (c *Client) putStatus(ctx context.Context, gvr schema.GroupVersionResource,
 		Body(body).Do(ctx).Error()
 }
 
-// PatchStatusMap writes those fields of a status that differ from what the object has, and no others, if it is still the one
-// that obj is. A map in a field is the whole of it: what next does not have is removed.
+// PatchStatusMap writes only the fields of a status that differ from obj, if the object still has
+// the UID and resourceVersion of obj. A map in a field replaces the old map: keys that next lacks
+// are removed.
 func (c *Client) PatchStatusMap(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, next map[string]any) error {
 	before, _ := obj.Object["status"].(map[string]any)
 	fields := map[string]any{}
@@ -86,7 +87,7 @@ func (c *Client) PatchStatusMap(ctx context.Context, gvr schema.GroupVersionReso
 	return Settled(err)
 }
 
-// replacing is the merge patch that makes next of before.
+// replacing returns the merge patch that turns before into next.
 func replacing(before, next any) any {
 	old, isMap := before.(map[string]any)
 	now, areMaps := next.(map[string]any)

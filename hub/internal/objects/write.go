@@ -16,14 +16,14 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// PatchMetadata changes metadata of an object, if it is still the one that obj
-// is. A conflict is [backend.ErrConflict]; an object that is gone needs nothing.
+// PatchMetadata changes metadata of an object, if it still has the UID and resourceVersion of
+// obj. A conflict is [backend.ErrConflict]; a missing object is no error.
 func (c *Client) PatchMetadata(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
 	_, err := c.patch(ctx, gvr, obj, fields)
 	return Settled(err)
 }
 
-// patch is patchMetadata that returns the object then.
+// patch changes metadata like PatchMetadata, and returns the changed object.
 func (c *Client) patch(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) (*unstructured.Unstructured, error) {
 	fields["uid"], fields["resourceVersion"] = string(obj.GetUID()), obj.GetResourceVersion()
 	patch, err := json.Marshal(map[string]any{"metadata": fields})
@@ -33,7 +33,7 @@ func (c *Client) patch(ctx context.Context, gvr schema.GroupVersionResource, obj
 	return c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Patch(ctx, obj.GetName(), types.MergePatchType, patch, metav1.PatchOptions{FieldManager: api.Manager})
 }
 
-// become changes metadata of an object, and makes obj what it is then.
+// become changes metadata of an object, and stores the changed object in obj.
 func (c *Client) become(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, fields map[string]any) error {
 	now, err := c.patch(ctx, gvr, obj, fields)
 	if apierrors.IsNotFound(err) {
@@ -50,8 +50,8 @@ func goneMeanwhile(obj *unstructured.Unstructured) error {
 	return fmt.Errorf("%s was deleted meanwhile: %w", obj.GetName(), backend.ErrConflict)
 }
 
-// Settled is what an error of a write to an object comes to that may have been
-// changed or deleted by others meanwhile.
+// Settled maps the errors of a write that another client may have overtaken: not found to nil,
+// and a conflict or an existing object to [backend.ErrConflict].
 func Settled(err error) error {
 	switch {
 	case err == nil, apierrors.IsNotFound(err):
@@ -62,7 +62,7 @@ func Settled(err error) error {
 	return err
 }
 
-// EnsureFinalizer gives an object a finalizer, and makes obj what it is then.
+// EnsureFinalizer adds a finalizer to an object, and stores the changed object in obj.
 func (c *Client) EnsureFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
 	if slices.Contains(obj.GetFinalizers(), name) {
 		return nil
@@ -70,7 +70,8 @@ func (c *Client) EnsureFinalizer(ctx context.Context, gvr schema.GroupVersionRes
 	return c.become(ctx, gvr, obj, map[string]any{"finalizers": append(obj.GetFinalizers(), name)})
 }
 
-// Refresh makes obj what the API server has now.
+// Refresh reads obj from the API server again. It returns a conflict if the object is gone or was
+// replaced.
 func (c *Client) Refresh(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
 	now, err := c.Dynamic.Resource(gvr).Namespace(obj.GetNamespace()).Get(ctx, obj.GetName(), metav1.GetOptions{})
 	switch {
@@ -83,9 +84,9 @@ func (c *Client) Refresh(ctx context.Context, gvr schema.GroupVersionResource, o
 	return nil
 }
 
-// Recheck reads an object again before something is done that cannot be taken back: a
-// watch may lag, and longest that of a hub which was paused. It is a conflict where
-// the object is another one by now, is being deleted or declares something else.
+// Recheck reads an object again before an action that cannot be undone, because a watch may lag,
+// most of all in a hub that was paused. It returns a conflict if the object was replaced, is
+// being deleted or has another generation.
 func (c *Client) Recheck(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured) error {
 	seen := obj.GetGeneration()
 	if err := c.Refresh(ctx, gvr, obj); err != nil {
@@ -97,9 +98,9 @@ func (c *Client) Recheck(ctx context.Context, gvr schema.GroupVersionResource, o
 	return nil
 }
 
-// DeclaredNow is an object as it is declared now, nil where there is none. The API server is asked for no
-// more than its metadata where what was last seen of it declares the same: the status of a placement is
-// long. It may be shared.
+// DeclaredNow returns the current declaration of an object, nil if there is none. It reads only
+// the metadata if the cached object declares the same, because the status of a placement is long.
+// The result may be shared.
 func (c *Client) DeclaredNow(ctx context.Context, gvr schema.GroupVersionResource, k api.Key) (*unstructured.Unstructured, error) {
 	now, err := c.Metadata.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -118,7 +119,7 @@ func (c *Client) DeclaredNow(ctx context.Context, gvr schema.GroupVersionResourc
 	return obj, err
 }
 
-// DropFinalizer takes a finalizer away, where the object has it.
+// DropFinalizer removes a finalizer from an object, if the object has it.
 func (c *Client) DropFinalizer(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name string) error {
 	if !slices.Contains(obj.GetFinalizers(), name) {
 		return nil
@@ -127,23 +128,24 @@ func (c *Client) DropFinalizer(ctx context.Context, gvr schema.GroupVersionResou
 	return c.PatchMetadata(ctx, gvr, obj, map[string]any{"finalizers": rest})
 }
 
-// Annotate gives an object an annotation, and makes obj what it is then.
+// Annotate sets an annotation of an object, and stores the changed object in obj.
 func (c *Client) Annotate(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name, value string) error {
 	return c.become(ctx, gvr, obj, map[string]any{"annotations": map[string]any{name: value}})
 }
 
-// Label gives an object a label, and makes obj what it is then.
+// Label sets a label of an object, and stores the changed object in obj.
 func (c *Client) Label(ctx context.Context, gvr schema.GroupVersionResource, obj *unstructured.Unstructured, name, value string) error {
 	return c.become(ctx, gvr, obj, map[string]any{"labels": map[string]any{name: value}})
 }
 
-// exactly deletes an object only as it is.
+// exactly returns options that delete an object only if it has the same UID.
 func exactly(obj metav1.Object) metav1.DeleteOptions {
 	uid := obj.GetUID()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}
 }
 
-// AsRead deletes an object only as it was read: an answer that came meanwhile is read first.
+// AsRead returns options that delete an object only if its UID and resourceVersion are unchanged,
+// so that a later answer is read first.
 func AsRead(obj metav1.Object) metav1.DeleteOptions {
 	uid, version := obj.GetUID(), obj.GetResourceVersion()
 	return metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version}}
