@@ -68,8 +68,8 @@ func (r *ManagedClusters) Reconcile(ctx context.Context, k api.Key) (time.Durati
 	return 0, r.WriteStatusMap(ctx, api.ManagedClusterGVR(), shown, next)
 }
 
-// isDefined reports whether the hub's own definition of ManagedClusters is installed: the controllers behind another one would
-// take a projection for a cluster that registers.
+// isDefined reports whether the hub's own definition of ManagedClusters is installed. The
+// controllers behind another definition would treat a projection as a cluster that registers.
 func (r *ManagedClusters) isDefined(ctx context.Context) (bool, error) {
 	if r.defined.Load() {
 		return true, nil
@@ -86,7 +86,7 @@ func (r *ManagedClusters) isDefined(ctx context.Context) (bool, error) {
 	return own, err
 }
 
-// partOf is the label of what a hub installs and makes.
+// partOf is the label of objects that a hub installs and makes.
 const (
 	partOf        = "app.kubernetes.io/part-of"
 	partOfSlipway = "slipway"
@@ -119,7 +119,7 @@ func projectionOf(member *unstructured.Unstructured) *unstructured.Unstructured 
 	return out
 }
 
-// shows reports whether a ManagedCluster is what it must be, but for its status.
+// shows reports whether a ManagedCluster has the labels, owners and spec of want.
 func shows(shown, want *unstructured.Unstructured) bool {
 	return maps.Equal(shown.GetLabels(), want.GetLabels()) && reflect.DeepEqual(shown.GetOwnerReferences(), want.GetOwnerReferences()) &&
 		reflect.DeepEqual(shown.Object["spec"], want.Object["spec"])
@@ -132,8 +132,9 @@ type managedStatus struct {
 	Allocatable map[string]any     `json:"allocatable,omitempty"`
 }
 
-// managedStatusOf returns the status of the ManagedCluster of a member, in the words of Open Cluster Management. A member that
-// has not joined has only the first condition, and of one that cannot be reached it is unknown whether it is available.
+// managedStatusOf returns the status of the ManagedCluster of a member, with the conditions of
+// Open Cluster Management. If the member has not joined, it has only the first condition. If the
+// member cannot be reached, its availability is unknown.
 func managedStatusOf(member *unstructured.Unstructured) *managedStatus {
 	out := &managedStatus{Conditions: []metav1.Condition{{
 		Type: "HubAcceptedManagedCluster", Status: metav1.ConditionTrue, Reason: "HubClusterAdminAccepted",

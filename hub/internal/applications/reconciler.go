@@ -1,5 +1,6 @@
-// Package applications reconciles Applications: it has package delivery begin their workflows, writes what becomes of
-// those as statuses and Events, and holds an Application that is being deleted until what it delivered is gone.
+// Package applications reconciles Applications. It starts their workflows by package delivery,
+// writes their progress as statuses and Events, and keeps a deleted Application until its
+// delivered objects are gone.
 package applications
 
 import (
@@ -19,8 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 )
 
-// Reconciler brings applications up to date. It owns the status of Applications and their finalizer; policies and
-// workflows it only reads.
+// Reconciler reconciles applications. It owns the status of Applications and their finalizer, and
+// only reads policies and workflows.
 type Reconciler struct {
 	*objects.Client
 	Delivery *delivery.Applications
@@ -31,17 +32,17 @@ type Reconciler struct {
 }
 
 const (
-	// statusPace is how often a status is written at most for what the engine reports.
+	// statusPace is the shortest time between two writes of a status for reports of the engine.
 	statusPace = 500 * time.Millisecond
-	// problemAgain is after what time an application is read again that cannot begin: no watch reports the objects
-	// that it refers to.
+	// problemAgain is the delay between two attempts to begin an application with a problem. No
+	// watch reports the objects that it refers to.
 	problemAgain = 2 * time.Second
-	// removeAgain is how often a deletion is observed that no record reports.
+	// removeAgain is the interval between looks at a deletion, because no record reports it.
 	removeAgain = 5 * time.Second
 )
 
-// Reconcile brings an application up to date: the workflow of its version has begun, and the status and the Events say
-// what has become of it or why it does not begin.
+// Reconcile starts the workflow of the application's version, and writes its progress, or the
+// reason why it does not begin, into the status and Events.
 func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	obj := r.Object(api.ApplicationGVR(), k)
 	if obj == nil {
@@ -76,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	return 0, nil
 }
 
-// remove removes what an application delivered, and then lets it go.
+// remove removes the delivered objects of an application, and then drops its finalizer.
 func (r *Reconciler) remove(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
 	gone, err := r.Delivery.Remove(ctx, k.Namespace, k.Name)
 	if err != nil || !gone {
@@ -91,7 +92,7 @@ func (r *Reconciler) remove(ctx context.Context, k api.Key, obj *unstructured.Un
 	return 0, r.DropFinalizer(ctx, api.ApplicationGVR(), obj, api.FinalizerApplication)
 }
 
-// record writes as Events what the status that obj had did not say.
+// record writes the changes since the previous status of obj as Events.
 func (r *Reconciler) record(obj *unstructured.Unstructured, out *delivery.Outcome) {
 	if out.Begun {
 		r.Recorder.Normal(obj, "WorkflowStarted", "run %s", out.Run)
@@ -110,10 +111,10 @@ func (r *Reconciler) record(obj *unstructured.Unstructured, out *delivery.Outcom
 	}
 }
 
-// reasonOf is a phase as the reason of an Event.
+// reasonOf returns a phase as the reason of an Event.
 func reasonOf(phase string) string { return strings.ToUpper(phase[:1]) + phase[1:] }
 
-// tree is a status as an object has it.
+// tree converts a status to the form in an object.
 func tree(status oam.AppStatus) (out map[string]any, err error) {
 	text, err := json.Marshal(status)
 	if err == nil {
@@ -122,14 +123,14 @@ func tree(status oam.AppStatus) (out map[string]any, err error) {
 	return out, err
 }
 
-// EnqueueRecord wakes the application whose placement or last run has that name in the engine.
+// EnqueueRecord enqueues the application whose placement or last run has that name in the engine.
 func (r *Reconciler) EnqueueRecord(name string) {
 	if k, ok := r.known.Load(name); ok {
 		r.Queues.Applications.AddPaced(k.(api.Key), statusPace)
 	}
 }
 
-// EnqueueAll wakes the applications of a namespace, or all where it is "".
+// EnqueueAll enqueues the applications of a namespace, or all if it is "".
 func (r *Reconciler) EnqueueAll(namespace string) {
 	for _, app := range r.All(api.ApplicationGVR()) {
 		if namespace == "" || app.GetNamespace() == namespace {

@@ -1,5 +1,6 @@
-// Package policies says what answers to approval requests are worth: that depends on the admission policies of the hub
-// cluster, by which the API server writes down who answers.
+// Package policies decides whether answers to approval requests count. An answer counts only if
+// the admission policies of the hub cluster make the API server record its author, or if policies
+// were never installed.
 package policies
 
 import (
@@ -22,45 +23,49 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// Policies compares the admission policies of the hub cluster with those that package hub/manifests installs. Its methods
-// may be called concurrently.
+// Policies compares the admission policies of the hub cluster with the policies that package
+// hub/manifests installs. Its methods may be called concurrently.
 type Policies struct {
 	Kube     kubernetes.Interface
 	Metadata metadata.Interface
 	Store    backend.Store
 	Log      *slog.Logger
 
-	// vouched is what the policies were when they were compared last.
+	// vouched is the result of the last comparison.
 	vouched atomic.Pointer[State]
 }
 
-// State is what the admission policies of the hub cluster make of answers.
+// State is the verdict of a comparison: whether answers count, and whether their authors are
+// known.
 type State struct {
-	// version is that of the policies in force, "" where there are none. What was asked under another version is
-	// asked again: the policies may have let anything through in between.
+	// Version is the version of the policies in force, "" if there are none. A request from
+	// another version is asked again, because the policies may have let any answer through in
+	// between.
 	Version string
-	// identity reports whether the API server writes down who answers and who makes a run.
+	// Identity reports whether the API server records the author of an answer and the creator of
+	// a run.
 	Identity bool
-	// since is from when on it has done so without a break, as far as that is known.
+	// since is the time from which the API server has recorded them without a known break.
 	since time.Time
-	// lost says why no answer counts, "" where answers do.
+	// Lost is the reason why no answer counts, "" if answers do.
 	Lost string
-	// settling is how long nothing is asked yet.
+	// Settling is the time until requests may be made.
 	Settling time.Duration
 }
 
-// policySettle is how long policies that are new are given until something is asked under them: an API server takes a
-// policy up about a second after it was stored, and does not check what is answered until then.
+// policySettle is the delay between new policies and the first request under them. An API server
+// applies a policy about a second after it was stored, and does not check answers before.
 const policySettle = 3 * time.Second
 
-// policyRecord is what the hub remembers of the policies. Without it a hub whose policies were taken away could not
-// be told from one that never had any, where an answer counts whose author is not known.
+// policyRecord is the hub's memory of the policies. Without it, a hub whose policies were removed
+// would look like a hub that never had any, and there answers of unknown authors count.
 type policyRecord struct {
 	Format int `json:"format"`
 	// Validating and Mutating report whether all policies of that kind were once in force.
 	Validating bool `json:"validating,omitempty"`
 	Mutating   bool `json:"mutating,omitempty"`
-	// Version is that of the policies that were in force last, Seen when a hub first saw it, by its clock.
+	// Version is the version of the policies that were in force last, Seen the time when a hub
+	// first saw it, by the hub's clock.
 	Version string    `json:"version,omitempty"`
 	Seen    time.Time `json:"seen,omitzero"`
 }
@@ -70,7 +75,7 @@ const (
 	policyFormat = 1
 )
 
-// learn is what is remembered after the policies were seen as they are now.
+// learn returns the record after a comparison.
 func (r policyRecord) learn(now manifests.Standing, at time.Time) policyRecord {
 	if now.Validating != manifests.Complete {
 		return r
@@ -83,8 +88,9 @@ func (r policyRecord) learn(now manifests.Standing, at time.Time) policyRecord {
 	return r
 }
 
-// judge says what answers are worth. A server before 1.36 has the validating policies alone, and a server on which
-// nothing was ever installed has none; whatever else is not complete was taken away or changed.
+// judge decides whether answers count. Two incomplete states are valid: a server before 1.36 has
+// the validating policies alone, and a server without any installation has none. In every other
+// incomplete state policies were removed or changed.
 func (r policyRecord) judge(now manifests.Standing, at time.Time) State {
 	switch {
 	case now.Validating == manifests.None && now.Mutating == manifests.None && !r.Validating && !r.Mutating:
@@ -105,8 +111,8 @@ func (r policyRecord) judge(now manifests.Standing, at time.Time) State {
 	return v
 }
 
-// Now compares the policies of the hub cluster with those that were installed. What is judged by it has to be
-// read before.
+// Now compares the policies of the hub cluster with the installed ones. The caller must read the
+// objects that it judges by the result before it calls Now.
 func (p *Policies) Now(ctx context.Context) (State, error) {
 	now, err := manifests.Inspect(ctx, p.Kube)
 	if err != nil {
@@ -119,15 +125,15 @@ func (p *Policies) Now(ctx context.Context) (State, error) {
 	}
 	v := known.judge(now, at)
 	last := v
-	last.Settling = 0 // which passes by itself
+	last.Settling = 0 // Settling ends by itself
 	p.vouched.Store(&last)
 	return v, nil
 }
 
-// LastVouched is what the policies were when they were compared last, nil where they were not yet.
+// LastVouched returns the result of the last comparison, nil if there was none.
 func (p *Policies) LastVouched() *State { return p.vouched.Load() }
 
-// remember takes in what the policies are now, and returns what is known of them.
+// remember adds a comparison to the record in the store, and returns the record.
 func (p *Policies) remember(ctx context.Context, now manifests.Standing, at time.Time) (policyRecord, error) {
 	for {
 		known := policyRecord{Format: policyFormat}
@@ -155,7 +161,7 @@ func (p *Policies) remember(ctx context.Context, now manifests.Standing, at time
 	}
 }
 
-// Watch wakes the runs that have requests whenever the policies have changed, until ctx ends.
+// Watch calls changed whenever the result of the comparison has changed, until ctx ends.
 func (p *Policies) Watch(ctx context.Context, changed func()) {
 	var told State
 	failing := ""
@@ -167,7 +173,7 @@ func (p *Policies) Watch(ctx context.Context, changed func()) {
 		switch {
 		case ctx.Err() != nil:
 			return
-		case err != nil && err.Error() != failing: // which is said once
+		case err != nil && err.Error() != failing: // logged once
 			p.Log.Warn("the admission policies could not be compared, will be tried again", "error", err)
 			failing = err.Error()
 		case err != nil:
@@ -186,12 +192,13 @@ func (p *Policies) Watch(ctx context.Context, changed func()) {
 	}
 }
 
-// VouchesFor reports whether the API server wrote into a run who made it.
+// VouchesFor reports whether the API server recorded the creator of a run.
 func (v *State) VouchesFor(run metav1.Object) bool {
 	return v.Identity && run.GetCreationTimestamp().After(v.since)
 }
 
-// Starter is who made a run, as the API server stamped it.
+// Starter returns the creator of a run, as the API server stamped it, or the zero identity if the
+// policies do not vouch for it.
 func (p *Policies) Starter(ctx context.Context, run *unstructured.Unstructured) (approval.Identity, error) {
 	v, err := p.Now(ctx)
 	if err != nil || !v.VouchesFor(run) {

@@ -17,20 +17,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// The policies are compared when a watch tells of a change, and every unwatchedPoll while one of them cannot be watched.
-// watchedPoll is for a change that no watch told of.
+// The policies are compared when a watch reports a change, and every unwatchedPoll while a watch
+// fails. watchedPoll is for changes that no watch reported.
 const (
 	unwatchedPoll = 10 * time.Second
 	watchedPoll   = 10 * time.Minute
 )
 
-// policyWatch watches the metadata of the policies and bindings of package hub/manifests, each by its name: that takes no
-// right to read others.
+// policyWatch watches the metadata of the policies and bindings of package hub/manifests, each by
+// its name, so that it needs no right to read others.
 type policyWatch struct {
 	informers []cache.SharedIndexInformer
-	// changed is filled when one of them may have changed.
+	// changed receives a value when a policy or binding may have changed.
 	changed chan struct{}
-	// failed is when a watch failed last, in nanoseconds since 1970.
+	// failed is the time of the last failure of a watch, in nanoseconds since 1970.
 	failed atomic.Int64
 }
 
@@ -38,7 +38,7 @@ func newPolicyWatch(client metadata.Interface) *policyWatch {
 	w := &policyWatch{changed: make(chan struct{}, 1)}
 	wanted, err := manifests.Policies()
 	if err != nil {
-		return w // which every comparison says
+		return w // every comparison returns the same error
 	}
 	wake := func(any) { backoff.Wake(w.changed) }
 	for _, want := range wanted {
@@ -68,7 +68,7 @@ func versionOf(obj any) string {
 	return ""
 }
 
-// start begins to watch. The function that it returns waits until the watches have ended, which they do with ctx.
+// start starts the watches. They end with ctx, and wait returns after they have ended.
 func (w *policyWatch) start(ctx context.Context) (wait func()) {
 	var running sync.WaitGroup
 	for _, one := range w.informers {
@@ -77,7 +77,8 @@ func (w *policyWatch) start(ctx context.Context) (wait func()) {
 	return running.Wait
 }
 
-// await returns when the policies may have changed, and false when ctx has ended. After a comparison that failed it returns soon.
+// await returns true when the policies should be compared again, and false when ctx has ended.
+// After a failed comparison it returns after at most unwatchedPoll.
 func (w *policyWatch) await(ctx context.Context, failed bool) bool {
 	poll := time.NewTimer(unwatchedPoll)
 	defer poll.Stop()
@@ -95,7 +96,7 @@ func (w *policyWatch) await(ctx context.Context, failed bool) bool {
 	}
 }
 
-// isWatched reports whether all of them were watched without a failure for a while.
+// isWatched reports whether all watches have synced and none failed in the last minute.
 func (w *policyWatch) isWatched() bool {
 	for _, one := range w.informers {
 		if !one.HasSynced() {
