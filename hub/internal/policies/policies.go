@@ -1,6 +1,6 @@
-// Package policies decides whether answers to approval requests count. An answer counts only if
-// the admission policies of the hub cluster make the API server record its author, or if policies
-// were never installed.
+// Package policies decides whether answers to approval requests count and whether their authors
+// are known. Both depend on the admission policies of the hub cluster, because these make the API
+// server record the author.
 package policies
 
 import (
