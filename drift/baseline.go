@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// MaxBaselineEntries is how many differences a baseline explains. Those that
-	// a hostile member has beyond are not explained.
+	// MaxBaselineEntries is the maximum number of differences that a baseline explains.
+	// It does not explain any further differences of a hostile member.
 	MaxBaselineEntries = 4096
 
 	baselineVersion = 1
@@ -26,22 +26,22 @@ const (
 	baselineCheck   = 8
 )
 
-// Baseline is what a member's object was right after the hub's was applied, as
-// far as it was another: what defaults and webhooks made of it. A difference
-// that was there then is no drift, whatever made it.
+// Baseline holds the differences between the hub's object and the member's object right
+// after an apply, such as defaults and changes by webhooks. A difference in the baseline
+// is no drift, regardless of its cause.
 //
-// It has 16 bytes for each such difference, usually few: a digest of where it
-// is, with items named by their keys, and of both values. Values of secrets enter
-// only under Options.SecretKey; without a key they are not explained, and one that
-// was taken under another key explains nothing. A baseline does not change and may
-// be shared by goroutines. The zero value and nil explain nothing.
+// A baseline has 16 bytes for each difference, usually few: a digest of its place, with
+// items named by their keys, and of both values. It covers secret values only if
+// Options.SecretKey is set, and a baseline that was taken under another key explains
+// nothing. Goroutines may share a baseline, because only UnmarshalBinary changes it. The
+// zero value and nil explain nothing.
 type Baseline struct {
 	digests []baselineDigest
 }
 
 type baselineDigest [16]byte
 
-// differences returns what differs in a member and is not explained by a baseline.
+// differences returns the differences of a member that the baseline does not explain.
 func (m *Manifest) differences(member map[string]any, b *Baseline, full bool) ([]*compare.Finding, []string, error) {
 	if b.Len() == 0 {
 		return m.tree.Compare(member, full, nil)
@@ -49,9 +49,9 @@ func (m *Manifest) differences(member map[string]any, b *Baseline, full bool) ([
 	return m.tree.Compare(member, full, func(f *compare.Finding) bool { return b.explains(m, f) })
 }
 
-// Baseline returns the baseline of a live object, which was read right after the
-// object of the hub was applied. It is nil where there is no live object and
-// where nothing is to be explained.
+// Baseline returns the baseline of a live object, which must be read right after the
+// object of the hub was applied. It returns nil if there is no live object, if the
+// object cannot be compared, or if there is no difference to explain.
 func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 	if live == nil || live.Object == nil || m.check(live.Object) != nil {
 		return nil
@@ -72,10 +72,10 @@ func (m *Manifest) Baseline(live *unstructured.Unstructured) *Baseline {
 	return b.sorted()
 }
 
-// BaselineAfter is Baseline for an object that was on the member before, as it
-// was then. What only the member had already, and known does not explain, is
-// not explained now: an apply leaves alone what it does not name, but inside of what is
-// owned as a whole.
+// BaselineAfter is like Baseline for an object that existed before the apply; before is
+// its earlier state. The result does not explain a field that only the member had before,
+// unless known explains it or it is in an atomic list or map, because an apply does not
+// touch other fields that it does not name.
 func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known *Baseline) *Baseline {
 	b := m.Baseline(live)
 	if b == nil || before == nil || before.Object == nil || m.check(before.Object) != nil {
@@ -95,9 +95,9 @@ func (m *Manifest) BaselineAfter(before, live *unstructured.Unstructured, known 
 	return b.sorted()
 }
 
-// Lacking returns a baseline that explains the fields of b, which may be nil, and all fields that the hub's object has and the
-// live object lacks. It is for an object of which the apply dropped a part, because the API server refuses that part. It
-// does not change b.
+// Lacking returns a baseline that explains the differences of b, which may be nil, and all
+// fields that the hub's object has and the live object lacks. Use it if the apply dropped a
+// part of the object because the API server refuses that part. Lacking does not change b.
 func (m *Manifest) Lacking(b *Baseline, live *unstructured.Unstructured) *Baseline {
 	if live == nil || live.Object == nil || m.check(live.Object) != nil {
 		return b
@@ -188,8 +188,8 @@ func (b *Baseline) MarshalBinary() ([]byte, error) {
 	return append(out, sum[:baselineCheck]...), nil
 }
 
-// UnmarshalBinary reads what MarshalBinary wrote. What is damaged or of a newer
-// version is an error, and leaves b as it was.
+// UnmarshalBinary decodes the output of MarshalBinary. It returns an error and does not
+// change b if the data is damaged or has another version.
 func (b *Baseline) UnmarshalBinary(data []byte) error {
 	if len(data) < baselineHeader+baselineCheck {
 		return errors.New("drift: decoding a baseline: it is too short")

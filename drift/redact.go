@@ -19,13 +19,13 @@ const (
 	lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 )
 
-// secrets knows what must not be shown, besides what the schema says.
+// secrets names the values that must not be shown, in addition to those in the schema.
 type secrets struct {
 	patterns []fieldpath.Pattern
 	key      []byte
 }
 
-// role is what a map is to a Secret.
+// role is the part of a Secret that a map is.
 type role uint8
 
 const (
@@ -109,7 +109,7 @@ func isSecret(v any) bool {
 	return ok && m["kind"] == "Secret" && m["apiVersion"] == "v1"
 }
 
-// tag returns what is shown of a secret value.
+// tag returns the text that replaces a secret value.
 func (s *secrets) tag(v any) string {
 	if len(s.key) == 0 {
 		return redactedText
@@ -123,8 +123,8 @@ func (s *secrets) tag(v any) string {
 	return "(redacted " + hex.EncodeToString(mac.Sum(nil)[:4]) + ")"
 }
 
-// clean returns a value without what is secret inside of it. The value itself is
-// not changed.
+// clean returns a copy of a value with all secrets inside of it replaced. It does not
+// change the value.
 func (s *secrets) clean(v any, p spot) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -161,7 +161,7 @@ func (s *secrets) cleanList(l []any, p spot) any {
 	return out
 }
 
-// cleanOr returns the tag of what is wholly secret, and anything else clean.
+// cleanOr returns the tag of a secret value, and clean of any other value.
 func (s *secrets) cleanOr(v any, p spot, secret bool) any {
 	if secret && v != nil {
 		return s.tag(v)
@@ -169,8 +169,8 @@ func (s *secrets) cleanOr(v any, p spot, secret bool) any {
 	return s.clean(v, p)
 }
 
-// redacted returns a difference as it may be shown. What is inside of something
-// secret becomes one difference of that.
+// redacted returns a difference without secrets. A difference inside of a secret value
+// becomes a difference of the whole value.
 func (s *secrets) redacted(f compare.Finding, t fieldpath.Trail, tree *compare.Tree, member any) compare.Finding {
 	at := s.root(tree.Type, tree.Hub, member)
 	secret := false
@@ -207,8 +207,8 @@ func (s *secrets) cleanFound(f compare.Finding, at spot, secret bool) compare.Fi
 	return f
 }
 
-// cleanKeys returns the keys of an item without those that are secret, and
-// whether there are any.
+// cleanKeys returns the keys of an item with secret values replaced by tags. It reports
+// whether any key is secret; if not, out is nil.
 func (s *secrets) cleanKeys(keys []value.KeyValue, item spot, secret bool) (out []value.KeyValue, changed bool) {
 	for i, k := range keys {
 		hidden := secret
