@@ -1,12 +1,13 @@
-// Package health says when an object is healthy: [Kstatus] is the engine's default, with a table of kinds that kstatus
-// judges wrongly, and rules are for other kinds.
+// Package health decides whether an object is healthy. [Kstatus] is the engine's default, with a
+// table of kinds that kstatus judges wrongly; rules cover other kinds.
 //
-// A [Rule] is a document: a kind, and expressions over the object. This package keeps them as text and checks their
-// form; package health/cel, a module of its own, compiles and evaluates them, so that an importer of the engine gets
-// no compiler. A configuration file has rules for all placements, and apply.Strategy those of one placement.
+// A [Rule] is a document: a kind, and expressions over the object. This package keeps expressions
+// as text and checks their form. Package health/cel, a separate module, compiles and evaluates
+// them, so that an importer of the engine gets no compiler. A configuration file has rules for all
+// placements, and apply.Strategy has rules for one placement.
 //
-// A [Prober] judges one object; a host may bring its own. Package fleet asks it for the health of each object that it has
-// applied.
+// A [Prober] judges one object; a host may supply its own. Package fleet asks the Prober for the
+// health of each object that it has applied.
 package health
 
 import (
@@ -21,27 +22,29 @@ const (
 	MaxExpression = 4096
 )
 
-// Rule says when the objects of a kind are healthy, by expressions of the Common Expression Language (CEL) in which
-// the object is self.
+// Rule decides whether the objects of a kind are healthy, by expressions of the Common Expression
+// Language (CEL) in which the object is self.
 type Rule struct {
-	// Group is the API group, empty for the core group. Version is empty for every version of the kind; a rule that
-	// names the version of an object goes before one that does not.
+	// Group is the API group, empty for the core group. Version is empty for every version of the
+	// kind; a rule with the version of an object has priority over a rule without a version.
 	Group   string `json:"group,omitempty"`
 	Version string `json:"version,omitempty"`
 	Kind    string `json:"kind"`
-	// Ready is true where the object is healthy: self.status.phase == 'Ready'.
+	// Ready is true if the object is healthy: self.status.phase == 'Ready'.
 	Ready string `json:"ready"`
-	// Failed is true where waiting will not make the object healthy. It is evaluated before Ready.
+	// Failed is true if waiting will not make the object healthy. It is evaluated before Ready.
 	Failed string `json:"failed,omitempty"`
-	// Message is a string that says what an object lacks that is not healthy.
+	// Message is a string that explains why an object is not healthy.
 	Message string `json:"message,omitempty"`
-	// AnyGeneration evaluates the rule also if the controller wrote the status before it saw the object as it is now:
-	// status.observedGeneration is older than metadata.generation, or that of its conditions is. Otherwise such an object
-	// is not healthy yet, and the rule does not see older conditions, see [Evidence].
+	// AnyGeneration evaluates the rule even if the status is outdated: observedGeneration of the
+	// status or of its conditions is older than metadata.generation. Without AnyGeneration, an
+	// object with an outdated status is not healthy yet, and the rule does not see outdated
+	// conditions, see [Evidence].
 	AnyGeneration bool `json:"anyGeneration,omitempty"`
 }
 
-// Validate returns what is wrong with the form of rules, with paths below at. It does not compile expressions.
+// Validate returns the errors in the form of rules, with paths below at. It does not compile
+// expressions.
 func Validate(rules []Rule, at *field.Path) (errs field.ErrorList) {
 	if len(rules) > MaxRules {
 		return field.ErrorList{field.TooMany(at, len(rules), MaxRules)}
@@ -73,7 +76,7 @@ func Validate(rules []Rule, at *field.Path) (errs field.ErrorList) {
 // Expression is one of the expressions of a [Rule], with the name of its field in a document.
 type Expression struct{ Field, Text string }
 
-// Expressions returns the expressions that a rule has, in the order in which they are evaluated.
+// Expressions returns the expressions of a rule that are set, in the order of evaluation.
 func (r *Rule) Expressions() (out []Expression) {
 	for _, e := range []Expression{{"failed", r.Failed}, {"ready", r.Ready}, {"message", r.Message}} {
 		if e.Text != "" {
@@ -83,8 +86,8 @@ func (r *Rule) Expressions() (out []Expression) {
 	return out
 }
 
-// Find returns the index of the rule for the objects of a kind: that for the version, or else that for every version,
-// or -1.
+// Find returns the index of the rule for the objects of a kind. It prefers the rule for the version
+// to the rule for every version, and returns -1 if there is neither.
 func Find(rules []Rule, group, version, kind string) int {
 	every := -1
 	for i := range rules {

@@ -127,7 +127,8 @@ func (r *reading) readStatus() {
 	r.status["conditions"] = list
 }
 
-// isOld reports whether a condition was written before its controller saw the object as it is: then it proves nothing.
+// isOld reports whether the controller wrote a condition for an older generation of the object, so
+// that the condition proves nothing.
 func (r *reading) isOld(c *condition) bool { return c.observed != nil && *c.observed < r.generation }
 
 // number reads a whole number, nil if there is none.
