@@ -1,19 +1,21 @@
-// Package backend answers HOW: the seams through which the engine keeps its
+// Package backend defines the interfaces through which the engine stores its
 // state and reaches clusters.
 //
 // A [Store] keeps bytes under keys with compare-and-swap; an [Inventory] lists
 // the clusters; a [Dialer] opens a [Conn] to one of them. Each interface has
-// one role. What a backend can do beyond that is a second interface
-// ([Watcher], [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnMeasurer], [ConnFencer], [InventoryWatcher]) with a
-// package function that falls back where it is missing: [Watch], [WriteAll],
-// [WatchConn], [DryRun], [ListNamespace], [Measure], [FencingOf], [WatchInventory]. An upgrade may change the cost, never the
-// result.
+// one role. A backend adds optional features by a second interface ([Watcher],
+// [Batcher], [ConnWatcher], [ConnDryRunner], [ConnLister], [ConnMeasurer],
+// [ConnFencer], [InventoryWatcher]). For each there is a package function with a
+// fallback if the backend lacks it: [Watch], [WriteAll], [WatchConn], [DryRun],
+// [ListNamespace], [Measure], [FencingOf], [WatchInventory]. An optional interface
+// may change the cost, never the result.
 //
-// Package backendtest proves an implementation; package memory is the smallest
-// one; package faulty breaks any of them on purpose.
+// Package backendtest tests an implementation; package memory is the smallest
+// implementation; package faulty injects faults into any implementation.
 //
-// An [Updater] does to a cluster what runs ask for, an [Assignment], and returns the [Proof]. The engine has one that
-// applies objects through a Conn; a host may bring another, which may also be an [UpdaterWatcher] and a [Preflighter].
+// An [Updater] carries out an [Assignment] of a run on a cluster and returns the
+// [Proof]. The engine's own updater applies objects through a Conn. A host may supply
+// another updater, which may also be an [UpdaterWatcher] and a [Preflighter].
 package backend
 
 import (
@@ -50,8 +52,8 @@ type Record struct {
 // ErrNotFound or ErrPermanent may or may not have happened; a write whose ctx ends leaves the old value or
 // the new one.
 //
-// The engine trusts that Get and List return what was written: a store whose medium can damage a value
-// verifies it, and returns ErrPermanent if it is damaged.
+// The engine trusts that Get and List return the written values. If the medium of a store can damage
+// a value, the store must verify it and return ErrPermanent for a damaged value.
 type Store interface {
 	// Get returns the record of key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Record, error)
@@ -60,13 +62,13 @@ type Store interface {
 	// is at another revision, exists already or is gone is ErrConflict.
 	// Put does not keep value.
 	Put(ctx context.Context, key string, value []byte, prev Revision) (Revision, error)
-	// Delete removes key if its revision is prev. A key that is at another
-	// revision is ErrConflict, one that does not exist ErrNotFound.
+	// Delete removes key if its revision is prev. It returns ErrConflict if the key is
+	// at another revision, and ErrNotFound if the key does not exist.
 	Delete(ctx context.Context, key string, prev Revision) error
 	// List yields the records whose key begins with prefix, ascending by key.
 	// A key that exists from the beginning of the call to its end is yielded
-	// exactly once; one that is written meanwhile may be missed or yielded
-	// with either value. After an error it yields nothing more.
+	// exactly once. A key that is written during the call may be missed or yielded
+	// with either value. After an error List yields nothing more.
 	List(ctx context.Context, prefix string) iter.Seq2[Record, error]
 }
 
@@ -77,7 +79,7 @@ type Change struct {
 	Deleted  bool
 }
 
-// Watcher is a [Store] that can say what changes. See [Watch].
+// Watcher is a [Store] that can announce changes. See [Watch].
 type Watcher interface {
 	Store
 	// Watch yields a change for every key under prefix that exists when it
@@ -88,8 +90,8 @@ type Watcher interface {
 	Watch(ctx context.Context, prefix string) iter.Seq2[Change, error]
 }
 
-// Inventory lists the clusters of the fleet. The engine takes each of them as
-// [placement.Cluster.Bounded], and leaves out those whose names are no DNS labels.
+// Inventory lists the clusters of the fleet. The engine limits each cluster with
+// [placement.Cluster.Bounded], and skips clusters whose name is not a DNS label.
 type Inventory interface {
 	// Clusters yields every cluster once, in any order.
 	Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error]
@@ -103,7 +105,7 @@ func (f InventoryFunc) Clusters(ctx context.Context) iter.Seq2[placement.Cluster
 	return f(ctx)
 }
 
-// InventoryWatcher is an [Inventory] that can say that it changed.
+// InventoryWatcher is an [Inventory] that can announce changes.
 type InventoryWatcher interface {
 	Inventory
 	// WatchClusters yields once at its beginning and then after every change;
@@ -129,8 +131,8 @@ func (f DialerFunc) Dial(ctx context.Context, c placement.Cluster) (Conn, error)
 type Precondition struct {
 	// Absent demands that the object does not exist.
 	Absent bool
-	// UID and ResourceVersion, where not empty, demand that the object exists
-	// with exactly these.
+	// UID and ResourceVersion, if not empty, demand that the object exists
+	// with exactly these values.
 	UID, ResourceVersion string
 }
 
@@ -141,57 +143,57 @@ type ApplyOptions struct {
 	// RefuseConflicts has an apply that would change a field of another manager change nothing and return a
 	// [*FieldConflictError]. Without it, such fields become Manager's.
 	RefuseConflicts bool
-	// Owners, where not empty, replaces metadata.managedFields of the object before the apply, under the same
-	// precondition. A Conn whose members record no owners ignores it.
+	// Owners, if not empty, replaces metadata.managedFields of the object before the apply, under the same
+	// precondition. A Conn ignores it if its members record no owners.
 	Owners []any
 	// Brief reports whether the caller reads only the ID, the uid and the resourceVersion of the returned
 	// object: the rest may be missing.
 	Brief bool
 	Precondition
-	// Fence is demanded besides, by a [ConnFencer].
+	// Fence is an additional precondition that a [ConnFencer] checks.
 	Fence Fence
 }
 
 // DeleteOptions say how an object is deleted or released.
 type DeleteOptions struct {
-	// Manager is whose fields are given up by Release.
+	// Manager is the field manager whose ownership Release removes.
 	Manager string
-	// Release keeps the object and its values, and takes away only Manager's
+	// Release keeps the object and its values. It removes only Manager's
 	// ownership and the annotations and labels named in Marks.
 	Release bool
 	// Marks are keys of metadata.annotations and metadata.labels.
 	Marks []string
 	Precondition
-	// Fence is demanded besides, by a [ConnFencer].
+	// Fence is an additional precondition that a [ConnFencer] checks.
 	Fence Fence
 }
 
 // Conn is a connection to one member cluster. Its methods may be called
-// concurrently and honour ctx. An object passed in is not changed by the Conn
-// and not changed by the caller afterwards; an object returned is the
-// caller's.
+// concurrently and must honor ctx. Neither the Conn nor the caller may change an
+// object after it was passed in. The caller owns a returned object.
 type Conn interface {
-	// Get returns the object that id names, as the member holds it, or
-	// ErrNotFound, also for a kind that the member does not know.
+	// Get returns the live object that id names. It returns ErrNotFound if the member
+	// has no such object or does not know its kind.
 	Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error)
-	// Apply makes the object's fields those of obj, forcing ownership of them
-	// (server-side apply): fields of other managers stay, fields that Manager
-	// applied before and obj no longer has go. It returns the object as the
-	// member now holds it. An apply that changes nothing keeps the
-	// resourceVersion. A precondition that does not hold is ErrConflict; a
-	// namespace that does not exist, ErrNotFound; a kind the member does not
-	// know or an object it refuses, ErrPermanent; if only fields that the schema does not have or repeated keys are
-	// refused, a [*SchemaError].
+	// Apply sets the fields of obj on the live object and forces ownership of them
+	// (server-side apply). Fields of other managers stay; fields that Manager
+	// applied before and that obj no longer has are removed. Apply returns the new
+	// live object. An apply without changes keeps the resourceVersion.
+	//
+	// Apply returns ErrConflict if a precondition does not hold, ErrNotFound if the
+	// namespace does not exist, and ErrPermanent if the member does not know the kind
+	// or refuses the object. It returns a [*SchemaError] if the member refuses only
+	// repeated keys or fields that the schema does not have.
 	Apply(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
-	// Delete removes the object, or releases it. An object that does not exist is ErrNotFound, a precondition
-	// that does not hold ErrConflict. Deletion may go on after the call returned: it is done when Get returns
-	// ErrNotFound.
+	// Delete removes the object, or releases it. It returns ErrNotFound if the object does not exist, and
+	// ErrConflict if a precondition does not hold. Deletion may continue after Delete returned: it is
+	// complete when Get returns ErrNotFound.
 	Delete(ctx context.Context, id snapshot.ID, o DeleteOptions) error
 	// Close ends the connection; calls in flight may fail.
 	Close() error
 }
 
-// ConnWatcher is a [Conn] that can say that objects change. See [WatchConn].
+// ConnWatcher is a [Conn] that can announce changes of objects. See [WatchConn].
 type ConnWatcher interface {
 	Conn
 	// Watch yields once at its beginning and then after every change of an
@@ -202,44 +204,45 @@ type ConnWatcher interface {
 // ConnDryRunner is a [Conn] that can compute the result of an apply. See [DryRun].
 type ConnDryRunner interface {
 	Conn
-	// DryRun returns what Apply would return, and writes nothing. Its errors are those of Apply, and one
-	// matching errors.ErrUnsupported where the member does not support it.
+	// DryRun returns the object or error that Apply would return, and writes nothing. It returns an
+	// error matching errors.ErrUnsupported if the member does not support dry runs.
 	DryRun(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
 }
 
 // ConnLister is a [Conn] that can list a namespace. See [ListNamespace].
 type ConnLister interface {
 	Conn
-	// List yields all objects in a namespace that can be deleted, of whatever kind, each at least once and with at
-	// least apiVersion, kind and metadata. An object that is created meanwhile may be missed. Where any kind cannot
-	// be listed, the last that is yielded is an error: ErrPermanent where the member refuses. A namespace that does
-	// not exist has no objects.
+	// List yields all objects of any kind in a namespace that can be deleted, each at least once and with at
+	// least apiVersion, kind and metadata. An object that is created during the call may be missed. If any
+	// kind cannot be listed, List ends with an error: ErrPermanent if the member refuses. A namespace that
+	// does not exist has no objects.
 	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
 }
 
 // ConnMeasurer is a [Conn] that can measure its cluster. See [Measure].
 type ConnMeasurer interface {
 	Conn
-	// Measure reads what the cluster is made of. What the connection may not read, or what is more than it reads, is left out of the
-	// result; an error is of the cluster as a whole.
+	// Measure reads the nodes, resources and namespaces of the cluster. It omits parts that the
+	// connection may not read or that exceed its limits. An error concerns the whole cluster.
 	Measure(ctx context.Context) (Measurement, error)
 }
 
-// Measurement is what a cluster is made of, as far as it could be read.
+// Measurement holds the nodes, resources and namespaces of a cluster that could be read.
 type Measurement struct {
-	// Nodes is how many there are, Capacity and Allocatable what they have together, by resource: cpu and memory. They are nil
-	// where nodes could not be read.
+	// Nodes is the number of nodes. Capacity and Allocatable are their sums by resource: cpu and
+	// memory; they are nil if the nodes could not be read.
 	Nodes                 int
 	Capacity, Allocatable map[string]resource.Quantity
-	// Available is Allocatable without what pods request; nil where that is not known.
+	// Available is Allocatable minus the requests of pods; nil if it is unknown.
 	Available map[string]resource.Quantity
-	// Namespaces are the names of those that are not being deleted, ascending, and at most 200; nil where they could not be
-	// read. MoreNamespaces reports whether there are more.
+	// Namespaces are the names of at most 200 namespaces that are not being deleted, ascending; nil if
+	// they could not be read. MoreNamespaces is set if there are more.
 	Namespaces     []string
 	MoreNamespaces bool
 }
 
-// Measure measures a cluster, as [ConnMeasurer] says. A connection that is none returns an error matching errors.ErrUnsupported.
+// Measure calls Measure of a [ConnMeasurer]. For any other connection it returns an error matching
+// errors.ErrUnsupported.
 func Measure(ctx context.Context, c Conn) (Measurement, error) {
 	if m, ok := c.(ConnMeasurer); ok {
 		return m.Measure(ctx)
@@ -247,7 +250,7 @@ func Measure(ctx context.Context, c Conn) (Measurement, error) {
 	return Measurement{}, fmt.Errorf("measure: %w", errors.ErrUnsupported)
 }
 
-// ListNamespace lists a namespace, as [ConnLister] says. A connection that is none yields an error matching
+// ListNamespace calls List of a [ConnLister]. For any other connection it yields an error matching
 // errors.ErrUnsupported.
 func ListNamespace(ctx context.Context, c Conn, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	if l, ok := c.(ConnLister); ok {
@@ -258,8 +261,8 @@ func ListNamespace(ctx context.Context, c Conn, namespace string) iter.Seq2[*uns
 	}
 }
 
-// DryRun returns the result that an apply would have, as [ConnDryRunner] says. A connection that is none
-// returns an error matching errors.ErrUnsupported.
+// DryRun calls DryRun of a [ConnDryRunner]. For any other connection it returns an error matching
+// errors.ErrUnsupported.
 func DryRun(ctx context.Context, c Conn, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error) {
 	if d, ok := c.(ConnDryRunner); ok {
 		return d.DryRun(ctx, obj, o)

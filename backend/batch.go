@@ -26,9 +26,9 @@ type Batcher interface {
 	WriteAll(ctx context.Context, writes []Write) ([]Revision, error)
 }
 
-// WriteAll makes the writes in order and stops at the first that fails, at once
-// where s is a [Batcher] and one by one where it is not. Its result is that of
-// [Batcher].
+// WriteAll makes the writes in order and stops at the first that fails. It makes them
+// in one call if s is a [Batcher], otherwise one by one. It returns the same result as
+// a [Batcher].
 func WriteAll(ctx context.Context, s Store, writes []Write) ([]Revision, error) {
 	if b, ok := s.(Batcher); ok {
 		return b.WriteAll(ctx, writes)

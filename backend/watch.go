@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Watch yields what changes under prefix, as [Watcher.Watch] says. A store that is no Watcher is listed every
-// poll and compared with the previous list; while nothing changes, the interval grows up to ten times poll. A
-// poll that is not positive means one second.
+// Watch yields the changes under prefix, like [Watcher.Watch]. If the store is no Watcher, Watch lists it every
+// poll and compares the list with the previous list; while nothing changes, the interval grows up to ten times
+// poll. A poll that is not positive means one second.
 //
 // Polling keeps the key and the revision of every record under prefix, does
 // not see a key that is created and deleted between two polls, and ends with
@@ -47,8 +47,8 @@ type storePoll struct {
 	known  map[string]Revision
 }
 
-// round yields what changed since the last one; more reports whether the
-// consumer wants to go on.
+// round yields the changes since the last round; more reports whether the
+// consumer continues.
 func (p *storePoll) round(ctx context.Context, yield func(Change, error) bool) (more, changed bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return true, false, err
@@ -83,7 +83,7 @@ func (p *storePoll) round(ctx context.Context, yield func(Change, error) bool) (
 	return true, changed, nil
 }
 
-// recheck reads a key that was not listed, because a list may miss a key that is written meanwhile. It
+// recheck reads a key that was not listed, because a list may miss a key that is written during the call. It
 // returns no Change for an unchanged record.
 func (p *storePoll) recheck(ctx context.Context, key string) (Change, error) {
 	r, err := p.store.Get(ctx, key)
@@ -160,7 +160,7 @@ func clusters(ctx context.Context, inv Inventory) (map[string]placement.Cluster,
 	return out, nil
 }
 
-// ended returns the error that ends a watch: that of ctx if ctx ended.
+// ended returns the error that ends a watch: the error of ctx if ctx ended.
 func ended(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
