@@ -46,14 +46,14 @@ type Record struct {
 // Store keeps records. It is linearizable for each key and promises nothing
 // across keys. A write that was acknowledged is not lost.
 //
-// Keys are slash separated, not empty, at most 512 bytes of lower-case letters, digits, '-', '.', '_' and
-// '/'. Values are at most 1 MiB. Any other key or value is ErrPermanent; [ValidateKey] and [ValidateValue]
-// check them. All methods may be called concurrently. A write that returns an error other than ErrConflict,
-// ErrNotFound or ErrPermanent may or may not have happened; a write whose ctx ends leaves the old value or
-// the new one.
+// Keys are slash separated, not empty, at most 512 bytes of lower-case letters, digits, '-', '.',
+// '_' and '/'. Values are at most 1 MiB. Any other key or value is ErrPermanent; [ValidateKey] and
+// [ValidateValue] check them. All methods may be called concurrently. A write that returns an error
+// other than ErrConflict, ErrNotFound or ErrPermanent may or may not have happened; a write whose
+// ctx ends leaves the old value or the new one.
 //
-// The engine trusts that Get and List return the written values. If the medium of a store can damage
-// a value, the store must verify it and return ErrPermanent for a damaged value.
+// The engine trusts that Get and List return the written values. If the medium of a store can
+// damage a value, the store must verify it and return ErrPermanent for a damaged value.
 type Store interface {
 	// Get returns the record of key, or ErrNotFound.
 	Get(ctx context.Context, key string) (Record, error)
@@ -140,14 +140,14 @@ type Precondition struct {
 type ApplyOptions struct {
 	// Manager owns the fields that are applied: slipway/<placement>.
 	Manager string
-	// RefuseConflicts has an apply that would change a field of another manager change nothing and return a
-	// [*FieldConflictError]. Without it, such fields become Manager's.
+	// RefuseConflicts has an apply that would change a field of another manager change nothing and
+	// return a [*FieldConflictError]. Without it, such fields become Manager's.
 	RefuseConflicts bool
-	// Owners, if not empty, replaces metadata.managedFields of the object before the apply, under the same
-	// precondition. A Conn ignores it if its members record no owners.
+	// Owners, if not empty, replaces metadata.managedFields of the object before the apply, under
+	// the same precondition. A Conn ignores it if its members record no owners.
 	Owners []any
-	// Brief reports whether the caller reads only the ID, the uid and the resourceVersion of the returned
-	// object: the rest may be missing.
+	// Brief reports whether the caller reads only the ID, the uid and the resourceVersion of the
+	// returned object: the rest may be missing.
 	Brief bool
 	Precondition
 	// Fence is an additional precondition that a [ConnFencer] checks.
@@ -185,9 +185,9 @@ type Conn interface {
 	// or refuses the object. It returns a [*SchemaError] if the member refuses only
 	// repeated keys or fields that the schema does not have.
 	Apply(ctx context.Context, obj *unstructured.Unstructured, o ApplyOptions) (*unstructured.Unstructured, error)
-	// Delete removes the object, or releases it. It returns ErrNotFound if the object does not exist, and
-	// ErrConflict if a precondition does not hold. Deletion may continue after Delete returned: it is
-	// complete when Get returns ErrNotFound.
+	// Delete removes the object, or releases it. It returns ErrNotFound if the object does not
+	// exist, and ErrConflict if a precondition does not hold. Deletion may continue after Delete
+	// returned: it is complete when Get returns ErrNotFound.
 	Delete(ctx context.Context, id snapshot.ID, o DeleteOptions) error
 	// Close ends the connection; calls in flight may fail.
 	Close() error
@@ -212,10 +212,10 @@ type ConnDryRunner interface {
 // ConnLister is a [Conn] that can list a namespace. See [ListNamespace].
 type ConnLister interface {
 	Conn
-	// List yields all objects of any kind in a namespace that can be deleted, each at least once and with at
-	// least apiVersion, kind and metadata. An object that is created during the call may be missed. If any
-	// kind cannot be listed, List ends with an error: ErrPermanent if the member refuses. A namespace that
-	// does not exist has no objects.
+	// List yields all objects of any kind in a namespace that can be deleted, each at least once
+	// and with at least apiVersion, kind and metadata. An object that is created during the call
+	// may be missed. If any kind cannot be listed, List ends with an error: ErrPermanent if the
+	// member refuses. A namespace that does not exist has no objects.
 	List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error]
 }
 
@@ -235,8 +235,8 @@ type Measurement struct {
 	Capacity, Allocatable map[string]resource.Quantity
 	// Available is Allocatable minus the requests of pods; nil if it is unknown.
 	Available map[string]resource.Quantity
-	// Namespaces are the names of at most 200 namespaces that are not being deleted, ascending; nil if
-	// they could not be read. MoreNamespaces is set if there are more.
+	// Namespaces are the names of at most 200 namespaces that are not being deleted, ascending; nil
+	// if they could not be read. MoreNamespaces is set if there are more.
 	Namespaces     []string
 	MoreNamespaces bool
 }

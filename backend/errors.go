@@ -15,15 +15,16 @@ var (
 	ErrConflict = errors.New("conflict")
 	// ErrFenced: a newer epoch exists. Stop acting.
 	ErrFenced = errors.New("fenced by a newer epoch")
-	// ErrPermanent: trying again does not help until something changes: forbidden, invalid, no such kind.
+	// ErrPermanent: trying again does not help until something changes: forbidden, invalid, no such
+	// kind.
 	ErrPermanent = errors.New("permanent error")
-	// ErrNoSuchKind: the cluster does not serve the kind of the object. An error that matches it matches ErrNotFound or
-	// ErrPermanent, too, which say what that means for the operation.
+	// ErrNoSuchKind: the cluster does not serve the kind of the object. An error that matches it
+	// matches ErrNotFound or ErrPermanent, too, which say what that means for the operation.
 	ErrNoSuchKind = errors.New("no such kind")
 )
 
-// FieldConflictError is the error of an apply with [ApplyOptions.RefuseConflicts] that would change fields of other managers.
-// It matches ErrPermanent.
+// FieldConflictError is the error of an apply with [ApplyOptions.RefuseConflicts] that would change
+// fields of other managers. It matches ErrPermanent.
 type FieldConflictError struct {
 	// Managers are the other managers, each once; "" stands for those that are not known.
 	Managers []string
@@ -36,12 +37,12 @@ func (e *FieldConflictError) Error() string {
 // Unwrap returns ErrPermanent.
 func (e *FieldConflictError) Unwrap() error { return ErrPermanent }
 
-// SchemaError is the error of an apply of an object that would be taken but for fields that the schema of its kind does not
-// have, and items of a list that have the same key. A create or an update by kubectl takes such an object, without those
-// fields. It matches ErrPermanent.
+// SchemaError is the error of an apply of an object that would be taken but for fields that the
+// schema of its kind does not have, and items of a list that have the same key. A create or an
+// update by kubectl takes such an object, without those fields. It matches ErrPermanent.
 type SchemaError struct {
-	// Unknown are the paths of fields that the schema does not have, as structured-merge-diff writes paths:
-	// .spec.containers[name="web"].colour
+	// Unknown are the paths of fields that the schema does not have, as structured-merge-diff
+	// writes paths: .spec.containers[name="web"].colour
 	Unknown []string
 	// Repeated are the keys that several items of a list have, each as the path of such an item:
 	// .spec.containers[name="web"].env[name="A"]
@@ -62,8 +63,8 @@ func (e *SchemaError) Error() string {
 // Unwrap returns ErrPermanent.
 func (e *SchemaError) Unwrap() error { return ErrPermanent }
 
-// Error is a failed operation of a backend and the object of it. Implementations wrap one of the kinds above,
-// or the transient cause, in Err.
+// Error is a failed operation of a backend and the object of it. Implementations wrap one of the
+// kinds above, or the transient cause, in Err.
 type Error struct {
 	// Op is the method in lower case: get, put, delete, list, dial, apply.
 	Op string

@@ -2,10 +2,10 @@ package backend
 
 import "github.com/slipway-dev/slipway/snapshot"
 
-// Fence is the fencing token of a write on a member: the version of the ledger under which the write was
-// decided. The ledger is the object there that names the writer of a placement. A fence is needed beside a
-// [Precondition] because the creation of an object depends on nothing else that a newer leader could have
-// changed. The zero value demands nothing.
+// Fence is the fencing token of a write on a member: the version of the ledger under which the
+// write was decided. The ledger is the object there that names the writer of a placement. A fence
+// is needed beside a [Precondition] because the creation of an object depends on nothing else that
+// a newer leader could have changed. The zero value demands nothing.
 //
 // A connection that does not support fences ignores them; see [Fencing].
 type Fence struct {
@@ -14,9 +14,9 @@ type Fence struct {
 	Ledger          snapshot.ID
 	UID             string
 	ResourceVersion string
-	// Annotation and Mark are the key and the value of an annotation with the writer's epoch, for a member
-	// that compares it by an admission policy and so sees only the object that is written. See package
-	// backend/kube/member.
+	// Annotation and Mark are the key and the value of an annotation with the writer's epoch, for a
+	// member that compares it by an admission policy and so sees only the object that is written.
+	// See package backend/kube/member.
 	Annotation, Mark string
 }
 
@@ -27,19 +27,20 @@ func (f Fence) Demands() bool { return f.UID != "" }
 type Fencing int
 
 const (
-	// FencingNone ignores fences: a leader that was paused right before a create can still make that one late
-	// create on each cluster.
+	// FencingNone ignores fences: a leader that was paused right before a create can still make
+	// that one late create on each cluster.
 	FencingNone Fencing = iota
-	// FencingEventual refuses creations under a fence whose epoch is older than the ledger's, once the member
-	// has observed the ledger, which may be a little after the ledger was written.
+	// FencingEventual refuses creations under a fence whose epoch is older than the ledger's, once
+	// the member has observed the ledger, which may be a little after the ledger was written.
 	FencingEventual
-	// FencingAtomic compares the fence atomically with every write: none is accepted once the ledger has
-	// changed.
+	// FencingAtomic compares the fence atomically with every write: none is accepted once the
+	// ledger has changed.
 	FencingAtomic
 )
 
-// ConnFencer is a [Conn] that may check fences. A fence that does not hold is ErrConflict, or ErrFenced from
-// a member that knows of a newer epoch; nothing is written then, whatever else the call would have returned.
+// ConnFencer is a [Conn] that may check fences. A fence that does not hold is ErrConflict, or
+// ErrFenced from a member that knows of a newer epoch; nothing is written then, whatever else the
+// call would have returned.
 type ConnFencer interface {
 	Conn
 	// Fencing returns how fences are checked. It is the same for the lifetime of the connection.

@@ -13,9 +13,9 @@ const (
 	MaxValue = 1 << 20
 )
 
-// ValidateKey returns nil if every store accepts key, and otherwise an error that is ErrPermanent and says
-// what is wrong. The segments between slashes are not empty and neither "." nor "..", so that a store may use
-// keys as file names. A prefix given to List is no key and need not be valid.
+// ValidateKey returns nil if every store accepts key, and otherwise an error that is ErrPermanent
+// and says what is wrong. The segments between slashes are not empty and neither "." nor "..", so
+// that a store may use keys as file names. A prefix given to List is no key and need not be valid.
 func ValidateKey(key string) error {
 	switch {
 	case key == "":
@@ -36,7 +36,8 @@ func ValidateKey(key string) error {
 	return nil
 }
 
-// ValidateValue returns nil if every store accepts value, and otherwise an error that is ErrPermanent.
+// ValidateValue returns nil if every store accepts value, and otherwise an error that is
+// ErrPermanent.
 func ValidateValue(value []byte) error {
 	if len(value) > MaxValue {
 		return fmt.Errorf("%w: the value has %d bytes, at most %d are allowed", ErrPermanent, len(value), MaxValue)

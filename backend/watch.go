@@ -11,9 +11,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Watch yields the changes under prefix, like [Watcher.Watch]. If the store is no Watcher, Watch lists it every
-// poll and compares the list with the previous list; while nothing changes, the interval grows up to ten times
-// poll. A poll that is not positive means one second.
+// Watch yields the changes under prefix, like [Watcher.Watch]. If the store is no Watcher, Watch
+// lists it every poll and compares the list with the previous list; while nothing changes, the
+// interval grows up to ten times poll. A poll that is not positive means one second.
 //
 // Polling keeps the key and the revision of every record under prefix, does
 // not see a key that is created and deleted between two polls, and ends with
@@ -83,8 +83,8 @@ func (p *storePoll) round(ctx context.Context, yield func(Change, error) bool) (
 	return true, changed, nil
 }
 
-// recheck reads a key that was not listed, because a list may miss a key that is written during the call. It
-// returns no Change for an unchanged record.
+// recheck reads a key that was not listed, because a list may miss a key that is written during the
+// call. It returns no Change for an unchanged record.
 func (p *storePoll) recheck(ctx context.Context, key string) (Change, error) {
 	r, err := p.store.Get(ctx, key)
 	if errors.Is(err, ErrNotFound) {
@@ -98,9 +98,9 @@ func (p *storePoll) recheck(ctx context.Context, key string) (Change, error) {
 	return Change{Key: key, Revision: r.Revision}, nil
 }
 
-// WatchConn reports that objects in ids may have changed, as [ConnWatcher] says. For a connection that is no
-// ConnWatcher it yields at the beginning and then after poll, with a growing interval up to ten times poll;
-// the caller compares the objects. A poll that is not positive means one second.
+// WatchConn reports that objects in ids may have changed, as [ConnWatcher] says. For a connection
+// that is no ConnWatcher it yields at the beginning and then after poll, with a growing interval up
+// to ten times poll; the caller compares the objects. A poll that is not positive means one second.
 func WatchConn(ctx context.Context, c Conn, ids []snapshot.ID, poll time.Duration) iter.Seq2[struct{}, error] {
 	if w, ok := c.(ConnWatcher); ok {
 		return w.Watch(ctx, ids)

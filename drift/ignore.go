@@ -26,8 +26,8 @@ func (p *pass) ignored(f *compare.Finding, t fieldpath.Trail) bool {
 	return !hub || !member
 }
 
-// drops reports whether the rule drops the difference at a trail. owner returns the manager of the field and
-// is called only if the rule names managers.
+// drops reports whether the rule drops the difference at a trail. owner returns the manager of the
+// field and is called only if the rule names managers.
 func (i *ignore) drops(c Class, t fieldpath.Trail, owner func() string) bool {
 	return i.allowsClass(c) &&
 		(len(i.patterns) == 0 || slices.ContainsFunc(i.patterns, t.Within)) &&

@@ -39,9 +39,9 @@ type staleness struct {
 	once sync.Once
 }
 
-// find returns the fields that were applied, that the hub's object no longer has, and that the member still
-// has. Applied fields are those of the manager's entry in managedFields or, without one, of kubectl's
-// annotation.
+// find returns the fields that were applied, that the hub's object no longer has, and that the
+// member still has. Applied fields are those of the manager's entry in managedFields or, without
+// one, of kubectl's annotation.
 func (s *staleness) find(member map[string]any) []*compare.Finding {
 	meta := metadataOf(member)
 	managed, _ := meta["managedFields"].([]any)

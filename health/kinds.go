@@ -21,15 +21,19 @@ func waits(format string, args ...any) *verdict {
 
 func fails(message string) *verdict { return &verdict{failed: true, message: message} }
 
-// kindRule is how the objects of a kind are judged otherwise than by kstatus and by known conditions.
+// kindRule is how the objects of a kind are judged otherwise than by kstatus and by known
+// conditions.
 type kindRule struct {
-	// idle reports that no controller acts on the object, because its spec says so. Then it is ready, whatever its status says.
+	// idle reports that no controller acts on the object, because its spec says so. Then it is
+	// ready, whatever its status says.
 	idle func(*reading) bool
-	// judge returns the verdict if kstatus would be wrong, or nil. It is called if the status is of the generation.
+	// judge returns the verdict if kstatus would be wrong, or nil. It is called if the status is of
+	// the generation.
 	judge func(*reading) *verdict
 	// as changes the object that kstatus judges.
 	as func(*reading)
-	// needs are types of conditions that must be True. Without the condition the controller has not seen the object.
+	// needs are types of conditions that must be True. Without the condition the controller has not
+	// seen the object.
 	needs []string
 	// after returns what an object lacks that is ready otherwise, or nil.
 	after func(*reading) *verdict
@@ -64,11 +68,13 @@ func ruleOf(r *reading) kindRule {
 	return kinds[kind.String()]
 }
 
-// known are types of conditions with a meaning that kinds share, except those of kstatus: Ready, Reconciling and Stalled.
+// known are types of conditions with a meaning that kinds share, except those of kstatus: Ready,
+// Reconciling and Stalled.
 var known = map[string]struct { //nolint:gochecknoglobals // a table that nothing writes
 	// positive conditions must be True; others must not be.
 	positive bool
-	// final conditions say that waiting does not help: True if negative, and False if positive, where Unknown is well.
+	// final conditions say that waiting does not help: True if negative, and False if positive,
+	// where Unknown is well.
 	final bool
 }{
 	"Accepted": {positive: true}, "Available": {positive: true}, "Established": {positive: true}, "Healthy": {positive: true},
@@ -78,8 +84,8 @@ var known = map[string]struct { //nolint:gochecknoglobals // a table that nothin
 	"Failed": {final: true},
 }
 
-// byConditions judges an object by known conditions, nil if none of them is against it. Ready is a summary: if it is True,
-// only NotReady and Failed contradict it.
+// byConditions judges an object by known conditions, nil if none of them is against it. Ready is a
+// summary: if it is True, only NotReady and Failed contradict it.
 func (r *reading) byConditions(conditions, stale []condition) *verdict {
 	summary := findIn(conditions, "Ready")
 	for i := range conditions {
@@ -101,8 +107,8 @@ func (r *reading) byConditions(conditions, stale []condition) *verdict {
 	return nil
 }
 
-// needed returns a stale condition without which nothing proves that the object is healthy, or nil: Ready or, if there is no
-// Ready, a positive one.
+// needed returns a stale condition without which nothing proves that the object is healthy, or nil:
+// Ready or, if there is no Ready, a positive one.
 func needed(conditions, stale []condition) *condition {
 	if findIn(conditions, "Ready") != nil {
 		return nil
@@ -116,8 +122,8 @@ func needed(conditions, stale []condition) *condition {
 	return nil
 }
 
-// nested judges an object by the conditions that its status has of parts of it, by the conventions of the Gateway API:
-// listeners of a Gateway, parents of a route, ancestors of a policy.
+// nested judges an object by the conditions that its status has of parts of it, by the conventions
+// of the Gateway API: listeners of a Gateway, parents of a route, ancestors of a policy.
 func (r *reading) nested() *verdict {
 	for _, field := range []string{"listeners", "parents", "ancestors"} {
 		list, _ := r.status[field].([]any)
@@ -145,15 +151,16 @@ func (r *reading) nested() *verdict {
 	return nil
 }
 
-// onDeleteDaemonSet: its controller replaces no Pod by itself, so that Pods of older templates count.
+// onDeleteDaemonSet: its controller replaces no Pod by itself, so that Pods of older templates
+// count.
 func onDeleteDaemonSet(r *reading) {
 	if r.status != nil && updateStrategy(r) == "OnDelete" {
 		r.status["updatedNumberScheduled"] = r.status["desiredNumberScheduled"]
 	}
 }
 
-// onDeleteStatefulSet: its controller replaces no Pod by itself, so that Pods of older revisions count. That is the partition
-// above all of them.
+// onDeleteStatefulSet: its controller replaces no Pod by itself, so that Pods of older revisions
+// count. That is the partition above all of them.
 func onDeleteStatefulSet(r *reading) {
 	if updateStrategy(r) != "OnDelete" {
 		return
@@ -171,13 +178,14 @@ func updateStrategy(r *reading) string {
 	return kind
 }
 
-// replicationController: kstatus does not know it, and knows ReplicaSets, which have the same status.
+// replicationController: kstatus does not know it, and knows ReplicaSets, which have the same
+// status.
 func replicationController(r *reading) {
 	r.obj.Object["apiVersion"], r.obj.Object["kind"] = "apps/v1", "ReplicaSet"
 }
 
-// pausedDeployment: its controller rolls no template out. It is ready if the controller has seen it and enough Pods of any
-// template are available.
+// pausedDeployment: its controller rolls no template out. It is ready if the controller has seen it
+// and enough Pods of any template are available.
 func pausedDeployment(r *reading) *verdict {
 	if r.spec["paused"] != true {
 		return nil

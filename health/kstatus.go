@@ -8,9 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Kstatus is the health that the engine sees without a Prober. An object whose status is of an older generation is not ready.
-// Otherwise kstatus judges it: Current is ready, Failed has failed, and anything else is not yet ready, for the reason in
-// message. An object without any status is Current. Beyond kstatus
+// Kstatus is the health that the engine sees without a Prober. An object whose status is of an
+// older generation is not ready. Otherwise kstatus judges it: Current is ready, Failed has failed,
+// and anything else is not yet ready, for the reason in message. An object without any status is
+// Current. Beyond kstatus
 //
 //   - a condition with an older observedGeneration proves nothing, for or against the object;
 //   - known conditions count for every kind, such as NotReady, Degraded, Available, Programmed and Accepted, unless Ready is

@@ -13,18 +13,22 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A status is untrusted input of any shape. A reading is what can be read of it: numbers that are written as text or with a
-// decimal point, conditions in a map, and conditions whose status is a bool are read too. Everything else is left out, so
-// that the object is judged by the rest, and remarks says so.
+// A status is untrusted input of any shape. A reading is what can be read of it: numbers that are
+// written as text or with a decimal point, conditions in a map, and conditions whose status is a
+// bool are read too. Everything else is left out, so that the object is judged by the rest, and
+// remarks says so.
 type reading struct {
-	// obj is the object with the status as it was read, for kstatus. It shares what was not changed.
+	// obj is the object with the status as it was read, for kstatus. It shares what was not
+	// changed.
 	obj    *unstructured.Unstructured
 	spec   map[string]any
 	status map[string]any
-	// generation is metadata.generation, 0 if there is none; observed is status.observedGeneration, or nil.
+	// generation is metadata.generation, 0 if there is none; observed is status.observedGeneration,
+	// or nil.
 	generation int64
 	observed   *int64
-	// conditions are those of the generation, or of no generation, one of each type. stale are older ones.
+	// conditions are those of the generation, or of no generation, one of each type. stale are
+	// older ones.
 	conditions, stale []condition
 	remarks           []string
 }
@@ -218,8 +222,8 @@ func (r *reading) condition(kind string, m map[string]any, field string) conditi
 	return c
 }
 
-// unique returns conditions with one of each type: the one that changed last or, if that cannot be told, one that is not
-// True.
+// unique returns conditions with one of each type: the one that changed last or, if that cannot be
+// told, one that is not True.
 func (r *reading) unique(all []condition) (out []condition) {
 	at := map[string]int{}
 	for _, c := range all {
@@ -258,8 +262,8 @@ func intIn(in map[string]any, field string, otherwise int64) int64 {
 	return otherwise
 }
 
-// outdated says that the status as a whole is of an older generation than the object, or returns "": by
-// status.observedGeneration, or because all dated conditions are older.
+// outdated says that the status as a whole is of an older generation than the object, or returns
+// "": by status.observedGeneration, or because all dated conditions are older.
 func (r *reading) outdated() string {
 	if r.observed != nil && *r.observed < r.generation {
 		return fmt.Sprintf("its status is of generation %d, and the object of %d", *r.observed, r.generation)
@@ -296,8 +300,9 @@ func shape(v any) string {
 	return "of another type"
 }
 
-// Evidence returns what an object proves of itself: the object without the conditions that carry an older observedGeneration
-// than its metadata.generation, and why its status as a whole proves nothing, or "". It does not change obj.
+// Evidence returns what an object proves of itself: the object without the conditions that carry an
+// older observedGeneration than its metadata.generation, and why its status as a whole proves
+// nothing, or "". It does not change obj.
 func Evidence(obj *unstructured.Unstructured) (fresh *unstructured.Unstructured, outdated string) {
 	r := read(obj)
 	if outdated = r.outdated(); outdated != "" || len(r.stale) == 0 {
