@@ -88,7 +88,7 @@
 //
 // A member is not trusted. A comparison returns an error that names the object, the
 // place and the limit if a difference has more than [MaxDepth] levels or [MaxNodes]
-// values. Time and memory of all other comparisons grow in proportion to the object,
+// values. Time and memory of all other comparisons grow as the object does,
 // for any content. By default a report has at most 100 differences and 256 bytes of
 // each value. It states the total number of differences and marks values that were cut.
 //

@@ -130,7 +130,8 @@ type Difference struct {
 	Class      Class  `json:"class"`
 	// Hub and Member are the values as JSON, empty if there is no value. A value
 	// that is too long becomes a string with its length, its sha256 and the first
-	// line that differs. A secret value becomes a string that only says that it is secret.
+	// line that differs. A secret value becomes "(redacted)", with
+	// a keyed tag if Options.SecretKey is set.
 	Hub    json.RawMessage `json:"valueInHub,omitempty"`
 	Member json.RawMessage `json:"valueInMember,omitempty"`
 	// Note is a remark, for example "immutable", "pruned" or "whitespace only".

@@ -27,7 +27,7 @@ func FuzzRollBack(f *testing.F) {
 }
 
 func TestRollBackLaws(t *testing.T) {
-	n := uint64(few(1000, 100))
+	n := uint64(few(1000, 150))
 	if testing.Short() {
 		n = 100
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
 // inverseStrategy is that of a plan that rolls back: stages in the reverse order,
@@ -62,7 +63,8 @@ func Reverse(p *stages.Plan, r Reversal) (*stages.Plan, error) {
 		Rollback: &stages.PlannedRollback{Run: r.Run, UID: r.UID, Plan: p.Digest},
 	}
 	b.invert()
-	if err := b.plan.Seal(); err != nil {
+	byName := values.NameOrder(len(b.plan.Clusters), func(i int) string { return b.plan.Clusters[i].Name })
+	if err := b.plan.SealSorted(byName); err != nil {
 		return nil, err
 	}
 	return b.plan, nil
