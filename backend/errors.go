@@ -19,7 +19,7 @@ var (
 	// kind.
 	ErrPermanent = errors.New("permanent error")
 	// ErrNoSuchKind: the cluster does not serve the kind of the object. An error that matches it
-	// matches ErrNotFound or ErrPermanent, too, which say what that means for the operation.
+	// matches ErrNotFound or ErrPermanent, too, which name the consequence for the operation.
 	ErrNoSuchKind = errors.New("no such kind")
 )
 

@@ -19,8 +19,9 @@ func New(first, most time.Duration) *Backoff { return &Backoff{first: first, mos
 // Poll returns the waits of a poll: they grow up to ten times the interval.
 func Poll(interval time.Duration) *Backoff { return New(interval, 10*interval) }
 
-// Spread makes each wait up to a fifth shorter, at random, and returns b. It is for retries of a server that many clients
-// share, because clients that lost the server together must not come back together.
+// Spread makes each wait up to a fifth shorter, at random, and returns b. It is for retries of a
+// server that many clients share, because clients that lost the server together must not retry
+// together.
 func (b *Backoff) Spread() *Backoff {
 	b.spread = true
 	return b
@@ -42,8 +43,8 @@ func (b *Backoff) Reset() { b.next = b.first }
 // Wait waits, and reports whether that time passed before ctx ended.
 func (b *Backoff) Wait(ctx context.Context) bool { return Sleep(ctx, b.Next()) }
 
-// WaitFor is Wait, but returns as soon as wake receives: the next wait is then the first one again. It reports whether ctx
-// goes on.
+// WaitFor is Wait, but returns as soon as wake receives. The next wait is then the first one again.
+// It reports whether ctx is still alive.
 func (b *Backoff) WaitFor(ctx context.Context, wake <-chan struct{}) bool {
 	goesOn, woken := SleepFor(ctx, b.Next(), wake)
 	if woken {
@@ -58,7 +59,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	return passed
 }
 
-// SleepFor is Sleep, which wake cuts short. It reports whether ctx goes on and whether it was woken.
+// SleepFor is Sleep, but returns as soon as wake receives. It reports whether ctx is still alive and
+// whether wake received.
 func SleepFor(ctx context.Context, d time.Duration, wake <-chan struct{}) (goesOn, woken bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()

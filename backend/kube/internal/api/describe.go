@@ -80,7 +80,7 @@ func reasonFirst(err error) string {
 	return strings.Replace(text, sent.Error(), reason, 1)
 }
 
-// cause returns what went wrong in a call of the network, without the name of the call.
+// cause returns the innermost error of a network call, without the name of the call.
 func cause(err error) string {
 	if called, is := errors.AsType[*os.SyscallError](err); is {
 		return called.Err.Error()
