@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Term is a requirement on the labels and properties of a cluster; all of them must match. An empty term
-// matches every cluster. Its JSON is that of a label selector with an optional list of properties.
+// Term is a requirement on the labels and properties of a cluster; all of them must match. An
+// empty term matches every cluster. Its JSON is a label selector with an optional list of
+// properties.
 type Term struct {
 	// LabelSelector matches every cluster when empty.
 	metav1.LabelSelector
@@ -19,10 +20,10 @@ type Term struct {
 	Properties []PropertyRequirement `json:"properties,omitempty"`
 }
 
-// PropertyRequirement compares a property of a cluster, on the left, with a
-// value. It holds for no cluster that does not have the property.
+// PropertyRequirement compares a property of a cluster, on the left, with a value. It fails on a
+// cluster without the property.
 type PropertyRequirement struct {
-	// Name is that of a property; a name as labels have it.
+	// Name is the name of a property, in the form of a label key.
 	Name     string            `json:"name"`
 	Operator PropertyOperator  `json:"operator"`
 	Value    resource.Quantity `json:"value"`
@@ -41,24 +42,23 @@ const (
 	Le PropertyOperator = "Le"
 )
 
-// Preference adds to the affinity of clusters. It has a label selector, a
-// sorter, or both.
+// Preference adds to the affinity of clusters. It has a label selector, a sorter, or both.
 type Preference struct {
-	// Weight is from -100 to 100. A negative one makes clusters less wanted.
+	// Weight is from -100 to 100. A negative weight makes clusters less preferred.
 	Weight int `json:"weight"`
-	// LabelSelector says to which clusters the weight goes; to all when nil.
+	// LabelSelector selects the clusters that get the weight; nil selects all.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// Sorter gives clusters a share of the weight by a property; without one
-	// they get all of it.
+	// Sorter gives clusters a share of the weight by a property. Without a sorter they get all of
+	// it.
 	Sorter *PropertySorter `json:"sorter,omitempty"`
 }
 
-// PropertySorter ranks clusters by a property. The shares of the weight lie on
-// a line between the least and the greatest value in the inventory, rounded to
-// whole points. Where all values are the same, each gets the whole weight; a
-// cluster that does not have the property gets nothing.
+// PropertySorter ranks clusters by a property. The shares of the weight are interpolated linearly
+// between the least and the greatest value in the inventory and rounded to whole points. If all
+// values are equal, each cluster gets the whole weight. A cluster without the property gets
+// nothing.
 type PropertySorter struct {
-	// Name is that of a property; a name as labels have it.
+	// Name is the name of a property, in the form of a label key.
 	Name string `json:"name"`
 	// Order says which end gets the whole weight. The other end gets nothing.
 	Order SortOrder `json:"order"`
@@ -76,14 +76,15 @@ const (
 	Descending SortOrder = "Descending"
 )
 
-// Measures reports whether the clusters that the policy picks, or their scores, depend on properties of clusters.
+// Measures reports whether the clusters that the policy picks, or their scores, depend on
+// properties of clusters.
 func (p Policy) Measures() bool {
 	return slices.ContainsFunc(p.Required, func(t Term) bool { return len(t.Properties) > 0 }) ||
 		slices.ContainsFunc(p.Preferred, func(f Preference) bool { return f.Sorter != nil })
 }
 
-// terms returns a function that reports whether a cluster matches what a valid
-// policy requires.
+// terms returns a function that reports whether a cluster matches the Required terms of a valid
+// policy.
 func (p Policy) terms() (func(*Cluster) bool, error) {
 	if len(p.Required) == 0 {
 		return func(*Cluster) bool { return true }, nil
@@ -158,7 +159,7 @@ func (p Policy) affinities(clusters []*Cluster) ([]int, error) {
 	return sums, nil
 }
 
-// shares returns what a cluster that the label selector matches gets.
+// shares returns the points of a cluster that the label selector matches.
 func (p Preference) shares(clusters []*Cluster) func(*Cluster) int {
 	if p.Sorter == nil {
 		return func(*Cluster) int { return p.Weight }

@@ -12,17 +12,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// Limits of what an inventory says of a cluster. Keys and values of labels and taints,
-// and the names of properties, have Kubernetes' limits beside: a prefix of 253 bytes, a
-// name of 63, a value of 63.
+// Limits of the data that an inventory reports about a cluster. Keys and values of labels and
+// taints, and the names of properties, also have the limits of Kubernetes: a prefix of 253 bytes,
+// a name of 63, a value of 63.
 const (
 	MaxLabels     = 1000
 	MaxProperties = 100
 	MaxTaints     = 100
-	// MaxNamespaces is how many [Cluster.Namespaces] are kept. More of them are no error: the others are as those that a cluster
-	// does not have.
+	// MaxNamespaces is how many [Cluster.Namespaces] are kept. More of them are no error: a
+	// namespace beyond the limit counts as missing on the cluster.
 	MaxNamespaces = 1000
-	// MaxUID is how many bytes a UID has at most. It is printable ASCII without spaces.
+	// MaxUID is the limit of a UID in bytes. A UID is printable ASCII without spaces.
 	MaxUID = 253
 	// MaxUnhealthy is how many bytes of [Cluster.Unhealthy] are kept.
 	MaxUnhealthy = 200
@@ -31,10 +31,10 @@ const (
 // ValidName reports whether a cluster may have the name: it is a DNS label (RFC 1123).
 func ValidName(name string) bool { return isLabel(name) }
 
-// Bounded returns the cluster within the limits of this package, which is c itself where it keeps them. Where
-// it does not, labels, properties and taints beyond the limits are dropped, the first by name staying, and
-// [Cluster.Unhealthy] says so: nothing new is placed on the cluster, and other clusters are not affected. An
-// invalid UID is replaced by its SHA-256, so that it stays distinct.
+// Bounded returns the cluster within the limits of this package; if c keeps them, it returns c.
+// Otherwise it drops labels, properties and taints beyond the limits, keeps the first by name,
+// and says so in [Cluster.Unhealthy]: nothing new is placed on the cluster, and other clusters
+// are not affected. It replaces an invalid UID by its SHA-256, so that it stays distinct.
 func (c Cluster) Bounded() Cluster {
 	var why []string
 	note := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
@@ -72,8 +72,8 @@ func (c Cluster) Bounded() Cluster {
 	return c
 }
 
-// within returns the entries that fit, at most so many, the first by key, and how many
-// do not fit. It returns m itself where it has no others.
+// within returns at most so many entries that fit, the first by key, and the number of entries
+// that do not fit. If all of m qualifies, it returns m itself.
 func within[V any](m map[string]V, most int, fits func(string, V) bool) (out map[string]V, long int) {
 	for key, value := range m {
 		if !fits(key, value) {
@@ -92,7 +92,7 @@ func within[V any](m map[string]V, most int, fits func(string, V) bool) (out map
 	return out, long
 }
 
-// fitting returns the taints that fit, as many as there may be.
+// fitting returns the first MaxTaints taints that fit.
 func fitting(taints []Taint) []Taint {
 	fits := func(t Taint) bool {
 		return keyFits(t.Key) && len(t.Value) <= validation.LabelValueMaxLength && len(t.Effect) <= validation.LabelValueMaxLength
@@ -109,7 +109,7 @@ func fitting(taints []Taint) []Taint {
 	return out
 }
 
-// keyFits reports whether a key is as long as that of a label may be.
+// keyFits reports whether a key is within the limits of a label key.
 func keyFits(key string) bool {
 	prefix, name, found := strings.Cut(key, "/")
 	if !found {

@@ -7,14 +7,15 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Equal reports whether c and o say the same. Quantities are equal that mean the
-// same number, and the order of taints does not count.
+// Equal reports whether c and o have the same content. Quantities are equal if they mean the same
+// number, and the order of taints does not count.
 func (c Cluster) Equal(o Cluster) bool {
 	return c.Name == o.Name && c.UID == o.UID && c.Leaving == o.Leaving && c.Unhealthy == o.Unhealthy &&
 		maps.Equal(c.Labels, o.Labels) && sameTaints(c.Taints, o.Taints) && c.sameProperties(o) && c.sameNamespaces(o)
 }
 
-// sameNamespaces does not regard their order. No namespaces are others than those that are not known.
+// sameNamespaces ignores their order. An empty list differs from nil, which means unknown
+// namespaces.
 func (c Cluster) sameNamespaces(o Cluster) bool {
 	return (c.Namespaces == nil) == (o.Namespaces == nil) && (slices.Equal(c.Namespaces, o.Namespaces) ||
 		slices.Equal(slices.Sorted(slices.Values(c.Namespaces)), slices.Sorted(slices.Values(o.Namespaces))))
@@ -38,14 +39,15 @@ func sameTaints(a, b []Taint) bool {
 	return len(a) == len(b) && !slices.ContainsFunc(b, func(t Taint) bool { return count[t] != 0 })
 }
 
-// SameButProperties reports whether c and o differ at most in their properties and namespaces, which an inventory may
-// measure continuously.
+// SameButProperties reports whether c and o differ at most in their properties and namespaces,
+// which an inventory may measure continuously.
 func (c Cluster) SameButProperties(o Cluster) bool {
 	c.Properties, c.Namespaces = o.Properties, o.Namespaces
 	return c.Equal(o)
 }
 
-// SameButMeasured reports whether two inventories, by name, differ at most in the properties and namespaces of their clusters.
+// SameButMeasured reports whether two inventories, by name, differ at most in the properties and
+// namespaces of their clusters.
 func SameButMeasured(a, b map[string]Cluster) bool {
 	return maps.EqualFunc(a, b, Cluster.SameButProperties)
 }

@@ -30,8 +30,8 @@ type compiledRule struct {
 	// metadata reports whether an operation changes labels or annotations.
 	metadata bool
 	uses     variables
-	// plain reports whether the rule can be walked, and depth by how much that makes
-	// an object deeper, at most.
+	// plain reports whether walk can apply the rule. depth is the most levels that the rule adds to
+	// an object.
 	plain bool
 	depth int
 }
@@ -40,7 +40,7 @@ type compiledOp struct {
 	op    PatchOp
 	path  string
 	value value
-	// words are the JSON of op and path.
+	// words is the JSON of op and path.
 	words [2]*json.RawMessage
 	step  step
 }
@@ -125,8 +125,8 @@ func compileSelector(s *ClusterSelector) (func(*Cluster) bool, error) {
 	return func(c *Cluster) bool { return names[c.Name] || match(c) }, nil
 }
 
-// render returns the JSON of an object after the rule, nil for one that it leaves out. seen records the
-// verdict of the restrictions on each operation.
+// render returns the JSON of an object after the rule, or nil if the rule leaves the object out.
+// seen records the verdict of the restrictions on each operation.
 func (r *compiledRule) render(s *selectedObject, body []byte, c *Cluster, seen *verdict) ([]byte, error) {
 	if err := s.guard.selected(); err != nil || r.delete {
 		return nil, err
@@ -162,7 +162,7 @@ func (r *compiledRule) operations(c *Cluster) (jsonpatch.Patch, error) {
 	return ops, nil
 }
 
-// patch applies the operations one by one, to find the one that does not apply.
+// patch applies the operations one by one, so that its error names the operation that failed.
 func (r *compiledRule) patch(body []byte, ops jsonpatch.Patch, seen *verdict) ([]byte, error) {
 	for i := range ops {
 		next, err := applyOps(body, ops[i:i+1])
@@ -192,7 +192,7 @@ func applyOps(body []byte, ops jsonpatch.Patch) ([]byte, error) {
 	return out, nil
 }
 
-// reason says why a patch does not apply in words that never hold a value.
+// reason says why a patch does not apply, in words that never contain a value.
 func reason(err error) error {
 	switch {
 	case errors.Is(err, jsonpatch.ErrMissing):
@@ -203,8 +203,7 @@ func reason(err error) error {
 	return errors.New("the path does not lead through objects and lists of this object")
 }
 
-// checkMetadata checks what patches can have done to metadata: labels and
-// annotations stay maps of strings.
+// checkMetadata checks that labels and annotations are still maps of strings after patches.
 func checkMetadata(obj *unstructured.Unstructured) error {
 	for _, f := range []string{"labels", "annotations"} {
 		v, _, err := unstructured.NestedFieldNoCopy(obj.Object, "metadata", f)
@@ -222,8 +221,8 @@ func (e metadataError) Error() string {
 	return fmt.Sprintf("after the patches, metadata.%s is not a map of strings to strings", string(e))
 }
 
-// isStringMap reports whether a value is a map of strings, as Kubernetes reads it:
-// null is an empty map, and in it an empty string.
+// isStringMap reports whether Kubernetes reads a value as a map of strings: null counts as an
+// empty map, and null inside a map as an empty string.
 func isStringMap(v any) bool {
 	m, ok := v.(map[string]any)
 	for _, e := range m {

@@ -7,58 +7,58 @@ import (
 	"strings"
 )
 
-// Previous is the last selection of a placement. The zero value is that of a new placement.
+// Previous is the last selection of a placement. The zero value stands for a new placement.
 type Previous struct {
-	// PolicyDigest is that of the selection by which the clusters were picked.
+	// PolicyDigest is the digest of the policy that picked the clusters.
 	PolicyDigest string
-	// Clusters are the names of the clusters that are placed; the value reports whether the cluster was ever
+	// Clusters has the names of the placed clusters; the value reports whether the cluster was ever
 	// updated.
 	Clusters map[string]bool
-	// HeldOut are the clusters that are not picked, whatever the policy says, and why.
+	// HeldOut maps clusters that no policy may pick to the reason.
 	HeldOut map[string]string
-	// Namespace, where it is not empty, is the namespace that what is placed goes to and does not bring. A cluster of which the
-	// namespaces are known and that one is not among them is not picked where it was not before, unless the policy is
-	// PickFixed. What is there stays.
+	// Namespace is the namespace that the placed objects need and do not bring; empty means none.
+	// Unless the policy is PickFixed, a cluster that is known not to have the namespace is not
+	// picked anew. Placed clusters stay.
 	Namespace string
 }
 
 // Evaluation explains a selection for one cluster.
 type Evaluation struct {
-	// Cluster is the name of a cluster of the inventory, or one that a PickFixed policy names and the inventory does not have.
+	// Cluster is the name of a cluster of the inventory, or a name in a PickFixed policy that the
+	// inventory does not have.
 	Cluster string `json:"cluster"`
 	// Picked reports whether the selection has the cluster.
 	Picked bool `json:"picked"`
-	// Score is what clusters of a PickN policy are chosen by.
+	// Score is the rank of a cluster under a PickN policy.
 	Score Score `json:"score"`
 	// Reason is a sentence that says why the cluster is picked or not.
 	Reason string `json:"reason"`
 }
 
-// Score ranks clusters: the greater Spread is better, then the greater
-// Affinity, then the name that comes later in the alphabet.
+// Score ranks clusters: the greater Spread is better, then the greater Affinity, then the name
+// that is later in the alphabet.
 type Score struct {
-	// Spread is 0 where the clusters are spread evenly. Each constraint takes
-	// away 1 for every cluster that the domain has more than the emptiest one,
-	// and 1000 where it does not hold. It is that of the moment in which the
-	// cluster was picked or dropped; of others, that of the end.
+	// Spread is 0 if the clusters are spread evenly. Each constraint subtracts 1 for every cluster
+	// that the domain has more than the emptiest one, and 1000 if it does not hold. It is the score
+	// when the cluster was picked or dropped, otherwise the final score.
 	Spread int `json:"spread"`
-	// Affinity is the sum of what the cluster gets of the preferences.
+	// Affinity is the sum of the cluster's points from all preferences.
 	Affinity int `json:"affinity"`
 }
 
-// Decide is [Resolve] for a placement that may have clusters already, for all
-// types of policies, and with a verdict for every cluster of the inventory and
-// every one that the policy names, by name.
+// Decide is [Resolve] for a placement that may have clusters already, for all types of policies.
+// It returns a verdict for every cluster of the inventory and every cluster that the policy
+// names, by name.
 //
-// A placed cluster stays despite new taints or bad health, unless it is held out, is leaving or no longer matches the
-// policy. A PickAll or PickFixed policy matches placed clusters again with each selection, a PickN policy only
-// after it was edited in more than its number. A PickFixed policy picks what it names despite taints, as far as
-// the inventory has it and it is healthy; without names it picks nothing.
+// A placed cluster stays despite new taints or bad health, unless it is held out, is leaving or
+// no longer matches the policy. A PickAll or PickFixed policy matches placed clusters again with
+// each selection, a PickN policy only if an edit changed more than its number. A PickFixed policy
+// picks its named clusters despite taints, if the inventory has them and they are healthy;
+// without names it picks nothing.
 //
-// A PickN policy keeps the clusters that stay and picks one more at a time,
-// each with the best [Score], until it has enough. Where there are too many it
-// drops one at a time, those that were never updated first, then by the
-// lowest score, and then by name.
+// A PickN policy keeps the clusters that stay and picks one more at a time, each with the best
+// [Score], until it has enough. If there are too many, it drops one at a time: first clusters
+// that were never updated, then by the lowest score, and then by name.
 func Decide(p Policy, clusters []Cluster, previous Previous) (Selection, []Evaluation, error) {
 	sorted, digest, err := p.check(clusters)
 	if err != nil {
@@ -86,23 +86,22 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Selection, []Evalu
 	return newSelection(digest, names), verdicts, nil
 }
 
-// candidate is a cluster with the selection about it.
+// candidate is a cluster with its state in a selection.
 type candidate struct {
 	*Cluster
 	score Score
-	// stays reports whether the cluster is placed and may stay, updated that it was
-	// updated.
+	// stays reports whether the cluster is placed and may stay, updated whether it was ever updated.
 	stays, updated bool
 	// bar says why the cluster is not picked again; empty if it may be.
 	bar string
-	// domains are those of the spread constraints, by number.
+	// domains has the number of the cluster's domain in each spread constraint.
 	domains []int
 	picked  bool
 	reason  string
 }
 
-// candidates evaluates every cluster by itself. That decides a PickAll or PickFixed policy; a PickN policy
-// has picked nothing yet.
+// candidates evaluates every cluster by itself. That decides a PickAll or PickFixed policy; a
+// PickN policy has picked nothing yet.
 func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([]*candidate, error) {
 	match, err := p.terms()
 	if err != nil {
@@ -124,11 +123,11 @@ func (p Policy) candidates(sorted []*Cluster, previous Previous, edited bool) ([
 // matcher decides about a cluster by itself, without regard to the others.
 type matcher struct {
 	Policy
-	// names are those of a PickFixed policy, ascending.
+	// names has the names of a PickFixed policy, ascending.
 	names  []string
 	match  func(*Cluster) bool
 	edited bool
-	// namespace is the one that clusters are to have.
+	// namespace is [Previous.Namespace].
 	namespace string
 }
 
@@ -153,7 +152,7 @@ func (x *matcher) candidate(cluster *Cluster, previous Previous) *candidate {
 	return c
 }
 
-// expels says why a cluster may not even stay, if it may not.
+// expels returns why a cluster must not stay, or "" if it may.
 func (x *matcher) expels(c *Cluster) string {
 	switch {
 	case c.Leaving:
@@ -170,7 +169,7 @@ func (x *matcher) expels(c *Cluster) string {
 
 const noMatch = "it matches none of the required terms"
 
-// hinders says why a cluster is not picked again, if it is not.
+// hinders returns why a cluster is not picked anew, or "" if it may be.
 func (x *matcher) hinders(c *Cluster) string {
 	if x.Type != PickFixed && !x.match(c) {
 		return noMatch
@@ -199,7 +198,7 @@ func (c *candidate) pick(format string, args ...any) {
 	c.picked, c.reason = true, "picked: "+fmt.Sprintf(format, args...)
 }
 
-// notPicked begins the reason of what is not picked.
+// notPicked is the start of the reason for a cluster that is not picked.
 const notPicked = "not picked: "
 
 func (c *candidate) drop(format string, args ...any) {

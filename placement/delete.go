@@ -1,16 +1,18 @@
 package placement
 
-// DeletePolicy says what becomes of objects that are to go from a cluster.
+// DeletePolicy says whether objects are deleted or released when a placement or a cluster no
+// longer has them.
 type DeletePolicy string
 
 const (
-	// DeleteCreated is the default: it deletes what the placement created, and releases what it took over, namespaces above
-	// all.
+	// DeleteCreated is the default: it deletes the objects that the placement created and releases
+	// the objects that it adopted, above all namespaces.
 	DeleteCreated DeletePolicy = "DeleteCreated"
-	// DeleteAll deletes what it took over, too. Released is what belongs to others besides: what another placement
-	// applies or what has an owner, and a namespace that was taken over and has objects in it that the placement did
-	// not place, or of which that is not known because the connection is no backend.ConnLister or may not list.
+	// DeleteAll deletes adopted objects, too. It releases only objects that others need: an object
+	// that another placement applies or that has an owner, and an adopted namespace if it contains
+	// objects of others, or if its content is unknown because the connection is no
+	// backend.ConnLister or may not list.
 	DeleteAll DeletePolicy = "Delete"
-	// Abandon releases everything when the placement is deleted, and is DeleteAll before that.
+	// Abandon is DeleteAll until the placement is deleted, and then releases everything.
 	Abandon DeletePolicy = "Abandon"
 )

@@ -10,10 +10,9 @@ import (
 	"slices"
 )
 
-// OverridesDigest returns the sha256 of the overrides in hex and the canonical
-// JSON that it covers, which [DecodeOverrides] reads. Neither depends on the
-// order of the overrides, of their selectors, or of the keys and blanks of
-// their values. No overrides have no digest and no JSON.
+// OverridesDigest returns the sha256 of the overrides in hex and the canonical JSON that it
+// covers, which [DecodeOverrides] reads. Neither depends on the order of the overrides, of their
+// selectors, or of the keys and blanks of their values. An empty list has no digest and no JSON.
 func OverridesDigest(overrides []Override) (string, []byte, error) {
 	if len(overrides) == 0 {
 		return "", nil, nil
@@ -36,9 +35,8 @@ func OverridesDigest(overrides []Override) (string, []byte, error) {
 	return hexSum(b), b, nil
 }
 
-// DecodeOverrides reads what [OverridesDigest] returned. Fields that it does
-// not know and overrides that are not valid are errors; without any bytes
-// there are no overrides. The digest is the caller's to check.
+// DecodeOverrides reads the JSON of [OverridesDigest]. Unknown fields and invalid overrides are
+// errors; empty data is an empty list. The caller must check the digest.
 func DecodeOverrides(data []byte) ([]Override, error) {
 	if len(data) == 0 {
 		return nil, nil

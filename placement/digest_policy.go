@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// canonicalPolicy is what the digest of a policy covers: what it says, without
-// the order in which it says it, and without the number of clusters.
+// canonicalPolicy is the content of a policy that its digest covers, without the order of its
+// lists and without the number of clusters.
 type canonicalPolicy struct {
 	Type        Type     `json:"placementType"`
 	Names       []string `json:"clusterNames,omitempty"`
@@ -60,7 +60,7 @@ func mapped[T any](list []T, f func(T) T) []T {
 	return out
 }
 
-// sorted returns the term with its properties in an order of their own.
+// sorted returns the term with its properties in a canonical order.
 func (t Term) sorted() Term {
 	t.Properties = slices.Clone(t.Properties)
 	slices.SortFunc(t.Properties, func(a, b PropertyRequirement) int {

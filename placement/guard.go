@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// guard is what restrictions forbid of one object; nil forbids nothing.
+// guard holds the restrictions on one object; nil forbids nothing.
 type guard struct {
 	// whole is the error of an override that selects the object, nil if overrides may select it.
 	whole error
@@ -79,7 +79,8 @@ type verdict struct {
 	guard *guard
 	// rule is the override and the rule that are being applied.
 	rule string
-	// refusal is the error of the guard now, or nil; told is the same with the operation that caused it.
+	// refusal is the error of the guard now, or nil; told is the same with the operation that caused
+	// it.
 	refusal, told error
 }
 
@@ -107,7 +108,7 @@ func (v *verdict) final() error {
 	return v.told
 }
 
-// found returns what a pattern leads to in a tree, by the way to it.
+// found returns the values that a pattern matches in a tree, by their path.
 func found(tree any, pattern []string) map[string]any {
 	out := map[string]any{}
 	find(tree, pattern, "", out)
@@ -124,8 +125,8 @@ func find(tree any, pattern []string, way string, out map[string]any) {
 	}
 }
 
-// children yields what a token of a pattern leads to, and each step there in a
-// form that no two steps have in common.
+// children yields the values that a token of a pattern matches, each with its step in a form that
+// is unique among the steps.
 func children(tree any, token string) iter.Seq2[string, any] {
 	switch t := tree.(type) {
 	case map[string]any:

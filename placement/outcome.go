@@ -11,8 +11,8 @@ import (
 // activeRules are the rules of an override that select a cluster, in order.
 type activeRules struct {
 	rules []activeRule
-	// outcome is the same for clusters for which the same comes of an object;
-	// what is sharable is the same for more than one of them.
+	// outcome is equal for two clusters if the override renders the same for both. If it is not
+	// sharable, the result differs for each cluster.
 	outcome  string
 	sharable bool
 }
@@ -40,8 +40,8 @@ func (o *compiledOverride) activeFor(c *Cluster) activeRules {
 	return a
 }
 
-// outcome identifies the result of rendering an object: the index of the object and the active rules of the
-// overrides that select it.
+// outcome identifies the result of rendering an object: the index of the object and the active
+// rules of the overrides that select it.
 type outcome struct {
 	object int
 	active string
@@ -59,14 +59,14 @@ func (s *selectedObject) outcome(object int, active []activeRules) (outcome, boo
 	return outcome{object, strings.Join(all, "|")}, true
 }
 
-// shared caches rendered objects by outcome; the object is nil where it is left out.
+// shared caches rendered objects by outcome; the object is nil if it is left out.
 type shared struct {
 	mu   sync.Mutex
 	objs map[outcome]*unstructured.Unstructured
 }
 
-// get returns the object of an outcome, rendering it on the first call. Concurrent first calls may each
-// render it; all return the one that was stored first.
+// get returns the object of an outcome, rendering it on the first call. Concurrent first calls
+// may each render it; all return the one that was stored first.
 func (s *shared) get(o outcome, render func() (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	s.mu.Lock()
 	obj, ok := s.objs[o]

@@ -8,32 +8,27 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Override changes objects, or leaves them out, for the clusters that its
-// rules select. The words are those of KubeFleet's ClusterResourceOverride and
-// ResourceOverride.
+// Override changes objects, or leaves them out, for the clusters that its rules select. The terms
+// are those used by KubeFleet's ClusterResourceOverride and ResourceOverride.
 type Override struct {
 	// Name is a DNS label, unique among the overrides of its namespace.
 	Name string `json:"name"`
-	// Namespace is where a namespaced override stands; it selects objects of
-	// that namespace only. Empty makes the override cluster-wide: it selects
-	// cluster-scoped objects, and a Namespace that it selects stands for
-	// itself and every object in it.
+	// Namespace is the namespace of a namespaced override, which selects objects of that namespace
+	// only. Empty makes the override cluster-wide: it selects cluster-scoped objects, and a selected
+	// Namespace stands for itself and every object in it.
 	Namespace string `json:"namespace,omitempty"`
-	// Priority says which override has the last word where several select an
-	// object: the one with the higher priority is applied later. With the same
-	// priority, cluster-wide overrides come before namespaced ones, and among
-	// those the order is that of namespace and name.
+	// Priority orders overrides that select the same object: a higher priority is applied later.
+	// With the same priority, cluster-wide overrides come before namespaced ones, and the rest is
+	// ordered by namespace and name.
 	Priority int32 `json:"priority,omitempty"`
 	// Selectors name the objects, 1 to 20.
 	Selectors []ObjectSelector `json:"resourceSelectors"`
-	// Rules are applied in order, each to the outcome of the one before; 1 to
-	// 20.
+	// Rules are applied in order, each to the result of the rule before; 1 to 20.
 	Rules []Rule `json:"overrideRules"`
 }
 
-// SelectsObject reports whether the override selects an object, by itself or by its
-// Namespace; group is empty for the core API group, namespace for an object that is
-// in none.
+// SelectsObject reports whether the override selects an object, by itself or by its Namespace.
+// The group is empty for the core API group, the namespace for a cluster-scoped object.
 func (o Override) SelectsObject(group, version, kind, namespace, name string) bool {
 	return slices.ContainsFunc(o.Selectors, func(s ObjectSelector) bool {
 		itself := s == ObjectSelector{Group: group, Version: version, Kind: kind, Name: name} && namespace == o.Namespace
@@ -41,15 +36,15 @@ func (o Override) SelectsObject(group, version, kind, namespace, name string) bo
 	})
 }
 
-// SelectsCluster reports whether a rule of the override selects a cluster. The error
-// is that of a rule whose selector is wrong. See [Override.Clusters] for many clusters.
+// SelectsCluster reports whether a rule of the override selects a cluster. An invalid selector is
+// an error. For many clusters use [Override.Clusters].
 func (o Override) SelectsCluster(c Cluster) (bool, error) {
 	selects, err := o.Clusters()
 	return err == nil && selects(c), err
 }
 
-// Clusters returns what reports whether a rule of the override selects a cluster. The error is that of a rule whose
-// selector is wrong.
+// Clusters returns a function that reports whether a rule of the override selects a cluster. An
+// invalid selector is an error.
 func (o Override) Clusters() (func(Cluster) bool, error) {
 	rules := make([]func(*Cluster) bool, len(o.Rules))
 	for i, r := range o.Rules {
@@ -72,7 +67,7 @@ type ObjectSelector struct {
 	Name    string `json:"name"`
 }
 
-// RuleType says what a [Rule] does to the objects.
+// RuleType says how a [Rule] affects the objects.
 type RuleType string
 
 // The types of a rule.
@@ -83,9 +78,9 @@ const (
 	Delete RuleType = "Delete"
 )
 
-// Rule says what an override does on the clusters it selects.
+// Rule is a change that an override makes on the clusters that it selects.
 type Rule struct {
-	// ClusterSelector picks the clusters: nil none, one without terms all.
+	// ClusterSelector selects the clusters: nil selects none, an empty selector all.
 	ClusterSelector *ClusterSelector `json:"clusterSelector,omitempty"`
 	// Type is JSONPatch when empty.
 	Type RuleType `json:"overrideType,omitempty"`
@@ -93,18 +88,18 @@ type Rule struct {
 	Patches []Patch `json:"jsonPatchOverrides,omitempty"`
 }
 
-// ClusterSelector picks the clusters that match at least one of its terms; one
-// without terms picks all.
+// ClusterSelector selects the clusters that match at least one of its terms; without terms it
+// selects all.
 type ClusterSelector struct {
 	Terms []ClusterTerm `json:"clusterSelectorTerms"`
 }
 
-// ClusterTerm picks clusters by their labels, a nil selector none, an empty one
-// all, or by their names.
+// ClusterTerm selects clusters by their labels or by their names. An empty label selector selects
+// all clusters.
 type ClusterTerm struct {
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// ClusterNames are those that are picked where there is no LabelSelector, each
-	// once. KubeFleet does not have it.
+	// ClusterNames are the selected clusters if LabelSelector is nil, each at most once. KubeFleet
+	// has no such field.
 	ClusterNames []string `json:"clusterNames,omitempty"`
 }
 
@@ -121,12 +116,12 @@ const (
 // Patch is an operation of RFC 6902.
 type Patch struct {
 	Op PatchOp `json:"op"`
-	// Path is a JSON pointer (RFC 6901). It cannot lead to kind, apiVersion,
-	// status, or metadata other than labels and annotations.
+	// Path is a JSON pointer (RFC 6901). It cannot lead to kind, apiVersion, status, or metadata
+	// other than labels and annotations.
 	Path string `json:"path"`
-	// Value is JSON, and absent for remove. In its strings, the names of fields included,
-	// ${MEMBER-CLUSTER-NAME} stands for the cluster's name and ${MEMBER-CLUSTER-LABEL-KEY-<key>} for the
-	// value of one of its labels; a cluster without the label is an error. Substituted text is not expanded
-	// again, and variables do not nest.
+	// Value is JSON, and absent for remove. In its strings and in names of fields,
+	// ${MEMBER-CLUSTER-NAME} stands for the cluster's name and ${MEMBER-CLUSTER-LABEL-KEY-<key>} for
+	// the value of one of its labels. A cluster without the label is an error. Substituted text is
+	// not expanded again, and variables do not nest.
 	Value json.RawMessage `json:"value,omitempty"`
 }

@@ -7,8 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Selecting returns the overrides that select at least one of the objects, in the order in which they are given. The others
-// change nothing of these objects on any cluster. An object comes with its namespace, which is empty for one that is in none.
+// Selecting returns the overrides that select at least one of the objects, in the given order.
+// The others change none of these objects on any cluster. Each object comes with its namespace,
+// which is empty for a cluster-scoped object.
 func Selecting(overrides []Override, objects iter.Seq2[ObjectSelector, string]) []Override {
 	if len(overrides) == 0 {
 		return nil
@@ -32,7 +33,7 @@ func Selecting(overrides []Override, objects iter.Seq2[ObjectSelector, string]) 
 	return out
 }
 
-// objectKey is what overrides select objects by.
+// objectKey is the key by which overrides select an object.
 type objectKey struct{ group, version, kind, namespace, name string }
 
 func keyOf(obj *unstructured.Unstructured) objectKey {
@@ -40,7 +41,7 @@ func keyOf(obj *unstructured.Unstructured) objectKey {
 	return objectKey{gvk.Group, gvk.Version, gvk.Kind, obj.GetNamespace(), obj.GetName()}
 }
 
-// overrideIndex says which overrides select an object, by index.
+// overrideIndex finds the indexes of the overrides that select an object.
 type overrideIndex struct {
 	objects    map[objectKey][]int
 	namespaces map[string][]int

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pickN picks the clusters of a PickN policy: first all that stay, then one
-// more or one less at a time until their number is the policy's.
+// pickN picks the clusters of a PickN policy: first all that stay, then one more or one less at a
+// time until their number is the policy's.
 func (p Policy) pickN(all []*candidate) {
 	possible := slices.DeleteFunc(slices.Clone(all), func(c *candidate) bool { return !c.stays && c.bar != "" })
 	s := newSpread(p.Spread, possible)
@@ -46,7 +46,7 @@ func (s spread) dropTo(n int, stay []*candidate) {
 	}
 }
 
-// pickTo picks clusters that wait until there are n, or none may be picked.
+// pickTo picks waiting clusters until n are picked or no other cluster qualifies.
 func (s spread) pickTo(n, placed int, wait []*candidate) {
 	waiting := groups(wait, bestFirst)
 	for ; placed < n; placed++ {
@@ -68,7 +68,7 @@ func (s spread) pickTo(n, placed int, wait []*candidate) {
 	}
 }
 
-// left says why a cluster that might be picked is not, when n are wanted.
+// left says why a cluster that may be picked is not, if n are wanted.
 func (s spread) left(c *candidate, n int) string {
 	if t := s.blocks(c); t != nil {
 		value := c.Labels[t.TopologyKey]
@@ -124,7 +124,6 @@ func byUpdate(a, b *candidate) int {
 	return byScore(a, b)
 }
 
-// bestFirst and worstFirst order the clusters of a group, which have no score
-// for the spread yet.
+// bestFirst and worstFirst order the clusters of a group, which have no score for the spread yet.
 func bestFirst(a, b *candidate) int  { return byScore(b, a) }
 func worstFirst(a, b *candidate) int { return byUpdate(a, b) }

@@ -8,16 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Bounds of the quantities of properties. Clusters report them themselves, and to
-// read or compare one with an exponent of some hundred millions takes hours.
+// Bounds of the quantities of properties. Clusters report them themselves, and reading or
+// comparing a quantity with an exponent of some hundred millions takes hours.
 const (
 	maxQuantity       = 64 // bytes
 	maxExponentDigits = 2
 )
 
-// ParseQuantity reads the value of a property as Kubernetes writes quantities, for
-// example 5, 0.5, 500m, 16Gi or 1e9. It refuses those that have more than 64 bytes
-// or an exponent beyond 99, of which no property can be.
+// ParseQuantity reads the value of a property in the notation of Kubernetes, for example 5, 0.5,
+// 500m, 16Gi or 1e9. It refuses a text of more than 64 bytes and an exponent beyond 99, because
+// no real property needs them.
 func ParseQuantity(s string) (resource.Quantity, error) {
 	if len(s) > maxQuantity {
 		return resource.Quantity{}, errors.New("a quantity has 64 bytes at most")
@@ -28,12 +28,12 @@ func ParseQuantity(s string) (resource.Quantity, error) {
 	return resource.ParseQuantity(s)
 }
 
-// measurable reports whether a quantity can be compared with others, and placed on a
-// line between them.
+// measurable reports whether a quantity can be compared with others and placed on a line between
+// them.
 func measurable(q resource.Quantity) bool { return !math.IsInf(q.AsApproximateFloat64(), 0) }
 
-// property returns a property of the cluster. One that is not measurable is not
-// there.
+// property returns a property of the cluster. A property that is not measurable counts as
+// missing.
 func (c *Cluster) property(name string) (resource.Quantity, bool) {
 	q, ok := c.Properties[name]
 	return q, ok && measurable(q)

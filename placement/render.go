@@ -13,19 +13,19 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Render returns the objects as the cluster gets them: overrides applied,
-// deleted objects left out, order kept.
+// Render returns the objects for a cluster: overrides applied, deleted objects left out, order
+// kept.
 //
-// Overrides apply by priority, the higher one later; of the same priority,
-// cluster-wide ones come first, by name, then namespaced ones, by namespace and
-// name. The rules of an override that select the cluster apply in order, each to
-// the outcome of the one before, until one leaves the object out. A Namespace
-// that a cluster-wide override selects stands for itself and every object in it.
+// Overrides apply by priority, the higher one later; of the same priority, cluster-wide ones come
+// first, by name, then namespaced ones, by namespace and name. The rules of an override that
+// select the cluster apply in order, each to the result of the rule before, until one leaves the
+// object out. A Namespace that a cluster-wide override selects stands for itself and every object
+// in it.
 //
-// It never changes its arguments; objects that no rule touches are returned as they are, by pointer. What is
-// returned may share parts, and must not be changed. A patch that does not apply is an error that names the
-// override, the rule, the operation, the cluster and the object; so is one that does what a restriction
-// forbids. Both are a [*RenderError]. To render for many clusters, use a [Renderer].
+// Render never changes its arguments; it returns untouched objects by the same pointer. The
+// results may share parts, and must not be changed. A patch that does not apply is an error that
+// names the override, the rule, the operation, the cluster and the object. So is a violation of a
+// restriction. Both are a [*RenderError]. To render for many clusters, use a [Renderer].
 func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster, restrictions ...Restriction) ([]*unstructured.Unstructured, error) {
 	r, err := NewRenderer(objs, overrides, restrictions...)
 	if err != nil {
@@ -34,13 +34,12 @@ func Render(objs []*unstructured.Unstructured, overrides []Override, c Cluster, 
 	return r.Render(c)
 }
 
-// Renderer is [Render] for many clusters: what does not depend on the cluster
-// is done once, and clusters for which the same comes of an object share it. It
-// may be used concurrently. It keeps the objects, which must not change while it
-// is used, and what came of them as far as that can be shared.
+// Renderer is [Render] for many clusters: it does the work that does not depend on the cluster
+// once, and clusters with the same result for an object share it. It may be used concurrently. It
+// keeps the objects, which must not change while it is used, and the results that clusters share.
 type Renderer struct {
 	objs []*unstructured.Unstructured
-	// selected are the objects that an override selects, nil for the others.
+	// selected has an entry for each object, nil if no override selects it.
 	selected []*selectedObject
 	// compiled are the overrides in the order in which they apply.
 	compiled []compiledOverride
@@ -50,16 +49,17 @@ type Renderer struct {
 // selectedObject is an object that overrides select.
 type selectedObject struct {
 	body []byte
-	// decoded is the body decoded, when it is first asked for.
+	// decoded decodes the body on the first call.
 	decoded func() document
-	// overrides are the indexes of those that select it, ascending.
+	// overrides are the indexes of the overrides that select it, ascending.
 	overrides []int
 	guard     *guard
 }
 
-// NewRenderer validates and compiles overrides for objects. The error lists everything that is wrong with the
-// overrides and the restrictions; a nil object is an error too. The limits of [Override.Validate] and
-// [Forbidden] are not checked: an operation that a restriction forbids fails when it is rendered.
+// NewRenderer validates and compiles overrides for objects. The error lists all problems of the
+// overrides and the restrictions; a nil object is an error too. It does not check the limits of
+// [Override.Validate] and [Forbidden]: an operation that a restriction forbids fails when it is
+// rendered.
 func NewRenderer(objs []*unstructured.Unstructured, overrides []Override, restrictions ...Restriction) (*Renderer, error) {
 	if err := errors.Join(validateFrozen(overrides), ValidateRestrictions(restrictions, nil).ToAggregate()); err != nil {
 		return nil, err
@@ -103,9 +103,8 @@ func newSelected(obj *unstructured.Unstructured, overrides []int, restrictions [
 	return &selectedObject{body, decoded, overrides, g}, err
 }
 
-// Render returns the objects as the cluster gets them; see the function
-// [Render]. They share parts with what it returns for other clusters, and must
-// not be changed.
+// Render returns the objects for the cluster; see the function [Render]. They share parts with
+// the results for other clusters and must not be changed.
 func (r *Renderer) Render(c Cluster) ([]*unstructured.Unstructured, error) {
 	out := make([]*unstructured.Unstructured, 0, len(r.objs))
 	active := r.activeFor(&c)
@@ -122,7 +121,7 @@ func (r *Renderer) Render(c Cluster) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// activeFor returns what is active of each override on a cluster.
+// activeFor returns the active rules of each override on a cluster.
 func (r *Renderer) activeFor(c *Cluster) []activeRules {
 	active := make([]activeRules, len(r.compiled))
 	for i := range r.compiled {
@@ -131,7 +130,7 @@ func (r *Renderer) activeFor(c *Cluster) []activeRules {
 	return active
 }
 
-// object returns objs[i] as the cluster gets it, nil if it does not.
+// object returns objs[i] as rendered for the cluster, or nil if an override leaves it out.
 func (r *Renderer) object(i int, active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
 	s := r.selected[i]
 	if s == nil || !slices.ContainsFunc(s.overrides, func(j int) bool { return len(active[j].rules) > 0 }) {
@@ -144,8 +143,8 @@ func (r *Renderer) object(i int, active []activeRules, c *Cluster) (*unstructure
 	return r.rendered.get(outcome, func() (*unstructured.Unstructured, error) { return r.patched(s, active, c) })
 }
 
-// patched applies what is active to an object that it touches: all at once, and
-// where that fails one rule after the other, to say which one does not apply.
+// patched applies the active rules to an object: all at once and, if that fails, one rule after
+// the other to find the rule that does not apply.
 func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
 	if obj, err := s.atOnce(active, c); err == nil {
 		return obj, nil
@@ -170,7 +169,7 @@ func (r *Renderer) patched(s *selectedObject, active []activeRules, c *Cluster) 
 	return decodeObject(body)
 }
 
-// atOnce applies what is active in one go.
+// atOnce applies all active rules in one pass.
 func (s *selectedObject) atOnce(active []activeRules, c *Cluster) (*unstructured.Unstructured, error) {
 	if err := s.guard.selected(); err != nil {
 		return nil, err
@@ -194,7 +193,7 @@ func (s *selectedObject) atOnce(active []activeRules, c *Cluster) (*unstructured
 	return obj, s.guard.check(obj)
 }
 
-// byJSON does what walk does by json-patch, on everything.
+// byJSON does the work of walk with json-patch, on the whole object.
 func (s *selectedObject) byJSON(active []activeRules, c *Cluster) (tree map[string]any, metadata bool, err error) {
 	ops, metadata, deleted, err := s.operations(active, c)
 	if err != nil {
@@ -216,7 +215,8 @@ func (s *selectedObject) byJSON(active []activeRules, c *Cluster) (tree map[stri
 	return obj.Object, metadata, nil
 }
 
-// operations returns what is active in order, until a rule leaves the object out.
+// operations returns the operations of the active rules in order, up to a rule that leaves the
+// object out.
 func (s *selectedObject) operations(active []activeRules, c *Cluster) (ops jsonpatch.Patch, metadata, deleted bool, err error) {
 	for _, j := range s.overrides {
 		for _, rule := range active[j].rules {
@@ -233,15 +233,16 @@ func (s *selectedObject) operations(active []activeRules, c *Cluster) (ops jsonp
 	return ops, metadata, false, nil
 }
 
-// RenderError says that an object could not be rendered for a cluster.
+// RenderError reports that an object could not be rendered for a cluster.
 type RenderError struct {
 	// Cluster is the name of the cluster, Object the kind, namespace and name of
 	// the object.
 	Cluster, Object string
-	// Err names the override, the rule, the operation and what is wrong.
+	// Err names the override, the rule, the operation and the problem.
 	Err error
-	// Invalid reports whether the overrides apply, and what they make of the object is one that no cluster may get or can
-	// read. Of that a [Renderer] finds out whether labels and annotations can be read; package fleet the rest.
+	// Invalid reports whether the overrides apply, but their result is an object that no cluster may
+	// get or can read. A [Renderer] finds labels and annotations that cannot be read; package fleet
+	// finds the rest.
 	Invalid bool
 }
 
@@ -252,10 +253,10 @@ func (e *RenderError) Error() string {
 // Unwrap returns Err.
 func (e *RenderError) Unwrap() error { return e.Err }
 
-// RenderingError says that the overrides of a snapshot cannot be carried out for some of the clusters. Package fleet begins
-// no run of the snapshot as long as that is so.
+// RenderingError says that the overrides of a snapshot cannot be rendered for some of the
+// clusters. Package fleet begins no run of the snapshot until they can.
 type RenderingError struct {
-	// Failures are what failed first on each of these clusters, by name.
+	// Failures has the first failure of each of these clusters, by name.
 	Failures []*RenderError
 }
 
@@ -265,7 +266,7 @@ const (
 	clustersTold = 10
 )
 
-// Error names the clusters on which the same failed together, the first causes where there are many.
+// Error groups clusters with the same failure. If there are many causes, it lists the first.
 func (e *RenderingError) Error() string {
 	var causes, lines []string
 	clusters := map[string][]string{}
@@ -285,7 +286,7 @@ func (e *RenderingError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// named names clusters, the first of them where there are many.
+// named lists the names of clusters. If there are many, it lists the first.
 func named(clusters []string) string {
 	what := "cluster "
 	if len(clusters) > 1 {

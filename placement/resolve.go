@@ -13,16 +13,15 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// Resolve picks clusters from the inventory by a PickAll or PickFixed policy.
-// The selection does not depend on the order of clusters, nor on the order of
-// what a policy lists; its Index is 0, for package fleet to set.
+// Resolve picks clusters from the inventory by a PickAll or PickFixed policy. The selection does
+// not depend on the order of clusters, nor on the order of lists in the policy. Its Index is 0;
+// package fleet sets it.
 //
-// The error of an invalid policy or inventory lists everything that is wrong with it. Names of a PickFixed
-// policy that are not in the inventory are passed over; [Decide] has a verdict on each.
+// The error of an invalid policy or inventory lists all of its problems. Names of a PickFixed
+// policy that are not in the inventory are ignored; [Decide] has a verdict on each.
 //
-// Resolve does not know what is placed already. So it passes over taints and
-// health, which only keep new clusters away, and refuses a PickN policy; see
-// [Decide].
+// Resolve does not know the clusters of the last selection. So it ignores taints and health,
+// which only keep new clusters away, and refuses a PickN policy; see [Decide].
 func Resolve(p Policy, clusters []Cluster) (Selection, error) {
 	sorted, digest, err := p.check(clusters)
 	if err != nil {
@@ -60,7 +59,7 @@ func newSelection(policy string, picked []string) Selection {
 	return Selection{PolicyDigest: policy, Clusters: picked, Digest: selectionDigest(policy, picked)}
 }
 
-// byName returns the clusters by name, without moving them.
+// byName returns pointers to the clusters, sorted by name.
 func byName(clusters []Cluster) []*Cluster {
 	sorted := make([]*Cluster, len(clusters))
 	for i := range clusters {
@@ -70,8 +69,7 @@ func byName(clusters []Cluster) []*Cluster {
 	return sorted
 }
 
-// pick returns the names that a valid PickAll or PickFixed policy picks,
-// ascending.
+// pick returns the names that a valid PickAll or PickFixed policy picks, ascending.
 func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 	match, err := p.terms()
 	if err != nil {
@@ -87,7 +85,8 @@ func (p Policy) pick(sorted []*Cluster) ([]string, error) {
 	return names, nil
 }
 
-// missing returns the verdicts on the clusters that the policy names and the inventory does not have.
+// missing returns the verdicts on the clusters that the policy names and the inventory does not
+// have.
 func (p Policy) missing(sorted []*Cluster) []Evaluation {
 	var out []Evaluation
 	for _, name := range p.ClusterNames {

@@ -11,22 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// anything is what stands for every group, kind, name or index.
+// anything stands for every group, kind, name or index.
 const anything = "*"
 
-// Restriction forbids overrides to change something that they could change
-// otherwise, for example the rules of a ClusterRole. It is the host's, and holds
-// for every override.
+// Restriction forbids overrides to change something that they could change otherwise, for example
+// the rules of a ClusterRole. The host sets it, and it holds for every override.
 type Restriction struct {
-	// Group and Kind are those of the objects; "*" is any, and an empty group the
-	// core one.
+	// Group and Kind select the objects by kind; "*" matches any. An empty group is the core group.
 	Group string `json:"group"`
 	Kind  string `json:"kind"`
-	// Paths are JSON pointers (RFC 6901) in which the segment * stands for any
-	// name and any index of a list. What they lead to is the same after overrides
-	// as before, at the same place, with all that is below; an object may still
-	// be left out as a whole. Without paths no override may select the objects,
-	// not through their Namespace either.
+	// Paths are JSON pointers (RFC 6901); the segment * matches any name and any index of a list.
+	// Overrides must leave the values at and below these paths unchanged and in place, but may leave
+	// out the whole object. Without paths no override may select the objects, not through their
+	// Namespace either.
 	Paths []string `json:"paths,omitempty"`
 }
 
@@ -42,8 +39,8 @@ func (r Restriction) String() string {
 	return what + " " + strings.Join(r.Paths, ", ")
 }
 
-// ValidateRestrictions returns everything that is wrong with restrictions, which
-// are at path; nil is "restrictions".
+// ValidateRestrictions returns all problems of restrictions. Field paths in errors start with
+// path; nil is "restrictions".
 func ValidateRestrictions(restrictions []Restriction, path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("restrictions")
@@ -63,9 +60,9 @@ func ValidateRestrictions(restrictions []Restriction, path *field.Path) field.Er
 	return errs
 }
 
-// Forbidden returns what restrictions forbid of overrides, which are at path, as far as the overrides alone
-// decide it; [Renderer] checks the rest against the objects. A nil path is "overrides". The restrictions must
-// be valid.
+// Forbidden returns the violations of restrictions by overrides that are evident from the
+// overrides alone; [Renderer] checks the rest against the objects. Field paths in errors start
+// with path; nil is "overrides". The restrictions must be valid.
 func Forbidden(overrides []Override, restrictions []Restriction, path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("overrides")
@@ -79,9 +76,10 @@ func Forbidden(overrides []Override, restrictions []Restriction, path *field.Pat
 	return errs
 }
 
-// ForbiddenChange returns the first violation of restrictions in what overrides made of an object, nil if
-// there is none. It checks objects that were rendered under other restrictions. A nil after is an object that
-// the overrides left out. The restrictions must be valid; before and after are not changed.
+// ForbiddenChange returns the first restriction that overrides violated when they turned before
+// into after, nil if there is none. It checks objects that were rendered under other
+// restrictions. A nil after is an object that the overrides left out. The restrictions must be
+// valid; before and after are not changed.
 func ForbiddenChange(before, after *unstructured.Unstructured, restrictions []Restriction) error {
 	body, err := json.Marshal(before.Object)
 	if err != nil {
@@ -98,7 +96,7 @@ func ForbiddenChange(before, after *unstructured.Unstructured, restrictions []Re
 	return g.check(after)
 }
 
-// forbids returns what a restriction forbids of an override.
+// forbids returns the violations of a restriction by an override.
 func (r Restriction) forbids(o Override, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	touched := false
@@ -130,7 +128,7 @@ func (r Restriction) covers(group, kind string) bool {
 	return (r.Group == anything || r.Group == group) && (r.Kind == anything || r.Kind == kind)
 }
 
-// at returns the path of the restriction that a pointer is at or below, or "".
+// at returns the path of the restriction that equals or contains a pointer, or "".
 func (r Restriction) at(pointer string) string {
 	tokens, detail := parsePointer(pointer)
 	if detail != "" {

@@ -15,9 +15,9 @@ const (
 	mostNames = 10
 )
 
-// Shortfall says in a sentence that a policy picks fewer clusters than it wants, by the number of PickN or the names of
-// PickFixed, and why the others are not picked, the most frequent reasons first. It is empty where there are as many as
-// wanted, and for other policies.
+// Shortfall returns a sentence if a PickN policy picks fewer clusters than its number, or a
+// PickFixed policy fewer than its names. The sentence says why the others are not picked, the
+// most frequent reasons first. It is empty if enough clusters are picked, and for other policies.
 func Shortfall(p Policy, verdicts []Evaluation) string {
 	wanted := 0
 	switch {
@@ -59,7 +59,7 @@ func Shortfall(p Policy, verdicts []Evaluation) string {
 	return s
 }
 
-// listed are clusters as a shortfall has them: how many there are, and for a PickFixed policy which.
+// listed returns the number of clusters, or their names for a PickFixed policy.
 func (p Policy) listed(clusters []string) string {
 	if p.Type != PickFixed {
 		return fmt.Sprint(len(clusters))

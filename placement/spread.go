@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// SpreadConstraint distributes the clusters that a policy picks over domains:
-// clusters with the same value of a label. The domains that count are those of
-// clusters that are placed or may be picked.
+// SpreadConstraint distributes the clusters that a policy picks over domains: clusters with the
+// same value of a label. Only domains with a cluster that is placed or may be picked count.
 type SpreadConstraint struct {
 	// MaxSkew is how many more picked clusters a domain may have than the
 	// emptiest one; 0 means 1.
 	MaxSkew int `json:"maxSkew,omitempty"`
-	// TopologyKey is the key of the label. A cluster that does not have it is
-	// kept out by DoNotSchedule, and breaks the constraint otherwise.
+	// TopologyKey is the key of the label. DoNotSchedule excludes a cluster without it; with
+	// ScheduleAnyway such a cluster breaks the constraint.
 	TopologyKey string `json:"topologyKey"`
 	// WhenUnsatisfiable is DoNotSchedule when empty.
 	WhenUnsatisfiable WhenUnsatisfiable `json:"whenUnsatisfiable,omitempty"`
 }
 
-// WhenUnsatisfiable says what becomes of clusters that would break a
-// [SpreadConstraint]. The words are Kubernetes'.
+// WhenUnsatisfiable says how a [SpreadConstraint] treats clusters that would break it. The terms
+// are Kubernetes'.
 type WhenUnsatisfiable string
 
-// What a [SpreadConstraint] does with clusters that would break it.
+// The ways in which a [SpreadConstraint] treats clusters that would break it.
 const (
 	// DoNotSchedule picks none, even if fewer clusters are picked than wanted.
 	DoNotSchedule WhenUnsatisfiable = "DoNotSchedule"
@@ -36,7 +35,7 @@ const (
 // noDomain stands for the domain of a cluster that does not have the label.
 const noDomain = -1
 
-// brokenSpread is what a broken constraint costs. The number is KubeFleet's.
+// brokenSpread is the score that a broken constraint costs. The number is KubeFleet's.
 const brokenSpread = 1000
 
 // defaulted returns the constraint with its defaults in place.
@@ -54,7 +53,7 @@ type tally struct {
 	least  int
 }
 
-// domain returns the number of the cluster's domain, which counts from now on.
+// domain returns the number of the cluster's domain, and adds the domain if it is new.
 func (t *tally) domain(c *Cluster) int {
 	value, ok := c.Labels[t.TopologyKey]
 	if !ok {
@@ -77,17 +76,16 @@ func (t *tally) add(domain, n int) {
 	}
 }
 
-// breaks reports whether the constraint does not hold in a domain, which has the
-// cluster already or gets it with more.
+// breaks reports whether the constraint does not hold in a domain with more clusters than now.
 func (t *tally) breaks(domain, more int) bool {
 	return domain == noDomain || t.counts[domain]+more-t.least > t.MaxSkew
 }
 
-// spread is the constraints of a policy with what is picked.
+// spread is the constraints of a policy with the counts of picked clusters.
 type spread []*tally
 
-// newSpread puts the clusters that are placed or may be picked into their
-// domains, and counts those that are placed.
+// newSpread assigns domains to the clusters that are placed or may be picked, and counts the
+// placed ones.
 func newSpread(constraints []SpreadConstraint, clusters []*candidate) spread {
 	s := make(spread, len(constraints))
 	for i, c := range constraints {
@@ -124,9 +122,9 @@ func (s spread) blocks(c *candidate) *tally {
 	return nil
 }
 
-// score returns how evenly the clusters are spread where c is, or with more
-// gets: 0 at best, less by each cluster that its domains have more than the
-// emptiest ones, and by a lot for each constraint that does not hold.
+// score returns how even the spread is in the domains of c with more clusters: 0 at best, 1 less
+// for each cluster that its domains have more than the emptiest ones, and brokenSpread less for
+// each broken constraint.
 func (s spread) score(c *candidate, more int) int {
 	score := 0
 	for i, t := range s {
@@ -140,8 +138,8 @@ func (s spread) score(c *candidate, more int) int {
 	return score
 }
 
-// groups divides clusters by their domains; between those of a group the
-// spread makes no difference. Each group is in the order of compare.
+// groups divides clusters by their domains, because the spread makes no difference within a
+// group. Each group is sorted by compare.
 func groups(clusters []*candidate, compare func(a, b *candidate) int) [][]*candidate {
 	var out [][]*candidate
 	index := map[string]int{}

@@ -4,33 +4,33 @@ import "slices"
 
 // Taint keeps policies that do not tolerate it away from a cluster.
 type Taint struct {
-	// Key is a name as labels have it.
+	// Key has the form of a label key.
 	Key   string `json:"key"`
 	Value string `json:"value,omitempty"`
-	// Effect is NoSchedule; a taint with another one keeps nothing away.
+	// Effect is NoSchedule; a taint with another effect is ignored.
 	Effect TaintEffect `json:"effect"`
 }
 
-// TaintEffect says what a taint does. The word is Kubernetes'.
+// TaintEffect is the effect of a taint. The term is Kubernetes'.
 type TaintEffect string
 
-// NoSchedule keeps new placements away and leaves those that are there.
+// NoSchedule keeps new placements away and does not affect existing ones.
 const NoSchedule TaintEffect = "NoSchedule"
 
 // Toleration says which taints a policy tolerates.
 type Toleration struct {
-	// Key is that of the taints; empty, with the operator Exists, means every
-	// key.
+	// Key is the key of the taints. If it is empty, the operator must be Exists, and every key
+	// matches.
 	Key string `json:"key,omitempty"`
 	// Operator is Equal when empty.
 	Operator TolerationOperator `json:"operator,omitempty"`
-	// Value is that of the taints where the operator is Equal.
+	// Value is the value of the taints for the operator Equal.
 	Value string `json:"value,omitempty"`
-	// Effect is that of the taints; empty means every effect.
+	// Effect is the effect of the taints; empty means every effect.
 	Effect TaintEffect `json:"effect,omitempty"`
 }
 
-// TolerationOperator says how a toleration compares a taint's value. The words are Kubernetes'.
+// TolerationOperator says how a toleration compares a taint's value. The terms are Kubernetes'.
 type TolerationOperator string
 
 // The operators of a [Toleration].

@@ -9,8 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateClusters returns everything that is wrong with an inventory, or nil: names that are not DNS labels,
-// and names that stand in it more than once. Each name is reported once, whatever the order of the clusters.
+// ValidateClusters returns all problems of an inventory, or nil: names that are not DNS labels
+// and names that occur more than once. Each name is reported once, whatever the order of the
+// clusters.
 func ValidateClusters(clusters []Cluster) error {
 	return checkNames(byName(clusters)).ToAggregate()
 }
@@ -30,7 +31,7 @@ func checkNames(sorted []*Cluster) field.ErrorList {
 	return errs
 }
 
-// checkName checks a name that stands n times in the inventory.
+// checkName checks a name that occurs n times in the inventory.
 func checkName(name string, n int) field.ErrorList {
 	path := field.NewPath("clusters").Key(clip(name)).Child("name")
 	errs := validateName(name, path)
@@ -42,7 +43,7 @@ func checkName(name string, n int) field.ErrorList {
 	return errs
 }
 
-// validateNames checks that names are DNS labels and that none is there twice.
+// validateNames checks that names are DNS labels without duplicates.
 func validateNames(names []string, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	seen := make(map[string]bool, len(names))
@@ -56,8 +57,8 @@ func validateNames(names []string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validateName checks that name is a DNS label. The loop is there because the
-// regular expression takes longer than the rest of [Resolve].
+// validateName checks that name is a DNS label. It calls isLabel first because the regular
+// expression takes longer than the rest of [Resolve].
 func validateName(name string, path *field.Path) field.ErrorList {
 	if isLabel(name) {
 		return nil
@@ -69,7 +70,7 @@ func validateName(name string, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// isLabel reports whether s is a DNS label as RFC 1123 has it.
+// isLabel reports whether s is a DNS label (RFC 1123).
 func isLabel(s string) bool {
 	if s == "" || len(s) > validation.DNS1123LabelMaxLength {
 		return false
@@ -88,7 +89,7 @@ func validateSelector(s *metav1.LabelSelector, path *field.Path) field.ErrorList
 	return metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
 }
 
-// clip bounds what an error repeats of its input.
+// clip bounds the text that an error repeats from its input.
 func clip(s string) string {
 	const limit = 64
 	if len(s) <= limit {

@@ -25,9 +25,8 @@ func (o Override) String() string {
 	return o.Namespace + "/" + o.Name
 }
 
-// Validate returns everything that is wrong with the override, or nil. The
-// error is an [k8s.io/apimachinery/pkg/util/errors.Aggregate] of
-// *[field.Error].
+// Validate returns all problems of the override, or nil. The error is an
+// [k8s.io/apimachinery/pkg/util/errors.Aggregate] of *[field.Error].
 func (o Override) Validate() error {
 	return append(o.problems(), o.excess()...).ToAggregate()
 }
@@ -151,8 +150,7 @@ func (p Patch) validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// validatePath checks the form of a pointer and that it leads to something an
-// override may change.
+// validatePath checks the form of a pointer, and that an override may change its target.
 func validatePath(pointer string, path *field.Path) field.ErrorList {
 	tokens, detail := parsePointer(pointer)
 	if detail != "" {
@@ -164,8 +162,8 @@ func validatePath(pointer string, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// parsePointer returns the tokens of a pointer (RFC 6901), or what is wrong with
-// it. The pointer to the whole document, and empty tokens, are wrong too.
+// parsePointer returns the tokens of a pointer (RFC 6901), or its problem. The pointer to the
+// whole document, and empty tokens, are invalid too.
 func parsePointer(pointer string) (tokens []string, detail string) {
 	if !strings.HasPrefix(pointer, "/") {
 		return nil, `must be a JSON pointer that starts with "/", such as /data/key`
@@ -192,7 +190,7 @@ func validEscapes(token string) bool {
 	return true
 }
 
-// forbidden says why an override may not change what is at tokens, or "".
+// forbidden says why an override may not change the value at tokens, or "".
 func forbidden(tokens []string) string {
 	switch tokens[0] {
 	case "kind", "apiVersion", "status":

@@ -6,12 +6,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateOverrides returns everything that is wrong with the overrides of one
-// placement, which are at path: what [Override.Validate] returns of each, a name
-// that two have, and an object that two cluster-wide overrides, or two in its
-// namespace, select by the same words with the same priority. A selector of a
-// Namespace does not collide with one of an object in it. A nil path is
-// "overrides".
+// ValidateOverrides returns all problems of the overrides of one placement: the problems that
+// [Override.Validate] finds in each, duplicate names, and objects that two cluster-wide
+// overrides, or two in the same namespace, select literally with the same priority. A selector of
+// a Namespace does not collide with a selector of an object in it. Field paths in errors start
+// with path; nil is "overrides".
 func ValidateOverrides(overrides []Override, path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("overrides")
@@ -23,8 +22,8 @@ func ValidateOverrides(overrides []Override, path *field.Path) field.ErrorList {
 	return append(errs, collisions(overrides, path)...)
 }
 
-// validateFrozen checks overrides of a snapshot, which may be older than the limits: only that their effect
-// is unambiguous. The fields of errors begin with the override's name.
+// validateFrozen checks overrides of a snapshot. It checks only that their effect is unambiguous,
+// because they may be older than the limits. The fields of errors begin with the override's name.
 func validateFrozen(overrides []Override) error {
 	sorted := sortOverrides(overrides)
 	at := func(i int) *field.Path { return field.NewPath("overrides").Key(clip(sorted[i].String())) }
@@ -48,7 +47,7 @@ func sameNames(overrides []Override, at func(int) *field.Path) field.ErrorList {
 	return errs
 }
 
-// collisions reports selectors that an override of the same rank has too.
+// collisions reports selectors that an override of the same rank has, too.
 func collisions(overrides []Override, path *field.Path) field.ErrorList {
 	type claim struct {
 		ObjectSelector
@@ -65,7 +64,7 @@ func collisions(overrides []Override, path *field.Path) field.ErrorList {
 				first[k] = i
 				continue
 			}
-			if overrides[before].String() != o.String() { // which is a problem of its own
+			if overrides[before].String() != o.String() { // a duplicate name is reported elsewhere
 				errs = append(errs, field.Forbidden(path.Index(i).Child("resourceSelectors").Index(j), fmt.Sprintf(
 					"override %s selects %s already: put the rules of both into one, or give one another priority",
 					clip(overrides[before].String()), clip(s.Kind+" "+s.Name))))

@@ -13,8 +13,8 @@ import (
 
 const maxWeight = 100
 
-// Validate returns everything that is wrong with the policy, or nil. The error
-// is an [k8s.io/apimachinery/pkg/util/errors.Aggregate] of *[field.Error].
+// Validate returns all problems of the policy, or nil. The error is an
+// [k8s.io/apimachinery/pkg/util/errors.Aggregate] of *[field.Error].
 func (p Policy) Validate() error {
 	errs := p.validateType()
 	errs = append(errs, validateNames(p.ClusterNames, field.NewPath("clusterNames"))...)
@@ -29,7 +29,7 @@ func (p Policy) Validate() error {
 	return errs.ToAggregate()
 }
 
-// validateType checks the type and which fields go with it.
+// validateType checks the type and that it allows the fields that are set.
 func (p Policy) validateType() field.ErrorList {
 	types := []Type{PickAll, PickFixed, PickN}
 	of := cmp.Or(p.Type, PickAll)

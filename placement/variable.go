@@ -21,7 +21,7 @@ const (
 // value is the compiled value of a patch.
 type value struct {
 	raw json.RawMessage
-	// tree is raw decoded, where it has variables, and nil otherwise.
+	// tree is raw decoded if it has variables, and nil otherwise.
 	tree any
 	uses variables
 }
@@ -47,8 +47,8 @@ func (v *variables) join(other variables) {
 	v.labels = append(v.labels, other.labels...)
 }
 
-// compileValue checks the variables of a value. It does not repeat the value
-// in its errors, because the value may be that of a Secret.
+// compileValue checks the variables of a value. Its errors do not repeat the value, because it
+// may be the value of a Secret.
 func compileValue(raw json.RawMessage) (value, error) {
 	tree, err := decodeNumbers(raw)
 	if err != nil {
@@ -65,8 +65,8 @@ func compileValue(raw json.RawMessage) (value, error) {
 	return v, err
 }
 
-// render returns the value for a cluster. Substituted text is not expanded again, so a label cannot introduce
-// variables.
+// render returns the value for a cluster. Substituted text is not expanded again, so a label
+// cannot introduce variables.
 func (v value) render(c *Cluster) (json.RawMessage, error) {
 	if v.tree == nil {
 		return v.raw, nil

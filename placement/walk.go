@@ -11,23 +11,23 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Limits of a walk. Beyond them json-patch, which decodes an object once for all operations, is at least as
-// fast, or has a limit of its own.
+// Limits of a walk. Beyond them json-patch, which decodes an object once for all operations, is
+// at least as fast, or has a limit of its own.
 const (
 	maxSteps = 64
 	maxDepth = 5000
 )
 
-// step is an operation on decoded JSON. Its result must be that of json-patch; [FuzzWalk] compares the two.
+// step is an operation on decoded JSON. Its result must equal the result of json-patch;
+// [FuzzWalk] compares the two.
 type step struct {
 	op    PatchOp
 	path  []string
 	value any
 }
 
-// apply returns a tree after the step, and false where the step does not apply.
-// It copies what is on the way and shares the rest with the tree, which stays as
-// it is.
+// apply returns a tree after the step, and false if the step does not apply. It copies the nodes
+// on the path, shares the rest, and does not change the original tree.
 func (s *step) apply(tree any) (any, bool) { return s.at(tree, s.path) }
 
 func (s *step) at(tree any, path []string) (any, bool) {
@@ -89,9 +89,9 @@ func (s *step) inList(t []any, path []string) (any, bool) {
 	return t, ok
 }
 
-// walk applies what is active to an object that is decoded once for all clusters.
-// It returns nil for an object that is left out, and false where something does
-// not apply or is to be left to json-patch.
+// walk applies the active rules to an object that is decoded once for all clusters. It returns
+// nil for an object that is left out, and false if something does not apply or must be done by
+// json-patch.
 func (s *selectedObject) walk(active []activeRules, c *Cluster) (tree map[string]any, metadata, ok bool) {
 	doc := s.decoded()
 	out := doc.value
@@ -145,8 +145,8 @@ func (r *activeRule) stepsFor(c *Cluster) ([]step, bool) {
 	return r.steps, r.state == stepsKnown
 }
 
-// steps returns the rule's operations for a cluster, and false where json-patch
-// is to apply them, or they have no value on it.
+// steps returns the rule's operations for a cluster. It returns false if json-patch must apply
+// them, or if a value cannot be rendered for the cluster.
 func (r *compiledRule) steps(c *Cluster) ([]step, bool) {
 	if !r.plain {
 		return nil, false
@@ -165,7 +165,7 @@ func (r *compiledRule) steps(c *Cluster) ([]step, bool) {
 	return steps, true
 }
 
-// decoded returns the value for a cluster, where doc is what it decodes to.
+// decoded returns the value for a cluster; doc is its decoded form with variables.
 func (v value) decoded(doc any, c *Cluster) (any, bool) {
 	text := true
 	out, err := mapStrings(doc, func(s string) (string, error) {
@@ -182,8 +182,8 @@ func (v value) decoded(doc any, c *Cluster) (any, bool) {
 type document struct {
 	value any
 	depth int
-	// plain reports whether json-patch treats the text exactly as its decoded value: no object repeats a
-	// field, and no blanks precede it.
+	// plain reports whether json-patch treats the text exactly as its decoded value: no object
+	// repeats a field, and no blanks precede it.
 	plain bool
 }
 
@@ -196,8 +196,8 @@ func decodeDocument(raw []byte) document {
 	return d
 }
 
-// distinct returns the depth of the next value of a decoder; ok reports whether no object in it repeats a
-// field.
+// distinct returns the depth of the next value of a decoder; ok reports whether no object in it
+// repeats a field.
 func distinct(d *json.Decoder) (depth int, ok bool) {
 	t, err := d.Token()
 	if t != json.Delim('{') && t != json.Delim('[') {
