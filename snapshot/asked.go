@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// answer says whether somebody asked for a field of an object of the hub.
+// answer says whether the user requested the value of a field of an object of the hub.
 type answer int
 
 const (
-	// unclear is the answer if the manager that owns the field also owns the defaults that the API server filled in.
+	// unclear is the answer if the field's manager also owns defaults that the API server filled in.
 	unclear answer = iota
 	asked
 	notAsked
@@ -18,14 +18,17 @@ const (
 
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// askedFor reports whether somebody asked for the field at path, by the records of the API server:
+// askedFor reports whether the user requested the value of the field at path, by the records of
+// the API server:
 //
-//   - an object without managedFields is from no server: its author wrote every field;
-//   - kubectl's annotation of the last client-side apply has the fields that were asked for;
-//   - the managers of server-side applies own the fields that they ask for, and no defaults;
-//   - other writers own the defaults of an object that they create, so that their field is unclear.
+//   - an object without managedFields comes from no server: its author wrote every field;
+//   - kubectl's annotation of the last client-side apply contains the requested fields;
+//   - the managers of server-side applies own the fields that they request, and no defaults;
+//   - other writers own the defaults of an object that they create, so that their field is
+//     unclear.
 //
-// A field that no manager owns is a default. The scale that an autoscaler of the hub wrote, and the status, are not asked for.
+// A field that no manager owns is a default. Replicas that an autoscaler of the hub wrote, and
+// the status, are not requested.
 func askedFor(meta map[string]any, path []string) answer {
 	entries, _ := meta["managedFields"].([]any)
 	if len(entries) == 0 || appliedByKubectl(meta, path) {
@@ -46,7 +49,8 @@ func askedFor(meta map[string]any, path []string) answer {
 	return answer
 }
 
-// askedExplicitly reports whether an applier asked for the field at path: a writer of another kind may be a controller.
+// askedExplicitly reports whether an apply requested the field at path. Other writers may be
+// controllers.
 func askedExplicitly(meta map[string]any, path []string) bool {
 	if appliedByKubectl(meta, path) {
 		return true
@@ -73,7 +77,7 @@ func appliedByKubectl(meta map[string]any, path []string) bool {
 	return hasAny(obj, path[:len(path)-1], path[len(path)-1:])
 }
 
-// ownsField reports whether a set of managedFields has the field at path.
+// ownsField reports whether a set of managedFields contains the field at path.
 func ownsField(fields map[string]any, path []string) bool {
 	for _, name := range path {
 		next, ok := fields["f:"+name].(map[string]any)
@@ -85,13 +89,14 @@ func ownsField(fields map[string]any, path []string) bool {
 	return true
 }
 
-// ofController reports whether an entry of managedFields is a write of Kubernetes' own controllers, or one of a status.
+// ofController reports whether an entry of managedFields belongs to a controller of Kubernetes,
+// or to a write of the status.
 func ofController(entry map[string]any) bool {
 	return text(entry, "subresource") == "status" || text(entry, "manager") == "kube-controller-manager"
 }
 
-// madeByHand reports whether a person or a deployment tool wrote the object, and not only Kubernetes' own controllers: an apply, or
-// a writer whose name is kubectl's.
+// madeByHand reports whether a person or a deployment tool wrote the object, and not only
+// controllers of Kubernetes: managedFields have an apply, or a writer named like kubectl.
 func madeByHand(meta map[string]any) bool {
 	annotations, _ := meta["annotations"].(map[string]any)
 	if text(annotations, lastApplied) != "" {

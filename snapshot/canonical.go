@@ -12,33 +12,30 @@ import (
 )
 
 const (
-	// MaxObjectBytes limits the canonical JSON of one object: what etcd takes
-	// in one request by default (1.5 MiB) less 16 KiB for what the API server
-	// adds.
+	// MaxObjectBytes limits the canonical JSON of one object. It is the default limit of an etcd
+	// request (1.5 MiB) less 16 KiB for the fields that the API server adds.
 	MaxObjectBytes = 1536<<10 - 16<<10
-	// MaxDepth limits how deep maps and lists are nested in one object; the
-	// object itself is level 1.
+	// MaxDepth limits how deep maps and lists are nested in one object; the object itself is level
+	// 1.
 	MaxDepth = 128
 )
 
-// Canonical returns the canonical JSON of an object: one text for one meaning,
-// whatever the order of maps and the Go type of a number.
+// Canonical returns the canonical JSON of an object: one text for one meaning, whatever the order
+// of maps and the Go type of a number.
 //
 //   - Keys are sorted by their bytes; there is no white space.
-//   - Strings are UTF-8 with the shortest escapes: only the quote, the backslash
-//     and characters below U+0020 are escaped. Invalid UTF-8 is refused, not
-//     replaced.
-//   - int64 is written exactly. A float64 that is an integer within int64 is
-//     written as that integer, minus zero as 0; any other as the shortest text
-//     that reads back as the same float64, with an exponent outside of
-//     [1e-6, 2^63). A json.Number is written as the value it stands for; an
-//     integer outside of int64 is refused, since it would lose digits.
+//   - Strings are UTF-8 with the shortest escapes: only the quote, the backslash and characters
+//     below U+0020 are escaped. Invalid UTF-8 is refused, not replaced.
+//   - int64 is written exactly. A float64 that is an integer within int64 is written as that
+//     integer, minus zero as 0; any other as the shortest text that reads back as the same
+//     float64, with an exponent outside of [1e-6, 2^63). A json.Number is written as the value it
+//     stands for; an integer outside of int64 is refused, since it would lose digits.
 //   - A nil map or list is written as null.
 //
-// Decoding the result with [Decode] and encoding it again gives the same bytes.
-// NaN, infinities, other Go types than those of unstructured objects, more than
-// [MaxDepth] levels and more than [MaxObjectBytes] are errors. They name the
-// object and the JSON pointer (RFC 6901) of the value, never the value.
+// Decoding the result with [Decode] and encoding it again gives the same bytes. NaN, infinities,
+// Go types that unstructured objects do not use, more than [MaxDepth] levels and more than
+// [MaxObjectBytes] are errors. They name the object and the JSON pointer (RFC 6901) of the value,
+// never the value.
 func Canonical(obj map[string]any) ([]byte, error) {
 	return new(encoder).encode(obj)
 }
@@ -124,7 +121,7 @@ func (e *encoder) object(m map[string]any, depth int) *valueError {
 	return nil
 }
 
-// push puts the members of m on the stack, sorted, and returns where they begin.
+// push puts the members of m on the stack, sorted, and returns the index of the first.
 func (e *encoder) push(m map[string]any) int {
 	from := len(e.members)
 	for k, v := range m {
@@ -236,7 +233,7 @@ func numberValue(s string) (any, error) {
 	return f, nil
 }
 
-// valueError is what is wrong with a value, and where it is.
+// valueError is a problem with a value, and the path of the value.
 type valueError struct {
 	path    []string // from the value up to the object
 	problem string
@@ -246,7 +243,7 @@ func wrong(format string, args ...any) *valueError {
 	return &valueError{problem: fmt.Sprintf(format, args...)}
 }
 
-// at says under which key or index of its parent the value is.
+// at adds the key or index of the value in its parent.
 func (e *valueError) at(segment string) *valueError {
 	if e != nil {
 		e.path = append(e.path, segment)

@@ -7,56 +7,53 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Clean returns a copy of obj without what the cluster it was read from owns:
+// Clean returns a copy of obj without the fields that belong to the source cluster:
 //
-//   - status, and in metadata resourceVersion, generation, uid, selfLink,
-//     creationTimestamp, deletionTimestamp, deletionGracePeriodSeconds,
-//     managedFields, ownerReferences and finalizers;
+//   - status, and in metadata resourceVersion, generation, uid, selfLink, creationTimestamp,
+//     deletionTimestamp, deletionGracePeriodSeconds, managedFields, ownerReferences and
+//     finalizers;
 //   - the annotations kubectl.kubernetes.io/last-applied-configuration and
 //     deployment.kubernetes.io/revision;
-//   - of a Service clusterIP and clusterIPs unless None, healthCheckNodePort and
-//     the nodePort of each port;
-//   - of a Job without manualSelector the controller-uid labels and their
-//     selector;
+//   - clusterIP and clusterIPs of a Service unless None, its healthCheckNodePort and the nodePort
+//     of each port;
+//   - the controller-uid labels of a Job without manualSelector, and their selector;
 //   - creationTimestamp in the templates of workloads;
-//   - of a claim that a controller bound spec.volumeName, and of a volume that a
-//     controller bound spec.claimRef, in any case its uid and resourceVersion; the
-//     annotations that controllers write for that, such as those of pv.kubernetes.io;
+//   - spec.volumeName of a claim and spec.claimRef of a volume, if a controller bound them; the
+//     uid and resourceVersion of a claimRef in any case; the annotations that controllers write
+//     about bindings, for example pv.kubernetes.io/*;
 //   - the token Secrets of a ServiceAccount;
-//   - the caBundle of an object with an annotation by which a controller injects one;
-//   - the fields that nobody set and that the API server of the hub filled in, if
-//     another cluster must decide them by itself: spec.replicas of a Deployment, a
-//     StatefulSet, a ReplicaSet and a ReplicationController, spec.ipFamilies and
-//     spec.ipFamilyPolicy of a Service, spec.storageClassName of a claim and
-//     spec.ingressClassName of an Ingress.
+//   - the caBundle of an object with an annotation for a controller that injects it;
+//   - the fields that nobody set and that the API server of the hub filled in, if another cluster
+//     must decide them by itself: spec.replicas of a Deployment, a StatefulSet, a ReplicaSet and
+//     a ReplicationController, spec.ipFamilies and spec.ipFamilyPolicy of a Service,
+//     spec.storageClassName of a claim and spec.ingressClassName of an Ingress.
 //
-// Who set a field is decided by metadata.managedFields and by the annotation of kubectl's
-// last client-side apply. An object without managedFields was written by hand: all of
-// its fields are set. So is a field that the writer owns who created the object with another
-// request than an apply, because that writer owns defaults, too.
+// Clean finds the author of a field in metadata.managedFields and in the annotation of kubectl's
+// last client-side apply. All fields of an object without managedFields count as set, because it
+// was written by hand. A field also counts as set if its owner created the object by another
+// request than an apply, because such a writer owns defaults, too.
 //
-// A map that this empties is dropped; one that was empty before stays. Labels,
-// other annotations and all of spec stay, also the spec.finalizers of a
-// Namespace.
+// A map that becomes empty is dropped; a map that was empty before stays. Labels, other
+// annotations and the rest of spec stay, also the spec.finalizers of a Namespace.
 //
-// The copy shares with obj every map and list that is the same in both. Neither
-// may be changed in place afterwards. Cleaning twice is the same as once.
+// The copy shares equal maps and lists with obj. Neither may be changed in place afterwards.
+// Clean is idempotent.
 func Clean(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out, _ := cleaning{}.clean(obj)
 	return out
 }
 
-// cleaning is how objects are cleaned.
+// cleaning holds the options of a capture for [Clean].
 type cleaning struct {
 	// carryDefaulted keeps the fields that nobody set.
 	carryDefaulted bool
-	// scaled are the objects, without their versions, whose replicas an autoscaler has that is selected, too.
+	// scaled has the objects, without their versions, whose replicas a selected autoscaler controls.
 	scaled map[ID]bool
-	// omitted counts the fields that were dropped and that not every cluster drops; nil counts nothing.
+	// omitted counts the dropped fields that are not dropped on every cluster; nil counts nothing.
 	omitted omissions
 }
 
-// clean is [Clean].
+// clean is [Clean] with options; it also returns the object's ID.
 func (c cleaning) clean(obj *unstructured.Unstructured) (cleaned *unstructured.Unstructured, id ID) {
 	if obj == nil || obj.Object == nil {
 		return &unstructured.Unstructured{}, ID{}
@@ -105,8 +102,8 @@ func (c cleaning) cleanCore(out, meta map[string]any, id ID) {
 	}
 }
 
-// cleanManifest is [Clean] for an object from a manifest that no server has read: values that a server would
-// have chosen, such as a node port, are intended there and stay.
+// cleanManifest is [Clean] for an object from a manifest that no server has read. Values that a
+// server could have chosen, such as a node port, are intentional there and stay.
 func cleanManifest(obj map[string]any) *unstructured.Unstructured {
 	out := maps.Clone(obj)
 	delete(out, "status")
@@ -133,8 +130,8 @@ func cleanBatch(out map[string]any, kind string) {
 	}
 }
 
-// cleanJob drops the selector that the API server generated from the Job's uid:
-// another cluster refuses it and generates its own.
+// cleanJob drops the selector that the API server generated from the Job's uid, because another
+// cluster refuses it and generates its own.
 func cleanJob(out map[string]any) {
 	spec, _ := out["spec"].(map[string]any)
 	if manual, _ := spec["manualSelector"].(bool); manual {
@@ -188,8 +185,8 @@ func hasNodePort(p any) bool {
 	return ok
 }
 
-// prune deletes keys from the map at path below m. It changes m itself, but
-// copies the maps on the path, and drops those it emptied.
+// prune deletes keys from the map at path below m. It changes m itself, copies the maps on the
+// path, and drops the maps that it emptied.
 func prune(m map[string]any, path []string, keys ...string) {
 	if len(path) == 0 {
 		for _, k := range keys {

@@ -1,12 +1,11 @@
 package snapshot
 
-// Changes is what differs between two sets. The IDs are in the order of
-// a set.
+// Changes is the difference between two sets. The IDs are in the order of a set.
 type Changes struct {
 	// Added are only in the second set, Removed only in the first.
 	Added, Removed []ID
-	// Changed are in both with other content; an object that is written in
-	// another version is changed, under its new ID.
+	// Changed are in both with different content. An object that is written in another version is
+	// changed, under its new ID.
 	Changed []ID
 }
 
@@ -15,8 +14,8 @@ func (c Changes) Empty() bool {
 	return len(c.Added)+len(c.Removed)+len(c.Changed) == 0
 }
 
-// Compare returns the changes from the items of one set to those of another, both in the order of a [Set]. It
-// takes time linear in their lengths.
+// Compare returns the changes from the items of one set to the items of another, both in the
+// order of a [Set]. It takes time linear in their lengths.
 func Compare(a, b []Item) Changes {
 	var c Changes
 	for len(a) > 0 && len(b) > 0 {

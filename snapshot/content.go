@@ -11,13 +11,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateContent returns the values of an object that no API server can decode: values that are not base64
-// in data of a Secret and binaryData of a ConfigMap, and values that are not strings in stringData of a
-// Secret and data of a ConfigMap. A server answers such an object with status 500, which looks transient. The
-// problems name fields and keys, never values.
+// ValidateContent returns the values of an object that no API server can decode: values that are
+// not base64 in data of a Secret and binaryData of a ConfigMap, and values that are not strings
+// in stringData of a Secret and data of a ConfigMap. A server answers such an object with status
+// 500, which looks transient. The errors name fields and keys, never values.
 //
-// [Capture] refuses such objects. A caller that changes objects afterwards, as overrides do, validates them
-// again.
+// [Capture] refuses such objects. A caller that changes objects afterwards, for example by
+// overrides, must validate them again.
 func ValidateContent(obj *unstructured.Unstructured) field.ErrorList {
 	if obj == nil {
 		return nil
@@ -31,8 +31,8 @@ func ValidateContent(obj *unstructured.Unstructured) field.ErrorList {
 	return nil
 }
 
-// validateValues reports the values of a map of strings that a server cannot read. It
-// reads null as nothing.
+// validateValues reports the values of a map of strings that a server cannot read. Servers read
+// null as a missing value.
 func validateValues(obj map[string]any, name string, check func(string) string) (errs field.ErrorList) {
 	path := field.NewPath(name)
 	values, ok := obj[name].(map[string]any)
@@ -56,7 +56,8 @@ func validateValues(obj map[string]any, name string, check func(string) string) 
 
 func isAny(string) string { return "" }
 
-// isBase64 returns what is wrong with base64 as a server decodes it, without quoting it; "" if it is valid.
+// isBase64 returns the problem of text that a server cannot decode as base64, without quoting it;
+// "" if it is valid.
 func isBase64(s string) string {
 	if _, err := base64.StdEncoding.DecodeString(s); err != nil {
 		return "must be base64, of the standard alphabet and with its padding; text as it is goes into stringData of a Secret, data of a ConfigMap"

@@ -12,13 +12,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Decode reads one object from JSON. Integers become int64, other numbers
-// float64. It is strict: duplicate keys, integers outside of int64, invalid
-// UTF-8, anything after the object, more than [MaxDepth] levels, more than
-// [MaxObjectBytes] and an object without apiVersion, kind or metadata.name are
-// errors. Escapes of unpaired surrogates are read as U+FFFD.
+// Decode reads one object from JSON. Integers become int64, other numbers float64. It is strict:
+// duplicate keys, integers outside of int64, invalid UTF-8, anything after the object, more than
+// [MaxDepth] levels, more than [MaxObjectBytes] and an object without apiVersion, kind or
+// metadata.name are errors. Escapes of unpaired surrogates are read as U+FFFD.
 //
-// The body of a snapshot is to be checked with [Verify] first.
+// The caller must check the body of a snapshot with [Verify] first.
 func Decode(body []byte) (*unstructured.Unstructured, error) {
 	m, err := decodeMap(body)
 	if err != nil {
@@ -44,8 +43,8 @@ func decodeMap(body []byte) (map[string]any, error) {
 	return decodeSlow(body)
 }
 
-// decodeFast decodes valid objects at a fraction of the cost of decodeSlow. It does not say what is wrong
-// with others.
+// decodeFast decodes valid objects at a fraction of the cost of decodeSlow. It does not name the
+// problem of an invalid object.
 func decodeFast(body []byte) (map[string]any, bool) {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.UseNumber()
@@ -58,12 +57,12 @@ func decodeFast(body []byte) (map[string]any, bool) {
 	}
 	members := 0
 	_, ok := convert(m, 0, &members)
-	// A key that was there twice is once in the map.
+	// A duplicate key occurs only once in the map.
 	return m, ok && members == countMembers(body)
 }
 
-// convert replaces the numbers below v, in place, and adds up the members of
-// the maps. It stops at what Decode refuses.
+// convert replaces the numbers below v, in place, and adds up the members of the maps. It stops
+// at a value that Decode refuses.
 func convert(v any, depth int, members *int) (_ any, ok bool) {
 	switch v := v.(type) {
 	case json.Number:
@@ -88,8 +87,7 @@ func convert(v any, depth int, members *int) (_ any, ok bool) {
 	return v, true
 }
 
-// countMembers counts the members of all objects in valid JSON: its colons
-// outside of strings.
+// countMembers counts the members of all objects in valid JSON, by its colons outside of strings.
 func countMembers(body []byte) int {
 	n, quoted := 0, false
 	for i := 0; i < len(body); i++ {
@@ -105,7 +103,7 @@ func countMembers(body []byte) int {
 	return n
 }
 
-// decodeSlow decodes token by token, checks every key, and names what is wrong.
+// decodeSlow decodes token by token, checks every key, and names the problem.
 func decodeSlow(body []byte) (map[string]any, error) {
 	d := decoder{json.NewDecoder(bytes.NewReader(body))}
 	d.UseNumber()
@@ -190,7 +188,7 @@ func (d decoder) close() *valueError {
 	return nil
 }
 
-// syntax reports where the JSON ends to be JSON, without quoting it.
+// syntax reports the offset of the syntax error, without quoting the JSON.
 func (d decoder) syntax(error) *valueError {
 	return wrong("the text is not valid JSON, at byte %d", d.InputOffset())
 }

@@ -12,9 +12,10 @@ func Digest(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// DigestError says that content does not match its digest: it was changed, truncated or exchanged.
+// DigestError reports that content does not match its digest because it was changed, truncated or
+// exchanged.
 type DigestError struct {
-	// Want is the digest that was asked for, Got that of what came.
+	// Want is the requested digest, Got the digest of the content.
 	Want, Got string
 }
 
@@ -23,8 +24,8 @@ func (e *DigestError) Error() string {
 	return fmt.Sprintf("snapshot: content has the digest %s, want %s", e.Got, e.Want)
 }
 
-// Verify returns a [*DigestError] unless digest is the digest of body. A reader of a body, a page or a root
-// calls it before using what a store returned, and again before every apply.
+// Verify returns a [*DigestError] unless digest is the digest of body. A reader of a body, a page
+// or a root calls it before it uses data from a store, and again before every apply.
 func Verify(body []byte, digest string) error {
 	if got := Digest(body); got != digest {
 		return &DigestError{Want: digest, Got: got}

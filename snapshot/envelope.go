@@ -13,14 +13,14 @@ import (
 // envelopeGroup is the API group of envelopes and of all other fleet objects about placements.
 const envelopeGroup = "placement.kubernetes-fleet.io"
 
-// MaxEnveloped is how many objects an envelope carries at most, and MaxUnplaced how many objects of its envelopes
-// a snapshot records that are not placed.
+// MaxEnveloped is the limit of objects in an envelope. MaxUnplaced is the limit of [Unplaced]
+// objects in the record of a snapshot.
 const (
 	MaxEnveloped = 50
 	MaxUnplaced  = 20
 )
 
-// isEnvelope reports whether the object is an envelope, which stands for the objects in it.
+// isEnvelope reports whether the object is an envelope, which stands for its contents.
 func isEnvelope(id ID) bool {
 	return id.Group == envelopeGroup && (id.Kind == "ResourceEnvelope" || id.Kind == "ClusterResourceEnvelope")
 }
@@ -55,21 +55,21 @@ func (r Rules) unpack(objs []*unstructured.Unstructured, authors Rules, cleaning
 	return u, errors.Join(errs...)
 }
 
-// unpacking collects the objects that were taken out of envelopes.
+// unpacking collects the objects from envelopes.
 type unpacking struct {
 	rules Rules
-	// authors are the rules for what ResourceEnvelopes bring.
+	// authors are the rules for objects from ResourceEnvelopes.
 	authors Rules
 	objects []*unstructured.Unstructured
 	// unplaced are the objects of envelopes that are not placed, while the others are.
 	unplaced []Unplaced
-	// from is the envelope of each object, by its ID without version, nil for what is selected. opened counts
-	// the envelopes.
+	// from maps each object, by its ID without version, to its envelope; nil means that a selector
+	// picked it. opened counts the envelopes.
 	from   map[ID]*ID
 	opened int
 }
 
-// open takes out what is in one envelope, and returns what is wrong with it.
+// open takes the objects out of one envelope, and returns the problems.
 func (u *unpacking) open(envelope ID, obj map[string]any) field.ErrorList {
 	path := field.NewPath("data")
 	data, ok := obj["data"].(map[string]any)
@@ -129,7 +129,8 @@ func (u *unpacking) take(envelope *ID, entry any, path *field.Path) field.ErrorL
 	return nil
 }
 
-// leave records an object, at path, that is not placed, unless a record has no room for it.
+// leave records an object, at path, that is not placed. It returns errors if a record has no room
+// for its fields.
 func (u *unpacking) leave(what Unplaced, path *field.Path) field.ErrorList {
 	if errs := tooLong(what.ID, what.GenerateName, path); len(errs) > 0 {
 		return errs
@@ -138,7 +139,7 @@ func (u *unpacking) leave(what Unplaced, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// tooLong reports what is too long to be recorded of an object that is not placed.
+// tooLong reports the fields of an object that are too long for the record of an [Unplaced].
 func tooLong(id ID, generates string, path *field.Path) (errs field.ErrorList) {
 	for _, f := range [...]struct{ at, text string }{
 		{"apiVersion", id.Group + "/" + id.Version},
@@ -154,7 +155,7 @@ func tooLong(id ID, generates string, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
-// origin says where an object comes from.
+// origin describes the source of an object.
 func origin(envelope *ID) string {
 	if envelope == nil {
 		return "selected"
@@ -162,8 +163,8 @@ func origin(envelope *ID) string {
 	return "in " + envelope.String()
 }
 
-// misplaced says why an object cannot be in an envelope because of its namespace, empty if it can: the right to
-// write envelopes in a namespace reaches no further than that namespace.
+// misplaced says why the namespace of an object forbids it in an envelope, or "" if it does not.
+// The right to write envelopes in a namespace must not reach further than that namespace.
 func misplaced(envelope, id ID) string {
 	scope := scopeOf(id.Group, id.Kind)
 	switch {
@@ -181,10 +182,10 @@ func misplaced(envelope, id ID) string {
 	return ""
 }
 
-// maxText is how much text of another author an error quotes, or a record keeps.
+// maxText limits the text of another author that an error quotes or a record keeps, in bytes.
 const maxText = 253
 
-// clip bounds text from another author that an error quotes.
+// clip bounds text of another author that an error quotes.
 func clip(s string) string {
 	if len(s) <= maxText {
 		return s

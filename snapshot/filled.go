@@ -9,17 +9,19 @@ import (
 // Carry names a part of the hub's objects that a capture leaves out unless a placement asks for it.
 type Carry string
 
-// What a placement can ask for.
+// The parts that a placement can ask for.
 const (
-	// CarryDefaulted carries the fields that nobody set and that the API server of the hub filled in: see [Clean].
+	// CarryDefaulted carries the fields that nobody set and that the API server of the hub filled
+	// in: see [Clean].
 	CarryDefaulted Carry = "Defaulted"
-	// CarryOwned carries the objects that a controller of the hub made, because another object that it owns asks for
-	// them: see [Select].
+	// CarryOwned carries the objects that a controller of the hub made for a selected object, their
+	// owner: see [Select].
 	CarryOwned Carry = "Owned"
 )
 
-// filledFields are the fields of a kind that the API server of the hub, or an admission plug-in there, fills in and that another
-// cluster, or an autoscaler on it, must decide by itself. Other defaults are the same on every cluster and are carried.
+// filledFields are the fields of a kind that the API server of the hub, or an admission plug-in
+// there, fills in and that another cluster, or an autoscaler on it, must decide itself. Other
+// defaults are equal on every cluster and are carried.
 func filledFields(group, kind string) [][]string {
 	switch (GroupKind{Group: group, Kind: kind}).String() {
 	case "Deployment.apps", "StatefulSet.apps", "ReplicaSet.apps", "ReplicationController":
@@ -34,20 +36,22 @@ func filledFields(group, kind string) [][]string {
 	return nil
 }
 
-// FilledIn reports whether a capture may leave out the field of a kind at a JSON pointer because nobody set it: see [Clean].
+// FilledIn reports whether a capture may leave out the field of a kind at a JSON pointer because
+// nobody set it: see [Clean].
 func FilledIn(group, kind, pointer string) bool {
 	return slices.ContainsFunc(filledFields(group, kind), func(path []string) bool { return pointer == "/"+strings.Join(path, "/") })
 }
 
-// AnyFilledIn is FilledIn for some kind that is in a namespace.
+// AnyFilledIn is FilledIn for any namespaced kind.
 func AnyFilledIn(pointer string) bool {
 	return slices.ContainsFunc([]GroupKind{
 		{"apps", "Deployment"}, {"", "Service"}, {"", "PersistentVolumeClaim"}, {"networking.k8s.io", "Ingress"},
 	}, func(k GroupKind) bool { return FilledIn(k.Group, k.Kind, pointer) })
 }
 
-// cleanFilled drops from out the fields that nobody asked for. scaled reports whether an autoscaler that is selected, too, has the
-// replicas of the object: then a single replica that may be a default is one. It returns the fields that it dropped.
+// cleanFilled drops the fields from out that the user did not request, and returns them. scaled
+// reports whether a selected autoscaler controls the replicas of the object: then a single
+// replica, if it may be a default, counts as a default.
 func cleanFilled(out, meta map[string]any, id ID, scaled bool) (dropped []string) {
 	for _, path := range filledFields(id.Group, id.Kind) {
 		parent, name := path[:len(path)-1], path[len(path)-1]
@@ -76,8 +80,8 @@ func at(m map[string]any, path []string) any {
 	return m[path[len(path)-1]]
 }
 
-// cleanBound drops what the controllers of the hub wrote to bind a claim and a volume to each other there. A binding that
-// the author of the object asked for stays.
+// cleanBound drops the fields in which controllers of the hub bound a claim and a volume to each
+// other. A binding that the author of the object requested stays.
 func cleanBound(out, meta map[string]any, kind string) (dropped []string) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	bound := text(annotations, "pv.kubernetes.io/bound-by-controller") != ""
@@ -116,8 +120,8 @@ func boundAnnotation(name string) bool {
 	return strings.HasPrefix(name, "pv.kubernetes.io/")
 }
 
-// cleanTokens drops from a ServiceAccount the token Secrets that a controller of an older API server made for it: they are not
-// placed.
+// cleanTokens drops the token Secrets from a ServiceAccount that a controller of an older API
+// server made for it, because they are not placed.
 func cleanTokens(out map[string]any, name string) {
 	secrets, ok := out["secrets"].([]any)
 	if !ok {
@@ -137,8 +141,8 @@ func cleanTokens(out map[string]any, name string) {
 	}
 }
 
-// cleanBundles drops the certificates that a controller of the hub injects into an object with one of its annotations: a
-// controller of the same kind injects those of the other cluster there.
+// cleanBundles drops the certificates that a controller of the hub injects into an object with
+// one of its annotations, because a controller on each cluster injects the cluster's own.
 func cleanBundles(out, meta map[string]any, kind string) {
 	annotations, _ := meta["annotations"].(map[string]any)
 	injected := slices.ContainsFunc([]string{

@@ -8,12 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// setOrder lists the kinds whose place in a set is known, one a line, first
-// to last. It is KubeFleet's list with CustomResourceDefinitions moved to the
-// front. An object's rank is the position of its kind in this text. It is part of
-// what is stored: pages that are in another order are refused, and the digest of
-// a set covers its order. In which order objects are applied is another question:
-// see [Phase].
+// setOrder lists the kinds with a known position in a set, one per line, first to last. It is
+// KubeFleet's list with CustomResourceDefinitions moved to the front. An object's rank is the
+// offset of its kind in this text. The order is part of the stored format: a page in another
+// order is refused, and the digest of a set covers its order. Objects are applied in a different
+// order: see [Phase].
 const setOrder = `
 PriorityClass.scheduling.k8s.io
 Namespace
@@ -53,7 +52,7 @@ MutatingWebhookConfiguration.admissionregistration.k8s.io
 ValidatingWebhookConfiguration.admissionregistration.k8s.io
 `
 
-// rank returns where a kind is in a set, lower first.
+// rank returns the position of a kind in a set, lower first.
 func rank(group, kind string) int {
 	line := "\n" + kind + "\n"
 	if group != "" {
@@ -68,8 +67,7 @@ func rank(group, kind string) int {
 	return len(setOrder)
 }
 
-// IDOf returns the name of an object. Parts that the object lacks, or that are
-// no strings, are empty.
+// IDOf returns the name of an object. Parts that are missing, or that are no strings, are empty.
 func IDOf(obj *unstructured.Unstructured) ID {
 	if obj == nil {
 		return ID{}
@@ -109,11 +107,10 @@ func (id ID) String() string {
 	return b.String()
 }
 
-// Compare returns -1, 0 or 1 as id comes before, with or after other in a [Set].
-// Known kinds have a place of their own: namespaces and definitions first, then
-// what workloads need, workloads, and webhooks at the very end; kinds without a
-// place of their own come just before the webhooks. Ties are decided by group,
-// kind, namespace, name and, last, version.
+// Compare returns -1, 0 or 1 if id comes before, with or after other in a [Set]. The known kinds
+// have fixed positions: namespaces and definitions first, then the dependencies of workloads,
+// workloads, and webhooks at the very end. Other kinds come just before the webhooks. Ties are
+// decided by group, kind, namespace, name and, last, version.
 func (id ID) Compare(other ID) int {
 	if id.Kind != other.Kind || id.Group != other.Group {
 		if c := cmp.Compare(rank(id.Group, id.Kind), rank(other.Group, other.Kind)); c != 0 {
@@ -144,13 +141,13 @@ func (id ID) compareObject(other ID) int {
 	return strings.Compare(id.Name, other.Name)
 }
 
-// object returns the name without the version: the same object in a cluster.
+// object returns the ID without the version, which identifies the object in a cluster.
 func (id ID) object() ID {
 	id.Version = ""
 	return id
 }
 
-// check says what an ID lacks to name an object.
+// check returns an error if a part is missing that every object needs.
 func (id ID) check() error {
 	if err := id.checkKind(); err != nil {
 		return err
@@ -161,7 +158,7 @@ func (id ID) check() error {
 	return nil
 }
 
-// checkKind says what an ID lacks to name a kind.
+// checkKind returns an error if a part of the kind is missing.
 func (id ID) checkKind() error {
 	switch {
 	case id.Version == "" || strings.Contains(id.Group, "/"):

@@ -8,58 +8,61 @@ import (
 	"strings"
 )
 
-// MaxOmissions is how many omissions a snapshot records, and MaxOmitted how many objects each of them names.
+// MaxOmissions is how many omissions a snapshot records, and MaxOmitted how many objects each of
+// them names.
 const (
 	MaxOmissions = 12
 	MaxOmitted   = 3
 )
 
-// OmissionReason says why a capture left something out.
+// OmissionReason says why a capture left out an object or a field.
 type OmissionReason string
 
-// Why a capture leaves something out.
+// The reasons of an [Omission].
 const (
-	// EveryCluster is the reason for objects that every cluster makes by itself, or that are the state of the hub: see
-	// [Propagates].
+	// EveryCluster is the reason for objects that every cluster makes itself, or that are the state
+	// of the hub: see [Propagates].
 	EveryCluster OmissionReason = "EveryCluster"
 	// BeingDeleted is the reason for objects with a deletionTimestamp.
 	BeingDeleted OmissionReason = "BeingDeleted"
-	// Reserved is the reason for namespaces of which nothing is placed, and for objects in them.
+	// Reserved is the reason for reserved namespaces and for the objects in them.
 	Reserved OmissionReason = "Reserved"
 	// Excluded is the reason for kinds that the rules of the host exclude.
 	Excluded OmissionReason = "Excluded"
-	// OwnedOnHub is the reason for objects that a controller of the hub made for another object, which has them made on
-	// each cluster again.
+	// OwnedOnHub is the reason for objects that a controller of the hub made for a selected object,
+	// because each cluster's controller makes its own.
 	OwnedOnHub OmissionReason = "OwnedOnHub"
 	// BoundOnHub is the reason for fields that the hub's controllers filled in.
 	BoundOnHub OmissionReason = "BoundOnHub"
 	// NotSet is the reason for fields that nobody set and that the API server of the hub filled in.
 	NotSet OmissionReason = "NotSet"
-	// Missing is the reason for objects that a selector names and that do not exist, or are being deleted. Clusters that
-	// have them lose them with the next rollout.
+	// Missing is the reason for objects that a selector names and that do not exist or are being
+	// deleted. Clusters that have them lose them with the next rollout.
 	Missing OmissionReason = "Missing"
-	// More stands for all omissions that a snapshot has no room for.
+	// More stands for all omissions beyond the limit of a snapshot.
 	More OmissionReason = "More"
 )
 
-// Omission counts what a capture left out of one kind for one reason: objects, or a field of objects that are placed.
+// Omission counts the objects that a capture left out of one kind for one reason, or the placed
+// objects that lost a field.
 type Omission struct {
 	GroupKind
 	Reason OmissionReason `json:"reason"`
 	// Field is the path of the field, for example spec.replicas; empty for whole objects.
 	Field string `json:"field,omitempty"`
 	Count int    `json:"count"`
-	// Names are the first of the objects, ascending, at most MaxOmitted.
+	// Names are the first names of the objects, ascending, at most MaxOmitted.
 	Names []string `json:"names,omitempty"`
 }
 
-// Expected reports whether everybody expects the omission, so that a list may count it and an event need not name it: objects
-// that every cluster makes by itself, those that are being deleted, and the addresses of Services.
+// Expected reports whether users expect the omission, so that a list may only count it and an
+// event need not name it: objects that every cluster makes itself, objects that are being
+// deleted, and the addresses of Services.
 func (o Omission) Expected() bool {
 	return o.Reason == EveryCluster || o.Reason == BeingDeleted || o.Reason == NotSet && o.GroupKind == GroupKind{Kind: "Service"}
 }
 
-// String says what was left out, and why, for people.
+// String describes the omission and its reason for people.
 func (o Omission) String() string {
 	if o.Reason == More {
 		return fmt.Sprintf("%d more of other kinds are left out", o.Count)
@@ -74,7 +77,7 @@ func (o Omission) String() string {
 	return fmt.Sprintf("%d %s left out, %s: %s", o.Count, o.GroupKind, some, o.Reason.text())
 }
 
-// text says why for people, and the remedy if there is one.
+// text returns the reason for people, with the remedy if there is one.
 func (r OmissionReason) text() string {
 	switch r {
 	case EveryCluster:
@@ -98,7 +101,8 @@ func (r OmissionReason) text() string {
 	return string(r)
 }
 
-// OmissionsTold returns the omissions that not everybody expects, as texts, and how many objects and fields the others count.
+// OmissionsTold returns the unexpected omissions as texts, and the total count of the expected
+// ones.
 func OmissionsTold(all []Omission) (told []string, expected int) {
 	for _, o := range all {
 		if o.Expected() {
@@ -110,7 +114,7 @@ func OmissionsTold(all []Omission) (told []string, expected int) {
 	return told, expected
 }
 
-// omissions collects what a capture leaves out.
+// omissions collects the omissions of a capture.
 type omissions map[omissionKey]*Omission
 
 type omissionKey struct {
@@ -140,7 +144,8 @@ func (all omissions) add(id ID, reason OmissionReason, field string) {
 	o.Names = o.Names[:min(len(o.Names), MaxOmitted)]
 }
 
-// list returns them in order, those that not everybody expects first, and the last of too many as one.
+// list returns the omissions in order, unexpected ones first, and merges those beyond the limit
+// into one.
 func (all omissions) list() []Omission {
 	list := slices.Collect(maps.Values(all))
 	slices.SortFunc(list, func(a, b *Omission) int {

@@ -14,15 +14,15 @@ type origins struct {
 	Envelopes []originOfMany `json:"envelopes"`
 }
 
-// originOfMany is an envelope, and the positions of the objects that came in it.
+// originOfMany is an envelope, and the positions of the objects that it contained.
 type originOfMany struct {
 	ID
 	Items []int `json:"items"`
 }
 
-// Origins returns a document that says which objects of the set came in which envelope, nil where none did. The same
-// objects are the same set whatever they came in, so the digest of the set does not cover it: it is stored beside the
-// set, under its own digest, and read by [WithOrigins].
+// Origins returns a document that maps objects of the set to their envelopes, nil if none came in
+// an envelope. The envelopes do not belong to the identity of a set, so its digest does not cover
+// them: the document is stored beside the set, under its own digest, and read by [WithOrigins].
 func (s Set) Origins() []byte {
 	doc := origins{Format: Format}
 	at := map[ID]int{}
@@ -42,12 +42,12 @@ func (s Set) Origins() []byte {
 		return nil
 	}
 	slices.SortFunc(doc.Envelopes, func(a, b originOfMany) int { return a.Compare(b.ID) })
-	b, _ := json.Marshal(doc) // it is strings and numbers
+	b, _ := json.Marshal(doc) // it has only strings and numbers
 	return b
 }
 
-// WithOrigins returns a copy of the items of a set with the envelopes that they came in, by a document of
-// [Set.Origins] that belongs to them.
+// WithOrigins returns a copy of the items of a set with their envelopes. The document must be the
+// result of [Set.Origins] for the same set.
 func WithOrigins(items []Item, document []byte) ([]Item, error) {
 	var doc origins
 	if err := versioned.Decode("origins of a snapshot", Format, document, &doc); err != nil {

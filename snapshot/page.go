@@ -12,19 +12,17 @@ import (
 )
 
 const (
-	// Format is the version of encoded pages and roots that this package
-	// writes, and the newest that it reads, but for roots with Unplaced objects:
-	// an older version, which does not know them, must not apply the rest of such
-	// a set and say that this is all.
+	// Format is the version of encoded pages and roots that this package writes, and the newest that
+	// it reads, except for roots with Unplaced objects. Those have newer formats, so that an older
+	// program does not apply the rest of such a set and report it as complete.
 	Format = 1
 
-	// unnamedFormat is of roots with objects that lack a name, reasonsFormat of
-	// roots with objects that are not placed for another reason.
+	// unnamedFormat is the format of roots with objects that lack a name, reasonsFormat of roots
+	// with objects that are not placed for another reason.
 	unnamedFormat = 2
 	reasonsFormat = 3
 
-	// maxPageItems limits a page; pageMask makes one of 64 names the last of
-	// its page.
+	// maxPageItems limits a page; pageMask makes one of 64 names the last of its page.
 	maxPageItems = 256
 	pageMask     = 1<<6 - 1
 )
@@ -37,20 +35,20 @@ type Page struct {
 	Items []Item
 }
 
-// Root names the pages of a set, in order. The digest of the encoded root is the
-// digest of the set.
+// Root names the pages of a set, in order. The digest of the encoded root is the digest of the
+// set.
 type Root struct {
 	Format int `json:"format"`
 	// Objects counts the items of all pages.
 	Objects int      `json:"objects"`
 	Pages   []string `json:"pages"`
-	// Unplaced are those of the set, ascending.
+	// Unplaced are the Unplaced objects of the set, ascending.
 	Unplaced []Unplaced `json:"unnamed,omitempty"`
 }
 
-// Pages cuts the items into pages. A page ends after an item whose name hashes
-// to a multiple of 64, or after 256 items. So an item that changes, comes or
-// goes changes the page it is in and, rarely, its neighbour, not those behind.
+// Pages cuts the items into pages. A page ends after an item whose name hashes to a multiple of
+// 64, or after 256 items. So an item that is changed, added or removed changes its own page and,
+// rarely, the next page, but none behind.
 func (s Set) Pages() []Page {
 	var pages []Page
 	for from, i := 0, 0; i < len(s.Items); i++ {
@@ -63,15 +61,15 @@ func (s Set) Pages() []Page {
 	return pages
 }
 
-// endsPage depends on the name alone, never on what stands before or after.
+// endsPage depends on the name alone, never on the items before or after.
 func endsPage(id ID) bool {
 	var buf [256]byte
 	sum := sha256.Sum256(appendFields(buf[:0], id.Group, id.Version, id.Kind, id.Namespace, id.Name))
 	return sum[len(sum)-1]&pageMask == 0
 }
 
-// appendFields appends each field with its length before it, so that no two
-// lists of fields look the same.
+// appendFields appends each field with its length before it, so that two different lists of
+// fields never give the same bytes.
 func appendFields(b []byte, fields ...string) []byte {
 	for _, f := range fields {
 		b = append(strconv.AppendInt(b, int64(len(f)), 10), ':')
@@ -104,12 +102,12 @@ func (p Page) Encode() []byte {
 	return append(b, "]}"...)
 }
 
-// appendItem writes an item as its JSON tags say.
+// appendItem writes an item as JSON, by its tags.
 func appendItem(b []byte, item Item) []byte {
 	return append(appendString(append(appendID(b, item.ID), `,"digest":`...), item.Digest), '}')
 }
 
-// appendID writes an ID as its JSON tags say, without the brace at its end.
+// appendID writes an ID as JSON, by its tags, without the closing brace.
 func appendID(b []byte, id ID) []byte {
 	next := byte('{')
 	for _, f := range [...]struct{ key, value string }{
@@ -124,7 +122,7 @@ func appendID(b []byte, id ID) []byte {
 	return b
 }
 
-// formatOfUnplaced is the format of a root with these Unplaced objects.
+// formatOfUnplaced returns the format of a root with these Unplaced objects.
 func (r Root) formatOfUnplaced() int {
 	switch {
 	case len(r.Unplaced) == 0:
@@ -135,7 +133,7 @@ func (r Root) formatOfUnplaced() int {
 	return unnamedFormat
 }
 
-// appendUnplaced writes an object that is not placed as its JSON tags say.
+// appendUnplaced writes an object that is not placed as JSON, by its tags.
 func appendUnplaced(b []byte, u Unplaced) []byte {
 	b = appendID(b, u.ID)
 	if u.GenerateName != "" {
@@ -155,11 +153,11 @@ func (u Unplaced) compare(other Unplaced) int {
 	return cmp.Or(u.Envelope.Compare(other.Envelope), u.Compare(other.ID), cmp.Compare(u.GenerateName, other.GenerateName), cmp.Compare(u.Reason, other.Reason))
 }
 
-// DecodePage reads an encoded page. It fills in Digest from the bytes, which the
-// caller compares with the root, or has compared already with [Verify]. A page
-// that [Page.Encode] would write in other bytes is refused: unknown, missing or
-// repeated fields, items that are unnamed, out of order or without a digest, too
-// many of them. A newer format is a [*versioned.FormatError].
+// DecodePage reads an encoded page. It fills in Digest from the bytes, and the caller must
+// compare it with the root, or check the bytes with [Verify] before. A page that [Page.Encode]
+// would write differently is refused: unknown, missing or repeated fields, too many items, or
+// items that are unnamed, out of order or without a digest. A newer format is a
+// [*versioned.FormatError].
 func DecodePage(body []byte) (Page, error) {
 	var doc struct {
 		Format int    `json:"format"`
@@ -214,10 +212,9 @@ func (r Root) Encode() []byte {
 	return append(b, '}')
 }
 
-// DecodeRoot reads an encoded root. The caller has checked the bytes against the
-// digest of the set with [Verify]. A root that [Root.Encode] would write in
-// other bytes is refused, and so is one whose counts cannot be; a newer format is
-// a [*versioned.FormatError].
+// DecodeRoot reads an encoded root. The caller must check the bytes against the digest of the set
+// with [Verify] before. A root that [Root.Encode] would write differently, or with impossible
+// counts, is refused. A newer format is a [*versioned.FormatError].
 func DecodeRoot(body []byte) (Root, error) {
 	var r Root
 	if err := versioned.Decode("snapshot root", reasonsFormat, body, &r); err != nil {
@@ -235,7 +232,7 @@ func DecodeRoot(body []byte) (Root, error) {
 	return r, sameBytes("root", r.Encode(), body)
 }
 
-// checkUnplaced says what is wrong with the objects that are not placed.
+// checkUnplaced returns an error if the objects that are not placed are inconsistent.
 func (r Root) checkUnplaced() error {
 	if r.Format != r.formatOfUnplaced() || len(r.Unplaced) > MaxUnplaced {
 		return fmt.Errorf("unnamed: there are %d in format %d, want at most %d, and none in format %d, those without names in format %d, others in format %d",
@@ -252,7 +249,7 @@ func (r Root) checkUnplaced() error {
 	return nil
 }
 
-// valid reports whether the fields can be together.
+// valid reports whether the fields are consistent.
 func (u Unplaced) valid() bool {
 	switch u.Reason {
 	case NoName:
@@ -265,7 +262,7 @@ func (u Unplaced) valid() bool {
 	return false
 }
 
-// sameBytes refuses a document that is not in the form this package writes.
+// sameBytes refuses a document that differs from the form that this package writes.
 func sameBytes(document string, want, got []byte) error {
 	if !bytes.Equal(want, got) {
 		return fmt.Errorf("snapshot: %s: not in the form it is written in: a field is repeated, in another order or spaced", document)

@@ -1,33 +1,33 @@
 package snapshot
 
-// Phase is a step in which objects are applied. The objects of a phase may need
-// those of earlier ones: they are applied after them and removed before them.
+// Phase is a step of applying objects. The objects of a phase may need those in earlier phases:
+// they are applied after them and removed before them.
 type Phase int
 
 // The phases, first to last.
 const (
 	// Foundations are namespaces and priority classes.
 	Foundations Phase = iota
-	// Definitions are CustomResourceDefinitions. Before an object of a kind that one
-	// of them defines is applied, it is established.
+	// Definitions are CustomResourceDefinitions. A definition is established before objects of its
+	// kind are applied.
 	Definitions
 	// Access are service accounts, roles and their bindings.
 	Access
-	// Configuration is what workloads read and are held to: Secrets, ConfigMaps,
-	// quotas, limits, network policies, storage.
+	// Configuration is the input and the limits of workloads: Secrets, ConfigMaps, quotas, limits,
+	// network policies, storage.
 	Configuration
-	// Workloads are what runs, and the ways to it.
+	// Workloads are the running programs, and the routes to them.
 	Workloads
-	// Custom are the objects of all other kinds: mostly those that a definition
-	// defines and a workload serves.
+	// Custom are the objects of all other kinds, mostly custom resources whose controller is a
+	// workload.
 	Custom
-	// Admission are webhooks and policies that judge other objects. They must refuse
-	// nothing while the server behind them is still starting, so they are created and
-	// changed only if the objects of all other phases are healthy.
+	// Admission are webhooks and policies that judge other objects. They must refuse nothing while
+	// the server behind them is still starting, so they are created and changed only if the objects
+	// of all other phases are healthy.
 	Admission
 )
 
-// String returns what the objects of a phase are, for people.
+// String describes the objects of the phase for people.
 func (p Phase) String() string {
 	switch p {
 	case Foundations:

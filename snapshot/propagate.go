@@ -6,22 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Propagates reports whether an object may be placed on other clusters. These may
-// not, since every cluster makes its own or they mean nothing elsewhere:
+// Propagates reports whether an object may be placed on other clusters. It may not if every
+// cluster makes its own such object, or if it has no meaning elsewhere:
 //
 //   - objects that are being deleted;
 //   - the namespaces kube-*, fleet-* and slipway-system and everything in them;
-//   - the ConfigMap kube-root-ca.crt, the ServiceAccount default, and Secrets of
-//     the type kubernetes.io/service-account-token;
-//   - ReplicaSets, ControllerRevisions and Jobs that have an owner, and objects of any kind whose controller is a workload;
-//   - Endpoints and EndpointSlices that a controller manages, by their labels and owners; a value of
-//     endpointslice.kubernetes.io/managed-by with a dot, or with the word controller, names a controller;
+//   - the ConfigMap kube-root-ca.crt, the ServiceAccount default, and Secrets of the type
+//     kubernetes.io/service-account-token;
+//   - ReplicaSets, ControllerRevisions and Jobs that have an owner, and objects of any kind whose
+//     controller is a workload;
+//   - Endpoints and EndpointSlices that a controller manages, by their labels and owners; a value
+//     of endpointslice.kubernetes.io/managed-by with a dot, or with the word controller, names a
+//     controller;
 //   - ConfigMaps and Endpoints that are the lock of a leader election;
 //   - Pods, Nodes, Events, Leases and metrics, which are the state of this cluster;
-//   - fleet objects other than envelopes, and the ServiceImports,
-//     TrafficManagerProfiles and TrafficManagerBackends of fleet networking.
+//   - fleet objects other than envelopes, and the ServiceImports, TrafficManagerProfiles and
+//     TrafficManagerBackends of fleet networking.
 //
-// Of Endpoints, and of what owners make, it does not know all: see [Select].
+// It misses some Endpoints and some objects that controllers make, because it sees one object at
+// a time: see [Select].
 func Propagates(obj *unstructured.Unstructured) bool {
 	return obj != nil && propagates(IDOf(obj), obj.Object)
 }
@@ -46,7 +49,7 @@ func withheld(id ID, obj map[string]any) OmissionReason {
 	return ""
 }
 
-// neverPlaced reports whether no object of the kind is placed.
+// neverPlaced reports whether no object of the kind is ever placed.
 func neverPlaced(group, kind string) bool {
 	switch group {
 	case "":
@@ -61,7 +64,7 @@ func neverPlaced(group, kind string) bool {
 	return false
 }
 
-// generated reports whether the cluster made the object.
+// generated reports whether the cluster made the object itself.
 func generated(id ID, obj, meta map[string]any) bool {
 	switch id.Group {
 	case "":
@@ -96,14 +99,15 @@ func owned(meta map[string]any) bool {
 	return len(owners) > 0
 }
 
-// managed reports whether a controller manages an EndpointSlice. People write slices for Services without a selector.
+// managed reports whether a controller manages an EndpointSlice. Users write slices for Services
+// without a selector.
 func managed(meta map[string]any) bool {
 	labels, _ := meta["labels"].(map[string]any)
 	return isController(text(labels, "endpointslice.kubernetes.io/managed-by")) || controllerOf(meta) != nil
 }
 
-// isController reports whether the value of a managed-by label names a controller: people have names without a dot, and the word
-// controller is reserved.
+// isController reports whether the value of a managed-by label names a controller. A value
+// without a dot is a user's, unless it contains the reserved word controller.
 func isController(name string) bool {
 	return strings.Contains(name, ".") || strings.Contains(name, "controller")
 }
@@ -114,7 +118,8 @@ func isLock(meta map[string]any) bool {
 	return text(annotations, "control-plane.alpha.kubernetes.io/leader") != ""
 }
 
-// controllerOf returns the owner reference of the controller that made the object, nil for none.
+// controllerOf returns the owner reference of the controller that made the object, nil if there
+// is none.
 func controllerOf(meta map[string]any) map[string]any {
 	owners, _ := meta["ownerReferences"].([]any)
 	for _, o := range owners {
@@ -139,14 +144,14 @@ func ownedByWorkload(meta map[string]any) bool {
 	return false
 }
 
-// reserved reports whether an object is, or is in, a namespace that belongs to
-// the cluster or to a fleet's own machinery.
+// reserved reports whether an object is, or is in, a namespace that belongs to the cluster or to
+// a fleet's own components.
 func reserved(id ID) bool {
 	namespace := namespaceOf(id)
 	return namespace == "slipway-system" || strings.HasPrefix(namespace, "kube-") || strings.HasPrefix(namespace, "fleet-")
 }
 
-// namespaceOf returns the namespace that an object is, or is in.
+// namespaceOf returns the name of a Namespace, or the namespace of another object.
 func namespaceOf(id ID) string {
 	if isNamespace(id) {
 		return id.Name

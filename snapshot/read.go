@@ -2,12 +2,12 @@ package snapshot
 
 import "fmt"
 
-// ReadItems returns the items of the set with this digest, in order, from a store
-// of roots and pages under their digests. It checks everything that read
-// returns, whatever the store is: the root against digest, each page against the
-// root, the order over all pages and the number of items. What does not match is
-// a [*DigestError], a newer format a [*versioned.FormatError]; errors of read are wrapped.
-// The bodies are read one by one when they are needed and checked with [Verify].
+// ReadItems returns the items of the set with this digest, in order, from a store of roots and
+// pages under their digests. It trusts no store and checks all data from read: the root against
+// digest, each page against the root, the order over all pages and the number of items. A
+// mismatch is a [*DigestError], a newer format a [*versioned.FormatError]; errors of read are
+// wrapped. ReadItems does not read the bodies: callers read each when they need it, and check it
+// with [Verify].
 func ReadItems(digest string, read func(digest string) ([]byte, error)) ([]Item, error) {
 	body, err := readVerified(digest, read)
 	if err != nil {

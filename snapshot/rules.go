@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Validate returns everything that is wrong with the rules, which are at path:
-// names that no namespace has, entries that name no kind. A nil path is "rules".
+// Validate returns all problems of the rules: names that no namespace can have, and entries
+// without a kind. Field paths in errors start with path; nil is "rules".
 func (r Rules) Validate(path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("rules")
@@ -36,23 +36,23 @@ func validateKinds(kinds []GroupKind, path *field.Path) field.ErrorList {
 	return errs
 }
 
-// NamespaceRules returns what authors of a namespace may bring to other clusters
-// unless the host says otherwise; the caller may change it. It excludes the kinds of
-// Kubernetes that the built-in role edit does not let them create in that namespace,
-// since a placement acts with the rights of its host there: everything of RBAC, of
-// admission and of definitions, quotas and limits, Endpoints, what is in no namespace.
-// The kinds of OpenShift that become rights are among them.
+// NamespaceRules returns the default rules for objects that authors of a namespace may bring to
+// other clusters; the caller may change them. They exclude the kinds of Kubernetes that the
+// built-in role edit does not let these authors create in their namespace, because a placement
+// acts with the rights of its host on the clusters: everything of RBAC, of admission and of
+// definitions, quotas and limits, Endpoints, and cluster-scoped objects. They also exclude the
+// kinds of OpenShift that grant rights.
 //
-// Other custom kinds are allowed, since nothing says which of them are harmless: a
-// host whose clusters run controllers that do more for an object than its author may,
-// adds their kinds to Never, or lists what it allows in Only.
+// Other custom kinds are allowed, because no rule knows which of them are harmless. If
+// controllers on a host's clusters do more for an object than its author may do, the host must
+// add the object's kind to Never, or list the allowed kinds in Only.
 func NamespaceRules() Rules {
 	var never []GroupKind
 	for _, group := range []string{
 		"rbac.authorization.k8s.io", "authorization.k8s.io", "authentication.k8s.io", "certificates.k8s.io",
 		"admissionregistration.k8s.io", "apiextensions.k8s.io", "apiregistration.k8s.io", "internal.apiserver.k8s.io",
 		"flowcontrol.apiserver.k8s.io", "storagemigration.k8s.io", "storage.k8s.io", "node.k8s.io", "discovery.k8s.io",
-		"authorization.openshift.io", "security.openshift.io", // an API server of OpenShift keeps their roles as those of RBAC
+		"authorization.openshift.io", "security.openshift.io", // OpenShift keeps their roles as RBAC roles
 	} {
 		never = append(never, GroupKind{Group: group})
 	}
@@ -88,26 +88,25 @@ func (k GroupKind) String() string {
 	return k.Kind + "." + k.Group
 }
 
-// Propagates reports whether an object may be placed on other clusters: the
-// function [Propagates] says so, its kind and its namespace are not among those
-// that the rules exclude.
+// Propagates reports whether an object may be placed on other clusters: the function [Propagates]
+// allows it, and the rules do not exclude its kind or its namespace.
 func (r Rules) Propagates(obj *unstructured.Unstructured) bool {
 	return obj != nil && r.propagates(IDOf(obj), obj.Object)
 }
 
-// AllowsKind reports whether there may be objects of a kind that are placed: the rules
-// do not exclude it, and it is none of those of which nothing is, see [Propagates].
+// AllowsKind reports whether objects of a kind may be placed: the rules do not exclude it, and
+// [Propagates] does not exclude the whole kind.
 func (r Rules) AllowsKind(group, kind string) bool {
 	return r.allows(group, kind) && !neverPlaced(group, kind)
 }
 
-// Allows reports whether an object of that name may be placed, as far as its name
-// decides that: [Rules.AllowsKind] says so of its kind, and its namespace is not
-// reserved. What is in the object decides the rest, see [Rules.Propagates].
+// Allows reports whether the name of an object permits placing it: [Rules.AllowsKind] permits its
+// kind, and its namespace is not reserved. The content of the object decides the rest, see
+// [Rules.Propagates].
 func (r Rules) Allows(id ID) bool { return r.AllowsKind(id.Group, id.Kind) && !r.Reserves(id) }
 
-// Reserves reports whether an object is, or is in, a namespace of which nothing is
-// placed: kube-*, fleet-*, slipway-system, or one of Reserved.
+// Reserves reports whether an object is, or is in, a reserved namespace: kube-*, fleet-*,
+// slipway-system, or one of Reserved. Nothing in them is placed.
 func (r Rules) Reserves(id ID) bool {
 	return reserved(id) || slices.Contains(r.Reserved, namespaceOf(id))
 }
@@ -128,7 +127,7 @@ func (r Rules) withheld(id ID, obj map[string]any) OmissionReason {
 	return reason
 }
 
-// allows reports whether objects of a kind are placed, as far as the host has a say.
+// allows reports whether the host's rules permit a kind.
 func (r Rules) allows(group, kind string) bool {
 	is := func(k GroupKind) bool { return k.Group == group && (k.Kind == "" || k.Kind == kind) }
 	return !slices.ContainsFunc(r.Never, is) && (len(r.Only) == 0 || slices.ContainsFunc(r.Only, is))

@@ -2,17 +2,17 @@ package snapshot
 
 import "slices"
 
-// reach is where the objects of a kind are.
+// reach is the scope of a kind.
 type reach int
 
 const (
-	// unknownReach is that of kinds that only a server knows.
+	// unknownReach is the scope of a kind that only a server knows.
 	unknownReach reach = iota
 	inNamespaces
 	clusterWide
 )
 
-// scopeOf returns where the objects of a kind of Kubernetes are.
+// scopeOf returns the scope of a kind of Kubernetes.
 func scopeOf(group, kind string) reach {
 	switch group {
 	case "":
@@ -37,7 +37,8 @@ func coreScope(kind string) reach {
 	return unknownReach
 }
 
-// mixedScope returns the scope of kinds in groups that have both namespaced and cluster-scoped kinds.
+// mixedScope returns the scope of kinds in groups that have both namespaced and cluster-scoped
+// kinds.
 func mixedScope(group, kind string) reach {
 	switch group + "/" + kind {
 	case "rbac.authorization.k8s.io/Role", "rbac.authorization.k8s.io/RoleBinding",
@@ -54,9 +55,10 @@ func mixedScope(group, kind string) reach {
 	return unknownReach
 }
 
-// Reaches reports whether selectors may pick an object in a namespace, as far as the selectors alone decide
-// it: Namespaces that are picked by labels may be any, and so may be the namespace of a kind that is named
-// without one, unless the kind is known to be cluster-scoped. The selectors need not be valid.
+// Reaches reports whether selectors may pick an object in a namespace, judged by the selectors
+// alone. Namespaces that are picked by labels may be any. If a selector names a kind without a
+// namespace, the object may be in any namespace, unless the kind is known to be cluster-scoped.
+// The selectors need not be valid.
 func Reaches(selectors []Selector, namespace string) bool {
 	within := ""
 	for _, s := range selectors {

@@ -13,28 +13,26 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Select returns the objects that the selectors pick from src, in the order they
-// are found, each once even if several selectors pick it; if they pick it in
-// several versions, the first counts. A Namespace that is picked brings what its
-// selector's scope says; if several selectors pick it, what any of them says. An
-// object that a selector names and that does not exist selects nothing, which
-// [Set.Omitted] tells with the reason [Missing]. The Namespace of a selector with scope [NamespaceWithResourceSelectors] must exist.
+// Select returns the objects that the selectors pick from src, in the order in which it finds
+// them. It returns each object once, even if several selectors pick it; if they pick several
+// versions, the first counts. A picked Namespace brings the objects in the scope of its selector;
+// if several selectors pick it, the scopes add up. A selector that names a missing object selects
+// nothing, and [Set.Omitted] reports it with the reason [Missing]. The Namespace of a selector
+// with scope [NamespaceWithResourceSelectors] must exist.
 //
-// Left out, however they are selected, are objects that another cluster makes
-// by itself or must not get: see [Propagates] for the list. To it are added
-// Endpoints of a Service of the same name that has a selector, objects whose
-// controller is selected, too, and claims that the controller of a StatefulSet made
-// that is selected, too: by their names and labels, unless an apply or kubectl wrote
-// them.
+// Select leaves out objects that another cluster makes itself or must not get, however they are
+// selected: the list at [Propagates]; Endpoints of a Service of the same name that has a
+// selector; objects whose controller is selected, too; and claims that the controller of a
+// selected StatefulSet made. It recognizes those claims by their names and labels, unless an
+// apply or kubectl wrote them.
 //
-// The error names every selector that is wrong (see [ValidateSelectors]), or
-// what src failed to read. If ctx ends before everything is read there is an
-// error, never a part of the objects.
+// The error names every invalid selector (see [ValidateSelectors]), or the query that src failed
+// to read. If ctx ends before everything is read, Select returns an error and no objects.
 func Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructured.Unstructured, error) {
 	return Rules{}.Select(ctx, src, selectors)
 }
 
-// Select is the function [Select] without what the rules exclude.
+// Select is the function [Select] without the objects that the rules exclude.
 func (r Rules) Select(ctx context.Context, src Source, selectors []Selector) ([]*unstructured.Unstructured, error) {
 	s, err := r.selectFrom(ctx, src, selectors, nil)
 	if err != nil {
@@ -43,7 +41,7 @@ func (r Rules) Select(ctx context.Context, src Source, selectors []Selector) ([]
 	return s.objects, nil
 }
 
-// selectFrom is Select, with all that is known of the selection.
+// selectFrom is Select, and returns the whole state of the selection.
 func (r Rules) selectFrom(ctx context.Context, src Source, selectors []Selector, carry []Carry) (*selection, error) {
 	if errs := r.ValidateSelectors(selectors, nil); len(errs) > 0 {
 		return nil, fmt.Errorf("snapshot: %w", errs.ToAggregate())
@@ -76,24 +74,24 @@ func (r Rules) selectFrom(ctx context.Context, src Source, selectors []Selector,
 type selection struct {
 	src   Source
 	rules Rules
-	// within is the one namespace from which objects are taken; empty for all.
+	// within is the only namespace whose objects are taken; empty for all.
 	within string
-	// placed has every object that was found, without its version, and whether
-	// it may be placed; brought the namespaces whose content was.
+	// placed has every object that was found, without its version, and whether it may be placed.
+	// brought has the namespaces whose content was added.
 	placed    map[ID]bool
 	brought   map[string]bool
 	objects   []*unstructured.Unstructured
-	endpoints []*unstructured.Unstructured // wait for the Services to be known
+	endpoints []*unstructured.Unstructured // decided when all Services are known
 	services  map[ID]*unstructured.Unstructured
-	// carryOwned keeps what controllers of the hub made for other objects.
+	// carryOwned keeps the objects that controllers of the hub made for other objects.
 	carryOwned bool
-	// made are the uids of the objects that clusters get or make by themselves, so that their controllers make what
-	// they own.
+	// made has the uids of the objects that clusters get or make themselves. Controllers on the
+	// clusters make the objects that they own.
 	made    map[string]bool
 	omitted omissions
 }
 
-// pick adds what one selector picks, then the content of the namespaces in it.
+// pick adds the objects that one selector picks, then the content of the Namespaces among them.
 func (s *selection) pick(ctx context.Context, sel Selector) error {
 	matches := func(*unstructured.Unstructured) bool { return true }
 	if sel.LabelSelector != nil {
@@ -129,11 +127,13 @@ func (s *selection) pick(ctx context.Context, sel Selector) error {
 	return nil
 }
 
-// noNamespace is KubeFleet's sentence for a selection that is confined to a Namespace which cannot be placed.
+// noNamespace is KubeFleet's sentence for a selection that is confined to a Namespace which
+// cannot be placed.
 const noNamespace = "NamespaceWithResourceSelectors mode requires exactly one namespace, but no namespaces were selected"
 
-// checkWithin returns an error if sel, which was picked and is at path, confines the selection to a Namespace
-// that cannot be placed. An empty selection would remove everything from the clusters instead.
+// checkWithin returns an error if sel, which was picked and is at path, confines the selection to
+// a Namespace that cannot be placed. An empty selection would remove everything from the clusters
+// instead.
 func (s *selection) checkWithin(sel Selector, path *field.Path) error {
 	if sel.Scope != NamespaceWithResourceSelectors || s.placed[ID{Kind: sel.Kind, Name: sel.Name}] {
 		return nil
@@ -143,8 +143,8 @@ func (s *selection) checkWithin(sel Selector, path *field.Path) error {
 	return err
 }
 
-// query returns the query of a selector. Namespaced kinds are read only from the namespace that the selection
-// is confined to.
+// query returns the query of a selector. If the selection is confined to a namespace, namespaced
+// kinds are read only from there.
 func (s *selection) query(sel Selector) Query {
 	q := Query{Group: sel.Group, Version: sel.Version, Kind: sel.Kind, Namespace: sel.Namespace, Name: sel.Name}
 	if q.Namespace == "" && scopeOf(q.Group, q.Kind) == inNamespaces {
@@ -153,7 +153,7 @@ func (s *selection) query(sel Selector) Query {
 	return q
 }
 
-// inside reports whether an object is where objects are taken from.
+// inside reports whether an object is in the namespace of the selection, or in none.
 func (s *selection) inside(id ID) bool {
 	return s.within == "" || id.Namespace == "" || id.Namespace == s.within
 }
@@ -179,7 +179,7 @@ func (s *selection) each(ctx context.Context, q Query, do func(ID, *unstructured
 	return nil
 }
 
-// add takes an object that is new, and reports whether it may be placed.
+// add records an object if it is new, and reports whether it may be placed.
 func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	key := id.object()
 	if placed, again := s.placed[key]; again {
@@ -208,7 +208,8 @@ func (s *selection) add(id ID, obj *unstructured.Unstructured) bool {
 	return placed
 }
 
-// settleEndpoints adds the Endpoints that no controller makes: their Service has no selector, or there is none.
+// settleEndpoints adds the Endpoints that no controller makes: their Service has no selector or
+// does not exist.
 func (s *selection) settleEndpoints(ctx context.Context) error {
 	for _, obj := range s.endpoints {
 		id := IDOf(obj)
@@ -235,7 +236,7 @@ func hasSelector(service *unstructured.Unstructured) bool {
 	return len(selector) > 0
 }
 
-// settleOwned drops the objects that a controller made for an object that is selected, too.
+// settleOwned drops the objects that a controller made for another selected object.
 func (s *selection) settleOwned() {
 	if s.carryOwned {
 		return
@@ -253,8 +254,8 @@ func (s *selection) settleOwned() {
 	})
 }
 
-// claimTemplates returns the labels that claims get from the templates of the StatefulSets among objects, by namespace and by the
-// name of a claim without its number.
+// claimTemplates returns the labels that claims get from the templates of the StatefulSets among
+// objects, by namespace and by the name of a claim without its number.
 func claimTemplates(objects []*unstructured.Unstructured) map[ID]map[string]any {
 	out := map[ID]map[string]any{}
 	for _, obj := range objects {
@@ -275,7 +276,8 @@ func claimTemplates(objects []*unstructured.Unstructured) map[ID]map[string]any 
 	return out
 }
 
-// isClaimOf reports whether an object is a claim that the controller of a StatefulSet made from a template.
+// isClaimOf reports whether an object is a claim that the controller of a StatefulSet made from a
+// template.
 func isClaimOf(templates map[ID]map[string]any, obj *unstructured.Unstructured) bool {
 	id := IDOf(obj)
 	cut := strings.LastIndexByte(id.Name, '-')
@@ -294,7 +296,8 @@ func isClaimOf(templates map[ID]map[string]any, obj *unstructured.Unstructured) 
 	return ok && !madeByHand(meta)
 }
 
-// scaledBy returns the objects, without their versions, whose replicas the autoscalers among objects have.
+// scaledBy returns the objects, without their versions, whose replicas an autoscaler among
+// objects controls.
 func scaledBy(objects []*unstructured.Unstructured) map[ID]bool {
 	out := map[ID]bool{}
 	for _, obj := range objects {
@@ -315,7 +318,7 @@ func scaledBy(objects []*unstructured.Unstructured) map[ID]bool {
 	return out
 }
 
-// matches reports whether an object that is named id answers the query.
+// matches reports whether the query selects an object with this ID.
 func (q Query) matches(id ID) bool {
 	if q.Kind != "" && (q.Kind != id.Kind || q.Group != id.Group || q.Version != id.Version) {
 		return false

@@ -10,33 +10,35 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Capture freezes what the selectors pick from src: [Select], then [Clean], then
-// [NewSet]. The same objects give the same set, in whatever order src yields
-// them.
+// Capture freezes the objects that the selectors pick from src: it calls [Select], then [Clean],
+// then [NewSet]. The same objects give the same set, in any order of src.
 //
-// A ClusterResourceEnvelope or ResourceEnvelope that is picked stands for the
-// objects in it, which take effect where they are placed and not on the hub: the
-// set has them and not the envelope. An envelope carries 1 to [MaxEnveloped]
-// objects in data, under names of any kind; a ClusterResourceEnvelope such as are
-// in no namespace, a ResourceEnvelope those of its own. They are taken as they are
-// but for their status and for what a server writes into metadata. An object of
-// the wrong scope, without a name, or that is there already, selected or in another
-// envelope, is in [Set.Unplaced], and the others are in the set. The error names every
-// entry that is wrong otherwise: no object, or never placed (see [Propagates]). An object that no API server can read is an error too, wherever it came
-// from: see [ValidateContent].
+// A picked ClusterResourceEnvelope or ResourceEnvelope stands for the objects in it, which take
+// effect on the clusters and not on the hub: the set has these objects and not the envelope. An
+// envelope carries 1 to [MaxEnveloped] objects in data, under arbitrary keys. A
+// ClusterResourceEnvelope carries cluster-scoped objects, a ResourceEnvelope objects of its own
+// namespace. Capture keeps all of their fields except the status and the metadata that servers
+// write.
+//
+// An object with the wrong scope, without a name, or that duplicates a selected object or an
+// object of another envelope is in [Set.Unplaced], and the others are in the set. The error names
+// every other invalid entry: entries that are no objects, and objects that are never placed (see
+// [Propagates]). An object that no API server can read is an error too, from any source: see
+// [ValidateContent].
 func Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
 	return Rules{}.Capture(ctx, src, selectors)
 }
 
-// Capture is the function [Capture] without what the rules exclude. In an envelope
-// that is an error, because it was put there to be placed.
+// Capture is the function [Capture] without the objects that the rules exclude. An excluded
+// object in an envelope is an error, because its author put it there to be placed.
 func (r Rules) Capture(ctx context.Context, src Source, selectors []Selector) (Set, error) {
 	return r.CaptureFrom(ctx, src, selectors, Rules{})
 }
 
-// CaptureFrom is Capture where what a ResourceEnvelope brings obeys authors, too: who
-// selects it may have fewer rights than the host. An entry that authors exclude is an error, as any that is wrong. The set has what carry names,
-// too, which is left out otherwise; [Set].Omitted says what is.
+// CaptureFrom is Capture with further rules, authors, for objects from a ResourceEnvelope,
+// because the author of a placement may have fewer rights than the host. An entry that authors
+// exclude is an error like any invalid entry. The set also has the parts that carry names, which
+// are left out otherwise; [Set].Omitted lists the omissions.
 func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector, authors Rules, carry ...Carry) (Set, error) {
 	s, err := r.selectFrom(ctx, src, selectors, carry)
 	if err != nil {
@@ -66,13 +68,12 @@ func (r Rules) CaptureFrom(ctx context.Context, src Source, selectors []Selector
 	return set, nil
 }
 
-// NewSet puts objects in the order of a set (see [ID.Compare]) and in
-// canonical form (see [Canonical]), and digests them. The objects are taken as
-// they are: call [Clean] first for objects that come from a cluster. No objects
-// make an empty set.
+// NewSet puts objects in the order of a set (see [ID.Compare]) and in canonical form (see
+// [Canonical]), and digests them. It does not clean them: call [Clean] first for objects that
+// come from a cluster. An empty list gives an empty set.
 //
-// The error names every object that has no name, that is there twice (in
-// whatever version) or that has no canonical form.
+// The error names every object without a name, every duplicate (in any version), and every object
+// without a canonical form.
 func NewSet(objs []*unstructured.Unstructured) (Set, error) {
 	entries, err := sorted(objs)
 	if err != nil {
@@ -97,7 +98,7 @@ func NewSet(objs []*unstructured.Unstructured) (Set, error) {
 	return s, nil
 }
 
-// entry is an object on its way into a set.
+// entry is an object before it becomes an item of a set.
 type entry struct {
 	rank int
 	id   ID
@@ -132,7 +133,7 @@ func sorted(objs []*unstructured.Unstructured) ([]entry, error) {
 	return entries, errors.Join(append(errs, duplicates(entries)...)...)
 }
 
-// duplicates names every object that is in the sorted entries more than once.
+// duplicates returns an error for every object that occurs more than once in the sorted entries.
 func duplicates(entries []entry) []error {
 	var errs []error
 	for i := 1; i < len(entries); i++ {

@@ -7,11 +7,10 @@ import (
 	"time"
 )
 
-// New returns the snapshot of a set under a placement and an index.
-// overridesDigest is the digest of the overrides at that moment, empty if there
-// are none. Digest is the sha256 over the two digests, each with its length
-// before it: it is the same for the same content under another placement, index
-// or time.
+// New returns the snapshot of a set under a placement and an index. overridesDigest is the digest
+// of the overrides at that moment, empty if there are none. Digest is the sha256 over the two
+// digests, each with its length before it: equal content has the same Digest under any placement,
+// index and time.
 func New(placement string, index int, set Set, overridesDigest string, at time.Time) Snapshot {
 	s := Snapshot{
 		Placement: placement,
@@ -31,15 +30,14 @@ func New(placement string, index int, set Set, overridesDigest string, at time.T
 	return s
 }
 
-// digest begins with a name of its own, so that no other document has it.
+// digest hashes a unique prefix first, so that no other document has the same digest.
 func (s Snapshot) digest() string {
 	return Digest(appendFields(nil, "slipway snapshot 1", s.Set, s.Overrides))
 }
 
-// Verify returns an error unless the snapshot is whole: a placement, an index
-// and a count from 0, digests in the form of a sha256, and a Digest that covers
-// Set and Overrides, or else a [*DigestError]. It says nothing about the objects
-// behind Set; see the function [Verify].
+// Verify returns an error unless the snapshot is complete: a placement, an index and a count from
+// 0, digests in the form of a sha256, and a Digest that covers Set and Overrides, otherwise a
+// [*DigestError]. It does not check the objects behind Set; see the function [Verify].
 func (s Snapshot) Verify() error {
 	switch {
 	case s.Placement == "":
@@ -63,13 +61,13 @@ func (s Snapshot) Verify() error {
 	return nil
 }
 
-// DefaultLimit is how many snapshots of a placement are kept unless it says
-// otherwise.
+// DefaultLimit is how many snapshots are kept for a placement without a limit of its own.
 const DefaultLimit = 10
 
-// Retain returns, ascending, the indexes of the snapshots of one placement that can be deleted. It keeps the
-// newest limit of them, and every one in needed, which a run, a cluster or a rollback refers to, however old.
-// A limit of 0 or less is [DefaultLimit]. The history may be in any order.
+// Retain returns, ascending, the indexes of the snapshots of one placement that can be deleted.
+// It keeps the newest limit of them, and every snapshot in needed, which a run, a cluster or a
+// rollback refers to, however old. A limit of 0 or less is [DefaultLimit]. The history may be in
+// any order.
 func Retain(history []Snapshot, limit int, needed map[int]bool) (drop []int) {
 	if limit <= 0 {
 		limit = DefaultLimit

@@ -7,17 +7,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ValidateSelectors returns everything that is wrong with selectors, which are
-// at path: none at all, no version or kind, both a name and a label selector, a
-// label selector that does not parse, a reserved namespace that is named, an
-// unknown scope or one where it means nothing, a selector that is there already.
-// A nil path is "selectors".
+// ValidateSelectors returns all problems of selectors: an empty list, a missing version or kind,
+// both a name and a label selector, an invalid label selector, a reserved namespace by name, an
+// unknown scope or a scope without effect, a duplicate selector. Field paths in errors start with
+// path; nil is "selectors".
 func ValidateSelectors(selectors []Selector, path *field.Path) field.ErrorList {
 	return Rules{}.ValidateSelectors(selectors, path)
 }
 
-// ValidateSelectors is the function [ValidateSelectors] with what the rules
-// forbid: a namespace or a kind that is never placed cannot be named.
+// ValidateSelectors is the function [ValidateSelectors] with the restrictions of the rules: a
+// selector cannot name a namespace or a kind that is never placed.
 func (r Rules) ValidateSelectors(selectors []Selector, path *field.Path) field.ErrorList {
 	if path == nil {
 		path = field.NewPath("selectors")
@@ -38,14 +37,13 @@ func (r Rules) ValidateSelectors(selectors []Selector, path *field.Path) field.E
 	return append(errs, validateWithin(selectors, path)...)
 }
 
-// pick is what a selector picks, by which selectors are compared. What they bring
-// along does not count.
+// pick is the key by which selectors are compared. Their scopes do not count.
 type pick struct{ group, version, kind, namespace, name, labels string }
 
 func (s Selector) pick() pick {
 	p := pick{group: s.Group, version: s.Version, kind: s.Kind, namespace: s.Namespace, name: s.Name}
 	if s.LabelSelector != nil {
-		b, _ := json.Marshal(s.LabelSelector) // it is strings, and keys are in order
+		b, _ := json.Marshal(s.LabelSelector) // it has only strings, and keys are sorted
 		p.labels = string(b)
 	}
 	return p
@@ -70,7 +68,7 @@ func (r Rules) validate(s Selector, path *field.Path) field.ErrorList {
 	return append(errs, validation.ValidateLabelSelector(s.LabelSelector, validation.LabelSelectorValidationOptions{}, path.Child("labelSelector"))...)
 }
 
-// validateNamespace reports what is wrong with the namespaces that are named.
+// validateNamespace reports problems with the namespaces that the selector names.
 func (r Rules) validateNamespace(s Selector, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if s.isNamespace() && r.Reserves(ID{Kind: s.Kind, Name: s.Name}) {
@@ -103,8 +101,8 @@ func (s Selector) validateScope(path *field.Path) field.ErrorList {
 	return nil
 }
 
-// validateWithin reports what does not go together with a selector that confines
-// the others to its namespace.
+// validateWithin reports selectors that conflict with a selector that confines the selection to
+// its namespace.
 func validateWithin(selectors []Selector, path *field.Path) field.ErrorList {
 	at, only := -1, ""
 	for i, s := range selectors {
@@ -133,5 +131,5 @@ func validateWithin(selectors []Selector, path *field.Path) field.ErrorList {
 // isNamespace reports whether the selector picks Namespaces.
 func (s Selector) isNamespace() bool { return isNamespace(ID{Group: s.Group, Kind: s.Kind}) }
 
-// brings reports whether a Namespace that is picked brings what is in it.
+// brings reports whether a picked Namespace brings its content.
 func (s Selector) brings() bool { return s.Scope == "" || s.Scope == NamespaceWithResources }
