@@ -12,10 +12,10 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Backup writes the file as it is now to w, while the store goes on, and
-// returns how many bytes it wrote. What was written is a store that [Open]
-// opens. While it lasts, space that is given up is not used again, and a file
-// that is about to grow beyond 16 GiB waits for it; w must not call the store.
+// Backup writes a consistent copy of the file to w while the store keeps running, and returns how
+// many bytes it wrote. [Open] opens the copy as a store. During a backup, freed space is not
+// reused, and growth of the file beyond 16 GiB waits for the end of the backup. w must not call
+// the store.
 func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	to := &cancelled{ended: ctx.Err, w: w}
 	err = s.giveUp(guarded(func() error {
@@ -36,7 +36,7 @@ func (s *Store) Backup(ctx context.Context, w io.Writer) (n int64, err error) {
 	return n, nil
 }
 
-// backup is a transaction that may be long, and for which its database waits.
+// backup is a transaction that may be long. Closing its database waits for it.
 type backup struct {
 	*bbolt.Tx
 	of *database
@@ -61,7 +61,7 @@ func (b *backup) end() {
 	b.of.backups.Done()
 }
 
-// synced begins to read between two commits.
+// synced begins a read transaction between two commits.
 func (s *Store) synced(ctx context.Context) (*backup, error) {
 	if s.options.ReadOnly {
 		return s.beginBackup()
@@ -81,7 +81,7 @@ func (s *Store) synced(ctx context.Context) (*backup, error) {
 	return b, nil
 }
 
-// discard ends what a job began after its caller had left.
+// discard ends a backup whose caller left before it began.
 func (s *Store) discard(r *request, b **backup) {
 	select {
 	case <-r.done:
@@ -96,8 +96,8 @@ func (s *Store) discard(r *request, b **backup) {
 	}
 }
 
-// cancelled is a writer until its context ends. It keeps the error that ends
-// it, which bbolt passes on as text.
+// cancelled is a writer that fails when its context ends. It keeps the cause of the failure,
+// because bbolt passes on only its text.
 type cancelled struct {
 	ended    func() error // the context's error
 	w        io.Writer
@@ -123,11 +123,11 @@ func (c *cancelled) Write(p []byte) (n int, err error) {
 // compactStep is how many bytes a compaction copies at a time.
 const compactStep = 4 << 20
 
-// Compact rewrites the file without its free space, which bbolt never gives
-// back, and puts the new file in the place of the old one. Writes wait
-// meanwhile; reads do not, but for a moment at the end. A crash at any time
-// leaves the old file or the new one, which has permissions 0600. Once it copies, it does not end before it is done. On Windows, where
-// a file in use cannot be replaced, it is [errors.ErrUnsupported].
+// Compact rewrites the file without its free space, which bbolt never returns to the file system,
+// and replaces the old file. Writes wait during a compaction; reads wait only for a moment at the
+// end. A crash at any time leaves the old file or the new one, which has permissions 0600. ctx
+// cancels a compaction only before it copies. On Windows, where a file in use cannot be replaced,
+// the error is [errors.ErrUnsupported].
 func (s *Store) Compact(ctx context.Context) error {
 	if runtime.GOOS == "windows" {
 		return failed("compact", s.path, errors.ErrUnsupported)

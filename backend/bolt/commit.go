@@ -13,12 +13,11 @@ import (
 const (
 	// maxRequests is the length of the queue; callers block while it is full.
 	maxRequests = 1024
-	// A commit takes in at most maxRequests, and no more once it has
-	// commitBytes.
+	// commitBytes closes a commit: it takes no further request once it has so many bytes.
 	commitBytes = 8 << 20
-	// lingerShare is the part of the last commit's duration for which the next one waits for as many requests
-	// as that one had: the callers that it answered are about to write again, and a sync costs as much for
-	// one as for all. It waits for lingerMost at most.
+	// The next commit waits for as many requests as the last commit had, because the callers that it
+	// answered are about to write again, and one sync is enough for all. It waits for the last
+	// commit's duration divided by lingerShare, and for lingerMost at most.
 	lingerShare = 1
 	lingerMost  = 2 * time.Millisecond
 )
@@ -39,8 +38,8 @@ func (s *Store) serve() {
 	}
 }
 
-// gather returns the requests that share the next commit: those in the queue, and those that arrive while
-// waiting is worth it. A single writer never waits.
+// gather returns the requests that share the next commit: the queued requests, and those that
+// arrive during the wait. A single writer never waits.
 func (s *Store) gather(first *request) []*request {
 	batch, size := []*request{first}, first.size()
 	timer := time.NewTimer(min(s.lastTook/lingerShare, lingerMost))
@@ -71,7 +70,8 @@ func (r *request) size() (n int) {
 	return n
 }
 
-// answer carries out the requests and answers them. Jobs come after the writes that arrived with them.
+// answer carries out the requests and answers them. Jobs come after the writes that arrived with
+// them.
 func (s *Store) answer(batch []*request) {
 	var writes, jobs []*request
 	for _, r := range batch {
@@ -120,8 +120,8 @@ func (s *Store) commit(batch []*request) {
 	}
 }
 
-// write is one transaction: its writes are durable when it returns nil, and in doubt when it returns an
-// error.
+// write is one transaction. If it returns nil, its writes are durable; if it returns an error,
+// their outcome is unknown.
 func (s *Store) write(batch []*request) error {
 	t := &transaction{head: s.head, before: past{}}
 	err := guarded(func() error {
@@ -174,8 +174,7 @@ func (s *Store) hold() {
 	}
 }
 
-// count counts a commit: one sync for the pages and one for the page that makes
-// them count, and one if the file grew.
+// count counts a commit: one sync for the pages, one for the meta page, and one if the file grew.
 func (s *Store) count() {
 	s.commits.Add(1)
 	s.syncs.Add(2)
@@ -188,13 +187,13 @@ func (s *Store) count() {
 func (s *Store) fail(err error) error {
 	s.committing(nil)
 	if notWritten(err) {
-		s.db.backups.Wait() // others read on meanwhile
+		s.db.backups.Wait() // other readers may still hold the file
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if errors.Is(err, errGaveUp) {
 		s.gaveUp = true
-		err = errors.New(err.Error()) // it may have been made, so it is not permanent
+		err = errors.New(err.Error()) // hides ErrPermanent, because the commit may have succeeded
 	}
 	if !notWritten(err) {
 		s.failLocked(fmt.Errorf("%w: %w", ErrBroken, err))
@@ -217,7 +216,7 @@ type transaction struct {
 	changes []backend.Change
 }
 
-// fill makes the writes of all requests and stores their sum.
+// fill makes the writes of all requests and stores the new head.
 func (t *transaction) fill(batch []*request) error {
 	t.records = t.tx.Bucket([]byte(recordsBucket))
 	for _, r := range batch {
@@ -231,8 +230,8 @@ func (t *transaction) fill(batch []*request) error {
 	return t.tx.Bucket([]byte(headBucket)).Put([]byte(headKey), t.head.encode())
 }
 
-// make makes the writes of one request, up to the first that is refused. It returns an error that fails the
-// whole transaction.
+// make makes the writes of one request, up to the first refused one. It returns an error that
+// fails the whole transaction.
 func (t *transaction) make(r *request) error {
 	r.made = make([]backend.Revision, 0, len(r.writes))
 	for i := range r.writes {
@@ -252,7 +251,7 @@ func (t *transaction) make(r *request) error {
 	return nil
 }
 
-// one makes one write, or says why it is refused.
+// one makes one write, or returns the reason for refusing it.
 func (t *transaction) one(w *backend.Write, value []byte) (rev backend.Revision, refused, err error) {
 	if refused := valid(w); refused != nil {
 		return "", refused, nil

@@ -12,8 +12,7 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// create makes the file at path, if there is none, so that it is there as a
-// whole or not at all. link is [os.Link].
+// create makes the file at path atomically if there is none. link is [os.Link].
 func create(path string, wait time.Duration, link func(name, path string) error) error {
 	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -28,7 +27,7 @@ func create(path string, wait time.Duration, link func(name, path string) error)
 	return errors.Join(err, db.Close(), removed(db.Path()))
 }
 
-// found writes what every file has from the beginning.
+// found writes the initial buckets and the head of a new file.
 func found(db *bbolt.DB) error {
 	return guarded(func() error {
 		return db.Update(func(tx *bbolt.Tx) error {
@@ -44,9 +43,8 @@ func found(db *bbolt.DB) error {
 	})
 }
 
-// place gives the file that has a name the name path, unless another process was
-// quicker. A link never replaces a file; a rename does, so that where there are no
-// links the lock of the directory keeps creators apart.
+// place gives the file a second name, path, unless another process was faster. A link never
+// replaces a file. A rename does, so on file systems without links creators lock the directory.
 func place(name, path string, wait time.Duration, link func(name, path string) error) error {
 	err := link(name, path)
 	if err == nil || errors.Is(err, fs.ErrExist) {
@@ -64,16 +62,15 @@ func place(name, path string, wait time.Duration, link func(name, path string) e
 	return errors.Join(err, dir.Close())
 }
 
-// newFile are the flags of a file that must not exist.
+// newFile is the flags for a file that must not exist.
 const newFile = os.O_CREATE | os.O_EXCL
 
-// sweepTime is for how long a new file may be locked by a [sweep] of another
-// process, which then removes it.
+// sweepTime is how long opening a new file waits for the lock that a [sweep] of another process
+// holds until it removes the file.
 const sweepTime = time.Second
 
-// openTemporary makes a bbolt file beside path, under a name that cannot be
-// guessed: another user who may write to the directory could put something there.
-// It is locked as long as it is open.
+// openTemporary makes a bbolt file beside path, under a name that other users cannot guess,
+// because they may be able to write to the directory. The file is locked while it is open.
 func openTemporary(path string) (*bbolt.DB, error) {
 	name := path + "." + rand.Text() + temporarySuffix
 	db, err := openDatabase(name, Options{Wait: sweepTime}, newFile, func(*os.File) error { return nil })
@@ -83,25 +80,25 @@ func openTemporary(path string) (*bbolt.DB, error) {
 	return db, err
 }
 
-// What a temporary file's name ends in, behind the text of [rand.Text].
+// A temporary file's name ends in a text of [rand.Text] and the suffix.
 const (
 	temporarySuffix = ".tmp"
 	temporaryText   = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567"
 	temporaryLen    = 26
 )
 
-// isTemporary reports whether a name is that of a temporary file of the store
-// that has the name store.
+// isTemporary reports whether a name belongs to a temporary file of the store with the name
+// store.
 func isTemporary(store, name string) bool {
 	text, isOf := strings.CutPrefix(name, store+".")
 	text, isOne := strings.CutSuffix(text, temporarySuffix)
 	return isOf && isOne && len(text) == temporaryLen && strings.Trim(text, temporaryText) == ""
 }
 
-// sweep removes the temporary files that crashes left beside the store at path,
-// which is locked. What is in use is the file of another creator, and what this
-// package would not open was not made by it: both stay. So does everything where
-// files cannot be locked.
+// sweep removes the temporary files that crashes left beside the store at path, which must be
+// locked. It keeps files in use, because they belong to another creator, and files that
+// openTrusted refuses, because this package did not make them. If files cannot be locked, it
+// keeps all.
 func sweep(path string) error {
 	if !canLock {
 		return nil
@@ -119,8 +116,8 @@ func sweep(path string) error {
 	return err
 }
 
-// sweepFile removes a temporary file. It may be the store itself, if a crash came
-// when that had just got its own name, and loses one of its names then.
+// sweepFile removes a temporary file. If a crash came just after the store got its own name, the
+// temporary name is a second name of the store, and only that name is removed.
 func sweepFile(name string, store fs.FileInfo) {
 	if info, err := os.Lstat(name); err == nil && os.SameFile(info, store) {
 		_ = removed(name)
@@ -136,7 +133,7 @@ func sweepFile(name string, store fs.FileInfo) {
 	}
 }
 
-// removed removes a file that may be gone.
+// removed removes a file that may already be missing.
 func removed(path string) error {
 	if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 		return err

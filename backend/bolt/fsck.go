@@ -5,21 +5,19 @@ import (
 	"io"
 )
 
-// fsck checks the bbolt file in r, which has size bytes, and calls visit for
-// every key of every top-level bucket, ascending by bucket and key. What visit
-// gets is valid during the call only, and means nothing if fsck fails later.
+// fsck checks the bbolt file in r, which has size bytes, and calls visit for every key of every
+// top-level bucket, ascending by bucket and key. The arguments of visit are valid during the call
+// only, and must be discarded if fsck fails later.
 //
-// bbolt maps the file and believes what it finds there: on a damaged one it
-// panics, in goroutines of its own too, or quietly loses rows, at once or with a
-// later write. A file that passes is one that bbolt can have written: every page
-// below the high water mark is reached exactly once, as part of a tree or of the
-// list of free pages, and holds what its place demands. What nothing refers to
-// may be anything: free pages, the rest of a page, what is behind the high water
-// mark. So may the bytes of keys and values, as long as the keys ascend.
+// bbolt maps the file and trusts its content: on a damaged file it panics, also in its own
+// goroutines, or silently loses rows, at once or with a later write. If a file passes, bbolt can
+// have written it: every page below the high water mark is reached exactly once, as part of a
+// tree or of the list of free pages, and has the content that its place requires. Unreferenced
+// bytes may be anything: free pages, the rest of a page, and bytes behind the high water mark. So
+// may the bytes of keys and values, if the keys ascend.
 //
-// The error matches [ErrDamaged], or is that of r or of visit. fsck holds no
-// more than some pages and a bit for each page, takes time that grows with size,
-// and does not panic, whatever the bytes are.
+// The error matches [ErrDamaged], or is an error of r or of visit. fsck holds only a few pages
+// and a bit for each page, takes time linear in size, and does not panic on any input.
 func fsck(r io.ReaderAt, size int64, visit func(bucket, key, value []byte) error) error {
 	m, err := fsckMetas(r, size)
 	if err != nil {
@@ -39,14 +37,14 @@ type fsckState struct {
 	r     io.ReaderAt
 	meta  fsckMeta
 	visit func(bucket, key, value []byte) error
-	// seen are the pages that something refers to.
+	// seen has the pages that something refers to.
 	seen fsckSet
-	// buffers hold the pages on the way down, by their depth.
+	// buffers hold the pages on the path to the current page, by their depth.
 	buffers [][]byte
 }
 
-// fsckDamage returns an error that is ErrDamaged. It never contains bytes of the file, which can be
-// anything, and can be secret.
+// fsckDamage returns an error that is ErrDamaged. It never contains bytes of the file, because
+// they can be anything, including secrets.
 func fsckDamage(format string, args ...any) error {
 	return fmt.Errorf("%w: %s", ErrDamaged, fmt.Sprintf(format, args...))
 }
@@ -55,8 +53,8 @@ func fsckPageDamage(id uint64, format string, args ...any) error {
 	return fsckDamage("page %d: %s", id, fmt.Sprintf(format, args...))
 }
 
-// fsckRead fills b. An early end of the file is not damage here: its size was known, so it is being
-// truncated now.
+// fsckRead fills b. An early end of the file is not damage here: its size was known, so it is
+// being truncated now.
 func fsckRead(r io.ReaderAt, b []byte, at int64) error {
 	n, err := r.ReadAt(b, at)
 	if n == len(b) {
@@ -95,19 +93,19 @@ func (s *fsckState) complete() error {
 	return fsckPageDamage(id, "it is neither in use nor free")
 }
 
-// fsckSet is a set of pages. The zero value is empty. It takes memory for what
-// is in it, not for what a file claims to have.
+// fsckSet is a set of pages. The zero value is empty. Its memory grows with its elements, not
+// with the size that a file claims to have.
 type fsckSet struct {
 	blocks map[uint64]*fsckBlock
 	len    uint64
 }
 
-// fsckBlock has a bit for each of so many successive pages.
+// fsckBlock has a bit for each of 4,096 successive pages.
 type fsckBlock [64]uint64
 
 func fsckBit(id uint64) (block, word, bit uint64) { return id >> 12, id >> 6 & 63, 1 << (id & 63) }
 
-// add puts id into the set; false says that it is there already.
+// add puts id into the set, and returns false if it was in the set already.
 func (s *fsckSet) add(id uint64) bool {
 	block, word, bit := fsckBit(id)
 	b := s.blocks[block]

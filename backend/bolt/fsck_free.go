@@ -8,13 +8,12 @@ import (
 	"io"
 )
 
-// fsckManyFree is the count in the header of a list of free pages whose true
-// count is the first number behind the header.
+// fsckManyFree is the count in the header of a list of free pages whose true count is the first
+// number behind the header.
 const fsckManyFree = 0xFFFF
 
-// freelist claims the free pages, and the pages of their list. bbolt would
-// rebuild a missing list in a goroutine of its own, which panics on damage; our
-// files always have one.
+// freelist claims the free pages, and the pages of their list. bbolt would rebuild a missing list
+// in its own goroutine, which panics on damage; our files always have a list.
 func (s *fsckState) freelist() error {
 	id := s.meta.freelist
 	if id < 2 || id >= s.meta.pages {
@@ -84,8 +83,8 @@ func (s *fsckState) freeCount(h fsckHeader, l *fsckList) (n uint64, err error) {
 	return n, nil
 }
 
-// listPages is how many pages bbolt takes for a list of n free pages. It counts
-// them before it takes the pages of the list itself, maybe from among them.
+// listPages is how many pages bbolt allocates for a list of n free pages. bbolt counts the free
+// pages before it allocates the pages of the list itself, possibly from among them.
 func (s *fsckState) listPages(n uint64) uint64 {
 	if n >= fsckManyFree {
 		n++

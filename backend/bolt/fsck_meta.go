@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// What bbolt's format fixes. Numbers are in the byte order of the machine.
+// Constants of bbolt's format. Numbers are in the byte order of the machine.
 const (
 	fsckHeaderLen = 16 // id 8, flags 2, count 2, overflow 4
 	fsckMetaLen   = 64
@@ -22,15 +22,15 @@ const (
 	fsckVersion = 2
 )
 
-// What this package allows. bbolt takes the page size of the system, and searches
-// for the second meta page at powers of two from 1 KiB on.
+// Limits of this package. bbolt uses the page size of the system, and searches for the second
+// meta page at powers of two from 1 KiB on.
 const (
 	fsckMinFile = 4096
 	fsckMinPage = 1 << 10
 	fsckMaxPage = 1 << 16
 )
 
-// fsckHeader is how every page begins.
+// fsckHeader is the header of every page.
 type fsckHeader struct {
 	id       uint64
 	flags    uint16
@@ -47,23 +47,22 @@ func fsckHeaderOf(b []byte) fsckHeader {
 	}
 }
 
-// extent is the number of pages: the one with the header and what it overflows
-// into.
+// extent is the number of pages, including the overflow.
 func (h fsckHeader) extent() uint64 { return uint64(h.overflow) + 1 }
 
-// fsckMeta is what a meta page says about a file.
+// fsckMeta is the content of a meta page.
 type fsckMeta struct {
 	header   fsckHeader
 	pageSize uint64
 	root     uint64
 	freelist uint64
-	// pages is the high water mark: pages from there on are not the file's.
+	// pages is the high water mark: pages from there on do not belong to the file.
 	pages uint64
 	txid  uint64
 }
 
-// fsckMetaAt reads the meta page that begins at a place of the file. The
-// second error says why it is not valid.
+// fsckMetaAt reads the meta page at an offset of the file. The second result says why it is not
+// valid.
 func fsckMetaAt(r io.ReaderAt, size, at int64) (m fsckMeta, invalid, err error) {
 	var page [fsckHeaderLen + fsckMetaLen]byte
 	if at > size-int64(len(page)) {
@@ -101,9 +100,8 @@ func fsckMetaInvalid(b []byte) error {
 	return nil
 }
 
-// fsckMetas returns the meta page that bbolt goes by: of the valid ones that
-// with the higher transaction. One that is not valid is what a loss of power
-// leaves of the commit that was under way.
+// fsckMetas returns the meta page that bbolt uses: the valid page with the higher transaction. A
+// loss of power leaves an invalid page of the commit in progress.
 func fsckMetas(r io.ReaderAt, size int64) (fsckMeta, error) {
 	if size < fsckMinFile {
 		return fsckMeta{}, fsckDamage("it has %d bytes, a bbolt file has at least %d", size, fsckMinFile)
@@ -135,8 +133,7 @@ func fsckMetas(r io.ReaderAt, size int64) (fsckMeta, error) {
 	return first, first.check(0, size)
 }
 
-// fsckSecondMeta looks for the second meta page where the first one does not
-// say how long a page is.
+// fsckSecondMeta looks for the second meta page if the first one does not have the page size.
 func fsckSecondMeta(r io.ReaderAt, size int64, first error) (fsckMeta, error) {
 	for at := int64(fsckMinPage); at <= fsckMaxPage; at *= 2 {
 		m, invalid, err := fsckMetaAt(r, size, at)
@@ -161,7 +158,7 @@ func (m fsckMeta) checkPageSize() error {
 	return nil
 }
 
-// check checks the meta page that was chosen.
+// check checks the chosen meta page.
 func (m fsckMeta) check(id uint64, size int64) error {
 	switch h := m.header; {
 	case h.id != id:

@@ -8,22 +8,21 @@ import (
 
 const (
 	fsckElementLen = 16
-	// fsckMaxKey is the length of the longest key that bbolt takes.
+	// fsckMaxKey is the longest key that bbolt accepts.
 	fsckMaxKey = 1 << 15
-	// bbolt splits what is longer than a page until at most four entries are
-	// left, so that the longest pages are those of four long keys, or of four
-	// of our largest values.
+	// bbolt splits a page that is too long until at most four entries are left, so the longest pages
+	// have four long keys, or four of our largest values.
 	fsckMaxBranch = fsckMaxPage + 6*fsckMaxKey
 	fsckMaxLeaf   = 16 << 20
 )
 
-// fsckPage is a page of a tree, with what it overflows into.
+// fsckPage is a page of a tree with its overflow.
 type fsckPage struct {
 	fsckHeader
-	// name is how errors call it: its number, or for one inside a value that of
-	// the page that the value is in.
+	// name is the page's number in errors; for a page inside a value it is the number of the page
+	// that contains the value.
 	name uint64
-	// inside is what the page of an inline bucket is, in words; else empty.
+	// inside describes the page of an inline bucket for errors; otherwise it is empty.
 	inside string
 	data   []byte
 }
@@ -36,8 +35,8 @@ func (p *fsckPage) damage(format string, args ...any) error {
 	return fsckPageDamage(p.name, "%s%s", p.inside, fmt.Sprintf(format, args...))
 }
 
-// page reads the page id of a tree and claims it. The page is valid until
-// another one is read at the same depth.
+// page reads the page id of a tree and claims it. The page is valid until another page is read at
+// the same depth.
 func (s *fsckState) page(id uint64, depth int) (*fsckPage, error) {
 	if id < 2 || id >= s.meta.pages {
 		return nil, fsckPageDamage(id, "a tree refers to it, but the file's pages end at %d", s.meta.pages)
@@ -75,8 +74,7 @@ func (s *fsckState) checkHeader(p *fsckPage) error {
 	return nil
 }
 
-// read completes data, which holds the beginning of page id or nothing, to n
-// pages.
+// read extends data, which has the beginning of page id or nothing, to n pages.
 func (s *fsckState) read(id uint64, depth int, data []byte, n uint64) ([]byte, error) {
 	have, want := len(data), int(n*s.meta.pageSize)
 	for len(s.buffers) <= depth {
@@ -95,7 +93,7 @@ func (s *fsckState) read(id uint64, depth int, data []byte, n uint64) ([]byte, e
 	return b, fsckRead(s.r, b[have:], int64(id*s.meta.pageSize)+int64(have))
 }
 
-// fsckElement is an entry of a page. A branch has a child, a leaf the others.
+// fsckElement is an entry of a page. A branch has a child, a leaf the other fields.
 type fsckElement struct {
 	pos, key, value uint32
 	flags           uint32
@@ -116,12 +114,11 @@ func (p *fsckPage) entry(i int, e fsckElement) (key, value []byte) {
 	return b[:e.key:e.key], b[e.key : e.key+e.value : e.key+e.value]
 }
 
-// fsckRange is what a page's parent says about its keys. In a root both are
-// nil.
+// fsckRange is the range of a page's keys according to its parent. In a root both are nil.
 type fsckRange struct{ first, below []byte }
 
-// check checks the entries of a page, which are to take size bytes, rounded up
-// to the length of the page as far as that goes.
+// check checks the entries of a page. Their size, rounded up to a multiple of round, must be the
+// length of the page.
 func (p *fsckPage) check(in fsckRange, round uint64) error {
 	used, err := p.checkLayout()
 	if err != nil {
@@ -130,16 +127,16 @@ func (p *fsckPage) check(in fsckRange, round uint64) error {
 	if n := (used + round - 1) / round * round; n != uint64(len(p.data)) {
 		return p.damage("it takes %d bytes, its entries need %d", len(p.data), n)
 	}
-	// A page is zeros where nothing was written, so that one whose count was
-	// lost does not pass for an empty one.
+	// Unused bytes of a page are zeros, so a page that lost its count does not pass for an empty
+	// page.
 	if p.count == 0 && len(bytes.Trim(p.data[fsckHeaderLen:], "\x00")) > 0 {
 		return p.damage("it has no entries, but something is written there")
 	}
 	return p.checkKeys(in)
 }
 
-// checkLayout checks that the entries follow each other without a gap, and
-// returns where they end.
+// checkLayout checks that the entries follow each other without a gap, and returns the end of the
+// last.
 func (p *fsckPage) checkLayout() (end uint64, err error) {
 	end = fsckHeaderLen + uint64(p.count)*fsckElementLen
 	if end > uint64(len(p.data)) {
@@ -162,8 +159,8 @@ func (p *fsckPage) checkLayout() (end uint64, err error) {
 	return end, nil
 }
 
-// checkKeys checks that the keys ascend and are where the parent has them. bbolt
-// finds a page in its parent by its first key, so that one is the same in both.
+// checkKeys checks that the keys ascend and are in the range of the parent. bbolt finds a page in
+// its parent by its first key, so that key must be equal in both.
 func (p *fsckPage) checkKeys(in fsckRange) error {
 	var last []byte
 	for i := range p.len() {

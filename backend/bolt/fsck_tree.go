@@ -3,35 +3,33 @@ package bolt
 import "encoding/binary"
 
 const (
-	// fsckMaxDepth is more than the levels of a tree can be where every page
-	// but the leaves has two children at least.
+	// fsckMaxDepth is more than the depth of any tree whose branches have at least two children.
 	fsckMaxDepth = 48
-	// fsckBucketLen is the length of the value of a bucket: its root page, or
-	// 0 if the page follows, and a counter that our buckets do not use.
+	// fsckBucketLen is the length of the value of a bucket: its root page, or 0 if the page follows,
+	// and a counter that our buckets do not use.
 	fsckBucketLen    = 16
 	fsckBucketFlag   = 0x01
 	fsckInlineBucket = "the bucket inside: "
 )
 
-// fsckTree is a tree under way.
+// fsckTree is a tree during its check.
 type fsckTree struct {
-	// top is the depth of its root, below those of the tree that it is in.
+	// top is the depth of its root, which is below the tree that contains it.
 	top int
-	// leaves is the depth of the first leaf, and so of all; 0 before it.
+	// leaves is the depth of the first leaf plus 1, and so of all leaves; 0 before the first.
 	leaves int
-	// entry takes an entry of a leaf.
+	// entry handles an entry of a leaf.
 	entry func(t *fsckTree, p *fsckPage, e fsckElement, key, value []byte) error
-	// bucket is the name of the bucket that the tree is, in the tree of buckets
-	// nil.
+	// bucket is the name of the tree's bucket; nil for the tree of buckets.
 	bucket []byte
 }
 
-// buckets goes through the buckets of the file.
+// buckets checks the buckets of the file.
 func (s *fsckState) buckets() error {
 	return s.tree(&fsckTree{entry: s.bucket}, s.meta.root, 0, fsckRange{})
 }
 
-// tree goes through what is below page id, whose keys are in a range.
+// tree checks the subtree at page id, whose keys must be in a range.
 func (s *fsckState) tree(t *fsckTree, id uint64, depth int, in fsckRange) error {
 	if depth-t.top >= fsckMaxDepth {
 		return fsckPageDamage(id, "it is more than %d levels below its root", fsckMaxDepth)
@@ -49,7 +47,7 @@ func (s *fsckState) tree(t *fsckTree, id uint64, depth int, in fsckRange) error 
 	return s.branch(t, p, depth, in)
 }
 
-// branch goes through the children of a branch.
+// branch checks the children of a branch.
 func (s *fsckState) branch(t *fsckTree, p *fsckPage, depth int, in fsckRange) error {
 	if p.count < 2 {
 		return p.damage("a branch of the tree has %d entries, at least 2 are needed", p.count)
@@ -70,8 +68,8 @@ func (s *fsckState) branch(t *fsckTree, p *fsckPage, depth int, in fsckRange) er
 	return nil
 }
 
-// leaf goes through the entries of a leaf. bbolt merges neighbours as of one
-// kind, so all leaves have to be equally deep.
+// leaf checks the entries of a leaf. bbolt merges only neighbours of one kind, so all leaves must
+// be equally deep.
 func (s *fsckState) leaf(t *fsckTree, p *fsckPage, depth int, in fsckRange) error {
 	switch {
 	case p.count == 0 && in.first != nil:
@@ -95,7 +93,7 @@ func (s *fsckState) entries(t *fsckTree, p *fsckPage) error {
 	return nil
 }
 
-// record takes an entry of a bucket.
+// record handles an entry of a bucket.
 func (s *fsckState) record(t *fsckTree, p *fsckPage, e fsckElement, key, value []byte) error {
 	if e.flags != 0 {
 		return p.damage("an entry of a bucket has the flags %#x instead of 0; a bucket in a bucket is not ours", e.flags)
@@ -103,7 +101,7 @@ func (s *fsckState) record(t *fsckTree, p *fsckPage, e fsckElement, key, value [
 	return s.visit(t.bucket, key, value)
 }
 
-// bucket takes an entry of the tree of buckets.
+// bucket handles an entry of the tree of buckets.
 func (s *fsckState) bucket(t *fsckTree, p *fsckPage, e fsckElement, name, value []byte) error {
 	if e.flags != fsckBucketFlag {
 		return p.damage("an entry has the flags %#x instead of %#x, which tells a bucket", e.flags, fsckBucketFlag)
@@ -125,7 +123,7 @@ func (s *fsckState) bucket(t *fsckTree, p *fsckPage, e fsckElement, name, value 
 	return s.tree(inside, root, inside.top, fsckRange{})
 }
 
-// inline goes through a bucket whose only page is in the value that names it.
+// inline checks a bucket whose only page is in the bucket's value.
 func (s *fsckState) inline(t *fsckTree, in *fsckPage, data []byte) error {
 	p := &fsckPage{name: in.name, inside: fsckInlineBucket, data: data}
 	if len(data) < fsckHeaderLen {

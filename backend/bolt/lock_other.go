@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// canLock: files are not locked here before they are checked.
+// canLock is false: files are not locked here before they are checked.
 const canLock = false
 
 // lock leaves the lock to bbolt, which takes it after the check.

@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// canLock: files can be locked here.
+// canLock is true: files can be locked here.
 const canLock = true
 
-// retryLock is how long it is from one try of a lock to the next.
+// retryLock is the interval between two attempts to lock a file.
 const retryLock = 10 * time.Millisecond
 
-// lock takes the lock that bbolt takes too, so that a file is checked under it.
-// It goes with the file.
+// lock takes the same lock as bbolt, so that a file is checked under it. Closing the file
+// releases the lock.
 func lock(f *os.File, readOnly bool, wait time.Duration) error {
 	how := syscall.LOCK_EX
 	if readOnly {

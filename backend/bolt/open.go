@@ -13,21 +13,20 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// Options say how a file is opened. The zero value is right for most.
+// Options say how a file is opened. The zero value is right for most stores.
 type Options struct {
-	// ReadOnly opens a file that exists for reading, beside others that do the
-	// same.
+	// ReadOnly opens an existing file for reading. Several processes may do so.
 	ReadOnly bool
 	// Wait is how long to wait for a file that is in use; 0 does not wait.
 	Wait time.Duration
 }
 
-// Open opens the store in the file at path, which is made if it does not exist,
-// in a directory that does; its permissions are then 0600. It reads the whole
-// file to check it. Which files are taken is in the documentation of the package.
+// Open opens the store in the file at path. It creates a missing file with permissions 0600; the
+// directory must exist. It reads and checks the whole file. The documentation of the package says
+// which files it accepts.
 //
-// The error matches [ErrInUse], [ErrUnsafe], [ErrDamaged] or [ErrNewer], or is
-// that of the file system; whatever it is, the file is as it was.
+// The error matches [ErrInUse], [ErrUnsafe], [ErrDamaged] or [ErrNewer], or is an error of the
+// file system. In each case the file is unchanged.
 func Open(path string, o Options) (*Store, error) {
 	dir, err := filepath.EvalSymlinks(filepath.Dir(filepath.Clean(path)))
 	if err != nil {
@@ -51,8 +50,8 @@ func Open(path string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// syncDirectory makes the names in a file's directory durable, where a
-// directory can be synced.
+// syncDirectory makes the names in a file's directory durable, if the system can sync
+// directories.
 func syncDirectory(path string) error {
 	if runtime.GOOS == "windows" {
 		return nil
@@ -64,7 +63,8 @@ func syncDirectory(path string) error {
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// open checks the file and opens the database in it. The lock is held, or the store is not shared yet.
+// open checks the file and opens the database in it. The lock is held, or the store is not shared
+// yet.
 func (s *Store) open() error {
 	var h head
 	db, err := openDatabase(s.path, s.options, 0, func(f *os.File) (err error) {
@@ -88,7 +88,7 @@ func (s *Store) open() error {
 	return nil
 }
 
-// verify reads and checks all of a file and returns the head of the store in it.
+// verify reads and checks a whole file and returns the head of its store.
 func verify(f *os.File) (head, error) {
 	info, err := f.Stat()
 	if err != nil {
@@ -104,8 +104,8 @@ func verify(f *os.File) (head, error) {
 	return c.check()
 }
 
-// hasHead checks that the locked file has the head that was checked, and a
-// place for records: a bucket without any is not visited when a file is checked.
+// hasHead checks that the locked file has the head that was checked, and a bucket of records: the
+// check of a file does not visit an empty bucket.
 func hasHead(db *bbolt.DB, want head) error {
 	return guarded(func() error {
 		return db.View(func(tx *bbolt.Tx) error {
@@ -130,16 +130,15 @@ func fileSize(path string) int64 {
 	return info.Size()
 }
 
-// The file grows by allocSize. mapSize is mapped from the beginning, where
-// addresses are plenty, because growing the mapping waits for readers.
+// The file grows by allocSize. mapSize is mapped from the beginning on 64-bit systems, because
+// growing the mapping waits for readers.
 const (
 	allocSize = 1 << 20
 	mapSize   = 16 << 30
 )
 
-// openDatabase opens the bbolt file at path once check lets it, or a new one
-// where flag is newFile. The file is locked before it is checked, where the
-// system can do that.
+// openDatabase opens the bbolt file at path if check accepts it, or creates it if flag is
+// newFile. The file is locked before it is checked, if the system supports that.
 func openDatabase(path string, o Options, flag int, check func(*os.File) error) (db *bbolt.DB, err error) {
 	options := &bbolt.Options{
 		Timeout: max(o.Wait, time.Millisecond), ReadOnly: o.ReadOnly, FreelistType: bbolt.FreelistMapType, PreLoadFreelist: true,
@@ -159,11 +158,11 @@ func openDatabase(path string, o Options, flag int, check func(*os.File) error) 
 	return db, nil
 }
 
-// errReplaced reports whether the name of a file has become another file's.
+// errReplaced reports that the file's name now belongs to another file.
 var errReplaced = errors.New("the file was replaced")
 
-// openChecked opens the file that has the name once it is locked: while it
-// waited for the lock, another process may have put a new file in its place.
+// openChecked opens and locks the file with a name. If another process replaced the file during
+// the wait for the lock, openChecked opens the new one.
 func openChecked(name string, o Options, flag int, check func(*os.File) error) (*os.File, error) {
 	if flag |= os.O_RDWR; o.ReadOnly {
 		flag = os.O_RDONLY
@@ -188,7 +187,7 @@ func openChecked(name string, o Options, flag int, check func(*os.File) error) (
 	}
 }
 
-// named returns errReplaced for a file that no longer has the name.
+// named returns errReplaced if the file no longer has the name.
 func named(f *os.File, name string) error {
 	has, err := os.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -204,9 +203,9 @@ func named(f *os.File, name string) error {
 	return nil
 }
 
-// Close waits for the writes and backups that were begun and gives the file free, unless that was damaged
-// while it was open: then it may stay locked until the process ends. Later calls, queued calls and watches
-// fail with [ErrClosed]. Closing again does nothing.
+// Close waits for the running writes and backups and releases the file. If the file was damaged
+// while it was open, it may stay locked until the process ends. Later calls, queued calls and
+// watches fail with [ErrClosed]. A second Close does nothing.
 func (s *Store) Close() error {
 	s.close.Do(func() {
 		close(s.closing)

@@ -10,12 +10,12 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// past holds under each key that a commit writes what was stored there before;
-// nil where nothing was.
+// past holds, under each key that a commit writes, the record that was stored before; nil if
+// there was none.
 type past map[string][]byte
 
-// records yields the records under prefix that are not before from, ascending:
-// those in past as they are there, the others as they are in the bucket.
+// records yields the records under prefix that are not before from, ascending. A record in past
+// replaces the record of the bucket.
 func (p past) records(b *bbolt.Bucket, prefix, from string) iter.Seq2[[]byte, []byte] {
 	return func(yield func(k, v []byte) bool) {
 		old := p.keys(prefix, from)
@@ -51,8 +51,7 @@ func (p past) keys(prefix, from string) []string {
 	})
 }
 
-// remember takes in what is stored under a key, unless a write of the same
-// commit came first.
+// remember keeps the stored record of a key, unless an earlier write of the same commit did.
 func (p past) remember(key string, stored []byte) {
 	if _, ok := p[key]; !ok {
 		p[key] = bytes.Clone(stored) // nil stays nil

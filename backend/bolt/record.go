@@ -50,8 +50,8 @@ func readSum(b []byte) sum {
 	return sum{binary.BigEndian.Uint64(b), binary.BigEndian.Uint64(b[8:])}
 }
 
-// sumOf is the checksum of parts. No key has the byte 0 in it, so that key,
-// revision and value cannot be confused.
+// sumOf returns the checksum of parts. No key contains the byte 0, so key, revision and value
+// cannot be confused.
 func sumOf(parts ...[]byte) sum {
 	h := sha256.New()
 	for _, p := range parts {
@@ -61,7 +61,7 @@ func sumOf(parts ...[]byte) sum {
 	return readSum(h.Sum(out[:0]))
 }
 
-// seal makes a value behind sealLen bytes a stored record, and returns its
+// seal turns sealLen bytes and a value behind them into a stored record, and returns its
 // checksum.
 func seal(key, stored []byte, revision uint64) sum {
 	binary.BigEndian.PutUint64(stored[sumLen:], revision)
@@ -70,7 +70,7 @@ func seal(key, stored []byte, revision uint64) sum {
 	return s
 }
 
-// unsealed returns what a stored record holds. The value is part of stored.
+// unsealed returns the content of a stored record. The value is part of stored.
 func unsealed(key, stored []byte) (value []byte, revision uint64, s sum, err error) {
 	if len(stored) < sealLen {
 		return nil, 0, sum{}, fmt.Errorf("%w: record %.80q has %d bytes, fewer than %d", ErrDamaged, key, len(stored), sealLen)
@@ -82,18 +82,18 @@ func unsealed(key, stored []byte) (value []byte, revision uint64, s sum, err err
 	return stored[sealLen:], revisionOf(stored), s, nil
 }
 
-// revisionOf is the revision of a stored record that was checked before.
+// revisionOf returns the revision of a stored record that was checked before.
 func revisionOf(stored []byte) uint64 { return binary.BigEndian.Uint64(stored[sumLen:]) }
 
 func revision(n uint64) backend.Revision { return backend.Revision(strconv.FormatUint(n, 10)) }
 
-// head sums up the records of a file. Each commit carries one.
+// head summarizes the records of a file. Each commit stores one.
 type head struct {
-	// written counts the writes of the store, from its beginning: each
-	// revision is one of its values.
+	// written counts the writes of the store, from its beginning. The revision of a record is its
+	// value after the write.
 	written uint64
 	records uint64
-	// sum is that of the checksums of all records.
+	// sum is the sum of the checksums of all records.
 	sum sum
 }
 

@@ -15,9 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/feed"
 )
 
-// Store is a [backend.Store], [backend.Watcher] and [backend.Batcher] in a file.
-// Its methods may be called concurrently. Revisions count the writes of the
-// whole store since the file was made.
+// Store is a [backend.Store], [backend.Watcher] and [backend.Batcher] in a file. Its methods may
+// be called concurrently. Revisions count the writes of the whole store since the file was made.
 type Store struct {
 	path     string
 	options  Options
@@ -31,20 +30,20 @@ type Store struct {
 	syncs    atomic.Int64
 	size     atomic.Int64
 	slow     func() // called before and after each commit, by tests
-	// lastBatch and lastTook are the committer's: how many requests its last
-	// commit answered, and how long that took.
+	// lastBatch and lastTook belong to the committer: how many requests its last commit answered,
+	// and how long that took.
 	lastBatch int
 	lastTook  time.Duration
 	old       sync.WaitGroup // files that a compaction replaced and readers still use
 
-	// mu is held for moments only: bbolt shows a commit to readers before it is
-	// synced, so that while one goes on they look into before first.
+	// mu is held for moments only. bbolt shows a commit to readers before it is synced, so readers
+	// look into before first during a commit.
 	mu     sync.RWMutex
 	db     *database
 	head   head
 	before past
-	failed error // what every call returns, once it is set
-	gaveUp bool  // bbolt did, and may hold locks of its own
+	failed error // the error of every call, once it is set
+	gaveUp bool  // bbolt panicked, and may still hold its locks
 }
 
 var (
@@ -54,24 +53,23 @@ var (
 
 // Stats are counts since the store was opened, and sizes.
 type Stats struct {
-	// Commits is how many transactions were written, Syncs how often the file
-	// was synced for them.
+	// Commits is the number of written transactions, Syncs how often the file was synced for them.
 	Commits, Syncs int64
-	// Records is how many there are.
+	// Records is the number of records.
 	Records int64
 	// FileBytes is the size of the file.
 	FileBytes int64
 }
 
-// Stats returns what was counted so far.
+// Stats returns the current counts.
 func (s *Store) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return Stats{Commits: s.commits.Load(), Syncs: s.syncs.Load(), Records: int64(s.head.records), FileBytes: s.size.Load()}
 }
 
-// database is a bbolt database. Closing it has all readers wait for those that
-// read on, so that one waits for backups first.
+// database is a bbolt database. bbolt's Close blocks new readers while it waits for running ones,
+// so backups are waited for first.
 type database struct {
 	*bbolt.DB
 	backups sync.WaitGroup
@@ -82,9 +80,8 @@ func (db *database) close() error {
 	return guarded(db.Close)
 }
 
-// view calls f with the records as they are on the disk: those in past as they
-// are there, all others as they are in the bucket. join, where not nil, is
-// called at the moment whose records they are.
+// view calls f with the synced records: a record in past replaces the record of the bucket. join,
+// if not nil, is called at the moment of that state.
 func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) error {
 	return s.giveUp(guarded(func() error {
 		tx, before, err := s.begin(join)
@@ -96,7 +93,7 @@ func (s *Store) view(join func(), f func(b *bbolt.Bucket, before past) error) er
 	}))
 }
 
-// giveUp makes every later call fail if err is that bbolt gave up.
+// giveUp makes every later call fail if err is errGaveUp.
 func (s *Store) giveUp(err error) error {
 	if !errors.Is(err, errGaveUp) {
 		return err
@@ -110,7 +107,7 @@ func (s *Store) giveUp(err error) error {
 	return s.failed
 }
 
-// failLocked makes err the answer to every call, and the end of every watch.
+// failLocked makes every later call fail with err, and ends every watch.
 func (s *Store) failLocked(err error) {
 	s.failed = err
 	s.feed.End(failed("watch", s.path, err))
@@ -153,7 +150,7 @@ func (s *Store) Get(ctx context.Context, key string) (backend.Record, error) {
 	return rec, nil
 }
 
-// record returns a stored record, sharing nothing with the file.
+// record returns a stored record that shares nothing with the file.
 func record(key, stored []byte) (backend.Record, error) {
 	value, rev, _, err := unsealed(key, stored)
 	if err != nil {
@@ -162,15 +159,15 @@ func record(key, stored []byte) (backend.Record, error) {
 	return backend.Record{Key: string(key), Value: append([]byte{}, value...), Revision: revision(rev)}, nil
 }
 
-// A list copies at most listRecords or listBytes of records at a time, so that
-// no consumer keeps the file's pages from being used again.
+// A list copies at most listRecords or listBytes of records at a time, so that a slow consumer
+// does not keep the file's pages from being reused.
 const (
 	listRecords = 64
 	listBytes   = 1 << 20
 )
 
-// List yields the records under prefix. See [backend.Store]. It holds nothing
-// of the store while it yields.
+// List yields the records under prefix. See [backend.Store]. It holds no resources of the store
+// while it yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		for from := prefix; ; {
@@ -192,8 +189,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 	}
 }
 
-// page returns the first records under prefix that are not before from, and
-// whether there are more.
+// page returns the first records under prefix that are not before from, and whether there are
+// more.
 func (s *Store) page(ctx context.Context, prefix, from string) (page []backend.Record, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -216,8 +213,8 @@ func (s *Store) page(ctx context.Context, prefix, from string) (page []backend.R
 	return page, more, err
 }
 
-// Watch yields what changes under prefix. See [backend.Watcher]. A consumer
-// that is 65,536 different keys behind is ended with an error.
+// Watch yields the changes under prefix. See [backend.Watcher]. If a consumer is 65,536 different
+// keys behind, its watch ends with an error.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return s.feed.Follow(ctx, prefix, func(join func()) ([]backend.Change, error) {
 		var existing []backend.Change

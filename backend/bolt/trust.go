@@ -6,9 +6,9 @@ import (
 	"os"
 )
 
-// openTrusted opens the file at name, or makes it where flag has newFile, unless it may be under the control
-// of another user. The checks that count are of the open file; the name is checked first only because opening
-// a FIFO may block, and opening a device may have effects.
+// openTrusted opens the file at name, or creates it if flag has newFile. It refuses a file that
+// may be under the control of another user. The checks of the open file count; the name is
+// checked first only because opening a FIFO may block, and opening a device may have effects.
 func openTrusted(name string, flag int) (*os.File, error) {
 	isNew := flag&newFile == newFile
 	if !isNew {
@@ -25,7 +25,7 @@ func openTrusted(name string, flag int) (*os.File, error) {
 		return nil, err
 	}
 	if isNew {
-		err = f.Chmod(0o600) // whatever the umask took
+		err = f.Chmod(0o600) // undoes the umask
 	}
 	var info fs.FileInfo
 	if err == nil {

@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// openFlags are none where the system has none.
+// openFlags is 0 because these flags do not exist here.
 const openFlags = 0
 
 // private accepts every file: write access is governed by the system's own access control lists.

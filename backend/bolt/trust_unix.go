@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// openFlags have opening neither follow a link at the end of the path nor wait
-// for the other end of a FIFO, if either took the place of a file meanwhile.
+// openFlags prevent that opening follows a link at the end of the path or waits for the other end
+// of a FIFO, if either has replaced the file.
 const openFlags = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
 
-// What others may do by the permissions of a file.
+// Permission bits of users other than the owner.
 const (
 	othersWrite = 0o022
 	othersAll   = 0o077
@@ -30,7 +30,7 @@ func private(info fs.FileInfo) error {
 	return nil
 }
 
-// makePrivate takes a file's permissions from all but its owner.
+// makePrivate removes a file's permissions from all users but its owner.
 func makePrivate(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil || info.Mode().Perm()&othersAll == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Put writes value if the revision of key is prev, and returns once it is on the
-// disk. See [backend.Store].
+// Put writes value if the revision of key is prev, and returns when it is on the disk. See
+// [backend.Store].
 func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	made, err := s.WriteAll(ctx, []backend.Write{{Key: key, Value: value, Prev: prev}})
 	if err != nil {
@@ -18,8 +18,8 @@ func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.
 	return made[0], nil
 }
 
-// Delete removes key if its revision is prev, and returns once that is on the
-// disk. See [backend.Store].
+// Delete removes key if its revision is prev, and returns when the removal is on the disk. See
+// [backend.Store].
 func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
 	_, err := s.WriteAll(ctx, []backend.Write{{Key: key, Prev: prev, Delete: true}})
 	return err
@@ -76,12 +76,12 @@ func names(w backend.Write) (op, key string) {
 // request is a batch of writes, or a job, for the committer.
 type request struct {
 	writes []backend.Write
-	// stored are copies of the values, each behind the place for its seal: a
-	// caller that did not wait for the answer may use its own again.
+	// stored are copies of the values, each behind the space for its seal: a caller that did not
+	// wait for the answer may reuse its own slices.
 	stored [][]byte
 	// job runs instead of writes, exclusively.
 	job func() error
-	// taken is set by the first of the two: the committer, or a caller that cancels.
+	// taken is set by the committer, or by a caller that cancels, whichever comes first.
 	taken atomic.Bool
 	// left reports whether the caller cancelled.
 	left bool
@@ -102,8 +102,8 @@ func prepared(writes []backend.Write) *request {
 	return r
 }
 
-// wait waits for the answer. If the context ends first it cancels the request or, if the committer has taken
-// it, returns without learning its outcome.
+// wait waits for the answer. If the context ends first, it cancels the request or, if the
+// committer has taken it, returns without learning its outcome.
 func (r *request) wait(ctx context.Context, s *Store) ([]backend.Revision, error) {
 	select {
 	case <-r.done:
@@ -126,7 +126,7 @@ func (r *request) answered(err error) ([]backend.Revision, error) {
 	}
 }
 
-// failed wraps the reason why all writes failed as an error of the first one.
+// failed wraps the common reason of all failed writes as an error of the first write.
 func (r *request) failed(err error) error {
 	if len(r.writes) == 0 {
 		return err
