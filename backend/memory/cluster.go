@@ -17,22 +17,19 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Cluster is a member cluster in memory: an object store with the semantics of
-// a Kubernetes API server as far as a [backend.Conn] shows them.
+// Cluster is a member cluster in memory: an object store with the semantics of a Kubernetes API
+// server that a [backend.Conn] can observe.
 //
-// An object is identified by group, kind, namespace and name, and is returned
-// in whatever version is asked for. It is namespaced if it has a
-// metadata.namespace; the namespace must exist, as default and kube-system do
-// from the beginning. Deleting a namespace deletes the objects in it. An object
-// with metadata.finalizers terminates until they are removed, and so does the
-// namespace around it. The uid is made of the cluster's name and a counter,
-// the resourceVersion counts the writes of the cluster, and the generation
-// rises when something besides metadata and status changes.
+// An object is identified by group, kind, namespace and name, and is returned in the requested
+// version. It is namespaced if it has a metadata.namespace; the namespace must exist, and default
+// and kube-system exist from the beginning. Deleting a namespace deletes the objects in it. An
+// object with metadata.finalizers terminates until they are removed, and so does its namespace.
+// The uid is made of the cluster's name and a counter, the resourceVersion counts the writes of
+// the cluster, and the generation rises with each change outside of metadata and status.
 //
-// Apply merges as a server-side apply without a schema: objects merge, lists
-// and everything else are atomic. It ignores status and the metadata that a
-// server sets. An object given to Apply is kept, not copied, so that clusters
-// that hold the same object share its memory.
+// Apply merges like a server-side apply without a schema: objects merge, lists and everything
+// else are atomic. It ignores status and the metadata that a server sets. The cluster keeps an
+// applied object without copying it, so that clusters with the same object share its memory.
 type Cluster struct {
 	name      string
 	uidPrefix string
@@ -40,7 +37,7 @@ type Cluster struct {
 
 	mu      sync.Mutex
 	objects map[key]*object
-	uids    uint64 // the last that was given out
+	uids    uint64 // the last one issued
 	version uint64 // of the last write
 	watches map[*watch]struct{}
 
@@ -54,14 +51,12 @@ type Cluster struct {
 
 // Write is a write that changed a cluster.
 type Write struct {
-	// Op is create or apply (both by Apply), release, delete, update (which
-	// may create) or status.
+	// Op is create or apply (both by Apply), release, delete, update (which may create) or status.
 	Op string
 	ID snapshot.ID
 	// Manager is the field manager of an apply or a release, empty for other writes.
 	Manager string
-	// ResourceVersion is the object's after the write; after a delete it is
-	// the cluster's.
+	// ResourceVersion is the object's after the write, or the cluster's after a delete.
 	ResourceVersion string
 }
 
@@ -69,7 +64,7 @@ type Write struct {
 // Two clusters of one name have the same uids.
 func NewCluster(name string) *Cluster { return newCluster(name, "0", newContents()) }
 
-// newCluster returns a cluster whose uids follow from its name and seed.
+// newCluster returns a cluster whose uids depend only on its name and seed.
 func newCluster(name, seed string, shared *contents) *Cluster {
 	h := fnv.New64a()
 	h.Write([]byte(name + "/" + seed))
@@ -92,45 +87,44 @@ func (c *Cluster) Name() string { return c.name }
 // cluster.
 func (c *Cluster) UID() string { return c.uidOf(2) }
 
-// SetClock gives the cluster the time that it writes into creationTimestamp
-// and deletionTimestamp. Without a clock, which is the default, objects have no
-// creationTimestamp and terminate since 1970. The clock must not call c.
+// SetClock sets the clock for creationTimestamp and deletionTimestamp. Without a clock, which is
+// the default, objects have no creationTimestamp, and terminating objects have a
+// deletionTimestamp of 1970. The clock must not call c.
 func (c *Cluster) SetClock(now func() time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock = now
 }
 
-// Refuse makes every apply fail for which f returns an error, as an API server
-// does with a kind it does not know or an object it does not admit. The error
-// becomes ErrPermanent. f may be called concurrently and must not change the
-// object; nil refuses nothing.
+// Refuse makes every apply fail if f returns an error, like an API server that does not know a
+// kind or does not admit an object. The error becomes ErrPermanent. f may be called concurrently
+// and must not change the object; nil refuses nothing.
 func (c *Cluster) Refuse(f func(obj *unstructured.Unstructured) error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.refuse = f
 }
 
-// React makes f the controllers of the cluster: it is called with every object
-// whose generation rose, and what it returns becomes the object's status
-// before the write returns. nil leaves the status as it is, but for a
-// CustomResourceDefinition without any, which is established. f must not call c.
+// React makes f the controllers of the cluster: it is called with every object whose generation
+// rose, and its result becomes the object's status before the write returns. A nil result keeps
+// the status, except that a CustomResourceDefinition without status becomes established. f must
+// not call c.
 func (c *Cluster) React(f func(obj *unstructured.Unstructured) (status map[string]any)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.react = f
 }
 
-// ManagedFields makes objects come with metadata.managedFields, which costs a
-// few microseconds for each. It is off in the beginning.
+// ManagedFields adds metadata.managedFields to returned objects, which costs a few microseconds
+// for each. The default is off.
 func (c *Cluster) ManagedFields(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.managedFields = on
 }
 
-// Record starts the log of the writes that change something, or ends it and
-// drops what it holds. It is off in the beginning.
+// Record starts the log of effective writes, or ends it and drops its entries. The default is
+// off.
 func (c *Cluster) Record(on bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,16 +134,15 @@ func (c *Cluster) Record(on bool) {
 	}
 }
 
-// Log returns the writes since Record was turned on, oldest first. The slice
-// is the caller's.
+// Log returns the writes since Record was turned on, oldest first. The slice belongs to the
+// caller.
 func (c *Cluster) Log() []Write {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Clone(c.log)
 }
 
-// Get returns the object that id names, or ErrNotFound. The object is the
-// caller's.
+// Get returns the object with an ID, or ErrNotFound. The object belongs to the caller.
 func (c *Cluster) Get(id snapshot.ID) (*unstructured.Unstructured, error) {
 	k := keyOf(id)
 	c.mu.Lock()
@@ -161,9 +154,8 @@ func (c *Cluster) Get(id snapshot.ID) (*unstructured.Unstructured, error) {
 	return c.materialise(o, id.Version), nil
 }
 
-// List returns the objects in a namespace, or with an empty namespace all
-// objects of the cluster, by namespace, group, kind and name. They are the
-// caller's.
+// List returns the objects in a namespace, or all objects of the cluster if namespace is empty,
+// by namespace, group, kind and name. They belong to the caller.
 func (c *Cluster) List(namespace string) []*unstructured.Unstructured {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +175,7 @@ func (c *Cluster) Len() int {
 	return len(c.objects)
 }
 
-// apply carries out [backend.Conn] Apply, or with dry returns what it would
-// come to.
+// apply carries out [backend.Conn] Apply; if dry, it only returns the result.
 func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOptions, dry bool) (*unstructured.Unstructured, error) {
 	k, err := c.admit(obj, opts.Manager)
 	if err != nil {
@@ -222,7 +213,7 @@ func (c *Cluster) apply(obj *unstructured.Unstructured, opts backend.ApplyOption
 	return c.materialise(next, version), nil
 }
 
-// admit returns the key of an object that may be applied.
+// admit returns the key of an object, or an error if it may not be applied.
 func (c *Cluster) admit(obj *unstructured.Unstructured, manager string) (key, error) {
 	k, err := identify(obj)
 	if err == nil && manager == "" {
@@ -240,10 +231,10 @@ func (c *Cluster) admit(obj *unstructured.Unstructured, manager string) (key, er
 	return k, err
 }
 
-// Update replaces the whole object by obj, as an edit by hand does: [Editor] takes over the fields that
-// differ, other managers lose those. It creates an object that does not exist. A uid and a resourceVersion in
-// its metadata are preconditions; status is ignored, see [Cluster.SetStatus]. obj is copied. The errors are
-// those of Apply.
+// Update replaces the whole object by obj, like an edit by hand: [Editor] takes ownership of the
+// fields that differ, and other managers lose them. It creates a missing object. A uid and a
+// resourceVersion in the metadata of obj are preconditions; status is ignored, see
+// [Cluster.SetStatus]. obj is copied. The errors are the same as for Apply.
 func (c *Cluster) Update(obj *unstructured.Unstructured) error {
 	k, err := identify(obj)
 	if err != nil {
@@ -268,8 +259,8 @@ func (c *Cluster) Update(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// SetStatus makes status the status of the object that id names, or returns
-// ErrNotFound. status is copied; nil removes it.
+// SetStatus sets the status of the object with an ID, or returns ErrNotFound. status is copied;
+// nil removes it.
 func (c *Cluster) SetStatus(id snapshot.ID, status map[string]any) error {
 	k := keyOf(id)
 	c.mu.Lock()
@@ -282,8 +273,7 @@ func (c *Cluster) SetStatus(id snapshot.ID, status map[string]any) error {
 	return nil
 }
 
-// Delete removes the object that id names, as DeleteOptions without Release
-// and preconditions do.
+// Delete removes the object with an ID, without Release and without preconditions.
 func (c *Cluster) Delete(id snapshot.ID) error { return c.delete(id, backend.DeleteOptions{}) }
 
 func (c *Cluster) delete(id snapshot.ID, opts backend.DeleteOptions) error {
@@ -312,8 +302,7 @@ func (c *Cluster) delete(id snapshot.ID, opts backend.DeleteOptions) error {
 	return nil
 }
 
-// check holds a precondition against an object, which is nil if it does not
-// exist.
+// check checks a precondition on an object, which is nil if it does not exist.
 func (c *Cluster) check(o *object, p backend.Precondition) error {
 	switch {
 	case o == nil && (p.UID != "" || p.ResourceVersion != ""):
@@ -330,8 +319,8 @@ func (c *Cluster) check(o *object, p backend.Precondition) error {
 	return nil
 }
 
-// checkFence compares the ledger that a write was decided under with the one
-// there is, under the same lock as the write.
+// checkFence compares the ledger in a fence with the current ledger, under the same lock as the
+// write.
 func (c *Cluster) checkFence(f backend.Fence) error {
 	if !f.Demands() {
 		return nil
@@ -342,8 +331,8 @@ func (c *Cluster) checkFence(f backend.Fence) error {
 	return nil
 }
 
-// checkNamespace refuses a new object whose namespace is missing or terminates.
-// The latter is transient: it ends when the namespace is gone.
+// checkNamespace refuses a new object if its namespace is missing or terminating. A terminating
+// namespace is a transient error, because it ends when the namespace is gone.
 func (c *Cluster) checkNamespace(k key) error {
 	namespace := k.Value().namespace
 	if namespace == "" {
@@ -358,9 +347,9 @@ func (c *Cluster) checkNamespace(k key) error {
 	return nil
 }
 
-// put stores the next state of an object, which was before, nil for a new one,
-// and does what a server does after a write. It returns the object as it is
-// then. Callers do not share next with others yet.
+// put stores the next state of an object and does the work of a server after a write. before is
+// the current state, nil for a new object. put returns the resulting object. Callers must not
+// have shared next yet.
 func (c *Cluster) put(k key, before, next *object, op, manager string) *object {
 	c.advance(before, next)
 	if before == nil {
@@ -381,7 +370,7 @@ func (c *Cluster) put(k key, before, next *object, op, manager string) *object {
 	return next
 }
 
-// advance gives next the generation that follows from what changed.
+// advance sets the generation of next.
 func (c *Cluster) advance(before, next *object) {
 	switch {
 	case before == nil:
@@ -398,7 +387,7 @@ func (c *Cluster) runControllers(k key, o *object) *object {
 		status = c.react(c.materialise(o, ""))
 	}
 	if status == nil && o.status == nil && k.Value().kind == "CustomResourceDefinition" && k.Value().group == "apiextensions.k8s.io" {
-		// Every kind is served here.
+		// The cluster serves every kind.
 		status = tree{"conditions": []any{
 			tree{"type": "NamesAccepted", "status": "True", "reason": "NoConflicts"},
 			tree{"type": "Established", "status": "True", "reason": "InitialNamesAccepted"},
@@ -420,8 +409,8 @@ func (c *Cluster) setStatus(k key, o *object, status tree) *object {
 	return c.put(k, o, &next, "status", "")
 }
 
-// terminate begins the deletion of an object, and ends it if nothing holds the
-// object. A namespace is held by the objects in it.
+// terminate begins the deletion of an object, and ends it if nothing blocks it. The objects in a
+// namespace block its deletion.
 func (c *Cluster) terminate(k key, o *object, at int64) {
 	if id := k.Value(); id.isNamespace() {
 		for _, inner := range c.keys() {
@@ -443,7 +432,7 @@ func (c *Cluster) terminate(k key, o *object, at int64) {
 	}
 }
 
-// holds reports whether k is a namespace with something in it.
+// holds reports whether k is a namespace with objects in it.
 func (c *Cluster) holds(k key) bool {
 	if id := k.Value(); id.isNamespace() {
 		for inner := range c.objects {
@@ -455,8 +444,8 @@ func (c *Cluster) holds(k key) bool {
 	return false
 }
 
-// remove takes an object away that nothing holds, and then the terminating
-// namespace that it was the last one in.
+// remove deletes an object that nothing blocks, and then its terminating namespace if it was the
+// last object there.
 func (c *Cluster) remove(k key, o *object) {
 	if c.objects[k] == nil || c.holds(k) {
 		return
@@ -470,8 +459,7 @@ func (c *Cluster) remove(k key, o *object) {
 	}
 }
 
-// note logs a write that got the cluster's last version, and wakes the watches
-// of the object.
+// note logs a write that got the cluster's last version, and wakes the watches of the object.
 func (c *Cluster) note(k key, o *object, op, manager string) {
 	if c.recording {
 		apiVersion, _ := o.live["apiVersion"].(string)
@@ -505,14 +493,13 @@ func (c *Cluster) seconds() int64 {
 	return c.clock().Unix()
 }
 
-// uidOf spells a counter as a uid that no other cluster has.
+// uidOf formats a counter as a uid that is unique among clusters.
 func (c *Cluster) uidOf(n uint64) string {
 	digits := strconv.FormatUint(n, 16)
 	return c.uidPrefix + "000000000000"[len(digits):] + digits
 }
 
-// materialise returns the object as a server would, in the version that is
-// asked for. The caller owns it.
+// materialise returns the object as a server would, in the requested version. The caller owns it.
 func (c *Cluster) materialise(o *object, version string) *unstructured.Unstructured {
 	out := make(tree, len(o.live)+1)
 	for k, v := range o.live {

@@ -15,8 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// conn is a connection to a cluster. Its calls meet the faults of the member
-// first.
+// conn is a connection to a cluster. Its calls are subject to the faults of the member.
 type conn struct {
 	cluster *Cluster
 	faults  *faults
@@ -30,12 +29,12 @@ var (
 	_ backend.ConnFencer    = (*conn)(nil)
 )
 
-// errClosed is transient, as an error of a connection that was interrupted.
+// errClosed is transient, like the error of an interrupted connection.
 var errClosed = errors.New("the connection is closed")
 
-// Conn returns a connection to the cluster that meets no faults. It is a
-// [backend.ConnWatcher], a [backend.ConnDryRunner], a [backend.ConnLister] and a [backend.ConnFencer]
-// whose fencing is [backend.FencingAtomic].
+// Conn returns a connection to the cluster without faults. It is a [backend.ConnWatcher], a
+// [backend.ConnDryRunner], a [backend.ConnLister] and a [backend.ConnFencer] whose fencing is
+// [backend.FencingAtomic].
 func (c *Cluster) Conn() backend.Conn { return &conn{cluster: c, faults: &faults{}} }
 
 func (c *conn) Get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
@@ -87,8 +86,8 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// ready waits for as long as the faults of the member demand, and returns nil
-// if the call may go on.
+// ready applies the delay and the other faults of the member, and returns nil if the call may
+// proceed.
 func (c *conn) ready(ctx context.Context) error {
 	if c.closed.Load() {
 		return errClosed
@@ -112,7 +111,7 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 	}
 }
 
-// next waits until an object of the watch has changed and the member says so.
+// next waits until an object of the watch has changed and the member is not hanging.
 func (c *conn) next(ctx context.Context, w *watch) error {
 	for changed := false; ; {
 		f := c.faults.now()
@@ -139,7 +138,7 @@ type watch struct {
 	signal chan struct{}
 }
 
-// subscribe returns a watch that has its first signal already.
+// subscribe returns a watch with a first pending signal.
 func (c *Cluster) subscribe(ids []snapshot.ID) *watch {
 	w := &watch{keys: make(map[key]struct{}, len(ids)), signal: make(chan struct{}, 1)}
 	for _, id := range ids {
@@ -164,7 +163,7 @@ func (c *Cluster) unsubscribe(w *watch) {
 // errDown is transient: the member may come back.
 var errDown = errors.New("the cluster cannot be reached")
 
-// faults are what calls of a member meet. The zero value is none.
+// faults are the simulated faults of a member. The zero value has none.
 type faults struct {
 	mu sync.Mutex
 	fault
@@ -174,7 +173,7 @@ type faults struct {
 type fault struct {
 	delay      func() time.Duration
 	down, hang bool
-	changed    chan struct{} // closed when this is no longer the state
+	changed    chan struct{} // closed when the state changes
 }
 
 func (x *faults) set(change func(*faults)) {
@@ -187,7 +186,7 @@ func (x *faults) set(change func(*faults)) {
 	}
 }
 
-// now returns the state, whose changed is not nil.
+// now returns the current state; its changed is not nil.
 func (x *faults) now() fault {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -197,7 +196,7 @@ func (x *faults) now() fault {
 	return x.fault
 }
 
-// pass waits as the faults demand, and returns nil if a call may go on.
+// pass applies the faults, and returns nil if a call may proceed.
 func (x *faults) pass(ctx context.Context) error {
 	x.mu.Lock()
 	f := x.fault

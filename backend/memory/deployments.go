@@ -6,9 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Deployments returns what [Cluster.React] takes: the controller of Deployments, all of whose replicas are available at
-// once, or none where broken reports that an image does not come up; nil breaks no image. The status of other objects
-// stays as it is.
+// Deployments returns a function for [Cluster.React] that simulates the controller of
+// Deployments. All replicas become available at once, or none if broken returns true for one of
+// their images; a nil broken breaks no image. The status of other objects does not change.
 func Deployments(broken func(image string) bool) func(*unstructured.Unstructured) map[string]any {
 	return func(obj *unstructured.Unstructured) map[string]any {
 		if obj.GetKind() != "Deployment" || obj.GroupVersionKind().Group != "apps" {

@@ -1,21 +1,20 @@
-// Package memory implements every seam of package backend in memory, in the
-// smallest form: a [Store], a [Fleet] of simulated clusters that can be slowed
-// down and cut off, a [Cluster] that behaves like a Kubernetes API server, and
-// a [Source] of objects. Read it before you write a backend of your own:
+// Package memory implements every seam of package backend in memory, in the smallest form: a
+// [Store], a [Fleet] of simulated clusters that can be slowed down and cut off, a [Cluster] that
+// behaves like a Kubernetes API server, and a [Source] of objects. Read it before you write a
+// backend of your own:
 //
 //   - store.go has the [Store], a watcher and batcher,
 //   - inventory.go the [Fleet], which lists and dials clusters,
-//   - conn.go the connection, and the faults that it meets,
-//   - cluster.go the [Cluster], with ownership.go for who owns which fields,
-//     and deployments.go for a controller of Deployments,
+//   - conn.go the connection with its simulated faults,
+//   - cluster.go the [Cluster], with ownership.go for the owners of fields, and deployments.go
+//     for a controller of Deployments,
 //   - source.go the [Source].
 //
-// Small hosts, tests and the simulations of a hundred thousand clusters run on
-// it. Nothing here reads a clock that was not given, draws random numbers or
-// starts a goroutine: the same calls in the same order have the same result,
-// down to uids and revisions. Nothing is written to disk; [Cluster.State] and
-// [Cluster.Restore] let a program do that.
+// Small hosts, tests and the simulations of a hundred thousand clusters run on it. The package
+// reads no clock but the host's, draws no random numbers and starts no goroutine: the same calls
+// in the same order have the same result, down to uids and revisions. Nothing is written to disk;
+// [Cluster.State] and [Cluster.Restore] let a program do that.
 //
-// All types may be used concurrently. Package backendtest proves that they
-// keep the contracts of package backend.
+// All types may be used concurrently. Package backendtest proves that they keep the contracts of
+// package backend.
 package memory

@@ -15,15 +15,14 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Fleet is an inventory of simulated clusters and the way to reach them. Each
-// member can be slowed down, cut off or made to hang, which connections that
-// were opened before meet as well.
+// Fleet is an inventory of simulated clusters and a dialer for them. Each member can be slowed
+// down, cut off or made to hang, which also affects open connections.
 type Fleet struct {
 	shared *contents
 
 	mu      sync.Mutex
 	members map[string]*member
-	made    map[string]int // how many clusters had the name, where more than one
+	made    map[string]int // how many clusters without a UID had the name
 	watches map[chan struct{}]struct{}
 }
 
@@ -40,7 +39,7 @@ type member struct {
 	faults  faults
 }
 
-// NewFleet returns a fleet of these clusters, each added as by [Fleet.Add].
+// NewFleet returns a fleet of these clusters. It calls [Fleet.Add] for each.
 func NewFleet(clusters ...placement.Cluster) *Fleet {
 	f := &Fleet{
 		shared:  newContents(),
@@ -54,10 +53,10 @@ func NewFleet(clusters ...placement.Cluster) *Fleet {
 	return f
 }
 
-// Add adds an empty cluster to the fleet and returns it. It replaces a cluster
-// of the same name, as one that was made again. Without a UID the cluster gets
-// [Cluster.UID], which differs from that of earlier clusters of the name; with
-// one, the uids of its objects follow from its name and UID.
+// Add adds an empty cluster to the fleet and returns it. It replaces a cluster of the same name,
+// like a cluster that was recreated. Without a UID the cluster gets [Cluster.UID], which differs
+// from the uids of earlier clusters with the name; with a UID, the uids of its objects depend on
+// its name and UID.
 func (f *Fleet) Add(c placement.Cluster) *Cluster {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -76,8 +75,7 @@ func (f *Fleet) Add(c placement.Cluster) *Cluster {
 	return cluster
 }
 
-// Remove takes a cluster out of the inventory, if it is there. Connections to
-// it keep working.
+// Remove removes a cluster from the inventory, if it is there. Connections to it keep working.
 func (f *Fleet) Remove(name string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -87,10 +85,9 @@ func (f *Fleet) Remove(name string) {
 	}
 }
 
-// Report changes what the inventory says of a cluster, if it is there: its
-// labels, properties and taints, that it is leaving or not healthy. The name
-// and the UID stay. change is called once, with a copy, and must not call the
-// fleet.
+// Report changes the inventory's data about a cluster, if it is there: labels, properties,
+// taints, leaving or unhealthy. The name and the UID stay. change is called once, with a copy,
+// and must not call the fleet.
 func (f *Fleet) Report(name string, change func(*placement.Cluster)) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -131,8 +128,8 @@ func (f *Fleet) member(name string) *member {
 	return f.members[name]
 }
 
-// Clusters yields the clusters that are in the fleet when it begins, by name.
-// The caller owns what it yields.
+// Clusters yields the clusters of the fleet at the beginning of the call, by name. The caller
+// owns them.
 func (f *Fleet) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error] {
 	return func(yield func(placement.Cluster, error) bool) {
 		if err := ctx.Err(); err != nil {
@@ -153,8 +150,7 @@ func (f *Fleet) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error
 	}
 }
 
-// WatchClusters yields when the inventory changed. See
-// [backend.InventoryWatcher].
+// WatchClusters yields after each change of the inventory. See [backend.InventoryWatcher].
 func (f *Fleet) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		signal := make(chan struct{}, 1)
@@ -183,9 +179,9 @@ func (f *Fleet) announce() {
 	}
 }
 
-// Dial returns a connection to the cluster, as [Cluster.Conn] does, that meets
-// the faults of the member. A cluster that is not in the fleet, or has another
-// UID there, is ErrNotFound.
+// Dial returns a connection to the cluster, like [Cluster.Conn], that is subject to the faults of
+// the member. If the cluster is not in the fleet, or has another UID there, the error is
+// ErrNotFound.
 func (f *Fleet) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 	m := f.member(c.Name)
 	switch {
@@ -200,27 +196,25 @@ func (f *Fleet) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, er
 	return &conn{cluster: m.cluster, faults: &m.faults}, nil
 }
 
-// SetDelay makes Dial and every call of a connection wait for as long as delay
-// returns, or until its context ends, before it has any effect. nil ends the
-// delay. delay may be called concurrently. SetDelay, SetDown and Hang ignore a
-// name that is not in the fleet.
+// SetDelay makes Dial and every call of a connection wait before any effect, for the duration
+// that delay returns or until the context ends. nil removes the delay. delay may be called
+// concurrently. SetDelay, SetDown and Hang ignore a name that is not in the fleet.
 func (f *Fleet) SetDelay(name string, delay func() time.Duration) {
 	if m := f.member(name); m != nil {
 		m.faults.set(func(x *faults) { x.delay = delay })
 	}
 }
 
-// SetDown cuts the member off, or brings it back. While it is down, Dial and
-// every call fail with a transient error; watches end with it.
+// SetDown cuts the member off, or reconnects it. While it is down, Dial and every call fail with
+// a transient error, and watches end with that error.
 func (f *Fleet) SetDown(name string, down bool) {
 	if m := f.member(name); m != nil {
 		m.faults.set(func(x *faults) { x.down = down })
 	}
 }
 
-// Hang makes Dial and every call block until their context ends, or ends that
-// for later calls. Watches are silent while the member hangs, and yield the
-// changes that they missed afterwards.
+// Hang makes Dial and every call block until their context ends; with false, later calls proceed
+// again. Watches are silent while the member hangs, and yield the missed changes afterwards.
 func (f *Fleet) Hang(name string, hang bool) {
 	if m := f.member(name); m != nil {
 		m.faults.set(func(x *faults) { x.hang = hang })

@@ -14,14 +14,14 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// identity names an object in a cluster: a kind is the same in all of its
-// versions.
+// identity identifies an object in a cluster. It has no version, because an object has the same
+// identity in all versions of its kind.
 type identity struct {
 	group, kind, namespace, name string
 }
 
-// key stands for an identity. It is a pointer, so that a fleet holds each
-// identity once and not with every cluster.
+// key stands for an identity. It is a pointer, so that a fleet holds each identity once and not
+// per cluster.
 type key struct{ unique.Handle[identity] }
 
 func (i identity) key() key { return key{unique.Make(i)} }
@@ -85,8 +85,8 @@ func splitVersion(apiVersion string) (group, version string) {
 	return gv.Group, gv.Version
 }
 
-// object is one state of an object in a cluster. What a server adds to it is
-// beside its content, so that clusters can share that.
+// object is one state of an object in a cluster. Fields that a server adds are beside the
+// content, so that clusters can share the content.
 type object struct {
 	*content
 	status     tree
@@ -108,15 +108,15 @@ func (o *object) with(c *content) *object {
 	return &next
 }
 
-// content is what writers gave an object, without status and the metadata that
-// a server sets. It is immutable.
+// content is the data that writers gave an object, without status and the metadata that a server
+// sets. It is immutable.
 type content struct {
 	live   tree
-	owners []owner // in the order in which they came
+	owners []owner // in the order of their first write
 }
 
-// contents are the last contents under each key that clusters of a fleet got.
-// Most of them get the same, and a hundred thousand clusters then hold it once.
+// contents holds the last content under each key that a cluster of a fleet got. Most clusters get
+// the same content, so a hundred thousand clusters hold it once.
 type contents struct {
 	mu     sync.Mutex
 	latest map[key]*content
@@ -124,7 +124,7 @@ type contents struct {
 
 func newContents() *contents { return &contents{latest: map[key]*content{}} }
 
-// share returns the latest content under k, if it is the same as c, and c otherwise.
+// share returns the latest content under k if it equals c, and c otherwise.
 func (x *contents) share(k key, c *content) *content {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -140,8 +140,8 @@ func (o *object) hasFinalizers() bool {
 	return len(list) > 0
 }
 
-// specChanged reports whether something differs besides metadata, status and
-// the version of the kind.
+// specChanged reports whether something differs besides metadata, status and the version of the
+// kind.
 func specChanged(a, b tree) bool {
 	for k, v := range a {
 		if w, ok := b[k]; !ok || k != "metadata" && k != "apiVersion" && !equal(v, w) {
@@ -156,8 +156,8 @@ func metadata(t tree) tree {
 	return m
 }
 
-// own returns t without status and the metadata that a server sets: t itself
-// where it has none of them.
+// own returns t without status and the metadata that a server sets, or t itself if it has none of
+// them.
 func own(t tree) tree {
 	meta := edit{from: metadata(t)}
 	for _, field := range []string{

@@ -4,12 +4,10 @@ import (
 	"slices"
 )
 
-// Editor is the manager that owns what [Cluster.Update] writes: a person with
-// an editor.
+// Editor is the field manager of [Cluster.Update]: a person with an editor.
 const Editor = "editor"
 
-// owner is a field manager with the fields that it owns, each at the value
-// that the object has.
+// owner is a field manager with its fields, each at the value of the object.
 type owner struct {
 	manager string
 	fields  tree
@@ -17,15 +15,14 @@ type owner struct {
 
 func (w owner) equal(v owner) bool { return w.manager == v.manager && equal(w.fields, v.fields) }
 
-// owned returns the owners that own something.
+// owned returns the owners with at least one field.
 func owned(owners ...owner) []owner {
 	return slices.DeleteFunc(owners, func(w owner) bool { return len(w.fields) == 0 })
 }
 
-// apply returns the content after a forced apply: c itself if it changes
-// nothing. Fields that the manager applied before and does not apply any more
-// go, unless others own them too; fields that get another value are taken from
-// the others.
+// apply returns the content after a forced apply, or c itself if nothing changes. Fields that the
+// manager applied before and does not apply any more are removed, unless other managers own them
+// too. Other managers lose fields whose value changes.
 func (c *content) apply(by owner) *content {
 	var before, others tree
 	for _, w := range c.owners {
@@ -43,12 +40,12 @@ func (c *content) apply(by owner) *content {
 		live = merge(prune(c.live, before, by.fields, others), by.fields)
 	}
 	if equal(live, by.fields) {
-		live = by.fields // clusters that are given the same tree share it
+		live = by.fields // clusters with the same tree share it
 	}
 	return c.next(live, by.manager, by.fields)
 }
 
-// conflicts returns the other managers that own a field to which an apply gives another value.
+// conflicts returns the other managers that own a field whose value the apply would change.
 func (c *content) conflicts(by owner) (managers []string) {
 	for _, w := range c.owners {
 		if w.manager != by.manager && disagrees(w.fields, by.fields) {
@@ -58,8 +55,8 @@ func (c *content) conflicts(by owner) (managers []string) {
 	return managers
 }
 
-// disagrees reports whether now has another value for a field that is owned. The version in which an object is applied is
-// owned by none.
+// disagrees reports whether now has another value for an owned field. Nobody owns the version in
+// which an object is applied.
 func disagrees(owned, now tree) bool {
 	for k, v := range owned {
 		value, there := now[k]
@@ -74,8 +71,8 @@ func disagrees(owned, now tree) bool {
 	return false
 }
 
-// edit returns the content after an edit by hand that made it live: [Editor]
-// owns what the edit changed.
+// edit returns the content after an edit by hand that resulted in live: [Editor] owns the changed
+// fields.
 func (c *content) edit(live tree) *content {
 	fields := difference(c.live, live)
 	for _, w := range c.owners {
@@ -86,8 +83,8 @@ func (c *content) edit(live tree) *content {
 	return c.next(live, Editor, fields)
 }
 
-// release returns the content without a manager and without the marks: c itself
-// if it has neither. The other fields of the manager stay.
+// release returns the content without a manager and without the marks, or c itself if it has
+// neither. The other fields of the manager stay.
 func (c *content) release(manager string, marks []string) *content {
 	marked := tree{}
 	for _, mark := range marks {
@@ -100,8 +97,8 @@ func (c *content) release(manager string, marks []string) *content {
 	return c.next(live, manager, nil)
 }
 
-// next returns another content, of which manager owns fields;
-// the others of c keep what did not change.
+// next returns new content in which manager owns fields; the other managers keep their unchanged
+// fields.
 func (c *content) next(live tree, manager string, fields tree) *content {
 	next := &content{live: live}
 	found := false
@@ -120,8 +117,8 @@ func (c *content) next(live tree, manager string, fields tree) *content {
 	return next
 }
 
-// prune returns live without what before has and now has not, unless others
-// have it. A map that becomes empty goes too.
+// prune returns live without the fields that are in before, missing in now, and not in others. A
+// map that becomes empty is removed, too.
 func prune(live, before, now, others tree) tree {
 	out := edit{from: live}
 	for k, was := range before {
@@ -145,8 +142,8 @@ func prune(live, before, now, others tree) tree {
 	return out.result()
 }
 
-// intersect returns owned without the leaves that are missing in live or have
-// another value there. A map that becomes empty goes too.
+// intersect returns owned without the leaves that are missing or have another value in live. A
+// map that becomes empty is removed, too.
 func intersect(owned, live tree) tree {
 	out := edit{from: owned}
 	for k, v := range owned {
@@ -163,7 +160,7 @@ func intersect(owned, live tree) tree {
 	return out.result()
 }
 
-// difference returns what now has and before has not, or at another value.
+// difference returns the fields of now that are missing or have another value in before.
 func difference(before, now tree) tree {
 	out := tree{}
 	for k, v := range now {

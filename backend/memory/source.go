@@ -12,20 +12,19 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Source is a [snapshot.Source] in memory: what a hub cluster or a directory
-// would hold. Objects are read in the version they were put in, and yielded by
-// namespace, group, kind and name.
+// Source is a [snapshot.Source] in memory, in place of a hub cluster or a directory. Objects keep
+// the version in which they were put, and are yielded by namespace, group, kind and name.
 type Source struct {
 	mu      sync.Mutex
 	objects map[key]*unstructured.Unstructured
-	invalid error // what NewSource could not take
+	invalid error // the errors of objects in NewSource
 }
 
 var _ snapshot.Source = (*Source)(nil)
 
-// NewSource returns a source of objs. Of two with the same identity the last
-// one counts. One that has no apiVersion, kind or name makes every call of
-// Objects fail, so that it is not overlooked.
+// NewSource returns a source of objs. If two have the same identity, the last one counts. If an
+// object has no apiVersion, kind or name, every call of Objects fails, so that the mistake is not
+// overlooked.
 func NewSource(objs ...*unstructured.Unstructured) *Source {
 	s := &Source{objects: map[key]*unstructured.Unstructured{}}
 	for _, obj := range objs {
@@ -48,15 +47,14 @@ func (s *Source) Put(obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// Delete removes the object that id names, in whatever version, if it exists.
+// Delete removes the object with an ID, in any version, if it exists.
 func (s *Source) Delete(id snapshot.ID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.objects, keyOf(id))
 }
 
-// Objects yields the objects that match q as they were when it began. See
-// [snapshot.Source].
+// Objects yields the objects that match q at the beginning of the call. See [snapshot.Source].
 func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		if err := errors.Join(ctx.Err(), s.invalid); err != nil {
@@ -88,8 +86,8 @@ func (s *Source) matching(q snapshot.Query) []*unstructured.Unstructured {
 	return out
 }
 
-// matches reports whether an object is asked for. An empty Kind asks for all
-// kinds, whatever the query says about group and version.
+// matches reports whether the query selects an object. An empty Kind selects all kinds and
+// ignores group and version.
 func matches(i identity, obj *unstructured.Unstructured, q snapshot.Query) bool {
 	if q.Kind != "" {
 		_, version := splitVersion(obj.GetAPIVersion())

@@ -34,9 +34,8 @@ type ownerState struct {
 	Fields  tree   `json:"fields,omitempty"`
 }
 
-// State returns what the cluster holds, as JSON that [Cluster.Restore] reads:
-// the objects with their owners, and the counters. Its clock, controllers and
-// log are not part of it. Equal states are equal bytes.
+// State returns the content of the cluster as JSON for [Cluster.Restore]: the objects with their
+// owners, and the counters, but not its clock, controllers and log. Equal states are equal bytes.
 func (c *Cluster) State() ([]byte, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,9 +54,9 @@ func (c *Cluster) State() ([]byte, error) {
 	return json.Marshal(s)
 }
 
-// Restore makes the cluster hold what a cluster of the same name and uid held
-// when State returned the argument, and wakes its watches. No uid and no
-// resourceVersion that the cluster gave out is given out again.
+// Restore replaces the content of the cluster by a result of State for a cluster of the same name
+// and uid, and wakes its watches. No uid and no resourceVersion that the cluster issued is issued
+// again.
 func (c *Cluster) Restore(state []byte) error {
 	var s clusterState
 	if err := utiljson.Unmarshal(state, &s); err != nil {

@@ -60,8 +60,8 @@ func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) e
 	return s.remove(ctx, key, prev)
 }
 
-// WriteAll makes the writes in one step: a reader sees all of those that it
-// made, or none. See [backend.Batcher].
+// WriteAll makes the writes in one step: a reader sees all writes that succeeded, or none. See
+// [backend.Batcher].
 func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -82,7 +82,7 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 	return made, nil
 }
 
-// put is Put while the lock is held.
+// put is Put with the lock held.
 func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	if err := admit(ctx, key, value); err != nil {
 		return "", failed("put", key, err)
@@ -102,7 +102,7 @@ func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.
 	return e.revision, nil
 }
 
-// remove is Delete while the lock is held.
+// remove is Delete with the lock held.
 func (s *Store) remove(ctx context.Context, key string, prev backend.Revision) error {
 	if err := admit(ctx, key, nil); err != nil {
 		return failed("delete", key, err)
@@ -120,8 +120,8 @@ func (s *Store) remove(ctx context.Context, key string, prev backend.Revision) e
 	return nil
 }
 
-// List yields the records under prefix. See [backend.Store]. It copies a page
-// of entries at a time, and holds no lock while it yields.
+// List yields the records under prefix. See [backend.Store]. It copies a page of entries at a
+// time, and holds no lock while it yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		from, inclusive := prefix, true
@@ -146,8 +146,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 	}
 }
 
-// Watch yields what changes under prefix. See [backend.Watcher]. A consumer
-// that is 65,536 different keys behind is ended with an error.
+// Watch yields the changes under prefix. See [backend.Watcher]. If a consumer is 65,536 different
+// keys behind, its watch ends with an error.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return s.feed.Follow(ctx, prefix, func(join func()) ([]backend.Change, error) {
 		s.mu.Lock()
@@ -161,8 +161,8 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Chan
 	})
 }
 
-// Stats returns how many writes took effect, deletions included, and the bytes
-// of the values that were put since the store was made.
+// Stats returns how many writes took effect, deletions included, and the total bytes of the
+// values that were put since the store was made.
 func (s *Store) Stats() (writes int, bytes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -215,7 +215,7 @@ type index struct {
 
 const chunkSize = 256
 
-// find returns where key is, or where it would be inserted.
+// find returns the position of key, or the position at which it would be inserted.
 func (x *index) find(key string) (chunk, i int, found bool) {
 	chunk = sort.Search(len(x.chunks), func(c int) bool { return x.chunks[c][0].key > key }) - 1
 	if chunk < 0 {
@@ -269,8 +269,8 @@ func (x *index) remove(key string) {
 	}
 }
 
-// page appends to buf, up to limit entries in all, those under prefix that come
-// after the key from, or at it if inclusive.
+// page appends to buf, up to limit entries in all, the entries under prefix that come after the
+// key from, or at it if inclusive.
 func (x *index) page(buf []*entry, prefix, from string, inclusive bool, limit int) []*entry {
 	chunk, i, found := x.find(from)
 	if found && !inclusive {

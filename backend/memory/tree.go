@@ -40,8 +40,8 @@ func copyTree(t tree) tree {
 	return c
 }
 
-// equal reports whether two values are the same JSON. Numbers are compared by
-// value, because decoders differ in their types.
+// equal reports whether two values are the same JSON. Numbers are compared by value, because
+// decoders use different types.
 func equal(a, b any) bool {
 	switch a := a.(type) {
 	case tree:
@@ -80,8 +80,8 @@ func sameMap(a, b tree) bool {
 	return reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer()
 }
 
-// merge returns live with the values of applied: objects merge, everything
-// else is replaced as a whole. It returns live itself when nothing changes.
+// merge returns live with the values of applied: objects merge, everything else is replaced as a
+// whole. It returns live itself if nothing changes.
 func merge(live, applied tree) tree {
 	out := edit{from: live}
 	for k, v := range applied {
@@ -103,7 +103,7 @@ func subtrees(a, b any) (x, y tree, ok bool) {
 	return x, y, isX && isY
 }
 
-// edit copies a map when the first change is made.
+// edit copies a map on the first change.
 type edit struct {
 	from, to tree
 }
