@@ -13,17 +13,16 @@ import (
 // limit is how long one case may take.
 const limit = time.Minute
 
-// patience is how long a case waits for what a backend promises to do without
-// a promise when.
+// patience is how long a case waits for an effect that a backend promises without a time limit.
 const patience = 10 * time.Second
 
 // Case proves one sentence of a contract for a T.
 type Case[T any] struct {
 	// Name is unique among the cases for T, in lower case with hyphens.
 	Name string
-	// Sentence is what does not hold when Run returns an error.
+	// Sentence is the part of the contract that is violated if Run returns an error.
 	Sentence string
-	// Run uses a T that is newly opened and used by no other case. Its error says what it observed instead.
+	// Run uses a newly opened T that no other case uses. Its error says what it observed instead.
 	Run func(ctx context.Context, t T) error
 }
 
@@ -33,7 +32,7 @@ type StoreCase = Case[backend.Store]
 // ConnCase is a case for a connection to a cluster.
 type ConnCase = Case[backend.Conn]
 
-// check runs the case on what open returns.
+// check opens a T and runs the case on it.
 func (c Case[T]) check(ctx context.Context, open func() (T, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -56,7 +55,7 @@ func checkAll[T any](ctx context.Context, cases []Case[T], open func() (T, error
 	return errors.Join(errs...)
 }
 
-// testAll runs each case as a test of its own.
+// testAll runs each case as its own test.
 func testAll[T any](t *testing.T, cases []Case[T], open func(t *testing.T) T) {
 	t.Helper()
 	for _, c := range cases {
@@ -73,7 +72,7 @@ func kinds() []error {
 	return []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent}
 }
 
-// want returns nil if err is of one kind and of no other.
+// want returns nil if err is of the wanted kind and of no other.
 func want(what string, err, kind error) error {
 	for _, k := range kinds() {
 		if errors.Is(err, k) != errors.Is(kind, k) {
@@ -96,7 +95,7 @@ func wantTransient(what string, err error) error {
 	return nil
 }
 
-// eventually asks until ok, for as long as patience lasts.
+// eventually polls ok until it returns true, for at most patience.
 func eventually(ctx context.Context, what string, ok func() bool) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -14,19 +14,18 @@ func TestConn(t *testing.T, open func(t *testing.T) backend.Conn) {
 	testAll(t, ConnCases(), open)
 }
 
-// CheckConn runs all [ConnCases] and returns all violations, nil if there are
-// none. open returns a connection for each case; all of them may lead to one
-// cluster, since each case uses objects of its own: ConfigMaps and a
-// Deployment in the namespace default whose names begin with slipway-test-.
-// They are deleted before and after. No controller needs to run. For a
-// [backend.ConnFencer] that checks fences there are ledgers besides, ConfigMaps
-// with such names in the namespace slipway-system, which stays.
+// CheckConn runs all [ConnCases] and returns all violations, nil if there are none. open returns
+// a connection for each case. All connections may lead to one cluster, because each case uses its
+// own objects: ConfigMaps and a Deployment in the namespace default whose names begin with
+// slipway-test-. They are deleted before and after. No controller needs to run. For a
+// [backend.ConnFencer] that checks fences, the cases also use ledgers: ConfigMaps with such names
+// in the namespace slipway-system. That namespace is not deleted.
 func CheckConn(ctx context.Context, open func() (backend.Conn, error)) error {
 	return checkAll(ctx, ConnCases(), open)
 }
 
-// ConnCases returns what a connection must do. The cases about watching hold
-// for [backend.WatchConn]. Those about fences ask what [backend.FencingOf] says.
+// ConnCases returns the cases of a connection. The cases about watching call [backend.WatchConn],
+// those about fences check the promise of [backend.FencingOf].
 func ConnCases() []ConnCase {
 	return slices.Concat(applyCases(), ownershipCases(), deleteCases(), fenceCases(), connCases())
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// otherUID is the uid of no object.
+// otherUID is a uid that no object has.
 const otherUID = "00000000-0000-4000-8000-000000000000"
 
 func getMissingObject(ctx context.Context, s subject) error { return s.missing(ctx) }
@@ -141,7 +141,7 @@ func getPrivate(ctx context.Context, s subject) error {
 	return s.holds(ctx, "a", "1")
 }
 
-// scribble changes an object wherever it can.
+// scribble changes every part of an object that a test can change.
 func scribble(obj *unstructured.Unstructured) {
 	if data, ok := obj.Object["data"].(map[string]any); ok {
 		data["a"] = "scribbled"

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// step is an apply, and the data there is afterwards.
+// step is an apply, and the expected data afterwards.
 type step struct {
 	manager     string
 	apply, want []string
@@ -120,7 +120,7 @@ func deleteStaleObject(ctx context.Context, s subject) error { return s.refusesS
 
 func releaseStale(ctx context.Context, s subject) error { return s.refusesStale(ctx, true) }
 
-// refusesStale gives the object up with preconditions that do not hold.
+// refusesStale deletes or releases the object with preconditions that do not hold.
 func (s subject) refusesStale(ctx context.Context, release bool) error {
 	old, err := s.applied(ctx, one, "a", "1")
 	if err != nil {
@@ -190,7 +190,7 @@ func connContext(ctx context.Context, s subject) error {
 	return errors.Join(wantTransient("get", getErr), wantTransient("apply", applyErr), wantTransient("delete", deleteErr))
 }
 
-// watchProbe follows a watch and counts what it yields.
+// watchProbe follows a watch and counts its items.
 type watchProbe struct {
 	n    atomic.Int64
 	done chan error
@@ -209,8 +209,8 @@ func (s subject) watch(ctx context.Context) *watchProbe {
 	return g
 }
 
-// after runs f and waits for the watch to signal it. Earlier changes may still be on their way, so it first
-// waits a short time for silence.
+// after runs f and waits for a signal of the watch. Signals of earlier changes may still arrive,
+// so it first waits a short time for silence.
 func (g *watchProbe) after(ctx context.Context, what string, f func() error) error {
 	before := g.n.Load()
 	for range 5 {

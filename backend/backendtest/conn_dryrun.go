@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// dryRun compares the result of a dry run with that of the apply. It passes for a member that does not
+// dryRun compares the results of a dry run and of the apply. It passes for a member that does not
 // support dry runs.
 func dryRun(ctx context.Context, s subject) error {
 	if _, err := s.applied(ctx, one, "a", "1"); err != nil {
@@ -45,7 +45,7 @@ func dryRun(ctx context.Context, s subject) error {
 	return staleDryRun(ctx, s, before)
 }
 
-// staleDryRun demands that preconditions hold for dry runs too.
+// staleDryRun requires that preconditions also hold for dry runs.
 func staleDryRun(ctx context.Context, s subject, before *unstructured.Unstructured) error {
 	o := backend.ApplyOptions{Manager: one, Precondition: precondition(before)}
 	if _, err := backend.DryRun(ctx, s.conn, s.configMap("a", "1"), o); !errors.Is(err, backend.ErrConflict) {

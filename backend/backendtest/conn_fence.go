@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// fenceCases are for connections that say that they check fences. What holds for
-// those that do so atomically only is not asked of others.
+// fenceCases are for connections that check fences. Cases that need atomic fencing are skipped
+// for other connections.
 func fenceCases() []ConnCase {
 	return []ConnCase{
 		{"fence-create", "the creation of an object under a fence that does not hold is refused", fencing(backend.FencingEventual, "create", fenceCreate)},
@@ -30,7 +30,7 @@ type fenced struct {
 	touch     int
 }
 
-// fencing runs a case for connections that check fences at least like that.
+// fencing runs a case only for connections whose fencing is at least the given one.
 func fencing(least backend.Fencing, name string, run func(ctx context.Context, f *fenced) error) func(context.Context, backend.Conn) error {
 	return func(ctx context.Context, c backend.Conn) error {
 		if backend.FencingOf(c) < least {
@@ -43,7 +43,8 @@ func fencing(least backend.Fencing, name string, run func(ctx context.Context, f
 	}
 }
 
-// withLedger runs something where a ledger may be written, and removes it.
+// withLedger runs a function with a namespace for the ledger, and removes the ledger before and
+// after.
 func (f *fenced) withLedger(ctx context.Context, id snapshot.ID, run func() error) error {
 	ns := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": id.Namespace},
@@ -58,12 +59,12 @@ func (f *fenced) withLedger(ctx context.Context, id snapshot.ID, run func() erro
 	return errors.Join(run(), ledger.gone(context.WithoutCancel(ctx)))
 }
 
-// ledger is where the engine has that of a placement.
+// ledger returns the ID under which the engine keeps the ledger of a placement.
 func (f *fenced) ledger() snapshot.ID {
 	return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "slipway-system", Name: f.placement}
 }
 
-// take writes the ledger as a leader of that epoch does and returns its fence.
+// take writes the ledger like a leader of that epoch and returns its fence.
 func (f *fenced) take(ctx context.Context, epoch int) (backend.Fence, error) {
 	f.touch++
 	id := f.ledger()
@@ -78,7 +79,7 @@ func (f *fenced) take(ctx context.Context, epoch int) (backend.Fence, error) {
 	}, nil
 }
 
-// under writes the object under a fence, as the engine writes what it places.
+// under writes the object under a fence, like the engine writes placed objects.
 func (f *fenced) under(ctx context.Context, fence backend.Fence, p backend.Precondition) (*unstructured.Unstructured, error) {
 	return f.named(ctx, f.id.Name, fence, p)
 }
@@ -89,7 +90,7 @@ func (f *fenced) named(ctx context.Context, name string, fence backend.Fence, p 
 	return f.conn.Apply(ctx, obj, backend.ApplyOptions{Manager: one, Precondition: p, Fence: fence})
 }
 
-// isRefused reports whether an error is one of a fence that does not hold.
+// isRefused reports whether an error says that a fence does not hold.
 func isRefused(err error) bool {
 	return (errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced)) &&
 		!errors.Is(err, backend.ErrPermanent) && !errors.Is(err, backend.ErrNotFound)
@@ -102,8 +103,8 @@ func wantRefused(what string, err error) error {
 	return fmt.Errorf("%s: the error is %q, want %q or %q", what, fmt.Sprint(err), backend.ErrConflict, backend.ErrFenced)
 }
 
-// refuses returns nil if no object is created under a fence, at once or, where that
-// is all that was said, soon.
+// refuses returns nil if no object is created under a fence: at once or, if the fencing is only
+// eventual, soon.
 func (f *fenced) refuses(ctx context.Context, fence backend.Fence) error {
 	create := func() error {
 		_, err := f.under(ctx, fence, backend.Precondition{Absent: true})
@@ -137,7 +138,7 @@ func fenceCreate(ctx context.Context, f *fenced) error {
 	if err != nil {
 		return err
 	}
-	for _, epoch := range []int{10, 10, 11} { // the same epoch may be another run's
+	for _, epoch := range []int{10, 10, 11} { // the same epoch may belong to another run
 		if err := f.accepts(ctx, fence); err != nil {
 			return err
 		}
@@ -167,7 +168,7 @@ func fenceOther(ctx context.Context, f *fenced) error {
 	})
 }
 
-// writes tries everything that can be done to an object that exists.
+// writes tries every operation on an existing object.
 func (f *fenced) writes(ctx context.Context, fence backend.Fence) error {
 	live, err := f.conn.Get(ctx, f.id)
 	if err != nil {
@@ -231,8 +232,8 @@ func fenceGone(ctx context.Context, f *fenced) error {
 	return nil
 }
 
-// fenceRace has several create objects while the ledger is written: what is not
-// there right afterwards must not come any more.
+// fenceRace lets several racers create objects while the ledger is written: an object that does
+// not exist right afterwards must not appear any more.
 func fenceRace(ctx context.Context, f *fenced) error {
 	for range 20 {
 		fence, err := f.take(ctx, 5)
@@ -276,7 +277,7 @@ func (f *fenced) racer(i int) subject {
 	return subject{f.conn, id}
 }
 
-// counted returns how many objects of a race there are.
+// counted returns how many objects of a race exist.
 func (f *fenced) counted(ctx context.Context) (n int) {
 	for i := range racers {
 		if _, err := f.conn.Get(ctx, f.racer(i).id); err == nil {

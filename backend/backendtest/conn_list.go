@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// listNamespace demands that an object is listed once it is there, with its annotations, in its namespace and in no other.
-// It passes for a connection that cannot list.
+// listNamespace requires that a new object is listed with its annotations, in its namespace and
+// in no other. It passes for a connection that cannot list.
 func listNamespace(ctx context.Context, s subject) error {
 	obj := s.configMap("a", "1")
 	obj.SetAnnotations(map[string]string{"slipway.dev/test": "list"})
@@ -37,7 +37,7 @@ func listNamespace(ctx context.Context, s subject) error {
 	return nil
 }
 
-// listed returns the object as it is listed in a namespace, nil where it is not.
+// listed returns the object from the list of a namespace, nil if it is missing there.
 func (s subject) listed(ctx context.Context, namespace string) (found *unstructured.Unstructured, err error) {
 	for obj, err := range backend.ListNamespace(ctx, s.conn, namespace) {
 		if err != nil {

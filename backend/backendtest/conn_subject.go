@@ -18,17 +18,16 @@ const (
 	two = "slipway/two"
 )
 
-// mark is an annotation and a label that Release takes away.
+// mark is an annotation and a label that Release removes.
 const mark = "slipway.dev/test"
 
-// subject is an object that a case uses, on the connection it uses.
+// subject is the object of a case, with the connection of the case.
 type subject struct {
 	conn backend.Conn
 	id   snapshot.ID
 }
 
-// withMap runs a case with a ConfigMap that does not exist, and removes it
-// afterwards.
+// withMap runs a case with a ConfigMap that does not exist, and deletes it afterwards.
 func withMap(name string, run func(ctx context.Context, s subject) error) func(context.Context, backend.Conn) error {
 	return with(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "default", Name: "slipway-test-" + name}, run)
 }
@@ -80,7 +79,7 @@ func (s subject) apply(ctx context.Context, manager string, p backend.Preconditi
 	return s.conn.Apply(ctx, s.configMap(pairs...), backend.ApplyOptions{Manager: manager, Precondition: p})
 }
 
-// applied applies without preconditions, which has to work.
+// applied applies without preconditions, which must succeed.
 func (s subject) applied(ctx context.Context, manager string, pairs ...string) (*unstructured.Unstructured, error) {
 	obj, err := s.apply(ctx, manager, backend.Precondition{}, pairs...)
 	switch {
@@ -124,7 +123,7 @@ func (s subject) missing(ctx context.Context) error {
 	return want("get", err, backend.ErrNotFound)
 }
 
-// precondition demands the object as it is.
+// precondition requires that the object is unchanged.
 func precondition(obj *unstructured.Unstructured) backend.Precondition {
 	return backend.Precondition{UID: string(obj.GetUID()), ResourceVersion: obj.GetResourceVersion()}
 }

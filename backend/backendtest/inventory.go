@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// TestInventory proves an inventory that holds exactly the clusters in want.
+// TestInventory proves an inventory that contains exactly the clusters in want.
 func TestInventory(t *testing.T, inv backend.Inventory, want ...placement.Cluster) {
 	t.Helper()
 	if err := CheckInventory(t.Context(), inv, want...); err != nil {
@@ -19,8 +19,8 @@ func TestInventory(t *testing.T, inv backend.Inventory, want ...placement.Cluste
 	}
 }
 
-// CheckInventory proves an inventory that holds exactly the clusters in want,
-// and returns all violations. A UID that want leaves empty may be anything.
+// CheckInventory proves an inventory that contains exactly the clusters in want, and returns all
+// violations. A UID that is empty in want matches any.
 func CheckInventory(ctx context.Context, inv backend.Inventory, want ...placement.Cluster) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()

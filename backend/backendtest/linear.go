@@ -14,21 +14,19 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// linearPatience is how long the check of one history may take. One takes some
-// milliseconds.
+// linearPatience is how long the check of one history may take. A check takes some milliseconds.
 const linearPatience = 30 * time.Second
 
-// keyCall is a call about one key and what came of it. A call whose outcome is
-// unknown takes effect at any later moment; one that never does, after
-// everything else.
+// keyCall is a call about one key and its result. A call whose outcome is unknown takes effect at
+// any later moment; if it never does, the check orders it after everything else.
 type keyCall struct {
 	client       int
 	key, op      string
 	began, ended int64
-	// value is what was put or read, prev what a write demands.
+	// value is the value that was put or read, prev the expected revision of a write.
 	value string
 	prev  backend.Revision
-	// revision is the one that was read or that a put returned.
+	// revision is the revision that was read or that a put returned.
 	revision backend.Revision
 	refused  error
 	unknown  bool
@@ -42,15 +40,14 @@ func newKeyCall(client int, w backend.Write) *keyCall {
 	return c
 }
 
-// keyState is a key as it is at one moment; without a revision it does not
-// exist.
+// keyState is the state of a key at one moment; without a revision it does not exist.
 type keyState struct {
 	value    string
 	revision backend.Revision
 }
 
-// after reports whether the call can happen to a key in this state as it did, and
-// what the key is then.
+// after reports whether the call's result is possible for a key in this state, and returns the
+// state of the key after the call.
 func (c *keyCall) after(s keyState) (bool, keyState) {
 	holds := s.revision == c.prev
 	switch {
@@ -149,8 +146,9 @@ func keyModel() porcupine.Model {
 	}
 }
 
-// nameWrites checks that every revision stands for one value and every value for one revision. It gives the
-// writes with unknown outcome the revision that their value was read with, or a new one if it was never read.
+// nameWrites checks that every revision stands for one value and every value for one revision. It
+// gives the writes with unknown outcome the revision that their value was read with, or a new one
+// if it was never read.
 func nameWrites(calls []*keyCall) error {
 	values, revisions := map[backend.Revision]string{}, map[string]backend.Revision{}
 	for _, c := range calls {

@@ -8,23 +8,21 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// TestStore proves a store, case by case. open returns an empty store that no
-// other case uses; it may be called concurrently with nothing.
+// TestStore proves a store, case by case. open returns an empty store that no other case uses; it
+// is never called concurrently.
 func TestStore(t *testing.T, open func(t *testing.T) backend.Store) {
 	t.Helper()
 	testAll(t, StoreCases(), open)
 }
 
-// CheckStore runs all [StoreCases] and returns all violations, nil if there
-// are none. open returns an empty store for each case. It writes at most a few
-// megabytes to each.
+// CheckStore runs all [StoreCases] and returns all violations, nil if there are none. open
+// returns an empty store for each case. A case writes at most a few megabytes.
 func CheckStore(ctx context.Context, open func() (backend.Store, error)) error {
 	return checkAll(ctx, StoreCases(), open)
 }
 
-// StoreCases returns what a store must do. The cases about watching hold for
-// [backend.Watch], whether or not the store is a [backend.Watcher], and those
-// about batches for [backend.WriteAll].
+// StoreCases returns the cases of a store. The cases about watching call [backend.Watch], whether
+// or not the store is a [backend.Watcher], and those about batches call [backend.WriteAll].
 func StoreCases() []StoreCase {
 	return slices.Concat(writeCases(), batchCases(), listCases(), raceCases(), watchCases())
 }

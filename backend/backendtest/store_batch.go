@@ -33,8 +33,8 @@ func deleting(key string, prev backend.Revision) backend.Write {
 	return backend.Write{Key: key, Prev: prev, Delete: true}
 }
 
-// written makes a batch of which n writes are to be made before one fails with
-// an error of a kind; nil for a batch that is made in full.
+// written makes a batch and checks that n writes succeed before one fails with an error of a
+// kind; a nil kind means that all succeed.
 func written(ctx context.Context, s backend.Store, n int, kind error, writes ...backend.Write) ([]backend.Revision, error) {
 	made, err := backend.WriteAll(ctx, s, writes)
 	if kind != nil {
@@ -147,8 +147,8 @@ func batchSameKey(ctx context.Context, s backend.Store) error {
 	if err != nil {
 		return err
 	}
-	// The revision of a write is not known before it is made: a batch can only
-	// delete a key and create it, or write it a second time in vain.
+	// The revision of a write is unknown before it is made, so a batch can write a key twice only if
+	// it deletes and creates it, or if the second write fails.
 	revs, err := written(ctx, s, 2, backend.ErrConflict, deleting("a", first), putting("a", "new", ""), putting("a", "late", first), putting("b", "", ""))
 	if err != nil {
 		return err

@@ -14,25 +14,24 @@ import (
 	"github.com/slipway-dev/slipway/backend/faulty"
 )
 
-// The histories that are recorded: pairs of keys, each with racers of its own.
-// So many pairs are worked on at once that a store which makes the writes of
-// several callers durable together can.
+// The recorded histories belong to pairs of keys, each with its own racers. Many pairs run at
+// once, so that a store can make the writes of several callers durable together.
 const (
 	linearPairs  = 500 // two histories each
 	linearAtOnce = 50
-	linearMoves  = 10 // of each racer
-	// linearTime is after how long a slow store is spared the rest of the pairs.
+	linearMoves  = 10 // per racer
+	// linearTime is the time after which the rest of the pairs is skipped for a slow store.
 	linearTime = limit / 4
 )
 
-// raceLinear proves that what racers see of each key could have been seen if
-// every call had happened at one moment between its beginning and its end.
+// raceLinear proves that the observations of the racers are linearizable: every call could have
+// happened at one moment between its beginning and its end.
 func raceLinear(ctx context.Context, s backend.Store) error {
 	return checkPairs(ctx, s, linearPairs)
 }
 
-// ambiguousLinear is raceLinear while writes fail after they took effect,
-// before, and some calls before.
+// ambiguousLinear is raceLinear while some writes fail after they took effect, some before, and
+// some are made calls later.
 func ambiguousLinear(ctx context.Context, s backend.Store) error {
 	every := func(n, rest int) func(faulty.Call) bool {
 		return func(c faulty.Call) bool { return c.Write > 0 && c.Write%n == rest }
@@ -64,11 +63,11 @@ func checkPairs(ctx context.Context, s backend.Store, n int) error {
 	return ctx.Err()
 }
 
-// keyPair are two keys and what was called on them.
+// keyPair is two keys and the calls on them.
 type keyPair struct {
 	n    int
 	keys [2]string
-	// clock orders beginnings and ends of calls; unlike time it never stands.
+	// clock orders beginnings and ends of calls; unlike time it never returns the same value twice.
 	clock atomic.Int64
 	calls [racers][]*keyCall
 }
@@ -81,8 +80,8 @@ func newKeyPair(n int) *keyPair {
 	return p
 }
 
-// race makes the moves of one racer. They are the same each time, how they meet
-// is not.
+// race makes the moves of one racer. The moves are the same in each run, but not their
+// interleaving.
 func (p *keyPair) race(ctx context.Context, s backend.Store, client int) error {
 	r := &keyRacer{pair: p, store: s, client: client, dice: rand.New(rand.NewPCG(uint64(p.n), uint64(client)))} //nolint:gosec // repeatable on purpose
 	for range linearMoves {
@@ -94,13 +93,13 @@ func (p *keyPair) race(ctx context.Context, s backend.Store, client int) error {
 	return ctx.Err()
 }
 
-// keyRacer calls a store and records what it sees.
+// keyRacer calls a store and records its observations.
 type keyRacer struct {
 	pair   *keyPair
 	store  backend.Store
 	client int
 	dice   *rand.Rand
-	// seen are the revisions that were seen of each key.
+	// seen are the revisions of each key that the racer has seen.
 	seen [2][]backend.Revision
 }
 
@@ -125,8 +124,8 @@ func (r *keyRacer) interrupted(ctx context.Context, w backend.Write) error {
 	return r.write(ctx, w)
 }
 
-// choose returns a write of a key with a revision that is likely the current
-// one, or zero, or one of long ago. No value is written twice.
+// choose returns a write of a key with a revision that is likely the current one, or empty, or an
+// old one. No value is written twice.
 func (r *keyRacer) choose(key int) backend.Write {
 	w := backend.Write{Key: r.pair.keys[key]}
 	if seen := r.seen[key]; len(seen) > 0 {
@@ -161,8 +160,7 @@ func (r *keyRacer) get(ctx context.Context, key int) error {
 	return nil
 }
 
-// write makes the writes, several at once. What is behind one that was refused
-// was not tried.
+// write makes the writes, several at once. Writes after a refused one were not tried.
 func (r *keyRacer) write(ctx context.Context, writes ...backend.Write) error {
 	calls := make([]*keyCall, len(writes))
 	for i, w := range writes {
@@ -222,7 +220,7 @@ func (r *keyRacer) note(c *keyCall) {
 	}
 }
 
-// unless returns err for a call that nothing is recorded of, unless it is ok.
+// unless returns err with the call, or nil if ok. It is for calls that are not recorded.
 func (r *keyRacer) unless(ok bool, c *keyCall, err error) error {
 	if ok {
 		return nil

@@ -108,8 +108,8 @@ func listBreak(ctx context.Context, s backend.Store) error {
 	return err
 }
 
-// listStable lists while another one creates and deletes keys in between, and
-// while a key before all others comes and goes between two records.
+// listStable lists while a racer creates and deletes keys in between, and while a key before all
+// others is created and deleted between two records.
 func listStable(ctx context.Context, s backend.Store) error {
 	var stable []string
 	for i := range 200 {
@@ -148,7 +148,7 @@ func churn(ctx context.Context, s backend.Store, stable []string, done *atomic.B
 	return nil
 }
 
-// listsAll lists once, and holds what it saw against the stable keys.
+// listsAll lists once, and compares the result with the stable keys.
 func listsAll(ctx context.Context, s backend.Store, stable []string) error {
 	got, err := listedDuringWrites(ctx, s, 10*len(stable))
 	if err != nil {
@@ -164,8 +164,8 @@ func listsAll(ctx context.Context, s backend.Store, stable []string) error {
 	return nil
 }
 
-// listedDuringWrites returns the keys that a list yields while a key before
-// all others comes and goes.
+// listedDuringWrites returns the keys that a list yields while a key before all others is created
+// and deleted.
 func listedDuringWrites(ctx context.Context, s backend.Store, limit int) (keys []string, err error) {
 	front := toggle{store: s, key: "s/000-front"}
 	defer func() { err = errors.Join(err, front.remove(ctx)) }()
@@ -184,7 +184,7 @@ func listedDuringWrites(ctx context.Context, s backend.Store, limit int) (keys [
 	return keys, nil
 }
 
-// toggle is a key that comes and goes.
+// toggle is a key that is created and deleted in turn.
 type toggle struct {
 	store    backend.Store
 	key      string

@@ -14,7 +14,7 @@ import (
 
 const (
 	racers = 8  // concurrent writers
-	rounds = 20 // how often each of them does
+	rounds = 20 // rounds of each writer
 )
 
 func raceCreate(ctx context.Context, s backend.Store) error {
@@ -87,8 +87,8 @@ func raceCounter(ctx context.Context, s backend.Store) error {
 	return err
 }
 
-// ambiguous has racers append their names to one value, each once, while every
-// third write fails after it took effect and every seventh before.
+// ambiguous lets racers append their names to one value, each once, while every third write fails
+// after it took effect and every seventh before.
 func ambiguous(ctx context.Context, s backend.Store) error {
 	plan := faulty.NewPlan(
 		faulty.On(func(c faulty.Call) bool { return c.Write > 0 && c.Write%3 == 0 }, faulty.After(nil)),
@@ -115,8 +115,7 @@ func ambiguous(ctx context.Context, s backend.Store) error {
 	return nil
 }
 
-// appendOnce appends a name that is not there yet. Whatever error it gets, it
-// reads again.
+// appendOnce appends a name that is missing. After any error it reads again.
 func appendOnce(ctx context.Context, s backend.Store, name string) error {
 	for ctx.Err() == nil {
 		r, err := s.Get(ctx, "names")

@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// poll is how often a store is polled that cannot watch.
+// poll is the polling interval for a store that cannot watch.
 const poll = 10 * time.Millisecond
 
 // observer follows a watch and keeps the last change of each key.
@@ -24,7 +24,7 @@ type observer struct {
 	err  error
 }
 
-// observe begins to watch.
+// observe starts watching.
 func observe(ctx context.Context, s backend.Store, prefix string) *observer {
 	ctx, cancel := context.WithCancel(ctx)
 	o := &observer{cancel: cancel, done: make(chan struct{}), last: map[string]backend.Change{}}
@@ -47,7 +47,7 @@ func (o *observer) add(c backend.Change, err error) {
 	o.last[c.Key] = c
 }
 
-// sees reports whether the last change of the key is this one.
+// sees reports whether the last change of the key equals this one.
 func (o *observer) sees(want backend.Change) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -63,7 +63,7 @@ func (o *observer) await(ctx context.Context, want backend.Change) error {
 	return eventually(ctx, what, func() bool { return o.sees(want) })
 }
 
-// stop ends the watch and returns what it ended with.
+// stop ends the watch and returns its last error.
 func (o *observer) stop() error {
 	o.cancel()
 	<-o.done
@@ -72,7 +72,7 @@ func (o *observer) stop() error {
 	return o.err
 }
 
-// begin creates w/first and observes w/ until it is seen: the watch has begun.
+// begin creates w/first and observes w/ until it sees that key, so that the watch has begun.
 func begin(ctx context.Context, s backend.Store) (*observer, backend.Revision, error) {
 	revision, err := made(ctx, s, "w/first", "")
 	if err != nil {
@@ -138,8 +138,7 @@ func watchDeletes(ctx context.Context, s backend.Store) error {
 	return o.await(ctx, backend.Change{Key: "w/first", Deleted: true})
 }
 
-// watchBurst writes faster than anybody reads; the last write of each key
-// arrives.
+// watchBurst writes faster than the watcher reads; the last write of each key must arrive.
 func watchBurst(ctx context.Context, s backend.Store) error {
 	o, _, err := begin(ctx, s)
 	if err != nil {
