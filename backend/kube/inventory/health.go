@@ -8,37 +8,35 @@ import (
 )
 
 const (
-	// heartbeatLasts is how old the last heartbeat of a cluster's agent may be, and
-	// problemLasts how long a condition may say that it is not healthy, before it takes
-	// nothing new. They are KubeFleet's.
+	// heartbeatLasts is the greatest age of the last heartbeat of a cluster's agent, and
+	// problemLasts how long a condition may report an unhealthy cluster, before the cluster accepts
+	// nothing new. Both are KubeFleet's.
 	heartbeatLasts = 5 * time.Minute
 	problemLasts   = 5 * time.Minute
-	// measuredPause is the least time between two tidings of properties alone.
+	// measuredPause is the least time between two announcements of properties alone.
 	measuredPause = 30 * time.Second
-	// namespacesPause is how long other changes are waited for before namespaces are told of.
+	// namespacesPause is how long an announcement of namespaces waits for other changes.
 	namespacesPause = time.Second
 )
 
-// registration is what an object says of a cluster.
+// registration is the data of an object about its cluster.
 type registration struct {
-	// told is what the inventory says of it.
+	// cluster is the cluster as the inventory reports it.
 	cluster placement.Cluster
-	// problems are what its conditions say against its health, in the order in which
-	// they are told.
+	// problems are the conditions against the cluster's health, the first to report first.
 	problems []problem
-	// heartbeat is when the cluster's agent was last heard of; zero means that it
-	// has none.
+	// heartbeat is the time of the last heartbeat of the cluster's agent; zero means that it has
+	// none.
 	heartbeat time.Time
 }
 
-// problem is why a cluster is not healthy from a time on; zero means that it always
-// was.
+// problem is a reason why a cluster is unhealthy from a time on; zero means always.
 type problem struct {
 	why  string
 	from time.Time
 }
 
-// at returns the registration as it is to be seen at a time.
+// at returns the registration with the cluster's health at a time.
 func (r registration) at(now time.Time) registration {
 	r.cluster.Unhealthy = ""
 	if i := slices.IndexFunc(r.problems, func(a problem) bool { return !a.from.After(now) }); i >= 0 {
@@ -53,7 +51,7 @@ func (r registration) isLate(now time.Time) bool {
 	return !r.heartbeat.IsZero() && now.Sub(r.heartbeat) > heartbeatLasts
 }
 
-// expires is when the registration is to be evaluated again; zero means never.
+// expires returns when the registration must be evaluated again; zero means never.
 func (r registration) expires(now time.Time) (next time.Time) {
 	for _, a := range r.problems {
 		if a.from.After(now) {
@@ -66,18 +64,19 @@ func (r registration) expires(now time.Time) (next time.Time) {
 	return sooner(next, r.heartbeat.Add(heartbeatLasts+time.Millisecond))
 }
 
-// recheck is when an inventory evaluates what it knows without a change. The zero value never does.
+// recheck is when an inventory evaluates its clusters without a change. The zero value never
+// does.
 type recheck struct {
 	timer *time.Timer
 	next  time.Time
-	// measured reports whether properties have changed and no watcher has received it, quiet is
-	// until when none does.
+	// measured reports whether properties have changed without an announcement. quiet is the time
+	// before which properties alone are not announced.
 	measured bool
 	quiet    time.Time
 	ended    bool
 }
 
-// schedule has evaluate called at a time or earlier; at zero, never.
+// schedule arranges that evaluate is called at a time or earlier; zero means never.
 func (l *recheck) schedule(now, at time.Time, evaluate func()) {
 	if l.ended || at.IsZero() || !l.next.IsZero() && !at.Before(l.next) {
 		return
@@ -109,7 +108,7 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// sooner returns the earlier of two times, of which a zero one is never.
+// sooner returns the earlier of two times; a zero time means never.
 func sooner(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

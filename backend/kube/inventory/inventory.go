@@ -22,24 +22,23 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Options say how an inventory behaves. The zero value is useful.
+// Options configure an inventory. The zero value is useful.
 type Options struct {
 	// Log receives the objects that are no clusters; nil means that they are not logged.
 	Log *slog.Logger
 }
 
-// Inventory is a [backend.InventoryWatcher] of the objects of one kind on a hub,
-// each of which stands for a cluster. Its methods may be called concurrently.
+// Inventory is a [backend.InventoryWatcher] of the objects of one kind on a hub, each of which
+// represents a cluster. Its methods may be called concurrently.
 //
-// The objects are listed at the first call and watched from then on, once for
-// all callers; every answer is of one instant, a moment ago. While the hub
-// cannot be watched, the calls return why, instead of what was known before. A
-// hub that does not have the kind at all, because its definition is not
-// installed, is [backend.ErrPermanent], until it is installed.
+// The first call lists the objects and starts a watch that all callers share; every answer shows
+// the state at one recent moment. While the hub cannot be watched, calls return the reason
+// instead of old data. If the hub does not have the kind because its definition is not installed,
+// the error is [backend.ErrPermanent] until it is installed.
 //
-// An object that is being deleted is a cluster that is leaving. One whose name is no
-// DNS label cannot be a cluster: it is left out, and told to the log. One of which more
-// is said than [placement.Cluster.Bounded] keeps takes nothing new.
+// An object that is being deleted is a cluster that is leaving. An object whose name is no DNS
+// label cannot be a cluster: it is left out and logged. A cluster with more data than
+// [placement.Cluster.Bounded] keeps accepts nothing new.
 type Inventory struct {
 	kind   inventoryKind
 	log    *slog.Logger
@@ -51,7 +50,8 @@ type Inventory struct {
 	mu       sync.Mutex
 	clusters map[string]registration
 	recheck  recheck
-	// listed reports whether clusters is what the hub has, failure that it is not.
+	// listed reports whether clusters has the state of the hub. failure is the reason why the hub
+	// cannot be watched now.
 	listed  bool
 	failure error
 	// round counts the changes, changed is closed at the next one.
@@ -61,9 +61,9 @@ type Inventory struct {
 
 var _ backend.InventoryWatcher = (*Inventory)(nil)
 
-// inventoryKind is what stands for clusters.
+// inventoryKind is the kind of the objects that represent clusters.
 type inventoryKind struct {
-	// name is what people call the objects, crd the name of their definition.
+	// name is the objects' kind in messages, crd the name of their definition.
 	name, crd string
 	read      func(metav1.Object) registration
 }
@@ -87,8 +87,7 @@ func newInventory(kind inventoryKind, objects watch.Client, o Options) *Inventor
 
 var errInventoryClosed = errors.New("the inventory was closed")
 
-// Close ends the watch, and waits for that. Calls from then on are
-// [backend.ErrPermanent].
+// Close ends the watch and waits for its end. Later calls are [backend.ErrPermanent].
 func (inv *Inventory) Close() error {
 	inv.fail(api.Permanent(errInventoryClosed))
 	inv.stop()
@@ -118,9 +117,9 @@ func (inv *Inventory) Clusters(ctx context.Context) iter.Seq2[placement.Cluster,
 	}
 }
 
-// WatchClusters yields when what is said of the clusters changes. What else
-// changes of the objects, such as a heartbeat, is no change, and properties, which
-// may change all the time, are told of every half minute at most; namespaces, for which placements wait, within a second.
+// WatchClusters yields after each change of the reported clusters. Other changes of the objects,
+// such as heartbeats, do not count. Properties may change all the time, so they are announced at
+// most every half minute; placements wait for namespaces, so those are announced within a second.
 func (inv *Inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		var round uint64
@@ -137,8 +136,7 @@ func (inv *Inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, err
 	}
 }
 
-// after returns the clusters once there is a later round than that which is
-// given.
+// after returns the clusters as soon as there is a later round than the given one.
 func (inv *Inventory) after(ctx context.Context, round uint64) (uint64, []placement.Cluster, error) {
 	inv.start()
 	for {
@@ -185,7 +183,7 @@ func (inv *Inventory) explain(err error) error {
 	return api.Classify("list", inv.kind.name, err)
 }
 
-// fail makes calls return why the hub cannot be watched at present.
+// fail makes calls return the reason why the hub cannot be watched now.
 func (inv *Inventory) fail(err error) {
 	inv.mu.Lock()
 	defer inv.mu.Unlock()
@@ -220,7 +218,7 @@ func (f *follower) Synced() {
 	f.inv.replace(f.list)
 }
 
-// Watching has nothing to add: what was listed is true.
+// Watching does nothing: the listed state is valid.
 func (f *follower) Watching() {}
 
 func (f *follower) Changed(deleted bool, obj metav1.Object) error {
@@ -228,8 +226,9 @@ func (f *follower) Changed(deleted bool, obj metav1.Object) error {
 	return nil
 }
 
-// Failed makes calls fail until the objects were listed again: the definition may be installed, the right be
-// granted. A watch that ended at once does not say why; the list does.
+// Failed makes calls fail until the objects are listed again, because then the definition may be
+// installed or the right be granted. A watch that ended at once has no reason of its own; the
+// next list reports it.
 func (f *follower) Failed(_ int, err error) bool {
 	if api.IsExpired(err) {
 		return true
@@ -245,7 +244,7 @@ func (inv *Inventory) wake() {
 	inv.changed = make(chan struct{})
 }
 
-// replace makes the clusters those that were listed.
+// replace replaces the clusters by the listed ones.
 func (inv *Inventory) replace(clusters map[string]registration) {
 	now := time.Now()
 	inv.mu.Lock()
@@ -261,7 +260,8 @@ func (inv *Inventory) replace(clusters map[string]registration) {
 	inv.recheck.schedule(now, inv.expires(now), inv.evaluate)
 }
 
-// expires is when the next heartbeat becomes too old; zero means never.
+// expires returns the earliest time at which a registration must be evaluated again; zero means
+// never.
 func (inv *Inventory) expires(now time.Time) (next time.Time) {
 	for _, r := range inv.clusters {
 		next = sooner(next, r.expires(now))
@@ -269,7 +269,7 @@ func (inv *Inventory) expires(now time.Time) (next time.Time) {
 	return next
 }
 
-// change follows what the watch says of an object.
+// change applies an event of the watch.
 func (inv *Inventory) change(deleted bool, obj metav1.Object) {
 	now := time.Now()
 	r, ok := inv.registration(obj)
@@ -298,16 +298,15 @@ func (inv *Inventory) change(deleted bool, obj metav1.Object) {
 	}
 }
 
-// announce wakes those who watch the clusters. The lock is held.
+// announce wakes the watchers of the clusters. The lock is held.
 func (inv *Inventory) announce(now time.Time) {
 	inv.recheck.measured, inv.recheck.quiet = false, now.Add(measuredPause)
 	inv.round++
 	inv.wake()
 }
 
-// evaluate finds the clusters that are not healthy by now, because their heartbeat has
-// become too old or because they have been ill for too long, and tells of those and
-// of properties that have changed.
+// evaluate finds the clusters that have become unhealthy, because their heartbeat is too old or a
+// problem has lasted too long. It announces them and changed properties.
 func (inv *Inventory) evaluate() {
 	now := time.Now()
 	inv.mu.Lock()
@@ -328,8 +327,7 @@ func (inv *Inventory) evaluate() {
 	inv.recheck.schedule(now, next, inv.evaluate)
 }
 
-// registration returns what an object says of the cluster that it stands for, if
-// it does.
+// registration returns the registration in an object, and false if the object is no cluster.
 func (inv *Inventory) registration(obj metav1.Object) (registration, bool) {
 	if msgs := validation.IsDNS1123Label(obj.GetName()); len(msgs) > 0 {
 		inv.log.Warn("an object is no cluster, since its name is no DNS label", "kind", inv.kind.name, "name", obj.GetName())

@@ -18,25 +18,25 @@ import (
 )
 
 // NewMemberClusters returns the inventory of the MemberCluster objects
-// (cluster.kubernetes-fleet.io/v1beta1) of a hub: their names, all their labels,
-// the taints of their spec, and the properties and the use of resources that
-// their status reports, by KubeFleet's names: resourceUsage.available.cpu is
-// resources.kubernetes-fleet.io/available-cpu, those of capacity begin with total
-// and those of allocatable with allocatable. The UID is that of the object, so
-// that a MemberCluster that was deleted and made again is another cluster; see
-// [KubeSystemUID] for how to say which cluster it is. Its namespaces are those of status.namespaces where it has the condition
-// NamespaceCollectionSucceeded, which says that they are collected, and not known otherwise.
+// (cluster.kubernetes-fleet.io/v1beta1) of a hub: their names, all their labels, the taints of
+// their spec, and the properties and resources that their status reports, by KubeFleet's names.
+// resourceUsage.available.cpu becomes resources.kubernetes-fleet.io/available-cpu; names of
+// capacity begin with total and names of allocatable with allocatable. The UID is the UID of the
+// object, so that a MemberCluster that was deleted and recreated is another cluster;
+// [KubeSystemUID] pins it to a cluster. Its namespaces are the names in status.namespaces if it
+// has the condition NamespaceCollectionSucceeded, which reports that they are collected, and
+// unknown otherwise.
 //
-// One that is being deleted is leaving. One is not healthy whose condition, or
-// its member agent's, Joined is False, or Healthy has been False for 5 minutes by
-// its lastTransitionTime and the clock here, or whose member agent was last heard
-// of more than 5 minutes ago. So a cluster that was never reached takes nothing
-// new, and one that cannot be reached for a moment is picked as before. A
-// condition without a lastTransitionTime counts at once. One without conditions
-// and agents is healthy, as nothing says otherwise. It makes no request.
+// A MemberCluster that is being deleted is leaving. It is unhealthy if its condition Joined, or
+// its member agent's, is False; if one of the conditions Healthy has been False for 5 minutes by
+// its lastTransitionTime and the local clock; or if the last heartbeat of its member agent is
+// more than 5 minutes old. So a cluster that was never reached accepts nothing new, and a short
+// interruption does not change the picks. A condition without a lastTransitionTime counts at
+// once. Without conditions and agents a cluster is healthy, because nothing indicates otherwise.
+// The function makes no request.
 //
-// Every cluster has its name in [MemberNameLabel], whatever the object has there: one that was made just before has it too,
-// so that no run is planned without it.
+// Every cluster has its name in [MemberNameLabel], whatever value the object has. A new cluster
+// has the label at once, so that no run is planned without it.
 func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {
@@ -48,14 +48,15 @@ func NewMemberClusters(cfg *rest.Config, o Options) (*Inventory, error) {
 	return newInventory(kind, watch.Of(objects.List, objects.Watch), o), nil
 }
 
-// register returns what the metadata of an object says of its cluster.
+// register returns the registration in the metadata of an object.
 func register(obj metav1.Object) registration {
 	return registration{cluster: placement.Cluster{
 		Name: obj.GetName(), UID: registrationUID(obj), Labels: obj.GetLabels(), Leaving: obj.GetDeletionTimestamp() != nil,
 	}}
 }
 
-// MemberNameLabel is the label by which policies, stages and overrides select a member by its name.
+// MemberNameLabel is the label by which policies, stages and overrides select a member by its
+// name.
 const MemberNameLabel = "kubernetes-fleet.io/member-name"
 
 func memberCluster(obj metav1.Object) registration {
@@ -86,24 +87,24 @@ func memberCluster(obj metav1.Object) registration {
 	return r
 }
 
-// distrustMember is distrust of a member's conditions: one that has not joined was
-// never reached, one that is not healthy may be again in a moment.
+// distrustMember applies a member's conditions to its health: a cluster that has not joined was
+// never reached, an unhealthy one may soon recover.
 func (r *registration) distrustMember(conditions map[string]map[string]any) {
 	r.distrust(conditions, 0, "Joined")
 	r.distrust(conditions, problemLasts, "Healthy")
 }
 
 // NewClusterProfiles returns the inventory of the ClusterProfile objects
-// (multicluster.x-k8s.io/v1alpha1) of one namespace of a hub. It is one
-// namespace because a user who may create a ClusterProfile there adds a cluster to
-// the fleet, and because names are unique in it.
+// (multicluster.x-k8s.io/v1alpha1) of one namespace of a hub. It is one namespace because
+// everybody with the right to create a ClusterProfile there adds clusters to the fleet, and
+// because names are unique in it.
 //
-// A cluster's labels are those of the object, and those properties of its status
-// that can be labels, where the object has no label of that key, up to
-// [placement.MaxLabels]; its properties are those that are quantities. The UID is as in [NewMemberClusters]. One that is
-// being deleted is leaving. One is not healthy whose condition Joined is False, or
-// whose ControlPlaneHealthy has been False for 5 minutes by its lastTransitionTime
-// and the clock here. It makes no request.
+// A cluster's labels are the labels of the object, plus the properties of its status that can be
+// labels, unless the object has a label of that key, up to [placement.MaxLabels]. Its properties
+// are the properties of its status that are quantities. The UID is as in [NewMemberClusters]. A
+// ClusterProfile that is being deleted is leaving. It is unhealthy if its condition Joined is
+// False, or if ControlPlaneHealthy has been False for 5 minutes by its lastTransitionTime and the
+// local clock. The function makes no request.
 func NewClusterProfiles(cfg *rest.Config, namespace string, o Options) (*Inventory, error) {
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {

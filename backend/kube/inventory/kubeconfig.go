@@ -16,19 +16,18 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// KubeconfigClusters is a [backend.Inventory] of the contexts of a kubeconfig
-// file, each of which is a cluster of that name. The file is read at every call;
-// [backend.WatchInventory] tells of changes. A UID is not known. Its methods may
-// be called concurrently while its fields are not changed.
+// KubeconfigClusters is a [backend.Inventory] of the contexts of a kubeconfig file; each context
+// is a cluster of that name. Every call reads the file; [backend.WatchInventory] reports changes.
+// UIDs are unknown. Its methods may be called concurrently while its fields are not changed.
 //
-// A file that cannot be read, or is no kubeconfig, and a context that is none of
-// the file or whose name is no DNS label is an error, and no cluster is listed
-// then. The file is the operator's: what it says is not checked further, and
-// credentials in it are not read.
+// Clusters returns an error, and no cluster, if the file cannot be read or is no kubeconfig, if
+// Contexts has a context that is not in the file, or if the name of a context is no DNS label.
+// The file belongs to the operator: its content is not checked further, and its credentials are
+// not read.
 type KubeconfigClusters struct {
 	// Path is the file.
 	Path string
-	// Contexts are those that are clusters; none means all.
+	// Contexts are the contexts that are clusters; empty means all.
 	Contexts []string
 	// Labels are the clusters' labels, by context.
 	Labels map[string]map[string]string
@@ -59,11 +58,11 @@ func (k KubeconfigClusters) names(ctx context.Context) ([]string, error) {
 	}
 	text, err := os.ReadFile(k.Path)
 	if err != nil {
-		return nil, err // the file may come
+		return nil, err // the file may appear later
 	}
 	cfg, err := clientcmd.Load(text)
 	if err != nil {
-		// What the parser says may quote credentials.
+		// The parser's error may quote credentials.
 		return nil, fmt.Errorf("the file is no kubeconfig: %w", backend.ErrPermanent)
 	}
 	names := slices.Sorted(maps.Keys(cfg.Contexts))

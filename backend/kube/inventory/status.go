@@ -13,21 +13,20 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// What a status may say of a cluster: members write some of it themselves.
+// Limits of the data in a status, because members write some of it themselves.
 const (
 	mostProperties = placement.MaxProperties
 	mostTaints     = placement.MaxTaints
 	mostWords      = placement.MaxUnhealthy
 )
 
-// resourceProperties begins the names of properties that are amounts of resources.
+// resourceProperties is the prefix of properties that are amounts of resources.
 const resourceProperties = "resources.kubernetes-fleet.io/"
 
 // measurements are properties of a cluster by name.
 type measurements map[string]resource.Quantity
 
-// add takes in what can be a property: it is optional, so the rest is passed
-// over.
+// add adds a valid property. It ignores others, because properties are optional.
 func (m measurements) add(name string, value any) {
 	if n, ok := value.(int64); ok && isProperty(name) && len(m) < mostProperties {
 		m[name] = *resource.NewQuantity(n, resource.DecimalSI)
@@ -44,7 +43,7 @@ func (m measurements) add(name string, value any) {
 
 func isProperty(name string) bool { return len(validation.IsQualifiedName(name)) == 0 }
 
-// memberProperties are what a MemberCluster reports.
+// memberProperties are the properties that a MemberCluster reports.
 func memberProperties(u *unstructured.Unstructured) measurements {
 	m := measurements{}
 	for _, part := range []struct{ field, prefix string }{
@@ -63,7 +62,8 @@ func memberProperties(u *unstructured.Unstructured) measurements {
 	return m
 }
 
-// memberNamespaces are the namespaces of a MemberCluster, ascending, nil where they are not collected.
+// memberNamespaces are the namespaces of a MemberCluster, ascending, nil if they are not
+// collected.
 func memberNamespaces(u *unstructured.Unstructured) []string {
 	if conditionsOf(u.Object, "status", "conditions")["NamespaceCollectionSucceeded"] == nil {
 		return nil
@@ -95,9 +95,9 @@ func conditionsOf(object map[string]any, path ...string) map[string]map[string]a
 	return out
 }
 
-// distrust notes that a cluster is not healthy where a condition of one of the
-// types is False and has been for lasts; at once where that is zero. Its message is
-// not repeated: that may be another one each time.
+// distrust notes that a cluster is unhealthy if a condition of one of the types has been False
+// for the duration lasts; zero means at once. It does not repeat the condition's message, because
+// that may differ each time.
 func (r *registration) distrust(conditions map[string]map[string]any, lasts time.Duration, types ...string) {
 	for _, t := range types {
 		c := conditions[t]
@@ -128,7 +128,7 @@ func nested(object map[string]any, path ...string) map[string]any {
 	return object
 }
 
-// maplists returns the objects of a list in an object.
+// maplists returns the elements of a list that are objects.
 func maplists(object map[string]any, path ...string) (out []map[string]any) {
 	last := len(path) - 1
 	list, _ := nested(object, path[:last]...)[path[last]].([]any)
