@@ -16,18 +16,18 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The most that is said of what a server answered: bytes of text, and fields.
+// Limits of the text and of the fields that an error repeats from a server's answer.
 const (
 	mostText   = 500
 	mostFields = 5
 )
 
-// Describe returns what may be told of an error. A server quotes what an object
-// contains: the value of a field that is not valid, or the whole object. So it
-// repeats which fields are wrong and why, without their values; of other messages
-// what comes before a value; and of an answer about a Secret only sentences that are
-// known to quote nothing of it, because the author of a policy or a webhook may
-// have quoted anything. If a field is immutable, it adds the remedy.
+// Describe returns the printable text of an error. A server quotes the content of an object: the
+// value of an invalid field, or the whole object. So Describe repeats the names of invalid fields
+// and the reasons, without their values; from other messages it repeats the part before a value.
+// From an answer about a Secret it repeats only sentences that are known to quote nothing,
+// because the author of a policy or a webhook may have quoted anything. If a field is immutable,
+// it adds the remedy.
 func Describe(secret bool, err error) string {
 	status, ok := StatusOf(err)
 	switch {
@@ -55,8 +55,9 @@ func Describe(secret bool, err error) string {
 	return Bounded(reason + ": " + said)
 }
 
-// reasonFirst returns the text of an error. An error of net/http begins with its reason, because its URL names the object once
-// more and fills a line of a terminal; the host and the address come last.
+// reasonFirst returns the text of an error. An error of net/http begins with its reason, because
+// its URL repeats the name of the object and fills a line of a terminal; the host and the address
+// come last.
 func reasonFirst(err error) string {
 	text := err.Error()
 	sent, is := errors.AsType[*url.Error](err)
@@ -91,7 +92,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-// fieldsOf lists the fields that a server complains about and what is wrong with them, without their values.
+// fieldsOf lists the fields that a server complains about and the reasons, without their values.
 func fieldsOf(status metav1.Status, secret bool) string {
 	if status.Reason != metav1.StatusReasonInvalid || status.Details == nil {
 		return ""
@@ -116,10 +117,10 @@ func fieldsOf(status metav1.Status, secret bool) string {
 	return cut(text, mostText-len("Invalid: ; "+remake)) + "; " + remake
 }
 
-// remake is the remedy for a field that cannot be changed.
+// remake is the remedy for an immutable field.
 const remake = "the field is immutable: delete the object there, and it is applied anew, or give it another name"
 
-// isImmutable reports whether the complaint about a field is that the object has another value of it already. Servers
+// isImmutable reports whether the complaint about a field is that it cannot be changed. Servers
 // have no type for this, only words.
 func isImmutable(message string) bool {
 	message = strings.ToLower(message)
@@ -130,11 +131,12 @@ func isImmutable(message string) bool {
 		strings.Contains(message, "updates to ") && strings.Contains(message, "forbidden")
 }
 
-// mostDetail bounds what is said of one field, in bytes.
+// mostDetail bounds the text about one field, in bytes.
 const mostDetail = 160
 
-// complaintOf returns what a server says of a field, such as "Invalid value: field is immutable". A server quotes the
-// field's value before the detail, or as the detail. The value is left out, and so is a detail that repeats it.
+// complaintOf returns a server's complaint about a field, such as "Invalid value: field is
+// immutable". A server quotes the field's value before the detail, or as the detail. The value is
+// left out, and so is a detail that repeats it.
 func complaintOf(kind, message string, secret bool) string {
 	word, rest, _ := strings.Cut(message, ": ")
 	switch word {
@@ -144,7 +146,7 @@ func complaintOf(kind, message string, secret bool) string {
 	default:
 		return kind
 	}
-	rest, _, _ = strings.Cut(strings.ReplaceAll(rest, "\r", "\n"), "\n") // below it are both versions of the object
+	rest, _, _ = strings.Cut(strings.ReplaceAll(rest, "\r", "\n"), "\n") // the next lines quote the object
 	if secret && !slices.Contains(harmlessDetails, rest) {
 		return word
 	}
@@ -154,11 +156,12 @@ func complaintOf(kind, message string, secret bool) string {
 	return word + ": " + cut(rest, mostDetail)
 }
 
-// harmlessDetails are what is said of the fields of a Secret: an API server's own words, which quote nothing.
+// harmlessDetails are an API server's own words about the fields of a Secret, which quote
+// nothing.
 var harmlessDetails = []string{"field is immutable", "field is immutable when `immutable` is set"} //nolint:gochecknoglobals // a table that nothing writes
 
-// cutValue splits what follows "Invalid value: " into the value and the detail. Where the end of the value is not sure,
-// all belongs to the value.
+// cutValue splits the text behind "Invalid value: " into the value and the detail. If the end of
+// the value is uncertain, all of the text belongs to the value.
 func cutValue(text string) (value, detail string) {
 	if quoted, err := strconv.QuotedPrefix(text); err == nil {
 		return split(text, quoted)
@@ -188,20 +191,20 @@ func split(text, quoted string) (value, detail string) {
 	return value, detail
 }
 
-// aboutSecret reports whether the server says that it speaks of a Secret.
+// aboutSecret reports whether the server's answer is about a Secret.
 func aboutSecret(status metav1.Status) bool {
 	return status.Details != nil && (status.Details.Kind == "secrets" || status.Details.Kind == "Secret")
 }
 
-// isSecret reports whether an object, written as a [snapshot.ID] is, is a Secret.
+// isSecret reports whether an object, written like a [snapshot.ID], is a Secret.
 func isSecret(object string) bool {
 	kind, _, _ := strings.Cut(object, " ")
 	kind, _, _ = strings.Cut(kind, ".")
 	return kind == "Secret"
 }
 
-// unquoting returns as much of a message about a Secret as is made by the API
-// server itself, of names.
+// unquoting returns the part of a message about a Secret that the API server made from names
+// alone.
 func unquoting(message string) string {
 	for _, denied := range []string{" denied the request", " denied request"} {
 		if before, _, ok := strings.Cut(message, denied); ok {
@@ -231,10 +234,10 @@ func withoutValues(message string) string {
 	return kept + " (withheld)"
 }
 
-// untyped reports whether a server could not read an object that was applied: it
-// has a field that its schema does not have, one of another type, or text that is not
-// of its field's form, such as base64 or a quantity. The code of that answer is 500, as
-// if it could get better. What converts the objects of a definition may get better.
+// untyped reports whether a server could not read an applied object: a field is not in its
+// schema, has another type, or its text has not the form of the field, such as base64 or a
+// quantity. The server answers with code 500, as if the error were transient. A failed conversion
+// of a custom resource may be transient.
 func untyped(message string) bool {
 	return strings.HasPrefix(message, "failed to create typed patch object") ||
 		strings.HasPrefix(message, "failed to convert new object") && strings.Contains(message, ": unable to convert unstructured object to ")
@@ -263,14 +266,14 @@ func cut(text string, most int) string {
 	return text[:end] + "…"
 }
 
-// holdsObject tells an error that has an object in it, and in its text.
+// holdsObject reports whether an error, and so its text, contains an object.
 func holdsObject(err error) bool {
 	unexpected := (*apierrors.UnexpectedObjectError)(nil)
 	return errors.As(err, &unexpected)
 }
 
-// causeOf returns what stands behind err, without what a server said. What a server
-// has to finish first can be told from a server that does not answer.
+// causeOf returns the cause of err without the server's text. It keeps the difference between a
+// server that must finish something first and a server that does not answer.
 func causeOf(err error) error {
 	if errors.Is(err, ErrTerminating) || errors.Is(err, ErrEstablishing) {
 		return errors.Join(err, apierrors.NewServiceUnavailable("not yet"))
@@ -278,8 +281,8 @@ func causeOf(err error) error {
 	return harmless(err)
 }
 
-// harmless returns err without what a server said: its reason, its code and how
-// long to wait are kept. It is nil where nothing is left.
+// harmless returns err without the server's text: its reason, its code and the retry delay are
+// kept. It is nil if nothing is left.
 func harmless(err error) error {
 	if holdsObject(err) {
 		return nil

@@ -1,5 +1,5 @@
-// Package api is what the backends on API servers share: the client of a hub, and errors in the kinds of package
-// backend that quote nothing of an object.
+// Package api contains the shared parts of the backends on API servers: the client of a hub, and
+// errors in the kinds of package backend that quote nothing of an object.
 package api
 
 import (
@@ -24,19 +24,19 @@ var ErrTerminating = errors.New("the namespace is being deleted")
 // ErrEstablishing is transient.
 var ErrEstablishing = errors.New("the kind was defined just now and is not served yet")
 
-// IsExpired reports whether a resourceVersion is too old to go on from.
+// IsExpired reports whether a resourceVersion is too old to continue a list or a watch.
 func IsExpired(err error) bool { return apierrors.IsGone(err) || apierrors.IsResourceExpired(err) }
 
 // IsForbidden reports whether the user lacks a right.
 func IsForbidden(err error) bool { return apierrors.IsForbidden(err) }
 
-// IsLasting reports whether a watch will not work by trying again.
+// IsLasting reports whether retrying a watch is useless.
 func IsLasting(err error) bool {
 	return IsForbidden(err) || IsUnserved(err) || errors.Is(err, backend.ErrPermanent) || apierrors.IsBadRequest(err) || apierrors.IsMethodNotSupported(err)
 }
 
-// IsUnserved reports whether an API server does not have the kind that was asked for, rather than the
-// object: only then it names none.
+// IsUnserved reports whether an API server does not serve the requested kind. An answer about a
+// missing object names it; an answer about a missing kind names none.
 func IsUnserved(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Code != http.StatusNotFound {
@@ -46,22 +46,20 @@ func IsUnserved(err error) bool {
 	return d == nil || d.Name == ""
 }
 
-// Classify says what a call was doing to which object when err came, in the
-// kinds of package backend; nil stays nil, and an error that is classified
-// already stays what it is. What is none of the kinds is transient: an API
-// server that is busy, unreachable or starting, and credentials that it does
-// not take, which are exchanged without anybody touching the object.
+// Classify adds the operation and the object to err and gives it a kind of package backend. nil
+// stays nil, and a classified error stays as it is. An error of no kind is transient: an API
+// server that is busy, unreachable or starting, or that rejects the credentials, because those
+// are renewed without a change of the object.
 //
-// A kind of object that the server does not serve is ErrNotFound where op is
-// "get", "delete" or "watch", and ErrPermanent elsewhere: what is not there
-// cannot be written.
+// A kind of object that the server does not serve is ErrNotFound if op is "get", "delete" or
+// "watch", and ErrPermanent otherwise, because such an object cannot be written.
 //
-// Nothing that an object contains is in the text, see [describe].
+// The text contains nothing of an object's content, see [Describe].
 func Classify(op, object string, err error) error {
 	return classified(op, object, isSecret(object), err)
 }
 
-// ClassifyRecord is classify for a record, which is a Secret.
+// ClassifyRecord is Classify for a record, which is a Secret.
 func ClassifyRecord(op, key string, err error) error { return classified(op, key, true, err) }
 
 func classified(op, object string, secret bool, err error) error {
@@ -75,17 +73,17 @@ func classified(op, object string, secret bool, err error) error {
 		return err
 	}
 	described := &apiError{text: Describe(secret, err), kind: KindOf(op, err), cause: causeOf(err)}
-	if _, lost := errors.AsType[*url.Error](err); lost { // the reason comes first, because it is about the cluster and not the object
+	if _, lost := errors.AsType[*url.Error](err); lost { // the reason is about the cluster, so it comes first
 		described.text += ": " + op + " " + object
 		return described
 	}
 	return &backend.Error{Op: op, Object: object, Err: described}
 }
 
-// apiError is what an API server answered, or why it did not.
+// apiError is an answer of an API server, or the reason why there was none.
 type apiError struct {
 	text string
-	// kind is one of those of package backend, or nil for a transient error.
+	// kind is a kind of package backend, or nil for a transient error.
 	kind, cause error
 }
 
@@ -97,7 +95,7 @@ func (e *apiError) Unwrap() []error {
 	return slices.DeleteFunc([]error{e.kind, e.cause}, func(err error) bool { return err == nil })
 }
 
-// KindOf returns the kind of err, or nil where it is transient.
+// KindOf returns the kind of err, or nil if it is transient.
 func KindOf(op string, err error) error {
 	for _, kind := range []error{backend.ErrNotFound, backend.ErrConflict, backend.ErrFenced, backend.ErrPermanent} {
 		if errors.Is(err, kind) {
@@ -120,8 +118,8 @@ func KindOf(op string, err error) error {
 	return nil
 }
 
-// kindOfUnserved is the kind of an error that says that the server has no such
-// kind of object.
+// kindOfUnserved returns the kind of an error about a kind of object that the server does not
+// serve.
 func kindOfUnserved(op string) error {
 	switch op {
 	case "get", "delete", "watch":
@@ -130,7 +128,7 @@ func kindOfUnserved(op string) error {
 	return unservedKind{backend.ErrPermanent}
 }
 
-// kindLike is a kind for an error that matches it already, which keeps whether that says that there is no such kind of object.
+// kindLike returns kind. If err is about an unserved kind of object, the result keeps that fact.
 func kindLike(err, kind error) error {
 	if errors.Is(err, backend.ErrNoSuchKind) {
 		return unservedKind{kind}
@@ -138,14 +136,14 @@ func kindLike(err, kind error) error {
 	return kind
 }
 
-// unservedKind is a kind of error that a kind of object has which the server does not serve.
+// unservedKind is the kind of an error about a kind of object that the server does not serve.
 type unservedKind struct{ error }
 
 // Unwrap returns both.
 func (u unservedKind) Unwrap() []error { return []error{u.error, backend.ErrNoSuchKind} }
 
-// refused reports whether the server understood the request and will answer the
-// same again. Webhooks answer with whatever code they like.
+// refused reports whether the server understood the request and will give the same answer again.
+// Webhooks may answer with any code.
 func refused(err error, status metav1.Status) bool {
 	switch {
 	case apierrors.IsInvalid(err), apierrors.IsForbidden(err), apierrors.IsBadRequest(err),
@@ -165,8 +163,8 @@ func refused(err error, status metav1.Status) bool {
 // ErrNoServer is transient.
 var ErrNoServer = errors.New("the address does not lead to an API server at present: it answers 404 for what every API server has")
 
-// NoSuchKind tells a path that the server does not serve from an object that it
-// does not have: the former is answered by no handler of the kind.
+// NoSuchKind reports whether an answer is about a path that the server does not serve. The
+// handler of a kind answers differently about a missing object.
 func NoSuchKind(status metav1.Status) bool {
 	if status.Reason != metav1.StatusReasonNotFound {
 		return false
@@ -182,7 +180,7 @@ func NoSuchKind(status metav1.Status) bool {
 	return false
 }
 
-// StatusOf returns what an API server answered, if err is that.
+// StatusOf returns the answer of an API server, if err contains one.
 func StatusOf(err error) (metav1.Status, bool) {
 	if api := apierrors.APIStatus(nil); errors.As(err, &api) {
 		return api.Status(), true

@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
-// IsLoopback reports whether an API server is on this machine, where compression only costs.
+// IsLoopback reports whether an API server is on this machine, so that compression is only a
+// cost.
 func IsLoopback(host string) bool {
 	if u, err := url.Parse(host); err == nil && u.Host != "" {
 		host = u.Hostname()
@@ -47,7 +48,7 @@ func NewHubClients(cfg *rest.Config) (*HubClients, error) {
 	if c.Metadata, err = kubehttp.Metadata(cfg, web); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
 	}
-	asking := *web // what it is asked has no context
+	asking := *web // requests of discovery have no context
 	asking.Timeout = AnswerTimeout
 	if c.Kinds, err = discovery.NewDiscoveryClientForConfigAndClient(cfg, &asking); err != nil {
 		return nil, fmt.Errorf("the client of the hub: %w", err)
@@ -55,8 +56,8 @@ func NewHubClients(cfg *rest.Config) (*HubClients, error) {
 	return c, nil
 }
 
-// HubConfig returns a copy of cfg with the defaults of this package. Without a
-// limit of its own the hub's priority and fairness decide how fast to go.
+// HubConfig returns a copy of cfg with the defaults of this package. If cfg has no rate limit,
+// the hub's priority and fairness limit the rate.
 func HubConfig(cfg *rest.Config) *rest.Config {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = cmp.Or(cfg.UserAgent, "slipway")
@@ -71,6 +72,6 @@ func HubConfig(cfg *rest.Config) *rest.Config {
 	return cfg
 }
 
-// AnswerTimeout is how long an API server may take for a page of a list, or to begin
-// a watch.
+// AnswerTimeout limits the time of an API server for a page of a list, or for the start of a
+// watch.
 const AnswerTimeout = 30 * time.Second

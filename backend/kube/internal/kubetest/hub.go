@@ -1,4 +1,4 @@
-// Package kubetest is what the tests of several packages of backends on API servers share.
+// Package kubetest contains helpers for the tests of the backends on API servers.
 package kubetest
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// Hub is an API server that is read.
+// Hub is an API server for reading.
 type Hub struct {
 	*kubeenv.Server
 	Objects dynamic.Interface
@@ -64,7 +64,7 @@ func (h Hub) Create(t testing.TB, r schema.GroupVersionResource, obj *unstructur
 	return made
 }
 
-// Remove deletes an object, which may be waited for.
+// Remove deletes an object and may wait until it is gone.
 func (h Hub) Remove(t testing.TB, r schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	if err := h.In(namespace, r).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
@@ -80,8 +80,8 @@ func (h Hub) Patch(t testing.TB, r schema.GroupVersionResource, namespace, name,
 	}
 }
 
-// Define installs the definition of a kind without a schema, and waits until it
-// is served. It is gone when the test has ended.
+// Define installs the definition of a kind without a schema, and waits until it is served. It is
+// removed at the end of the test.
 func (h Hub) Define(t *testing.T, r schema.GroupVersionResource, kind, scope string) {
 	t.Helper()
 	h.Create(t, CRDs(), Definition(r, kind, scope))
@@ -90,15 +90,15 @@ func (h Hub) Define(t *testing.T, r schema.GroupVersionResource, kind, scope str
 		namespace = metav1.NamespaceDefault
 	}
 	probe := Object(schema.GroupVersion{Group: r.Group, Version: r.Version}.String(), kind, namespace, "probe")
-	Eventually(t, "serving "+kind, func() bool { // what is left of an earlier definition can be listed, and takes nothing
+	Eventually(t, "serving "+kind, func() bool { // an earlier definition may still answer lists
 		_, err := h.In(namespace, r).Create(t.Context(), probe, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		return err == nil
 	})
 	t.Cleanup(func() { h.Undefined(t, r) })
 }
 
-// Undefined waits until a definition is gone and nothing serves the kind, so that the
-// Next test may make it.
+// Undefined waits until a definition is gone and the kind is not served, so that the next test
+// may create it.
 func (h Hub) Undefined(t *testing.T, r schema.GroupVersionResource) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), 2*time.Minute)
 	defer cancel()
@@ -135,7 +135,7 @@ func Definition(r schema.GroupVersionResource, kind, scope string) *unstructured
 	return crd
 }
 
-// Object returns an object that has a name only.
+// Object returns an object with only a name.
 func Object(apiVersion, kind, namespace, name string) *unstructured.Unstructured {
 	obj := &unstructured.Unstructured{}
 	obj.SetAPIVersion(apiVersion)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Ticks follows what yields nothing but that something changed.
+// Ticks follows a sequence that yields only the fact of a change.
 type Ticks struct {
 	Told chan struct{}
 	End  chan error
@@ -37,7 +37,7 @@ func TicksOf(t *testing.T, of func(context.Context) iter.Seq2[struct{}, error]) 
 	return k
 }
 
-// Next waits until something is told.
+// Next waits for the next item.
 func (k *Ticks) Next(t *testing.T, why string) {
 	t.Helper()
 	timeout := time.NewTimer(2 * time.Minute)
@@ -51,7 +51,7 @@ func (k *Ticks) Next(t *testing.T, why string) {
 	}
 }
 
-// Drain forgets what was told and returns how often.
+// Drain discards the received items and returns their number.
 func (k *Ticks) Drain() (n int) {
 	for {
 		select {
@@ -69,7 +69,7 @@ func LastOf[T any](seq func(func(T, error) bool)) (last error) {
 	return last
 }
 
-// Eventually asks until ok, and fails the test if that takes too long.
+// Eventually polls ok until it returns true, and fails the test if that takes too long.
 func Eventually(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
