@@ -24,14 +24,14 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// noVersion is a resourceVersion that no object has: the revisions of etcd begin at 1 with an empty
-// store, so that the first object gets 2. An apply that carries it creates what does not exist, and
-// conflicts with what does, in one step. (One without a uid creates whatever version it carries; that
-// is also why a version alone guards nothing.)
+// noVersion is a resourceVersion that no object has: the revisions of etcd begin at 1 with an
+// empty store, so the first object gets 2. An apply with it atomically creates a missing object,
+// or fails with a conflict if the object exists. (An apply without a uid creates a missing object
+// whatever version it carries, so a version alone protects nothing.)
 const noVersion = "1"
 
-// isUnappliable tells of members of metadata that a server-side apply must not have, or that are
-// preconditions there.
+// isUnappliable reports whether a server-side apply must not have a field of metadata, or reads
+// it as a precondition.
 func isUnappliable(k string, _ any) bool {
 	return k == "managedFields" || k == "uid" || k == "resourceVersion"
 }
@@ -52,7 +52,7 @@ func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o bac
 	return live, nil
 }
 
-// apply applies an object, or says what would come of it.
+// apply applies an object; if dry, it only returns the result.
 func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions, dry bool) (*unstructured.Unstructured, error) {
 	id := snapshot.IDOf(obj)
 	if o.Manager == "" {
@@ -105,7 +105,7 @@ func (c *conn) apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	return live, err
 }
 
-// setOwners replaces the managedFields of an object, and nothing else, and returns its resourceVersion afterwards.
+// setOwners replaces only the managedFields of an object, and returns its new resourceVersion.
 func (c *conn) setOwners(ctx context.Context, at location, o backend.ApplyOptions) (version string, err error) {
 	if o.UID == "" || o.ResourceVersion == "" {
 		return "", api.Permanent(errors.New("the owners of fields are replaced of an object with a uid and a resourceVersion only"))
@@ -130,10 +130,12 @@ func (c *conn) setOwners(ctx context.Context, at location, o backend.ApplyOption
 	return live.GetResourceVersion(), nil
 }
 
-// briefType asks for the metadata of an object; an API server that cannot leave the rest out sends it.
+// briefType requests only the metadata of an object; an API server that does not support that
+// sends the whole object.
 const briefType = eventType + "," + jsonType
 
-// briefOf returns what [backend.ApplyOptions.Brief] asks for of an answer to the apply of obj.
+// briefOf returns the object for [backend.ApplyOptions.Brief] from the answer to the apply of
+// obj.
 func briefOf(obj *unstructured.Unstructured, answer []byte) (*unstructured.Unstructured, error) {
 	var got struct {
 		Metadata struct {
@@ -154,21 +156,23 @@ func briefOf(obj *unstructured.Unstructured, answer []byte) (*unstructured.Unstr
 	return out, nil
 }
 
-// demand is a precondition that an apply can carry, and where it creates, the mark by which the policies
-// of [FenceManifests] know who does.
+// demand is a precondition that an apply can carry. For a creation, it also has the mark by which
+// the policies of [FenceManifests] recognize the writer.
 type demand struct {
 	backend.Precondition
 	annotation, mark string
-	// labelled reports that it is an object under a fence, and no mark alone, to which the policies apply.
+	// labelled reports whether the object is under a fence, so that the policies apply to it, and
+	// does not carry the mark already.
 	labelled bool
 }
 
-// appliedLabel is on what is applied under a fence: by it the policies of [FenceManifests] find it. A policy that has no
-// selector would be asked, and could fail, for every object of the cluster.
+// appliedLabel is on every object that is applied under a fence, so that the policies of
+// [FenceManifests] find it. A policy without a selector would be evaluated, and could fail, for
+// every object of the cluster.
 const appliedLabel = "slipway.dev/applied"
 
-// complete returns what an apply has to carry. A resourceVersion alone would let it create the object
-// where that is missing, so that its uid is looked up.
+// complete returns the preconditions for an apply. A resourceVersion alone would let the apply
+// create a missing object, so complete looks up the uid.
 func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondition) (demand, error) {
 	switch {
 	case p.Absent && (p.UID != "" || p.ResourceVersion != ""):
@@ -189,8 +193,8 @@ func (c *conn) complete(ctx context.Context, id snapshot.ID, p backend.Precondit
 	return demand{Precondition: p}, nil
 }
 
-// explain tells a uid that did not match, and what [FenceManifests] refuses, from an object that is not
-// valid: an API server says of all that they are invalid.
+// explain distinguishes a uid that did not match, and a refusal by [FenceManifests], from an
+// invalid object: an API server reports all of them as invalid.
 func (d demand) explain(err error) error {
 	if apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 		return api.ErrTerminating
@@ -219,7 +223,7 @@ func (d demand) explain(err error) error {
 	return err
 }
 
-// ownersOf returns who owns the fields that an apply without force would change.
+// ownersOf returns the owners of the fields that an apply without force would change.
 func ownersOf(err error) (owners []string) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || !apierrors.IsConflict(err) || status.Status().Details == nil {
@@ -230,7 +234,7 @@ func ownersOf(err error) (owners []string) {
 			continue
 		}
 		_, quoted, _ := strings.Cut(c.Message, "conflict with ")
-		quoted, _ = strconv.QuotedPrefix(quoted) // what is behind it says how and when
+		quoted, _ = strconv.QuotedPrefix(quoted) // the rest has operation and time
 		owner, err := strconv.Unquote(quoted)
 		if err != nil || len(owner) > metav1validation.FieldManagerMaxLength {
 			owner = ""
@@ -242,8 +246,9 @@ func ownersOf(err error) (owners []string) {
 	return owners
 }
 
-// schemaErrorOf parses the message with which an API server refuses an object because of the schema of its kind. The server
-// sends no reason beside the message. It returns nil if anything else is wrong with the object.
+// schemaErrorOf parses the message with which an API server refuses an object because of the
+// schema of its kind. The server sends no reason beside the message. It returns nil if the object
+// has any other problem.
 func schemaErrorOf(err error) *backend.SchemaError {
 	status, ok := api.StatusOf(err)
 	said, refused := strings.CutPrefix(status.Message, "failed to create typed patch object (")
@@ -266,14 +271,15 @@ func schemaErrorOf(err error) *backend.SchemaError {
 	return out
 }
 
-// isFence tells the refusal of a policy of [FenceManifests] from one that quotes an
-// object which says the same.
+// isFence reports whether a message is the refusal of a policy of [FenceManifests], and not an
+// error that quotes an object with the same text.
 func isFence(message string) bool {
 	object, why, _ := strings.Cut(message, " is forbidden: ")
 	return strings.HasPrefix(why, "ValidatingAdmissionPolicy 'slipway-fence-") && !strings.Contains(object, " is invalid: ")
 }
 
-// applyBody returns what is sent: the object without what is not applied, and with its preconditions.
+// applyBody returns the body of an apply: the object without the fields that must not be applied,
+// and with its preconditions.
 func applyBody(obj *unstructured.Unstructured, d demand) ([]byte, error) {
 	meta, _ := obj.Object["metadata"].(map[string]any)
 	meta = maps.Clone(meta)

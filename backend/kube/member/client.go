@@ -18,8 +18,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// client makes requests to one API server. It reads answers within limits, follows no redirects, which
-// would carry the credentials elsewhere, and writes no logs.
+// client makes requests to one API server. It reads answers within limits, follows no redirects,
+// because they would carry the credentials elsewhere, and writes no logs.
 type client struct {
 	base       *url.URL
 	transports transports
@@ -28,7 +28,7 @@ type client struct {
 	timeout    time.Duration
 }
 
-// request is what is asked of an API server.
+// request is a request to an API server.
 type request struct {
 	verb, path  string
 	query       url.Values
@@ -78,7 +78,7 @@ func (c *client) do(ctx context.Context, r request) ([]byte, error) {
 	return c.over(ctx, l, r)
 }
 
-// over is do over a transport that the caller is in.
+// over is do over a transport that the caller has entered.
 func (c *client) over(ctx context.Context, l *transport, r request) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
@@ -90,14 +90,15 @@ func (c *client) over(ctx context.Context, l *transport, r request) ([]byte, err
 	return c.limits.read(answer.Body, answer.ContentLength)
 }
 
-// patience is how often a request is made again that the API server was too busy to read, and the
-// longest it may ask to wait.
+// patience is how often a request is repeated if the API server was too busy to read it, and
+// longestPause the longest wait that it may request.
 const (
 	patience     = 3
 	longestPause = 5 * time.Second
 )
 
-// send makes a request until the API server is not too busy. The body of an answer is to be closed.
+// send repeats a request while the API server is too busy. The caller must close the body of the
+// answer.
 func (c *client) send(ctx context.Context, l *transport, r request) (*http.Response, error) {
 	for tries := 0; ; tries++ {
 		if err := c.limiter.Wait(ctx); err != nil {
@@ -136,7 +137,8 @@ func (c *client) once(ctx context.Context, l *transport, r request) (*http.Respo
 	return l.http.Do(q)
 }
 
-// busyFor reports whether the API server refused the request unread because it is busy, and when it asks to come back.
+// busyFor reports whether the API server refused the request unread because it is busy and a
+// retry is worthwhile, and after which delay.
 func busyFor(answer *http.Response) (time.Duration, bool) {
 	seconds, err := strconv.Atoi(answer.Header.Get("Retry-After"))
 	if err != nil || seconds < 0 || answer.StatusCode != http.StatusTooManyRequests {
@@ -146,7 +148,7 @@ func busyFor(answer *http.Response) (time.Duration, bool) {
 	return pause, pause <= longestPause
 }
 
-// stream makes a request whose answer goes on until it is closed or ctx ends.
+// stream makes a request whose answer lasts until it is closed or ctx ends.
 func (c *client) stream(ctx context.Context, r request) (io.ReadCloser, error) {
 	answer, err := c.send(ctx, &c.transports.wide, r)
 	if err != nil {

@@ -18,9 +18,10 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// KubeconfigDirectory returns the configurations in the files <dir>/<cluster>.kubeconfig, with their
-// current contexts. Files are read when a cluster is dialled; paths in them are relative to dir. A
-// cluster without a file is ErrNotFound. Operators who wrote the files themselves pass [Trusted].
+// KubeconfigDirectory returns the configurations in the files <dir>/<cluster>.kubeconfig, with
+// their current contexts. Files are read when a cluster is dialled; paths in them are relative to
+// dir. A cluster without a file is ErrNotFound. Operators who wrote the files themselves pass
+// [Trusted].
 func KubeconfigDirectory(dir string, allow Allow) ConfigFunc {
 	return func(_ context.Context, c placement.Cluster) (*rest.Config, error) {
 		if problems := validation.IsDNS1123Label(c.Name); len(problems) > 0 {
@@ -39,8 +40,9 @@ func KubeconfigDirectory(dir string, allow Allow) ConfigFunc {
 	}
 }
 
-// KubeconfigContexts returns the configurations of the contexts of one file; the context of a cluster
-// has its name. The file is read when a cluster is dialled. A cluster without a context is ErrNotFound.
+// KubeconfigContexts returns the configurations of the contexts of one file; the context of a
+// cluster has its name. The file is read when a cluster is dialled. A cluster without a context
+// is ErrNotFound.
 func KubeconfigContexts(path string, allow Allow) ConfigFunc {
 	return func(_ context.Context, c placement.Cluster) (*rest.Config, error) {
 		text, err := readKubeconfig(path)
@@ -58,7 +60,7 @@ func KubeconfigContexts(path string, allow Allow) ConfigFunc {
 	}
 }
 
-// readKubeconfig reads a file, no more of it than a kubeconfig may have.
+// readKubeconfig reads a file up to the size limit of a kubeconfig.
 func readKubeconfig(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	switch {
@@ -78,15 +80,16 @@ type SecretGetter interface {
 	Get(ctx context.Context, name string, o metav1.GetOptions) (*corev1.Secret, error)
 }
 
-// SecretOptions say in which Secrets kubeconfigs are. Zero values mean defaults.
+// SecretOptions locate the Secrets with kubeconfigs. Zero values mean defaults.
 type SecretOptions struct {
-	// Name returns the name of the Secret for a cluster; by default it is the cluster's. Cluster API's
-	// is <cluster>-kubeconfig.
+	// Name returns the name of the Secret for a cluster; the default is the cluster's name. Cluster
+	// API uses <cluster>-kubeconfig.
 	Name func(cluster string) string
-	// Key is that of the kubeconfig in the Secret's data; default kubeconfig. Cluster API's is value.
+	// Key is the key of the kubeconfig in the Secret's data; default kubeconfig. Cluster API uses
+	// value.
 	Key string
-	// Allow is what the kubeconfigs may ask for; by default nothing. A user that may write the Secrets may
-	// ask for it.
+	// Allow restricts the kubeconfigs; the default allows nothing. Everybody with the right to write
+	// the Secrets can use all that it allows.
 	Allow Allow
 }
 

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// errConnClosed is what a connection returns after it was closed.
+// errConnClosed is the error of a closed connection.
 var errConnClosed = errors.New("the connection is closed")
 
 // conn is a connection to a member cluster.
@@ -41,19 +41,20 @@ var (
 	_ backend.ConnMeasurer  = (*conn)(nil)
 )
 
-// NewConn returns a connection to the API server that cfg names. It is a
-// [backend.ConnWatcher], a [backend.ConnDryRunner], a [backend.ConnLister], a [backend.ConnMeasurer] and a [backend.ConnFencer], see
-// [Options], and sends nothing before it is used. It neither changes nor keeps cfg.
+// NewConn returns a connection to the API server that cfg names. It is a [backend.ConnWatcher], a
+// [backend.ConnDryRunner], a [backend.ConnLister], a [backend.ConnMeasurer] and a
+// [backend.ConnFencer], see [Options]. It sends nothing before it is used. It neither changes nor
+// keeps cfg.
 //
-// It has a transport of its own and at most two connections: one of HTTP/1.1, over which a request costs
-// both sides less, for one request at a time, and one of HTTP/2 for watches and for what is asked
-// meanwhile; a server that does not speak HTTP/2 gets more of HTTP/1.1 instead. Where cfg has a transport
-// that is used for all.
+// It has its own transport and at most two network connections: an HTTP/1.1 connection, which
+// costs both sides less per request, for one request at a time, and an HTTP/2 connection for
+// watches and concurrent requests. A server without HTTP/2 gets more HTTP/1.1 connections
+// instead. If cfg has a transport, all requests use it.
 //
-// What cfg says about addresses, certificates, credentials and wrappers of the transport holds. It is
-// used as it is: whether it may run a program or read a file is for its author to decide, see
-// [Kubeconfig]. A configuration that impersonates without naming a user, which would
-// act as the engine itself, is ErrPermanent, as is one that cannot be used.
+// Addresses, certificates, credentials and wrappers of the transport in cfg are used without
+// further checks: the author of cfg decides whether it may run a program or read a file, see
+// [Kubeconfig]. A configuration that impersonates without a user, which would act as the engine
+// itself, and an unusable one are ErrPermanent.
 func NewConn(cfg *rest.Config, o Options) (backend.Conn, error) {
 	c, err := newConn(cfg, o)
 	if err != nil {
@@ -82,8 +83,8 @@ func newConn(cfg *rest.Config, o Options) (*conn, error) {
 	return c, nil
 }
 
-// checkImpersonation refuses groups or a uid without a user: the API server would take the caller's
-// own identity, or an anonymous one, for it.
+// checkImpersonation refuses groups or a uid without a user, because the API server would use the
+// caller's own identity, or an anonymous one.
 func checkImpersonation(i rest.ImpersonationConfig) error {
 	if i.UserName == "" && (i.UID != "" || len(i.Groups) > 0 || len(i.Extra) > 0) {
 		return fmt.Errorf("impersonation has a uid, groups or extra values and no user: name the user: %w", backend.ErrPermanent)
@@ -106,7 +107,7 @@ func (c *conn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructu
 	return c.getOver(ctx, l, id)
 }
 
-// getOver is get over a transport that the caller is in.
+// getOver is get over a transport that the caller has entered.
 func (c *conn) getOver(ctx context.Context, l *transport, id snapshot.ID) (*unstructured.Unstructured, error) {
 	at, err := c.locate(ctx, id, readFresh)
 	if err != nil {
@@ -119,8 +120,9 @@ func (c *conn) getOver(ctx context.Context, l *transport, id snapshot.ID) (*unst
 	return c.client.limits.object(body)
 }
 
-// Fencing is that of the policies of [FenceManifests], where the member has them: an API server compares no
-// two objects in one step, and its policies see a ledger as soon as it has seen that itself.
+// Fencing returns the fencing by the policies of [FenceManifests], if the member has them. It is
+// only eventual: an API server compares no two objects in one step, and its policies see a ledger
+// as soon as its own watch does.
 func (c *conn) Fencing() backend.Fencing {
 	if c.fenced {
 		return backend.FencingEventual
@@ -133,7 +135,7 @@ func (c *conn) Close() error {
 	return nil
 }
 
-// usable says why a call cannot be made.
+// usable returns an error if no call can be made.
 func (c *conn) usable(ctx context.Context) error {
 	select {
 	case <-c.closed:
@@ -143,7 +145,7 @@ func (c *conn) usable(ctx context.Context) error {
 	}
 }
 
-// locate returns where the API server has an object.
+// locate returns the location of an object on the API server.
 func (c *conn) locate(ctx context.Context, id snapshot.ID, age freshness) (location, error) {
 	if err := c.usable(ctx); err != nil {
 		return location{}, err

@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	// establishing is how long after its definition was applied, or was accepted by the API server, a
-	// kind that is not served is taken for one that will be; establishPoll how often it is asked for.
+	// establishing is how long an unserved kind is expected to appear after its definition was
+	// applied or accepted by the API server; establishPoll is the interval of the checks.
 	establishing  = 30 * time.Second
 	establishPoll = 100 * time.Millisecond
 )
 
-// place returns where an object that is applied belongs. A kind whose definition was applied just
-// before, mostly by the same snapshot, is waited for.
+// place returns the location of an object for an apply. If the definition of its kind was applied
+// shortly before, mostly by the same snapshot, place waits for the kind.
 func (c *conn) place(ctx context.Context, id snapshot.ID) (location, error) {
 	for {
 		at, err := c.locate(ctx, id, writeFresh)
@@ -39,7 +39,7 @@ func (c *conn) place(ctx context.Context, id snapshot.ID) (location, error) {
 	}
 }
 
-// comes reports whether a kind that is not served will be soon: its definition is there, and new.
+// comes reports whether an unserved kind will be served soon: its definition exists and is new.
 func (c *conn) comes(ctx context.Context, gvk schema.GroupVersionKind) bool {
 	if c.mapper.expects(gvk) {
 		return true
@@ -55,8 +55,8 @@ func (c *conn) comes(ctx context.Context, gvk schema.GroupVersionKind) bool {
 
 const definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/"
 
-// isNew reports whether a definition is not established, or only for a short time by the clock of the
-// API server, which may differ from ours.
+// isNew reports whether a definition is not established, or only for a short time by the clock of
+// the API server, which may differ from the local one.
 func isNew(crd *unstructured.Unstructured) bool {
 	conditions, _, _ := unstructured.NestedSlice(crd.Object, "status", "conditions")
 	for _, c := range conditions {
@@ -80,7 +80,7 @@ func hasCondition(conditions []any, kind, status string) bool {
 	return false
 }
 
-// definedKinds returns the kinds that a CustomResourceDefinition says are served, and none for another
+// definedKinds returns the served kinds of a CustomResourceDefinition, and none for another
 // object.
 func definedKinds(obj *unstructured.Unstructured) (kinds []schema.GroupVersionKind) {
 	if gvk := obj.GroupVersionKind(); gvk.Group != "apiextensions.k8s.io" || gvk.Kind != "CustomResourceDefinition" {
@@ -99,7 +99,7 @@ func definedKinds(obj *unstructured.Unstructured) (kinds []schema.GroupVersionKi
 	return kinds
 }
 
-// applied remembers which kinds were defined through this connection.
+// applied remembers the kinds that were defined through this connection.
 func (m *mapper) applied(obj *unstructured.Unstructured) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

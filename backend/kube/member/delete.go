@@ -39,7 +39,8 @@ func (c *conn) giveUp(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 	return c.delete(ctx, at, o.Precondition)
 }
 
-// demandAbsence answers a call that gives up what it demands not to exist.
+// demandAbsence answers a Delete or a release whose precondition is that the object does not
+// exist.
 func (c *conn) demandAbsence(ctx context.Context, id snapshot.ID) error {
 	if _, err := c.get(ctx, id); err != nil {
 		return err
@@ -47,7 +48,7 @@ func (c *conn) demandAbsence(ctx context.Context, id snapshot.ID) error {
 	return fmt.Errorf("the object exists: %w", backend.ErrConflict)
 }
 
-// delete deletes an object; what it owns goes after it.
+// delete deletes an object, and the garbage collector deletes its dependents afterwards.
 func (c *conn) delete(ctx context.Context, at location, p backend.Precondition) error {
 	background := metav1.DeletePropagationBackground
 	o := metav1.DeleteOptions{
@@ -72,11 +73,12 @@ func (c *conn) delete(ctx context.Context, at location, p backend.Precondition) 
 	return c.mapper.forgetUnserved(at, err)
 }
 
-// releaseRounds is how often an object is read again that another client writes at the same time, where
-// the caller demands no resourceVersion.
+// releaseRounds is how often a release without a demanded resourceVersion is retried after a
+// conflict with another client.
 const releaseRounds = 5
 
-// release takes the manager and the marks from an object. It is a read and a write of what was read.
+// release removes the manager and the marks from an object. It reads the object and writes it
+// back with preconditions.
 func (c *conn) release(ctx context.Context, id snapshot.ID, at location, o backend.DeleteOptions) error {
 	var err error
 	for range releaseRounds {
@@ -114,7 +116,7 @@ func (c *conn) releaseOnce(ctx context.Context, id snapshot.ID, at location, o b
 	return c.mapper.forgetUnserved(at, err)
 }
 
-// holds returns a conflict unless an object is the one that was demanded.
+// holds returns a conflict unless an object meets the precondition.
 func holds(live *unstructured.Unstructured, p backend.Precondition) error {
 	switch {
 	case p.UID != "" && p.UID != string(live.GetUID()):
@@ -125,7 +127,7 @@ func holds(live *unstructured.Unstructured, p backend.Precondition) error {
 	return nil
 }
 
-// releasePatch returns what is to change in the metadata of an object, nil if nothing is.
+// releasePatch returns the changes to the metadata of an object, nil if there are none.
 func releasePatch(live *unstructured.Unstructured, o backend.DeleteOptions) map[string]any {
 	patch := map[string]any{}
 	meta, _ := live.Object["metadata"].(map[string]any)
@@ -151,8 +153,8 @@ func releasePatch(live *unstructured.Unstructured, o backend.DeleteOptions) map[
 	return patch
 }
 
-// without returns the entries of managedFields that are not a manager's, and whether it had any. An
-// empty list would be ignored by an API server; one empty entry means none.
+// without returns the entries of managedFields that belong to other managers, and whether the
+// manager had any. An API server would ignore an empty list; one empty entry means none.
 func without(managedFields any, manager string) (kept []any, owned bool) {
 	entries, _ := managedFields.([]any)
 	for _, e := range entries {

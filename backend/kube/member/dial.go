@@ -13,20 +13,20 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// ConfigFunc returns how the API server of a cluster is reached. A cluster that it does not know is
-// ErrNotFound. The configuration is the caller's. See [KubeconfigDirectory], [KubeconfigSecrets] and
-// [KubeconfigContexts].
+// ConfigFunc returns the client configuration for the API server of a cluster. If it does not
+// know the cluster, the error is ErrNotFound. The caller owns the configuration. See
+// [KubeconfigDirectory], [KubeconfigSecrets] and [KubeconfigContexts].
 type ConfigFunc func(ctx context.Context, c placement.Cluster) (*rest.Config, error)
 
-// NewDialer returns a dialer that connects to where configs says. It asks at each Dial, so that
-// credentials and addresses that changed are used from the next connection on; the engine dials again
-// after an error that is transient, such as credentials that are no longer accepted.
+// NewDialer returns a dialer that connects by the configurations of configs. It calls configs at
+// each Dial, so that changed credentials and addresses are used from the next connection on; the
+// engine dials again after a transient error, for example after rejected credentials.
 //
-// Where the inventory knows the UID of a cluster, see [placement.Cluster], it must be that of the
-// cluster's namespace kube-system. Dial compares the two before anything else is sent, and refuses
-// another cluster with ErrPermanent: one that was made again under the same name, or that the address
-// leads to meanwhile. Connections compare again before they write, whenever they had to connect again. A
-// cluster whose UID is empty is taken as it is.
+// If the inventory knows the UID of a cluster, see [placement.Cluster], it must be the UID of the
+// cluster's namespace kube-system. Dial compares the two before anything else is sent, and
+// refuses another cluster with ErrPermanent: one that was recreated under the same name, or to
+// which the address leads now. Connections compare again before they write, after each reconnect.
+// A cluster with an empty UID is accepted without a check.
 func NewDialer(configs ConfigFunc, o Options) backend.Dialer {
 	return &dialer{configs: configs, options: o}
 }
@@ -63,15 +63,16 @@ func (d *dialer) dial(ctx context.Context, c placement.Cluster) (*conn, error) {
 	return conn, nil
 }
 
-// recognize makes sure that the connection leads to the cluster that it is to lead to.
+// recognize verifies that the connection leads to the expected cluster.
 func (c *conn) recognize(ctx context.Context) error {
 	l, leave := c.client.transports.enter()
 	defer leave()
 	return c.recognizeOver(ctx, l)
 }
 
-// recognizeOver asks once for each connection that the transport makes: after that the address may lead
-// elsewhere. A transport of the host's does not tell when that is, and so is asked once.
+// recognizeOver checks once for each network connection that the transport makes, because a new
+// connection may lead elsewhere. A transport of the host does not report its connections, and so
+// is checked once.
 func (c *conn) recognizeOver(ctx context.Context, l *transport) error {
 	dials := l.dials.Load()
 	if c.pinned == "" || l.recognized.Load() == max(dials, 1) {

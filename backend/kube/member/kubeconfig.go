@@ -15,16 +15,16 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// Allow says what a kubeconfig may ask of the process that uses it, beyond an address, an authority and
-// credentials. The zero value allows nothing: it is for kubeconfigs that come from others, such as
-// Secrets. See [Trusted].
+// Allow says which features of a kubeconfig the process permits beyond an address, an authority
+// and credentials. The zero value permits nothing: it is for kubeconfigs of others, for example
+// in Secrets. See [Trusted].
 type Allow struct {
 	// Programs allows users.user.exec and users.user.auth-provider, which run a program.
 	Programs bool
-	// Files allows paths: certificate-authority, client-certificate, client-key and tokenFile. The author
-	// of a path reads what the process can read.
+	// Files allows paths: certificate-authority, client-certificate, client-key and tokenFile. With
+	// a path, its author can read every file that the process can read.
 	Files bool
-	// Proxy allows proxy-url, which sends credentials by way of another server.
+	// Proxy allows proxy-url, which sends credentials through another server.
 	Proxy bool
 	// Impersonation allows as, as-uid, as-groups and as-user-extra.
 	Impersonation bool
@@ -32,23 +32,24 @@ type Allow struct {
 	Insecure bool
 }
 
-// Trusted allows everything but what leaves the connection unprotected: for files that the operator of
-// the process wrote.
+// Trusted allows everything except an unprotected connection: it is for files that the operator
+// of the process wrote.
 func Trusted() Allow {
 	return Allow{Programs: true, Files: true, Proxy: true, Impersonation: true}
 }
 
-// maxKubeconfig bounds a kubeconfig.
+// maxKubeconfig limits the size of a kubeconfig.
 const maxKubeconfig = 1 << 20
 
-// Kubeconfig reads a kubeconfig for a context, the current one where it is empty. One that asks for what
-// is not allowed, or cannot be used, is ErrPermanent; the error names all such fields and quotes none.
-// Neither the environment nor the process's own account is used.
+// Kubeconfig reads a kubeconfig for a context, or for the current context if it is empty. A
+// kubeconfig that is unusable or needs more than allow permits is ErrPermanent; the error names
+// all such fields and quotes none. Kubeconfig uses neither the environment nor the process's own
+// account.
 func Kubeconfig(text []byte, context string, allow Allow) (*rest.Config, error) {
 	return kubeconfigAt(text, "", context, allow)
 }
 
-// kubeconfigAt reads a kubeconfig from a file, relative to which its paths are.
+// kubeconfigAt reads a kubeconfig from a file; its paths are relative to the file.
 func kubeconfigAt(text []byte, path, context string, allow Allow) (*rest.Config, error) {
 	all, err := parseKubeconfig(text, path)
 	if err != nil {
@@ -71,7 +72,8 @@ func kubeconfigAt(text []byte, path, context string, allow Allow) (*rest.Config,
 	return cfg, nil
 }
 
-// parseKubeconfig reads a kubeconfig. The errors of the parser quote it, and so are not told.
+// parseKubeconfig reads a kubeconfig. It hides the errors of the parser, because they quote the
+// file.
 func parseKubeconfig(text []byte, path string) (*config.Config, error) {
 	if len(text) > maxKubeconfig {
 		return nil, fmt.Errorf("the kubeconfig has %d bytes, at most %d are allowed", len(text), maxKubeconfig)
@@ -92,10 +94,10 @@ func parseKubeconfig(text []byte, path string) (*config.Config, error) {
 	return all, nil
 }
 
-// errNoContext says that a kubeconfig does not have a context.
+// errNoContext reports that a kubeconfig does not have a context.
 var errNoContext = errors.New("the kubeconfig has no such context")
 
-// chosen returns what a context is made of.
+// chosen returns the cluster and the user of a context.
 func chosen(all *config.Config, name string) (*config.Cluster, *config.AuthInfo, error) {
 	if name == "" {
 		return nil, nil, errors.New("the kubeconfig has no current-context")
@@ -114,7 +116,7 @@ func chosen(all *config.Config, name string) (*config.Cluster, *config.AuthInfo,
 	return cluster, user, nil
 }
 
-// cluster returns what is wrong with, or not allowed in, the cluster of a kubeconfig.
+// cluster returns the problems, and the forbidden fields, of the cluster of a kubeconfig.
 func (a Allow) cluster(c *config.Cluster) (problems field.ErrorList) {
 	at := field.NewPath("cluster")
 	problems = append(problems, a.server(c.Server)...)
@@ -127,7 +129,7 @@ func (a Allow) cluster(c *config.Cluster) (problems field.ErrorList) {
 	return append(problems, a.files(at, map[string]string{"certificate-authority": c.CertificateAuthority})...)
 }
 
-// server returns what is wrong with the address of an API server.
+// server returns the problems of the address of an API server.
 func (a Allow) server(address string) field.ErrorList {
 	at := field.NewPath("cluster", "server")
 	u, err := url.Parse(address)
@@ -142,7 +144,7 @@ func (a Allow) server(address string) field.ErrorList {
 	return nil
 }
 
-// user returns what is wrong with, or not allowed in, the user of a kubeconfig.
+// user returns the problems, and the forbidden fields, of the user of a kubeconfig.
 func (a Allow) user(u *config.AuthInfo) (problems field.ErrorList) {
 	at := field.NewPath("user")
 	if u.Exec != nil && !a.Programs {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// usualAnswer bounds what is set aside for an answer because it says so, in bytes.
+// usualAnswer limits the memory that is allocated for an answer because of its announced length,
+// in bytes.
 const usualAnswer = 64 << 10
 
 // object decodes an object within the limits. No error quotes it.
@@ -30,8 +31,7 @@ func (l Limits) object(body []byte) (*unstructured.Unstructured, error) {
 	return obj, nil
 }
 
-// check counts what a text would become, without decoding it. What is no JSON is found by the
-// decoder.
+// check counts the elements of a JSON text without decoding it. The decoder finds invalid JSON.
 func (l Limits) check(body []byte) error {
 	depth, elements := 0, 0
 	for i := 0; i < len(body); i++ {
@@ -56,7 +56,7 @@ func (l Limits) check(body []byte) error {
 	return nil
 }
 
-// endOfString returns where the string that begins at i ends.
+// endOfString returns the end of the string that begins at i.
 func endOfString(body []byte, i int) int {
 	for i++; i < len(body) && body[i] != '"'; i++ {
 		if body[i] == '\\' {
@@ -66,8 +66,8 @@ func endOfString(body []byte, i int) int {
 	return i
 }
 
-// read reads an answer to its end, or up to the limit. announced is how long it says that it is; negative
-// where it does not.
+// read reads an answer to its end, or up to the limit. announced is its Content-Length; negative
+// if unknown.
 func (l Limits) read(r io.Reader, announced int64) ([]byte, error) {
 	var into bytes.Buffer
 	into.Grow(int(max(bytes.MinRead, min(announced, usualAnswer)+bytes.MinRead)))
@@ -81,8 +81,8 @@ func (l Limits) read(r io.Reader, announced int64) ([]byte, error) {
 	return body, nil
 }
 
-// frames passes a stream on until one message of it has more bytes than the limit. The decoder's
-// user calls next after each message.
+// frames passes a stream on until one of its messages has more bytes than the limit. The user of
+// the decoder calls next after each message.
 type frames struct {
 	from  io.Reader
 	limit int
@@ -98,5 +98,5 @@ func (f *frames) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// next begins another message. What the decoder read ahead counts for the one before.
+// next begins another message. Bytes that the decoder read ahead count for the previous message.
 func (f *frames) next() { f.seen = 0 }

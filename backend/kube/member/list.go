@@ -14,8 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// List lists the metadata of all kinds that the API server serves in namespaces and that can be listed and deleted. It
-// asks which those are each time: a kind that was forgotten would be objects that are overlooked.
+// List lists the metadata of all namespaced kinds that the API server serves and that can be
+// listed and deleted. It discovers the kinds each time, because a forgotten kind would hide
+// objects.
 func (c *conn) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		fail := func(err error) { yield(nil, api.Classify("list", "namespace "+namespace, err)) }
@@ -42,7 +43,7 @@ func (c *conn) List(ctx context.Context, namespace string) iter.Seq2[*unstructur
 	}
 }
 
-// listed returns the kinds that can be in a namespace, each in one version.
+// listed returns the namespaced kinds, each in one version.
 func (c *client) listed(ctx context.Context) ([]served, error) {
 	var groups metav1.APIGroupList
 	if err := c.discover(ctx, "/apis", &groups); err != nil {

@@ -20,34 +20,36 @@ var memberFence string
 //go:embed manifests/member-rbac.yaml
 var memberRBAC string
 
-// FenceManifests returns ValidatingAdmissionPolicies with their bindings that make a member itself refuse
-// the writes of an engine that was replaced: those that would lower the epoch in a ledger or in the
-// mark of a takeover, and those that create an object by an epoch that is older than the ledger's. A connection returns their refusal as ErrFenced.
+// FenceManifests returns ValidatingAdmissionPolicies with their bindings by which a member itself
+// refuses the writes of a superseded engine: writes that would lower the epoch in a ledger or in
+// the mark of a takeover, and the creation of an object by an epoch that is older than the
+// ledger's. A connection returns their refusal as ErrFenced.
 //
-// They are optional. What the engine writes over is refused without them, by uid and resourceVersion;
-// they add that a writer that carries neither cannot take a ledger back either. What it creates they
-// know from connections with [Options].Fenced; without, an older leader may still create an object
-// that is missing, one of each cluster, as package fleet says. They refuse that from the moment when the
-// API server that is asked has seen the ledger, which is when its own watch has: mostly within
-// milliseconds of the write, and for what a slow one lets through the doubt of the ledger remains. Once
-// a ledger is deleted, with its placement, they know nothing of it.
+// They are optional. Without them, uid and resourceVersion still protect existing objects; the
+// policies also refuse that a writer without both resets a ledger. They recognize creations by
+// connections with [Options].Fenced; without it, an older leader may still create a missing
+// object, one for each cluster, as package fleet explains. They refuse such a creation as soon as
+// the API server that handles it has seen the new ledger in its own watch, mostly within
+// milliseconds; if a slow API server lets a creation through, the ledger still lists the object
+// as suspect. After a ledger is deleted with its placement, they know nothing about it.
 //
-// Change them where they are, and do not delete and install them again: an API server, as of Kubernetes
-// 1.36, that has seen the last binding go of policies with ConfigMaps as parameters reads no newer
-// ConfigMap until it is started again (kubernetes/kubernetes#130887), and refuses no creation then.
-// Whether a member does can be seen by backendtest.CheckConn, with a connection that is Fenced.
+// Update them in place, and do not delete and reinstall them: as of Kubernetes 1.36, an API
+// server that has seen the last binding disappear from policies with ConfigMaps as parameters
+// reads no newer ConfigMap until it is restarted (kubernetes/kubernetes#130887), and then refuses
+// no creation. backendtest.CheckConn with a Fenced connection shows whether a member refuses.
 //
-// They find what the engine applies by the label slipway.dev/applied, which a Fenced connection puts on it, and no other: an
-// object that was there before has it with its next change. A policy without a selector would be asked, and could fail,
-// for every object of the cluster.
+// They find the engine's objects only by the label slipway.dev/applied, which a Fenced connection
+// sets; an older object gets it with its next change. A policy without a selector would be
+// evaluated, and could fail, for every object of the cluster.
 //
-// The engine sends no request more for them. An API server compares each object that is created, of the
-// label slipway.dev/applied, with every ConfigMap in the namespace slipway-system, by name: that takes it
-// about 0.2 ms for each, which is for each placement on the member.
+// The engine sends no additional requests for them. For each created object with the label
+// slipway.dev/applied, an API server compares the names of all ConfigMaps in the namespace
+// slipway-system: that takes about 0.2 ms for each, which means for each placement on the member.
 func FenceManifests() ([]*unstructured.Unstructured, error) { return manifests(memberFence) }
 
-// InstallFence creates what [FenceManifests] returns on a member, or brings it up to date, as a field manager. The
-// connection must be allowed to write admission policies, which one by [RBACManifests] is not.
+// InstallFence creates or updates the objects of [FenceManifests] on a member, as a field
+// manager. The connection must have the right to write admission policies, which [RBACManifests]
+// does not grant.
 func InstallFence(ctx context.Context, conn backend.Conn, manager string) error {
 	fence, err := FenceManifests()
 	if err != nil {
@@ -61,11 +63,11 @@ func InstallFence(ctx context.Context, conn backend.Conn, manager string) error 
 	return nil
 }
 
-// RBACManifests returns the namespace of the ledgers and the least that subject needs on a member: to
-// read, write, watch and delete ledgers, to see which cluster it is and what it is made of, and to read, watch, create, apply and
-// delete the kinds that placements carry. Without list and watch everything works, by looking more
-// often. No kinds are the common ones of the file manifests/member-rbac.yaml, which is for the user
-// slipway.
+// RBACManifests returns the namespace of the ledgers and the least rights that subject needs on a
+// member: to read, write, watch and delete ledgers, to identify and measure the cluster, and to
+// read, watch, create, apply and delete the kinds that placements carry. Without list and watch
+// everything works by more frequent polling. If carried is empty, the kinds are the common ones
+// of the file manifests/member-rbac.yaml, which is for the user slipway.
 func RBACManifests(subject rbacv1.Subject, carried ...schema.GroupResource) ([]*unstructured.Unstructured, error) {
 	objects, err := manifests(memberRBAC)
 	if err != nil {

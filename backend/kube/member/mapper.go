@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// served is a kind that an API server serves, and where.
+// served is a kind that an API server serves, with its path.
 type served struct {
 	gvk        schema.GroupVersionKind
 	resource   string
@@ -28,13 +28,13 @@ type served struct {
 	builtin bool
 }
 
-// location is where an API server has an object.
+// location is the path of an object on an API server.
 type location struct {
 	served
 	path string
 }
 
-// groupPath returns where a version of a group is served.
+// groupPath returns the path of a version of a group.
 func groupPath(gv schema.GroupVersion) string {
 	if gv.Group == "" {
 		return "/api/" + url.PathEscape(gv.Version)
@@ -42,7 +42,7 @@ func groupPath(gv schema.GroupVersion) string {
 	return "/apis/" + url.PathEscape(gv.Group) + "/" + url.PathEscape(gv.Version)
 }
 
-// collection returns the path of the objects of a namespace, of all namespaces where it is empty.
+// collection returns the path of the objects in a namespace, or in all namespaces if it is empty.
 func (s served) collection(namespace string) string {
 	path := groupPath(s.gvk.GroupVersion())
 	if s.namespaced && namespace != "" {
@@ -51,7 +51,7 @@ func (s served) collection(namespace string) string {
 	return path + "/" + s.resource
 }
 
-// location returns where an object is. A namespace too many or too few is an error.
+// location returns the location of an object. A missing or superfluous namespace is an error.
 func (s served) location(id snapshot.ID) (location, error) {
 	switch {
 	case id.Name == "" || id.Name == "." || id.Name == "..":
@@ -64,29 +64,29 @@ func (s served) location(id snapshot.ID) (location, error) {
 	return location{s, s.collection(id.Namespace) + "/" + url.PathEscape(id.Name)}, nil
 }
 
-// freshness is how old an answer may be that a kind does not exist.
+// freshness is the greatest age of an answer that a kind does not exist.
 type freshness = time.Duration
 
 const (
 	// readFresh is for reads: the engine reads all objects of a set, one after the other.
 	readFresh freshness = 2 * time.Second
-	// writeFresh is for writes: the kind may come with what was written just before.
+	// writeFresh is for writes: the previous write may have defined the kind.
 	writeFresh freshness = 100 * time.Millisecond
 )
 
-// mapper finds where kinds are served. It asks for one version of one group at a time, when it is
-// needed, and not at all for the stable kinds of Kubernetes. An answer is kept until the server has no
-// such path any more; those who miss the same kind at the same time share one request.
+// mapper finds the paths of kinds. It requests one version of one group at a time, when it is
+// needed, and makes no request for the stable kinds of Kubernetes. It keeps an answer until the
+// server no longer has such a path; concurrent callers that miss the same kind share one request.
 type mapper struct {
 	client *client
 
 	mu     sync.Mutex
 	groups map[schema.GroupVersion]*group
-	// defined is when kinds were defined through this connection.
+	// defined has the times at which kinds were defined through this connection.
 	defined map[schema.GroupVersionKind]time.Time
 }
 
-// group is what is known of one version of a group.
+// group is the known content of one version of a group.
 type group struct {
 	asking chan struct{} // full while a request is under way
 	asked  time.Time
@@ -97,8 +97,8 @@ func newMapper(c *client) *mapper {
 	return &mapper{client: c, groups: map[schema.GroupVersion]*group{}, defined: map[schema.GroupVersionKind]time.Time{}}
 }
 
-// find returns where a kind is served. One that is not is a meta.NoKindMatchError; that answer may be
-// as old as age.
+// find returns the path of a kind. An unserved kind is a meta.NoKindMatchError; that answer may
+// be as old as age.
 func (m *mapper) find(ctx context.Context, gvk schema.GroupVersionKind, age freshness) (served, error) {
 	if gvk.Version == "" || gvk.Kind == "" {
 		return served{}, api.Permanent(errors.New("apiVersion or kind is empty"))
@@ -146,7 +146,7 @@ func (m *mapper) group(gv schema.GroupVersion) *group {
 	return g
 }
 
-// known returns what is known of a kind, and whether that is fresh enough.
+// known returns the cached entry of a kind, and whether it is fresh enough.
 func (m *mapper) known(g *group, gvk schema.GroupVersionKind, age freshness) (served, bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -154,10 +154,9 @@ func (m *mapper) known(g *group, gvk schema.GroupVersionKind, age freshness) (se
 	return s, ok || time.Since(g.asked) < age
 }
 
-// forgetUnserved forgets a kind that the server turned out not to serve, and returns err.
-// Every API server has ConfigMaps, as which ledgers are kept, and Namespaces: who
-// says that it has not, such as a proxy whose server is starting, says nothing
-// about objects.
+// forgetUnserved forgets a kind that the server does not serve any more, and returns err. Every
+// API server has ConfigMaps, which hold ledgers, and Namespaces. A server that denies it, such as
+// a proxy whose server is starting, has no information about objects.
 func (m *mapper) forgetUnserved(at location, err error) error {
 	if !api.IsUnserved(err) {
 		return err
@@ -175,10 +174,10 @@ func (m *mapper) forgetUnserved(at location, err error) error {
 	return missing(served{}, at.gvk)
 }
 
-// isCore tells the version that every API server serves.
+// isCore reports whether gv is the version that every API server serves.
 func isCore(gv schema.GroupVersion) bool { return gv.Group == "" && gv.Version == "v1" }
 
-// ask asks which kinds there are in a version of a group.
+// ask requests the kinds in a version of a group.
 func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) (map[string]served, error) {
 	var list metav1.APIResourceList
 	err := m.client.discover(ctx, groupPath(gv), &list)
@@ -194,7 +193,7 @@ func (m *mapper) ask(ctx context.Context, gv schema.GroupVersion) (map[string]se
 	return kindsOf(gv, list.APIResources), nil
 }
 
-// discover reads what an API server says of its kinds at a path.
+// discover reads a list of kinds at a path of an API server.
 func (c *client) discover(ctx context.Context, path string, into any) error {
 	body, err := c.do(ctx, request{verb: http.MethodGet, path: path})
 	if err != nil {
@@ -223,8 +222,8 @@ func kindsOf(gv schema.GroupVersion, resources []metav1.APIResource) map[string]
 	return kinds
 }
 
-// builtins returns the kinds that every API server has under names that never change: a connection that uses no
-// others asks for none.
+// builtins returns the kinds that every API server has under fixed names, so that a connection
+// that uses only these makes no discovery request.
 func builtins(gv schema.GroupVersion) map[string]served {
 	namespaced, cluster := builtinKinds(gv.String())
 	kinds := map[string]served{}

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// What is read of a cluster at most. A cluster of more pods has no available resources that are known, one of more
-// nodes none at all.
+// Limits of a measurement. A cluster with more pods has no known available resources, a cluster
+// with more nodes no known resources at all.
 const (
 	mostNamespaces = 200
 	nodePage       = 100
@@ -22,10 +22,11 @@ const (
 	podPages       = 8
 )
 
-// errTooMany is of a list that is longer than what is read.
+// errTooMany reports a list beyond the limits.
 var errTooMany = errors.New("there are more than are read")
 
-// Measure lists namespaces, nodes and the pods that are not done: page by page, within the limits of the connection.
+// Measure lists namespaces, nodes and unfinished pods: page by page, within the limits of the
+// connection.
 func (c *conn) Measure(ctx context.Context) (out backend.Measurement, err error) {
 	if err := c.usable(ctx); err != nil {
 		return out, api.Classify("measure", "the cluster", err)
@@ -47,12 +48,13 @@ func (c *conn) Measure(ctx context.Context) (out backend.Measurement, err error)
 	return out, nil
 }
 
-// isLeftOut reports whether an error, or none, says nothing against the cluster.
+// isLeftOut reports whether a part of a measurement can be left out: err is nil, a missing right
+// or errTooMany.
 func isLeftOut(err error) bool {
 	return err == nil || api.IsForbidden(err) || errors.Is(err, errTooMany)
 }
 
-// namespaces are the names of the namespaces that are not being deleted.
+// namespaces returns the names of the namespaces that are not being deleted.
 func (c *client) namespaces(ctx context.Context) (names []string, more bool, err error) {
 	type item struct {
 		Metadata struct {
@@ -77,10 +79,10 @@ func (c *client) namespaces(ctx context.Context) (names []string, more bool, err
 	return names, more, nil
 }
 
-// amounts are resources as an object has them.
+// amounts are the resources in an object.
 type amounts map[string]string
 
-// measureNodes adds up what nodes have.
+// measureNodes adds up the resources of the nodes.
 func (c *client) measureNodes(ctx context.Context, out *backend.Measurement) error {
 	type item struct {
 		Status struct {
@@ -100,7 +102,8 @@ func (c *client) measureNodes(ctx context.Context, out *backend.Measurement) err
 	})
 }
 
-// available is what is allocatable without what pods request that are on a node and not done; never less than nothing.
+// available returns allocatable minus the requests of unfinished pods on a node, and at least
+// zero.
 func (c *client) available(ctx context.Context, allocatable map[string]resource.Quantity) (map[string]resource.Quantity, error) {
 	type item struct {
 		Spec struct {
@@ -136,10 +139,10 @@ func (c *client) available(ctx context.Context, allocatable map[string]resource.
 	return left, nil
 }
 
-// measured are the resources that are added up, as KubeFleet does.
+// measured are the resources that are added up. They are the same as in KubeFleet.
 func measured() []string { return []string{"cpu", "memory"} }
 
-// addTo adds the amounts to a sum, or takes them away. What is no quantity counts for nothing.
+// addTo adds the amounts to a sum, or subtracts them. An invalid quantity counts as zero.
 func (a amounts) addTo(sum map[string]resource.Quantity, sign int) {
 	for _, name := range measured() {
 		q, err := placement.ParseQuantity(a[name])
@@ -156,7 +159,8 @@ func (a amounts) addTo(sum map[string]resource.Quantity, sign int) {
 	}
 }
 
-// eachOf calls do with each object of a list, until that returns false. A list of more than so many pages is errTooMany.
+// eachOf calls do with each object of a list, until do returns false. A list of more than so many
+// pages is errTooMany.
 func eachOf[T any](ctx context.Context, c *client, path string, o metav1.ListOptions, form string, pages int, do func(*T) bool) error {
 	for range pages {
 		var page metaPage[T]

@@ -5,42 +5,43 @@ import (
 	"time"
 )
 
-// Options say how connections behave. The zero value is useful.
+// Options configure connections. The zero value is useful.
 type Options struct {
 	// QPS and Burst limit the requests a second to one member; default 50, and twice QPS. Negative
 	// means no limit. A limit in the rest.Config wins.
 	QPS   float32
 	Burst int
-	// DialTimeout bounds the connecting and, again, the handshake of TLS; default 5 s.
+	// DialTimeout limits the time to connect and, separately, the TLS handshake; default 5 s.
 	DialTimeout time.Duration
-	// RequestTimeout bounds a request with its answer; default 30 s. A context may bound it further.
-	// Watches are bounded by nothing, but a peer that does not answer a ping within RequestTimeout is
-	// taken for dead.
+	// RequestTimeout limits a request with its answer; default 30 s. A context may limit it further.
+	// Watches have no limit, but a peer that does not answer a ping within RequestTimeout counts as
+	// dead.
 	RequestTimeout time.Duration
-	// ProxyFromEnvironment lets HTTPS_PROXY and its like apply to members. By default they do not:
-	// what the host uses to reach the internet is no part of a member's configuration.
+	// ProxyFromEnvironment lets HTTPS_PROXY and similar variables apply to members. By default they
+	// do not, because the host's way to the internet is not part of a member's configuration.
 	ProxyFromEnvironment bool
-	// UserAgent is told to members; default slipway.
+	// UserAgent is the user agent of requests; default slipway.
 	UserAgent string
-	// Fenced reports whether the members have the policies of [FenceManifests]. What is created then carries
-	// the epoch of its writer, as a mark, by which the policies refuse what an older leader creates;
-	// the connection's fencing is [backend.FencingEventual]. On a member without them it is a mark
-	// that has no effect. What is applied there has the label slipway.dev/applied besides, by which the policies
-	// find it; otherwise objects have no label but their own. By default a connection knows no fences.
+	// Fenced reports whether the members have the policies of [FenceManifests]. Created objects then
+	// carry the epoch of their writer as a mark, by which the policies refuse creations of an older
+	// leader; the connection's fencing is [backend.FencingEventual]. On a member without the
+	// policies the mark has no effect. Applied objects also get the label slipway.dev/applied, by
+	// which the policies find them; without Fenced, objects have only their own labels. By default a
+	// connection has no fencing.
 	Fenced bool
-	// Limits bound what a member returns.
+	// Limits limit the answers of a member.
 	Limits Limits
 }
 
-// Limits bound what a member returns, before it is decoded. An answer beyond them is ErrPermanent, and
+// Limits limit an answer of a member before it is decoded. A larger answer is ErrPermanent, and
 // is not read to its end.
 type Limits struct {
-	// Bytes bounds an object, and a page of a list, after decompression; default 8 MiB.
+	// Bytes limits an object, and a page of a list, after decompression; default 8 MiB.
 	Bytes int
-	// Depth bounds how deep maps and lists are nested; default 128.
+	// Depth limits how deep maps and lists are nested; default 128.
 	Depth int
-	// Elements bounds how many members and elements all maps and lists have together; default
-	// 250,000: decoded, each can take a hundred bytes.
+	// Elements limits the total number of members and elements of all maps and lists; default
+	// 250,000, because each can take a hundred bytes after decoding.
 	Elements int
 }
 

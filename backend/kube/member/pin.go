@@ -10,12 +10,11 @@ import (
 // errAnew is transient.
 var errAnew = errors.New("the connection to the member was lost before anything was sent, and a new one is not trusted before it leads to the same cluster")
 
-// recognitions is how often a cluster is recognized for one write.
+// recognitions is how often one write verifies the cluster.
 const recognitions = 3
 
-// write makes a request that changes something. To a cluster that is pinned it goes
-// over a connection that was there when the cluster was recognized: one that it
-// would have to make itself may lead elsewhere.
+// write makes a request that changes something. To a pinned cluster it uses a network connection
+// that existed when the cluster was recognized, because a new one may lead elsewhere.
 func (c *conn) write(ctx context.Context, r request) (answer []byte, err error) {
 	l, leave := c.client.transports.enter()
 	defer leave()
@@ -34,10 +33,10 @@ func (c *conn) write(ctx context.Context, r request) (answer []byte, err error) 
 	return nil, fmt.Errorf("%w, %d times", err, recognitions)
 }
 
-// undialled is the key of contexts whose requests make no connection.
+// undialled is the context key of requests that must not open a network connection.
 type undialled struct{}
 
-// dialable returns an error where a request is to make no connection.
+// dialable returns an error if a request must not open a network connection.
 func dialable(ctx context.Context) error {
 	if ctx.Value(undialled{}) != nil {
 		return errAnew
@@ -45,9 +44,9 @@ func dialable(ctx context.Context) error {
 	return nil
 }
 
-// PinnedUID returns the UID that the namespace kube-system of a cluster must
-// have, as far as the cluster's UID in the inventory says so, or nothing. A UID
-// without a slash is that of the namespace itself. See [KubeSystemUID].
+// PinnedUID returns the required UID of a cluster's namespace kube-system, taken from the
+// cluster's UID in the inventory; empty if there is none. A UID without a slash is itself the UID
+// of the namespace. The annotation slipway.dev/kube-system-uid pins a cluster.
 func PinnedUID(clusterUID string) string {
 	if i := strings.LastIndexByte(clusterUID, '/'); i >= 0 {
 		return clusterUID[i+1:]

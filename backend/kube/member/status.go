@@ -14,11 +14,11 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// longestStatus bounds how much of a refusal is read.
+// longestStatus limits how much of a refusal is read.
 const longestStatus = 64 << 10
 
-// refusal returns what an API server refuses a request with, and closes the answer. What is not a
-// Status is not quoted.
+// refusal returns the error in an API server's answer, and closes the answer. It does not quote
+// an answer that is no Status.
 func refusal(r request, answer *http.Response) error {
 	defer func() { _ = answer.Body.Close() }()
 	body, err := io.ReadAll(io.LimitReader(answer.Body, longestStatus))

@@ -20,22 +20,24 @@ import (
 )
 
 const (
-	// listPage is how many objects a page of a list has, listPages how many pages are read at most.
+	// listPage is the number of objects per page of a list, listPages the greatest number of pages.
 	listPage  = 250
 	listPages = 1000
-	// Of what is watched only the metadata is asked for.
+	// A watch requests only metadata.
 	listType  = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 	eventType = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 )
 
-// scope is what a watch is about: the objects of a kind, all of them, those in a namespace, or one by name.
+// scope is the subject of a watch: the objects of a kind, all of them, those in a namespace, or a
+// single one by name.
 type scope struct {
 	kind      served
 	namespace string
 	name      string
 }
 
-// openWatch returns what the watch of a scope is of. It keeps nothing, so what there is already is not listed.
+// openWatch returns the parts of the watch of a scope. It keeps no objects, so it does not list
+// existing ones.
 func (c *client) openWatch(at scope) (watch.Client, metav1.ListOptions, watch.NoIndex) {
 	o := metav1.ListOptions{}
 	if at.name != "" {
@@ -51,7 +53,7 @@ func (c *client) openWatch(at scope) (watch.Client, metav1.ListOptions, watch.No
 	return from.VersionOnly(), o, watch.NoIndex{}
 }
 
-// objectMeta is what is read of an object that is watched.
+// objectMeta is the part of a watched object that is read.
 type objectMeta struct {
 	Metadata struct {
 		Name            string `json:"name"`
@@ -78,7 +80,7 @@ func queryOf(o metav1.ListOptions) url.Values {
 	return q
 }
 
-// metaPage is a page of metadata, of which what is read of an object depends on the reader.
+// metaPage is a page of metadata; T is the part of an object that the reader needs.
 type metaPage[T any] struct {
 	Metadata metav1.ListMeta `json:"metadata"`
 	Items    []T             `json:"items"`
@@ -89,7 +91,7 @@ func (c *client) readPage(ctx context.Context, path string, o metav1.ListOptions
 	return c.readPageAs(ctx, path, o, listType, into)
 }
 
-// readPageAs reads a page of a list in a form that the server is asked for, empty for whole objects.
+// readPageAs reads a page of a list in a requested form; empty means whole objects.
 func (c *client) readPageAs(ctx context.Context, path string, o metav1.ListOptions, form string, into any) error {
 	q := queryOf(o)
 	q.Set("limit", strconv.FormatInt(o.Limit, 10))
@@ -162,9 +164,9 @@ func (d *decoder) Decode() (apiwatch.EventType, runtime.Object, error) {
 	switch {
 	case errors.Is(err, backend.ErrPermanent):
 	case errors.As(err, &syntax), errors.As(err, &kind):
-		err = errors.New("the member's watch is no JSON of the kind that was asked for") // it is not quoted
+		err = errors.New("the member's watch is no JSON of the kind that was asked for") // not quoted
 	case err != nil:
-		return "", nil, io.EOF // the watch continues where it was
+		return "", nil, io.EOF // the watch resumes at the same version
 	case e.Type == apiwatch.Error:
 		err = statusOf(e.Object)
 	case json.Unmarshal(e.Object, &o) != nil:
@@ -178,7 +180,7 @@ func (d *decoder) Decode() (apiwatch.EventType, runtime.Object, error) {
 	return e.Type, &obj, nil
 }
 
-// statusOf returns the error that a watch ends with.
+// statusOf returns the error that ended a watch.
 func statusOf(object []byte) error {
 	var status metav1.Status
 	if err := json.Unmarshal(object, &status); err != nil || status.Code == 0 {
@@ -187,7 +189,7 @@ func statusOf(object []byte) error {
 	return &apierrors.StatusError{ErrStatus: status}
 }
 
-// name is an object among those of its kind.
+// name identifies an object among the objects of its kind.
 type name struct{ namespace, name string }
 
 func nameOf(obj metav1.Object) name { return name{obj.GetNamespace(), obj.GetName()} }

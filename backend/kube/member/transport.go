@@ -14,25 +14,27 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// transport is a way to an API server that has one connection at a time, or, where a server does not speak
-// HTTP/2, the wide one as many as there are requests.
+// transport is an HTTP client for an API server with one connection at a time. Without HTTP/2,
+// the wide transport has one connection for each concurrent request.
 type transport struct {
 	http *http.Client
 	idle func()
-	// dials counts the connections that were made, or tried; recognized is how many there were when the
-	// cluster was recognized over this transport. See conn.recognizeOver.
+	// dials counts the attempted connections; recognized is their number when the cluster was
+	// recognized over this transport. See conn.recognizeOver.
 	dials, recognized atomic.Int64
 }
 
-// transports are the ways to one API server, which are not shared. Over HTTP/1.1 a request costs both sides
-// less, but there is one at a time: what comes meanwhile, and watches, share a connection of HTTP/2.
+// transports are the two transports to one API server, which are not shared. A request over
+// HTTP/1.1 costs both sides less, but only one is possible at a time; concurrent requests and
+// watches share an HTTP/2 connection.
 type transports struct {
 	wide, narrow transport
-	// taken reports whether the narrow one is in use, or that there is none.
+	// taken reports whether the narrow transport is in use or does not exist.
 	taken atomic.Bool
 }
 
-// enter returns the transport for a request, and what is to be called when its answer was read.
+// enter returns the transport for a request, and a function that the caller must call after
+// reading the answer.
 func (ls *transports) enter() (l *transport, leave func()) {
 	if ls.taken.Swap(true) {
 		return &ls.wide, func() {}
@@ -45,7 +47,7 @@ func (ls *transports) close() {
 	ls.narrow.idle()
 }
 
-// open makes the transports. One of the host's is the only one.
+// open makes the transports. A transport of the host is used for all requests.
 func (ls *transports) open(cfg *rest.Config, o Options) error {
 	tc, err := cfg.TransportConfig()
 	if err != nil {
@@ -75,8 +77,8 @@ func (ls *transports) open(cfg *rest.Config, o Options) error {
 	return ls.narrow.over(tc, narrow, narrow.CloseIdleConnections)
 }
 
-// over sets what the transport is over, with the credentials and wrappers of tc. Redirects are not
-// followed.
+// over sets the base transport, with the credentials and wrappers of tc. The client follows no
+// redirects.
 func (l *transport) over(tc *kubetransport.Config, base http.RoundTripper, idle func()) error {
 	rt, err := kubetransport.HTTPWrappersForConfig(tc, base)
 	l.idle = idle
@@ -84,8 +86,8 @@ func (l *transport) over(tc *kubetransport.Config, base http.RoundTripper, idle 
 	return err
 }
 
-// idleTimeout is less than the 90 s after which an API server closes a connection that nothing is asked
-// of, so that no request meets that.
+// idleTimeout is less than the 90 s after which an API server closes an idle connection, so that
+// no request meets a closing connection.
 const idleTimeout = time.Minute
 
 func newTransport(cfg *rest.Config, tc *kubetransport.Config, o Options, dials *atomic.Int64) (*http.Transport, error) {

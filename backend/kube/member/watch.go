@@ -17,32 +17,33 @@ import (
 )
 
 const (
-	// namedMost is how many objects of a kind that is in no namespace are watched one by one, and
-	// namespacesMost in how many namespaces a kind is watched, by all calls together: beyond that, all
-	// objects of the kind are watched at once.
+	// namedMost is how many objects of a cluster-scoped kind are watched one by one, and
+	// namespacesMost in how many namespaces a kind is watched, by all calls together. Beyond that,
+	// one watch covers all objects of the kind.
 	namedMost      = 8
 	namespacesMost = 32
-	// unservedPoll is how often is asked for kinds that do not exist yet, and is as long as that answer
-	// is kept.
+	// unservedPoll is the interval of checks for kinds that do not exist yet, and how long that
+	// answer is kept.
 	unservedPoll = 5 * time.Second
 )
 
-// subscription is one call of Watch: which objects it is about, and the watches that tell of them.
+// subscription is one call of Watch: its objects, and the watches that cover them.
 type subscription struct {
 	*watch.Subscription[scope, watch.NoIndex]
 	conn  *conn
 	names map[schema.GroupVersionKind]map[name]struct{}
 	// signal is filled when something may have changed.
 	signal chan struct{}
-	// narrow tells of kinds of which not all objects may be watched at once.
+	// narrow has the kinds for which the right to watch all objects is missing.
 	narrow map[served]bool
 	// unserved reports whether there are kinds that the API server does not have.
 	unserved bool
 }
 
-// Watch watches the metadata of the objects. All calls share watches: one for each kind in each namespace, or for
-// each object that is in none, as long as those are few, see namespacesMost. An object need not be there yet, and
-// nothing on it marks it as one that is watched: the labels of an object are those that were asked for.
+// Watch watches the metadata of the objects. All calls share watches: one for each kind in each
+// namespace, or for each cluster-scoped object, as long as there are few, see namespacesMost. The
+// objects need not exist yet. A watch selects no labels, because watched objects have only their
+// own labels.
 func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		s := &subscription{
@@ -72,7 +73,7 @@ func (c *conn) Watch(ctx context.Context, ids []snapshot.ID) iter.Seq2[struct{},
 	}
 }
 
-// changed takes in that an object of a scope changed, or that any of them may have.
+// changed handles a change of an object of a scope; a nil object means that any may have changed.
 func (s *subscription) changed(at scope, obj metav1.Object) {
 	if obj != nil {
 		if _, ok := s.names[at.kind.gvk][nameOf(obj)]; !ok {
@@ -106,8 +107,7 @@ func (s *subscription) await(ctx context.Context) error {
 	return nil
 }
 
-// cover joins the watches that are needed to see every change of the objects. When it returns, all have
-// begun.
+// cover joins the watches for all objects. When it returns, all have begun.
 func (s *subscription) cover(ctx context.Context) error {
 	s.unserved = false
 	for gvk, names := range s.names {
@@ -158,8 +158,8 @@ func (s *subscription) coverKind(ctx context.Context, kind served, names map[nam
 	return nil
 }
 
-// tooMany reports whether there would be too many watches of a kind with those of parts: more objects one by one than
-// namedMost, or more namespaces than namespacesMost.
+// tooMany reports whether adding parts would exceed the limits for a kind: more single objects
+// than namedMost, or more namespaces than namespacesMost.
 func (s *subscription) tooMany(kind served, parts map[scope]struct{}) bool {
 	named, namespaces := 0, 0
 	count := func(at scope) {
