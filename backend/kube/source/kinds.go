@@ -28,19 +28,17 @@ type hubKind struct {
 	watchable  bool
 }
 
-// catalog is what kinds the hub serves.
+// catalog has the kinds that the hub serves.
 type catalog struct {
 	kinds map[schema.GroupVersionKind]hubKind
-	// content are the kinds that may be in a namespace and be placed, each in
-	// the version that its group prefers, in the order of their names.
+	// content has the namespaced kinds that may be placed, each in the version that its group
+	// prefers, sorted by name.
 	content []hubKind
-	// unknown are the versions of groups of which the hub does not know, as
-	// their servers do not answer.
+	// unknown are the versions of groups with unknown kinds, because their servers do not answer.
 	unknown map[schema.GroupVersion]error
 }
 
-// hubKinds asks the hub what kinds it serves, and keeps the answer for those who
-// are content with it.
+// hubKinds discovers the hub's kinds, and keeps the answer for callers that accept its age.
 type hubKinds struct {
 	from  discovery.DiscoveryInterface
 	rules snapshot.Rules
@@ -49,23 +47,23 @@ type hubKinds struct {
 	latest *inquiry
 }
 
-// inquiry is a question to the hub that several callers share.
+// inquiry is a discovery request that several callers share.
 type inquiry struct {
-	at      time.Time // when it was asked; zero while it waits for the one before
+	at      time.Time // when it was sent; zero while it waits for the previous one
 	done    chan struct{}
 	catalog *catalog
 	err     error
 }
 
 const (
-	// contentAge is how old the answer may be what kinds can be in a namespace,
-	// and missAge that there is no such kind. The hub itself takes about as long
-	// to list a new kind.
+	// contentAge is the greatest age of the list of namespaced kinds, and missAge the greatest age
+	// of the answer that a kind does not exist. The hub itself takes about as long to list a new
+	// kind.
 	contentAge = time.Second
 	missAge    = 100 * time.Millisecond
 )
 
-// get returns the catalog as the hub told it at most age ago.
+// get returns a catalog that is at most as old as age.
 func (k *hubKinds) get(ctx context.Context, age time.Duration) (*catalog, error) {
 	q := k.inquire(age)
 	select {
@@ -76,9 +74,8 @@ func (k *hubKinds) get(ctx context.Context, age time.Duration) (*catalog, error)
 	}
 }
 
-// inquire returns a question that was asked at most age ago, or will be. One that
-// failed is asked again by the next caller. A hub that does not answer
-// is asked one question at a time.
+// inquire returns a request that was sent at most age ago, or will be. The next caller repeats a
+// failed request. A hub that does not answer gets one request at a time.
 func (k *hubKinds) inquire(age time.Duration) *inquiry {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -96,7 +93,7 @@ func (k *hubKinds) inquire(age time.Duration) *inquiry {
 	return q
 }
 
-// begin waits for the question before this one.
+// begin waits for the previous request.
 func (k *hubKinds) begin(q, before *inquiry) {
 	if before != nil {
 		<-before.done
@@ -115,8 +112,7 @@ func (q *inquiry) failed() bool {
 	}
 }
 
-// find returns a kind. One that the hub does not serve is a
-// meta.NoKindMatchError.
+// find returns a kind. If the hub does not serve it, the error is a meta.NoKindMatchError.
 func (k *hubKinds) find(ctx context.Context, gvk schema.GroupVersionKind) (hubKind, error) {
 	for _, age := range []time.Duration{kindsPause, missAge} {
 		c, err := k.get(ctx, age)
@@ -136,14 +132,14 @@ func (k *hubKinds) find(ctx context.Context, gvk schema.GroupVersionKind) (hubKi
 	return hubKind{}, &meta.NoKindMatchError{GroupKind: gvk.GroupKind(), SearchedVersions: []string{gvk.Version}}
 }
 
-// forget makes the next question a new one.
+// forget makes the next caller send a new request.
 func (k *hubKinds) forget() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.latest = nil
 }
 
-// refresh asks the API server for its kinds, unless the last answer is younger than age.
+// refresh requests the kinds of the API server, unless the last answer is younger than age.
 func (k *hubKinds) refresh(age time.Duration) { k.inquire(age) }
 
 func (k *hubKinds) ask() (*catalog, error) {
@@ -173,8 +169,8 @@ func (k *hubKinds) ask() (*catalog, error) {
 	return c, nil
 }
 
-// listable returns the kind of a resource that is no part of another and can be
-// listed.
+// listable returns the kind of a resource, and false for subresources and resources that cannot
+// be listed.
 func listable(gv schema.GroupVersion, r *metav1.APIResource) (hubKind, bool) {
 	if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") {
 		return hubKind{}, false
@@ -185,7 +181,7 @@ func listable(gv schema.GroupVersion, r *metav1.APIResource) (hubKind, bool) {
 	}, true
 }
 
-// preferred returns the kinds that may be in a namespace and be placed under rules.
+// preferred returns the namespaced kinds that may be placed under rules.
 func preferred(groups []*metav1.APIGroup, resources map[schema.GroupVersion][]hubKind, rules snapshot.Rules) []hubKind {
 	var content []hubKind
 	seen := map[schema.GroupResource]bool{}
@@ -208,8 +204,8 @@ func preferred(groups []*metav1.APIGroup, resources map[schema.GroupVersion][]hu
 	return content
 }
 
-// isPlaced reports whether an object of this name may be placed on other clusters,
-// whatever else it holds.
+// isPlaced reports whether an object with this name may be placed on other clusters, apart from
+// its content.
 func isPlaced(id snapshot.ID) bool {
 	bare := &unstructured.Unstructured{}
 	bare.SetGroupVersionKind(api.GVKOf(id))
@@ -218,8 +214,8 @@ func isPlaced(id snapshot.ID) bool {
 	return snapshot.Propagates(bare)
 }
 
-// isComplete returns an error where the hub may serve kinds that are placed and
-// that it does not tell of.
+// isComplete returns an error if the hub may serve further kinds that are placed, because some of
+// its servers do not answer.
 func (c *catalog) isComplete() error {
 	for gv, err := range c.unknown {
 		if (snapshot.Rules{}).AllowsKind(gv.Group, "Any") {

@@ -24,33 +24,31 @@ import (
 
 // Options say how a hub is read. The zero value is useful.
 type Options struct {
-	// Parallel is how many lists are read at the same time for the content of a
-	// namespace; default 8.
+	// Parallel is how many lists are read at the same time for the content of a namespace; default
+	// 8.
 	Parallel int
-	// PageSize is how many objects are asked for at a time; default 500.
+	// PageSize is how many objects are requested at a time; default 500.
 	PageSize int
-	// Rules are those of the engine. Kinds that they exclude are no content of a
-	// namespace: they are neither read nor watched, and take no right.
+	// Rules are the engine's rules. Kinds that they exclude do not belong to the content of a
+	// namespace: they are neither read nor watched, and need no right.
 	Rules snapshot.Rules
 }
 
-// Source is a [snapshot.Source] that reads the objects of a hub. Its methods may
-// be called concurrently.
+// Source is a [snapshot.Source] that reads the objects of a hub. Its methods may be called
+// concurrently.
 //
-// Every call of Objects reads the API server: what was written before it is
-// seen. The content of a namespace are the objects of all namespaced kinds that
-// the hub lists and watches, each in the version that its group prefers, without
-// kinds of which nothing is ever placed (see [snapshot.Propagates]), such as
-// Events and Leases. It is read kind by kind and is no image of one instant:
-// a watch reports what changed meanwhile. A kind that was defined
-// just now may be missing for the second that the hub takes to list it.
+// Every call of Objects reads the API server, so it sees all earlier writes. The content of a
+// namespace consists of the objects of all namespaced kinds that the hub lists and watches, each
+// in the version that its group prefers. Kinds that are never placed (see [snapshot.Propagates]),
+// such as Events and Leases, do not belong to it. The content is read kind by kind and is not
+// consistent at one moment: a watch reports later changes. A kind that was just defined may be
+// missing for the second that the hub takes to list it.
 //
-// Nothing is left out silently: a kind that the hub may not be read of is
-// [backend.ErrPermanent] with the right that is missing, whether it was named or
-// is one of those in a namespace, of which all are named, and a kind whose server does
-// not answer is an error that is transient. The right is to get, list and watch every
-// kind that may be selected; a kind that the rules of the engine exclude takes none, see
-// [SourceOptions].
+// Nothing is left out silently. If the hub denies reading a kind, the error is
+// [backend.ErrPermanent] with the missing right, whether the kind was named or belongs to a
+// namespace, and the error names all such kinds. If a kind's server does not answer, the error is
+// transient. The right is to get, list and watch every kind that may be selected. A kind that the
+// rules of the engine exclude needs no right, see [Options].
 type Source struct {
 	clients  *api.HubClients
 	kinds    *hubKinds
@@ -61,11 +59,11 @@ type Source struct {
 
 var _ snapshot.Source = (*Source)(nil)
 
-// New returns a source that reads the hub of cfg. A configuration without
-// QPS is not limited. It makes no request.
+// New returns a source that reads the hub of cfg. A configuration without QPS has no rate limit.
+// New makes no request.
 func New(cfg *rest.Config, o Options) (*Source, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.WarningHandler = rest.NoWarnings{} // placements select deprecated kinds, such as Endpoints, and nobody can change that here
+	cfg.WarningHandler = rest.NoWarnings{} // placements may select deprecated kinds
 	clients, err := api.NewHubClients(cfg)
 	if err != nil {
 		return nil, err
@@ -82,14 +80,14 @@ func New(cfg *rest.Config, o Options) (*Source, error) {
 
 var errSourceClosed = errors.New("the source was closed")
 
-// Close ends all watches, waits for that, and closes connections that nothing uses.
+// Close ends all watches, waits for their end, and closes idle connections.
 func (s *Source) Close() error {
 	s.watches.Close(api.Permanent(errSourceClosed))
 	s.clients.Web.CloseIdleConnections()
 	return nil
 }
 
-// Objects yields what the hub has. See [Source].
+// Objects yields the objects of the hub. See [Source].
 func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 	return func(yield func(*unstructured.Unstructured, error) bool) {
 		var missing []error
@@ -116,13 +114,13 @@ func (s *Source) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstr
 
 // listed are the objects of one kind.
 type listed struct {
-	// of is what was asked for, with the kind.
+	// of is the query, with the kind.
 	of      snapshot.Query
 	objects []*unstructured.Unstructured
 	err     error
 }
 
-// lists yields what was asked for kind by kind.
+// lists yields the results of a query kind by kind.
 func (s *Source) lists(ctx context.Context, q snapshot.Query) iter.Seq[listed] {
 	switch {
 	case ctx.Err() != nil:
@@ -184,8 +182,8 @@ func (s *Source) listContent(ctx context.Context, q snapshot.Query, kinds []hubK
 	}
 }
 
-// listKind reads the objects of a kind that is among the content of a namespace.
-// One that is no longer served has none.
+// listKind reads the objects of a kind in the content of a namespace. A kind that is no longer
+// served has none.
 func (s *Source) listKind(ctx context.Context, kind hubKind, q snapshot.Query) listed {
 	of := q
 	of.Group, of.Version, of.Kind = kind.gvk.Group, kind.gvk.Version, kind.gvk.Kind
@@ -200,7 +198,7 @@ func (s *Source) listKind(ctx context.Context, kind hubKind, q snapshot.Query) l
 	return listed{of, objs, err}
 }
 
-// listOne reads the objects of a kind that was asked for.
+// listOne reads the objects of a requested kind.
 func (s *Source) listOne(ctx context.Context, q snapshot.Query) listed {
 	gvk := schema.GroupVersionKind{Group: q.Group, Version: q.Version, Kind: q.Kind}
 	kind, err := s.kinds.find(ctx, gvk)
@@ -208,7 +206,7 @@ func (s *Source) listOne(ctx context.Context, q snapshot.Query) listed {
 		return listed{of: q, err: err}
 	}
 	objs, err := s.read(ctx, kind, q)
-	if api.IsUnserved(err) { // what was known is out of date
+	if api.IsUnserved(err) { // the cached kind is outdated
 		s.kinds.forget()
 		if kind, err = s.kinds.find(ctx, gvk); err == nil {
 			objs, err = s.read(ctx, kind, q)
@@ -217,7 +215,7 @@ func (s *Source) listOne(ctx context.Context, q snapshot.Query) listed {
 	return listed{q, objs, err}
 }
 
-// read reads the objects of a kind, or the one that has the name.
+// read reads the objects of a kind, or a single object if the query has a name.
 func (s *Source) read(ctx context.Context, kind hubKind, q snapshot.Query) ([]*unstructured.Unstructured, error) {
 	if !kind.namespaced && q.Namespace != "" {
 		return nil, errClusterScoped
@@ -244,7 +242,7 @@ func (s *Source) read(ctx context.Context, kind hubKind, q snapshot.Query) ([]*u
 	return out, err
 }
 
-// readOne reads an object by its name. One that does not exist is none.
+// readOne reads an object by its name. It returns nothing for a missing object.
 func readOne(ctx context.Context, from dynamic.ResourceInterface, name string) ([]*unstructured.Unstructured, error) {
 	obj, err := from.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -269,7 +267,7 @@ func listFailed(ctx context.Context, q snapshot.Query, err error) error {
 	return api.Classify("list", q.String(), err)
 }
 
-// allMissing names rights that are missing, the first of many.
+// allMissing joins the errors of missing rights, and counts those beyond the first.
 func allMissing(errs []error) error {
 	const most = 5
 	if more := len(errs) - most; more > 0 {
@@ -278,7 +276,7 @@ func allMissing(errs []error) error {
 	return errors.Join(errs...)
 }
 
-// missingRight says what the hub has to be granted.
+// missingRight names the right to grant.
 func missingRight(q snapshot.Query, err error) error {
 	return fmt.Errorf("%s; grant this user get, list and watch on the kind %s of group %q, or exclude the kind by Rules.Never, since what is selected must not be left out silently: %w",
 		api.Describe(q.Kind == "Secret" && q.Group == "", err), q.Kind, q.Group, backend.ErrPermanent)

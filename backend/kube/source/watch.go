@@ -20,10 +20,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Queries returns what to watch for a placement whose newest snapshot holds
-// items: what its selectors ask for, and the content of the namespaces among the
-// items. After a snapshot with other namespaces it returns something else; a
-// Watch of that yields at its beginning, so that nothing is missed in between.
+// Queries returns the queries to watch for a placement whose newest snapshot holds items: the
+// queries of its selectors, and the content of the namespaces among the items. After a snapshot
+// with other namespaces the result differs; the new Watch yields at its beginning, so that no
+// change in between is missed.
 func Queries(selectors []snapshot.Selector, items []snapshot.Item) []snapshot.Query {
 	seen := map[snapshot.Query]bool{}
 	for _, s := range selectors {
@@ -37,17 +37,16 @@ func Queries(selectors []snapshot.Selector, items []snapshot.Item) []snapshot.Qu
 	return slices.SortedFunc(maps.Keys(seen), func(a, b snapshot.Query) int { return snapshot.ID(a).Compare(snapshot.ID(b)) })
 }
 
-// Watch yields at its beginning and whenever something may have changed that a
-// query asks for; changes are coalesced while the caller is busy. A query for a
-// Namespace is about that object alone, and one with a namespace and no kind
-// about its content: see [Queries]. A kind that the hub does not serve yet is
-// waited for. An interruption is no error: afterwards it yields, since something
-// may have changed. It ends with ctx, yielding ctx's error, or with the error of
-// a watch that cannot begin, or may not go on; the caller then watches again.
+// Watch yields at its beginning and after each possible change of an object that a query selects;
+// changes are coalesced while the caller is busy. A query for a Namespace is about that object
+// alone, and a query with a namespace and no kind about its content: see [Queries]. Watch waits
+// for a kind that the hub does not serve yet. An interruption is no error: afterwards it yields,
+// because changes may have been missed. It ends with ctx, yielding ctx's error, or with the error
+// of a watch that cannot begin or continue; the caller must then watch again.
 //
-// All calls share one watch for each kind, of the metadata of all namespaces,
-// for which nothing is kept in memory: for a hub with 60 kinds 60 watches,
-// however many placements there are. Definitions of kinds are watched too.
+// All calls share one watch for each kind, of the metadata of all namespaces, which keeps nothing
+// in memory: a hub with 60 kinds needs 60 watches for any number of placements. Definitions of
+// kinds are watched too.
 func (s *Source) Watch(ctx context.Context, queries []snapshot.Query) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		w := &changes{source: s, queries: slices.Clone(queries), changed: make(chan struct{}, 1), defined: make(chan struct{}, 1)}
@@ -69,25 +68,24 @@ func (s *Source) Watch(ctx context.Context, queries []snapshot.Query) iter.Seq2[
 	}
 }
 
-// changes is one call of Watch: what it is about, and the watches that tell of it.
+// changes is one call of Watch: its queries, and the watches that cover them.
 type changes struct {
 	*watch.Subscription[hubKind, watch.NoIndex]
 	source  *Source
 	queries []snapshot.Query
-	// changed is filled when an object may have changed, defined when a kind was
-	// defined or is no more.
+	// changed is filled if an object may have changed, defined if a kind was defined or removed.
 	changed, defined chan struct{}
-	// rest are the pauses until the kinds are read again.
+	// rest are the remaining pauses before the kinds are read again.
 	rest []time.Duration
 }
 
-// open returns what the watch of a kind is of.
+// open returns the parts of the watch of a kind.
 func (s *Source) open(k hubKind) (watch.Client, metav1.ListOptions, watch.NoIndex) {
 	from := s.clients.Metadata.Resource(k.resource)
 	return watch.Of(from.List, from.Watch).VersionOnly(), metav1.ListOptions{}, watch.NoIndex{}
 }
 
-// told takes in that an object of a kind changed, any of them where obj is nil.
+// told handles a change of an object of a kind; a nil obj means that any may have changed.
 func (w *changes) told(k hubKind, obj metav1.Object) {
 	if k.gvk.GroupKind() == definitionKind() {
 		backoff.Wake(w.defined)
@@ -104,7 +102,7 @@ func (w *changes) told(k hubKind, obj metav1.Object) {
 	}
 }
 
-// concerns reports whether an object is asked for.
+// concerns reports whether a query selects an object.
 func (w *changes) concerns(id snapshot.ID) bool {
 	return slices.ContainsFunc(w.queries, func(q snapshot.Query) bool {
 		return (q.Kind == "" || q.Group == id.Group && q.Kind == id.Kind) &&
@@ -112,7 +110,7 @@ func (w *changes) concerns(id snapshot.ID) bool {
 	})
 }
 
-// definitionKind is the kind of what defines kinds.
+// definitionKind is the kind of the objects that define kinds.
 func definitionKind() schema.GroupKind {
 	return schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 }
@@ -124,10 +122,10 @@ func (w *changes) asks(k hubKind) bool {
 	})
 }
 
-// definedPauses are for looking at the kinds again after a definition changed:
-// the hub takes a while to serve and to list what was defined. kindsPause is for
-// changes of which no definition tells: kinds of other servers behind the hub. Watches
-// look every lookPause at an answer that is at most as old, so that one question serves all of them.
+// definedPauses are the pauses between discoveries after a definition changed, because the hub
+// takes a while to serve and to list a new kind. kindsPause is for changes without a definition:
+// kinds of aggregated API servers. Watches check every lookPause with an answer of at most that
+// age, so that one request serves all of them.
 func definedPauses() []time.Duration {
 	return []time.Duration{0, 300 * time.Millisecond, 700 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 15 * time.Second}
 }
@@ -137,7 +135,8 @@ const (
 	lookPause  = kindsPause / 2
 )
 
-// await returns when something may have changed, or covers what is asked for again when the kinds may have.
+// await returns when something may have changed. If the kinds may have changed, it covers the
+// queries again.
 func (w *changes) await(ctx context.Context) error {
 	pause, age := lookPause, lookPause
 	if len(w.rest) > 0 {
@@ -161,14 +160,13 @@ func (w *changes) await(ctx context.Context) error {
 	}
 }
 
-// cover joins the watches that are needed to see every change of what is asked
-// for, and leaves the others. When it returns, all have begun. Where they are
-// other kinds than before, something may have changed.
+// cover joins the watches for the queries, and leaves the others. When it returns, all have
+// begun. If the kinds differ from before, objects may have changed.
 func (w *changes) cover(ctx context.Context, first bool) error {
 	wanted, err := w.wanted(ctx)
 	switch {
 	case err == nil:
-	case !first && api.KindOf("watch", err) == nil: // what is watched goes on
+	case !first && api.KindOf("watch", err) == nil: // the running watches continue
 		w.rest = definedPauses()[3:]
 		return w.check()
 	default:
@@ -203,7 +201,8 @@ func (w *changes) cover(ctx context.Context, first bool) error {
 	return w.check()
 }
 
-// check leaves watches of kinds that are no longer served, and returns the error of the others that have ended.
+// check leaves watches of kinds that are no longer served, and returns the error of the others
+// that have ended.
 func (w *changes) check() error {
 	for _, k := range w.Keys() {
 		if err := w.Failure(k); err != nil {
@@ -216,7 +215,7 @@ func (w *changes) check() error {
 	return nil
 }
 
-// explain returns the error of a watch that ended, nil where the kind is no longer served.
+// explain returns the error of a watch that ended, nil if the kind is no longer served.
 func (w *changes) explain(k hubKind, err error) error {
 	backoff.Wake(w.changed)
 	switch {
@@ -231,7 +230,7 @@ func (w *changes) explain(k hubKind, err error) error {
 	return api.Classify("watch", k.resource.Resource, err)
 }
 
-// wanted returns the kinds that the queries are about.
+// wanted returns the kinds of the queries.
 func (w *changes) wanted(ctx context.Context) (map[hubKind]bool, error) {
 	definition := schema.GroupVersionKind{Group: definitionKind().Group, Version: "v1", Kind: definitionKind().Kind}
 	out := map[hubKind]bool{}
@@ -256,7 +255,7 @@ func (w *changes) wanted(ctx context.Context) (map[hubKind]bool, error) {
 	return out, w.addContent(ctx, out)
 }
 
-// addContent adds the kinds that may be in a namespace, where one is asked for.
+// addContent adds the namespaced kinds, if a query is about the content of a namespace.
 func (w *changes) addContent(ctx context.Context, out map[hubKind]bool) error {
 	if !slices.ContainsFunc(w.queries, func(q snapshot.Query) bool { return q.Kind == "" }) {
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubehttp"
 )
 
-// secrets reads and writes the Secrets of one namespace. What a write or a watch
-// returns is metadata only: values travel once.
+// secrets reads and writes the Secrets of one namespace. Writes and watches return only metadata,
+// so that values travel once.
 type secrets struct {
 	web       *http.Client
 	rest      *rest.RESTClient
@@ -75,7 +75,7 @@ func (c *secrets) create(ctx context.Context, secret *corev1.Secret) (*metav1.Pa
 	return made, fromServer(err)
 }
 
-// update writes a Secret that is at the version that it names.
+// update writes a Secret; its resourceVersion is a precondition.
 func (c *secrets) update(ctx context.Context, secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	made := &metav1.PartialObjectMetadata{}
 	err := c.rest.Put().Namespace(c.namespace).Resource("secrets").Name(secret.Name).SetHeader("Accept", asOne).
@@ -99,7 +99,7 @@ func (c *secrets) list(ctx context.Context, o metav1.ListOptions) ([]corev1.Secr
 	return list.Items, list.ListMeta, fromServer(err)
 }
 
-// listMeta returns a page of Secrets without what they contain. It tries once.
+// listMeta returns a page of the metadata of Secrets. It tries once.
 func (c *secrets) listMeta(ctx context.Context, o metav1.ListOptions) (*metav1.PartialObjectMetadataList, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	err := c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asList).
@@ -107,7 +107,7 @@ func (c *secrets) listMeta(ctx context.Context, o metav1.ListOptions) (*metav1.P
 	return list, fromServer(err)
 }
 
-// watch follows Secrets without what they contain. It tries once.
+// watch watches the metadata of Secrets. It tries once.
 func (c *secrets) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	o.Watch = true
 	w, err := c.rest.Get().Namespace(c.namespace).Resource("secrets").SetHeader("Accept", asOne).
@@ -121,9 +121,9 @@ func (c *secrets) createNamespace(ctx context.Context, name string) error {
 		Body(ns).Do(ctx).Error())
 }
 
-// fromServer returns err, unless it says that there are no Secrets at all: every
-// API server has them, so that another server has answered, such as a proxy whose
-// server is starting, and nothing is known of the record.
+// fromServer returns err, unless it says that there is no kind Secret. Every API server has
+// Secrets, so another server has answered, such as a proxy whose server is starting, and the
+// state of the record is unknown.
 func fromServer(err error) error {
 	if status, ok := api.StatusOf(err); ok && api.NoSuchKind(status) {
 		return api.ErrNoServer

@@ -1,12 +1,12 @@
-// Package store keeps the state of the engine as Secrets of an API server: a [Store] is a [backend.Watcher].
+// Package store keeps the state of the engine as Secrets of an API server: a [Store] is a
+// [backend.Watcher].
 //
 // # Records
 //
-// A record is a Secret of type slipway.dev/record, since records hold what
-// snapshots hold, and that may be Secrets: a user without the right to read Secrets
-// cannot read records, and a server that encrypts Secrets encrypts them. All are in one
-// namespace, slipway-system by default, and all labels and annotations
-// begin with slipway.dev/.
+// A record is a Secret of type slipway.dev/record, because records contain snapshots, and
+// snapshots may contain Secrets: a user without the right to read Secrets cannot read records,
+// and a server that encrypts Secrets encrypts them. All are in one namespace, slipway-system by
+// default, and all labels and annotations begin with slipway.dev/.
 //
 //	name                r- and the key in base32hex, which keeps the order of keys; of
 //	                    a key over 156 bytes the first 135, and a hash of all
@@ -19,35 +19,29 @@
 //	under-2, under-3    by which a server selects what is under a prefix
 //	data value          the value, at most 1 MiB: what a Secret can hold
 //
-// The revision of a record is the resourceVersion and the uid of its Secret. Each
-// write changes the former, also one of the same value, because of its random
-// mark. A write names both, so that a record that was deleted and created again,
-// or restored, is another one.
+// The revision of a record is the resourceVersion and the uid of its Secret. Each write changes
+// the former, also a write of the same value, because of its random mark. A write names both, so
+// that a record that was deleted and created again, or restored, counts as another record.
 //
-// A request may be sent more than once, by client-go when a server asks for that or
-// by a proxy. A write that is refused for a conflict is looked up therefore: where
-// the record has the mark of the write, it has happened. Where it has another one
-// and the request was sent more than once, the outcome is unknown, and the error is
-// transient. So ErrConflict and ErrNotFound always mean that nothing was written.
+// A request may be sent more than once, by client-go when a server asks for that or by a proxy.
+// Therefore the store reads the record after a conflict: if the record has the mark of the write,
+// the write succeeded. If it has another mark and the request was sent more than once, the
+// outcome is unknown, and the error is transient. So ErrConflict and ErrNotFound always mean that
+// nothing was written.
 //
 // # Rights
 //
-// A store needs these rights in its namespace, and where the namespace is not there
-// before, to create it:
+// A store needs these rights in its namespace and, if the namespace does not exist before, the
+// right to create it:
 //
 //	kind: Role
 //	rules:
-//	- apiGroups: [""]
-//	  resources: [secrets]
-//	  verbs: [get, list, watch, create, update, delete]
+//	- apiGroups: [""] resources: [secrets] verbs: [get, list, watch, create, update, delete]
 //	---
 //	kind: ClusterRole
 //	rules:
-//	- apiGroups: [""]
-//	  resources: [namespaces]
-//	  verbs: [create]
+//	- apiGroups: [""] resources: [namespaces] verbs: [create]
 //
-// No other user should have the right to write Secrets there: a record without its
-// labels is not listed any more, and a user that writes records gives
-// orders to the engine.
+// No other user should have the right to write Secrets there: a record without its labels is not
+// listed any more, and write access to records is control over the engine.
 package store

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// List yields the records under prefix. See [backend.Store]. It holds one page of
-// them, of a few megabytes, and of those whose keys are too long for a name and
-// begin with the same 135 bytes, all.
+// List yields the records under prefix. See [backend.Store]. It holds one page of them, of a few
+// megabytes, plus all records whose keys are too long for a name and begin with the same 135
+// bytes.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		sorted := inOrder{yield: yield}
@@ -30,8 +30,7 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 	}
 }
 
-// list hands the records under prefix on until there are no more, or the consumer
-// has left.
+// list passes the records under prefix on until there are no more, or the consumer stops.
 func (s *Store) list(ctx context.Context, prefix string, to *inOrder) error {
 	pages := pager{
 		fetch:    s.api.list,
@@ -66,15 +65,15 @@ func (s *Store) page(ctx context.Context, pages *pager) ([]corev1.Secret, bool, 
 	return pages.next(ctx)
 }
 
-// inOrder yields records by key that come by name: those with long keys are held
-// back until one comes that is behind them.
+// inOrder receives records by name and yields them by key: it holds records with long keys back
+// until a later key arrives.
 type inOrder struct {
 	yield func(backend.Record, error) bool
 	held  []backend.Record
 	left  bool
 }
 
-// add takes the next record by name, and reports whether the consumer goes on.
+// add adds the next record by name, and reports whether the consumer continues.
 func (o *inOrder) add(rec backend.Record) bool {
 	if isLong(rec.Key) {
 		if len(o.held) > 0 && o.held[0].Key[:headLen] != rec.Key[:headLen] && !o.flush() {
@@ -88,10 +87,10 @@ func (o *inOrder) add(rec backend.Record) bool {
 	return o.release(at) && o.hand(rec)
 }
 
-// flush yields all that is held back.
+// flush yields all records that are held back.
 func (o *inOrder) flush() bool { return o.release(len(o.held)) }
 
-// release yields the first n that are held back.
+// release yields the first n records that are held back.
 func (o *inOrder) release(n int) bool {
 	for i, rec := range o.held[:n] {
 		o.held[i] = backend.Record{}
@@ -110,13 +109,13 @@ func (o *inOrder) hand(rec backend.Record) bool {
 
 func byKey(a, b backend.Record) int { return strings.Compare(a.Key, b.Key) }
 
-// A page of records is small at first, since it is not known how large they are, and
-// then of about pageBytes.
+// The first page of records is small, because their size is unknown; later pages have about
+// pageBytes.
 const (
 	firstPage = 32
 	mostPage  = 512
 	pageBytes = 4 << 20
-	// mostExpired is how often in a row a list may be too slow for the server.
+	// mostExpired is how often in a row a list may expire before its next page.
 	mostExpired = 5
 )
 
@@ -127,7 +126,7 @@ type pager struct {
 	limit    int64
 	token    string
 	last     string
-	// again reports whether the list began again, so that names come a second time.
+	// again reports whether the list began again, so that names occur a second time.
 	again bool
 }
 
@@ -140,9 +139,9 @@ func (p *pager) fit(n, size int) {
 	p.limit = min(max(fitting, 4), 4*p.limit, mostPage)
 }
 
-// next returns a page, and whether there may be more. A list of several pages is
-// one of the moment when it began; when the server no longer has that, the list
-// goes on behind the last name with what is there now.
+// next returns a page, and whether there may be more. A list of several pages shows one moment;
+// if the server no longer has that state, the list continues after the last name with the current
+// state.
 func (p *pager) next(ctx context.Context) (page []corev1.Secret, more bool, err error) {
 	items, list, err := p.read(ctx)
 	if err != nil {
@@ -169,7 +168,7 @@ func (p *pager) read(ctx context.Context) (items []corev1.Secret, list metav1.Li
 		if p.token == "" || !api.IsExpired(err) {
 			break
 		}
-		// The server says how to go on, or the list begins again.
+		// The server returns a token to continue, or the list begins again.
 		status, _ := api.StatusOf(err)
 		p.token, p.again = status.Continue, true
 	}

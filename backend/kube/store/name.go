@@ -8,18 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// The name of a record's Secret is namePrefix and its key in base32hex: that
-// keeps the order of keys, and its letters are those of names. Names have at most
-// 253 bytes; a key that does not fit is cut to headLen bytes, and a hash of all of
-// it follows behind headEnd, which comes before every digit of base32hex.
+// The name of a record's Secret is namePrefix and its key in base32hex, which keeps the order of
+// keys and uses only letters that are valid in names. Names have at most 253 bytes; a longer key
+// is cut to headLen bytes, followed by headEnd, which sorts before every digit of base32hex, and
+// a hash of the whole key.
 const (
 	namePrefix  = "r-"
 	headEnd     = "-"
 	hashLen     = 20
 	plainKeyMax = (validation.DNS1123SubdomainMaxLength - len(namePrefix)) * 5 / 8
-	// headLen is a multiple of five bytes, which are eight digits, so that the
-	// digits of the head are also the first of every longer key that begins with
-	// it.
+	// headLen is a multiple of five bytes, which are eight digits, so that the digits of the head
+	// are a prefix of the digits of every longer key that begins with it.
 	headLen = (validation.DNS1123SubdomainMaxLength - len(namePrefix) - len(headEnd) - hashLen/5*8) / 8 * 5
 )
 
@@ -31,9 +30,8 @@ func recordName(key string) string {
 	return namePrefix + base32hex([]byte(key[:headLen])) + headEnd + hashed(key)
 }
 
-// isLong reports whether the name of the key's Secret is made with a hash. Those
-// names come right before all others that begin with their head, in the order of
-// the hashes.
+// isLong reports whether the name of the key's Secret contains a hash. Such names sort just
+// before all others that begin with their head, in the order of the hashes.
 func isLong(key string) bool { return len(key) > plainKeyMax }
 
 func hashed(text string) string {
@@ -45,9 +43,9 @@ func base32hex(b []byte) string {
 	return strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b))
 }
 
-// The labels by which a server selects the records under a prefix: the first
-// segment of the key in clear, so that people can select by it too, and hashes of
-// its first two and its first three where more follow.
+// The labels by which a server selects the records under a prefix: the first segment of the key
+// in clear, so that people can select by it too, and hashes of the first two and the first three
+// segments if more follow.
 const (
 	recordLabel = "slipway.dev/record"
 	underTwo    = "slipway.dev/under-2"
@@ -94,8 +92,7 @@ func segments(text string, n int) (string, bool) {
 	return text[:at-1], true
 }
 
-// segmentLabel returns a segment as the value of a label, which cannot hold all
-// that a segment can.
+// segmentLabel returns a segment as the value of a label, or its hash if it is no valid value.
 func segmentLabel(segment string) string {
 	if segment == "" || len(validation.IsValidLabelValue(segment)) > 0 {
 		return hashed(segment)

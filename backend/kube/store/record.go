@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// What is wrong with a record, to be tested with [errors.Is].
+// The errors of a record, for [errors.Is].
 var (
-	// ErrDamaged: the Secret is not what was written. It is also ErrPermanent.
+	// ErrDamaged: the Secret does not have the content that was written. It is also ErrPermanent.
 	ErrDamaged = fmt.Errorf("the record is damaged: %w", backend.ErrPermanent)
 	// ErrNewer: a newer version of this package wrote the record. It is also
 	// ErrPermanent.
@@ -28,7 +28,7 @@ var (
 // recordType is the type of the Secrets that are records.
 const recordType corev1.SecretType = "slipway.dev/record"
 
-// recordFormat is the version of the records that are written here.
+// recordFormat is the version of the records that this package writes.
 const recordFormat = 1
 
 // The parts of a record.
@@ -36,9 +36,8 @@ const (
 	keyAnnotation    = "slipway.dev/key"
 	formatAnnotation = "slipway.dev/format"
 	sumAnnotation    = "slipway.dev/sum"
-	// writeAnnotation tells the writes of a record apart: without it an update
-	// with the same value would keep the resourceVersion, and a write that may
-	// have happened could not be recognized.
+	// writeAnnotation distinguishes the writes of a record: without it an update with the same value
+	// would keep the resourceVersion, and a write with unknown outcome could not be recognized.
 	writeAnnotation = "slipway.dev/write"
 	valueField      = "value"
 )
@@ -60,8 +59,8 @@ func newRecord(namespace, key string, value []byte) *corev1.Secret {
 	}
 }
 
-// sumOf is the checksum of a record. No key has the byte 0 in it, so that key and
-// value cannot be confused.
+// sumOf returns the checksum of a record. No key contains the byte 0, so key and value cannot be
+// confused.
 func sumOf(key string, value []byte) string {
 	h := sha256.New()
 	h.Write(append([]byte(key), 0))
@@ -69,7 +68,7 @@ func sumOf(key string, value []byte) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// readRecord returns the record that a Secret holds, sharing its value.
+// readRecord returns the record in a Secret; they share the value.
 func readRecord(s *corev1.Secret) (backend.Record, error) {
 	key, err := keyOf(s)
 	if err != nil {
@@ -90,8 +89,8 @@ func readRecord(s *corev1.Secret) (backend.Record, error) {
 	return backend.Record{Key: key, Value: value, Revision: revisionOf(s)}, nil
 }
 
-// keyOf returns the key of the record that an object of this metadata is. A
-// format that is not known may have it elsewhere, so that is read first.
+// keyOf returns the key of the record with this metadata. It reads the format first, because an
+// unknown format may have the key elsewhere.
 func keyOf(m metav1.Object) (string, error) {
 	format, err := strconv.Atoi(m.GetAnnotations()[formatAnnotation])
 	switch {
@@ -111,25 +110,22 @@ func damaged(m metav1.Object, what string) error {
 	return about(m, fmt.Errorf("%w: %s", ErrDamaged, what))
 }
 
-// about names the object that is wrong. A record that is listed is known by
-// nothing else.
+// about adds the names of the damaged object, because a listed record has no other
+// identification.
 func about(m metav1.Object, err error) error {
 	return fmt.Errorf("record in Secret %s/%s (key %.80q): %w", m.GetNamespace(), m.GetName(), m.GetAnnotations()[keyAnnotation], err)
 }
 
-// revisionOf returns the revision of a record: which of the objects of its name
-// it is, and which version of that.
+// revisionOf returns the revision of a record: the uid of its Secret and the resourceVersion.
 func revisionOf(m metav1.Object) backend.Revision {
 	return backend.Revision(m.GetResourceVersion() + "." + string(m.GetUID()))
 }
 
-// errNoRevision reports whether a revision is none that a store of this package gave
-// out.
+// errNoRevision reports that a store of this package never issued a revision.
 var errNoRevision = errors.New("no record has such a revision")
 
-// readRevision is the inverse of revisionOf. An object without resourceVersion or
-// with 0 in its place would be overwritten whatever it is, so only numbers that
-// a server gives out are returned.
+// readRevision is the inverse of revisionOf. It returns only numbers that a server issues,
+// because a write without resourceVersion, or with 0, would overwrite any object.
 func readRevision(r backend.Revision) (resourceVersion string, uid types.UID, err error) {
 	resourceVersion, id, ok := strings.Cut(string(r), ".")
 	if n, err := strconv.ParseUint(resourceVersion, 10, 64); err != nil || n == 0 || resourceVersion[0] == '0' || !ok || id == "" {

@@ -15,14 +15,13 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// Options say where and how a [Store] keeps records. The zero value is
-// useful.
+// Options configure a [Store]. The zero value is useful.
 type Options struct {
-	// Namespace is where the records are; default slipway-system. It is created
-	// with the first record, if it does not exist.
+	// Namespace is the namespace of the records; default slipway-system. It is created with the
+	// first record, if it does not exist.
 	Namespace string
-	// Timeout bounds each request; default the one of the rest.Config, or 30 s. A
-	// context may bound it further. Watches last.
+	// Timeout limits each request; default the timeout of the rest.Config, or 30 s. A context may
+	// limit it further. Watches have no limit.
 	Timeout time.Duration
 }
 
@@ -36,12 +35,12 @@ type Store struct {
 
 var _ backend.Watcher = (*Store)(nil)
 
-// New returns a store on the API server that cfg names. It sends nothing
-// before it is used, and neither changes nor keeps cfg.
+// New returns a store on the API server that cfg names. It sends nothing before it is used, and
+// neither changes nor keeps cfg.
 //
-// Where cfg limits the requests a second, that holds; otherwise there is no limit,
-// and not client-go's of five: the engine bounds its own concurrency, and the
-// server's priority and fairness knows better than a client what it can bear.
+// A rate limit of cfg applies. Otherwise there is no limit, instead of client-go's of five
+// requests a second: the engine limits its own concurrency, and the server's priority and
+// fairness knows its capacity better than a client.
 func New(cfg *rest.Config, o Options) (*Store, error) {
 	o.Namespace = cmp.Or(o.Namespace, "slipway-system")
 	o.Timeout = cmp.Or(max(o.Timeout, 0), max(cfg.Timeout, 0), 30*time.Second)
@@ -55,15 +54,16 @@ func New(cfg *rest.Config, o Options) (*Store, error) {
 	return &Store{api: secrets, namespace: o.Namespace, timeout: o.Timeout}, nil
 }
 
-// Close closes connections that nothing uses. A store that is used again opens others. It always returns nil.
+// Close closes idle connections. A store that is used again opens new ones. It always returns
+// nil.
 func (s *Store) Close() error {
 	s.api.web.CloseIdleConnections()
 	return nil
 }
 
-// EnsureNamespace creates the namespace of the records if it does not exist. A
-// store does so itself when it needs it; a host can find out at its start whether
-// that is allowed.
+// EnsureNamespace creates the namespace of the records if it does not exist. A store does so
+// itself when it needs the namespace; a host can call it at its start to verify the right to
+// create it.
 func (s *Store) EnsureNamespace(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -78,11 +78,11 @@ func (s *Store) ensureNamespace(ctx context.Context) error {
 	return err
 }
 
-// pingName is the name of no record.
+// pingName is a name that no record has.
 const pingName = "slipway-ping"
 
-// Ping returns nil if the store can read: the API server and what is behind it
-// answer, and the credentials are good for the namespace.
+// Ping returns nil if the store can read: the API server and its storage answer, and the
+// credentials are valid for the namespace.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -112,7 +112,7 @@ func (s *Store) load(ctx context.Context, key string) (*corev1.Secret, error) {
 	return s.api.get(ctx, recordName(key))
 }
 
-// admit checks what a call brings before anything else happens.
+// admit checks the arguments of a call before any effect.
 func admit(ctx context.Context, key string, value []byte) error {
 	if err := backend.ValidateKey(key); err != nil {
 		return err

@@ -13,11 +13,11 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/watch"
 )
 
-// Watch yields what changes under prefix. See [backend.Watcher]. It keeps the key
-// and the revision of every record under prefix, no values. A watch that the server
-// ends is taken up where it was; where the server has forgotten that, the records
-// are listed again and compared with what was there, so that no deletion is lost.
-// It ends with an error when the server cannot be reached for some seconds.
+// Watch yields the changes under prefix. See [backend.Watcher]. It keeps the key and the revision
+// of every record under prefix, no values. If the server ends a watch, the watch resumes at the
+// same version; if the server no longer has that version, the records are listed again and
+// compared, so that no deletion is lost. Watch ends with an error if the server cannot be reached
+// for some seconds.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return func(yield func(backend.Change, error) bool) {
 		inner, stop := context.WithCancel(ctx)
@@ -44,21 +44,21 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Chan
 	}
 }
 
-// metadata returns a client of the Secrets without what they contain.
+// metadata returns a client for the metadata of the Secrets.
 func (s *Store) metadata() watch.Client {
 	c := watch.Of(s.api.listMeta, s.api.watch)
 	c.Timeout = s.timeout
 	return c
 }
 
-// follower is the [watch.Handler] of one watch. It compares what is listed with what is known, so that no
-// deletion is lost.
+// follower is the [watch.Handler] of one watch. It compares each list with the known records, so
+// that no deletion is lost.
 type follower struct {
 	ctx     context.Context //nolint:containedctx // that of the one call of Watch which it is of
 	prefix  string
 	changes chan backend.Change
 	known   map[string]backend.Revision
-	// missing are the known ones that the list did not have so far.
+	// missing are the known records that the list has not had so far.
 	missing map[string]backend.Revision
 }
 
@@ -76,7 +76,7 @@ func (f *follower) Synced() {
 	}
 }
 
-// Watching has nothing to add to what was listed.
+// Watching does nothing, because the list was complete.
 func (f *follower) Watching() {}
 
 func (f *follower) Changed(deleted bool, obj metav1.Object) error {
@@ -91,7 +91,7 @@ func (f *follower) Changed(deleted bool, obj metav1.Object) error {
 	return err
 }
 
-// Failed gives up where the next attempt would fail the same way, and after some seconds.
+// Failed ends the watch if a retry would fail the same way, and after some seconds.
 func (f *follower) Failed(failures int, err error) bool {
 	return failures < watch.Patience && !api.IsLasting(err)
 }

@@ -46,7 +46,7 @@ func (s *Store) put(ctx context.Context, key string, value []byte, prev backend.
 	return revisionOf(made), nil
 }
 
-// create creates a Secret, and the namespace if that is what is missing.
+// create creates a Secret, and the namespace if it is missing.
 func (s *Store) create(ctx context.Context, secret *corev1.Secret) (*metav1.PartialObjectMetadata, error) {
 	made, err := s.api.create(ctx, secret)
 	if !apierrors.IsNotFound(err) {
@@ -58,10 +58,10 @@ func (s *Store) create(ctx context.Context, secret *corev1.Secret) (*metav1.Part
 	return s.api.create(ctx, secret)
 }
 
-// settle finds out what a refusal of a write means. A request may be sent more
-// than once, by client-go or on its way: the first may have been carried out, and
-// the second be refused because of the first. The record tells, by the mark of the
-// write; when another writer has written since, the outcome is unknown.
+// settle interprets a refusal of a write. A request may be sent more than once, by client-go or
+// on its way: the first may have been carried out, and the second be refused because of the
+// first. The mark of the write in the record decides; if another writer has written since, the
+// outcome is unknown.
 func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, refusal error) (backend.Revision, error) {
 	if !apierrors.IsConflict(refusal) && !apierrors.IsAlreadyExists(refusal) && !apierrors.IsNotFound(refusal) {
 		return "", refusal
@@ -74,7 +74,7 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	case repeated:
 		return "", inDoubt(refusal)
 	case apierrors.IsAlreadyExists(refusal):
-		return "", refusal // it was there, although it may be gone by now
+		return "", refusal // the record existed, although it may be deleted now
 	case isAsDemanded(secret, now, err):
 		return "", fmt.Errorf("it was refused, although the record is as it was demanded (%s)", api.Describe(true, refusal))
 	case apierrors.IsNotFound(refusal) && secret.UID != "":
@@ -85,8 +85,8 @@ func (s *Store) settle(ctx context.Context, secret *corev1.Secret, sent *sends, 
 	return "", refusal
 }
 
-// isAsDemanded reports whether the record is what a write demanded, as err and now say:
-// then it was refused for something else, such as a conflict about a quota.
+// isAsDemanded reports whether the record, read as now and err, meets the precondition of a
+// write: then the refusal had another reason, such as a conflict about a quota.
 func isAsDemanded(secret, now *corev1.Secret, err error) bool {
 	if secret.UID == "" {
 		return apierrors.IsNotFound(err)
@@ -120,15 +120,14 @@ func (s *Store) remove(ctx context.Context, key string, prev backend.Revision) e
 	return err
 }
 
-// inDoubt makes a refusal an error of no kind.
+// inDoubt turns a refusal into an error of no kind.
 func inDoubt(refusal error) error {
 	return fmt.Errorf("it may have happened: the request was repeated and then refused (%s)", api.Describe(true, refusal))
 }
 
-// sends is what became of the times that one request was sent.
+// sends records the outcome of the sends of one request.
 type sends struct {
-	// doubtful reports whether the server may have carried the request out although it
-	// did not say so.
+	// doubtful reports whether the server may have carried the request out without confirming it.
 	doubtful atomic.Bool
 }
 
@@ -139,7 +138,7 @@ func withSends(ctx context.Context) (context.Context, *sends) {
 	return context.WithValue(ctx, sendsKey{}, s), s
 }
 
-// countSends wraps a transport such that the sends of a context are noted.
+// countSends wraps a transport so that it records the sends of a context.
 func countSends(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		resp, err := next.RoundTrip(r)

@@ -14,13 +14,13 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// Client lists and watches the objects of a kind. The methods of client-go's dynamic and metadata clients make
-// one, see [Of].
+// Client lists and watches the objects of a kind. [Of] makes one from the methods of client-go's
+// dynamic and metadata clients.
 type Client struct {
 	list  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
-	// Timeout bounds a page of a list, and the time until a watch has begun; zero means [api.AnswerTimeout].
-	// Something between here and the API server may lose an answer.
+	// Timeout limits a page of a list, and the time until a watch has begun; zero means
+	// [api.AnswerTimeout]. A proxy in between may lose an answer.
 	Timeout time.Duration
 }
 
@@ -38,14 +38,14 @@ func Of[L runtime.Object](list func(context.Context, metav1.ListOptions) (L, err
 	}
 }
 
-// PageSize is how many objects a page of a list has where the options set no limit.
+// PageSize is the number of objects per page of a list if the options set no limit.
 const PageSize = 500
 
-// expiredTries is how often a list is begun again that took so long that its pages expired.
+// expiredTries is how often a list begins again after its pages expired.
 const expiredTries = 3
 
-// List hands on all objects, page by page, and returns the resourceVersion of the list. Where a page has
-// expired, the list begins again: begin is called at every beginning.
+// List passes all objects to each, page by page, and returns the resourceVersion of the list. If
+// a page has expired, the list begins again; List calls begin at every beginning.
 func (c Client) List(ctx context.Context, o metav1.ListOptions, begin func(), each func(metav1.Object) error) (version string, err error) {
 	o.Limit = cmp.Or(o.Limit, PageSize)
 	begin()
@@ -87,7 +87,8 @@ func (c Client) page(ctx context.Context, o metav1.ListOptions) (runtime.Object,
 
 func (c Client) timeout() time.Duration { return cmp.Or(c.Timeout, api.AnswerTimeout) }
 
-// VersionOnly returns a client that lists no objects, only the resourceVersion from which to watch.
+// VersionOnly returns a client whose list has no objects, only the resourceVersion from which to
+// watch.
 func (c Client) VersionOnly() Client {
 	list := c.list
 	c.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -115,7 +116,7 @@ var (
 	errNoObject = errors.New("the API server sent something that is no object")
 )
 
-// open returns a watch that has begun in time, and what ends its request.
+// open returns a watch that has begun in time, and a function that ends its request.
 func (c Client) open(ctx context.Context, o metav1.ListOptions) (watch.Interface, context.CancelFunc, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	late := time.AfterFunc(c.timeout(), cancel)

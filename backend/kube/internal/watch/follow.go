@@ -1,5 +1,5 @@
-// Package watch is the list-and-watch of the backends on API servers: client-go's Reflector, whose failures are
-// counted, and watches that subscribers share.
+// Package watch lists and watches for the backends on API servers: it is client-go's Reflector
+// with counted failures, and watches that subscribers share.
 package watch
 
 import (
@@ -20,20 +20,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// Handler receives what there is and what changes. Its methods but Failed are called one after the other; an error
-// of Listed or Changed is a failure.
+// Handler receives the existing objects and the changes. Its methods except Failed are called one
+// after the other; an error of Listed or Changed is a failure.
 type Handler interface {
-	// Begin precedes a list, the first one and each that is needed since changes may have been missed; Listed
+	// Begin precedes each list: the first, and every list after changes may have been missed. Listed
 	// is called for each object of it, and Synced after the last.
 	Begin()
 	Listed(metav1.Object) error
 	Synced()
-	// Watching is called when the watch from that list on has begun.
+	// Watching is called when the watch after that list has begun.
 	Watching()
 	// Changed is called for every change after that.
 	Changed(deleted bool, obj metav1.Object) error
-	// Failed is called when changes are not seen, with the number of failures since the last one that was, and
-	// reports whether to try again. It is called while other methods may be.
+	// Failed is called when the watch fails, with the number of failures since the last success, and
+	// reports whether to try again. It may be called concurrently with the other methods.
 	Failed(failures int, err error) bool
 }
 
@@ -43,25 +43,25 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// Patience is the number of failures, within about three seconds, after which a server is taken for one that stays
-// away.
+// Patience is the number of failures, within about three seconds, after which a server counts as
+// unreachable.
 const Patience = 6
 
-// settled is how long a watch lasts that counts as one that works though nothing changed.
+// settled is the duration after which a watch without changes counts as working.
 const settled = time.Second
 
-// ErrInterrupted is what a watch fails with that ends at once, before anything came. It is transient.
+// ErrInterrupted is the error of a watch that ends at once, before any event. It is transient.
 var ErrInterrupted = errors.New("the watch was interrupted")
 
 var errNoVersion = errors.New("the list has no resourceVersion")
 
-// Follow lists the objects that o selects and watches what changes, until ctx ends or h.Failed returns false. It
-// returns the failure then.
+// Follow lists the objects that o selects and watches their changes, until ctx ends or h.Failed
+// returns false. It returns the failure then.
 //
-// A watch that the server ends, or that breaks, continues where it was, and after a list where the server has
-// forgotten that: this is client-go's Reflector. The list is a consistent one, never of the server's cache, and
-// the Reflector is told only its version: it would keep all objects and write to the process's log when a list
-// takes long. What it logs besides is discarded.
+// It uses client-go's Reflector: a watch that ends or breaks resumes at the same version, or
+// after a new list if the server no longer has that version. The list is consistent and never
+// comes from the server's cache. The Reflector gets only the list's version, because it would
+// keep all objects and log a slow list to the process's log. Its other logs are discarded.
 func Follow(ctx context.Context, c Client, o metav1.ListOptions, h Handler) error {
 	silent := logr.Discard()
 	ctx, stop := context.WithCancelCause(logr.NewContext(ctx, silent))
@@ -75,17 +75,18 @@ func Follow(ctx context.Context, c Client, o metav1.ListOptions, h Handler) erro
 	for ctx.Err() == nil {
 		var err error
 		if version, err = s.list(ctx); err == nil {
-			_ = r.ListAndWatchWithContext(ctx) // what fails is counted where it does
+			_ = r.ListAndWatchWithContext(ctx) // failures are already counted
 		}
 		s.pause(ctx)
 	}
 	return context.Cause(ctx)
 }
 
-// lister keeps the Reflector from asking for the objects as events: those are of no order, and not in pages.
+// lister keeps the Reflector from requesting the objects as events, because those are unordered
+// and not paged.
 type lister struct{ *cache.ListWatch }
 
-// IsWatchListSemanticsUnSupported is read by client-go.
+// IsWatchListSemanticsUnSupported is called by client-go.
 func (lister) IsWatchListSemanticsUnSupported() bool { return true }
 
 // session is one call of Follow.
@@ -95,15 +96,15 @@ type session struct {
 	options metav1.ListOptions
 	stop    context.CancelCauseFunc
 
-	opened time.Time // when the last watch was begun
-	listed bool      // and not watched from there
+	opened time.Time // start of the last watch
+	listed bool      // and not yet watched
 	pauses *backoff.Backoff
 
 	mu       sync.Mutex
-	failures int // since changes were seen
+	failures int // since the last success
 }
 
-// pause precedes another attempt.
+// pause waits before another attempt.
 func (s *session) pause(ctx context.Context) {
 	s.mu.Lock()
 	if s.failures <= 1 {
@@ -126,7 +127,7 @@ func (s *session) fail(err error) error {
 	return err
 }
 
-// works forgets the failures.
+// works resets the count of failures.
 func (s *session) works() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -150,7 +151,7 @@ func (s *session) list(ctx context.Context) (string, error) {
 }
 
 func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-	if age := time.Since(s.opened); age < firstPause { // a server that ends every watch after one event
+	if age := time.Since(s.opened); age < firstPause { // a server may end every watch after one event
 		backoff.Sleep(ctx, firstPause-age)
 	}
 	s.opened = time.Now()
@@ -178,14 +179,15 @@ func (s *session) watch(ctx context.Context, o metav1.ListOptions) (watch.Interf
 		}
 		s.pause(ctx)
 		here := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{ResourceVersion: o.ResourceVersion}}
-		if !w.any { // the Reflector lists after a watch without events that was short
+		if !w.any { // the Reflector lists after a short watch without events
 			w.send(watch.Event{Type: watch.Bookmark, Object: here})
 		}
 	}()
 	return w, nil
 }
 
-// forward sends events on until the watch ends, and reports whether that is no failure, or one after which to list.
+// forward passes events on until the watch ends. It returns true if the end is no failure, or a
+// failure after which to list.
 func (s *session) forward(ctx context.Context, w *stream) bool {
 	began := time.Now()
 	lasts := time.AfterFunc(settled, s.works)
@@ -217,11 +219,11 @@ func (s *session) forward(ctx context.Context, w *stream) bool {
 	}
 }
 
-// stream is a watch whose events are checked on their way.
+// stream is a watch that checks events as it passes them on.
 type stream struct {
 	from    watch.Interface
 	events  chan watch.Event
-	any     bool // there was one
+	any     bool // there was an event
 	stopped chan struct{}
 	stop    func()
 }
@@ -238,7 +240,8 @@ func (w *stream) send(e watch.Event) bool {
 	}
 }
 
-// failureOf returns the error of an event that the Reflector does not take for a change, nil of others.
+// failureOf returns the error of an event that the Reflector does not treat as a change, nil for
+// other events.
 func failureOf(e watch.Event) error {
 	obj, isObject := e.Object.(metav1.Object)
 	f, isFailure := e.Object.(failure)
@@ -259,20 +262,20 @@ func failureOf(e watch.Event) error {
 // Failed returns the event of a watch that fails with err.
 func Failed(err error) watch.Event { return watch.Event{Type: watch.Error, Object: failure{err}} }
 
-// failure is an error as an object, which an event has.
+// failure is an error in the form of an object, which an event needs.
 type failure struct{ error }
 
 func (failure) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 func (f failure) DeepCopyObject() runtime.Object { return f }
 
-// events are what the Reflector takes for its store.
+// events is the Reflector's store.
 type events struct{ *session }
 
 func (e events) Add(obj any) error    { return e.changed(false, obj) }
 func (e events) Update(obj any) error { return e.changed(false, obj) }
 func (e events) Delete(obj any) error { return e.changed(true, obj) }
 
-// Replace and Resync have nothing to do: the list was handed on when it was read.
+// Replace and Resync do nothing: the list was passed on when it was read.
 func (events) Replace([]any, string) error { return nil }
 func (events) Resync() error               { return nil }
 

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/internal/api"
 )
 
-// Index is what is kept of the objects of a watch; see [Handler]. Its methods are called with the lock of the
-// [Shared].
+// Index is the data that a watch keeps about its objects; see [Handler]. Its methods are called
+// with the lock of the [Shared].
 type Index interface {
 	Begin()
 	Listed(metav1.Object) error
@@ -36,15 +36,16 @@ func (NoIndex) Synced() {}
 // Changed implements [Index].
 func (NoIndex) Changed(bool, metav1.Object) error { return nil }
 
-// linger is how long a watch goes on without subscribers: the engine often watches again at once.
+// linger is how long a watch without subscribers continues, because the engine often watches
+// again at once.
 const linger = 10 * time.Second
 
-// Shared are watches by key, each of which all of its subscribers share.
+// Shared are watches by key; all subscribers of a key share one watch.
 type Shared[K comparable, I Index] struct {
-	// Open returns what the watch of a key is of.
+	// Open returns the parts of the watch of a key.
 	Open func(K) (Client, metav1.ListOptions, I)
-	// Patience is the number of failures after which a watch ends that had begun; zero means that it tries again
-	// until it works or fails for lasting.
+	// Patience is the number of failures after which a watch that had begun ends; zero means that it
+	// retries until it works or fails permanently.
 	Patience int
 
 	mu     sync.Mutex
@@ -53,7 +54,7 @@ type Shared[K comparable, I Index] struct {
 	ending sync.WaitGroup
 }
 
-// feed is a watch that is shared. Its fields but key and begun are guarded by the lock of Shared.
+// feed is a shared watch. Its fields except key and begun are guarded by the lock of Shared.
 type feed[K comparable, I Index] struct {
 	*Shared[K, I]
 	key   K
@@ -65,12 +66,13 @@ type feed[K comparable, I Index] struct {
 	err   error
 }
 
-// Subscription is a set of watches and what is to be called when they see a change. One goroutine uses it.
+// Subscription is a set of watches with a function for their changes. Only one goroutine may use
+// it.
 type Subscription[K comparable, I Index] struct {
 	shared *Shared[K, I]
 	feeds  map[K]*feed[K, I]
-	// changed is called with an object that changed, or nil where any of the key's may have, or the watch failed.
-	// It returns at once.
+	// changed is called with a changed object, or with nil if any object of the key may have changed
+	// or the watch failed. It must return at once.
 	changed func(K, metav1.Object)
 }
 
@@ -79,8 +81,8 @@ func (s *Shared[K, I]) Subscribe(changed func(K, metav1.Object)) *Subscription[K
 	return &Subscription[K, I]{shared: s, feeds: map[K]*feed[K, I]{}, changed: changed}
 }
 
-// Join adds the watch of a key, a new one if there is none that works, and reports whether it was not there
-// already. See [Subscription.Begun].
+// Join adds the watch of a key, and starts one if none is running. It reports whether the
+// subscription did not have it before. See [Subscription.Begun].
 func (s *Subscription[K, I]) Join(key K) (added bool) {
 	if s.feeds[key] == nil {
 		s.feeds[key] = s.shared.join(key, s)
@@ -89,8 +91,8 @@ func (s *Subscription[K, I]) Join(key K) (added bool) {
 	return added
 }
 
-// Begun waits until the watch of a key sees changes, and returns the index of it. A watch that has failed is its
-// error, and left.
+// Begun waits until the watch of a key sees changes, and returns its index. It returns the error
+// of a failed watch, and leaves it.
 func (s *Subscription[K, I]) Begun(ctx context.Context, key K) (index I, err error) {
 	f := s.feeds[key]
 	select {
@@ -105,7 +107,7 @@ func (s *Subscription[K, I]) Begun(ctx context.Context, key K) (index I, err err
 	return f.index, nil
 }
 
-// Failure returns why the watch of a key ended, nil if it has not.
+// Failure returns the reason why the watch of a key ended, nil if it runs.
 func (s *Subscription[K, I]) Failure(key K) error {
 	s.shared.mu.Lock()
 	defer s.shared.mu.Unlock()
@@ -123,13 +125,13 @@ func (s *Subscription[K, I]) Keys() (keys []K) {
 // Has reports whether the watch of a key was joined.
 func (s *Subscription[K, I]) Has(key K) bool { return s.feeds[key] != nil }
 
-// Leave gives up the watch of a key. One without subscribers stops after a while.
+// Leave leaves the watch of a key. A watch without subscribers stops after a while.
 func (s *Subscription[K, I]) Leave(key K) {
 	s.shared.leave(s.feeds[key], s)
 	delete(s.feeds, key)
 }
 
-// End gives up all watches.
+// End leaves all watches.
 func (s *Subscription[K, I]) End() {
 	for key := range s.feeds {
 		s.Leave(key)
@@ -175,14 +177,14 @@ func (s *Shared[K, I]) leave(f *feed[K, I], sub *Subscription[K, I]) {
 	})
 }
 
-// Keys returns the keys of the watches that go on.
+// Keys returns the keys of the running watches.
 func (s *Shared[K, I]) Keys() []K {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.feeds))
 }
 
-// Close ends all watches with err, now and later, and waits for that.
+// Close ends all watches with err, now and later, and waits for their end.
 func (s *Shared[K, I]) Close(err error) {
 	s.mu.Lock()
 	s.closed = err
@@ -203,7 +205,8 @@ func (f *feed[K, I]) end(err error) {
 	f.wake()
 }
 
-// wake says that changes are seen from now on, or not any more, and that there may have been some before.
+// wake announces that changes are seen from now on, or no longer, and that some may have been
+// missed before.
 func (f *feed[K, I]) wake() {
 	if !f.open {
 		f.open = true
@@ -253,7 +256,7 @@ func (f *feed[K, I]) Changed(deleted bool, obj metav1.Object) error {
 	return nil
 }
 
-// Failed ends a feed that cannot begin, fails for lasting or has failed too often.
+// Failed ends a feed that cannot begin, fails permanently or has failed too often.
 func (f *feed[K, I]) Failed(failures int, err error) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
