@@ -21,9 +21,10 @@ type selections struct {
 	// watch does not run.
 	begin func(func(context.Context)) context.CancelFunc
 	of    map[api.Key]*selection
-	// taken are the placements of which nothing has changed since a snapshot was
-	// taken, as they were declared then.
+	// taken has each placement of which a snapshot was taken, as the placement was declared then.
 	taken map[api.Key]fleet.Placement
+	// changed has the times of the first changes of selected objects after that snapshot.
+	changed map[api.Key]time.Time
 }
 
 // selection is what one placement selects, as queries.
@@ -33,7 +34,7 @@ type selection struct {
 }
 
 func newSelections(s *Reconciler) *selections {
-	return &selections{s: s, of: map[api.Key]*selection{}, taken: map[api.Key]fleet.Placement{}}
+	return &selections{s: s, of: map[api.Key]*selection{}, taken: map[api.Key]fleet.Placement{}, changed: map[api.Key]time.Time{}}
 }
 
 // watch runs until ctx ends.
@@ -78,26 +79,42 @@ func (w *selections) drop(k api.Key) {
 	defer w.mu.Unlock()
 	w.remove(k)
 	delete(w.taken, k)
+	delete(w.changed, k)
 }
 
-// mark reports that what a placement selects may have changed.
+// mark makes the next take return true.
 func (w *selections) mark(k api.Key) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.taken, k)
 }
 
-// take reports whether a snapshot may have to be taken since the last take: what is
-// selected has changed, or what is declared has. The caller takes it, or marks it
-// again.
+// change records that a selected object has changed, and adds the placement to its queue after
+// the time during which changes are collected.
+func (w *selections) change(k api.Key) {
+	w.mu.Lock()
+	if _, ok := w.changed[k]; !ok {
+		w.changed[k] = time.Now()
+	}
+	w.mu.Unlock()
+	w.s.Queues.Placements.AddAfter(k, w.s.Collect)
+}
+
+// take reports whether a snapshot must be taken, because the placement is declared otherwise than
+// at the last take, or because a selected object changed and the time during which changes are
+// collected is over. A caller that cannot take the snapshot must call mark. Before that time is
+// over, take returns false, because a reconcile for another reason, such as a run that takes a
+// snapshot of its own, would otherwise read all selected objects once more beside it.
 func (w *selections) take(k api.Key, p fleet.Placement) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, ok := w.taken[k]
-	if ok && reflect.DeepEqual(before, p) {
+	since, changed := w.changed[k]
+	if ok && reflect.DeepEqual(before, p) && (!changed || time.Since(since) < w.s.Collect) {
 		return false
 	}
 	w.taken[k] = p
+	delete(w.changed, k)
 	return true
 }
 
@@ -118,8 +135,7 @@ func (w *selections) start(k api.Key, one *selection) {
 				if ctx.Err() != nil {
 					return
 				}
-				w.mark(k)
-				w.s.Queues.Placements.AddAfter(k, w.s.Collect)
+				w.change(k)
 				if err != nil {
 					break
 				}

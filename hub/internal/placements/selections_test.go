@@ -1,0 +1,61 @@
+package placements
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/hub/internal/queues"
+	"github.com/slipway-dev/slipway/internal/reconcile"
+)
+
+// A snapshot is taken of a placement at first and of each declaration at once, and of changes of
+// selected objects at the end of the time during which they are collected, counted from the first.
+func TestASnapshotIsTakenOnceChangesAreCollected(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		reconciled := 0
+		queue := reconcile.New(reconcile.Options[api.Key]{Reconcile: func(context.Context, api.Key) (time.Duration, error) {
+			reconciled++
+			return 0, nil
+		}})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() { queue.Run(ctx); close(ended) }()
+		defer func() { stop(); <-ended }()
+		w := newSelections(&Reconciler{Collect: 500 * time.Millisecond, Queues: &queues.Queues{Placements: queue}})
+		k, p := api.Key{Name: "web"}, fleet.Placement{Name: "web"}
+		want := func(when string, want bool) {
+			t.Helper()
+			if got := w.take(k, p); got != want {
+				t.Fatalf("%s: a snapshot is taken: %t, want %t", when, got, want)
+			}
+		}
+		want("at first", true)
+		want("without a change", false)
+		w.change(k)
+		want("right after a change", false)
+		time.Sleep(300 * time.Millisecond)
+		w.change(k)
+		time.Sleep(199 * time.Millisecond)
+		want("499 ms after the first change", false)
+		time.Sleep(time.Millisecond)
+		synctest.Wait()
+		if reconciled == 0 {
+			t.Fatal("500 ms after the first change, the placement is not reconciled")
+		}
+		want("500 ms after the first change", true)
+		want("after the snapshot", false)
+		w.change(k)
+		p.Exclusive = true
+		want("declared otherwise, right after a change", true)
+		want("after that", false)
+		w.mark(k)
+		want("after a snapshot that could not be taken", true)
+		w.change(k)
+		w.drop(k)
+		want("of a placement that was made again", true)
+	})
+}
