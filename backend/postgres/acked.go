@@ -11,7 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// ackedMost is how many keys are remembered whose writes were acknowledged.
+// ackedMost is how many keys a store remembers with their last acknowledged write.
 const ackedMost = 1024
 
 // ack is the acknowledged last write of a key.
@@ -22,11 +22,12 @@ type ack struct {
 	deleted bool
 }
 
-// acknowledged are the last acknowledged writes of this store, and the keys that are known to have lost one.
+// acknowledged has the last acknowledged writes of this store, and the keys that are known to
+// have lost a write.
 type acknowledged struct {
 	mu     sync.Mutex
 	last   map[string]*list.Element
-	recent list.List // of ackOf, the latest at the front
+	recent list.List // of ackOf, the latest first
 	lost   map[string]struct{}
 }
 
@@ -35,7 +36,7 @@ type ackOf struct {
 	ack
 }
 
-// add remembers an acknowledged write, unless a later one of its key is.
+// add remembers an acknowledged write, unless it knows a later write of the key.
 func (a *acknowledged) add(key string, made ack) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -54,7 +55,7 @@ func (a *acknowledged) add(key string, made ack) {
 	}
 }
 
-// all returns what is remembered.
+// all returns the remembered writes.
 func (a *acknowledged) all() map[string]ack {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -65,7 +66,8 @@ func (a *acknowledged) all() map[string]ack {
 	return acks
 }
 
-// settle forgets what was compared with a server that took over, and notes what it has lost.
+// settle forgets the writes that were compared with a server after a failover, and notes the lost
+// keys.
 func (a *acknowledged) settle(compared map[string]ack, lost []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -83,15 +85,16 @@ func (a *acknowledged) settle(compared map[string]ack, lost []string) {
 	}
 }
 
-// Lost returns the keys, ascending, of which a write that this Store acknowledged is known to be lost, because another server
-// took over that did not have it. The documentation of the package says what can be known.
+// Lost returns the keys, ascending, that are known to have lost a write which this Store
+// acknowledged, because a server took over that did not have it. The documentation of the package
+// describes which losses are detected.
 func (s *Store) Lost() []string {
 	s.acked.mu.Lock()
 	defer s.acked.mu.Unlock()
 	return slices.Sorted(maps.Keys(s.acked.lost))
 }
 
-// kept is what a server that took over has of a key.
+// kept is the state of a key on a server after a failover.
 type kept struct {
 	revision
 
@@ -101,11 +104,12 @@ type kept struct {
 	purged uint64
 }
 
-// loses reports whether a server that has this cannot have had the acknowledged write.
+// loses reports whether a server in this state cannot have had the acknowledged write.
 //
-// On a server that had it, each later write of the key has a higher number, and the first of them follows on the
-// acknowledged one: previous is its number or, after several, a higher one. A row is removed only if it is of a deletion
-// whose xid is below purged; one behind the acknowledged write began after it was committed, so that its xid is higher.
+// On a server that had it, each later write of the key has a higher number, and the first of them
+// follows the acknowledged one: previous is its number or, after several writes, a higher one. A
+// row is removed only after a deletion whose xid is below purged; a deletion after the
+// acknowledged write began after its commit, so that its xid is higher.
 func (k kept) loses(made ack) bool {
 	switch {
 	case !k.exists:
@@ -116,7 +120,7 @@ func (k kept) loses(made ack) bool {
 	return k.seq < made.seq || k.previous < made.seq
 }
 
-// findLost compares the acknowledged writes with what a server has that took over.
+// findLost compares the acknowledged writes with the state of a server after a failover.
 func (s *Store) findLost(ctx context.Context, c *pgx.Conn, timeline uint32) error {
 	s.epoch.Add(1)
 	acks := s.acked.all()

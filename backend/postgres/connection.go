@@ -43,16 +43,19 @@ func (s *Store) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	}
 }
 
-// mark is the key under which a connection carries the epoch in which this store checked its server.
+// mark is the key under which a connection carries the epoch of the last check of its server by
+// this store.
 func (s *Store) mark() string { return "slipway " + s.id }
 
-// epochOf reports whether the server of a connection was checked, and in this epoch.
+// epochOf reports whether the server of a connection was checked, and whether in the current
+// epoch.
 func (s *Store) epochOf(c *pgx.Conn) (checked, now bool) {
 	epoch, checked := c.PgConn().CustomData()[s.mark()].(int64)
 	return checked, checked && epoch == s.epoch.Load()
 }
 
-// admitServer checks the server of a connection that this store uses for the first time. One that fails is closed.
+// admitServer checks the server of a connection that this store uses for the first time. If the
+// check fails, it closes the connection.
 func (s *Store) admitServer(ctx context.Context, c *pgx.Conn) error {
 	if err := s.checkServer(ctx, c); err != nil {
 		discard(c)
@@ -61,17 +64,17 @@ func (s *Store) admitServer(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// server is what a new connection says of its server.
+// server is the description of a server from a new connection.
 type server struct {
 	commit, fsync, messages, timeline, incarnation string
 	standby                                        bool
 }
 
-// checkTimeout is how long the check of a connection's server may take.
+// checkTimeout limits the check of a connection's server.
 const checkTimeout = 10 * time.Second
 
-// checkServer refuses a server that is not durable, is a standby, or is an old primary that runs on beside the one that took
-// over. On a server that took over, it finds out what was lost.
+// checkServer refuses a server that is not durable, is a standby, or is an old primary that still
+// runs after a failover. After a failover it finds the lost writes.
 func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 	select {
 	case s.history <- struct{}{}:
@@ -91,7 +94,7 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 	case now.commit == "off":
 		return fmt.Errorf("%w: synchronous_commit is off", ErrNotDurable)
 	case s.own && (now.messages == "error" || now.messages == "fatal" || now.messages == "panic"):
-		return errHushed // heed would hear nothing
+		return errHushed // heed would receive no warnings
 	case now.standby:
 		return errStandby
 	case s.incarnation != "" && s.incarnation != now.incarnation:
@@ -113,7 +116,8 @@ func (s *Store) checkServer(ctx context.Context, c *pgx.Conn) error {
 	return nil
 }
 
-// describe reads what a server is. One that has never said its timeline, and may not, has none.
+// describe reads the description of a server. If a server never allowed reading its timeline, the
+// timeline stays unknown.
 func (s *Store) describe(ctx context.Context, c *pgx.Conn) (server, error) {
 	now, err := s.ask(ctx, c, s.noTimeline.Load())
 	if !noFunction(err) || s.timeline != 0 || s.noTimeline.Load() {
@@ -134,7 +138,7 @@ func (s *Store) ask(ctx context.Context, c *pgx.Conn, noTimeline bool) (now serv
 	return now, err
 }
 
-// noFunction reports whether a function of the server may not be called, or is none.
+// noFunction reports whether a function of the server does not exist or may not be called.
 func noFunction(err error) bool {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -147,7 +151,7 @@ func noFunction(err error) bool {
 	return false
 }
 
-// parseTimeline returns the number of a timeline in hexadecimal digits, 0 for none.
+// parseTimeline parses the hexadecimal number of a timeline; empty is 0.
 func parseTimeline(digits string) (uint32, error) {
 	if digits == "" {
 		return 0, nil
@@ -169,11 +173,11 @@ func systemIdentifier(ctx context.Context, c *pgx.Conn) (string, error) {
 	return id, err
 }
 
-// unreplicated is what a connection carries after a commit that did not wait for its standby.
+// unreplicated is the mark of a connection after a commit that did not wait for its standby.
 const unreplicated = "slipway: a commit was not replicated"
 
-// heed notes the warning that a commit did not wait for a synchronous standby, because an administrator canceled that. The
-// commit is acknowledged all the same.
+// heed notes the warning that a commit did not wait for a synchronous standby, because an
+// administrator canceled the wait. The server still acknowledges such a commit.
 func heed(c *pgconn.PgConn, n *pgconn.Notice) {
 	if n.Routine == "SyncRepWaitForLSN" {
 		c.CustomData()[unreplicated] = true

@@ -1,83 +1,102 @@
-// Package postgres is a [backend.Store] in a PostgreSQL database, for several processes that share it.
+// Package postgres is a [backend.Store] in a PostgreSQL database, for several processes that
+// share it.
 //
 //	err := postgres.Migrate(ctx, dsn, postgres.Options{}) // as the owner, once for each version of this package
 //	store, err := postgres.Open(ctx, dsn, postgres.Options{})
 //	defer store.Close()
 //
-// It needs PostgreSQL 15 or newer. A schema has one store: several tenants have a schema each.
+// It needs PostgreSQL 15 or newer. A schema has one store: each tenant has its own schema.
 //
-// # What is promised
+// # Guarantees
 //
-// A write that returned without an error is committed and on the disk of the server, and on that of its synchronous standbys.
-// Put, Delete and WriteAll are one statement each, one round trip, and one transaction. Those that arrive while others are sent
-// share the next transaction, up to 32 calls and 1 MiB; it is sent beside another one once it has as many calls, and there are at
-// most two. A WriteAll of more than eight writes has a transaction to itself. Each call is made or in conflict for itself. Where a
-// row is locked, the others of the transaction wait at most 100 ms for it; then each is made alone, as where the server refuses one.
-// A statement locks its rows in the order of their keys, so that two that are alone never deadlock; shared transactions go by the
-// first key of each call, and where two wait for each other's rows, they do so for these 100 ms. Keys are compared byte by byte. Get
-// and List verify a checksum of key and value; a value that was damaged is backend.ErrPermanent.
+// A write that returned without an error is committed and on the disk of the server and of its
+// synchronous standbys. Put, Delete and WriteAll are one statement each, one round trip, and one
+// transaction. Calls that arrive while others are sent share the next transaction, up to 32 calls
+// and 1 MiB. At most two transactions run at a time; the second starts as soon as it has as many
+// calls as the first. A WriteAll of more than eight writes has its own transaction. Each call of
+// a shared transaction succeeds or conflicts on its own. If a row is locked, the others of the
+// transaction wait at most 100 ms for it; then each call is made alone, as after a refusal by the
+// server. A statement locks its rows in the order of their keys, so that two separate calls never
+// deadlock. Shared transactions are ordered by the first key of each call; if two wait for each
+// other's rows, the wait ends after these 100 ms. Keys are compared byte by byte. Get and List
+// verify a checksum of key and value; a damaged value is backend.ErrPermanent.
 //
-// A revision is a number of a sequence, which rises with each write of a key, and 64 random bits: no two writes have the same
-// one, also after a deletion, a restored dump or a failover that has the sequence go back.
+// A revision is a number of a sequence, which rises with each write of a key, and 64 random bits.
+// No two writes have the same revision, even after a deletion, a restored dump or a failover that
+// resets the sequence.
 //
 // # Errors
 //
-// Besides ErrConflict and ErrNotFound there is ErrPermanent where tables are missing or of another version (ErrNotMigrated: call Migrate), where
-// the role lacks a privilege, and where the database is damaged. Everything else is transient: a deadlock, a full disk, too many
-// connections, a shutdown, a standby, a pool that is used up until the context ends. A write that returns a transient error may
-// have happened: its answer may have been lost behind the commit. No error has the connection string or a password; it may have
-// the names of hosts, users and databases.
+// Besides ErrConflict and ErrNotFound there is ErrPermanent: if tables are missing or have
+// another version (ErrNotMigrated: call Migrate), if the role lacks a privilege, and if the
+// database is damaged. Everything else is transient: a deadlock, a full disk, too many
+// connections, a shutdown, a standby, a pool that is exhausted until the context ends. A write
+// with a transient error may have succeeded: its answer may have been lost after the commit. No
+// error contains the connection string or a password; it may contain the names of hosts, users
+// and databases.
 //
 // # Durability
 //
-// Open, and each connection when it is used first, refuses a server with fsync or synchronous_commit off ([ErrNotDurable]). Each
-// write returns the session's synchronous_commit too, so that a session that was changed later, by the host or through a pooler,
-// acknowledges nothing. With the store's own pool, a commit that an administrator released from waiting for its synchronous
-// standby is not acknowledged either, for which client_min_messages must not hide warnings; a host with a pool of its own does not
-// have that. full_page_writes must be on unless the
-// file system writes pages whole. Readers may see a commit before its synchronous standby has it:
+// Open, and the first use of each connection, refuse a server with fsync or synchronous_commit
+// off ([ErrNotDurable]). Each write also returns the session's synchronous_commit, so that a
+// session that was changed later, by the host or through a pooler, acknowledges nothing. With its
+// own pool, the store also does not acknowledge a commit that an administrator released from
+// waiting for its synchronous standby; client_min_messages must not hide warnings for that. A
+// store on a host's pool does not detect it. full_page_writes must be on unless the file system
+// writes pages atomically. Readers may see a commit before its synchronous standby has it:
 // https://www.postgresql.org/docs/current/runtime-config-wal.html#GUC-SYNCHRONOUS-COMMIT
 //
 // # Replication
 //
-// Fail over to synchronous standbys: synchronous_standby_names = 'ANY 1 (a, b)' with two of them loses nothing acknowledged, and
-// goes on when one is down. synchronous_commit = local does not wait for standbys, and remote_write loses what a standby has not
-// flushed when it crashes as well. The connection string names all servers
-// ("host=a,b,c target_session_attrs=read-write", which is what Open demands unless it says otherwise); one that is a standby or
-// becomes one is left for another. An old primary that runs on beside the one that took over is refused by a Store that has seen
-// the new one, by its timeline; keeping clients away from it is the task of the cluster's manager.
-// https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION
+// Fail over to synchronous standbys: synchronous_standby_names = 'ANY 1 (a, b)' with two standbys
+// loses nothing acknowledged, and continues if one is down. synchronous_commit = local does not
+// wait for standbys, and remote_write also loses data that a standby has not flushed when it
+// crashes. The connection string should name all servers ("host=a,b,c
+// target_session_attrs=read-write", which is Open's default); the store leaves a server that is
+// or becomes a standby. A Store that has seen the new primary recognizes an old primary that
+// still runs by its timeline, and refuses it; the cluster's manager must keep clients away from
+// it. https://www.postgresql.org/docs/current/warm-standby.html#SYNCHRONOUS-REPLICATION
 //
-// An asynchronous standby that takes over may lack acknowledged writes. A Store remembers its last acknowledged writes of 1,024
-// keys, and compares them with what the new server has before it does anything else there. What is found is logged, and
-// [Store.Lost] has the keys. A write is lost for certain, and told, if
+// An asynchronous standby that takes over may lack acknowledged writes. A Store remembers its
+// last acknowledged writes of 1,024 keys, and compares them with the new server before any other
+// use of it. It logs lost writes, and [Store.Lost] returns their keys. A write is certainly lost,
+// and reported, if
 //
-//   - the row has a lower number, or the same with other random bits: the numbers of a key's writes rise;
-//   - the row has a higher number, but was at a lower one before its last write: a later write would follow on the lost one;
-//   - the row is missing, and no deletion behind the lost write can have been old enough for its row to be removed.
+//   - the row has a lower number, or the same number with other random bits: the numbers of a
+//     key's writes rise;
+//   - the row has a higher number, but had a lower one before its last write: a later write would
+//     follow the lost one;
+//   - the row is missing, and no deletion after the lost write can have been old enough for its
+//     row to be removed.
 //
-// What cannot be told is a lost write whose key was since written twice by others on the new server, one whose number was given
-// out again at once, and what this process did not write or does not remember. On its part, a key that is told has lost a write.
+// A lost write is not detected if others have written its key twice on the new server, if its
+// number was issued again at once, and if this process did not write it or does not remember it.
+// A reported key has certainly lost a write.
 //
 // # Watches
 //
-// A Store polls for all of its watches, over a connection of its own, every 200 ms and less often while nothing changes. Each
-// row has the number of the transaction that wrote it last; a poll reads the rows whose transaction was not visible in the
-// snapshot of the poll before, so that a transaction that takes long is found when it is committed and delays no other. Nothing is
-// locked. After a commit a Store wakes those of other processes with a notification, in a transaction of its own, at most one
-// every 20 ms, because notifications take a lock of the whole server. A change arrives within some milliseconds.
+// A Store polls for all of its watches, over its own connection, every 200 ms and less often
+// while nothing changes. Each row has the number of the last transaction that wrote it; a poll
+// reads the rows whose transaction was not visible in the snapshot of the previous poll, so that
+// a long transaction is found when it commits and delays no other. Polls lock nothing. After a
+// commit a Store wakes the Stores of other processes with a notification, in a separate
+// transaction, at most one every 20 ms, because notifications take a lock of the whole server. A
+// change arrives within some milliseconds.
 //
-// Deletions stay in the table for an hour (Options.Retention). Watches end with an error, and have to begin again, if a process
-// was cut off for longer, if another server took over, if a dump was restored, and if a consumer is 65,536 keys behind. A
-// restart or a crash of the server does not end them.
+// Deletions stay in the table for an hour (Options.Retention). Watches end with an error, and
+// must begin again, if a process was cut off for longer, if another server took over, if a dump
+// was restored, and if a consumer is 65,536 keys behind. A restart or a crash of the server does
+// not end them.
 //
 // # Poolers
 //
-// In transaction mode, as of PgBouncer, a pooler must support prepared statements (max_prepared_statements), or the connection
-// string has default_query_exec_mode=exec; it is chance which notifications arrive. A Store sees by the number of the server's process
-// that a pooler is between, and polls every 200 ms then, in session mode as well. A failover behind a pooler is seen only while
-// there are watches. Connections of a host's pool may get notifications that others subscribed to: have its OnNotification drop
-// them, which pgx keeps otherwise. Do not pool by statement.
+// In transaction mode, for example of PgBouncer, a pooler must support prepared statements
+// (max_prepared_statements), or the connection string must contain default_query_exec_mode=exec;
+// notifications arrive only by chance. A Store detects a pooler by the number of the server's
+// process, and then polls every 200 ms, in session mode as well. Behind a pooler, a Store detects
+// a failover only while it has watches. Connections of a host's pool may receive notifications of
+// other subscribers: the pool's OnNotification should drop them, because pgx keeps them
+// otherwise. Do not pool by statement.
 //
 // # Privileges
 //
@@ -87,19 +106,21 @@
 //	GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA slipway TO role;
 //	GRANT USAGE ON ALL SEQUENCES IN SCHEMA slipway TO role;
 //
-// and, where they were taken from PUBLIC, EXECUTE on the functions of the schema, on pg_notify, pg_current_wal_lsn,
-// pg_walfile_name and pg_control_system. [Open] names what is missing. A role with USAGE on the schema and SELECT on the tables may
-// read, with Options.ReadOnly. Without the second and third, timelines are not known and a failover is not detected.
-// A role that may write to the tables has control over the store: checksums find accidents.
+// and, if they were revoked from PUBLIC, EXECUTE on the functions of the schema, on pg_notify,
+// pg_current_wal_lsn, pg_walfile_name and pg_control_system. [Open] names missing privileges.
+// With Options.ReadOnly, USAGE on the schema and SELECT on the tables are enough. Without the
+// second and third function, timelines are unknown and a failover is not detected. A role that
+// may write to the tables controls the store: checksums detect only accidents.
 //
 // # Isolation
 //
-// Statements are made for READ COMMITTED, the default. Where a role has another default_transaction_isolation, some conflicts
-// are transient errors instead of ErrConflict.
+// Statements are made for READ COMMITTED, the default. If a role has another
+// default_transaction_isolation, some conflicts are transient errors instead of ErrConflict.
 //
 // # Backups
 //
-// A dump that is restored has transaction numbers of another server or time: Open refuses it, and Migrate sets them again. So does a
-// database after pg_upgrade. A physical copy needs nothing; stores that are open see a new timeline.
+// A restored dump has transaction numbers of another server or time: Open refuses it, and Migrate
+// resets them. The same holds for a database after pg_upgrade. A physical copy needs nothing;
+// open stores see a new timeline.
 // https://www.postgresql.org/docs/current/functions-info.html#FUNCTIONS-INFO-SNAPSHOT
 package postgres

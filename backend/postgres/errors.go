@@ -15,18 +15,19 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// What is wrong with a store, to be tested with [errors.Is].
+// The errors of a store, for [errors.Is].
 var (
-	// ErrNotDurable: the server acknowledges a commit before it is on the disk. It is also ErrPermanent.
+	// ErrNotDurable: the server acknowledges a commit before it is on the disk. It is also
+	// ErrPermanent.
 	ErrNotDurable = fmt.Errorf("the server is not durable: %w", backend.ErrPermanent)
-	// ErrNotMigrated: the tables are missing, are of an older version or were restored from a dump, which [Migrate] helps with. It comes
-	// with ErrPermanent.
+	// ErrNotMigrated: the tables are missing, have an older version or were restored from a dump;
+	// call [Migrate]. It comes with ErrPermanent.
 	ErrNotMigrated = errors.New("call postgres.Migrate")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("the store is closed")
 )
 
-// What is transient.
+// Transient errors.
 var (
 	errStandby      = errors.New("the server is a standby, which takes no writes")
 	errOldPrimary   = errors.New("the server is an old primary, another one took over")
@@ -39,7 +40,7 @@ var (
 	errFailover     = errors.New("another server took over, watch again")
 )
 
-// What is permanent.
+// Permanent errors.
 var (
 	errPrivileges = errors.New("the role needs the privileges that package postgres names")
 	errDamaged    = errors.New("the database is damaged")
@@ -51,12 +52,12 @@ func failed(op, object string, err error) error {
 	return &backend.Error{Op: op, Object: object, Err: err}
 }
 
-// kindOf says what the SQLSTATE of an error means where that is more than that it may help to try again: what helps, whether
-// the connection is useless, and which of the kinds of package backend it is.
+// kindOf interprets the SQLSTATE of an error that is not simply transient: it returns the remedy,
+// whether the connection is useless, and the kind of package backend.
 //
-// Everything else is returned as it is and transient: deadlock (40P01), serialization failure (40001), disk full (53100),
-// too many connections (53300), shutdown (57P01 to 57P03), cancellation (57014), loss of the connection. Whether a write
-// happened is then unknown.
+// Everything else is returned unchanged and transient: deadlock (40P01), serialization failure
+// (40001), disk full (53100), too many connections (53300), shutdown (57P01 to 57P03),
+// cancellation (57014), loss of the connection. The outcome of a write is then unknown.
 func kindOf(code string) (advice error, useless bool, kind error) {
 	switch code {
 	case "42P01", "42883", "3F000", "42703": // undefined table, function, schema, column
@@ -71,16 +72,17 @@ func kindOf(code string) (advice error, useless bool, kind error) {
 	return nil, false, nil
 }
 
-// refused reports whether err is the server's word that it has done nothing of a transaction. A pooler that has lost the server
-// may say ERROR as well, where the transaction may have been committed, but without the severity that is not translated:
+// refused reports whether err is the server's answer that a transaction had no effect. A pooler
+// that has lost the server may also answer ERROR, although the transaction may have been
+// committed, but without the untranslated severity:
 // https://www.postgresql.org/docs/current/protocol-error-fields.html
 func refused(err error) bool {
 	var e *pgconn.PgError
 	return errors.As(err, &e) && e.SeverityUnlocalized == "ERROR" && !strings.HasPrefix(e.Code, "08") // connection_exception
 }
 
-// failure returns err, which a connection returned, as callers have it. A connection to a server that takes no writes is
-// closed.
+// failure turns an error of a connection into the error for callers. It closes a connection to a
+// server that accepts no writes.
 func (s *Store) failure(c *pgxpool.Conn, err error) error {
 	var e *pgconn.PgError
 	if !errors.As(err, &e) {
@@ -103,10 +105,11 @@ func (s *Store) failure(c *pgxpool.Conn, err error) error {
 func discard(c *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
-	_ = c.Close(ctx) // it is of no use
+	_ = c.Close(ctx) // it is useless
 }
 
-// oneLine returns a text without line breaks, each part once: pgx tries an address again without TLS, and lists both.
+// oneLine returns a text without line breaks and repeated parts: pgx tries an address again
+// without TLS, and lists both errors.
 func oneLine(text string) string {
 	var parts []string
 	for line := range strings.Lines(text) {
@@ -121,7 +124,8 @@ func oneLine(text string) string {
 	return head + ": " + rest
 }
 
-// withoutSecrets returns err without what pgx keeps in it: the configuration of a connection, with the password.
+// withoutSecrets returns err without the configuration of a connection that pgx keeps in it,
+// because that contains the password.
 func withoutSecrets(err error) error {
 	var connect *pgconn.ConnectError
 	if !errors.As(err, &connect) {

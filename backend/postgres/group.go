@@ -16,21 +16,23 @@ import (
 )
 
 const (
-	// Puts are sent by at most transactions at a time. What arrives meanwhile waits, and the next one takes up to groupPuts
-	// of it, and up to groupBytes: a round trip and a commit cost a server as much as several updates.
+	// At most transactions run at a time. Puts that arrive during them wait, and the next
+	// transaction takes up to groupPuts of them, and up to groupBytes: a round trip and a commit
+	// cost a server as much as several updates.
 	transactions = 2
 	groupPuts    = 32
 	groupBytes   = 1 << 20
-	// A batch of more writes than groupBatch is sent by itself, beside them.
+	// A batch of more than groupBatch writes is sent alone, beside them.
 	groupBatch = 8
-	// A transaction that takes longer than slow does not keep others back any more.
+	// A transaction that takes longer than slow does not delay others any more.
 	slow = 100 * time.Millisecond
 )
 
-// groupLimitsSQL has a group give up where another transaction holds one of its rows: the other puts wait no longer for that.
+// groupLimitsSQL limits how long a group waits for a row that another transaction has locked, so
+// that the other puts do not wait longer.
 const groupLimitsSQL = `SELECT set_config('lock_timeout', '100ms', true)`
 
-// put is what one caller writes, in one statement: a record, or a batch of few.
+// put is a call of one caller, in one statement: a record, or a small batch.
 type put struct {
 	writes
 	ctx  context.Context //nolint:containedctx // of the caller that waits for it
@@ -38,17 +40,18 @@ type put struct {
 	done chan struct{}
 }
 
-// writes is one statement, and what became of it.
+// writes is one statement with its result.
 type writes interface {
-	// first is the first of its keys, in their order, and size about how many bytes it has.
+	// first is the lowest of its keys, and size its approximate size in bytes.
 	first() string
 	size() int
-	// keep copies the values, which are the caller's.
+	// keep copies the values, because they belong to the caller.
 	keep()
 	statement(s *statements) (string, []any)
-	// read takes the answer of the server, and returns the session's synchronous_commit. Its error is ErrConflict where nothing was written.
+	// read reads the answer of the server, and returns the session's synchronous_commit. Its error
+	// is ErrConflict if nothing was written.
 	read(row pgx.Row) (mode string, err error)
-	// made yields what was written.
+	// made yields the written keys.
 	made(yield func(key string, a ack))
 }
 
@@ -56,22 +59,23 @@ func newPut(ctx context.Context, w writes) *put {
 	return &put{ctx: ctx, writes: w, done: make(chan struct{})}
 }
 
-// answer tells the caller what became of the put.
+// answer gives the caller the result of the put.
 func (p *put) answer(err error) {
 	p.err = err
 	close(p.done)
 }
 
-// group are the puts that wait for a transaction.
+// group has the puts that wait for a transaction.
 type group struct {
 	mu      sync.Mutex
-	sending int // how many transactions keep others back
-	within  int // how many puts those make
+	sending int // transactions that delay others
+	within  int // the number of their puts
 	waiting []*put
 }
 
-// begin has a put wait, and returns the puts of a transaction that is to be sent now, if one is. A put that others may send has
-// its values for itself: a caller that gives up may change its own while that is sent.
+// begin queues a put, and returns the puts of the next transaction if it must be sent now. If
+// others may send the put, it gets copies of its values, because a caller that cancels may change
+// its own.
 func (g *group) begin(p *put) []*put {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -82,7 +86,8 @@ func (g *group) begin(p *put) []*put {
 	return g.take()
 }
 
-// end notes that a transaction of n puts keeps none back any more, and returns the puts of the next, if it is to be sent now.
+// end notes that a transaction of n puts delays none any more, and returns the puts of the next
+// transaction if it must be sent now.
 func (g *group) end(n int) []*put {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -91,8 +96,8 @@ func (g *group) end(n int) []*put {
 	return g.take()
 }
 
-// take returns the puts of a transaction that is to be sent now. A second one beside another is worth its commit once as many
-// puts wait as that has.
+// take returns the puts of the next transaction if it must be sent now. A second concurrent
+// transaction is worth its commit as soon as as many puts wait as the first one has.
 func (g *group) take() []*put {
 	if g.sending == transactions || len(g.waiting) < max(1, g.within) {
 		return nil
@@ -111,14 +116,15 @@ func (g *group) take() []*put {
 	return puts
 }
 
-// leave takes a put back that waits.
+// leave removes a waiting put.
 func (g *group) leave(p *put) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.waiting = slices.DeleteFunc(g.waiting, func(w *put) bool { return w == p })
 }
 
-// put sends a put: alone, or in a transaction with others where several arrive while others are sent.
+// put sends a put: alone, or in a transaction with others if several arrive while others are
+// sent.
 func (s *Store) put(p *put) error {
 	puts := s.group.begin(p)
 	if len(puts) == 1 && puts[0] == p {
@@ -139,15 +145,16 @@ func (s *Store) put(p *put) error {
 	}
 }
 
-// sendOn sends puts, and what waits behind them. The transactions share a goroutine, whose stack has grown to what one takes.
+// sendOn sends puts, and the puts that queue up in the meantime. The transactions share a
+// goroutine, because its stack has already grown to the size that one needs.
 func (s *Store) sendOn(puts []*put) {
 	for len(puts) > 0 {
 		puts = s.inTurn(len(puts), func() { s.together(puts) })
 	}
 }
 
-// inTurn calls f, which sends a transaction of n puts, and returns what is to be sent behind it. If f is slow, that is sent
-// beside it instead.
+// inTurn calls f, which sends a transaction of n puts, and returns the puts to send after it. If
+// f is slow, they are sent concurrently.
 func (s *Store) inTurn(n int, f func()) []*put {
 	timer := time.AfterFunc(slow, func() { s.sendOn(s.group.end(n)) })
 	f()
@@ -157,7 +164,7 @@ func (s *Store) inTurn(n int, f func()) []*put {
 	return s.group.end(n)
 }
 
-// alone makes a put in a transaction of its own.
+// alone makes a put in its own transaction.
 func (s *Store) alone(p *put) error {
 	statement, args := p.statement(&s.sql)
 	return s.commit(p.ctx, func(c *pgxpool.Conn) (mode string, err error) {
@@ -165,15 +172,16 @@ func (s *Store) alone(p *put) error {
 	}, func() { p.made(s.acked.add) })
 }
 
-// together makes puts in one transaction, and answers them. Each of them is made or in conflict for itself. Where the server
-// refuses the transaction, nothing was written, and each put is made alone: none waits for a row that another one needs.
+// together makes puts in one transaction, and answers them. Each put succeeds or conflicts on its
+// own. If the server refuses the transaction, nothing was written, and each put is made alone, so
+// that none waits for a row that another one needs.
 func (s *Store) together(puts []*put) {
 	if len(puts) == 1 {
 		puts[0].answer(s.alone(puts[0]))
 		return
 	}
-	// Batches lock rows in the order of their keys, too. Where one has keys on both sides of another put, two transactions may
-	// wait for each other in a circle, which the time limit of locks ends.
+	// Batches lock rows in the order of their keys, too. If one has keys on both sides of another
+	// put, two transactions may wait for each other; the time limit of locks ends that.
 	slices.SortFunc(puts, func(a, b *put) int { return strings.Compare(a.first(), b.first()) })
 	ctx, cancel := untilAllGaveUp(puts)
 	defer cancel()
@@ -201,7 +209,8 @@ func (s *Store) together(puts []*put) {
 	}
 }
 
-// answerGivenUp answers the puts whose callers gave up, since it may have taken long to get a connection, and returns the others.
+// answerGivenUp answers the puts whose callers canceled, because the wait for a connection may
+// have been long, and returns the others.
 func answerGivenUp(puts []*put) []*put {
 	return slices.DeleteFunc(puts, func(p *put) bool {
 		err := p.ctx.Err()
@@ -212,7 +221,7 @@ func answerGivenUp(puts []*put) []*put {
 	})
 }
 
-// untilAllGaveUp returns a context that ends when those of all puts have.
+// untilAllGaveUp returns a context that ends when the contexts of all puts have ended.
 func untilAllGaveUp(puts []*put) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(puts[0].ctx))
 	var left atomic.Int64
@@ -233,7 +242,7 @@ func untilAllGaveUp(puts []*put) (context.Context, context.CancelFunc) {
 	}
 }
 
-// send sends puts as one transaction, and takes what became of each.
+// send sends puts as one transaction, and reads the result of each.
 func (s *Store) send(ctx context.Context, c *pgxpool.Conn, puts []*put) (mode string, err error) {
 	b := &pgx.Batch{}
 	b.Queue(groupLimitsSQL)

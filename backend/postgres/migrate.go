@@ -13,12 +13,12 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Migrate makes the schema and the tables of a store, or upgrades those that an older version made, and adopts tables that
-// were restored from a dump. It may be called again and by several at the same time; tables of a newer version are
-// ErrPermanent. Of the options it uses Pool and Schema.
+// Migrate creates the schema and the tables of a store, upgrades tables of an older version, and
+// adopts tables that were restored from a dump. It may be called repeatedly and concurrently;
+// tables of a newer version are ErrPermanent. It uses only the options Pool and Schema.
 //
-// It needs the right to create the schema, or to create in one that exists. The role of the store needs less: see the
-// documentation of the package.
+// It needs the right to create the schema, or to create tables in an existing one. The role of
+// the store needs less: see the documentation of the package.
 func Migrate(ctx context.Context, dsn string, o Options) error {
 	o, err := o.complete()
 	if err != nil {
@@ -81,7 +81,7 @@ func versionOf(ctx context.Context, tx pgx.Tx, schema string) (version int, err 
 	return version, err
 }
 
-// create makes the tables, and the schema if there is none.
+// create creates the tables, and the schema if it is missing.
 func create(ctx context.Context, tx pgx.Tx, schema string) error {
 	var exists bool
 	if err := tx.QueryRow(ctx, `SELECT EXISTS (SELECT 1 FROM pg_namespace WHERE nspname = $1)`, schema).Scan(&exists); err != nil {
@@ -99,7 +99,7 @@ func create(ctx context.Context, tx pgx.Tx, schema string) error {
 	return err
 }
 
-// adopt makes the tables those of this database: xids that another one gave out mean nothing here.
+// adopt binds the tables to this database, because xids of another database have no meaning here.
 func adopt(ctx context.Context, tx pgx.Tx, schema string) error {
 	var version int
 	var cluster, place, here string
@@ -127,7 +127,8 @@ func adopt(ctx context.Context, tx pgx.Tx, schema string) error {
 	return err
 }
 
-// systemIdentifierIn is systemIdentifier in a transaction, which goes on where the identifier may not be read.
+// systemIdentifierIn is systemIdentifier in a transaction, which continues if the identifier may
+// not be read.
 func systemIdentifierIn(ctx context.Context, tx pgx.Tx) (id string, err error) {
 	savepoint, err := tx.Begin(ctx)
 	if err != nil {

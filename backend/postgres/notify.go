@@ -15,16 +15,17 @@ import (
 )
 
 const (
-	// notifyGap is how long there is between two notifications of a store at least: each takes a lock of the whole server.
+	// notifyGap is the least time between two notifications of a store, because each takes a lock of
+	// the whole server.
 	notifyGap = 20 * time.Millisecond
-	// notifyTimeout is how long one may take.
+	// notifyTimeout limits one notification.
 	notifyTimeout = 5 * time.Second
-	// proven is after how long a notification of its own that did not arrive makes a store poll only.
+	// proven is how long a store waits for its own notification before it relies on polling alone.
 	proven = 3 * time.Second
 )
 
-// notifySQL sends a notification. It is a transaction of its own, not waited for on the disk: it holds a lock of the whole
-// server until its end.
+// notifySQL sends a notification. It is a separate transaction that does not wait for the disk,
+// because it holds a lock of the whole server until its end.
 const notifySQL = `SELECT set_config('synchronous_commit', 'off', true), pg_notify($1::text, $2::text)`
 
 // channel returns the name of the notifications of a schema.
@@ -33,16 +34,16 @@ func channel(schema string) string {
 	return "slipway_" + hex.EncodeToString(sum[:8])
 }
 
-// wrote has this process's watches and those of others told.
+// wrote wakes the watches of this process and of others.
 func (s *Store) wrote() {
 	feed.Wake(s.poll.wake)
 	feed.Wake(s.written)
 }
 
-// notify tells other processes that something was written, after that was committed.
+// notify notifies other processes of a write, after its commit.
 func (s *Store) notify(ctx context.Context) {
 	for feed.Await(ctx, s.written) == nil {
-		// Polls find what a notification that fails would have told.
+		// If a notification fails, polls find the change.
 		_ = s.notifyOnce(ctx)
 		s.poll.pause(ctx, notifyGap)
 	}
@@ -61,14 +62,16 @@ func (s *Store) notifyOnce(ctx context.Context) error {
 type listener struct {
 	store *Store
 	conn  *pgx.Conn
-	since time.Time // when it began to listen
-	heard bool      // one of its own
-	told  bool      // that none can be relied on
-	// pooled reports whether a pooler is between: what one in transaction mode passes on depends on chance.
+	since time.Time // start of listening
+	heard bool      // received an own notification
+	told  bool      // warned that none can be relied on
+	// pooled reports whether there is a pooler in between, which passes on notifications only by
+	// chance in transaction mode.
 	pooled bool
 }
 
-// listen makes a connection of its own, so that neither a full pool nor a slow statement of the host delays watches.
+// listen opens a separate connection, so that neither a full pool nor a slow statement of the
+// host delays watches.
 func (s *Store) listen(ctx context.Context) (*listener, error) {
 	ctx, cancel := context.WithTimeout(ctx, pollTimeout)
 	defer cancel()
@@ -130,14 +133,14 @@ func (l *listener) wait(ctx context.Context, d time.Duration, wake <-chan struct
 		case err != nil:
 			return err
 		case n.Payload != l.store.id:
-			cancel() // what has arrived already is read, and nothing more
+			cancel() // only buffered data is read
 			continue
 		}
 		l.heard = true
 	}
 }
 
-// judge finds out whether notifications can be relied on.
+// judge decides whether notifications can be relied on.
 func (l *listener) judge() {
 	s := l.store
 	if s.o.NoNotify {

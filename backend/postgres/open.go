@@ -19,28 +19,32 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Options say how a store is opened. The zero value is right for most.
+// Options say how a store is opened. The zero value is right for most stores.
 type Options struct {
-	// Pool has the connections; the host closes it, after the store. Without one, Open makes a pool from the connection string.
+	// Pool provides the connections; the host must close it, after the store. Without it, Open makes
+	// a pool from the connection string.
 	Pool *pgxpool.Pool
-	// Migrate has Open call [Migrate] where the tables are missing, of an older version or restored from a dump.
+	// Migrate makes Open call [Migrate] if the tables are missing, have an older version or were
+	// restored from a dump.
 	Migrate bool
-	// ReadOnly opens a store whose role may only read: it needs USAGE on the schema and SELECT on the tables, its writes are
-	// ErrPermanent, and it removes no deleted rows. It goes without Migrate.
+	// ReadOnly opens a store whose role may only read: it needs USAGE on the schema and SELECT on
+	// the tables, its writes are ErrPermanent, and it removes no deleted rows. It excludes Migrate.
 	ReadOnly bool
-	// Schema is where the tables are, one for each tenant; "" means slipway. A name has lower-case letters, digits and
-	// underscores, at most 63, does not begin with a digit, and not with pg_.
+	// Schema is the schema of the tables, one for each tenant; "" means slipway. A name has
+	// lower-case letters, digits and underscores, at most 63; it must not begin with a digit or with
+	// pg_.
 	Schema string
-	// Logger is told what an operator has to know: acknowledged writes that were lost, notifications that do not arrive, a
-	// server that cannot be reached. Nil means none.
+	// Logger receives messages for operators: lost acknowledged writes, missing notifications, an
+	// unreachable server. Nil means none.
 	Logger *slog.Logger
-	// Poll is how often changes are read for watches; 0 means 200 ms. While nothing changes and notifications arrive, the
-	// interval grows up to ten times that.
+	// Poll is the polling interval for watches; 0 means 200 ms. While nothing changes and
+	// notifications arrive, the interval grows up to ten times that.
 	Poll time.Duration
-	// NoNotify has changes found by polling alone, here and by other processes that watch what this one writes.
+	// NoNotify disables notifications, so that this process and others find its changes by polling
+	// alone.
 	NoNotify bool
-	// Retention is how long a deletion is kept for watches of processes that are away; 0 means an hour. A watch that was
-	// away for longer ends.
+	// Retention is how long a deletion is kept for the watches of disconnected processes; 0 means an
+	// hour. A watch that was disconnected for longer ends.
 	Retention time.Duration
 }
 
@@ -74,11 +78,11 @@ func (o Options) complete() (Options, error) {
 	return o, nil
 }
 
-// Store is a [backend.Store], [backend.Watcher] and [backend.Batcher] in a schema of a PostgreSQL database. Its methods may
-// be called concurrently, also by other processes on the same schema.
+// Store is a [backend.Store], [backend.Watcher] and [backend.Batcher] in a schema of a PostgreSQL
+// database. Its methods may be called concurrently, also by other processes on the same schema.
 type Store struct {
 	o     Options
-	id    string // of this Store, in its notifications
+	id    string // this Store's id in notifications
 	pool  *pgxpool.Pool
 	own   bool // pool is closed with the store
 	sql   statements
@@ -86,17 +90,17 @@ type Store struct {
 	acked acknowledged
 	group group
 
-	// history is held while a connection's server is compared with what is known of it.
+	// history is held while a connection's server is compared with the known history.
 	history     chan struct{}
 	timeline    uint32
 	incarnation string
-	// epoch counts the servers that took over. It rises before acknowledged writes are compared with what such a server has:
-	// connections of an earlier epoch acknowledge nothing any more.
+	// epoch counts the failovers. It rises before acknowledged writes are compared with the new
+	// server: connections of an earlier epoch acknowledge nothing any more.
 	epoch atomic.Int64
-	// noTimeline reports whether the server does not say its timeline.
+	// noTimeline reports whether the server hides its timeline.
 	noTimeline atomic.Bool
 
-	written chan struct{} // signals that something was written
+	written chan struct{} // signals a write
 	cancel  context.CancelFunc
 	ends    sync.WaitGroup
 	closed  atomic.Bool
@@ -107,12 +111,15 @@ var (
 	_ backend.Batcher = (*Store)(nil)
 )
 
-// Open opens the store whose tables [Migrate] made. dsn is a connection string of PostgreSQL, in either form, and not used
-// with Options.Pool. It may name several hosts: the store uses the one that takes writes.
+// Open opens a store whose tables [Migrate] made. dsn is a connection string of PostgreSQL, in
+// either form; Open ignores it with Options.Pool. It may name several hosts: the store uses the
+// host that accepts writes.
 //
-// The error is ErrPermanent where the tables are missing, of an older version or restored from a dump ([ErrNotMigrated]), or of a newer
-// version, where the server is not durable ([ErrNotDurable]), where dsn cannot be parsed, and if the role lacks a privilege that
-// reads or, without Options.ReadOnly, writes need, which the error names; no error has the connection string or a password.
+// The error is ErrPermanent if the tables are missing, have an older version or were restored
+// from a dump ([ErrNotMigrated]), if they have a newer version, if the server is not durable
+// ([ErrNotDurable]), if dsn cannot be parsed, and if the role lacks a privilege for reading or,
+// without Options.ReadOnly, for writing. The error names missing privileges. No error contains
+// the connection string or a password.
 func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	o, err := o.complete()
 	if err != nil {
@@ -154,7 +161,7 @@ func Open(ctx context.Context, dsn string, o Options) (*Store, error) {
 	return s, nil
 }
 
-// connect returns the host's pool, or one of our own.
+// connect returns the host's pool, or a new one.
 func connect(ctx context.Context, dsn string, o Options) (pool *pgxpool.Pool, own bool, err error) {
 	if o.Pool != nil {
 		return o.Pool, false, nil
@@ -167,7 +174,8 @@ func connect(ctx context.Context, dsn string, o Options) (pool *pgxpool.Pool, ow
 		c.ConnConfig.ValidateConnect = pgconn.ValidateConnectTargetSessionAttrsReadWrite
 	}
 	c.ConnConfig.OnNotice = heed
-	// A pooler may bring what listeners subscribed to; pgx would keep it for a reader that a connection of the pool never has.
+	// A pooler may deliver notifications of other listeners; pgx would keep them for a reader that
+	// does not exist.
 	c.ConnConfig.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) {}
 	pool, err = pgxpool.NewWithConfig(ctx, c)
 	return pool, true, withoutSecrets(err)
@@ -200,7 +208,7 @@ func (s *Store) identify(ctx context.Context) error {
 	return nil
 }
 
-// restored reports whether tables are not where they were made.
+// restored reports whether the tables were made in another place.
 func restored(cluster, now, place, here string) bool {
 	return cluster != "" && now != "" && cluster != now || place != here
 }
@@ -212,8 +220,8 @@ func wrongVersion(schema string, version int) error {
 	return fmt.Errorf("%w: the tables of schema %s are of version %d, this one needs %d: %w", backend.ErrPermanent, schema, version, schemaVersion, ErrNotMigrated)
 }
 
-// Close ends watches and gives up connections. Calls in flight may fail; a pool of the store's own is closed when they have
-// returned. The error is nil.
+// Close ends watches and releases connections. Calls in flight may fail; the store's own pool is
+// closed when they have returned. The error is nil.
 func (s *Store) Close() error {
 	if s.closed.Swap(true) {
 		return nil

@@ -15,22 +15,23 @@ import (
 )
 
 const (
-	// pollGap is how long there is between two polls at least, however often it is woken.
+	// pollGap is the least time between two polls, however often the poller is woken.
 	pollGap = 10 * time.Millisecond
-	// pollTimeout is how long a poll may take, and a connection to be made.
+	// pollTimeout limits a poll, and opening a connection.
 	pollTimeout = 30 * time.Second
-	// growth is how far the interval between polls grows while nothing changes.
+	// growth is the greatest factor of the interval between polls while nothing changes.
 	growth = 10
 )
 
-// poller reads what changes for all watches of a store, and announces it. It keeps no lock on the server and needs no order
-// of commits: it remembers the snapshot of its last reading, and reads the rows whose transaction was not visible in it. A
-// transaction that takes long is found when it is committed, and delays no other.
+// poller reads the changes for all watches of a store, and announces them. It keeps no lock on
+// the server and needs no order of commits: it remembers the snapshot of its last reading, and
+// reads the rows whose transaction was not visible in it. A long transaction is found when it
+// commits, and delays no other.
 type poller struct {
 	store *Store
 	// turn is held by a poll, and by a watch that begins.
 	turn chan struct{}
-	at   *position // of the last poll, nil if there was none; belongs to turn
+	at   *position // position of the last poll, nil if there was none; guarded by turn
 	wake chan struct{}
 
 	mu       sync.Mutex
@@ -79,8 +80,8 @@ func (p *poller) take(ctx context.Context) error {
 
 func (p *poller) give() { <-p.turn }
 
-// begin sets the position, if there is none, to that at which a watch began. The turn is held. The polls may have ended with the
-// watch before, whose position may still be there.
+// begin sets the position to the beginning of a watch, if there is none. The turn is held. Polls
+// may have ended with an earlier watch whose position is still set.
 func (p *poller) begin(now position) {
 	if p.at == nil {
 		p.at = &now
@@ -88,7 +89,7 @@ func (p *poller) begin(now position) {
 	feed.Wake(p.wake)
 }
 
-// endWatches ends all watches with an error, which makes their callers watch again. The turn is held.
+// endWatches ends all watches with an error, so that their callers watch again. The turn is held.
 func (p *poller) endWatches(err error) {
 	p.at = nil
 	p.mu.Lock()
@@ -112,7 +113,7 @@ func (p *poller) run(ctx context.Context) {
 	wait := p.store.o.Poll
 	for ctx.Err() == nil {
 		if !p.watched() || !p.begun(ctx) {
-			_ = feed.Await(ctx, p.wake) // the end of ctx ends the loop
+			_ = feed.Await(ctx, p.wake) // the loop ends with ctx
 			continue
 		}
 		polls := p.polls.Load()
@@ -120,7 +121,7 @@ func (p *poller) run(ctx context.Context) {
 		if ctx.Err() != nil || err == nil {
 			continue
 		}
-		if errors.Is(err, errRestored) && p.take(ctx) == nil { // the check of a new connection has found it
+		if errors.Is(err, errRestored) && p.take(ctx) == nil { // found by the check of a new connection
 			p.endWatches(err)
 			p.give()
 			continue
@@ -152,7 +153,7 @@ func (p *poller) pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// session polls over one connection until that fails or there are no watches.
+// session polls over one connection until it fails or there are no watches.
 func (p *poller) session(ctx context.Context) error {
 	l, err := p.store.listen(ctx)
 	if err != nil {
@@ -177,7 +178,7 @@ func (p *poller) session(ctx context.Context) error {
 	}
 }
 
-// rest forgets the position, since no watch needs it.
+// rest clears the position if no watch needs it.
 func (p *poller) rest(ctx context.Context) error {
 	if err := p.take(ctx); err != nil {
 		return err
@@ -212,7 +213,7 @@ func (p *poller) once(ctx context.Context, l *listener) (changed bool, err error
 		return true, nil
 	case next.timeline != p.at.timeline && p.at.timeline != 0:
 		p.endWatches(errFailover)
-		// Behind a pooler no connection was lost: what is lost has not been found out.
+		// Behind a pooler no connection was lost, so the lost writes were not determined.
 		return true, p.store.checkServer(ctx, l.conn)
 	case next.purged > p.at.ended:
 		p.endWatches(errPurged)
@@ -232,7 +233,7 @@ func (p *poller) current() *feed.Feed {
 	return p.feed
 }
 
-// reading is what a poll reads besides changes.
+// reading is the result of a poll without the changes.
 type reading struct {
 	position
 
@@ -240,7 +241,7 @@ type reading struct {
 	process uint32 // of the server
 }
 
-// read returns what became visible since a position.
+// read returns the changes that became visible after a position.
 func (p *poller) read(ctx context.Context, c *pgx.Conn, at position) (next reading, changes []backend.Change, err error) {
 	rows, err := c.Query(ctx, p.store.sql.changes(p.store.noTimeline.Load()), at.snapshot.String())
 	if err != nil {

@@ -12,8 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// privilegesSQL returns the privileges in a schema that the role lacks: those to read, and those to write if $2. It reads catalogs only, because
-// a name in a schema is not resolved without USAGE on it. Nextval accepts UPDATE for USAGE.
+// privilegesSQL returns the privileges in a schema that the role lacks: the privileges for
+// reading and, if $2, for writing. It reads only catalogs, because names in a schema are not
+// resolved without USAGE on it. Nextval accepts UPDATE for USAGE.
 const privilegesSQL = `
 SELECT current_user::text, right_, object FROM (
 	SELECT 0 AS n, 'USAGE' AS right_, 'schema ' || $1::text AS object FROM pg_namespace n

@@ -11,14 +11,15 @@ import (
 const (
 	// purgeRows is how many rows one statement removes.
 	purgeRows = 1000
-	// purgeParts is how often in a retention rows are removed.
+	// purgeParts is how often per retention rows are removed.
 	purgeParts = 10
 )
 
 // purge removes the rows of keys that were deleted long ago.
 //
-// A row is removed once its transaction had ended a retention ago, by the server's clock and the horizons that were recorded
-// then. meta.purged says up to where rows may be missing, and is set before: a watch whose position is below it ends.
+// A row is removed if its transaction had ended a retention ago, by the server's clock and the
+// horizons that were recorded then. meta.purged is the horizon below which rows may be missing.
+// It is set first: a watch whose position is below it ends.
 func (s *Store) purge(ctx context.Context) {
 	for {
 		s.poll.pause(ctx, s.o.Retention/purgeParts)

@@ -18,17 +18,17 @@ func (r revision) String() string {
 	return strconv.FormatInt(r.seq, 10) + "-" + fmt.Sprintf("%016x", uint64(r.nonce)) //nolint:gosec // the same bits
 }
 
-// public returns the revision as callers have it.
+// public returns the revision in its public form.
 func (r revision) public() backend.Revision { return backend.Revision(r.String()) }
 
 // Numbers of revisions that no row has.
 const (
 	seqNone    = 0  // the key must not exist
-	seqSecond  = -1 // any: the key was deleted in the same batch
+	seqSecond  = -1 // any: the batch deleted the key before
 	seqInvalid = -2 // not a revision of this package
 )
 
-// parseRevision returns the parts of a revision. What is none matches no row.
+// parseRevision returns the parts of a revision. An invalid revision matches no row.
 func parseRevision(public backend.Revision) revision {
 	if public == "" {
 		return revision{seq: seqNone}
@@ -58,7 +58,7 @@ func checksum(key string, nonce int64, value []byte) int64 {
 	return int64(binary.BigEndian.Uint64(h.Sum(nil)))                                    //nolint:gosec // the same bits
 }
 
-// row is a row with a value, as it is stored.
+// row is a stored row with a value.
 type row struct {
 	key      string
 	value    []byte

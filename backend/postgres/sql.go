@@ -14,7 +14,8 @@ var schemaSQL string
 //go:embed functions.sql
 var functionsSQL string
 
-// timelineSQL is the timeline of a server in hexadecimal digits, which begin the name of its log's file.
+// timelineSQL is the timeline of a server in hexadecimal digits, which are the start of the name
+// of its log's file.
 const timelineSQL = `CASE WHEN pg_is_in_recovery() THEN '' ELSE substr(pg_walfile_name(pg_current_wal_lsn()), 1, 8) END`
 
 // statements are the statements of one schema.
@@ -27,7 +28,7 @@ type statements struct {
 	schema                              string
 }
 
-// in names the schema in a statement.
+// in inserts the name of the schema into a statement.
 func in(schema, statement string) string {
 	return strings.ReplaceAll(statement, "{schema}", `"`+schema+`"`)
 }
@@ -38,14 +39,16 @@ func (s statements) server(noTimeline bool) string {
 		pg_is_in_recovery(), `+s.timeline(noTimeline)+`, `+incarnationSQL+` FROM {schema}.meta m`)
 }
 
-// begin returns the statement with which a watch begins: what exists in a range of keys, and a position.
+// begin returns the statement for the beginning of a watch: it reads the existing records in a
+// range of keys, and a position.
 func (s statements) begin(noTimeline bool) string {
 	return in(s.schema, `SELECT `+incarnationSQL+`, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`),
 			coalesce((SELECT xid FROM {schema}.records ORDER BY xid DESC LIMIT 1), '0'), r.key, r.seq, r.nonce
 		FROM {schema}.meta m LEFT JOIN {schema}.records r ON r.key >= $1::text AND r.key < $2::text AND r.value IS NOT NULL`)
 }
 
-// changes returns the statement of a poll: the rows that are visible now and were not in a snapshot.
+// changes returns the statement of a poll: it reads the rows that are visible now and were not in
+// a snapshot.
 func (s statements) changes(noTimeline bool) string {
 	return in(s.schema, `SELECT `+incarnationSQL+`, (SELECT pg_current_snapshot()::text), (SELECT `+s.timeline(noTimeline)+`), m.purged, pg_backend_pid(),
 			r.key, r.seq, r.nonce, r.deleted, r.xid
@@ -64,8 +67,8 @@ func statementsFor(schema string) statements {
 	q := func(statement string) string { return in(schema, statement) }
 	return statements{
 		schema: schema,
-		// A number is taken after the row is locked, or from a snapshot that has the row's last write: the numbers of a
-		// key's writes rise.
+		// The number is taken after the row is locked, or from a snapshot with the row's last write, so
+		// the numbers of a key's writes rise.
 		create: q(`INSERT INTO {schema}.records AS r (key, value, nonce, sum, seq, previous, xid)
 			VALUES ($1::text, $2::bytea, $3::bigint, $4::bigint, nextval('{schema}.revisions'), 0, pg_current_xact_id())
 			ON CONFLICT (key) DO UPDATE SET value = excluded.value, nonce = excluded.nonce, sum = excluded.sum,
@@ -97,12 +100,12 @@ func statementsFor(schema string) statements {
 	}
 }
 
-// systemSQL is the identifier of the database cluster.
+// systemSQL reads the identifier of the database cluster.
 const systemSQL = `SELECT system_identifier::text FROM pg_control_system()`
 
-// incarnationSQL identifies the table of records beside the incarnation: a dump that is restored in its place has the same text in
-// meta, but makes another table.
+// incarnationSQL identifies the table of records beside the incarnation: a dump that is restored
+// in its place has the same text in meta, but makes another table.
 const incarnationSQL = `m.incarnation || '.' || '{schema}.records'::regclass::oid`
 
-// placeSQL are the ids of the database and the table.
+// placeSQL reads the ids of the database and the table.
 const placeSQL = `(SELECT oid::text FROM pg_database WHERE datname = current_database()) || '.' || '{schema}.records'::regclass::oid::text`

@@ -47,15 +47,17 @@ func (s *Store) with(ctx context.Context, f func(c *pgxpool.Conn) error) error {
 	return nil
 }
 
-// A page of a list has at most pageRows records. So many are asked for that it is likely to have pageBytes; the first has
-// firstRows. Where small records are followed by large ones, no more is kept of it than twice pageBytes and a record.
+// A page of a list has at most pageRows records. The limit is chosen so that a page likely has
+// pageBytes; the first page has firstRows. If large records follow small ones, a page keeps no
+// more than twice pageBytes and a record.
 const (
 	pageRows  = 1000
 	pageBytes = 2 << 20
 	firstRows = 64
 )
 
-// List yields the records under prefix. See [backend.Store]. It holds no connection while it yields.
+// List yields the records under prefix. See [backend.Store]. It holds no connection while it
+// yields.
 func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		from, to := between(prefix)
@@ -79,7 +81,8 @@ func (s *Store) List(ctx context.Context, prefix string) iter.Seq2[backend.Recor
 	}
 }
 
-// between returns the range of the keys that begin with prefix: from the first to before the second, in the order of bytes.
+// between returns the range of the keys that begin with prefix: from the first key up to, but not
+// including, to, in byte order.
 func between(prefix string) (from, to string) {
 	for i := range len(prefix) {
 		if c := prefix[i]; c < '-' || c > 'z' {
@@ -89,7 +92,7 @@ func between(prefix string) (from, to string) {
 	return prefix, prefix + "{" // '{' is behind 'z'
 }
 
-// nextLimit returns how many records are asked for after a page.
+// nextLimit returns how many records to request after a page.
 func nextLimit(page []backend.Record) int {
 	size := len(page)
 	for _, rec := range page {
@@ -98,7 +101,8 @@ func nextLimit(page []backend.Record) int {
 	return max(1, min(pageRows, pageBytes*len(page)/size))
 }
 
-// page returns the first records from a key on, whether there may be more, and an error behind them.
+// page returns the first records from a key on, whether there may be more, and an error after
+// them.
 func (s *Store) page(ctx context.Context, from, to string, limit int) (page []backend.Record, more bool, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, false, err
@@ -117,7 +121,7 @@ func (s *Store) page(ctx context.Context, from, to string, limit int) (page []ba
 			}
 			stored, size = append(stored, r), size+len(r.value)
 		}
-		rows.Close() // reads over the rest
+		rows.Close() // skips the rest
 		return rows.Err()
 	})
 	if err != nil {

@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Watch yields what changes under prefix. See [backend.Watcher]. A consumer that is 65,536 different keys behind is ended with
-// an error; so are all when another server takes over, and when this process was cut off for longer than deletions are kept.
+// Watch yields the changes under prefix. See [backend.Watcher]. If a consumer is 65,536 different
+// keys behind, its watch ends with an error. All watches end if another server takes over, and if
+// this process was cut off for longer than deletions are kept.
 func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return func(yield func(backend.Change, error) bool) {
 		f := s.poll.enter()
@@ -27,12 +28,13 @@ func (s *Store) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Chan
 	}
 }
 
-// beginWatch returns what exists under prefix. No poll goes on meanwhile: what the next ones announce is what is returned or
-// later.
+// beginWatch returns the existing records under prefix. Polls are paused, so later announcements
+// are never older than this result.
 func (s *Store) beginWatch(ctx context.Context, prefix string, join func()) ([]backend.Change, error) {
 	var existing []backend.Change
 	err := s.with(ctx, func(c *pgxpool.Conn) error {
-		// The turn is taken behind the connection: a pool that is used up does not keep other watches from their polls.
+		// The turn is taken after the connection, so that an exhausted pool does not block the polls of
+		// other watches.
 		if err := s.poll.take(ctx); err != nil {
 			return err
 		}
@@ -58,7 +60,7 @@ func (s *Store) beginWatch(ctx context.Context, prefix string, join func()) ([]b
 	return existing, nil
 }
 
-// exists returns what exists in a range of keys, and the position of that reading.
+// exists returns the existing records in a range of keys, and the position of that reading.
 func (s *Store) exists(ctx context.Context, c *pgx.Conn, from, to string) (existing []backend.Change, now position, err error) {
 	rows, err := c.Query(ctx, s.sql.begin(s.noTimeline.Load()), from, to)
 	if err != nil {
@@ -84,14 +86,14 @@ func (s *Store) exists(ctx context.Context, c *pgx.Conn, from, to string) (exist
 	return existing, now, err
 }
 
-// snapshot says which transactions had ended at a moment: those below xmax that are not in running. xmin is the lowest that
-// had not.
+// snapshot has the transactions that had ended at a moment: those below xmax that are not in
+// running. xmin is the lowest running one.
 type snapshot struct {
 	xmin, xmax uint64
 	running    []uint64
 }
 
-// parseSnapshot returns what PostgreSQL writes as xmin:xmax:running,running.
+// parseSnapshot parses PostgreSQL's form xmin:xmax:running,running.
 func parseSnapshot(text string) (snapshot, error) {
 	parts := strings.SplitN(text, ":", 3)
 	if len(parts) < 3 {
@@ -124,10 +126,11 @@ func (s snapshot) String() string {
 	return strconv.FormatUint(s.xmin, 10) + ":" + strconv.FormatUint(s.xmax, 10) + ":" + strings.Join(running, ",")
 }
 
-// cut returns the snapshot without what is above an xid: the transactions there count as running.
+// cut returns the snapshot with all transactions above an xid counted as running.
 //
-// No row has a higher xid than newest, so that nothing is announced twice. But an xid that was given out and left no trace on
-// the disk, above all that of a transaction which was rolled back, is given out again after a crash: it must not count as ended.
+// No row has a higher xid than newest, so nothing is announced twice. But after a crash the
+// server reissues an xid that left no trace on the disk, above all the xid of a transaction that
+// was rolled back: it must not count as ended.
 func (s snapshot) cut(newest uint64) snapshot {
 	if s.xmax <= newest+1 {
 		return s
@@ -136,16 +139,16 @@ func (s snapshot) cut(newest uint64) snapshot {
 	return snapshot{xmin: min(s.xmin, newest+1), xmax: newest + 1, running: running}
 }
 
-// position is up to where changes were announced: those that are visible in snapshot.
+// position is the point up to which changes were announced: all that are visible in snapshot.
 type position struct {
 	snapshot    snapshot
-	ended       uint64 // every transaction below had ended
-	newest      uint64 // the highest xid of a row that was visible
+	ended       uint64 // every lower transaction had ended
+	newest      uint64 // the highest xid of a visible row
 	incarnation string
 	timeline    uint32
 }
 
-// settle makes the position one that outlives a crash of the server.
+// settle makes the position valid after a crash of the server.
 func (p *position) settle() {
 	p.ended = p.snapshot.xmin
 	p.snapshot = p.snapshot.cut(p.newest)

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Put writes value if the revision of key is prev, and returns once that is committed. See [backend.Store].
+// Put writes value if the revision of key is prev, and returns after the commit. See
+// [backend.Store].
 func (s *Store) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	if err := cmp.Or(s.writable(), admit(ctx, key, value)); err != nil {
 		return "", failed("put", key, err)
@@ -32,8 +33,9 @@ func present(value []byte) []byte {
 	return value
 }
 
-// commit calls f, which runs one statement that is a transaction of its own and returns the session's synchronous_commit. It
-// returns nil only if the server said, after the commit, that it is done and durable; remember notes what was acknowledged.
+// commit calls f, which runs one statement as its own transaction and returns the session's
+// synchronous_commit. It returns nil only if the server has confirmed, after the commit, that it
+// is durable; remember records the acknowledged writes.
 func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string, err error), remember func()) error {
 	return s.with(ctx, func(c *pgxpool.Conn) error {
 		mode, err := f(c)
@@ -47,7 +49,7 @@ func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string
 		if err := replicated(c.Conn()); err != nil {
 			return err
 		}
-		// A server that took over is compared with what was noted before, and ends the epoch first.
+		// A failover ends the epoch before it compares the remembered writes.
 		remember()
 		if _, now := s.epochOf(c.Conn()); !now {
 			return errOldPrimary
@@ -56,13 +58,14 @@ func (s *Store) commit(ctx context.Context, f func(c *pgxpool.Conn) (mode string
 	})
 }
 
-// Delete removes key if its revision is prev, and returns once that is committed. See [backend.Store].
+// Delete removes key if its revision is prev, and returns after the commit. See [backend.Store].
 func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) error {
 	_, err := s.WriteAll(ctx, []backend.Write{{Key: key, Prev: prev, Delete: true}})
 	return err
 }
 
-// WriteAll makes the writes in one transaction: a reader sees all of those that it made, or none. See [backend.Batcher].
+// WriteAll makes the writes in one transaction: a reader sees all writes that succeeded, or none.
+// See [backend.Batcher].
 func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
 	if len(writes) == 0 {
 		return nil, ctx.Err()
@@ -70,7 +73,7 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 	if err := cmp.Or(s.writable(), ctx.Err()); err != nil {
 		return nil, firstFailed(writes, err)
 	}
-	if w := &writes[0]; len(writes) == 1 && !w.Delete { // the statement of a batch takes the server a third longer
+	if w := &writes[0]; len(writes) == 1 && !w.Delete { // a batch takes the server a third longer
 		rev, err := s.Put(ctx, w.Key, w.Value, w.Prev)
 		if err != nil {
 			return nil, err
@@ -104,7 +107,7 @@ func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend
 	return made, failed(op, key, kind)
 }
 
-// writable returns an error if the store was opened to be read.
+// writable returns an error if the store is read-only.
 func (s *Store) writable() error {
 	if s.o.ReadOnly {
 		return errReadOnly
@@ -112,7 +115,7 @@ func (s *Store) writable() error {
 	return nil
 }
 
-// firstFailed wraps the reason why none of the writes is known to be made.
+// firstFailed wraps the common reason why no write is known to have succeeded.
 func firstFailed(writes []backend.Write, err error) error {
 	return failed(operation(writes[0]), writes[0].Key, err)
 }
@@ -166,7 +169,7 @@ func (w *single) read(row pgx.Row) (mode string, err error) {
 
 func (w *single) made(yield func(key string, a ack)) { yield(w.key, w.ack) }
 
-// batch are the arguments of the function write, and its results. See functions.sql.
+// batch has the arguments of the function write, and its results. See functions.sql.
 type batch struct {
 	keys              []string
 	values            [][]byte
@@ -174,7 +177,8 @@ type batch struct {
 	prevs, prevNonces []int64
 	firsts            []int32
 
-	// seqs are the numbers of those that were made, absent reports that the key of the next one is not there.
+	// seqs are the numbers of the successful writes, absent reports that the key of the next write
+	// does not exist.
 	seqs   []int64
 	absent bool
 	xid    uint64
@@ -193,7 +197,7 @@ func (b *batch) size() (n int) {
 
 func (b *batch) keep() {
 	for i, value := range b.values {
-		b.values[i] = slices.Clone(value) // that of a deletion stays nil
+		b.values[i] = slices.Clone(value) // a deletion's value stays nil
 	}
 }
 
@@ -212,7 +216,8 @@ func (b *batch) made(yield func(key string, a ack)) {
 	}
 }
 
-// newBatch returns the writes up to the first of which it is known from the batch alone that it fails, and its error.
+// newBatch returns the writes before the first one that certainly fails by the content of the
+// batch alone, and its error.
 func newBatch(writes []backend.Write) (*batch, error) {
 	b := &batch{}
 	before := map[string]backend.Write{} // the last write of a key
@@ -223,11 +228,11 @@ func newBatch(writes []backend.Write) (*batch, error) {
 		}
 		at := parseRevision(w.Prev)
 		if w.Delete && at.seq == seqNone {
-			at.seq = seqInvalid // a deletion demands a revision
+			at.seq = seqInvalid // a deletion requires a revision
 		}
 		if last, again := before[w.Key]; again {
-			// No revision that the batch makes is known before: of a key that it wrote, only one that it deleted can be
-			// written again, by a creation.
+			// The revisions of a batch are unknown before it runs: a key can be written twice only if the
+			// batch deletes and then creates it.
 			switch {
 			case last.Delete && w.Delete:
 				return b.sorted(), failed(op, w.Key, backend.ErrNotFound)
@@ -262,7 +267,7 @@ func (b *batch) add(w backend.Write, at revision) {
 	b.prevs, b.prevNonces = append(b.prevs, at.seq), append(b.prevNonces, at.nonce)
 }
 
-// sorted puts the first writes of keys in the order of keys.
+// sorted sorts the first writes of keys by key.
 func (b *batch) sorted() *batch {
 	slices.SortFunc(b.firsts, func(i, j int32) int { return cmp.Compare(b.keys[i-1], b.keys[j-1]) })
 	return b
