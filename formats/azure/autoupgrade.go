@@ -8,9 +8,9 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// AutoUpgradeProfile is a profile that creates update runs when there is something to upgrade to.
+// AutoUpgradeProfile is a profile that creates update runs when a new version is available.
 type AutoUpgradeProfile struct {
-	// Name is empty where the document has none: Azure has it in the address.
+	// Name is empty if the document has none, because Azure has it in the address.
 	Name    string
 	Profile upgrade.Profile
 	// UpdateStrategyID is the resource id of the stored strategy, or its name; empty is [OneByOne].
@@ -18,12 +18,13 @@ type AutoUpgradeProfile struct {
 	Disabled         bool
 }
 
-// profileName is what Azure allows as the name of a profile.
+// profileName matches the names that Azure allows for a profile.
 var profileName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`)
 
-// ReadAutoUpgradeProfile reads an AutoUpgradeProfile, which is JSON, as version 2026-06-02-preview of Azure's REST API
-// has it: the settings are under properties. What Azure alone writes, such as the status of the last trigger, may be
-// there and is not read. The name stands for the input in errors, which are as those of [Read].
+// ReadAutoUpgradeProfile reads an AutoUpgradeProfile, which is JSON, in version
+// 2026-06-02-preview of Azure's REST API: the settings are under properties. It ignores fields
+// that only Azure writes, such as the status of the last trigger. The name stands for the input
+// in errors, which have the form described at [Read].
 func ReadAutoUpgradeProfile(r io.Reader, name string) (AutoUpgradeProfile, error) {
 	d, err := parse(r, name)
 	if err != nil {
@@ -78,8 +79,8 @@ type autoUpgradeProfile struct {
 	} `json:"properties"`
 }
 
-// WriteAutoUpgradeProfile returns a profile as the JSON that [ReadAutoUpgradeProfile] reads. The error says what is
-// wrong with it.
+// WriteAutoUpgradeProfile returns a profile as JSON for [ReadAutoUpgradeProfile]. The error lists
+// the problems of the profile.
 func WriteAutoUpgradeProfile(p AutoUpgradeProfile) ([]byte, error) {
 	if errs := p.Profile.Validate(nil); len(errs) > 0 {
 		return nil, errs.ToAggregate()

@@ -1,6 +1,5 @@
-// Package azure answers how the files and the statuses of Azure Kubernetes Fleet
-// Manager's cluster update runs become Slipway's nouns, and how those become such
-// files and statuses again.
+// Package azure converts the files and the statuses of Azure Kubernetes Fleet Manager's cluster
+// update runs to Slipway's types and back.
 //
 //	stages of a strategy or a run    stages.Strategy: Read, StrategyOf, Write
 //	managedClusterUpdate             upgrade.Target: ReadUpdate, UpdateOf, WriteUpdate
@@ -10,38 +9,34 @@
 //	a member, a stored strategy      FleetMember, FleetUpdateStrategy
 //	an auto-upgrade profile          AutoUpgradeProfile: ReadAutoUpgradeProfile
 //
-// The names of fields and their shapes are those of Azure's REST API, version
-// 2026-05-01-preview and the documentation of maxAllowedFailures; what the az
-// program reads from a file has the same ones, and what it prints too, with
-// properties one level up.
+// The names and shapes of fields come from Azure's REST API, version 2026-05-01-preview, and the
+// documentation of maxAllowedFailures. The az program uses the same ones in its files and output,
+// with properties one level up.
 //
 // A strategy has profile ClusterUpdate. Its groups select members by the label
-// [UpdateGroupLabel], or as their memberSelector says, among those that the
-// memberSelector of the stage selects; a member in no group is left out. Of one
-// stage, Azure runs at most 50 members at a time unless maxConcurrency says less,
-// one of a group unless the group's says more, and no failure is allowed unless
-// maxAllowedFailures says so, in the group too. Reading says all of that in the
-// strategy, so that it means the same here.
+// [UpdateGroupLabel], or by their memberSelector, among the members that the memberSelector of
+// the stage selects; a member in no group is left out. Azure runs at most 50 members of a stage
+// at a time unless maxConcurrency is lower, one member of a group unless the group's
+// maxConcurrency is higher, and allows no failure unless maxAllowedFailures does, in the group
+// too. Reading writes these defaults into the strategy, so that it means the same here.
 //
-// It differs from Azure in this: maxConcurrency and maxAllowedFailures may be
-// numbers as well as strings, and a memberSelector a string as well as an object;
-// they are written as Azure has them. A side of a stage or a group takes at most
-// one gate of each type. Names of stages are not "unassigned" or "remove".
+// It differs from Azure as follows: maxConcurrency and maxAllowedFailures may be numbers as well
+// as strings, and a memberSelector a string as well as an object; they are written in Azure's
+// form. A side of a stage or a group accepts at most one gate of each type. Stages must not be
+// named "unassigned" or "remove".
 //
-// Azure's runs take nothing back. Beside stages, the property slipwayRollback asks
-// for that, see [stages.RollbackPolicy]:
+// Azure's runs have no rollback. Beside stages, the property slipwayRollback requests one, see
+// [stages.RollbackPolicy]:
 //
 //	"slipwayRollback": {"causes": ["BudgetExceeded"], "newClusters": "Remove",
 //	  "approval": {"quorums": [{"group": "sre", "count": 2}], "expires": "24h"}}
 //
-// All of it is optional; {} takes back what a run brought when a budget is exceeded or
-// a gate is rejected. It is for runs that place objects. Upgrades of clusters are
-// mostly not taken back, since no control plane goes to a lower version: for those it
-// is refused, see [CheckUpgrade].
+// All of it is optional; {} rolls a run back if a budget is exceeded or a gate is rejected. It is
+// for runs that place objects. Upgrades of clusters mostly cannot be rolled back, because no
+// control plane goes to a lower version: for those it is refused, see [CheckUpgrade].
 //
-// Reading is strict: an unknown field is an error, and all that is wrong is told at
-// once, with lines. Everything here is a pure function of its arguments, but for
-// reading the reader.
+// Reading is strict: an unknown field is an error, and an error lists all problems with lines.
+// Everything here is a pure function of its arguments, except for reading from the reader.
 package azure
 
 import (
@@ -53,7 +48,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// UpdateGroupLabel is the label of a cluster that has the name of its update group.
+// UpdateGroupLabel is the label of a cluster with the name of its update group.
 const UpdateGroupLabel = "slipway.dev/update-group"
 
 // OneByOneName is the name of the only stage and of the only group of [OneByOne].
@@ -61,25 +56,23 @@ const OneByOneName = "one-by-one"
 
 // Azure's limits.
 const (
-	// MaxName is how long the name of a stage, a group, a run, a strategy or a
-	// member may be.
+	// MaxName is the greatest length of the name of a stage, a group, a run, a strategy or a member.
 	MaxName = 50
-	// MaxGroups is how many groups a stage may have.
+	// MaxGroups is the greatest number of groups in a stage.
 	MaxGroups = 50
-	// MaxConcurrency is how many members may be updated at the same time in a stage.
+	// MaxConcurrency is the greatest number of concurrent updates in a stage.
 	MaxConcurrency = 50
 
-	// MaxStages is how many stages are read; Azure does not tell its limit.
+	// MaxStages is the greatest number of stages; Azure does not document its limit.
 	MaxStages = 100
 
 	maxDisplayName = 100
 	maxSelector    = 512
-	// maxWait is how many seconds a stage may wait: 365 days.
+	// maxWait is the longest wait after a stage in seconds: 365 days.
 	maxWait = 365 * 24 * 60 * 60
 )
 
-// OneByOne returns the strategy of a run that is given no stages: all members, one
-// after the other.
+// OneByOne returns the strategy of a run without stages: all members, one after the other.
 func OneByOne() stages.Strategy {
 	return strategyOf(stages.Stage{
 		Name: OneByOneName, Selector: everything(), MaxConcurrency: new(intstr.FromInt32(MaxConcurrency)),
@@ -87,7 +80,7 @@ func OneByOne() stages.Strategy {
 	})
 }
 
-// IsOneByOne reports whether a strategy is that of [OneByOne].
+// IsOneByOne reports whether a strategy equals [OneByOne].
 func IsOneByOne(s *stages.Strategy) bool {
 	if len(s.Stages) != 1 || len(s.Stages[0].Groups) != 1 {
 		return false
@@ -96,15 +89,14 @@ func IsOneByOne(s *stages.Strategy) bool {
 	return st.Name == OneByOneName && st.Groups[0].Name == OneByOneName && isEverything(st.Selector) && isEverything(st.Groups[0].Selector)
 }
 
-// strategyOf returns a strategy of Azure's kind.
+// strategyOf returns a strategy with Azure's profile.
 func strategyOf(list ...stages.Stage) stages.Strategy {
 	return stages.Strategy{Stages: list, Unassigned: stages.UnassignedExclude, Profile: stages.ClusterUpdate}
 }
 
-// CheckUpgrade returns an error where a strategy is not for runs that upgrade
-// clusters: where it asks for a rollback. What such a run would take back is a
-// version, and package upgrade refuses a plan to a lower one for each cluster before
-// anything begins, so that the rollback would come to nothing when it is needed.
+// CheckUpgrade returns an error if a strategy for upgrades of clusters requests a rollback. A
+// rollback would need a lower version, and package upgrade refuses a plan to a lower version for
+// each cluster before anything begins, so the rollback would have no effect when it is needed.
 func CheckUpgrade(s *stages.Strategy) error {
 	if s.Rollback == nil {
 		return nil

@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// FleetMember is a member of a fleet, as az fleet member show prints it.
+// FleetMember is a member of a fleet in the form of az fleet member show.
 type FleetMember struct {
 	ClusterResourceID string `json:"clusterResourceId"`
 	// Group is null for a member that is in no update group.
@@ -16,8 +16,8 @@ type FleetMember struct {
 	ResourceGroup string            `json:"resourceGroup"`
 }
 
-// Cluster returns the member as strategies select it: its labels, with
-// [UpdateGroupLabel] for its update group. Its identity is its resource id. The cluster
+// Cluster returns the member in the form that strategies select: its labels, with
+// [UpdateGroupLabel] for its update group. Its UID is the member's resource id. The cluster
 // shares nothing with the member.
 func (m FleetMember) Cluster() placement.Cluster {
 	labels := map[string]string{}
@@ -28,8 +28,8 @@ func (m FleetMember) Cluster() placement.Cluster {
 	return placement.Cluster{Name: m.Name, UID: m.ClusterResourceID, Labels: labels}
 }
 
-// FleetUpdateStrategy is a strategy that is stored for runs to come, as az fleet
-// updatestrategy show prints it.
+// FleetUpdateStrategy is a strategy that is stored for future runs, in the form of az fleet
+// updatestrategy show.
 type FleetUpdateStrategy struct {
 	ID            string   `json:"id"`
 	Name          string   `json:"name"`
@@ -37,8 +37,8 @@ type FleetUpdateStrategy struct {
 	Strategy      Strategy `json:"strategy"`
 }
 
-// FleetGate is a gate that an update run has come to, as az fleet gate show prints it.
-// [FleetGates] makes those of a run.
+// FleetGate is a gate that an update run has reached, in the form of az fleet gate show.
+// [FleetGates] makes the gates of a run.
 type FleetGate struct {
 	DisplayName *string `json:"displayName"`
 	Type        string  `json:"gateType"`
@@ -49,13 +49,13 @@ type FleetGate struct {
 	Target        GateTarget `json:"target"`
 }
 
-// GateTarget is what a gate belongs to, in Azure's form.
+// GateTarget is the owner of a gate, in Azure's form.
 type GateTarget struct {
 	ID  string  `json:"id,omitempty"`
 	Run GateRun `json:"updateRunProperties"`
 }
 
-// GateRun is where in a run a gate is, in Azure's form. Group is null for a gate of a
+// GateRun is the position of a gate in a run, in Azure's form. Group is null for a gate of a
 // stage.
 type GateRun struct {
 	Group *string `json:"group"`
@@ -65,8 +65,8 @@ type GateRun struct {
 	Timing string `json:"timing"`
 }
 
-// FleetGates returns the gates that a run has come to, in the order of its stages and
-// groups. It is empty, and not nil, where there are none.
+// FleetGates returns the gates that a run has reached, in the order of its stages and groups. It
+// is empty, and not nil, if there are none.
 func FleetGates(u UpdateRun) []FleetGate {
 	out := []FleetGate{}
 	for p := range u.Parts {

@@ -12,11 +12,10 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// MaxBytes is how much is read at most.
+// MaxBytes is the greatest size of an input.
 const MaxBytes = yamldoc.MaxBytes
 
-// parse reads JSON as a tree with lines. A document of what is none is empty and says
-// why.
+// parse reads JSON as a tree with lines. Invalid JSON gives an empty document with a problem.
 func parse(r io.Reader, name string) (*yamldoc.Doc, error) {
 	d := yamldoc.New(name)
 	data, err := d.ReadAll(r)
@@ -35,7 +34,7 @@ func parse(r io.Reader, name string) (*yamldoc.Doc, error) {
 	return d, nil
 }
 
-// reason says what is wrong in words that do without an offset.
+// reason describes an error without its offset.
 func reason(err error) string {
 	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return "it ends too early"
@@ -47,11 +46,11 @@ func reason(err error) string {
 type parser struct {
 	data []byte
 	dec  *json.Decoder
-	// seen is up to where the lines are counted.
+	// seen is the offset up to which the lines are counted.
 	seen, line int
 }
 
-// at returns the line of an offset, which is never less than at the call before.
+// at returns the line of an offset. Offsets must not decrease from call to call.
 func (p *parser) at(offset int) int {
 	offset = min(offset, len(p.data))
 	if offset > p.seen {
@@ -108,7 +107,7 @@ func (p *parser) value(depth int) (*yaml.Node, error) {
 	return n, nil
 }
 
-// children reads what is in an object or a list, with its end.
+// children reads the content of an object or a list, with its end.
 func (p *parser) children(n *yaml.Node, open json.Delim, depth int) error {
 	n.Kind, n.Tag = yaml.SequenceNode, "!!seq"
 	if open == '{' {

@@ -10,19 +10,19 @@ import (
 // Part is a part of an update run: the run itself, a stage, a group, a member, a gate,
 // or the wait after a stage.
 type Part struct {
-	// Stage, Group and Member say where it is; what is above is empty, as all three are
-	// for the run.
+	// Stage, Group and Member are the position of the part. The levels below it are empty; for the
+	// run all three are.
 	Stage, Group, Member string
-	// Gate is nil unless the part is one, and Timing is then Before or After.
+	// Gate is set only if the part is a gate, and Timing is then Before or After.
 	Gate   *GateStatus
 	Timing string
 	Status UpdateStatus
-	// Reason says why the part is in its state, or else which gate or wait it is.
+	// Reason says why the part is in its state, or names the gate or the wait.
 	Reason string
 }
 
-// Parts yields the parts of a run in the order in which they are gone through, each
-// group with its gates and members: a table of them shows the run.
+// Parts yields the parts of a run in the order of execution, each group with its gates and
+// members: a table of them shows the run.
 func (u *UpdateRun) Parts(yield func(Part) bool) {
 	var all []Part
 	add := func(p Part) {
@@ -62,7 +62,7 @@ func (u *UpdateRun) Parts(yield func(Part) bool) {
 	}
 }
 
-// orEmpty is the text at p, if any.
+// orEmpty returns the text at p, or "" for nil.
 func orEmpty(p *string) string {
 	if p == nil {
 		return ""

@@ -6,24 +6,24 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// Problem is one thing that is wrong with a document.
+// Problem is one problem of a document.
 type Problem struct {
-	// File is the name that [Read] was given; Line counts from 1.
+	// File is the name given to [Read]; Line counts from 1.
 	File string
 	Line int
-	// Field is the path of a field, for example stages[0].groups[1].name; empty
-	// where the problem is the whole document's.
+	// Field is the path of a field, for example stages[0].groups[1].name; empty if the problem
+	// concerns the whole document.
 	Field string
-	// Text says what is wrong and what would be right.
+	// Text describes the problem and the remedy.
 	Text string
 }
 
-// Error returns file:line: field: text, without the field where that is empty.
+// Error returns file:line: field: text, without the field if it is empty.
 func (p Problem) Error() string {
 	return yamldoc.Problem{File: p.File, Line: p.Line, Field: p.Field, Text: p.Text}.Error()
 }
 
-// Problems is the error of reading: everything that is wrong, by line.
+// Problems is the error of reading: all problems, by line.
 type Problems []Problem
 
 // Error returns one line for each problem.
@@ -35,7 +35,7 @@ func asError(d *yamldoc.Doc) error {
 	})
 }
 
-// place turns the path of a field of a strategy into that of what it was read from.
+// place turns the path of a field of a strategy into the path in the source document.
 func place(path string) string {
 	if below, ok := strings.CutPrefix(path, "rollback"); ok {
 		return rollbackField + below

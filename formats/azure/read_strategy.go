@@ -21,12 +21,10 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Read reads the stages of an update strategy or of an update run, which are JSON:
-// the file of --stages. The name stands for the input in errors. The strategy has
-// no name of its own.
+// Read reads the stages of an update strategy or of an update run, which are JSON: the file of
+// --stages. The name stands for the input in errors. The strategy has no name.
 //
-// The error, if there is one, is a [Problems] with everything that is wrong, or
-// that of r.
+// The error is a [Problems] with all problems, or the error of r.
 func Read(r io.Reader, name string) (stages.Strategy, error) {
 	d, err := parse(r, name)
 	if err != nil {
@@ -35,9 +33,9 @@ func Read(r io.Reader, name string) (stages.Strategy, error) {
 	return strategyIn(d)
 }
 
-// StrategyOf reads the stages from a part of a YAML document, as [Read] does from a
-// file. path is where the part stands in the document; it begins the fields of the
-// problems, whose lines are those of the nodes.
+// StrategyOf reads the stages from a part of a YAML document, like [Read] from a file. path is
+// the path of the part in the document; it begins the fields of the problems, whose lines come
+// from the nodes.
 func StrategyOf(n *yaml.Node, file, path string) (stages.Strategy, error) {
 	d := yamldoc.New(file)
 	d.Open(n, path)
@@ -75,7 +73,7 @@ type builder struct {
 	groups map[string]int
 }
 
-// rollbackField is Slipway's own: Azure's runs take nothing back.
+// rollbackField belongs to Slipway, because Azure's runs have no rollback.
 const rollbackField = "slipwayRollback"
 
 func (b *builder) list(v value) {
@@ -120,8 +118,7 @@ func (b *builder) stage(v value) {
 	b.stages = append(b.stages, s)
 }
 
-// whole checks what the fields of a stage say together, and adds what Azure means
-// where they say nothing.
+// whole checks that the fields of a stage are consistent, and adds Azure's defaults.
 func whole(v value, s *stages.Stage) {
 	if len(s.Groups) == 0 && s.Selector == nil {
 		v.Place("groups").Fail("is required; or write a memberSelector")
@@ -141,7 +138,7 @@ func whole(v value, s *stages.Stage) {
 	}
 }
 
-// greater compares two numbers; a percentage is not compared.
+// greater compares two numbers; it returns false if one is a percentage.
 func greater(a, b *intstr.IntOrString) bool {
 	return a != nil && b != nil && a.Type == intstr.Int && b.Type == intstr.Int && a.IntVal > b.IntVal
 }
@@ -168,7 +165,7 @@ func (b *builder) group(v value) stages.Group {
 	return g
 }
 
-// unique reports a group that is there already, in this stage or in another one.
+// unique reports a group that exists already, in this stage or in another one.
 func (b *builder) unique(v value, name string) {
 	line, twice := b.groups[name]
 	if twice && v.OK() {
@@ -188,7 +185,7 @@ func name(v value) string {
 	return s
 }
 
-// concurrency reads how many members may be updated at the same time.
+// concurrency reads the number of concurrent updates.
 func concurrency(v value) *intstr.IntOrString {
 	n := intOrPercent(v, 1, `a number of at least 1, or a percentage from 1% to 100%, such as "3" or "25%"`)
 	if n != nil && n.Type == intstr.Int && n.IntVal > MaxConcurrency {
@@ -197,13 +194,13 @@ func concurrency(v value) *intstr.IntOrString {
 	return n
 }
 
-// failures reads how many members may fail.
+// failures reads the number of allowed failures.
 func failures(v value) *intstr.IntOrString {
 	return intOrPercent(v, 0, `a number of at least 0, or a percentage from 0% to 100%, such as "3" or "25%"`)
 }
 
-// intOrPercent reads a number or a percentage, which Azure writes as strings both.
-// nil reports that it is neither, which is reported.
+// intOrPercent reads a number or a percentage; Azure writes both as strings. It reports any other
+// value and returns nil.
 func intOrPercent(v value, least int, want string) *intstr.IntOrString {
 	text := v.Node.Value
 	ok := v.Node.Kind == yaml.ScalarNode && (v.Node.ShortTag() == "!!str" || v.Node.ShortTag() == "!!int")
@@ -222,7 +219,7 @@ func intOrPercent(v value, least int, want string) *intstr.IntOrString {
 	return &n
 }
 
-// shown returns a scalar as it stands there, and what anything else is.
+// shown returns a quoted string, or a description of any other value.
 func shown(v value) string {
 	if v.IsString() {
 		return fmt.Sprintf("%q", yamldoc.Clip(v.Node.Value))
@@ -230,8 +227,8 @@ func shown(v value) string {
 	return v.Describe()
 }
 
-// selector reads a memberSelector: an object with the selector as its byLabel, or
-// the selector alone.
+// selector reads a memberSelector: an object with the selector as its byLabel, or the selector
+// alone.
 func selector(v value) *metav1.LabelSelector {
 	var s *metav1.LabelSelector
 	if v.Node.Kind == yaml.ScalarNode {
@@ -262,7 +259,7 @@ func byLabel(v value) *metav1.LabelSelector {
 	return found
 }
 
-// parseSelector reads a selector as kubectl takes it.
+// parseSelector parses a selector in kubectl's syntax.
 func parseSelector(s string) (*metav1.LabelSelector, error) {
 	all, err := labels.ParseToRequirements(s)
 	if err != nil {
@@ -379,7 +376,7 @@ func schedule(v value) *stages.Schedule {
 	return &s
 }
 
-// matching reads a string of a form.
+// matching reads a string that matches a pattern.
 func matching(v value, form, want string) string {
 	s := v.Str()
 	if v.OK() && !regexp.MustCompile(form).MatchString(s) {

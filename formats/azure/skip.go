@@ -8,9 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// SkipOf returns the command that a target of az fleet updaterun skip stands for:
-// Member:NAME, Group:NAME, Stage:NAME, or AfterStageWait:STAGE. Who asks for it is left
-// to the caller.
+// SkipOf returns the command for a target of az fleet updaterun skip: Member:NAME, Group:NAME,
+// Stage:NAME, or AfterStageWait:STAGE. The caller must set the requester.
 func SkipOf(target string) (stages.Command, error) {
 	kind, name, ok := strings.Cut(target, ":")
 	scope := stages.SkipScope(kind)

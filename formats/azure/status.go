@@ -10,33 +10,33 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Record is what the status of an update run is made of.
+// Record is the data for the status of an update run.
 type Record struct {
-	// Run and Plan belong together: those of a fleet.Status. They are not changed.
+	// Run and Plan belong together, as in a fleet.Status. They are not changed.
 	Run  *stages.Run
 	Plan *stages.Plan
-	// Events are those of the run from the first on, for the times and the messages of
-	// members. Without them those are missing.
+	// Events are all events of the run, for the times and the messages of members. Without them
+	// those are missing.
 	Events []stages.Event
-	// Target is what the run does, as it was resolved.
+	// Target is the resolved target of the run.
 	Target upgrade.Target
-	// StrategyID names the update strategy that the run was made from; empty for none.
+	// StrategyID names the update strategy of the run; empty for none.
 	StrategyID string
-	// ResourceIDs are the resource ids of members by their names, where those are not the UIDs of
-	// their clusters, as [FleetMember.Cluster] has it.
+	// ResourceIDs are the resource ids of members by name. They are needed only if the clusters'
+	// UIDs are not the resource ids, as [FleetMember.Cluster] sets them.
 	ResourceIDs map[string]string
 }
 
-// NewUpdateRun returns a run as Azure shows it. The states are those of
-// [stages.Derive]; a run that was aborted or superseded is Failed. The strategy is
-// left out where Azure has no form for it, as for one-by-one.
+// NewUpdateRun returns a run in Azure's form. The states are those from [stages.Derive]; a run
+// that was aborted or superseded is Failed. The strategy is left out if Azure has no form for it,
+// for example for one-by-one.
 func NewUpdateRun(rec Record) UpdateRun {
 	s := newStatus(rec)
 	u := UpdateRun{Name: rec.Run.Name, Status: s.status()}
 	if form, err := Form(rec.Plan.Strategy); err == nil {
 		u.Strategy = &form
 	}
-	u.Update, _ = UpdateForm(rec.Target) // one that is wrong is never rolled out
+	u.Update, _ = UpdateForm(rec.Target) // an invalid target is never rolled out
 	u.UpdateStrategyID = optional(rec.StrategyID)
 	return u
 }
@@ -48,7 +48,7 @@ func optional(s string) *string {
 	return &s
 }
 
-// moment returns a time as JSON has it, and null for none.
+// moment returns a time for JSON, nil for the zero time.
 func moment(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -61,15 +61,14 @@ func moment(t time.Time) *time.Time {
 type status struct {
 	Record
 	outline stages.Outline
-	// states are those of the members, by position; lives what is known of them besides.
+	// states are the members' states, by position; lives has their times and messages.
 	states []stages.State
 	lives  map[string]life
-	// several is what was told of several members of a group at once, by stage and
-	// group.
+	// several has events about several members of a group at once, by stage and group.
 	several map[[2]string]life
 }
 
-// life is what the events tell of a member.
+// life has the times and the message of a member from its events.
 type life struct {
 	started, ended time.Time
 	message        string
@@ -86,7 +85,7 @@ func newStatus(rec Record) *status {
 	return s
 }
 
-// hear takes in an event.
+// hear adds an event.
 func (s *status) hear(e *stages.Event) {
 	if e.Cluster == "" {
 		if e.Type == stages.ClusterSkipped || e.Type == stages.ClusterPending {
@@ -124,8 +123,7 @@ func (s *status) status() Status {
 	return out
 }
 
-// newUpdateStatus returns a state with its times and, where it is one that went
-// wrong, the reason.
+// newUpdateStatus returns a state with its times and, if it is a failure, the reason.
 func newUpdateStatus(state stages.State, started, ended time.Time, reason string) UpdateStatus {
 	u := UpdateStatus{State: string(state), StartTime: moment(started)}
 	code := ""
@@ -145,7 +143,7 @@ func newUpdateStatus(state stages.State, started, ended time.Time, reason string
 	return u
 }
 
-// isOver tells a state in which nothing goes on.
+// isOver reports whether a state is final.
 func isOver(s stages.State) bool {
 	switch s {
 	case stages.Completed, stages.Failed, stages.Skipped, stages.Stopped:
@@ -204,8 +202,8 @@ func (s *status) group(i, j int) GroupStatus {
 	return out
 }
 
-// life returns what is known of a member: what was told of it, or else of several of
-// its group.
+// life returns the times and the message of a member: from its own events or, without any, from
+// events about several members of its group.
 func (s *status) life(pos int, group, stage string) life {
 	l, known := s.lives[s.Plan.Clusters[pos].Name]
 	state := s.states[pos]
@@ -219,7 +217,7 @@ func (s *status) life(pos int, group, stage string) life {
 	return l
 }
 
-// first returns the earlier of two times of which either may be none.
+// first returns the earlier of two times, either of which may be zero.
 func first(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -247,8 +245,7 @@ func (s *status) member(pos int, l life) MemberStatus {
 	return m
 }
 
-// tasks returns the tasks of a stage or a group as the strategy has them, with their
-// display names.
+// tasks returns the tasks of a stage or a group from the strategy, with their display names.
 func (s *status) tasks(stage, group string) map[approval.When][]stages.Task {
 	list := s.Plan.Strategy.Stages
 	i := slices.IndexFunc(list, func(st stages.Stage) bool { return st.Name == stage })
@@ -265,7 +262,7 @@ func (s *status) tasks(stage, group string) map[approval.When][]stages.Task {
 	return map[approval.When][]stages.Task{approval.Before: list[i].Groups[j].Before, approval.After: list[i].Groups[j].After}
 }
 
-// gates are those of a stage or a group.
+// gates are the gates of a stage or a group.
 type gates struct {
 	reached           []stages.Gate
 	outlines          []stages.GateOutline
@@ -295,7 +292,7 @@ func (g *gates) side(when approval.When, tasks map[approval.When][]stages.Task) 
 	return out
 }
 
-// id names a gate that was reached.
+// id returns the id of a gate that was reached.
 func (g *gates) id(o *stages.GateOutline) string {
 	switch {
 	case o.Type == stages.Approval && g.group != "":
@@ -308,8 +305,7 @@ func (g *gates) id(o *stages.GateOutline) string {
 	return g.stage
 }
 
-// reachedGate returns the gate of an outline, or nil where the run has not come to
-// it.
+// reachedGate returns the gate of an outline, or nil if the run has not reached it.
 func reachedGate(list []stages.Gate, o *stages.GateOutline) *stages.Gate {
 	for i := range list {
 		if list[i].When == o.When && list[i].Type == o.Type {
@@ -327,7 +323,7 @@ func gateStatus(o *stages.GateOutline, reached *stages.Gate) UpdateStatus {
 	return newUpdateStatus(o.State, opened, o.Ended, "the request was rejected")
 }
 
-// waitStatus returns the wait after a stage, and nil where there is none.
+// waitStatus returns the wait after a stage, or nil if there is none.
 func waitStatus(planned []stages.PlannedGate, outlines []stages.GateOutline, reached []stages.Gate) *WaitStatus {
 	i := slices.IndexFunc(planned, func(g stages.PlannedGate) bool { return g.When == approval.After && g.Type == stages.TimedWait })
 	if i < 0 || i >= len(outlines) {

@@ -11,15 +11,14 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// Update is what an update run does to its members, in Azure's form:
-// managedClusterUpdate.
+// Update is the update of the members of a run, in Azure's form: managedClusterUpdate.
 type Update struct {
 	Upgrade Upgrade `json:"upgrade"`
-	// NodeImages is absent where nodes are left as they are.
+	// NodeImages is absent if nodes are not updated.
 	NodeImages *NodeImageSelection `json:"nodeImageSelection,omitempty"`
 }
 
-// Upgrade says what is upgraded, in Azure's form.
+// Upgrade is the type and the version of an upgrade, in Azure's form.
 type Upgrade struct {
 	Type              string `json:"type"`
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
@@ -36,8 +35,8 @@ type NodeImageVersion struct {
 	Version string `json:"version"`
 }
 
-// ReadUpdate reads a managedClusterUpdate, which is JSON. The name stands for the
-// input in errors, which are as those of [Read].
+// ReadUpdate reads a managedClusterUpdate, which is JSON. The name stands for the input in
+// errors, which have the form described at [Read].
 func ReadUpdate(r io.Reader, name string) (upgrade.Target, error) {
 	d, err := parse(r, name)
 	if err != nil {
@@ -46,8 +45,8 @@ func ReadUpdate(r io.Reader, name string) (upgrade.Target, error) {
 	return updateIn(d)
 }
 
-// UpdateOf reads a managedClusterUpdate from a part of a YAML document, as
-// [StrategyOf] does with stages.
+// UpdateOf reads a managedClusterUpdate from a part of a YAML document, like [StrategyOf] reads
+// stages.
 func UpdateOf(n *yaml.Node, file, path string) (upgrade.Target, error) {
 	d := yamldoc.New(file)
 	d.Open(n, path)
@@ -95,8 +94,7 @@ func images(v value) upgrade.NodeImages {
 	return n
 }
 
-// placeInUpdate turns the path of a field of a target into that of what it was read
-// from.
+// placeInUpdate turns the path of a field of a target into the path in the source document.
 func placeInUpdate(path string) string {
 	switch {
 	case path == "type", path == "kubernetesVersion":
@@ -107,9 +105,9 @@ func placeInUpdate(path string) string {
 	return path
 }
 
-// UpdateForm returns a target in Azure's form. What [upgrade.Resolve] has found for
-// Consistent is not part of it: that is in the status of a run. The error tells
-// what is wrong with the target.
+// UpdateForm returns a target in Azure's form. It omits the images that [upgrade.Resolve] chose
+// for Consistent, because they belong to the status of a run. The error lists the problems of the
+// target.
 func UpdateForm(t upgrade.Target) (Update, error) {
 	if errs := t.Validate(nil); len(errs) > 0 {
 		return Update{}, fmt.Errorf("upgrade target: %w", errs.ToAggregate())
@@ -125,8 +123,7 @@ func UpdateForm(t upgrade.Target) (Update, error) {
 	return u, nil
 }
 
-// WriteUpdate returns a target as the JSON of a managedClusterUpdate, which
-// [ReadUpdate] reads.
+// WriteUpdate returns a target as the JSON of a managedClusterUpdate, which [ReadUpdate] reads.
 func WriteUpdate(t upgrade.Target) ([]byte, error) {
 	u, err := UpdateForm(t)
 	if err != nil {

@@ -2,30 +2,30 @@ package azure
 
 import "time"
 
-// UpdateRun is an update run with its status, as az fleet updaterun show prints it.
+// UpdateRun is an update run with its status, in the form of az fleet updaterun show.
 // [NewUpdateRun] makes one. Encode it with encoding/json.
 type UpdateRun struct {
 	ID   string `json:"id,omitempty"`
 	Name string `json:"name"`
-	// Update is what the run does to its members.
+	// Update is the update of the run's members.
 	Update           Update  `json:"managedClusterUpdate"`
 	ResourceGroup    string  `json:"resourceGroup,omitempty"`
 	Status           Status  `json:"status"`
 	UpdateStrategyID *string `json:"updateStrategyId"`
-	// Strategy is null where members are updated one by one.
+	// Strategy is null if members are updated one by one.
 	Strategy *Strategy `json:"strategy"`
 }
 
-// Status is what a run has come to, in Azure's form.
+// Status is the status of a run, in Azure's form.
 type Status struct {
 	FailureCount int `json:"failureCount"`
-	// NodeImages is null but for a selection that is Consistent.
+	// NodeImages is null unless the selection is Consistent.
 	NodeImages *SelectedImages `json:"nodeImageSelection"`
 	Stages     []StageStatus   `json:"stages"`
 	Status     UpdateStatus    `json:"status"`
 }
 
-// SelectedImages are the images that were chosen for a run, in Azure's form.
+// SelectedImages are the chosen images of a run, in Azure's form.
 type SelectedImages struct {
 	Versions []NodeImageVersion `json:"selectedNodeImageVersions"`
 }
@@ -40,7 +40,7 @@ type UpdateStatus struct {
 	State string `json:"state"`
 }
 
-// Error says what went wrong, in Azure's form.
+// Error is the reason of a failure, in Azure's form.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -48,22 +48,21 @@ type Error struct {
 
 // The codes of errors.
 const (
-	// CodeFailed is that of a run, a stage, a group or a member that has failed.
+	// CodeFailed is the code of a failed run, stage, group or member.
 	CodeFailed = "UpdateFailed"
-	// CodePending is that of a member that waits and of which the reason is known.
+	// CodePending is the code of a waiting member with a known reason.
 	CodePending = "UpdatePending"
-	// CodeEnded is that of a run that was aborted or superseded, for which Azure has no
-	// state.
+	// CodeEnded is the code of a run that was aborted or superseded, for which Azure has no state.
 	CodeEnded = "UpdateEnded"
 )
 
-// StageStatus is what a stage has come to, in Azure's form.
+// StageStatus is the status of a stage, in Azure's form.
 type StageStatus struct {
 	AfterGates  []GateStatus `json:"afterGates"`
 	Wait        *WaitStatus  `json:"afterStageWaitStatus"`
 	BeforeGates []GateStatus `json:"beforeGates"`
-	// FailureCount is how many members have failed, MaxAllowedFailures how many may: -1
-	// where there is no limit. MaxConcurrency is 0 where there is none.
+	// FailureCount is the number of failed members, MaxAllowedFailures the allowed number: -1 if
+	// there is no limit. MaxConcurrency is 0 if there is no limit.
 	FailureCount       int           `json:"failureCount"`
 	Groups             []GroupStatus `json:"groups"`
 	MaxAllowedFailures int           `json:"maxAllowedFailures"`
@@ -72,8 +71,7 @@ type StageStatus struct {
 	Status             UpdateStatus  `json:"status"`
 }
 
-// GroupStatus is what a group has come to, in Azure's form. Numbers are as in
-// [StageStatus].
+// GroupStatus is the status of a group, in Azure's form. Numbers are as in [StageStatus].
 type GroupStatus struct {
 	AfterGates         []GateStatus   `json:"afterGates"`
 	BeforeGates        []GateStatus   `json:"beforeGates"`
@@ -85,7 +83,7 @@ type GroupStatus struct {
 	Status             UpdateStatus   `json:"status"`
 }
 
-// MemberStatus is what a member has come to, in Azure's form.
+// MemberStatus is the status of a member, in Azure's form.
 type MemberStatus struct {
 	ClusterResourceID string `json:"clusterResourceId"`
 	// Message says why the member failed, was skipped, or waits.
@@ -94,18 +92,18 @@ type MemberStatus struct {
 	Status  UpdateStatus `json:"status"`
 }
 
-// WaitStatus is what the wait after a stage has come to, in Azure's form.
+// WaitStatus is the status of the wait after a stage, in Azure's form.
 type WaitStatus struct {
 	Status   UpdateStatus `json:"status"`
 	Duration int          `json:"waitDurationInSeconds"`
 }
 
-// GateStatus is what a gate has come to, in Azure's form.
+// GateStatus is the status of a gate, in Azure's form.
 type GateStatus struct {
 	DisplayName *string `json:"displayName"`
-	// GateID is null before the run has come to the gate. It is the name of the request
-	// of an Approval; that of a ScheduledStart is what a CompleteGate names, the stage
-	// or <stage>/<group>.
+	// GateID is null before the run has reached the gate. For an Approval it is the name of the
+	// request; for a ScheduledStart it is the target of a CompleteGate, which is the stage or
+	// <stage>/<group>.
 	GateID *string      `json:"gateId"`
 	Status UpdateStatus `json:"status"`
 	// Type is Approval or ScheduledStart; Azure shows it with the gate itself.

@@ -15,26 +15,26 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Strategy is the stages of an update strategy or of an update run, in Azure's
-// form.
+// Strategy is the stages of an update strategy or of an update run, in Azure's form.
 type Strategy struct {
 	Stages []Stage `json:"stages"`
-	// Rollback is Slipway's own, and absent where nothing is taken back.
+	// Rollback belongs to Slipway, and is absent if runs are not rolled back.
 	Rollback *Rollback `json:"slipwayRollback,omitempty"`
 }
 
-// Rollback says when a run takes back what it brought, in the words of
-// [stages.RollbackPolicy].
+// Rollback says when a run is rolled back, in the terms of [stages.RollbackPolicy].
 type Rollback struct {
-	// Causes are the causes for which a run is rolled back; none is the default of [stages.RollbackPolicy].
+	// Causes are the causes for a rollback; without any, the default of [stages.RollbackPolicy]
+	// applies.
 	Causes []stages.RollbackCause `json:"causes,omitempty"`
-	// NewClusters says what becomes of clusters that had nothing before the run.
+	// NewClusters says how a rollback treats clusters that had nothing before the run.
 	NewClusters stages.NewClusters `json:"newClusters,omitempty"`
-	// Approval is requested before the first cluster goes back; without it no approval is requested.
+	// Approval is requested before the first cluster is rolled back; without it no approval is
+	// requested.
 	Approval *RollbackApproval `json:"approval,omitempty"`
 }
 
-// RollbackApproval is the approval that a rollback needs, in the words of [approval.Policy].
+// RollbackApproval is the approval that a rollback needs, in the terms of [approval.Policy].
 type RollbackApproval struct {
 	Quorums       []approval.Quorum `json:"quorums,omitempty"`
 	ForbidStarter bool              `json:"forbidStarter,omitempty"`
@@ -60,7 +60,7 @@ func rollbackOf(p *stages.RollbackPolicy) *Rollback {
 // Stage is a stage in Azure's form.
 type Stage struct {
 	Name string `json:"name"`
-	// Groups may be absent where there is a MemberSelector.
+	// Groups may be absent if there is a MemberSelector.
 	Groups             []Group         `json:"groups,omitempty"`
 	MemberSelector     *MemberSelector `json:"memberSelector,omitempty"`
 	MaxConcurrency     string          `json:"maxConcurrency,omitempty"`
@@ -99,9 +99,9 @@ type ScheduledStart struct {
 	UTCOffset string `json:"utcOffset"`
 }
 
-// Write returns a strategy as the JSON of a file of stages, which [Read] reads as
-// the same strategy but for its name, which the file has no place for. The error
-// names every field that Azure cannot express.
+// Write returns a strategy as the JSON of a file of stages. [Read] returns the same strategy from
+// it except for the name, because the file has none. The error names every field that Azure
+// cannot express.
 func Write(s stages.Strategy) ([]byte, error) {
 	out, err := Form(s)
 	if err != nil {
@@ -110,7 +110,7 @@ func Write(s stages.Strategy) ([]byte, error) {
 	return marshal(out)
 }
 
-// Form returns a strategy in Azure's form, or an error as [Write] does.
+// Form returns a strategy in Azure's form, or an error like [Write].
 func Form(s stages.Strategy) (Strategy, error) {
 	w := writer{}
 	w.options(&s)
@@ -124,7 +124,7 @@ func Form(s stages.Strategy) (Strategy, error) {
 	if len(w.errs) > 0 {
 		return Strategy{}, fmt.Errorf("strategy %q has no form in Azure: %w", s.Name, w.errs.ToAggregate())
 	}
-	// What it comes to is read once more: that is the only place with all limits.
+	// The result is read again, because only reading checks all limits.
 	text, err := marshal(out)
 	if err == nil {
 		_, err = Read(bytes.NewReader(text), "strategy "+s.Name)
@@ -132,7 +132,7 @@ func Form(s stages.Strategy) (Strategy, error) {
 	return out, err
 }
 
-// marshal returns indented JSON with its characters as they are.
+// marshal returns indented JSON without HTML escapes.
 func marshal(x any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -144,7 +144,7 @@ func marshal(x any) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// writer collects what Azure cannot express.
+// writer collects the fields that Azure cannot express.
 type writer struct{ errs field.ErrorList }
 
 // refuse reports a field that must not be set.
@@ -184,7 +184,7 @@ func (w *writer) stage(at *field.Path, s *stages.Stage) Stage {
 		out.Groups = append(out.Groups, w.group(at.Child("groups").Index(i), &s.Groups[i]))
 	}
 	if len(s.Groups) > 0 && s.MaxConcurrency != nil && *s.MaxConcurrency == intstr.FromInt32(MaxConcurrency) {
-		out.MaxConcurrency = "" // that is the default
+		out.MaxConcurrency = "" // the default
 	}
 	if len(s.Groups) > 0 && s.MaxConcurrency == nil {
 		w.errs = append(w.errs, field.Required(at.Child("maxConcurrency"), fmt.Sprintf("without a limit it is %d for Azure; write that or less", MaxConcurrency)))
@@ -194,8 +194,8 @@ func (w *writer) stage(at *field.Path, s *stages.Stage) Stage {
 	return out
 }
 
-// stageSelector returns the memberSelector of a stage; one whose groups select from
-// all members has none.
+// stageSelector returns the memberSelector of a stage, or nil if its groups select from all
+// members.
 func (w *writer) stageSelector(at *field.Path, s *stages.Stage) *MemberSelector {
 	if s.Selector == nil {
 		w.errs = append(w.errs, field.Required(at, "a stage that selects nothing has no form; with groups, select all"))
@@ -228,7 +228,7 @@ func (w *writer) group(at *field.Path, g *stages.Group) Group {
 		w.errs = append(w.errs, field.Required(at.Child("maxFailures"), "without a limit it is 0 for Azure; write 100% for none"))
 	}
 	if out.MaxAllowedFailures == "0" {
-		out.MaxAllowedFailures = "" // that is the default
+		out.MaxAllowedFailures = "" // the default
 	}
 	switch {
 	case g.Selector == nil:
@@ -241,7 +241,7 @@ func (w *writer) group(at *field.Path, g *stages.Group) Group {
 	return out
 }
 
-// isUpdateGroup reports whether a selector is that of the members of an update group.
+// isUpdateGroup reports whether a selector selects the members of an update group.
 func isUpdateGroup(s *metav1.LabelSelector, name string) bool {
 	value, ok := s.MatchLabels[UpdateGroupLabel]
 	return ok && value == name && len(s.MatchLabels) == 1 && len(s.MatchExpressions) == 0
@@ -260,8 +260,7 @@ func (w *writer) gates(at *field.Path, tasks []stages.Task) []Gate {
 	return gates
 }
 
-// after returns the gates among the tasks, and how many seconds the wait among them
-// lasts.
+// after returns the gates among the tasks, and the duration of the wait among them in seconds.
 func (w *writer) after(at *field.Path, tasks []stages.Task) (gates []Gate, wait int) {
 	for i := range tasks {
 		t, at := &tasks[i], at.Index(i)
