@@ -97,7 +97,7 @@ func (g *group) end(n int) []*put {
 }
 
 // take returns the puts of the next transaction if it must be sent now. A second concurrent
-// transaction is worth its commit as soon as as many puts wait as the first one has.
+// transaction is worth its commit if it has at least as many puts as the first.
 func (g *group) take() []*put {
 	if g.sending == transactions || len(g.waiting) < max(1, g.within) {
 		return nil

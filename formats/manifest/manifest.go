@@ -1,13 +1,13 @@
-// Package manifest reads objects of Kubernetes from files of YAML and JSON: several documents of each, and lists of
-// objects. A host reads with it what was asked for in files, to compare it with a cluster by package drift or to
-// roll it out.
+// Package manifest reads Kubernetes objects from YAML and JSON files, including several documents
+// and lists of objects. A host uses it to read the desired objects from files, to compare them
+// with a cluster by package drift or to roll them out.
 //
-// Documents are read as kubectl reads them, by YAML 1.1 and with the numbers of Kubernetes, which are exact to 64
-// bits. What kubectl accepts and is mostly a mistake is refused: a key that is there twice, an object without a
-// name, and the same object twice.
+// Documents are read like kubectl reads them, as YAML 1.1 and with the numbers of Kubernetes,
+// which are exact to 64 bits. Some input that kubectl accepts is mostly a mistake and is refused:
+// a duplicate key, an object without a name, and a duplicate object.
 //
-// An input is not trusted: how long it is and how many problems are reported is bounded, and a problem repeats no
-// long value of it.
+// An input is not trusted: its length and the number of reported problems are limited, and a
+// problem repeats no long value of it.
 package manifest
 
 import (
@@ -28,37 +28,38 @@ import (
 
 // The limits of an input.
 const (
-	// MaxBytes, 256 MiB, is how long an input is at most.
+	// MaxBytes is the greatest length of an input: 256 MiB.
 	MaxBytes = 256 << 20
-	// MaxDocumentBytes, 10 MiB, is how long each of its documents is at most.
+	// MaxDocumentBytes is the greatest length of a document: 10 MiB.
 	MaxDocumentBytes = 10 << 20
-	// MaxProblems is how many problems an error has at most.
+	// MaxProblems is the greatest number of problems in an error.
 	MaxProblems = 20
 )
 
-// Object is one object of an input, and where it is there.
+// Object is one object of an input, with its place.
 type Object struct {
 	*unstructured.Unstructured
 
 	Place Place
 }
 
-// Place is where a document begins.
+// Place is the beginning of a document.
 type Place struct {
-	// File is what stands for the input in problems.
+	// File stands for the input in problems.
 	File string
 	// Line and Document are counted from 1.
 	Line, Document int
 }
 
-// String returns the place as problems begin: file:line: document n.
+// String returns the place in the form of problems: file:line: document n.
 func (p Place) String() string { return fmt.Sprintf("%s:%d: document %d", p.File, p.Line, p.Document) }
 
-// Read reads all objects of an input, in their order, with those of lists one by one; there are none where it is empty
-// or has only lists without items. The name stands for the input in errors.
+// Read reads all objects of an input, in their order, with the items of lists one by one. An
+// empty input, or one with only empty lists, has no objects. The name stands for the input in
+// errors.
 //
-// The error is that of r, or has all that is wrong with the input, up to [MaxProblems], each on a line that begins with
-// its [Place]. No objects come with an error.
+// The error is the error of r, or lists the problems of the input, up to [MaxProblems], each on a
+// line that begins with its [Place]. No objects come with an error.
 func Read(r io.Reader, name string) ([]Object, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	switch {
@@ -71,7 +72,8 @@ func Read(r io.Reader, name string) ([]Object, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	start, offset, line := 0, 0, 1
 	for text := range bytes.Lines(data) {
-		// YAML has no such line inside of a document, not even in a block of text, and JSON has none.
+		// YAML never contains such a line inside a document, not even in a block of text, and neither
+		// does JSON.
 		if mark := string(bytes.TrimRight(text[:min(4, len(text))], " \t\r\n")); mark == "---" || mark == "..." {
 			rd.document(data[start:offset])
 			start, rd.at.Line = offset+len(mark), line
@@ -91,20 +93,20 @@ func Read(r io.Reader, name string) ([]Object, error) {
 
 // reader reads one input.
 type reader struct {
-	// at is where the document is that is being read.
+	// at is the place of the current document.
 	at       Place
 	objects  []Object
 	seen     map[identity]Place
 	problems []error
 }
 
-// identity is what an object may be in an input once.
+// identity is unique for each object of an input.
 type identity struct {
 	kind            schema.GroupVersionKind
 	namespace, name string
 }
 
-// document reads what is between two marks: a document of YAML, or values of JSON one after the other.
+// document reads the text between two markers: a document of YAML, or consecutive values of JSON.
 func (r *reader) document(text []byte) {
 	for line := range bytes.Lines(text) { // comments, directives and blank lines in front
 		if l := bytes.TrimSpace(line); len(l) > 0 && l[0] != '#' && l[0] != '%' {
@@ -128,7 +130,7 @@ func (r *reader) document(text []byte) {
 		return
 	}
 	converted, err := yaml.YAMLToJSONStrict(text)
-	if err != nil { // once more where it is in the file, for the line in the error
+	if err != nil { // parses again at its place, for the line in the error
 		_, err = yaml.YAMLToJSONStrict(append(bytes.Repeat([]byte("\n"), r.at.Line-1), text...))
 		r.report("%w", err)
 		return
@@ -136,7 +138,8 @@ func (r *reader) document(text []byte) {
 	r.value(converted)
 }
 
-// stream reads values of JSON. It reports false where there is none: YAML may begin in the same way.
+// stream reads values of JSON. It returns false if there are none, because YAML may begin in the
+// same way.
 func (r *reader) stream(text []byte) bool {
 	d := json.NewDecoder(bytes.NewReader(text))
 	for first := true; len(r.problems) <= MaxProblems; first = false {
@@ -159,7 +162,7 @@ func (r *reader) stream(text []byte) bool {
 	return true
 }
 
-// value takes what a document says as JSON.
+// value reads a document that is JSON.
 func (r *reader) value(text []byte) {
 	var v any
 	strict, err := kjson.UnmarshalStrict(text, &v)
@@ -170,7 +173,7 @@ func (r *reader) value(text []byte) {
 	r.take(v, "")
 }
 
-// take takes an object, or a list of them; item is where it is in the document.
+// take adds an object, or a list of them; item is its position in the document.
 func (r *reader) take(v any, item string) {
 	o, is := v.(map[string]any)
 	u := &unstructured.Unstructured{Object: o}
@@ -215,7 +218,7 @@ func (r *reader) take(v any, item string) {
 	r.objects = append(r.objects, Object{u, r.at})
 }
 
-// report reports what is wrong with the document, on one line and without long values of it.
+// report reports a problem of the document, on one line and without long values of it.
 func (r *reader) report(format string, args ...any) {
 	text := strings.Join(strings.Fields(fmt.Errorf(format, args...).Error()), " ")
 	if len(text) > 200 {

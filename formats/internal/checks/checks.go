@@ -1,5 +1,6 @@
-// Package checks reads and writes the checks of a strategy in the files of other systems, which have none. They are the same
-// objects in all of them, in the words of a metric of Argo Rollouts:
+// Package checks reads and writes the checks of a strategy in the files of other systems, which
+// have none of their own. They are the same objects in all of them, in the terms of a metric of
+// Argo Rollouts:
 //
 //	name: errors
 //	provider: prometheus        # the only one of the host where absent
@@ -25,7 +26,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// Form is a check as it is written.
+// Form is the written form of a check.
 type Form struct {
 	Name                  string      `json:"name"`
 	Provider              string      `json:"provider,omitempty"`
@@ -59,7 +60,7 @@ func FormsOf(all []check.Check) []Form {
 	return out
 }
 
-// period is a duration in hours, minutes and seconds, which is what the formats read.
+// period formats a duration in hours, minutes and seconds, because the formats read that form.
 func period(d time.Duration) string {
 	switch {
 	case d == 0:
@@ -71,7 +72,7 @@ func period(d time.Duration) string {
 	}
 }
 
-// OfTasks are the checks of the task that has some.
+// OfTasks returns the checks of the tasks.
 func OfTasks(tasks []stages.Task) (out []check.Check) {
 	for i := range tasks {
 		out = append(out, tasks[i].Checks...)
@@ -84,7 +85,7 @@ type (
 	fields = yamldoc.Fields
 )
 
-// Read reads a list of checks. What a strategy checks by itself is left to it.
+// Read reads a list of checks. It leaves the rules that a strategy checks to the strategy.
 func Read(v yamldoc.Value) []check.Check { return yamldoc.List(v, read) }
 
 func read(v value) check.Check {

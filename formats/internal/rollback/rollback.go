@@ -1,6 +1,5 @@
-// Package rollback answers how the files that Slipway reads say when a run takes back
-// what it brought, which none of the systems has whose files they are. It is the
-// same object in all of them:
+// Package rollback reads and writes rollback policies in the files of other systems, which have
+// no rollback of their own. It is the same object in all of them:
 //
 //	causes: [BudgetExceeded, GateRejected]   # or Command alone; these two where absent
 //	newClusters: Remove                      # or Leave
@@ -17,14 +16,14 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Form is a rollback as it is written.
+// Form is the written form of a rollback.
 type Form struct {
 	Causes      []stages.RollbackCause `json:"causes,omitempty"`
 	NewClusters stages.NewClusters     `json:"newClusters,omitempty"`
 	Approval    *Approval              `json:"approval,omitempty"`
 }
 
-// Approval is who is asked before the first cluster goes back, as it is written.
+// Approval is the written form of the approval before the first cluster is rolled back.
 type Approval struct {
 	Quorums       []approval.Quorum `json:"quorums,omitempty"`
 	ForbidStarter bool              `json:"forbidStarter,omitempty"`
@@ -53,8 +52,8 @@ type (
 	fields = yamldoc.Fields
 )
 
-// Read reads a rollback. What a strategy checks by itself is left to it: causes that
-// stand there twice. The required fields are those of each quorum.
+// Read reads a rollback. It leaves duplicate causes to the strategy's own check. The required
+// fields are those of each quorum.
 func Read(v yamldoc.Value, required ...string) *stages.RollbackPolicy {
 	var b stages.RollbackPolicy
 	v.Object(fields{
@@ -75,7 +74,7 @@ func causes(v value) []stages.RollbackCause {
 	return list
 }
 
-// Policy reads who is asked; the required fields are those of each quorum.
+// Policy reads an approval policy; the required fields are those of each quorum.
 func Policy(v yamldoc.Value, required ...string) *approval.Policy {
 	var p approval.Policy
 	quorum := func(v value) approval.Quorum { return quorum(v, required) }
@@ -97,8 +96,8 @@ func quorum(v value, required []string) approval.Quorum {
 	return q
 }
 
-// Check returns what a strategy finds wrong with a rollback, for those who have no
-// strategy yet. Paths begin with rollback.
+// Check returns a strategy's errors about a rollback, for callers without a strategy. Paths begin
+// with rollback.
 func Check(b *stages.RollbackPolicy) error {
 	s := stages.Strategy{Stages: []stages.Stage{{Name: "x"}}, Rollback: b}
 	return s.Validate()

@@ -1,5 +1,5 @@
-// Package yamldoc answers what stands where in a YAML document, and collects all
-// that is wrong with it by line and path. The formats read their files with it:
+// Package yamldoc finds values in a YAML document and collects its problems by line and path. The
+// formats read their files with it:
 //
 //	type (
 //		value  = yamldoc.Value
@@ -14,17 +14,16 @@
 //		return w
 //	}
 //
-// A reader of a [Value] returns what it read, or the zero value where it has
-// reported that this is not what stands there; so all of a document is read and all
-// that is wrong with it is told at once.
+// A reader of a [Value] returns the value, or reports a problem and returns the zero value. So a
+// whole document is read and all of its problems are reported at once.
 //
-// The input is untrusted. How long it is, how many documents it has, how deep they are,
-// how many values they have with aliases written out, how many problems are reported and
-// how much of the input each repeats are bounded: see [MaxBytes] and what follows it. The
-// first two are checked before anything is parsed, and so is how many values there can
-// be, so that what is refused has cost a small multiple of its size. What YAML parsers do not agree about is refused: merge keys,
-// the words that were booleans once, keys that are no strings or stand there twice,
-// and tags that JSON has not.
+// The input is untrusted. There are limits for its length, the number of documents, their depth,
+// the number of values with expanded aliases, the number of reported problems and the part of the
+// input that each repeats: see [MaxBytes] and the constants after it. The first two, and a bound
+// on the number of values, are checked before parsing, so that refusing an input costs only a
+// small multiple of its size. Constructs that YAML parsers treat differently are refused: merge
+// keys, the words that used to be booleans, keys that are duplicates or no strings, and tags that
+// JSON does not have.
 package yamldoc
 
 import (
@@ -37,26 +36,26 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Doc is a document while it is read: what stands in it, and what is wrong with it.
+// Doc is a document during reading: its content and its problems.
 type Doc struct {
-	// File is what stands for the input in problems.
+	// File stands for the input in problems.
 	File string
-	// Who the document of an object is, see [Doc.Identify].
+	// The identity of the document's object, see [Doc.Identify].
 	APIVersion, Kind, Namespace, Name string
 
 	root *yaml.Node
-	// path is where the root stands, if that is a part of a document.
+	// path is the path of the root, if the root is a part of a document.
 	path string
 	Report
-	// broken are the paths that have a problem.
+	// broken has the paths with a problem.
 	broken map[string]bool
 }
 
-// New returns a document in which nothing stands yet.
+// New returns an empty document.
 func New(file string) *Doc { return &Doc{File: file, broken: map[string]bool{}} }
 
-// Open puts a tree into the document, which stands at path in its file; mostly
-// that is "". One that is too large is reported, and the document stays empty.
+// Open sets the tree of the document, which is at path in its file; mostly path is "". If the
+// tree is too large, Open reports it and the document stays empty.
 func (d *Doc) Open(root *yaml.Node, path string) {
 	e, err := measure{}.of(root)
 	if err == nil {
@@ -69,8 +68,8 @@ func (d *Doc) Open(root *yaml.Node, path string) {
 	d.root, d.path = root, path
 }
 
-// ReadAll reads an input. One that passes [MaxBytes], or has more values than
-// [MaxValues] by its commas and lines, is reported. The error is that of the reader.
+// ReadAll reads an input. It reports an input that is longer than [MaxBytes], or has more values
+// than [MaxValues] by its commas and lines. The error is the reader's.
 func (d *Doc) ReadAll(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBytes+1))
 	if err != nil {
@@ -83,22 +82,21 @@ func (d *Doc) ReadAll(r io.Reader) ([]byte, error) {
 	return data, nil
 }
 
-// Root is all of the document. It must not be empty.
+// Root returns the root of the document, which must not be empty.
 func (d *Doc) Root() Value { return Value{Doc: d}.at(d.root, d.path) }
 
-// IsEmpty reports whether nothing stands in the document, mostly since something is
-// wrong.
+// IsEmpty reports whether the document has no content, mostly because of a problem.
 func (d *Doc) IsEmpty() bool { return d.root == nil }
 
-// Identify takes from the document whose object it is. What is no string counts as
-// absent.
+// Identify reads the identity of the object from the document. A value that is no string counts
+// as absent.
 func (d *Doc) Identify() {
 	v := d.Root()
 	d.APIVersion, d.Kind = v.Peek("apiVersion"), v.Peek("kind")
 	d.Namespace, d.Name = v.Peek("metadata", "namespace"), v.Peek("metadata", "name")
 }
 
-// Tell reports a problem at a line, which [Value.Fail] finds by itself.
+// Tell reports a problem at a line; [Value.Fail] finds the line itself.
 func (d *Doc) Tell(line int, path, text string) {
 	if d.Add(Problem{File: d.File, Line: line, Kind: Clip(d.Kind), Name: Clip(d.Name), Field: path, Text: text}) {
 		d.broken[path] = true
@@ -114,5 +112,5 @@ func (d *Doc) Failed(path string) bool {
 	return d.broken[path]
 }
 
-// Broken are the paths that have a problem, in no order.
+// Broken returns the paths with a problem, in no order.
 func (d *Doc) Broken() iter.Seq[string] { return maps.Keys(d.broken) }

@@ -8,31 +8,29 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Limits of an input. They are far above what people write and far below what a
-// process has no memory for: a value takes some hundred bytes while it is read.
+// Limits of an input. They are far above normal files and far below the memory of a process:
+// during reading, a value takes some hundred bytes.
 const (
-	// MaxBytes is how long an input is at most.
+	// MaxBytes is the greatest length of an input.
 	MaxBytes = 4 << 20
-	// MaxDocuments is how many documents it has at most, of which each costs its own
-	// parser.
+	// MaxDocuments is the greatest number of documents, because each costs its own parser.
 	MaxDocuments = 10_000
-	// MaxDepth is how deep a document is nested at most.
+	// MaxDepth is the greatest depth of a document.
 	MaxDepth = 100
-	// MaxValues is how many values all documents have at most, with aliases written
-	// out.
+	// MaxValues is the greatest number of values in all documents, with expanded aliases.
 	MaxValues = 1 << 20
 )
 
-// maxText bounds all text with aliases written out, which without is no longer than
-// the input.
+// maxText limits all text with expanded aliases; without aliases the text is no longer than the
+// input.
 const maxText = 4 * MaxBytes
 
-// maxMarks bounds what values are set apart by, before there is memory for any.
+// maxMarks limits the separators of values, before memory is allocated for any.
 const maxMarks = MaxValues
 
-// marks counts what stands between two values in YAML and in JSON: at least one for
-// every three values, and for every comment. In UTF-16 it counts fewer; there, every
-// character takes two bytes of an input.
+// marks counts the separators of values in YAML and in JSON: at least one for every three values,
+// and for every comment. In UTF-16 it counts fewer; there, every character takes two bytes of an
+// input.
 func marks(data []byte) int {
 	n := bytes.Count(data, []byte("\u0085")) + bytes.Count(data, []byte("\u2028")) + bytes.Count(data, []byte("\u2029"))
 	for i, c := range data {
@@ -47,7 +45,7 @@ func marks(data []byte) int {
 			if next != '\n' {
 				n++
 			}
-		case '-', '?': // not those in words
+		case '-', '?': // not inside words
 			if next <= ' ' || next >= 0x80 {
 				n++
 			}
@@ -56,7 +54,7 @@ func marks(data []byte) int {
 	return n
 }
 
-// checkInput reports which limit an input passes before it is parsed.
+// checkInput returns an error if an input exceeds a limit before parsing.
 func checkInput(data []byte) error {
 	if len(data) > MaxBytes {
 		return fmt.Errorf("is longer than %d bytes; write it as several", MaxBytes)
@@ -67,11 +65,11 @@ func checkInput(data []byte) error {
 	return nil
 }
 
-// extent is how large something is with its aliases written out, which is how a few
-// lines become gigabytes. Each number stops above its limit.
+// extent is the size of a tree with expanded aliases, by which a few lines can become gigabytes.
+// Each number stops just above its limit.
 type extent struct{ nodes, bytes, depth int }
 
-// add puts a child into what it is a child of.
+// add adds the extent of a child.
 func (e extent) add(child extent) extent {
 	return extent{
 		nodes: min(e.nodes+child.nodes, MaxValues+1),
@@ -80,7 +78,7 @@ func (e extent) add(child extent) extent {
 	}
 }
 
-// check reports which limit is passed.
+// check returns an error if a limit is exceeded.
 func (e extent) check() error {
 	switch {
 	case e.depth > MaxDepth:
@@ -93,7 +91,7 @@ func (e extent) check() error {
 	return nil
 }
 
-// fits adds a tree to what was read so far, unless a limit is passed then.
+// fits adds a tree to the extent so far, unless a limit is exceeded then.
 func (e *extent) fits(root *yaml.Node) error {
 	own, err := measure{}.of(root)
 	if err != nil {
@@ -107,8 +105,8 @@ func (e *extent) fits(root *yaml.Node) error {
 	return nil
 }
 
-// measure returns the extent of a tree. What has an anchor or is an alias's is
-// measured once, so that measuring takes no longer than reading.
+// measure returns the extent of a tree. It measures nodes with an anchor or an alias once, so
+// that measuring takes no longer than reading.
 type measure map[*yaml.Node]*extent
 
 func (m measure) of(n *yaml.Node) (extent, error) {

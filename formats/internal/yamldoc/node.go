@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// Plain returns x by its JSON tags as [Value.Tree] would; nil if it has no JSON form.
+// Plain returns x by its JSON tags in the form of [Value.Tree]; nil if it has no JSON form.
 func Plain(x any) any {
 	b, err := json.Marshal(x)
 	if err != nil {
@@ -24,9 +24,9 @@ func Plain(x any) any {
 	return tree
 }
 
-// NodeOf returns the YAML of what [Value.Tree] returns, keys in order. It is made here
-// rather than by the encoder because a string in a block loses blanks at its ends,
-// and because kubectl takes more words for booleans than the encoder.
+// NodeOf returns the YAML of a result of [Value.Tree], with sorted keys. It replaces the encoder,
+// because the encoder loses blanks at the ends of strings in blocks, and because kubectl reads
+// more words as booleans than the encoder knows.
 func NodeOf(x any) *yaml.Node {
 	switch x := x.(type) {
 	case map[string]any:
@@ -56,9 +56,8 @@ func stringNode(s string) *yaml.Node {
 	return n
 }
 
-// plainWord tells strings that every YAML parser takes for strings without quotes:
-// they start with a letter, hold nothing that means something in YAML, and are no
-// word for a boolean, null or a number.
+// plainWord reports whether every YAML parser reads a text as a string without quotes: it starts
+// with a letter, contains no YAML syntax, and is no boolean, null or number.
 func plainWord(s string) bool {
 	if s == "" || isOldBoolean(s) {
 		return false

@@ -11,20 +11,19 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// Problem is one thing that is wrong with a document.
+// Problem is one problem of a document.
 type Problem struct {
 	File string
-	// Line counts from 1. What is wrong with an object that is no file's has none.
+	// Line counts from 1. An object that comes from no file has no line.
 	Line       int
 	Kind, Name string
-	// Field is the path of a field; empty where the problem is the whole document's.
+	// Field is the path of a field; empty if the problem concerns the whole document.
 	Field string
-	// Text says what is wrong and what would be right.
+	// Text describes the problem and the remedy.
 	Text string
 }
 
-// Error returns file:line: kind/name: field: text, without the parts that are
-// empty.
+// Error returns file:line: kind/name: field: text, without the parts that are empty.
 func (p Problem) Error() string {
 	var parts []string
 	switch {
@@ -51,7 +50,7 @@ func Lines[P error](problems []P) string {
 	return strings.Join(lines, "\n")
 }
 
-// MaxProblems bounds what is told about hostile input.
+// MaxProblems limits the problems of a hostile input.
 const MaxProblems = 1000
 
 // Report collects problems, up to [MaxProblems]. Its zero value is empty.
@@ -61,7 +60,7 @@ type Report struct {
 	more int
 }
 
-// Add adds a problem. It reports whether that is kept.
+// Add adds a problem, and reports whether it is kept.
 func (r *Report) Add(p Problem) bool {
 	if len(r.problems) >= MaxProblems {
 		r.more++
@@ -71,7 +70,7 @@ func (r *Report) Add(p Problem) bool {
 	return true
 }
 
-// Include adds what another report has.
+// Include adds the problems of another report.
 func (r *Report) Include(other *Report) {
 	for _, p := range other.problems {
 		r.Add(p)
@@ -79,13 +78,13 @@ func (r *Report) Include(other *Report) {
 	r.more += other.more
 }
 
-// Count is how many problems there are, with those that are not kept.
+// Count returns the number of problems, including those that are not kept.
 func (r *Report) Count() int { return len(r.problems) + r.more }
 
 // OK reports whether there is no problem.
 func (r *Report) OK() bool { return r.Count() == 0 }
 
-// Problems returns the problems by line; the last one says how many more there are.
+// Problems returns the problems by line; the last one counts the problems that are not kept.
 func (r *Report) Problems() []Problem {
 	list := slices.Clone(r.problems)
 	slices.SortStableFunc(list, func(a, b Problem) int { return cmp.Compare(a.Line, b.Line) })
@@ -96,8 +95,8 @@ func (r *Report) Problems() []Problem {
 	return list
 }
 
-// AsError returns the problems as the error of a format: a list of its own type,
-// nil where there are none.
+// AsError returns the problems as the error of a format: a list of its own type, nil if there are
+// none.
 func AsError[L interface {
 	~[]P
 	error
@@ -112,7 +111,7 @@ func AsError[L interface {
 	return list
 }
 
-// Clip bounds what a problem repeats of its input.
+// Clip bounds the text that a problem repeats from its input.
 func Clip(s string) string { return clipTo(s, 64) }
 
 func clipTo(s string, limit int) string {
@@ -122,13 +121,13 @@ func clipTo(s string, limit int) string {
 	return strings.ToValidUTF8(s[:limit], "") + "..."
 }
 
-// maxBody bounds the text of an error that was made by others.
+// maxBody bounds the text of an error from another package.
 const maxBody = 1024
 
-// Check reports the errors of fields in err at the fields below v that they are of:
-// place turns their paths into ones below v, and may be nil for the same ones. Where
-// something was reported before, there or above, the noun has only seen what is left
-// of it, and nothing is added. An error that is no field's is v's.
+// Check reports the field errors in err at the fields below v. place turns their paths into paths
+// below v; nil keeps them. If a problem was reported before at the same path or above, the
+// checked value was incomplete, and nothing is added. An error that is no field error is reported
+// at v.
 func (v Value) Check(err error, place func(string) string) {
 	for _, e := range flat(err) {
 		fe, ok := errors.AsType[*field.Error](e)
@@ -156,7 +155,7 @@ func flat(err error) []error {
 	return []error{err}
 }
 
-// FieldErrors returns the errors of fields that an error is made of.
+// FieldErrors returns the field errors in an error.
 func FieldErrors(err error) (list field.ErrorList) {
 	for _, e := range flat(err) {
 		if fe, ok := errors.AsType[*field.Error](e); ok {

@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Scalar reads a scalar as JSON has it: nil, bool, int64, float64 or string. Of an
-// object or a list it is nil too. False says that there is no such thing in JSON, or
-// that YAML parsers do not agree what it is, which is reported.
+// Scalar reads a scalar as a JSON value: nil, bool, int64, float64 or string. For an object or a
+// list it returns nil, too. It reports a value that JSON does not have, or that YAML parsers read
+// differently, and returns false.
 func (v Value) Scalar() (any, bool) {
 	if v.Node.Kind != yaml.ScalarNode {
-		return nil, true // of no type; the reader that wants one says what it is
+		return nil, true // no type; the reader that expects one reports it
 	}
 	switch v.Node.ShortTag() {
 	case "!!str", "!!timestamp":
@@ -58,7 +58,7 @@ func (v Value) plain() (any, bool) {
 	return x, true
 }
 
-// isOldBoolean tells the words that YAML 1.1, and so kubectl, takes for booleans.
+// isOldBoolean reports whether YAML 1.1, and so kubectl, reads a word as a boolean.
 func isOldBoolean(s string) bool {
 	switch s {
 	case "y", "Y", "yes", "Yes", "YES", "n", "N", "no", "No", "NO", "on", "On", "ON", "off", "Off", "OFF":
@@ -67,7 +67,7 @@ func isOldBoolean(s string) bool {
 	return false
 }
 
-// str reads a string; false says that it is none, which is reported.
+// str reads a string; if it is none, str reports that and returns false.
 func (v Value) str() (string, bool) {
 	x, ok := v.Scalar()
 	if !ok {
@@ -80,7 +80,7 @@ func (v Value) str() (string, bool) {
 	return s, ok
 }
 
-// hint says how to write a scalar that is to be a string.
+// hint says how to write a scalar as a string.
 func (v Value) hint() string {
 	if v.Node.Kind == yaml.ScalarNode && v.Node.Value != "" {
 		return fmt.Sprintf("; write %q", Clip(v.Node.Value))
@@ -113,7 +113,8 @@ func (v Value) StringMap() map[string]string {
 	return m
 }
 
-// OneOf reads a string that is one of few. Another one is returned as it stands.
+// OneOf reads a string that must be one of the allowed ones. It reports and returns any other
+// string.
 func OneOf[T ~string](v Value, allowed ...T) T {
 	s, ok := v.str()
 	if ok && !slices.Contains(allowed, T(s)) {
@@ -126,8 +127,8 @@ func OneOf[T ~string](v Value, allowed ...T) T {
 	return T(s)
 }
 
-// Named reads a name of which check says what is wrong, such as
-// validation.IsDNS1123Label. One that is wrong is returned as it stands.
+// Named reads a name and reports the errors of check, such as validation.IsDNS1123Label. It
+// returns an invalid name, too.
 func (v Value) Named(check func(string) []string) string {
 	s, ok := v.str()
 	if ok {
@@ -138,7 +139,7 @@ func (v Value) Named(check func(string) []string) string {
 	return s
 }
 
-// number reads a whole number; false says that it is none, which is reported.
+// number reads a whole number; if it is none, number reports that and returns false.
 func (v Value) number() (int64, bool) {
 	x, ok := v.Scalar()
 	if !ok {
@@ -198,7 +199,7 @@ func (v Value) Boolean() bool {
 	return b
 }
 
-// maxDuration is the longest duration there is.
+// maxDuration is the longest duration.
 const maxDuration = 365 * 24 * time.Hour
 
 // Duration reads a duration of at least 0 and at most 365 days.
@@ -242,7 +243,7 @@ func (v Value) duration() (time.Duration, bool) {
 	return d, err == nil
 }
 
-// Tree reads any value as JSON has it.
+// Tree reads any value as JSON values.
 func (v Value) Tree() any {
 	switch v.Node.Kind {
 	case yaml.MappingNode:
@@ -259,7 +260,7 @@ func (v Value) Tree() any {
 	}
 }
 
-// JSON reads any value as compact JSON, its characters as they are.
+// JSON reads any value as compact JSON without HTML escapes.
 func (v Value) JSON() json.RawMessage {
 	b, err := compactJSON(v.Tree())
 	if err != nil {
@@ -268,7 +269,7 @@ func (v Value) JSON() json.RawMessage {
 	return b
 }
 
-// compactJSON returns JSON on one line with its characters as they are.
+// compactJSON returns JSON on one line without HTML escapes.
 func compactJSON(x any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -12,12 +12,12 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Read reads a stream of YAML documents, and JSON, which is YAML, within the limits of
-// the package. It returns the documents that are not null, one by one, parsed as they
-// are asked for. Where one cannot be read, there is an empty one that says why; those
-// behind it are read all the same, unless there are too many.
+// Read reads a stream of YAML documents, or JSON, which is YAML, within the limits of the
+// package. It yields the documents that are not null, and parses each when it is needed. For a
+// document that cannot be read it yields an empty one with a problem, and continues with the
+// next, unless there are too many.
 //
-// The error is that of r.
+// The error is the error of r.
 func Read(r io.Reader, file string) (iter.Seq[*Doc], error) {
 	d := New(file)
 	data, err := d.ReadAll(r)
@@ -59,16 +59,16 @@ func parse(data []byte, file string) iter.Seq[*Doc] {
 	}
 }
 
-// chunk is a part of the input that is parsed by itself, so that bad syntax stops
-// one document and not the ones behind it.
+// chunk is a part of the input that is parsed on its own, so that bad syntax affects only one
+// document.
 type chunk struct {
 	// before counts the lines in front of the chunk.
 	before int
 	text   []byte
 }
 
-// split cuts the input in front of every line that starts a document. YAML allows no
-// such line inside of one, not even in a block of text.
+// split cuts the input in front of every line that starts a document. YAML allows no such line
+// inside a document, not even in a block of text.
 func split(data []byte) iter.Seq[chunk] {
 	return func(yield func(chunk) bool) {
 		start, line, startLine := 0, 0, 0
@@ -94,9 +94,8 @@ func isMarker(line []byte) bool {
 	return ok && (len(rest) == 0 || bytes.ContainsAny(rest[:1], " \t\r\n"))
 }
 
-// blank reports whether a chunk holds only comments and directives, which need a
-// document behind them to be parsed, or nothing but the mark of a document, for which
-// a parser would be made.
+// blank reports whether a chunk contains only comments and directives, which the parser accepts
+// only before a document, or nothing but the marker of a document, which needs no parser.
 func (c chunk) blank() bool {
 	for line := range bytes.Lines(c.text) {
 		if isMarker(line) {
@@ -110,11 +109,10 @@ func (c chunk) blank() bool {
 	return true
 }
 
-// parse returns the documents of the chunk that come before its first syntax error,
-// and that error.
+// parse returns the documents of the chunk before its first syntax error, and that error.
 func (c chunk) parse() (roots []*yaml.Node, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the parser is not ours, the input is anybody's
+		if r := recover(); r != nil { // the parser is not ours, and the input is untrusted
 			err = errors.New("the parser cannot read this")
 		}
 	}()
@@ -149,8 +147,7 @@ func (c chunk) document(file string, root *yaml.Node, used *extent) *Doc {
 	return d
 }
 
-// relined changes the lines of a tree. An alias has no children, so each is
-// changed once.
+// relined changes the lines of a tree. An alias has no children, so each node is changed once.
 func relined(n *yaml.Node, line func(int) int) {
 	n.Line = line(n.Line)
 	for _, child := range n.Content {

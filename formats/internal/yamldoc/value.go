@@ -12,8 +12,8 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Value is a place in a document: what stands there, and its path. Its methods read
-// it as a type and report what does not fit. The zero Value is nowhere.
+// Value is a node of a document with its path. Its methods read it as a type and report a
+// mismatch. The zero Value has no node.
 type Value struct {
 	Doc  *Doc
 	Node *yaml.Node
@@ -21,7 +21,7 @@ type Value struct {
 	line int
 }
 
-// Fields are the fields that an object may have and what reads each.
+// Fields are the known fields of an object with their readers.
 type Fields map[string]func(Value)
 
 // Ignore reads a field that has no meaning here.
@@ -38,7 +38,7 @@ func Metadata(known Fields) Fields {
 	return known
 }
 
-// Line is where the value stands, or the alias of it.
+// Line is the line of the value, or of its alias.
 func (v Value) Line() int { return v.line }
 
 // Fail reports a problem with the value.
@@ -46,10 +46,10 @@ func (v Value) Fail(format string, args ...any) {
 	v.Doc.Tell(v.line, v.Path, fmt.Sprintf(format, args...))
 }
 
-// OK reports whether nothing is reported of the value itself.
+// OK reports whether the value itself has no problem.
 func (v Value) OK() bool { return !v.Doc.broken[v.Path] }
 
-// maxPath bounds a path, which hostile keys would make long again and again.
+// maxPath limits the length of a path, because hostile keys could make every path long.
 const maxPath = 512
 
 // below is the path of a field or an element.
@@ -65,8 +65,8 @@ func (v Value) below(name string) string {
 	}
 }
 
-// at returns what stands below v. Where that is an alias, it is what the alias
-// stands for, on the line of the alias.
+// at returns the value of a node below v. For an alias it returns the aliased node, on the line
+// of the alias.
 func (v Value) at(n *yaml.Node, name string) Value {
 	line := n.Line
 	if n.Kind == yaml.AliasNode && n.Alias != nil {
@@ -75,26 +75,26 @@ func (v Value) at(n *yaml.Node, name string) Value {
 	return Value{v.Doc, n, v.below(name), line}
 }
 
-// key returns the text of a key, of which an alias may be one too.
+// key returns the node of a key, which may be an alias.
 func key(n *yaml.Node) *yaml.Node { return Value{}.at(n, "").Node }
 
 func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
-// IsNull reports whether null stands there.
+// IsNull reports whether the value is null.
 func (v Value) IsNull() bool { return v.Node != nil && isNull(v.Node) }
 
-// IsObject reports whether an object stands there.
+// IsObject reports whether the value is an object.
 func (v Value) IsObject() bool { return v.Node != nil && v.Node.Kind == yaml.MappingNode }
 
-// IsList reports whether a list stands there.
+// IsList reports whether the value is a list.
 func (v Value) IsList() bool { return v.Node != nil && v.Node.Kind == yaml.SequenceNode }
 
-// IsString reports whether a string stands there.
+// IsString reports whether the value is a string.
 func (v Value) IsString() bool {
 	return v.Node != nil && v.Node.Kind == yaml.ScalarNode && v.Node.ShortTag() == "!!str"
 }
 
-// Len is how many elements a list has.
+// Len returns the number of elements of a list.
 func (v Value) Len() int {
 	if !v.IsList() {
 		return 0
@@ -102,8 +102,8 @@ func (v Value) Len() int {
 	return len(v.Node.Content)
 }
 
-// All are the entries of an object as they stand, also those that cannot be; of
-// anything else there are none. Nothing is reported.
+// All yields all entries of an object, including invalid ones; any other value has none. It
+// reports nothing.
 func (v Value) All() iter.Seq2[string, Value] {
 	return func(yield func(string, Value) bool) {
 		for i := 0; v.IsObject() && i+1 < len(v.Node.Content); i += 2 {
@@ -115,7 +115,7 @@ func (v Value) All() iter.Seq2[string, Value] {
 	}
 }
 
-// Field returns a field of an object, null or not; false where it is not there.
+// Field returns a field of an object, which may be null; false if it is missing.
 func (v Value) Field(name string) (Value, bool) {
 	for i := 0; v.IsObject() && i+1 < len(v.Node.Content); i += 2 {
 		if key(v.Node.Content[i]).Value == name {
@@ -125,7 +125,7 @@ func (v Value) Field(name string) (Value, bool) {
 	return Value{}, false
 }
 
-// Get returns a field of an object; false where it is not there or null.
+// Get returns a field of an object; false if it is missing or null.
 func (v Value) Get(name string) (Value, bool) {
 	child, ok := v.Field(name)
 	if !ok || child.IsNull() {
@@ -134,8 +134,7 @@ func (v Value) Get(name string) (Value, bool) {
 	return child, true
 }
 
-// Peek returns the string that stands at the end of a path of fields, or "". Nothing
-// is reported.
+// Peek returns the string at the end of a path of fields, or "". It reports nothing.
 func (v Value) Peek(names ...string) string {
 	for _, name := range names {
 		v, _ = v.Get(name)
@@ -146,9 +145,8 @@ func (v Value) Peek(names ...string) string {
 	return v.Node.Value
 }
 
-// Place returns the place of a path below v, such as spec.stages[0].name. Where
-// nothing stands, it is on the line of the last part that is there, has no node, and
-// is not to be read.
+// Place returns the place of a path below v, such as spec.stages[0].name. If the path does not
+// exist, the result has the line of its last existing part and no node, and must not be read.
 func (v Value) Place(path string) Value {
 	at := v
 	for _, name := range strings.FieldsFunc(path, func(r rune) bool { return r == '.' || r == '[' || r == ']' }) {
@@ -165,14 +163,14 @@ func (v Value) Place(path string) Value {
 	return at
 }
 
-// Entries calls f for each entry of an object, and reports those that cannot be:
-// keys that are no strings, to every YAML parser, or stand there twice. False tells
-// that this is no object, which is reported.
+// Entries calls f for each entry of an object, and reports invalid entries: keys that some YAML
+// parsers do not read as strings, and duplicates. If the value is no object, Entries reports that
+// and returns false.
 func (v Value) Entries(f func(name string, child Value)) bool {
 	return v.entries(nil, func(_ *yaml.Node, name string, child Value) { f(name, child) })
 }
 
-// entries is as Entries; a key that is known to be a field is a string.
+// entries is Entries; a key that is a known field counts as a string.
 func (v Value) entries(known Fields, f func(k *yaml.Node, name string, child Value)) bool {
 	if !v.IsObject() {
 		v.Fail("must be an object, not %s", v.Describe())
@@ -198,13 +196,14 @@ func (v Value) entries(known Fields, f func(k *yaml.Node, name string, child Val
 	return true
 }
 
-// isKey reports whether a key is a string to every YAML parser, or a field such as n.
+// isKey reports whether every YAML parser reads a key as a string, or whether it is a known field
+// such as n.
 func isKey(n *yaml.Node, known Fields) bool {
 	return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!str" && (n.Style != 0 || !isOldBoolean(n.Value) || known[n.Value] != nil)
 }
 
-// Object reads an object; false says that it is none, which is reported. A field
-// that is null counts as absent, as it does for an API server.
+// Object reads an object; if it is none, Object reports that and returns false. A null field
+// counts as absent, as it does for an API server.
 func (v Value) Object(known Fields, required ...string) bool {
 	present := map[string]bool{}
 	ok := v.entries(known, func(k *yaml.Node, name string, child Value) {
@@ -236,14 +235,14 @@ func (v Value) Each(f func(Value)) {
 	}
 }
 
-// List reads a list of what read reads.
+// List reads a list whose elements read reads.
 func List[T any](v Value, read func(Value) T) (list []T) {
 	v.Each(func(v Value) { list = append(list, read(v)) })
 	return list
 }
 
-// Inner returns the only document in the text of a string, which stands where the
-// string does; false says that it has none, or what cannot be read.
+// Inner returns the only document in the text of a string, at the place of the string. It returns
+// false if the text has no document or cannot be read.
 func (v Value) Inner() (Value, bool) {
 	var docs []*Doc
 	for d := range parse([]byte(v.Node.Value), "") {
@@ -258,8 +257,7 @@ func (v Value) Inner() (Value, bool) {
 	return Value{v.Doc, docs[0].root, v.Path, v.line}, true
 }
 
-// Document returns what stands at v as a document of its own, as the items of a List
-// are.
+// Document returns the value as a separate document, for example an item of a List.
 func (v Value) Document() *Doc {
 	d := New(v.Doc.File)
 	d.root = v.Node
