@@ -36,11 +36,15 @@
 //
 //	kind: Role
 //	rules:
-//	- apiGroups: [""] resources: [secrets] verbs: [get, list, watch, create, update, delete]
+//	- apiGroups: [""]
+//	  resources: [secrets]
+//	  verbs: [get, list, watch, create, update, delete]
 //	---
 //	kind: ClusterRole
 //	rules:
-//	- apiGroups: [""] resources: [namespaces] verbs: [create]
+//	- apiGroups: [""]
+//	  resources: [namespaces]
+//	  verbs: [create]
 //
 // No other user should have the right to write Secrets there: a record without its labels is not
 // listed any more, and write access to records is control over the engine.
