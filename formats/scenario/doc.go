@@ -1,6 +1,5 @@
-// Package scenario answers what a scenario file says: which clusters there are,
-// which strategy takes a change to them, what goes wrong and who asks for what.
-// Package stages/simulate plays it.
+// Package scenario reads scenario files: the clusters, the strategy that rolls out a change to
+// them, the faults and the commands. Package stages/simulate runs a scenario.
 //
 // A scenario is a YAML document, or JSON, which is YAML:
 //
@@ -13,20 +12,20 @@
 //	  timeZone: Europe/Berlin      # of the windows; UTC otherwise
 //	  windows: [{rrule: "FREQ=DAILY;BYHOUR=2", duration: 2h}]
 //	  freezes: [{from: "2026-01-05T00:00", until: "2026-01-07T00:00", reason: holidays}]
-//	  had: v3                      # what it had before, for a rollback; or new: true,
-//	                               # nothing. All that do not say it had the same
+//	  had: v3                      # the revision before the run, for a rollback; or new: true
+//	                               # for none. Clusters without either had the same
 //	count: {prefix: c, n: 1000}    # clusters c1 to c1000, with the other fields of
 //	                               # clusters too; or a list of such
 //	strategy: {stages: [...]}      # a ClusterStagedUpdateStrategy, whole or only its spec,
 //	                               # or the stages of an Azure update run
 //	start: "2026-01-05T10:00:00Z"  # midnight of that day otherwise
-//	take: 10s                      # how long an attempt at a cluster takes; no time otherwise
+//	take: 10s                      # duration of an attempt at a cluster; no time otherwise
 //	faults:
 //	- {cluster: c3, fail: 2}       # the first two attempts fail; or always
 //	- {cluster: c5, unreachable: [1m, 5m]}
 //	- {cluster: c6, unhealthyAt: 30s, for: 10s}  # without for: from then on
 //	- {cluster: c7, take: 1h}
-//	- {cluster: c8, fail: 1, during: rollback}   # fail and take, on the way back
+//	- {cluster: c8, fail: 1, during: rollback}   # fail and take, during the rollback
 //	churn:
 //	- {at: 2m, remove: c8}
 //	- {at: 3m, add: c99, labels: {a: b}}
@@ -41,56 +40,53 @@
 //	- {at: 11m, do: complete-gate, stage: prod, group: g1}
 //	- {at: 12m, do: bypass, for: 2h, by: ann, reason: a fix}
 //	- {at: 13m, do: abort}
-//	- {at: 14m, do: rollback}                    # of a run that has ended too
-//	measures:                      # what checks of the strategy measure; what is not here is good
+//	- {at: 14m, do: rollback}                    # also of a run that has ended
+//	measures:                      # results of the strategy's checks; others are good
 //	- {check: errors, value: 0.2, from: 20m}     # a number, NaN, empty or down
 //	- {check: errors, value: 0, from: 40m, cluster: c3}
 //	until: 24h                     # 365 days otherwise
 //
-// Times are durations since the start of the run, which is at 0; the clusters
-// that windows are about and everything else with a calendar counts from start.
-// Windows and freezes are those of package stages/calendar.
+// Times are durations since the start of the run, which is at 0. Windows and everything else with
+// a calendar count from the time in start. Package stages/calendar defines windows and freezes.
 //
-// # What a strategy cannot say
+// # Fields beside the strategy
 //
-// These fields stand beside strategy, for what its format has no place for:
+// These fields are beside strategy, because its format has no place for them:
 //
-//	attempts          how often a cluster is tried; -1 is without end
+//	attempts          attempts at a cluster; -1 means no limit
 //	backoff, maxBackoff
-//	                  the wait before the second attempt, which doubles, and its bound
-//	progressDeadline  how long a cluster may take over all attempts
-//	minHealthy        how long it has to be healthy
-//	maxFailures       of every stage that does not say it; not with Azure's stages
-//	strictFailures    true makes every budget a bound
-//	domains           of every stage, at most so many clusters in flight of each
-//	                  value of a label: [{key: topology.kubernetes.io/region, maxConcurrency: 1}]
-//	shares            what stages take of the clusters that no stage selects, by the names
-//	                  of the stages: {canary: 10%, half: 50%, all: rest}, or a number
-//	cap               how many clusters are in flight at most, as by a cap that runs share
-//	rollback          when the run takes back what it brought, and how:
+//	                  the wait before the second attempt, which doubles, and its limit
+//	progressDeadline  limit for all attempts at a cluster together
+//	minHealthy        how long a cluster must be healthy
+//	maxFailures       for every stage without its own; not with Azure's stages
+//	strictFailures    true makes every budget a hard limit
+//	domains           for every stage, the most clusters in flight for each value of a
+//	                  label: [{key: topology.kubernetes.io/region, maxConcurrency: 1}]
+//	shares            the shares of stages in the clusters that no stage selects, by the
+//	                  names of the stages: {canary: 10%, half: 50%, all: rest}, or a number
+//	cap               the most clusters in flight, like a cap that runs share
+//	rollback          when and how the run is rolled back:
 //	                  {causes: [BudgetExceeded, GateRejected], newClusters: Remove,
 //	                  approval: {quorums: [{group: sre, count: 2}], expires: 24h}}
 //	unassigned        Error, Exclude or FinalStage: clusters that no stage selects
 //	starter           who starts the run
 //	timeZone, windows, freezes
-//	                  of all clusters, beside those of single ones
+//	                  for all clusters, in addition to those of single ones
 //
-// A strategy may be left out where the profile is ClusterUpdate: then the clusters
-// are updated one by one. It is Azure's where a stage has a field that only Azure
-// has, and where no stage has one of KubeFleet's and the profile is ClusterUpdate.
+// A strategy may be omitted if the profile is ClusterUpdate: then the clusters are updated one by
+// one. The format is Azure's if a stage has a field that only Azure has, or if the profile is
+// ClusterUpdate and no stage has a field that only KubeFleet has.
 //
 // # Rollbacks
 //
-// A run that is taken back is followed at once by the one that does, and commands
-// are that run's from then on: an approve of the stage that comes first there, a
-// stop. What fails is the new revision: on their way back clusters do not fail,
-// unless a fault says during: rollback. Azure's stages may have slipwayRollback, which
-// is the same as rollback beside the strategy.
+// A rollback run follows at once after the run that it rolls back, and later commands are for the
+// rollback run: an approve of its first stage, a stop. Faults belong to the new revision: during
+// a rollback clusters do not fail, unless a fault says during: rollback. Azure's stages may have
+// slipwayRollback, which is the same as rollback beside the strategy.
 //
 // # Errors
 //
-// Reading is strict: an unknown field, or one that stands twice, is an error and
-// never ignored. All that is wrong is told at once, each with its line and path,
-// see [Problems]. What a run refuses when it is asked is no error: the simulation
-// shows it as an event.
+// Reading is strict: an unknown field or a duplicate is an error and never ignored. An error
+// lists all problems, each with its line and path, see [Problems]. A command that a run refuses
+// is no error: the simulation shows it as an event.
 package scenario

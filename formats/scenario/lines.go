@@ -24,9 +24,9 @@ type eventLine struct {
 	Unchanged bool             `json:"unchanged,omitempty"`
 	Until     string           `json:"until,omitempty"`
 	Message   string           `json:"message,omitempty"`
-	// Run is that which takes the first one back, in its events.
+	// Run is the name of the rollback run, in its events.
 	Run string `json:"run,omitempty"`
-	// Plan is what that run does, in a line of type Rollback before its first event.
+	// Plan is the plan of the rollback run, in a line of type Rollback before its first event.
 	Plan []plannedLine         `json:"plan,omitempty"`
 	Kept []stages.KeptClusters `json:"kept,omitempty"`
 }
@@ -39,22 +39,23 @@ type plannedLine struct {
 	Revision string `json:"revision,omitempty"`
 }
 
-// Lines yields what became of the simulation of a scenario as values, each of which is encoded as one JSON object: the
-// events, in their order, and the end. Events have at, the time since the start of the run, type, one of those of
-// [stages.EventType], stage, group and cluster, which may be "", and after them what else there is: attempt, count,
-// request, command, by, unchanged, until, which is counted from the start too, and message. The last object has type End,
-// the state of the run, and the states of its stages and clusters by their names; besides
+// Lines yields the result of a simulation as values, each encoded as one JSON object: the events,
+// in their order, and the end. Events have at, the time since the start of the run, type, a
+// [stages.EventType], stage, group and cluster, which may be "", and then the optional keys:
+// attempt, count, request, command, by, unchanged, until, which also counts from the start, and
+// message. The last object has type End, the state of the run, and the states of its stages and
+// clusters by name, and
 //
-//	reason    Ended; Stuck, where nothing can happen any more; Cut, at until
+//	reason    Ended; Stuck, if nothing can happen any more; Cut, at until
 //	message   why the run is in its state
-//	waiting   what it waits for, where it has not ended
-//	peak      clusters in flight at most: in the run, in each stage, and in each
+//	waiting   the reasons for waiting, if it has not ended
+//	peak      the most clusters in flight: in the run, in each stage, and in each
 //	          group, which is named stage/group
-//	gates     those that were reached: for how long they held the run, and the
+//	gates     the gates that were reached: how long they held the run, and the
 //	          identity that decided
-//	rollback  the same of the run that takes this one back, which begins with an object
-//	          of type Rollback that has its plan; in its events run is its name
-//	refused   why the run is not taken back, where that was asked for
+//	rollback  the same for the rollback run; its events follow an object of type
+//	          Rollback with its plan, and their run is its name
+//	refused   why a requested rollback was refused
 func (s *Scenario) Lines(events []simulate.Event, end *simulate.End) iter.Seq[any] {
 	return func(yield func(any) bool) {
 		var back *stages.Plan
@@ -85,7 +86,7 @@ func (s *Scenario) Lines(events []simulate.Event, end *simulate.End) iter.Seq[an
 	}
 }
 
-// planned are the clusters of a plan in their order.
+// planned returns the clusters of a plan in their order.
 func planned(p *stages.Plan) (all []plannedLine) {
 	for pos, c := range p.Clusters {
 		stage, group := p.StageOf(pos)
@@ -98,7 +99,7 @@ func planned(p *stages.Plan) (all []plannedLine) {
 	return all
 }
 
-// endOf is the last line.
+// endOf returns the last line.
 func (s *Scenario) endOf(end *simulate.End) endLine {
 	start := cmp.Or(s.Environment.Start, simulate.DefaultStart())
 	l := outcomeOf(end, "End", start)
@@ -114,7 +115,7 @@ func (s *Scenario) endOf(end *simulate.End) endLine {
 
 // endLine is the last line.
 type endLine struct {
-	// At is when all has ended, also where the run is taken back after its own end.
+	// At is when everything has ended, including a rollback after the run's own end.
 	At       string                  `json:"at"`
 	Type     string                  `json:"type"`
 	State    stages.State            `json:"state"`
@@ -125,20 +126,20 @@ type endLine struct {
 	Waiting  []waitLine              `json:"waiting,omitempty"`
 	Peak     peakLine                `json:"peak"`
 	Gates    []gateLine              `json:"gates,omitempty"`
-	// Rollback is what the run came to that takes this one back.
+	// Rollback is the end of the rollback run.
 	Rollback *endLine `json:"rollback,omitempty"`
-	// Refused is why the run is not taken back, where that was asked for.
+	// Refused is the reason why a requested rollback was refused.
 	Refused string `json:"refused,omitempty"`
 }
 
-// peakLine is how many clusters were in flight at most.
+// peakLine has the greatest numbers of clusters in flight.
 type peakLine struct {
 	Run    int            `json:"run"`
 	Stages map[string]int `json:"stages"`
 	Groups map[string]int `json:"groups,omitempty"`
 }
 
-// waitLine is what a run waits for, with the time since the start.
+// waitLine is a reason for waiting, with the time since the start.
 type waitLine struct {
 	stages.Awaited
 	Until string `json:"until,omitempty"`
@@ -151,7 +152,7 @@ type gateLine struct {
 	Held   string `json:"held"`
 }
 
-// outcomeOf is what a run came to.
+// outcomeOf returns the end of a run.
 func outcomeOf(e *simulate.End, kind string, start time.Time) endLine {
 	l := endLine{
 		At: e.At.String(), Type: kind, State: e.State, Reason: e.Reason, Message: e.Message,

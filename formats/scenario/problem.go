@@ -2,24 +2,24 @@ package scenario
 
 import "github.com/slipway-dev/slipway/formats/internal/yamldoc"
 
-// Problem is one thing that is wrong with a scenario.
+// Problem is one problem of a scenario.
 type Problem struct {
-	// File is the name that [Read] was given; Line counts from 1.
+	// File is the name given to [Read]; Line counts from 1.
 	File string
 	Line int
-	// Field is the path of a field, for example clusters[0].name; empty where the
-	// problem is the whole document's.
+	// Field is the path of a field, for example clusters[0].name; empty if the problem concerns the
+	// whole document.
 	Field string
-	// Text says what is wrong and what would be right.
+	// Text describes the problem and the remedy.
 	Text string
 }
 
-// Error returns file:line: field: text, without the field where that is empty.
+// Error returns file:line: field: text, without the field if it is empty.
 func (p Problem) Error() string {
 	return yamldoc.Problem{File: p.File, Line: p.Line, Field: p.Field, Text: p.Text}.Error()
 }
 
-// Problems is the error of [Read]: everything that is wrong, by line.
+// Problems is the error of [Read]: all problems, by line.
 type Problems []Problem
 
 // Error returns one line for each problem.

@@ -19,13 +19,13 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// RegionLabel is the label of a cluster that has the name of its region.
+// RegionLabel is the label of a cluster with the name of its region.
 const RegionLabel = "topology.kubernetes.io/region"
 
-// maxCount is how many clusters there are at most.
+// maxCount is the greatest number of clusters.
 const maxCount = 100_000
 
-// member is what an entry of clusters or of count says.
+// member is the content of an entry of clusters or of count.
 type member struct {
 	labels map[string]string
 	level  calendar.Level
@@ -45,7 +45,7 @@ func (m *member) reads(more fields) fields {
 	return more
 }
 
-// add adds labels, of which each may be said twice and not in two ways.
+// add adds labels. A label may be repeated with the same value, but not with another one.
 func (m *member) add(v value, labels map[string]string) {
 	for _, key := range slices.Sorted(maps.Keys(labels)) {
 		is := labels[key]
@@ -72,7 +72,7 @@ func (r *reader) cluster(v value) {
 	r.checkHistory(v, &m.before)
 }
 
-// count reads what generates clusters, or a list of such.
+// count reads a generator of clusters, or a list of generators.
 func (r *reader) count(v value) {
 	read := func(v value) {
 		var m member
@@ -93,7 +93,7 @@ func (r *reader) count(v value) {
 		}
 		for i := range n {
 			if !r.take(v, prefix+strconv.Itoa(i+1), m) {
-				return // mostly the others are there too
+				return // mostly the others exist, too
 			}
 		}
 	}
@@ -104,7 +104,7 @@ func (r *reader) count(v value) {
 	read(v)
 }
 
-// take adds a cluster that is named at v; false says that its name is taken.
+// take adds a cluster that is named at v; it returns false if the name is taken.
 func (r *reader) take(v value, name string, m member) bool {
 	if was, twice := r.names[name]; twice {
 		v.Fail("cluster %s is there already, on line %d", yamldoc.Clip(name), was.Line())
@@ -130,7 +130,7 @@ func (r *reader) take(v value, name string, m member) bool {
 	return true
 }
 
-// checkLevel reports what is wrong with the windows and freezes at v.
+// checkLevel reports problems with the windows and freezes at v.
 func (r *reader) checkLevel(v value, l *calendar.Level) {
 	var at *field.Path
 	if v.Path != "" {
@@ -171,8 +171,8 @@ func freezes(v value) (out []calendar.Freeze) {
 	return out
 }
 
-// planProblems reports why there is no plan. What is wrong with clusters is told
-// at the first one.
+// planProblems reports why there is no plan. It reports problems of several clusters at the first
+// one.
 func (r *reader) planProblems(err error) {
 	var agg utilerrors.Aggregate
 	if !errors.As(err, &agg) {
@@ -187,7 +187,7 @@ func (r *reader) planProblems(err error) {
 		}
 		names, ok := fe.BadValue.([]string)
 		if ok && len(names) > 0 {
-			first, _, _ := strings.Cut(names[0], "=") // a label may stand behind it
+			first, _, _ := strings.Cut(names[0], "=") // a label may follow the name
 			r.names[first].Fail("%s: %s", some(names), fe.Detail)
 			continue
 		}
@@ -195,7 +195,7 @@ func (r *reader) planProblems(err error) {
 	}
 }
 
-// some lists names: the first ten, and how many more.
+// some lists names: the first ten, and the number of the others.
 func some(names []string) string {
 	const most = 10
 	if len(names) == 1 {

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// verbs are what a command may do, with the fields besides at, do, by and reason
-// that each has; those with a ! are required.
+// verbs are the verbs of commands, with the fields of each besides at, do, by and reason;
+// required fields have a !.
 func verbs() map[string][]string {
 	return map[string][]string{
 		"start":         nil,
@@ -28,7 +28,7 @@ func verbs() map[string][]string {
 	}
 }
 
-// command is an entry of commands while it is read.
+// command is an entry of commands during reading.
 type command struct {
 	at                         time.Duration
 	do, by, reason             string
@@ -72,7 +72,7 @@ func (r *reader) command(v value) {
 	r.out.Environment.Orders = append(r.out.Environment.Orders, simulate.Order{At: c.at, Command: c.command(r.start())})
 }
 
-// check reports fields that the command does not have, and those that it needs.
+// check reports fields that the command does not have, and missing required fields.
 func (c *command) check(v value) {
 	has := verbs()[c.do]
 	for _, name := range []string{"target", "stage", "group", "groups", "only", "for"} {
@@ -101,8 +101,7 @@ func allOf(has []string) string {
 	})...), ", "), "!", "")
 }
 
-// checkTarget checks the form of what is to be skipped; whether it is there, the
-// run says.
+// checkTarget checks the form of a skip's target; the run checks that the target exists.
 func (c *command) checkTarget() {
 	kind, name, found := strings.Cut(c.target, ":")
 	scopes := []string{string(stages.SkipCluster), string(stages.SkipGroup), string(stages.SkipStage), string(stages.SkipAfterWait)}
@@ -160,7 +159,7 @@ func (c *command) which() stages.Only {
 	}
 }
 
-// gate names a gate as a CompleteGate does.
+// gate returns the name of a gate for a CompleteGate.
 func (c *command) gate() string {
 	switch {
 	case c.stage == "":
@@ -172,7 +171,7 @@ func (c *command) gate() string {
 	}
 }
 
-// start is when the run starts.
+// start returns the start of the run.
 func (r *reader) start() time.Time {
 	if v, ok := r.root.Get("start"); ok {
 		if t, err := time.Parse(time.RFC3339, v.Node.Value); err == nil {

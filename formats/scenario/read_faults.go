@@ -15,9 +15,9 @@ type fault struct {
 	cluster value
 	name    string
 	member  simulate.Member
-	// back reports whether it is so on the way back only.
+	// back reports whether the fault applies only during a rollback.
 	back bool
-	// says are the fields that it has.
+	// says has the fields that are set.
 	says map[string]value
 }
 
@@ -64,7 +64,7 @@ func (r *reader) fault(v value) {
 	r.faults = append(r.faults, f)
 }
 
-// fails reads how many attempts fail.
+// fails reads the number of failing attempts.
 func fails(v value) int {
 	if v.IsString() && v.Node.Value == "always" {
 		return simulate.Always
@@ -91,7 +91,7 @@ func interval(v value) []simulate.Interval {
 	return nil
 }
 
-// checkFaults gives the clusters their faults, which may be in several entries.
+// checkFaults assigns the faults to the clusters; one cluster may have several entries.
 func (r *reader) checkFaults() {
 	said := map[string]map[string]int{}
 	members := map[string]simulate.Member{}
@@ -113,7 +113,7 @@ func (r *reader) checkFaults() {
 	r.returning()
 }
 
-// knows reports a fault of a cluster that never is.
+// knows returns false for a fault of a cluster that never exists, and reports it.
 func (r *reader) knows(f *fault) bool {
 	_, known := r.names[f.name]
 	known = known || slices.ContainsFunc(r.churn, func(c change) bool { return c.verb == "add" && c.name == f.name })
@@ -123,7 +123,7 @@ func (r *reader) knows(f *fault) bool {
 	return known
 }
 
-// once reports what an earlier entry has said of the cluster in another way.
+// once reports a field that an earlier entry of the cluster has, too.
 func (r *reader) once(f *fault, said map[string]int) {
 	for _, name := range []string{"fail", "take"} {
 		v, says := f.says[name]
@@ -137,7 +137,7 @@ func (r *reader) once(f *fault, said map[string]int) {
 	}
 }
 
-// over returns a member with the fault too.
+// over returns the member with the fault added.
 func (f *fault) over(m simulate.Member) simulate.Member {
 	if _, says := f.says["fail"]; says {
 		m.Fail = f.member.Fail
@@ -154,7 +154,7 @@ func (f *fault) over(m simulate.Member) simulate.Member {
 type change struct {
 	at   time.Duration
 	verb string
-	// name is the cluster's, named where it stands.
+	// name is the cluster's name, named its place.
 	name  string
 	named value
 }
@@ -186,12 +186,12 @@ func (r *reader) change(v value) {
 	case labels == nil && c.verb == "relabel":
 		v.Place("labels").Fail("is required")
 	}
-	if r.Count() == known { // what is wrong is not followed
+	if r.Count() == known { // after a problem the change is not applied
 		r.churn = append(r.churn, c)
 	}
 }
 
-// checkChurn follows who is there, in the order of time.
+// checkChurn checks the changes in the order of time: a cluster must exist, or must not.
 func (r *reader) checkChurn() {
 	there := map[string]bool{}
 	for name := range r.names {

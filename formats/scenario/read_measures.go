@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// measure reads what a check measures from a moment on: a number, or none, or that the provider is down.
+// measure reads the result of a check from a moment on: a number, none, or an unreachable
+// provider.
 func (r *reader) measure(v value) {
 	var m simulate.Measure
 	v.Object(fields{
@@ -47,7 +48,7 @@ func answer(v value) check.Answer {
 	return check.Answer{}
 }
 
-// checkMeasures checks that there are the checks and the clusters that something is measured of.
+// checkMeasures checks that the checks and the clusters of measures exist.
 func (r *reader) checkMeasures() {
 	var names []string
 	add := func(list []check.Check) {

@@ -10,10 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// hadBefore is what clusters had of which the scenario does not say it.
+// hadBefore is the previous revision of clusters without had.
 const hadBefore = "before"
 
-// previous fills in what clusters had before the run, where it may be taken back.
+// previous fills in the previous revisions of the clusters, if the strategy has a rollback.
 func (r *reader) previous() {
 	if r.out.Strategy.Rollback == nil {
 		for _, v := range r.saidHad {
@@ -30,7 +30,7 @@ func (r *reader) previous() {
 	}
 }
 
-// history is what an entry of clusters or of count says of the time before the run.
+// history is the state before the run from an entry of clusters or of count.
 type history struct {
 	had   string
 	fresh bool
@@ -48,14 +48,14 @@ func (h *history) reads(more fields) {
 	}
 }
 
-// before takes in what a cluster had.
+// before records the previous revision of a cluster.
 func (r *reader) before(h *history, name string) {
 	if r.had[name] = cmp.Or(h.had, hadBefore); h.fresh {
 		r.had[name] = ""
 	}
 }
 
-// checkHistory reports an entry that contradicts itself.
+// checkHistory reports a contradictory entry.
 func (r *reader) checkHistory(v value, h *history) {
 	r.saidHad = append(r.saidHad, h.said...)
 	if h.fresh && h.had != "" {
@@ -63,7 +63,7 @@ func (r *reader) checkHistory(v value, h *history) {
 	}
 }
 
-// checkReturn reports what cannot be said of a cluster on its way back.
+// checkReturn reports fields that a fault during a rollback cannot have.
 func (f *fault) checkReturn() {
 	for _, name := range []string{"unreachable", "unhealthyAt", "for"} {
 		if at, says := f.says[name]; says && f.back {
@@ -72,7 +72,7 @@ func (f *fault) checkReturn() {
 	}
 }
 
-// returning gives the clusters the faults of their way back.
+// returning assigns the faults during a rollback to the clusters.
 func (r *reader) returning() {
 	said := map[string]map[string]int{}
 	for i := range r.faults {
@@ -95,7 +95,7 @@ func (r *reader) returning() {
 	}
 }
 
-// forth is how a cluster behaves before it goes back, but that nothing fails.
+// forth returns the behaviour of a cluster before its rollback, without failures.
 func (r *reader) forth(name string) simulate.Member {
 	m, known := r.out.Environment.Members[name]
 	if !known {

@@ -21,10 +21,10 @@ import (
 // maxAttempts bounds attempts.
 const maxAttempts = math.MaxInt32
 
-// sharedCap is what the cap of a scenario is called.
+// sharedCap is the name of the scenario's cap.
 const sharedCap = "cap"
 
-// extras are what the formats of strategies have no place for.
+// extras are the fields beside the strategy.
 type extras struct {
 	profile                                   stages.Profile
 	attempts                                  int
@@ -34,17 +34,17 @@ type extras struct {
 	domains                                   []stages.Domain
 	unassigned                                stages.Unassigned
 	rollback                                  *stages.RollbackPolicy
-	// shares are what stages take, by name: a number, a percentage or the rest.
+	// shares are the shares of stages, by name: a number, a percentage or the rest.
 	shares map[string]share
 }
 
-// share is what a stage takes of the clusters that are left.
+// share is the share of a stage in the clusters that no stage selects.
 type share struct {
 	value
 	take *intstr.IntOrString
 }
 
-// format is whose strategy it is.
+// format is the format of a strategy.
 type format uint8
 
 const (
@@ -52,7 +52,7 @@ const (
 	azures
 )
 
-// strategy reads the strategy and what stands beside it.
+// strategy reads the strategy and the fields beside it.
 func (r *reader) strategy() {
 	v, ok := r.root.Get("strategy")
 	f, known := azures, r.Count()
@@ -86,8 +86,8 @@ func (r *reader) strategy() {
 	r.root.Check(r.out.Strategy.Validate(), r.place)
 }
 
-// standIn is for a strategy that cannot be read, so that what stands beside it is
-// checked.
+// standIn returns a strategy in place of an unreadable one, so that the fields beside it are
+// still checked.
 func standIn(f format) stages.Strategy {
 	if f == azures {
 		return azure.OneByOne()
@@ -95,7 +95,7 @@ func standIn(f format) stages.Strategy {
 	return stages.Strategy{Stages: []stages.Stage{{Name: "x"}}}
 }
 
-// place turns a path of a strategy into one of the document.
+// place turns a path of a strategy into a path of the document.
 func (r *reader) place(path string) string {
 	name, _, _ := strings.Cut(path, "[")
 	stage := 0
@@ -114,7 +114,7 @@ func (r *reader) place(path string) string {
 	}
 }
 
-// complete adds to a strategy what stands beside it.
+// complete adds the fields beside the strategy to it.
 func (x *extras) complete(s *stages.Strategy, f format) {
 	if x.profile != "" {
 		s.Profile = x.profile
@@ -133,7 +133,7 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 		if share, ok := x.shares[st.Name]; ok {
 			st.Take, st.Rest = share.take, share.take == nil
 			if st.Rest && f == azures && st.Selector != nil && len(st.Selector.MatchLabels)+len(st.Selector.MatchExpressions) == 0 {
-				st.Selector = nil // that is how Azure's stages without a memberSelector are read
+				st.Selector = nil // Azure's stages without a memberSelector are read like this
 			}
 		}
 		if f == kubeFleets && st.MaxFailures == nil {
@@ -146,7 +146,7 @@ func (x *extras) complete(s *stages.Strategy, f format) {
 	}
 }
 
-// share reads what one stage takes.
+// share reads the share of one stage.
 func (r *reader) share(stage string, v value) {
 	if r.extras.shares == nil {
 		r.extras.shares = map[string]share{}
@@ -173,8 +173,7 @@ func isSome(v *intstr.IntOrString) bool {
 	return v != nil && (v.Type == intstr.Int && v.IntVal > 0 || v.Type == intstr.String && v.StrVal != "0%")
 }
 
-// formatOf tells whose strategy it is by its fields, and reports one that is of
-// both.
+// formatOf returns the format of a strategy by its fields, and reports a mixture of both.
 func (r *reader) formatOf(v value) format {
 	var azure, kube string
 	if isObject(v) {
@@ -206,7 +205,7 @@ func (r *reader) formatOf(v value) format {
 	return r.preferred()
 }
 
-// preferred is whose strategy it is when its fields do not tell.
+// preferred returns the format if the fields do not determine it.
 func (r *reader) preferred() format {
 	if r.extras.profile == stages.ClusterUpdate {
 		return azures
@@ -232,7 +231,7 @@ func (r *reader) strategyAt(v value, f format) stages.Strategy {
 	return stages.Strategy{}
 }
 
-// isObject reports whether a strategy is the whole object of a hub, and not its spec.
+// isObject reports whether a strategy is a whole object of a hub, and not only its spec.
 func isObject(v value) bool {
 	_, is := v.Get("kind")
 	return is
@@ -270,8 +269,7 @@ func (r *reader) stagedStrategy(v value) stages.Strategy {
 	return s
 }
 
-// intOrPercent reads a number or a percentage, the range of which the strategy
-// checks.
+// intOrPercent reads a number or a percentage; the strategy checks its range.
 func intOrPercent(v value) *intstr.IntOrString {
 	var out intstr.IntOrString
 	if v.IsString() {

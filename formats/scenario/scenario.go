@@ -15,10 +15,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// MaxBytes is how long a scenario is at most.
+// MaxBytes is the greatest size of a scenario.
 const MaxBytes = yamldoc.MaxBytes
 
-// Scenario is what a file says.
+// Scenario is the content of a file.
 type Scenario struct {
 	Strategy stages.Strategy
 	// Clusters are in the order of the file.
@@ -32,8 +32,7 @@ type Scenario struct {
 
 // Read reads a scenario. The name stands for the input in errors.
 //
-// The error, if there is one, is a [Problems] with everything that is wrong, or
-// that of r.
+// The error is a [Problems] with all problems, or the error of r.
 func Read(r io.Reader, name string) (Scenario, error) {
 	docs, err := yamldoc.Read(r, name)
 	if err != nil {
@@ -52,8 +51,7 @@ func Read(r io.Reader, name string) (Scenario, error) {
 	return rd.out, nil
 }
 
-// only returns the only document of a file, or an empty one that says why there is
-// none.
+// only returns the only document of a file, or an empty one with the problem.
 func only(docs iter.Seq[*yamldoc.Doc], name string) *yamldoc.Doc {
 	var first *yamldoc.Doc
 	for d := range docs {
@@ -79,23 +77,23 @@ type (
 	fields = yamldoc.Fields
 )
 
-// reader collects what a scenario says.
+// reader collects the content of a scenario.
 type reader struct {
 	*yamldoc.Doc
 	root value
 	out  Scenario
-	// names are where the clusters come from; named says that something is to name
-	// one, however wrong.
+	// names has the places of the clusters. named reports whether an entry was meant to define
+	// clusters, even if it is invalid.
 	names map[string]value
 	named bool
-	// extras are what stands beside the strategy.
+	// extras are the fields beside the strategy.
 	extras extras
 	faults []fault
-	// measures are where what checks measure stands.
+	// measures are the places of the measures.
 	measures []value
 	churn    []change
-	// had is what clusters had before, by name; empty means nothing. saidHad are the
-	// places that say so.
+	// had has the previous revisions of clusters, by name; empty means none. saidHad has the places
+	// of these fields.
 	had     map[string]string
 	saidHad []value
 }
@@ -135,7 +133,7 @@ func (r *reader) reads() fields {
 	}
 }
 
-// read reads the document; what its parts say of one another is checked at last.
+// read reads the document, and then checks that its parts are consistent.
 func (r *reader) read() {
 	if !r.root.Object(r.reads()) {
 		return
@@ -153,8 +151,7 @@ func (r *reader) read() {
 	r.previous()
 }
 
-// resolve makes the plan and its calendar, unless something is wrong with what
-// these are made of.
+// resolve makes the plan and its calendar, unless their input has problems.
 func (r *reader) resolve() {
 	for path := range r.Broken() {
 		switch name, _, _ := strings.Cut(strings.ReplaceAll(path, "[", "."), "."); name {
