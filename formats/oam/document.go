@@ -16,7 +16,7 @@ type (
 	fields   = yamldoc.Fields
 )
 
-// groupOf is the API group that the document says.
+// groupOf returns the API group of the document.
 func groupOf(d *document) string {
 	g, _, found := strings.Cut(d.APIVersion, "/")
 	if !found {
@@ -25,8 +25,8 @@ func groupOf(d *document) string {
 	return g
 }
 
-// anchored returns what has an anchor or is an alias of one, which are not read here;
-// nil where there is none.
+// anchored returns the first node with an anchor or an alias, because neither is supported here;
+// nil if there is none.
 func anchored(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode || n.Anchor != "" {
 		return n
@@ -39,7 +39,7 @@ func anchored(n *yaml.Node) *yaml.Node {
 	return nil
 }
 
-// isObject reports whether the document is an object that says what it is.
+// isObject reports whether the document is an object with apiVersion and kind.
 func isObject(d *document) bool {
 	v := d.Root()
 	if n := anchored(v.Node); n != nil {
@@ -58,14 +58,14 @@ func isObject(d *document) bool {
 	return d.OK()
 }
 
-// version reports a version that is not the kind's.
+// version reports an unknown version of the kind.
 func version(d *document, want string) {
 	if d.APIVersion != group+"/"+want {
 		d.Root().Place("apiVersion").Fail("must be %s/%s, not %s", group, want, yamldoc.Clip(d.APIVersion))
 	}
 }
 
-// metadata reads who an object is; annotations may be nil.
+// metadata reads the metadata of an object; annotations may be nil.
 func metadata(v value, annotations func(map[string]string)) {
 	v.Object(yamldoc.Metadata(fields{
 		"name":      func(v value) { v.Named(validation.IsDNS1123Subdomain) },
@@ -79,12 +79,12 @@ func metadata(v value, annotations func(map[string]string)) {
 	}), "name", "namespace")
 }
 
-// unsupported reads a field that asks for something Slipway does not do.
+// unsupported reads a field for a feature that Slipway does not have.
 func unsupported(v value) { v.Fail("is not supported; leave it out") }
 
 func label(v value) string { return v.Named(validation.IsDNS1123Label) }
 
-// distinct reads a list of strings of which each is there once.
+// distinct reads a list of strings without duplicates.
 func distinct(v value) (list []string) {
 	seen := sets.New[string]()
 	v.Each(func(v value) {

@@ -1,5 +1,5 @@
-// Package oam answers how the files of a KubeVela application, as ACK One takes them,
-// become Slipway's nouns, and what the run of one is in KubeVela's words.
+// Package oam converts the files of a KubeVela application, in the form that ACK One accepts, to
+// Slipway's types, and a run of the application to KubeVela's status.
 //
 //	Application (core.oam.dev/v1beta1)   Application
 //	Policy (core.oam.dev/v1alpha1)       Policy, of type topology or override
@@ -7,45 +7,44 @@
 //	everything else                      *unstructured.Unstructured
 //
 // [Read] and [ReadFS] read them, [Publish] makes a [Release] of an application: the placement and
-// the run that an engine takes, in profile Workflow. [NewStatus] says what the run
-// has come to as the status of the Application, and the methods of [Record] what it
-// takes to suspend, resume, terminate and restart it.
+// the run for an engine, in profile Workflow. [NewStatus] returns the status of the Application
+// for its run. The methods of [Record] return the commands that suspend, resume, terminate and
+// restart it.
 //
-// A step is a stage, a step-group a stage whose steps are its groups; in mode DAG
-// the workflow is one stage, [GraphName], whose groups depend on each other. A deploy
-// with auto: false asks for an approval before it begins, a suspend is a stage that
-// only holds the run: with a duration it waits, without one it asks. Resuming is the
-// approval, and who resumed is recorded. After a failure what is left is skipped but
-// for steps that run always, and a step that fails is tried eleven times.
+// A step is a stage, a step-group a stage whose steps are its groups. In mode DAG the workflow is
+// one stage, [GraphName], whose groups depend on each other. A deploy with auto: false requests
+// an approval before it begins. A suspend is a stage without clusters: with a duration it waits,
+// without one it requests an approval. Resuming is the approval, and the identity of the user is
+// recorded. After a failure the remaining steps are skipped except for steps that always run. A
+// failing step is tried eleven times.
 //
-// It differs from KubeVela in this: a cluster is in one step of a workflow, since a run
-// updates it once. Which clusters a topology picks is decided when the release is
-// made, not when the step begins. Steps that depend on a step which is skipped by
-// a user while the run goes on are not skipped. Conditions are "always" and
-// "false": expressions are not evaluated. The time in which a step is suspended does
-// not count for its timeout; that of a suspend step is how long it waits to be resumed.
-// Attempts and waits are in the run's record, so a restart of the controller loses
-// none; what waited for its next attempt when the workflow was suspended is tried at
-// once when it goes on, as one attempt more. Parallelism counts components on clusters, and a cluster
-// takes all components at once, so that as many clusters go together as components
-// allow, at least one. A policy in the application goes before an object of its name.
-// Restarting makes another run, by one write.
+// It differs from KubeVela as follows. A cluster is in one step of a workflow, because a run
+// updates it once. The clusters of a topology are picked when the release is made, not when the
+// step begins. If a user skips a step during the run, the steps that depend on it are not
+// skipped. Conditions are "always" and "false": expressions are not evaluated. The time during
+// which a step is suspended does not count for its timeout; the timeout of a suspend step limits
+// how long it waits to be resumed. Attempts and waits are in the run's record, so a restart of
+// the controller loses none. A step that waited for its next attempt when the workflow was
+// suspended is tried at once after a resume, as one additional attempt. Parallelism counts
+// components on clusters, and a cluster receives all components at once, so as many clusters run
+// concurrently as components allow, at least one. A policy in the application takes precedence
+// over a Policy object with the same name. Restarting makes another run, by one write.
 //
-// KubeVela takes nothing back by itself. The annotation slipway.dev/rollback of an
-// Application asks for that, in YAML as [stages.RollbackPolicy] has it:
+// KubeVela has no automatic rollback. The annotation slipway.dev/rollback of an Application
+// requests one, in YAML in the form of [stages.RollbackPolicy]:
 //
 //	slipway.dev/rollback: "{}"
 //	slipway.dev/rollback: "{causes: [BudgetExceeded], newClusters: Leave, approval: {}}"
 //
-// A step that fails then ends the workflow as failed, also where the host suspends
-// workflows on failure; what runs always still runs, and then another run takes every
-// cluster that was changed back to what it had, the last step first. Who terminates a
-// workflow, or publishes another version, takes nothing back. The annotation is part
-// of the release: an edit of it alone counts as one of the application.
+// Then a failing step ends the workflow as failed, even if the host suspends workflows on
+// failure. The steps that always run still run, and then another run rolls back every changed
+// cluster, the last step first. Terminating a workflow, or publishing another version, rolls
+// nothing back. The annotation is part of the release: an edit of it alone counts as an edit of
+// the application.
 //
-// Reading is strict: an unknown field and what is not supported are errors, and all
-// that is wrong is told at once, with lines. Everything here is a pure function of
-// its arguments, but for reading the reader.
+// Reading is strict: an unknown field and an unsupported feature are errors, and an error lists
+// all problems with lines. Everything here is a pure function of its arguments, except for
+// reading from the reader.
 package oam
 
 import (
@@ -59,27 +58,27 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// PublishVersionAnnotation is the annotation of an Application whose value has to
-// change before anything is rolled out again.
+// PublishVersionAnnotation is the annotation of an Application whose value must change before
+// anything is rolled out again.
 const PublishVersionAnnotation = "app.oam.dev/publishVersion"
 
-// RollbackAnnotation is Slipway's annotation of an Application which asks that a
-// release that fails is taken back, see package documentation.
+// RollbackAnnotation is Slipway's annotation of an Application that requests a rollback of a
+// failed release, see package documentation.
 const RollbackAnnotation = "slipway.dev/rollback"
 
-// Documents are what was read, each list in the order of the input.
+// Documents are the documents of an input, each list in the order of the input.
 type Documents struct {
 	Applications []Application
 	Policies     []Policy
 	Workflows    []Workflow
-	// Objects are the documents of all other kinds, as they stand.
+	// Objects are the documents of all other kinds, unchanged.
 	Objects []*unstructured.Unstructured
-	// All are the documents of every kind as they stand, for a source that has what package delivery reads from it.
+	// All are the unchanged documents of every kind, for a source from which package delivery reads.
 	All []*unstructured.Unstructured
 }
 
-// Clusters returns the names of the clusters that topologies name, ascending: those that a host has to have where it
-// knows of no others.
+// Clusters returns the names of the clusters in topologies, ascending. A host without an
+// inventory needs these clusters.
 func (d Documents) Clusters() []string {
 	named := sets.New[string]()
 	policies := slices.Clone(d.Policies)
@@ -94,21 +93,20 @@ func (d Documents) Clusters() []string {
 	return sets.List(named)
 }
 
-// Application is what is rolled out, and by which workflow.
+// Application has the components to roll out, and their workflow.
 type Application struct {
 	Namespace string
 	Name      string
-	// PublishVersion is the value of [PublishVersionAnnotation]; empty means that
-	// every change of the application rolls out.
+	// PublishVersion is the value of [PublishVersionAnnotation]; empty means that every change of
+	// the application is rolled out.
 	PublishVersion string
-	// Rollback is what [RollbackAnnotation] says; nil where it is absent.
+	// Rollback is the value of [RollbackAnnotation]; nil if it is absent.
 	Rollback   *stages.RollbackPolicy
 	Components []Component
-	// Policies are those that stand in the application. One of them goes before a
-	// Policy object of the same name.
+	// Policies are the policies in the application. They take precedence over Policy objects of the
+	// same name.
 	Policies []Policy
-	// WorkflowRef names a Workflow of the namespace; empty where Steps are given, or
-	// neither.
+	// WorkflowRef names a Workflow of the namespace; empty if there are Steps, or neither.
 	WorkflowRef string
 	Steps       []Step
 	Mode        Mode
@@ -123,8 +121,7 @@ type Component struct {
 	Objects []ObjectRef
 }
 
-// ObjectRef names an object in the application's namespace, or with Labels all that
-// have these.
+// ObjectRef names an object in the application's namespace, or all objects with Labels.
 type ObjectRef struct {
 	Group   string
 	Version string
@@ -133,22 +130,22 @@ type ObjectRef struct {
 	Labels  map[string]string
 }
 
-// PolicyType is what a [Policy] is about.
+// PolicyType is the type of a [Policy].
 type PolicyType string
 
-// The types of policy that are read.
+// The supported types of policies.
 const (
 	TopologyType PolicyType = "topology"
 	OverrideType PolicyType = "override"
 )
 
-// Policy says where a step deploys, or what differs there.
+// Policy selects the clusters of a step, or changes the components there.
 type Policy struct {
-	// Namespace is empty for one that stands in an application.
+	// Namespace is empty for a policy inside an application.
 	Namespace string
 	Name      string
 	Type      PolicyType
-	// Topology or Override is set, as Type says.
+	// Topology or Override is set, according to Type.
 	Topology *Topology
 	Override *Override
 }
@@ -156,40 +153,38 @@ type Policy struct {
 // Topology picks clusters by their names, in this order, or by their labels.
 type Topology struct {
 	Clusters []string
-	// Labels select clusters where there are no names; an empty map selects all, a
-	// nil one none.
+	// Labels select clusters if there are no names; an empty map selects all, nil none.
 	Labels map[string]string
-	// AllowEmpty reports whether no cluster may match.
+	// AllowEmpty reports whether the topology may match no cluster.
 	AllowEmpty bool
 }
 
 // Override changes the components of a step, or leaves some of them out.
 type Override struct {
-	// Selector names the components that are deployed; empty means all.
+	// Selector names the deployed components; empty means all.
 	Selector   []string
 	Components []ComponentPatch
 }
 
-// ComponentPatch changes the objects of components, by the traits scaler and
-// json-patch.
+// ComponentPatch changes the objects of components, by the traits scaler and json-patch.
 type ComponentPatch struct {
-	// Name is that of a component; empty means all.
+	// Name is the name of a component; empty means all.
 	Name    string
 	Patches []placement.Patch
 }
 
-// ExecuteMode says how steps follow each other.
+// ExecuteMode is the order of steps.
 type ExecuteMode string
 
 // The modes.
 const (
 	// StepByStep runs steps one after the other.
 	StepByStep ExecuteMode = "StepByStep"
-	// DAG runs a step as soon as those it depends on have ended.
+	// DAG runs a step as soon as its dependencies have ended.
 	DAG ExecuteMode = "DAG"
 )
 
-// Mode is that of a workflow. Steps is StepByStep when empty, SubSteps DAG.
+// Mode is the mode of a workflow. Steps is StepByStep when empty, SubSteps DAG.
 type Mode struct {
 	Steps    ExecuteMode
 	SubSteps ExecuteMode
@@ -203,64 +198,60 @@ type Workflow struct {
 	Steps     []Step
 }
 
-// StepType is what a [Step] does.
+// StepType is the type of a [Step].
 type StepType string
 
-// The types of step that are read.
+// The supported types of steps.
 const (
 	DeployStep  StepType = "deploy"
 	SuspendStep StepType = "suspend"
 	GroupStep   StepType = "step-group"
 )
 
-// Condition says when a [Step] runs, besides its place.
+// Condition says when a [Step] runs, besides its position.
 type Condition string
 
-// The conditions that are read.
+// The supported conditions.
 const (
-	// Default runs a step if nothing has failed before it.
+	// Default runs a step if no step before it has failed.
 	Default Condition = ""
-	// Always runs it after a failure and after a termination too.
+	// Always also runs the step after a failure and after a termination.
 	Always Condition = "always"
-	// Never skips it.
+	// Never skips the step.
 	Never Condition = "false"
 )
 
-// Step is a step of a workflow. Names are unique in it, those in groups too.
+// Step is a step of a workflow. Names are unique in it, including steps in groups.
 type Step struct {
 	Name string
 	Type StepType
 	If   Condition
-	// Timeout is how long the step may take from its first cluster on; 0 means for
-	// ever. The time in which the step is suspended does not count, but for one of
-	// type suspend: that fails when it was not resumed in time.
+	// Timeout limits the duration of the step from its first cluster on; 0 means no limit. The time
+	// during which the step is suspended does not count, except for a suspend step, which fails if
+	// it is not resumed in time.
 	Timeout   time.Duration
 	DependsOn []string
-	// Deploy is that of a deploy, Suspend that of a suspend, Steps those of a
-	// step-group.
+	// Deploy is set for a deploy, Suspend for a suspend, Steps for a step-group.
 	Deploy  *Deploy
 	Suspend *Suspend
 	Steps   []Step
-	// Mode is how the Steps of a step-group follow each other; empty means as the
-	// workflow says.
+	// Mode is the order of the Steps of a step-group; empty means the mode of the workflow.
 	Mode ExecuteMode
 }
 
-// DefaultParallelism is how many clusters a deploy updates at the same time
-// where it does not say.
+// DefaultParallelism is the default number of clusters that a deploy updates concurrently.
 const DefaultParallelism = 5
 
-// Deploy brings the application to the clusters of policies.
+// Deploy delivers the application to the clusters of policies.
 type Deploy struct {
-	// Policies name the topologies, whose clusters add up, and overrides.
+	// Policies are the names of topologies, whose clusters add up, and of overrides.
 	Policies []string
 	// Manual reports whether the step is suspended before it begins (auto: false).
 	Manual      bool
 	Parallelism int
 }
 
-// Suspend waits for a user to resume the workflow, or for Duration where that
-// is not 0.
+// Suspend waits until a user resumes the workflow, or for Duration if it is not 0.
 type Suspend struct {
 	// Message is for people.
 	Message  string

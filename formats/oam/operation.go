@@ -13,26 +13,26 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Operation is what an operation on a workflow is for the engine: the
-// commands for its run, in order, and then the answers to its requests. Message is
-// what the command line prints.
+// Operation is an operation on a workflow in the terms of the engine: the commands for its run,
+// in order, and then the answers to its requests. Message is the output of the command line.
 type Operation struct {
 	Commands []stages.Command
 	Answers  []fleet.Answer
 	Message  string
 }
 
-// The errors of operations, in KubeVela's words.
+// The errors of operations, with KubeVela's texts.
 var (
 	ErrNotRunning = errors.New("the workflow in application is not running")
 	ErrNotFailed  = errors.New("can not restart from a non-failed step")
-	// ErrTakenBack is Slipway's own: the steps before are not done any more.
+	// ErrTakenBack belongs to Slipway: the run was rolled back, so earlier steps do not hold any
+	// more.
 	ErrTakenBack = errors.New("can not restart from a step, what the workflow brought is taken back: restart it from the first one")
 )
 
 func errTerminated(verb string) error { return fmt.Errorf("can not %s a terminated workflow", verb) }
 
-// Suspend stops the workflow: nothing more starts, and what is under way ends.
+// Suspend stops the workflow: nothing more starts, and running steps finish.
 func (rec Record) Suspend(by approval.Identity) (Operation, error) {
 	switch {
 	case rec.Run == nil:
@@ -49,9 +49,9 @@ func (rec Record) Suspend(by approval.Identity) (Operation, error) {
 	return op, nil
 }
 
-// Resume lets a workflow go on that was suspended by a user, by a step of type
-// suspend or by one with auto: false. With the name of a step it resumes that one
-// alone, and a workflow that a user suspended all the same.
+// Resume resumes a workflow that was suspended by a user, by a suspend step or by a step with
+// auto: false. With the name of a step it resumes that step alone, and also a workflow that a
+// user suspended.
 func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
 	switch {
 	case rec.Run == nil || rec.Plan == nil:
@@ -80,8 +80,8 @@ func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
 	return op, nil
 }
 
-// Terminate ends the workflow. Steps that run always are run; to terminate it again
-// ends those too.
+// Terminate ends the workflow. Steps that always run still run; a second Terminate ends those
+// too.
 func (rec Record) Terminate(by approval.Identity) (Operation, error) {
 	if rec.Run == nil {
 		return Operation{}, ErrNotRunning
@@ -96,11 +96,10 @@ func (rec Record) Terminate(by approval.Identity) (Operation, error) {
 	return op, nil
 }
 
-// Restart returns the release of a run that carries the workflow out again, with the
-// same objects, from a step that has failed on or where step is empty from the
-// first. The steps before keep what they have come to. Creating the run is one write,
-// which supersedes the old one where that is under way; nth, from 2, tells restarts of
-// a version apart.
+// Restart returns the release of a run that repeats the workflow, with the same objects, from the
+// first step or, if step is not empty, from a failed step. The steps before it keep their status.
+// Creating the run is one write, which supersedes an old run that is still active; nth, from 2,
+// distinguishes the restarts of a version.
 func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 	if rec.Run == nil || rec.Plan == nil {
 		return Release{}, Operation{}, ErrNotRunning
@@ -131,8 +130,8 @@ func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 	return next, op, nil
 }
 
-// from returns the stages from a step on: those behind it and, where it is a group,
-// the groups that depend on it.
+// from returns the stages from a step on: the stages after it and, if it is a group, the groups
+// that depend on it.
 func from(list []stages.Stage, step string) []stages.Stage {
 	for i := range list {
 		if list[i].Name == step {
@@ -147,8 +146,8 @@ func from(list []stages.Stage, step string) []stages.Stage {
 	return nil
 }
 
-// dependents returns the group of a step and those that depend on it, which do not
-// wait for any other.
+// dependents returns the group of a step and the groups that depend on it, without their other
+// dependencies.
 func dependents(groups []stages.Group, step string) (out []stages.Group) {
 	again := map[string]bool{step: slices.ContainsFunc(groups, func(g stages.Group) bool { return g.Name == step })}
 	if !again[step] {
@@ -182,7 +181,7 @@ func (w *WorkflowStatus) find(name string) (StepStatus, bool) {
 	return StepStatus{}, false
 }
 
-// flat are all steps, those of step-groups behind them.
+// flat returns all steps; the steps of a step-group follow the group.
 func (w *WorkflowStatus) flat() (out []StepStatus) {
 	for _, s := range w.Steps {
 		out = append(append(out, s.StepStatus), s.SubSteps...)
@@ -194,13 +193,13 @@ func (r *Release) hasStep(name string) bool {
 	return slices.ContainsFunc(r.Workflow.Steps, func(s Step) bool { return s.Name == name || isStep(s.Steps, name) })
 }
 
-// openGate is what suspends a step.
+// openGate is a gate that suspends a step.
 type openGate struct {
 	step, stage, group string
 	gate               *stages.Gate
 }
 
-// gates are those that are open before steps.
+// gates returns the open gates before steps.
 func (rec Record) gates() (open []openGate) {
 	if rec.Run.Stage >= len(rec.Plan.Stages) {
 		return nil
@@ -220,7 +219,7 @@ func (rec Record) gates() (open []openGate) {
 	return open
 }
 
-// pass adds what ends the gate.
+// pass adds the command or the answer that completes the gate.
 func (g *openGate) pass(op *Operation, rec Record, by approval.Identity) {
 	if g.gate.Type != stages.Approval {
 		name := g.stage

@@ -7,7 +7,7 @@ import (
 
 func itoa(i int) string { return strconv.Itoa(i) }
 
-// subMode is how the steps of a group follow each other.
+// subMode returns the order of the steps in a group.
 func (s *Step) subMode(of Mode) ExecuteMode {
 	switch {
 	case s.Mode != "":
@@ -19,8 +19,8 @@ func (s *Step) subMode(of Mode) ExecuteMode {
 	}
 }
 
-// cycle returns the name of a step that depends on itself, or on one that does, or "".
-// What a step depends on is looked up by name, and a step is done once all of that is.
+// cycle returns the name of a step in a dependency cycle, or of a step that depends on one, or
+// "". Dependencies are looked up by name, and a step is done when all of them are.
 func cycle(steps []Step) string {
 	at := make(map[string]int, len(steps))
 	for i := range steps {

@@ -2,28 +2,25 @@ package oam
 
 import "github.com/slipway-dev/slipway/formats/internal/yamldoc"
 
-// Problem is one thing that is wrong with a document, or with what documents come
-// to together.
+// Problem is one problem of a document, or of several documents together.
 type Problem struct {
-	// File is the name that [Read] was given; Line counts from 1. What is wrong
-	// with an object that is no file's has neither.
+	// File is the name given to [Read]; Line counts from 1. Both are empty for an object that comes
+	// from no file.
 	File string
 	Line int
-	// Kind and Name are the document's, empty where it does not tell.
+	// Kind and Name belong to the document; empty if unknown.
 	Kind, Name string
-	// Field is the path of a field, for example steps[0].properties.policies; empty
-	// where the problem is the whole document's.
+	// Field is the path of a field, for example steps[0].properties.policies; empty if the problem
+	// concerns the whole document.
 	Field string
-	// Text says what is wrong and what would be right.
+	// Text describes the problem and the remedy.
 	Text string
 }
 
-// Error returns file:line: kind/name: field: text, without the parts that are
-// empty.
+// Error returns file:line: kind/name: field: text, without the parts that are empty.
 func (p Problem) Error() string { return yamldoc.Problem(p).Error() }
 
-// Problems is the error of [Read] and of [Publish]: everything that is wrong, by
-// line.
+// Problems is the error of [Read] and of [Publish]: all problems, by line.
 type Problems []Problem
 
 // Error returns one line for each problem.

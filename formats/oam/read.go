@@ -10,18 +10,17 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// MaxBytes is how much [Read] reads at most.
+// MaxBytes is the greatest size of an input of [Read].
 const MaxBytes = yamldoc.MaxBytes
 
-// group is the API group of the kinds that are read.
+// group is the API group of the supported kinds.
 const group = "core.oam.dev"
 
-// Read reads YAML documents, and JSON, which is YAML, as kubectl apply takes them.
-// The name stands for the input in errors.
+// Read reads YAML documents, or JSON, which is YAML, in the form that kubectl apply accepts. The
+// name stands for the input in errors.
 //
-// The error, if there is one, is a [Problems] with everything that is wrong with
-// every document, or that of r. A document with a problem is left out; the others
-// are returned with the error.
+// The error is a [Problems] with all problems of all documents, or the error of r. A document
+// with a problem is left out; the others are returned with the error.
 func Read(r io.Reader, name string) (Documents, error) {
 	docs, err := yamldoc.Read(r, name)
 	if err != nil {
@@ -37,11 +36,11 @@ func Read(r io.Reader, name string) (Documents, error) {
 	return rd.out, asError(&rd.problems)
 }
 
-// reader collects what is read from one input.
+// reader collects the documents of one input.
 type reader struct {
 	out      Documents
 	problems yamldoc.Report
-	// seen are the lines of the documents by their identity.
+	// seen has the lines of the documents by their identity.
 	seen map[string]int
 }
 
@@ -53,7 +52,7 @@ func (r *reader) document(d *document) {
 	}
 }
 
-// identify reports a document that stands in the input twice.
+// identify reports a duplicate document.
 func (r *reader) identify(d *document) {
 	of, _, _ := strings.Cut(d.APIVersion, "/")
 	id := strings.Join([]string{of, d.Kind, d.Namespace, d.Name}, "\x00")
@@ -84,25 +83,25 @@ func (r *reader) kind(d *document) {
 	take(d, &r.out.All, obj)
 }
 
-// take appends what was read from a document without problems.
+// take appends the value of a document without problems.
 func take[T any](d *document, list *[]T, x T) {
 	if d.OK() {
 		*list = append(*list, x)
 	}
 }
 
-// ApplicationOf reads an Application that an API server returned, as [Read] reads a
-// document. The error is a [Problems] without files and lines.
+// ApplicationOf reads an Application from an API server, like [Read] reads a document. The error
+// is a [Problems] without files and lines.
 func ApplicationOf(obj *unstructured.Unstructured) (Application, error) {
 	return one(obj, "Application", application)
 }
 
-// PolicyOf reads a Policy, as [ApplicationOf] reads an application.
+// PolicyOf reads a Policy, like [ApplicationOf] reads an application.
 func PolicyOf(obj *unstructured.Unstructured) (Policy, error) {
 	return one(obj, "Policy", policyObject)
 }
 
-// WorkflowOf reads a Workflow, as [ApplicationOf] reads an application.
+// WorkflowOf reads a Workflow, like [ApplicationOf] reads an application.
 func WorkflowOf(obj *unstructured.Unstructured) (Workflow, error) {
 	return one(obj, "Workflow", workflow)
 }

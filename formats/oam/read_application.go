@@ -44,7 +44,7 @@ func components(v value, app *Application) {
 	}
 }
 
-// names reports a name that another element of a list has.
+// names reports duplicate names in a list.
 type names map[string]bool
 
 func (n names) once(v value, name string) {
@@ -85,8 +85,8 @@ func refObjects(v value, namespace, component string) (refs []ObjectRef) {
 	return refs
 }
 
-// objectRef reads a reference. One without a name and labels is to the object that
-// is named as the component.
+// objectRef reads a reference. Without a name and labels it refers to the object with the name of
+// the component.
 func objectRef(v value, namespace, component string) ObjectRef {
 	var ref ObjectRef
 	v.Object(fields{

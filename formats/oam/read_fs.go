@@ -9,15 +9,16 @@ import (
 	"slices"
 )
 
-// ReadFS reads the named files, and of a named directory those files, in the order of their names, that end in .yaml,
-// .yml or .json, as one input. No such file is an error that matches [fs.ErrNotExist]. Problems of a file are those that
-// [Read] has for it, by its name; only without any is a document reported that stands in two files.
+// ReadFS reads the named files, and from a named directory its files that end in .yaml, .yml or
+// .json, sorted by name, as one input. A missing file is an error that matches [fs.ErrNotExist].
+// The problems of a file are the same as from [Read], under its name; a duplicate document in two
+// files is reported only if there are no others.
 func ReadFS(fsys fs.FS, names ...string) (Documents, error) {
 	var files []string
 	var errs []error
 	for _, name := range names {
 		entries, err := fs.ReadDir(fsys, name)
-		if err != nil { // a file, or nothing, which reading it reports
+		if err != nil { // name is a file or missing; reading it reports that
 			files = append(files, name)
 		}
 		for _, e := range entries {

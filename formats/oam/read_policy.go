@@ -24,8 +24,7 @@ func policyObject(d *document) Policy {
 	return p
 }
 
-// policy reads the type of a policy and what it says; head are the fields that name
-// it.
+// policy reads the type and the properties of a policy; head are the fields of its identity.
 func policy(v value, head fields) Policy {
 	p := Policy{Type: PolicyType(v.Peek("type"))}
 	known := fields{
@@ -77,7 +76,7 @@ func topology(v value) *Topology {
 	return t
 }
 
-// labelsOf reads what labels have to be.
+// labelsOf reads labels for a selector.
 func labelsOf(v value) map[string]string {
 	m := v.StringMap()
 	for key, value := range m {
@@ -117,7 +116,7 @@ func componentPatch(v value) ComponentPatch {
 	return c
 }
 
-// trait reads what changes objects: scaler, or json-patch.
+// trait reads a trait that changes objects: scaler, or json-patch.
 func trait(v value) (patches []placement.Patch) {
 	of := v.Peek("type")
 	v.Object(fields{

@@ -7,13 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// takenBack reads the annotation that asks for one, nil where there is none. Problems
-// in it are told at its line.
+// takenBack reads the annotation for a rollback, nil if it is absent. It reports problems in it
+// at its line.
 func takenBack(v value) *stages.RollbackPolicy {
 	annotations, _ := v.Get("annotations")
 	at, ok := annotations.Get(RollbackAnnotation)
 	if !ok || !at.IsString() {
-		return nil // what is no string was reported
+		return nil // a value that is no string was reported
 	}
 	inner, ok := at.Inner()
 	if !ok || anchored(inner.Node) != nil {

@@ -37,7 +37,7 @@ func executeMode(v value) ExecuteMode {
 	return yamldoc.OneOf(v, StepByStep, DAG)
 }
 
-// MaxSteps is how many steps a workflow may have, with those of its groups.
+// MaxSteps is the greatest number of steps in a workflow, including those in groups.
 const MaxSteps = 1000
 
 func steps(v value) []Step {
@@ -56,7 +56,7 @@ func steps(v value) []Step {
 	return list
 }
 
-// stepList reads steps, or those of a group. Names are unique in both.
+// stepList reads steps, or the steps of a group. Names are unique across both.
 func stepList(v value, seen names, inGroup bool) (list []Step) {
 	v.Each(func(v value) {
 		s := readStep(v, seen, inGroup)
@@ -118,7 +118,7 @@ func condition(v value) Condition {
 	return Default
 }
 
-// groupMode reads the mode of the steps of a group.
+// groupMode reads the order of the steps in a group.
 func groupMode(v value, of StepType) ExecuteMode {
 	if of != GroupStep {
 		v.Fail("only a %s has one", GroupStep)
@@ -160,7 +160,7 @@ func deploy(v value) *Deploy {
 	return d
 }
 
-// checkOrder reports what a step depends on and can never wait for.
+// checkOrder reports dependencies that a step can never wait for.
 func checkOrder(v value, steps []Step, mode Mode) {
 	at, _ := v.Get("steps")
 	checkDependencies(at, steps, mode.Steps != DAG)
@@ -170,8 +170,7 @@ func checkOrder(v value, steps []Step, mode Mode) {
 	}
 }
 
-// checkDependencies checks a list of steps of which each may depend on others of
-// it.
+// checkDependencies checks the dependencies within a list of steps.
 func checkDependencies(v value, steps []Step, inOrder bool) {
 	all, before := sets.New[string](), sets.New[string]()
 	for i := range steps {

@@ -18,19 +18,19 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Options are what a host decides.
+// Options are the host's choices.
 type Options struct {
-	// Kinds may be placed besides [DefaultKinds].
+	// Kinds may be placed in addition to [DefaultKinds].
 	Kinds []schema.GroupVersionKind
-	// SuspendOnFailure suspends a workflow of which a step has failed, where KubeVela
-	// by default ends it.
+	// SuspendOnFailure suspends a workflow after a failed step; KubeVela's default is to end it.
 	SuspendOnFailure bool
 }
 
-// PlacementOwner is the owner of the placements of applications. Their names say which application each belongs to.
+// PlacementOwner is the owner of the placements of applications. Their names identify the
+// application.
 const PlacementOwner = "Application.core.oam.dev"
 
-// DefaultKinds are the kinds of which the objects of an application may be.
+// DefaultKinds returns the kinds of objects that an application may have.
 func DefaultKinds() []schema.GroupVersionKind {
 	return []schema.GroupVersionKind{
 		{Group: "apps", Version: "v1", Kind: "Deployment"},
@@ -40,40 +40,35 @@ func DefaultKinds() []schema.GroupVersionKind {
 	}
 }
 
-// Release is what an application comes to for the engine at one publishVersion: what
-// KubeVela keeps as an ApplicationRevision. It is a value that JSON keeps, and to be
-// kept by the creator of its run: policies and workflows may be edited meanwhile.
+// Release is an application at one publishVersion in the terms of the engine; KubeVela stores it
+// as an ApplicationRevision. It can be stored as JSON. The creator of its run must store it,
+// because policies and workflows may be edited later.
 type Release struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
-	// Version is the publishVersion, or where there is none a digest of everything
-	// that the release is made of but the objects.
+	// Version is the publishVersion or, without one, a digest of the release except for the objects.
 	Version    string      `json:"version"`
 	Components []Component `json:"components"`
-	// Workflow has the steps as the run carries them out, those that are never run
-	// among them.
+	// Workflow has the steps in the order of execution, including those that never run.
 	Workflow Workflow `json:"workflow"`
-	// Placement is to be declared before the run is created. A new release supersedes
-	// one that is under way.
+	// Placement must be declared before the run is created. A new release supersedes an active one.
 	Placement fleet.Placement `json:"placement"`
 	// Run is named after the application and the version; its Owner is the version.
 	Run fleet.RunSpec `json:"run"`
-	// Before are the steps that an earlier run has carried out, where this one was
-	// restarted from a step.
+	// Before has the steps that an earlier run carried out, if this run was restarted from a step.
 	Before []StepStatus `json:"before,omitempty"`
-	// Whole are the stages of the workflow where Run has only the last of them, because
-	// of that.
+	// Whole has all stages of the workflow if Run has only the last ones because of a restart.
 	Whole []stages.Stage `json:"whole,omitempty"`
 }
 
-// Publish returns the release of an application with the policies and the workflow
-// of docs, for the clusters of an inventory. An application without a workflow
-// deploys to its topologies one after the other. Which clusters they pick is decided
-// here; a run that exists is never changed by another release.
+// Publish returns the release of an application with the policies and the workflow of docs, for
+// the clusters of an inventory. An application without a workflow deploys to its topologies one
+// after the other. The clusters of topologies are picked here; another release never changes an
+// existing run.
 //
-// The error is a [Problems] without files and lines: everything that is missing or
-// does not fit, a cluster that several steps deploy to among it, because a run
-// updates a cluster once.
+// The error is a [Problems] without files and lines. It lists everything that is missing or
+// inconsistent, including a cluster in several deploy steps, because a run updates a cluster
+// once.
 func Publish(docs Documents, app Application, clusters []placement.Cluster, o Options) (Release, error) {
 	b := &publisher{docs: docs, app: app, options: o, clusters: clusters, taken: map[string]string{}}
 	b.rel = Release{Namespace: app.Namespace, Name: app.Name, Version: app.PublishVersion, Components: app.Components}
@@ -89,9 +84,9 @@ func Publish(docs Documents, app Application, clusters []placement.Cluster, o Op
 	return b.rel, nil
 }
 
-// IsDue reports whether an application asks for a run, given the version of the newest
-// release that has one, empty for none: an edit of the application, or of what it
-// refers to, without another publishVersion asks for nothing.
+// IsDue reports whether an application needs a run. newest is the version of the newest release
+// with a run, empty for none. An edit of the application, or of its references, without another
+// publishVersion needs none.
 func (r *Release) IsDue(newest string) bool { return r.Version != newest }
 
 // publisher makes a release.
@@ -101,9 +96,9 @@ type publisher struct {
 	options  Options
 	clusters []placement.Cluster
 	rel      Release
-	// dropped are the steps that are never run.
+	// dropped are the steps that never run.
 	dropped map[string]bool
-	// taken has the step of each cluster, picked the clusters in that order.
+	// taken has the step of each cluster, picked the clusters in the same order.
 	taken    map[string]string
 	picked   []string
 	problems yamldoc.Report
@@ -130,8 +125,8 @@ func (b *publisher) workflow() Workflow {
 	return w
 }
 
-// defaultSteps deploy to the topologies that stand in the application, one after
-// the other, with all its overrides.
+// defaultSteps deploy to the topologies in the application, one after the other, with all its
+// overrides.
 func (b *publisher) defaultSteps() (steps []Step) {
 	var overrides []string
 	for _, p := range b.app.Policies {
@@ -151,7 +146,7 @@ func (b *publisher) defaultSteps() (steps []Step) {
 	return steps
 }
 
-// policy finds a policy by name: first one that stands in the application.
+// policy finds a policy by name, first in the application.
 func (b *publisher) policy(name string) *Policy {
 	for _, list := range [][]Policy{b.app.Policies, b.docs.Policies} {
 		i := slices.IndexFunc(list, func(p Policy) bool {
@@ -164,8 +159,8 @@ func (b *publisher) policy(name string) *Policy {
 	return nil
 }
 
-// selectors picks the objects of the components, and their namespace, which has to
-// be there before them.
+// selectors selects the objects of the components, and their namespace, which must exist before
+// them.
 func (b *publisher) selectors() {
 	kinds := append(DefaultKinds(), b.options.Kinds...)
 	list := []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: b.app.Namespace, Scope: snapshot.NamespaceOnly}}
@@ -213,7 +208,7 @@ func kindsText(kinds []schema.GroupVersionKind) string {
 	return listed(words)
 }
 
-// place says where everything goes: to the clusters of all steps.
+// place sets the placement: the clusters of all steps.
 func (b *publisher) place() {
 	p := &b.rel.Placement
 	p.Name, p.Owner = kubefleet.ApplicationName(b.app.Namespace, b.app.Name), PlacementOwner
@@ -234,15 +229,14 @@ func (b *publisher) name() {
 	r.Run.Name = kubefleet.ApplicationName(r.Namespace, r.Name+"."+versionLabel(r.Version))
 }
 
-// digest identifies what a release is made of but the objects.
+// digest identifies the release except for its objects.
 func (r *Release) digest() string {
 	text, _ := json.Marshal(r)
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8])
 }
 
-// versionLabel makes a part of a name of a version. Two versions have the same one
-// only if they are the same.
+// versionLabel turns a version into a part of a name. Different versions have different labels.
 func versionLabel(version string) string {
 	const most, hashed = 30, 8
 	if len(validation.IsDNS1123Label(version)) == 0 && len(version) <= most && !strings.Contains(version, "--") {

@@ -49,16 +49,16 @@ const (
 // AppStatus is the status of an Application. Encode it with encoding/json.
 type AppStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// Phase is that of the application.
+	// Phase is the phase of the application.
 	Phase string `json:"status,omitempty"`
-	// Services are the components on the clusters that the run has come to, those that
-	// are not healthy first, at most [MaxServices].
+	// Services are the components on the clusters that the run has reached, unhealthy ones first, at
+	// most [MaxServices].
 	Services       []Service       `json:"services,omitempty"`
 	Workflow       *WorkflowStatus `json:"workflow,omitempty"`
 	LatestRevision *Revision       `json:"latestRevision,omitempty"`
 }
 
-// MaxServices is how many services a status has.
+// MaxServices is the greatest number of services in a status.
 const MaxServices = 100
 
 // Service is a component on a cluster.
@@ -78,16 +78,15 @@ type WorkloadDefinition struct {
 	Kind       string `json:"kind"`
 }
 
-// Revision is a release that has been frozen.
+// Revision is a frozen release.
 type Revision struct {
 	Name string `json:"name"`
-	// Revision is the index of the snapshot plus 1, RevisionHash the digest of the
-	// plan.
+	// Revision is the index of the snapshot plus 1, RevisionHash the digest of the plan.
 	Revision     int64  `json:"revision"`
 	RevisionHash string `json:"revisionHash,omitempty"`
 }
 
-// WorkflowStatus is what a workflow has come to.
+// WorkflowStatus is the status of a workflow.
 type WorkflowStatus struct {
 	AppRevision string      `json:"appRevision,omitempty"`
 	Mode        string      `json:"mode"`
@@ -101,13 +100,13 @@ type WorkflowStatus struct {
 	Steps       []StepState `json:"steps,omitempty"`
 }
 
-// StepState is a step of a workflow, with those of a step-group.
+// StepState is the status of a step, with the steps of a step-group.
 type StepState struct {
 	StepStatus
 	SubSteps []StepStatus `json:"subSteps,omitempty"`
 }
 
-// StepStatus is what a step has come to.
+// StepStatus is the status of a step.
 type StepStatus struct {
 	ID      string `json:"id"`
 	Name    string `json:"name"`
@@ -115,15 +114,14 @@ type StepStatus struct {
 	Phase   string `json:"phase"`
 	Message string `json:"message,omitempty"`
 	Reason  string `json:"reason,omitempty"`
-	// FirstExecuteTime is when the step was reached, LastExecuteTime when it ended or
-	// when the run was saved last.
+	// FirstExecuteTime is when the run reached the step. LastExecuteTime is when the step ended, or
+	// when the run was last saved.
 	FirstExecuteTime *time.Time `json:"firstExecuteTime,omitempty"`
 	LastExecuteTime  *time.Time `json:"lastExecuteTime,omitempty"`
 }
 
-// Record is what the status of an application is made of: its release, and the run
-// with its plan, those of a fleet.Status. Run and Plan are nil where there is no
-// run yet. Nothing of it is changed.
+// Record is the data for the status of an application: its release, and its run with the plan, as
+// in a fleet.Status. Run and Plan are nil if there is no run yet. Nothing of it is changed.
 type Record struct {
 	Release *Release
 	Run     *stages.Run
@@ -143,8 +141,8 @@ func NewStatus(rec Record) AppStatus {
 	return out
 }
 
-// Refused returns the status of an application that cannot begin, for what [Publish]
-// or the engine said, at a time. What an older version has come to stays in it.
+// Refused returns the status of an application that cannot begin, with the error of [Publish] or
+// of the engine at a time. It keeps the status of an older version.
 func Refused(old AppStatus, err error, at time.Time) AppStatus {
 	message := err.Error()
 	var problems Problems
@@ -160,7 +158,7 @@ func Refused(old AppStatus, err error, at time.Time) AppStatus {
 	return old
 }
 
-// workflowPhase is the phase of the workflow.
+// workflowPhase returns the phase of the workflow.
 func (rec Record) workflowPhase() string {
 	switch r := rec.Run; r.State {
 	case stages.NotStarted, stages.Pending:
@@ -196,8 +194,7 @@ func (rec Record) appPhase() string {
 	}
 }
 
-// suspended reports whether the workflow waits to be resumed, or for a suspend step, and
-// for nothing else.
+// suspended reports whether the workflow waits only for a resume or for a suspend step.
 func (rec Record) suspended() bool {
 	r := rec.Run
 	switch {
@@ -214,7 +211,7 @@ func (rec Record) suspended() bool {
 	return true
 }
 
-// terminated reports whether the workflow does nothing more, or only what runs always.
+// terminated reports whether the workflow has ended, except for steps that always run.
 func (rec Record) terminated() bool {
 	switch rec.Run.State {
 	case stages.Failed, stages.Aborted, stages.Superseded:
@@ -226,7 +223,7 @@ func (rec Record) terminated() bool {
 	}
 }
 
-// services are the components on the clusters that the run has come to.
+// services returns the components on the clusters that the run has reached.
 func (rec Record) services() []Service {
 	slots := map[int]*stages.InFlight{}
 	for i := range rec.Run.InFlight {

@@ -15,12 +15,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// GraphName is the name of the one stage of a workflow in mode DAG; its groups are
-// the steps.
+// GraphName is the name of the single stage of a workflow in mode DAG; its groups are the steps.
 const GraphName = "workflow"
 
-// How a step that fails is tried again: after a second, then twice as long each
-// time, up to the longest that KubeVela waits.
+// The backoff of a failing step: one second before the second attempt, then doubling up to
+// KubeVela's longest wait.
 const (
 	firstBackoff = time.Second
 	maxBackoff   = 5 * time.Minute
@@ -30,8 +29,8 @@ func labelSelector(m map[string]string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: m}
 }
 
-// drop finds the steps that are never run: those that say so, and those that depend
-// on one, unless they run always.
+// drop finds the steps that never run: those with the condition Never and, unless they always
+// run, those that depend on one.
 func (b *publisher) drop() {
 	b.dropped = map[string]bool{}
 	w := &b.rel.Workflow
@@ -60,7 +59,7 @@ func (b *publisher) dropSteps(steps []Step) {
 	}
 }
 
-// strategy makes a stage of each step, or one stage of all where they are a graph.
+// strategy makes a stage of each step, or one stage of all steps in mode DAG.
 func (b *publisher) strategy() {
 	s := &b.rel.Run.Strategy
 	s.Name, s.Profile, s.OnFailure = b.rel.Workflow.Name, stages.Workflow, stages.EndRun
@@ -69,8 +68,8 @@ func (b *publisher) strategy() {
 	}
 	s.Backoff, s.MaxBackoff = firstBackoff, maxBackoff
 	s.Rollback = b.app.Rollback
-	// Clusters of the placement that are in no stage belong to steps that are left
-	// out: those of a release that was restarted from a step.
+	// Clusters of the placement that are in no stage belong to omitted steps of a release that was
+	// restarted from a step.
 	s.Unassigned = stages.UnassignedExclude
 	live := b.live(b.rel.Workflow.Steps)
 	if b.rel.Workflow.Mode.Steps == DAG {
@@ -85,7 +84,7 @@ func (b *publisher) strategy() {
 	}
 }
 
-// live are the steps that are run.
+// live returns the steps that run.
 func (b *publisher) live(steps []Step) []Step {
 	return slices.DeleteFunc(slices.Clone(steps), func(s Step) bool { return b.dropped[s.Name] })
 }
@@ -94,7 +93,7 @@ func (s *Step) flow() stages.Flow {
 	return stages.Flow{Pause: s.Type == SuspendStep, Timeout: s.Timeout, Always: s.If == Always}
 }
 
-// before are the tasks that hold a step back.
+// before returns the tasks before a step.
 func (s *Step) before() []stages.Task {
 	switch {
 	case s.Type == SuspendStep && s.Suspend.Duration > 0:
@@ -110,7 +109,7 @@ func (b *publisher) stage(s *Step) stages.Stage {
 	switch s.Type {
 	case DeployStep:
 		st.Clusters, st.MaxConcurrency = b.deploy(s)
-	case SuspendStep: // it has no clusters
+	case SuspendStep: // no clusters
 	case GroupStep:
 		st.Groups = b.groups(b.live(s.Steps), s.subMode(b.rel.Workflow.Mode) != DAG)
 		st.Clusters = clustersOf(st.Groups)
@@ -118,9 +117,9 @@ func (b *publisher) stage(s *Step) stages.Stage {
 	return st
 }
 
-// graph makes a stage of steps that depend on each other. The steps of a step-group
-// are groups of it like the others: they depend on what that depends on, and what
-// depends on it depends on all of them.
+// graph makes a stage of steps that depend on each other. The steps of a step-group are groups of
+// it, too: they inherit the group's dependencies, and steps that depend on the group depend on
+// all of them.
 func (b *publisher) graph(steps []Step) stages.Stage {
 	st := stages.Stage{Name: GraphName}
 	ends := map[string][]string{}
@@ -148,7 +147,7 @@ func (b *publisher) graph(steps []Step) stages.Stage {
 	return st
 }
 
-// members are the groups of a step in a graph.
+// members returns the groups of a step in a graph.
 func (b *publisher) members(s *Step) []stages.Group {
 	if s.Type != GroupStep {
 		return b.groups([]Step{*s}, true)
@@ -195,8 +194,8 @@ func clustersOf(groups []stages.Group) (list []string) {
 	return list
 }
 
-// deploy returns the clusters of a step and how many are updated at the same time:
-// Parallelism counts components on clusters, and a cluster gets all at once.
+// deploy returns the clusters of a step and their concurrency: Parallelism counts components on
+// clusters, and a cluster receives all at once.
 func (b *publisher) deploy(s *Step) ([]string, *intstr.IntOrString) {
 	var picked []string
 	var overrides []*Policy
@@ -224,7 +223,7 @@ func (b *publisher) deploy(s *Step) ([]string, *intstr.IntOrString) {
 	return picked, new(intstr.FromInt(max(1, s.Deploy.Parallelism/max(1, len(b.app.Components)))))
 }
 
-// pick returns the clusters of a topology that there are.
+// pick returns the existing clusters of a topology.
 func (b *publisher) pick(s *Step, p *Policy) (picked []string) {
 	if p.Topology.Labels == nil {
 		for _, name := range p.Topology.Clusters {
@@ -247,7 +246,7 @@ func (b *publisher) pick(s *Step, p *Policy) (picked []string) {
 	return picked
 }
 
-// take gives clusters to a step, each once, in order.
+// take assigns clusters to a step, each once, in order.
 func (b *publisher) take(s *Step, names []string) (own []string) {
 	for _, name := range names {
 		other, taken := b.taken[name]
@@ -263,7 +262,7 @@ func (b *publisher) take(s *Step, names []string) (own []string) {
 	return own
 }
 
-// override adds what an override comes to on the clusters of a step.
+// override adds the override of a policy for the clusters of a step.
 func (b *publisher) override(p *Policy, clusters []string) {
 	known := map[string]bool{}
 	for _, c := range b.app.Components {
@@ -291,7 +290,7 @@ func (b *publisher) override(p *Policy, clusters []string) {
 	}
 }
 
-// checkComponents reports components that an override names and that there are not.
+// checkComponents reports unknown components in an override.
 func (b *publisher) checkComponents(p *Policy, known map[string]bool) {
 	for _, name := range p.Override.Selector {
 		if !known[name] {
@@ -305,7 +304,7 @@ func (b *publisher) checkComponents(p *Policy, known map[string]bool) {
 	}
 }
 
-// patches are those for a component, in order.
+// patches returns the patches for a component, in order.
 func (o *Override) patches(component string) (patches []placement.Patch) {
 	for _, c := range o.Components {
 		if c.Name == "" || c.Name == component {
@@ -315,7 +314,7 @@ func (o *Override) patches(component string) (patches []placement.Patch) {
 	return patches
 }
 
-// selected are the objects of a component for an override, which names them.
+// selected returns the objects of a component for an override, which selects objects by name.
 func (b *publisher) selected(at string, p *Policy, c Component) (list []placement.ObjectSelector) {
 	for j, ref := range c.Objects {
 		if ref.Name == "" {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// walk finds out what the steps of a workflow have come to.
+// walk computes the status of the steps of a workflow.
 type walk struct {
 	Record
 	outline stages.Outline
@@ -63,7 +63,7 @@ func moment(i stages.Instant) *time.Time {
 	return &t
 }
 
-// top returns a step of the workflow; false where nothing is to be said of it yet.
+// top returns the status of a step of the workflow; false if it has none yet.
 func (w *walk) top(s *Step) (StepState, bool) {
 	own, reached := w.step(s)
 	state := StepState{StepStatus: own}
@@ -78,7 +78,7 @@ func (w *walk) top(s *Step) (StepState, bool) {
 	return state, reached
 }
 
-// sum is what a step-group has come to of which only the steps are known.
+// sum derives a group's status from its steps.
 func (w *walk) sum(s *Step, subs []StepStatus) StepStatus {
 	out := w.new(s, Succeeded, "", "")
 	out.FirstExecuteTime, out.LastExecuteTime = subs[0].FirstExecuteTime, subs[0].LastExecuteTime
@@ -109,7 +109,7 @@ func (w *walk) new(s *Step, phase, reason, message string) StepStatus {
 	return StepStatus{ID: w.id(s.Name), Name: s.Name, Type: string(s.Type), Phase: phase, Reason: reason, Message: message}
 }
 
-// unit is the stage or the group that a step has become.
+// unit is the stage or the group of a step in the plan.
 type unit struct {
 	stage, group int // group is -1 for a stage
 	state        stages.State
@@ -121,7 +121,7 @@ type unit struct {
 	first, last  stages.Instant
 }
 
-// unit finds what a step has become; false where that is nothing.
+// unit finds the stage or the group of a step; false if there is none.
 func (w *walk) unit(name string) (unit, bool) {
 	for i := range w.Plan.Stages {
 		st, run := &w.Plan.Stages[i], &w.Run.Stages[i]
@@ -150,7 +150,7 @@ func (w *walk) groupUnit(i, j int) unit {
 	out := &w.outline.Stages[i].Groups[j]
 	u := unit{stage: i, group: j, state: out.State, planned: &g.Flow, clusters: g.Len, skipGates: run.SkipGates}
 	if u.state == stages.Skipped && g.Len > 0 && out.Completed == g.Len {
-		u.state = stages.Completed // only what was left of the stage is skipped
+		u.state = stages.Completed // only the rest of the stage is skipped
 	}
 	if len(run.Groups) > 0 {
 		gr := &run.Groups[j]
@@ -167,7 +167,7 @@ func (w *walk) groupUnit(i, j int) unit {
 	return u
 }
 
-// step returns what a step has come to; false where the run has not come to it.
+// step returns the status of a step; false if the run has not reached it.
 func (w *walk) step(s *Step) (StepStatus, bool) {
 	u, ok := w.unit(s.Name)
 	if !ok {
@@ -187,8 +187,8 @@ func (w *walk) step(s *Step) (StepStatus, bool) {
 	return out, true
 }
 
-// passed reports whether the run is beyond a step that it does not have: everything
-// before it has ended.
+// passed reports whether the run is beyond a step that is not in its plan: all steps before it
+// have ended.
 func (w *walk) passed(s *Step) bool {
 	if w.Run.IsEnded() {
 		return true
@@ -205,14 +205,13 @@ func (w *walk) passed(s *Step) bool {
 	return true
 }
 
-// phase says what a unit has come to, in KubeVela's words; "" before the run has
-// come to it.
+// phase returns the phase of a unit in KubeVela's terms; "" before the run has reached it.
 func (w *walk) phase(s *Step, u *unit) (phase, reason, message string) {
 	switch {
 	case u.isBroken():
 		return w.failed(u)
 	case u.state == stages.Skipped && !u.skipGates && u.clusters == 0 && !u.planned.Pause:
-		return Succeeded, "", "" // nothing was selected, and nothing had to be
+		return Succeeded, "", "" // nothing was selected or required
 	case u.state == stages.Skipped:
 		return PhaseSkipped, ReasonSkip, ""
 	case u.state == stages.Completed:
@@ -255,7 +254,7 @@ func (u *unit) isBroken() bool {
 	return u.state == stages.Failed || u.state == stages.Aborted || u.clock.TimedOut
 }
 
-// failed says why a step failed.
+// failed returns the reason of a failed step.
 func (w *walk) failed(u *unit) (phase, reason, message string) {
 	message = w.Run.Reason
 	if c := w.Run.Closing; c != nil {
@@ -277,8 +276,8 @@ func (w *walk) isAborted() bool {
 	return w.Run.State == stages.Aborted && c == nil || c != nil && c.State == stages.Aborted
 }
 
-// running says what a step does that is under way. One of which a cluster failed and
-// is to be tried again is failed for as long.
+// running returns the phase of a running step. While a failed cluster waits for its next attempt,
+// the phase is failed.
 func (w *walk) running(u *unit) (phase, reason, message string) {
 	phase = PhaseRunning
 	for i := range w.Run.InFlight {
@@ -299,7 +298,7 @@ func (w *walk) running(u *unit) (phase, reason, message string) {
 	return phase, reason, message
 }
 
-// gate returns what suspends a unit, nil where nothing does.
+// gate returns the gate that suspends a unit, nil if there is none.
 func (w *walk) gate(u *unit) *stages.Gate {
 	for i := range u.gates {
 		if g := &u.gates[i]; g.State == stages.Pending && g.When == approval.Before {

@@ -12,18 +12,18 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Client directs workflows of which another process has the store: all that it knows of them is what the API of that
-// process says of their runs. It may be used concurrently if Runs may.
+// Client controls workflows through the API of the process that has the store. It knows only the
+// data of that API about their runs. It may be used concurrently if Runs may.
 type Client struct{ Runs }
 
-// Runs is what a Client needs of an engine: the client of its API, or a [fleet.Engine].
+// Runs is the part of an engine that a Client needs: the client of its API, or a [fleet.Engine].
 type Runs interface {
 	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
 	operable
 }
 
-// Last returns the newest workflow of an application as [Applications.Last] does, but its steps are those of the plan,
-// and which objects its components have is not known.
+// Last returns the newest workflow of an application like [Applications.Last], but its steps come
+// from the plan, and the objects of its components are unknown.
 func (c Client) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
 	runs, err := c.RunSummaries(ctx, PlacementOf(namespace, name))
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
@@ -41,7 +41,7 @@ func (c Client) Last(ctx context.Context, namespace, name string) (oam.Record, e
 	return oam.Record{}, noWorkflow(namespace, name)
 }
 
-// Do is [Applications.Do], but for restarting a workflow, which takes the store.
+// Do is [Applications.Do] except for restarting a workflow, which needs the store.
 func (c Client) Do(ctx context.Context, r Request) (message string, err error) {
 	rec, err := c.Last(ctx, r.Namespace, r.Name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c Client) Do(ctx context.Context, r Request) (message string, err error) {
 	return operate(ctx, c, rec, r)
 }
 
-// outlined returns the record of a workflow of which only the run is known.
+// outlined returns the record of a workflow from its run alone.
 func outlined(namespace, name string, st fleet.Status) oam.Record {
 	release := &oam.Release{Namespace: namespace, Name: name, Run: fleet.RunSpec{Name: st.Run.Name, Placement: st.Run.Placement}}
 	for i := range st.Plan.Stages {

@@ -16,42 +16,48 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Applications delivers applications. Its methods may be called concurrently; its fields are not changed meanwhile.
+// Applications delivers applications. Its methods may be called concurrently; its fields must not
+// be changed after the first call.
 type Applications struct {
-	// Engine carries out the runs. It need not be driven by this process.
+	// Engine carries out the runs. Another process may drive it.
 	Engine *fleet.Engine
-	// Store is that of the engine.
+	// Store is the engine's store.
 	Store backend.Store
-	// Source has the policies, the workflows and what applications refer to, Inventory the clusters. Only
-	// [Applications.Reconcile] needs them.
+	// Source has the policies, the workflows and the objects of applications, Inventory the
+	// clusters. Only [Applications.Reconcile] needs them.
 	Source    snapshot.Source
 	Inventory backend.Inventory
-	// Starter is recorded as the identity that starts runs: an object does not say who changed it.
+	// Starter is recorded as the identity that starts runs, because an object does not name the
+	// author of a change.
 	Starter approval.Identity
-	// DeleteDeadline is how long a cluster that cannot be reached holds up [Applications.Remove]; 0 is for ever.
+	// DeleteDeadline is how long an unreachable cluster delays [Applications.Remove]; 0 means
+	// without limit.
 	DeleteDeadline time.Duration
-	// Options are what a host decides.
+	// Options are the host's choices.
 	Options oam.Options
 }
 
-// Outcome is what [Applications.Reconcile] came to.
+// Outcome is the result of [Applications.Reconcile].
 type Outcome struct {
-	// Run is the run of the last release, "" where there is none yet. Begun reports whether this call made it.
+	// Run is the run of the last release, "" if there is none yet. Begun reports whether this call
+	// made it.
 	Run   string
 	Begun bool
-	// Problem is the reason why the next workflow does not begin, until the application, or what it refers to, is
-	// changed; nil for none.
+	// Problem is the reason why the next workflow does not begin until the application or its
+	// references change; nil for none.
 	Problem error
 	// Status is the status of the application.
 	Status oam.AppStatus
 }
 
-// Reconcile begins a workflow of an application where one is due, and returns what has become of the last one. The
-// application is an object as an API server returns it, with the status that it had; it is not changed. An error is
-// one of the store, the source or the inventory, or of confirm, and says nothing of the application.
+// Reconcile begins a workflow of an application if one is due, and returns the status of the last
+// one. The application is an object from an API server, with its previous status; it is not
+// changed. An error comes from the store, the source, the inventory or confirm, and means nothing
+// about the application.
 //
-// Where confirm is not nil it is called right before a workflow begins, which ends the last one: a host that has the
-// application from a cache reads it again there, and returns an error where it was changed.
+// If confirm is not nil, it is called right before a workflow begins, which ends the last one. A
+// host that has the application from a cache must read it again there, and return an error if it
+// was changed.
 func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstructured, confirm func(context.Context) error) (Outcome, error) {
 	last, err := a.published(ctx, app.GetNamespace(), app.GetName())
 	if err != nil {
@@ -81,8 +87,9 @@ func (a *Applications) Reconcile(ctx context.Context, app *unstructured.Unstruct
 	return out, nil
 }
 
-// Remove deletes what an application delivered from the clusters, and the record of it. It reports whether that is
-// done; until then, engines carry it out and Remove is called again. A placement of another owner stays.
+// Remove deletes the delivered objects of an application from the clusters, and its record. It
+// reports whether that is done; until then, engines carry it out and Remove must be called again.
+// It does not touch a placement of another owner.
 func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone bool, err error) {
 	last, err := a.published(ctx, namespace, name)
 	if err != nil || !last.isThere() {
@@ -98,8 +105,8 @@ func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone
 	return false, a.Engine.DeletePlacement(ctx, placement, fleet.DeleteOptions{By: a.Starter.Name, Deadline: a.DeleteDeadline, Owner: &owner})
 }
 
-// Last returns the last release of an application with its run and plan. Where no workflow has begun the error
-// matches [backend.ErrNotFound].
+// Last returns the last release of an application with its run and plan. If no workflow has
+// begun, the error matches [backend.ErrNotFound].
 func (a *Applications) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
 	last, err := a.published(ctx, namespace, name)
 	if err == nil && !last.isThere() {
@@ -115,7 +122,7 @@ func noWorkflow(namespace, name string) error {
 	return fmt.Errorf("application %s/%s: no workflow of it has begun: %w", namespace, name, backend.ErrNotFound)
 }
 
-// progress reads what has become of a release.
+// progress reads the run of a release.
 func (a *Applications) progress(ctx context.Context, last *published) (oam.Record, error) {
 	st, err := a.Engine.Status(ctx, last.Release.Run.Name)
 	if err != nil {
@@ -124,9 +131,9 @@ func (a *Applications) progress(ctx context.Context, last *published) (oam.Recor
 	return oam.Record{Release: &last.Release, Plan: st.Plan, Run: &st.Run}, nil
 }
 
-// Moves reports whether a workflow of an application, or what takes one back, goes on without a person: it has not
-// ended, and waits for more than an answer. Where it reports false, a status that is read afterwards is final until
-// a person, or a change of the application, does something.
+// Moves reports whether a workflow of an application, or its rollback, proceeds without a person:
+// it has not ended, and does not only wait for an answer. If it returns false, a status that is
+// read afterwards is final until a person acts or the application changes.
 func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool, error) {
 	last, err := a.published(ctx, namespace, name)
 	if err != nil || !last.isThere() {
@@ -136,7 +143,7 @@ func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool,
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return false, err
 	}
-	// A process that crashed may have recorded the last one without the placement having it yet.
+	// A process that crashed may have recorded the last run before the placement had it.
 	for _, run := range append(runs, last.Release.Run.Name) {
 		moves, err := a.Engine.Moves(ctx, run)
 		if moves || err != nil && !errors.Is(err, backend.ErrNotFound) {

@@ -11,21 +11,21 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Verb is what is done to a workflow, in KubeVela's words.
+// Verb is an operation on a workflow, in KubeVela's terms.
 type Verb string
 
 // The verbs.
 const (
-	// Suspend stops a workflow; what is under way ends.
+	// Suspend stops a workflow; running steps finish.
 	Suspend Verb = "suspend"
-	// Resume lets a suspended one go on, or one of its steps alone.
+	// Resume resumes a suspended workflow, or one of its steps alone.
 	Resume Verb = "resume"
-	// Terminate ends it for good, but for the steps that run always.
+	// Terminate ends it permanently, except for the steps that always run.
 	Terminate Verb = "terminate"
-	// Restart carries it out again with the same objects, or from a step on that has failed.
+	// Restart repeats it with the same objects, from the beginning or from a failed step.
 	Restart Verb = "restart"
-	// Rollback takes every cluster that the workflow changed back to what it had, where the annotation
-	// slipway.dev/rollback of its application allows that.
+	// Rollback rolls back every cluster that the workflow changed, if the annotation
+	// slipway.dev/rollback of its application allows it.
 	Rollback Verb = "rollback"
 )
 
@@ -33,13 +33,14 @@ const (
 type Request struct {
 	Namespace, Name string
 	Verb            Verb
-	// Step is the step that Resume resumes alone, or that Restart begins from; "" for none.
+	// Step is the step that Resume resumes alone, or from which Restart begins; "" for none.
 	Step string
-	// By is the identity that asks, as the host authenticated it. It is recorded, and an approval is given by it.
+	// By is the requester's identity, authenticated by the host. It is recorded, and is the identity
+	// of an approval.
 	By approval.Identity
 }
 
-// operable is what operations need of an engine.
+// operable is the part of an engine that operations need.
 type operable interface {
 	Status(ctx context.Context, run string) (fleet.Status, error)
 	Command(ctx context.Context, run string, c stages.Command) error
@@ -47,9 +48,10 @@ type operable interface {
 	Rollback(ctx context.Context, run string, o fleet.RollbackOptions) (string, error)
 }
 
-// Do carries out an operation on the last workflow of an application and returns what KubeVela's command line prints
-// about it. It returns once the operation is recorded; engines in Run carry it out. Where no workflow has begun the
-// error matches [backend.ErrNotFound], and where what is asked for is not possible it is in KubeVela's words.
+// Do carries out an operation on the last workflow of an application and returns the output of
+// KubeVela's command line. It returns when the operation is recorded; engines in Run carry it
+// out. If no workflow has begun, the error matches [backend.ErrNotFound]; an impossible operation
+// is an error with KubeVela's text.
 func (a *Applications) Do(ctx context.Context, r Request) (message string, err error) {
 	rec, err := a.Last(ctx, r.Namespace, r.Name)
 	if err != nil {
@@ -64,7 +66,7 @@ func (a *Applications) Do(ctx context.Context, r Request) (message string, err e
 	return operate(ctx, a.Engine, rec, r)
 }
 
-// operate writes nothing but to the run of a workflow, and so it cannot restart one.
+// operate writes only to the run of a workflow, so it cannot restart one.
 func operate(ctx context.Context, runs operable, rec oam.Record, r Request) (message string, err error) {
 	var op oam.Operation
 	switch r.Verb {
@@ -98,7 +100,7 @@ func operate(ctx context.Context, runs operable, rec oam.Record, r Request) (mes
 	return op.Message, nil
 }
 
-// restart makes the run that carries a workflow out again.
+// restart makes a run that repeats a workflow.
 func (a *Applications) restart(ctx context.Context, r Request, rec oam.Record) (message string, err error) {
 	again, op, err := rec.Restart(r.Step, 2)
 	if err != nil {

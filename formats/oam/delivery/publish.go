@@ -33,7 +33,8 @@ const recordFormat = 1
 
 func (p *published) isThere() bool { return p.revision != "" }
 
-// published reads the last release of an application; it is not there where there was none.
+// published reads the record of the last release of an application; isThere returns false if
+// there was none.
 func (a *Applications) published(ctx context.Context, namespace, name string) (*published, error) {
 	p := &published{key: "application/" + namespace + "/" + name}
 	rec, err := a.Store.Get(ctx, p.key)
@@ -47,7 +48,7 @@ func (a *Applications) published(ctx context.Context, namespace, name string) (*
 	return p, err
 }
 
-// save makes a release the last one.
+// save stores a release as the last one.
 func (a *Applications) save(ctx context.Context, p *published, release oam.Release) error {
 	value, err := json.Marshal(published{Format: recordFormat, Release: release})
 	if err != nil {
@@ -60,13 +61,13 @@ func (a *Applications) save(ctx context.Context, p *published, release oam.Relea
 	return err
 }
 
-// problem keeps a workflow from beginning until something is changed.
+// problem prevents a workflow until something is changed.
 type problem struct{ error }
 
 func (p problem) Unwrap() error { return p.error }
 
-// publish begins a workflow where one is due, and reports whether it has. Afterwards last is the release that has
-// begun, the one that could not begin, or what it was.
+// publish begins a workflow if one is due, and reports whether it did. Afterwards last is the
+// release that has begun, or that could not begin, or it is unchanged.
 func (a *Applications) publish(ctx context.Context, obj *unstructured.Unstructured, last *published, confirm func(context.Context) error) (begun bool, err error) {
 	app, err := oam.ApplicationOf(obj)
 	if err != nil {
@@ -91,7 +92,7 @@ func (a *Applications) publish(ctx context.Context, obj *unstructured.Unstructur
 	return a.begin(ctx, last, release)
 }
 
-// begin makes a release the last one, and then its run.
+// begin stores a release as the last one, and then makes its run.
 func (a *Applications) begin(ctx context.Context, last *published, release oam.Release) (begun bool, err error) {
 	if err := a.checkName(ctx, release.Placement); err != nil {
 		return false, err
@@ -99,7 +100,8 @@ func (a *Applications) begin(ctx context.Context, last *published, release oam.R
 	if release.Run.Name, err = a.freeName(ctx, release.Run.Name); err != nil {
 		return false, err
 	}
-	// On a hub the owner of a run is the object that declares it, and the run of an object that is gone is deleted.
+	// On a hub the owner of a run is the object that declares it, and the run of a deleted object is
+	// deleted.
 	release.Run.Owner = ""
 	if err := a.save(ctx, last, release); err != nil {
 		return false, err
@@ -107,12 +109,13 @@ func (a *Applications) begin(ctx context.Context, last *published, release oam.R
 	return a.ensure(ctx, release)
 }
 
-// checkName reports a placement of the engine that has the name of an application's placement and another owner.
+// checkName reports a placement of the engine with the name of an application's placement and
+// another owner.
 func (a *Applications) checkName(ctx context.Context, p fleet.Placement) error {
 	before, err := a.Engine.Placement(ctx, p.Name)
 	switch {
 	case errors.Is(err, errdef.ErrDeleting):
-		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what an earlier application delivered is still being removed
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // an earlier application is still being removed
 	case errors.Is(err, backend.ErrNotFound):
 		return nil
 	case err == nil && before.Owner != p.Owner:
@@ -121,8 +124,8 @@ func (a *Applications) checkName(ctx context.Context, p fleet.Placement) error {
 	return err
 }
 
-// freeName returns a name that no run has: a version that comes back, and a workflow that is restarted, are other
-// runs.
+// freeName returns an unused name for a run, because a repeated version and a restarted workflow
+// are separate runs.
 func (a *Applications) freeName(ctx context.Context, name string) (string, error) {
 	const most = 63
 	free := name
@@ -139,7 +142,7 @@ func (a *Applications) freeName(ctx context.Context, name string) (string, error
 	}
 }
 
-// ensure makes the run of a release, unless it is there, and reports whether it has.
+// ensure makes the run of a release unless it exists, and reports whether it did.
 func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun bool, err error) {
 	if _, err = a.Engine.Status(ctx, release.Run.Name); !errors.Is(err, backend.ErrNotFound) {
 		return false, err
@@ -151,12 +154,13 @@ func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun b
 		_, err = a.Engine.CreateRun(ctx, release.Run)
 	}
 	if err != nil && ctx.Err() == nil && !errors.Is(err, backend.ErrConflict) {
-		err = problem{err} // of the plan, as a rule
+		err = problem{err} // mostly an error of the plan
 	}
 	return err == nil, err
 }
 
-// resolve makes a release of an application as it is now, with the policies and the workflow of its namespace.
+// resolve makes a release of the current application, with the policies and the workflow of its
+// namespace.
 func (a *Applications) resolve(ctx context.Context, app oam.Application) (oam.Release, error) {
 	docs := oam.Documents{Applications: []oam.Application{app}}
 	var unread error
@@ -175,13 +179,13 @@ func (a *Applications) resolve(ctx context.Context, app oam.Application) (oam.Re
 	}
 	release, err := oam.Publish(docs, app, clusters, a.Options)
 	if err != nil {
-		return release, problem{errors.Join(err, unread)} // what is missing may be what cannot be read
+		return release, problem{errors.Join(err, unread)} // the missing one may be unreadable
 	}
 	return release, a.referenced(ctx, app)
 }
 
-// declared reads the policies or the workflows of a namespace. One that is wrong is left out and added to unread:
-// applications that do not name it do not suffer.
+// declared reads the policies or the workflows of a namespace. An invalid one is left out and
+// added to unread, so that it affects only applications that name it.
 func declared[T any](ctx context.Context, source snapshot.Source, kind, namespace string, read func(*unstructured.Unstructured) (T, error), into *[]T, unread *error) error {
 	objs, err := collect(ctx, source, snapshot.Query{Group: "core.oam.dev", Version: "v1alpha1", Kind: kind, Namespace: namespace})
 	for _, obj := range objs {
@@ -195,7 +199,8 @@ func declared[T any](ctx context.Context, source snapshot.Source, kind, namespac
 	return err
 }
 
-// referenced reports what an application refers to and the source does not have: nothing is delivered in part.
+// referenced reports referenced objects that the source does not have, because an application is
+// never delivered in part.
 func (a *Applications) referenced(ctx context.Context, app oam.Application) error {
 	var missing []error
 	for _, component := range app.Components {
@@ -222,7 +227,7 @@ func (a *Applications) referenced(ctx context.Context, app oam.Application) erro
 	return nil
 }
 
-// collect reads what a source has, by name.
+// collect reads the objects of a source, sorted by name.
 func collect(ctx context.Context, source snapshot.Source, q snapshot.Query) (objs []*unstructured.Unstructured, err error) {
 	for obj, err := range source.Objects(ctx, q) {
 		if err != nil {

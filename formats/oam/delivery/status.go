@@ -10,9 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam"
 )
 
-// StatusOf returns the status of an application: what its last release has come to, of which rec is empty where
-// there is none, and the problem that keeps the next one from beginning. A problem that the status of app has already
-// keeps the time since when it is there, so that the status is not written again and again. It is a pure function.
+// StatusOf returns the status of an application: the status of its last release, which is empty
+// in rec if there is none, and the problem that prevents the next one. If the status of app
+// already has the same problem, the problem keeps its time, so that the status is not rewritten
+// needlessly. It is a pure function.
 func StatusOf(rec oam.Record, problem error, app *unstructured.Unstructured, now time.Time) oam.AppStatus {
 	var status oam.AppStatus
 	if rec.Run != nil {
@@ -32,7 +33,7 @@ func StatusOf(rec oam.Record, problem error, app *unstructured.Unstructured, now
 	return status
 }
 
-// conditionsOf returns the conditions of an object, none where they are not what conditions are.
+// conditionsOf returns the conditions of an object, none if they cannot be decoded.
 func conditionsOf(obj *unstructured.Unstructured) (conditions []metav1.Condition) {
 	list, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "status", "conditions")
 	text, err := json.Marshal(list)
