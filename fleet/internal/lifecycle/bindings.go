@@ -24,8 +24,8 @@ type Binding struct {
 }
 
 // Bindings is what the clusters that may have something of the placement may have, by name, as far as it was
-// brought by runs that have ended or were deleted. A cluster that a run is to update is among them
-// from the admission of the run on, with nothing. It is stored in pages, apart from the state, which names the
+// brought by runs that have ended or were deleted. A cluster that an admitted run is to update is among them
+// until that run has ended, with nothing at first. It is stored in pages, apart from the state, which names the
 // generation that counts.
 type Bindings map[string]Binding
 
@@ -103,15 +103,29 @@ func (b Bindings) remove(cluster string) bool {
 	return known
 }
 
-// lose records that a cluster has left the inventory: what it may have is no longer needed, and if
-// it comes back it is still to be cleaned.
+// lose records that a cluster has nothing that is needed, and keeps its binding: the cluster has left the inventory
+// and must be cleaned if it comes back, or another run plans to update it.
 func (b Bindings) lose(cluster string) bool {
 	_, known := b[cluster]
 	return known && b.set(cluster, Binding{Applied: None, Attempted: None})
 }
 
-// take records what a run that has ended brought to its clusters, and reports whether that changes anything.
-func (b Bindings) take(r *Result) (changed bool) {
+// cleaned returns the clusters of the bindings that a run which has ended has cleaned.
+func (b Bindings) cleaned(r *Result) map[string]bool {
+	out := map[string]bool{}
+	for i := range r.Clusters {
+		c := &r.Clusters[i]
+		if _, known := b[c.Cluster]; known && c.Index == None && c.Got == Applied {
+			out[c.Cluster] = true
+		}
+	}
+	return out
+}
+
+// take records what a run that has ended brought to its clusters, and reports whether that changes anything. A
+// cluster that it cleaned keeps a binding, with nothing, if another admitted run plans to update it: without one, a
+// deletion of that run could not tell that the cluster may have something.
+func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 	for i := range r.Clusters {
 		switch c := &r.Clusters[i]; {
 		case c.Got == Untouched:
@@ -120,8 +134,11 @@ func (b Bindings) take(r *Result) (changed bool) {
 				changed = b.add([]string{c.Cluster}) || changed
 			}
 			changed = b.lose(c.Cluster) || changed
+		case c.Index == None && c.Got != Applied:
+		case c.Index == None && planned[c.Cluster]:
+			changed = b.lose(c.Cluster) || changed
 		case c.Index == None:
-			changed = c.Got == Applied && b.remove(c.Cluster) || changed
+			changed = b.remove(c.Cluster) || changed
 		case c.Got == Applied:
 			changed = b.set(c.Cluster, Binding{c.Index, c.Index, c.Revision, r.Policy}) || changed
 		default:

@@ -85,13 +85,19 @@ func TestWhatClustersMayHave(t *testing.T) {
 		want  Bindings
 		inUse []int
 	}{
-		"stopped in the first stage": {func(r Bindings) bool { return r.take(result(plan, held)) }, Bindings{
+		"stopped in the first stage": {func(r Bindings) bool { return r.take(result(plan, held), nil) }, Bindings{
 			"done": got, "failed": maybe, "flying": maybe, "gone": {None, None, "", 0}, "unreached": was,
 			"leaver": was, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
-		"ended": {func(r Bindings) bool { return r.take(result(plan, cleaned)) }, Bindings{
+		"ended": {func(r Bindings) bool { return r.take(result(plan, cleaned), nil) }, Bindings{
 			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
 			"stuck": was, "other": {2, 2, "", 1},
+		}, []int{2, 3, 5, 7}},
+		"ended, and another run is to update what it cleaned": {func(r Bindings) bool {
+			return r.take(result(plan, cleaned), map[string]bool{"leaver": true})
+		}, Bindings{
+			"done": got, "failed": got, "flying": got, "gone": got, "unreached": got,
+			"leaver": {None, None, "", 0}, "stuck": was, "other": {2, 2, "", 1},
 		}, []int{2, 3, 5, 7}},
 		"deleted": {func(r Bindings) bool { return r.doubt(result(plan, held)) }, Bindings{
 			"done": maybe, "failed": maybe, "flying": maybe, "gone": maybe, "unreached": was,
@@ -115,17 +121,17 @@ func TestWhatClustersMayHave(t *testing.T) {
 	}
 	leaving := *plan
 	leaving.Left = []string{"other", "unknown"}
-	if r := heldBefore(); !r.take(result(&leaving, cleaned)) || r["other"] != (Binding{None, None, "", 0}) || len(r) != len(heldBefore())-1 {
+	if r := heldBefore(); !r.take(result(&leaving, cleaned), nil) || r["other"] != (Binding{None, None, "", 0}) || len(r) != len(heldBefore())-1 {
 		t.Errorf("a run that completed leaves %v", r)
 	}
-	if r := heldBefore(); !r.take(result(&leaving, held)) || r["other"] != (Binding{2, 2, "", 1}) {
+	if r := heldBefore(); !r.take(result(&leaving, held), nil) || r["other"] != (Binding{2, 2, "", 1}) {
 		t.Errorf("a run that did not complete leaves %v", r)
 	}
 	r := Bindings{"done": {7, 7, "rev", 4}}
 	quiet := heldRun(plan)
 	quiet.Unsuccessful, quiet.InFlight = nil, nil
 	quiet.Stages[0].Groups[0] = stages.GroupRun{Next: 1, Completed: 1}
-	if r.take(result(plan, quiet)) || len(r) != 1 {
+	if r.take(result(plan, quiet), nil) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the bindings: %v", r)
 	}
 	if r.doubtAll(8); r["done"] != (Binding{7, 8, "rev", 4}) {

@@ -292,9 +292,39 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	if !maps.Equal(want, got) {
 		c.broken("7", "%T: the bindings are%s, want%s", in, bindingsText(got), bindingsText(want))
 	}
+	for _, e := range s.unended() {
+		for _, cl := range c.planned(e.UID) {
+			if _, known := got[cl]; !known && !c.w.lost {
+				c.broken("7", "%T: run %s is to update cluster %s, which is not among the bindings", in, e.Run, cl)
+			}
+		}
+	}
 	if !slices.Equal(s.InUse, got.InUse()) {
 		c.broken("7", "%T: the indexes in use are %v, want %v", in, s.InUse, got.InUse())
 	}
+}
+
+// planned are the clusters that a run is to update.
+func (c *checker) planned(uid string) (out []string) {
+	if r := c.record(uid); r != nil {
+		for _, cl := range r.clusters {
+			if cl.Index != None {
+				out = append(out, cl.Cluster)
+			}
+		}
+	}
+	return out
+}
+
+// isPlanned reports whether a run under way other than but may update a cluster.
+func (c *checker) isPlanned(cluster string, but *record) bool {
+	s := c.w.state()
+	for _, e := range s.unended() {
+		if e.UID != but.UID && (c.w.runs[e.Run] == nil || c.w.runs[e.Run].noPages || slices.Contains(c.planned(e.UID), cluster)) {
+			return true
+		}
+	}
+	return false
 }
 
 // expect changes bindings as the end of a run does.
@@ -307,6 +337,8 @@ func (c *checker) expect(want, got Bindings, r *record, f Facts) {
 		case cl.Got == Gone && (known || cl.Index != None):
 			want[cl.Cluster] = Binding{Applied: None, Attempted: None}
 		case cl.Got == Gone, cl.Got == Untouched:
+		case cl.Index == None && cl.Got == Applied && known && c.isPlanned(cl.Cluster, r):
+			want[cl.Cluster] = Binding{Applied: None, Attempted: None}
 		case cl.Index == None && cl.Got == Applied:
 			delete(want, cl.Cluster)
 		case cl.Index == None:

@@ -44,7 +44,7 @@ func (m *machine) takeIn(uid, name string, result *Result) error {
 	r := m.entry(uid)
 	if r.Ended == "" && r.Restart <= result.Attempt {
 		before, inUse := m.Bindings, m.InUse
-		if err := m.reached(result); err != nil {
+		if err := m.reached(uid, result); err != nil {
 			return err
 		}
 		m.rebase(uid, name, result, before, inUse)
@@ -60,12 +60,16 @@ func (m *machine) takeIn(uid, name string, result *Result) error {
 
 // reached records what a run brought to its clusters. A run of all clusters that there are knows which others may
 // have something: they have left the inventory, or joined it later.
-func (m *machine) reached(result *Result) error {
+func (m *machine) reached(uid string, result *Result) error {
 	bindings, err := m.bound()
 	if err != nil {
 		return err
 	}
-	changed := bindings.take(result)
+	planned, err := m.plannedByOthers(uid, bindings.cleaned(result))
+	if err != nil {
+		return err
+	}
+	changed := bindings.take(result, planned)
 	if unplanned := bindings.unplanned(result); result.Whole && len(unplanned) > 0 && !m.facts.NoInventory {
 		if m.facts.Inventory == nil {
 			m.out.Need.Inventory = true
@@ -90,6 +94,35 @@ func (m *machine) reached(result *Result) error {
 		m.Whole = &index
 	}
 	return nil
+}
+
+// plannedByOthers returns those of some clusters that an admitted run other than uid may update before it
+// ends: all of them if the plan of such a run cannot be read any more.
+func (m *machine) plannedByOthers(uid string, clusters map[string]bool) (map[string]bool, error) {
+	planned := map[string]bool{}
+	if len(clusters) == 0 {
+		return planned, nil
+	}
+	var missing error
+	for _, e := range m.unended() {
+		if e.UID == uid {
+			continue
+		}
+		r, err := m.result(e)
+		switch {
+		case err != nil:
+			missing = err
+		case r == nil:
+			return clusters, nil
+		default:
+			for i := range r.Clusters {
+				if c := &r.Clusters[i]; c.Index != None && clusters[c.Cluster] {
+					planned[c.Cluster] = true
+				}
+			}
+		}
+	}
+	return planned, missing
 }
 
 // RunDeleted records that a run's record was deleted, whatever its state, and releases the placement. One
