@@ -8,14 +8,15 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// measured is how far a check of a stage that goes on is: its last event, and how many measurements before that came to
-// Inconclusive. Measurements that come to the same as the one before are no events, and are counted by the next one.
+// measured is the progress of a check of an active stage: its last event, and how many earlier
+// measurements were Inconclusive. A measurement with the same result as the one before is no
+// event; the next event counts it.
 type measured struct {
 	number, inconclusive int
 	last                 check.Phase
 }
 
-// said is what an event says of a check.
+// said describes the result of a check in an event.
 func said(e *stages.Event) string {
 	result := e.Value
 	if e.Message != "" {
@@ -24,7 +25,7 @@ func said(e *stages.Event) string {
 	return "check " + e.Check + " is " + e.Result + ": " + result
 }
 
-// delay is how long after its beginning a check is measured for the first time, at the least.
+// delay returns the least time between the beginning of a check and its first measurement.
 func delay(checks []check.Check, name string) time.Duration {
 	if i := slices.IndexFunc(checks, func(c check.Check) bool { return c.Name == name }); i >= 0 {
 		return max(checks[i].InitialDelay, time.Second)
@@ -32,8 +33,8 @@ func delay(checks []check.Check, name string) time.Duration {
 	return time.Second
 }
 
-// back calls do with the time a while ago, but not before a moment. No event says when measuring begins: it is known from
-// when the first measurement is made.
+// back calls do with the time set back by a duration, but not before a moment. No event reports
+// the beginning of measuring; it follows from the time of the first measurement.
 func (r *recorder) back(by time.Duration, least time.Time, do func()) {
 	now := r.at
 	if r.at = now.Add(-by); r.at.Before(least) {
@@ -65,7 +66,7 @@ func (r *recorder) measuring(x *planned, pos, attempt int, e *stages.Event) {
 	}
 }
 
-// check records a measurement of a stage or a group: those of gates have an attempt.
+// check records a measurement of a stage or a group: measurements of gates have an attempt.
 func (r *recorder) check(x *planned, stage int, key gateKey, e *stages.Event) {
 	key.what = "check " + e.Check
 	st := &x.plan.Stages[stage]
@@ -97,11 +98,12 @@ func (r *recorder) check(x *planned, stage int, key gateKey, e *stages.Event) {
 	}
 }
 
-// farthest is how long after a measurement a stage may be held because of it, at the most.
+// farthest is the longest time after a measurement for which it may hold a stage.
 const farthest = 10 * 365 * 24 * time.Hour
 
-// holds records a measurement of a stage that goes on. One that is bad holds the stage until one is Successful; one that is
-// Inconclusive, or an Error, does so where it is one too many, which may be later: then no event says so.
+// holds records a measurement of an active stage. A bad result holds the stage until a result is
+// Successful. An Inconclusive result or an Error holds it only beyond the limit, which may be
+// passed later without an event.
 func (r *recorder) holds(key gateKey, c *check.Check, e *stages.Event) {
 	m := r.measured[key]
 	if m.last == check.Inconclusive {
@@ -129,7 +131,7 @@ func (r *recorder) holds(key gateKey, c *check.Check, e *stages.Event) {
 	}
 }
 
-// endChecks ends what the checks of a stage hold.
+// endChecks ends the segments in which checks hold a stage.
 func (r *recorder) endChecks(x *planned, stage int) {
 	for i := range x.plan.Stages[stage].Checks {
 		r.end(gateKey{stage: x.first + stage, group: -1, what: "check " + x.plan.Stages[stage].Checks[i].Name})

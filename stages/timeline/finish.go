@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// finish fills in what follows from all events.
+// finish derives the rest of the picture after all events.
 func (r *recorder) finish(o Options) {
 	t := r.t
 	t.End = r.at
 	if !r.ended {
 		if t.Now.IsZero() || len(o.Expected) > 0 {
-			t.End = t.End.Add(max(t.End.Sub(t.Start)/25, time.Second)) // it goes on
+			t.End = t.End.Add(max(t.End.Sub(t.Start)/25, time.Second)) // the run continues
 		}
 		r.at = t.End
 		r.closeAll(true)
@@ -48,7 +48,7 @@ func inOrder(all []Segment) {
 	})
 }
 
-// count counts what clusters of the run itself have come to by now.
+// count counts the ended clusters of the run itself.
 func (r *recorder) count() {
 	for _, t := range r.runs[0].tracks {
 		if len(t.segments) == 0 || t.segments[len(t.segments)-1].Expected {
@@ -84,7 +84,7 @@ func (r *recorder) lanes(x *planned) {
 	})
 }
 
-// change is how many clusters come into a phase at a moment.
+// change is a change of the number of clusters in a phase at a moment.
 type change struct {
 	at   time.Time
 	kind int
@@ -102,7 +102,7 @@ func (r *recorder) loads(x *planned) {
 	})
 }
 
-// changesOf appends the changes that a cluster makes.
+// changesOf appends the changes in the segments of a cluster.
 func changesOf(out []change, segments []Segment) []change {
 	for i := range segments {
 		s, kind := &segments[i], kindIndex(segments[i].Kind)
@@ -110,14 +110,14 @@ func changesOf(out []change, segments []Segment) []change {
 		switch {
 		case s.From.Before(s.To):
 			out = append(out, change{s.To, kind, -1})
-		case i+1 < len(segments): // what had ended goes on
+		case i+1 < len(segments): // the cluster continued after its end
 			out = append(out, change{segments[i+1].From, kind, -1})
 		}
 	}
 	return out
 }
 
-// loadsOf returns the counts that changes come to.
+// loadsOf returns the counts after each change.
 func loadsOf(changes []change) []Load {
 	slices.SortStableFunc(changes, func(a, b change) int { return a.at.Compare(b.at) })
 	var out []Load
@@ -132,7 +132,7 @@ func loadsOf(changes []change) []Load {
 	return out
 }
 
-// merge makes one group of all those of a stage, where there are more than lanes.
+// merge merges the groups of each stage if there are more groups than lanes.
 func (r *recorder) merge(limit int) {
 	groups := 0
 	for i := range r.t.Stages {
@@ -161,7 +161,7 @@ func (r *recorder) merge(limit int) {
 	}
 }
 
-// differences appends the changes that counts were made of.
+// differences appends the changes between counts.
 func differences(out []change, all []Load) []change {
 	var before Load
 	for i := range all {

@@ -13,13 +13,14 @@ import (
 type recorder struct {
 	t    *Timeline
 	runs []*planned
-	// at is the time of the event that is recorded. Time never goes back.
+	// at is the time of the current event. Time never decreases.
 	at time.Time
-	// expected reports whether the event is one that is to come, and ended whether the run has ended.
+	// expected reports whether the current event is in the future, and ended whether the run has
+	// ended.
 	expected, ended bool
-	// open are the segments of the run, its stages and groups that have not ended, by what they are about.
+	// open has the open segments of the run, its stages and groups, by their subject.
 	open map[gateKey]*Segment
-	// measured is how far the checks of stages that go on are.
+	// measured is the progress of the checks of active stages.
 	measured map[gateKey]measured
 }
 
@@ -37,16 +38,16 @@ func (x *planned) of(stage int) []track {
 	return x.tracks[st.Groups[0].First:st.End()]
 }
 
-// track is what is known of a cluster.
+// track is the state and the history of a cluster.
 type track struct {
 	segments []Segment
-	// now is what it is doing; its Kind is empty where that is nothing.
+	// now is the current segment; its Kind is empty if there is none.
 	now Segment
-	// over reports whether it has ended, by what has happened.
+	// over reports whether the cluster has ended by a past event.
 	over bool
 }
 
-// gateKey is what an open segment is about: stage is -1 for the run.
+// gateKey is the subject of an open segment: stage is -1 for the run.
 type gateKey struct {
 	stage, group int
 	what         string
@@ -68,7 +69,7 @@ func record(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
 	return r.t
 }
 
-// expect records what is to come after now.
+// expect records the events after now.
 func (r *recorder) expect(o Options) {
 	now := instant(o.Now)
 	if r.at.After(now) {
@@ -100,7 +101,7 @@ func (r *recorder) add(p *stages.Plan) *planned {
 	return x
 }
 
-// of returns the plan that an event is about.
+// of returns the plan of an event.
 func (r *recorder) of(e *simulate.Event) *planned {
 	if e.Back == nil {
 		return r.runs[0]
@@ -142,7 +143,7 @@ func (r *recorder) event(e *simulate.Event) {
 	r.run(x, &e.Event)
 }
 
-// run records what happened to the run as a whole.
+// run records an event of the run as a whole.
 func (r *recorder) run(x *planned, e *stages.Event) {
 	state, end := map[stages.EventType]stages.State{
 		stages.RunQueued: stages.Pending, stages.RunStarted: stages.Running, stages.RunResumed: stages.Running,
@@ -190,7 +191,7 @@ func (r *recorder) run(x *planned, e *stages.Event) {
 	}
 }
 
-// stage records what happened to a stage or a group, which is -1 where there is none of the name.
+// stage records an event of a stage or a group; group is -1 if there is none with the name.
 func (r *recorder) stage(x *planned, i, group int, e *stages.Event) {
 	st, key := &r.t.Stages[x.first+i], gateKey{stage: x.first + i, group: -1, what: e.Message}
 	if e.Group != "" {
@@ -234,7 +235,7 @@ func (r *recorder) stage(x *planned, i, group int, e *stages.Event) {
 	}
 }
 
-// approval records what happened to a request.
+// approval records an event of a request.
 func (r *recorder) approval(key gateKey, e *stages.Event) {
 	switch e.Type {
 	case stages.ApprovalRequested:
@@ -252,7 +253,8 @@ func (r *recorder) approval(key gateKey, e *stages.Event) {
 	}
 }
 
-// skipMany records that clusters were skipped which the event does not name: all that have not started, if it is as many.
+// skipMany records skipped clusters that the event does not name: all that have not started, if
+// their number matches.
 func (r *recorder) skipMany(x *planned, i, group int, e *stages.Event) {
 	if group < 0 {
 		return
@@ -275,7 +277,7 @@ func (r *recorder) skipMany(x *planned, i, group int, e *stages.Event) {
 	r.end(key)
 }
 
-// cluster records what happened to a cluster.
+// cluster records an event of a cluster.
 func (r *recorder) cluster(x *planned, pos int, e *stages.Event) {
 	t := &x.tracks[pos]
 	if t.over && r.expected {
@@ -323,7 +325,7 @@ func (r *recorder) cluster(x *planned, pos int, e *stages.Event) {
 	}
 }
 
-// backedOff begins the attempt that follows a backoff which is over: no event says so.
+// backedOff begins the next attempt after a backoff that is over, because no event reports it.
 func (r *recorder) backedOff(t *track) {
 	if until := t.now.To; t.now.Kind == BackingOff && !until.IsZero() && until.Before(r.at) && t.now.From.Before(until) {
 		now := r.at
@@ -333,7 +335,8 @@ func (r *recorder) backedOff(t *track) {
 	}
 }
 
-// soaked divides the time since a cluster was applied: it was healthy at the end of it, for as long as was asked.
+// soaked splits the time since a cluster was applied: at its end the cluster was healthy for the
+// required time.
 func (r *recorder) soaked(t *track, soak time.Duration, e *stages.Event) {
 	if soak <= 0 || e.Unchanged || t.now.Kind != Settling {
 		return
@@ -348,7 +351,7 @@ func (r *recorder) soaked(t *track, soak time.Duration, e *stages.Event) {
 	r.at = now
 }
 
-// becomes ends what a cluster is doing and begins the next thing, which may be nothing.
+// becomes ends the current segment of a cluster and begins the next one, which may be empty.
 func (r *recorder) becomes(t *track, next Segment) {
 	if t.now.Kind != "" && t.now.From.Before(r.at) {
 		t.now.To = r.at
@@ -358,7 +361,7 @@ func (r *recorder) becomes(t *track, next Segment) {
 	t.now = next
 }
 
-// ending ends the lane of a cluster, for now.
+// ending ends the lane of a cluster; a later event may continue it.
 func (r *recorder) ending(t *track, end Segment) {
 	r.becomes(t, Segment{})
 	end.From, end.To, end.Expected = r.at, r.at, r.expected
@@ -366,7 +369,7 @@ func (r *recorder) ending(t *track, end Segment) {
 	t.over = true
 }
 
-// split appends a segment, in two parts where now is within it.
+// split appends a segment, in two parts if it contains now.
 func (r *recorder) split(all []Segment, s Segment) []Segment {
 	now := r.t.Now
 	s.Expected = !now.IsZero() && !s.From.Before(now)
@@ -385,14 +388,15 @@ func (r *recorder) begin(key gateKey, s Segment) {
 	r.open[key] = &s
 }
 
-// until says when an open segment is over, if nothing ends it before.
+// until sets the end of an open segment, unless an event ends it before.
 func (r *recorder) until(key gateKey, at time.Time) {
 	if s := r.open[key]; s != nil && !at.IsZero() {
 		s.To = instant(at)
 	}
 }
 
-// decided notes who has decided on an open segment. Who will decide is an assumption.
+// decided notes the identities that decided on an open segment. It ignores expected decisions,
+// because they are assumptions.
 func (r *recorder) decided(key gateKey, by, message string) {
 	s := r.open[key]
 	if s == nil || r.expected {
@@ -406,7 +410,7 @@ func (r *recorder) decided(key gateKey, by, message string) {
 	}
 }
 
-// ends ends an open segment as one of another kind.
+// ends ends an open segment and changes its kind.
 func (r *recorder) ends(key gateKey, kind Kind) {
 	if s := r.open[key]; s != nil {
 		s.Kind = kind
@@ -443,7 +447,7 @@ func (r *recorder) end(key gateKey) {
 	*to = r.split(*to, *s)
 }
 
-// closeAll ends everything that is open, and says that it goes on where it does.
+// closeAll closes all open segments, and marks those that continue.
 func (r *recorder) closeAll(goesOn bool) {
 	keys := make([]gateKey, 0, len(r.open))
 	for key, s := range r.open {
@@ -468,13 +472,13 @@ func names(all ...string) []string {
 	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
 }
 
-// The moments that can be drawn.
+// The range of moments that can be drawn.
 const (
 	firstInstant = 0
 	lastInstant  = 253_370_764_800_000 // the year 9999
 )
 
-// instant returns a moment to the millisecond, within what can be drawn.
+// instant returns a moment to the millisecond, within the range that can be drawn.
 func instant(t time.Time) time.Time {
 	if t.IsZero() {
 		return time.Time{}

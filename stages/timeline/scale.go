@@ -17,13 +17,13 @@ func newScale(t *Timeline, width float64) scale {
 	return scale{start: t.Start, span: max(t.End.Sub(t.Start), time.Millisecond), width: width}
 }
 
-// at returns where a moment is, within the picture.
+// at returns the position of a moment, within the picture.
 func (s scale) at(t time.Time) float64 {
 	d := min(max(t.Sub(s.start), 0), s.span)
 	return s.width * (float64(d) / float64(s.span))
 }
 
-// steps are the distances of ticks that people can read.
+// steps are round distances between ticks.
 var steps = [...]time.Duration{ //nolint:gochecknoglobals // a table that nothing writes
 	time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond,
 	time.Second, 2 * time.Second, 5 * time.Second, 10 * time.Second, 15 * time.Second, 30 * time.Second,
@@ -34,7 +34,7 @@ var steps = [...]time.Duration{ //nolint:gochecknoglobals // a table that nothin
 
 const day = 24 * time.Hour
 
-// step returns the distance of at most so many ticks.
+// step returns the distance for at most so many ticks.
 func (s scale) step(most int) time.Duration {
 	for _, d := range steps {
 		if s.span/d < time.Duration(most) {
@@ -54,8 +54,8 @@ type tick struct {
 	label string
 }
 
-// clock returns at most so many ticks at round times of day in UTC. The first one and the first one of each day have
-// the date.
+// clock returns at most so many ticks at round times of day in UTC. The first tick, and the first
+// tick of each day, has the date.
 func (s scale) clock(most int) (out []tick) {
 	step := s.step(most)
 	format := "15:04"
@@ -90,7 +90,7 @@ func (s scale) offsets(most int) (out []tick) {
 	return out
 }
 
-// short writes a duration without what is zero: 2d, 1h30m, 45s.
+// short formats a duration without zero parts: 2d, 1h30m, 45s.
 func short(d time.Duration) string {
 	d = max(d, 0)
 	if d < time.Second {

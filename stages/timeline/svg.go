@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// MaxSVG is how many bytes an [SVG] of a plan with up to 100 stages has at most: where a run has more to show than that,
-// it is drawn more coarsely.
+// MaxSVG is the greatest size of an [SVG] in bytes, for a plan with up to 100 stages: a run with
+// more details is drawn more coarsely.
 const MaxSVG = 200_000
 
 // SVGOptions say how an [SVG] is drawn.
@@ -21,11 +21,11 @@ type SVGOptions struct {
 	Width int
 }
 
-// SVG writes a picture as one SVG document that needs nothing else: it can be opened, sent and pasted as a file. Its
-// colours follow the reader's preference for a light or a dark page. Times are in UTC; the axis below has them as
-// offsets from the start. What a part of it means is its tooltip.
+// SVG writes a picture as one self-contained SVG document, which can be opened, sent and pasted
+// as a file. Its colours follow the reader's preference for a light or a dark page. Times are in
+// UTC; the axis below has offsets from the start. Tooltips explain the parts.
 //
-// The error is that of w.
+// The error is the error of w.
 func SVG(w io.Writer, t *Timeline, o SVGOptions) error {
 	width := max(cmp.Or(o.Width, 1100), 600)
 	var doc []byte
@@ -46,19 +46,19 @@ const (
 	margin     = 16.0
 	laneHeight = 16.0
 	barHeight  = 10.0
-	ending     = 12.0 // behind the last moment
-	letter     = 6.1  // about the width of a character of 11 px
+	ending     = 12.0 // after the last moment
+	letter     = 6.1  // approximate width of a character of 11 px
 )
 
-// drawing is an SVG that is being drawn, from top to bottom.
+// drawing is an SVG that is drawn from top to bottom.
 type drawing struct {
 	t     *Timeline
 	width float64
 	scale scale
-	// fine is how many pixels something takes at least to be drawn by itself.
+	// fine is the least width in pixels of something that is drawn on its own.
 	fine float64
 	y    float64
-	// top is where the chart begins.
+	// top is the top of the chart.
 	top  float64
 	body bytes.Buffer
 	used map[Kind]bool
@@ -68,7 +68,7 @@ func newDrawing(t *Timeline, width, fine float64) *drawing {
 	return &drawing{t: t, width: width, fine: fine, scale: newScale(t, width-labels-2*margin-ending), used: map[Kind]bool{}}
 }
 
-// x returns where a moment is.
+// x returns the position of a moment.
 func (d *drawing) x(at time.Time) float64 { return margin + labels + d.scale.at(at) }
 
 func (d *drawing) right() float64 { return d.width - margin }
@@ -88,7 +88,7 @@ func (d *drawing) draw() {
 	}
 }
 
-// runLane draws what happened to the run as a whole.
+// runLane draws the segments of the run as a whole.
 func (d *drawing) runLane() {
 	d.y += 6
 	d.label(0, "b", "run")
@@ -99,7 +99,8 @@ func (d *drawing) runLane() {
 	d.y += laneHeight + 14
 }
 
-// marks draws the marks of the run, with words where there is room. Of those that are at one place the last two have them.
+// marks draws the marks of the run, with words if there is room. If several marks have the same
+// position, only the last two have words.
 func (d *drawing) marks() {
 	free := 0.0
 	for i := 0; i < len(d.t.Marks); i++ {
@@ -163,10 +164,10 @@ type placed struct {
 	at            float64
 	anchor        string
 	inside        bool
-	first, behind float64 // what it takes of the row
+	first, behind float64 // its space in the row
 }
 
-// gates draws segments with their words, in as many rows as it takes.
+// gates draws segments with their words, in several rows if necessary.
 func (d *drawing) gates(all []Segment) {
 	const rows = 5
 	var free [rows]float64
@@ -192,7 +193,7 @@ func (d *drawing) gates(all []Segment) {
 	d.y += float64(used)*laneHeight + 2
 }
 
-// place finds a place for the words of a segment: in it, behind it or before it.
+// place finds a place for the words of a segment: inside, behind or before it.
 func (d *drawing) place(s Segment) placed {
 	from, to := d.x(s.From), max(d.x(s.To), d.x(s.From)+2)
 	words := s.words()
@@ -244,12 +245,12 @@ func (d *drawing) lane(l *Lane) {
 	d.printf("\n")
 }
 
-// glyphs are the paths of what happens at an instant, around its middle.
+// glyphs are the paths for events at one instant, around their middle.
 var glyphs = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
 	Completed: "M-4 0l3 3l5 -6", Failed: "M-4 -4l8 8m0 -8l-8 8", Skipped: "M-4 0h8",
 }
 
-// bar draws a segment, and words in it where they have room.
+// bar draws a segment, and words inside it if there is room.
 func (d *drawing) bar(s *Segment, y, height float64, words string) {
 	d.used[s.Kind] = true
 	from, to := d.x(s.From), d.x(s.To)
@@ -283,7 +284,7 @@ func (d *drawing) label(indent float64, class, words string) {
 	d.text(margin+indent, d.y+9, class, "", short, tip)
 }
 
-// text writes words, with a tooltip where there is one.
+// text writes words, with a tooltip if there is one.
 func (d *drawing) text(x, y float64, class, anchor, words, tip string) {
 	d.printf(`<text x="%s" y="%s"`, px(x), px(y))
 	if class != "" {
@@ -299,7 +300,7 @@ func (d *drawing) text(x, y float64, class, anchor, words, tip string) {
 	d.printf("%s</text>", escape(words))
 }
 
-// thin joins segments that would be narrower than so many pixels with those that follow.
+// thin joins segments that would be narrower than so many pixels with the next ones.
 func thin(all []Segment, s scale, fine float64) (out []Segment) {
 	for _, next := range all {
 		if n := len(out); n > 0 {
@@ -331,9 +332,9 @@ func px(v float64) string {
 	return strings.TrimSuffix(out, ".0")
 }
 
-// escape makes text of a document out of any text.
+// escape turns any text into text of a document.
 func escape(s string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(s)) // a Builder has no errors
+	_ = xml.EscapeText(&b, []byte(s)) // a Builder never fails
 	return b.String()
 }

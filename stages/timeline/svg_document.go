@@ -12,7 +12,7 @@ var classes = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing
 	Expired: "ex", Checked: "ck", CheckFailed: "cf", Held: "he", Stopping: "sg", Stopped: "sd",
 }
 
-// style is the style of all drawings. Colours of segments are for light and dark pages.
+// style is the style of all drawings. Colours of segments suit light and dark pages.
 const style = `text{font:11px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu Sans",sans-serif;fill:#1f2328}` +
 	`.h{font-size:16px;font-weight:600}.b{font-weight:600}.m,.s{fill:#59636e}.s{font-size:10.5px}.i{font-size:10px;fill:#fff}` +
 	`.bg{fill:#fff}.fu{fill:#f3f5f8}.g{stroke:#d1d9e0;fill:none}.gl{stroke:#e6eaef;fill:none}.now{stroke:#cf222e;fill:none;stroke-dasharray:4 3}` +
@@ -25,7 +25,7 @@ const style = `text{font:11px system-ui,-apple-system,"Segoe UI",Roboto,"DejaVu 
 	`.g{stroke:#3d444d}.gl{stroke:#262c36}.tr{fill:#1b222c}.mk{fill:#9198a1}.qu{fill:#39424e}.now{stroke:#ff7b72}.hb{fill:#20262e}.hs{stroke:#656e79}` +
 	`.ok{stroke:#3fb950}.no{stroke:#ff6a5f}.sk{stroke:#9198a1}}`
 
-// document puts what was drawn between the axes and a legend.
+// document puts the drawing between the axes and a legend.
 func (d *drawing) document() []byte {
 	bottom := d.y
 	var axes, out bytes.Buffer
@@ -43,7 +43,8 @@ func (d *drawing) document() []byte {
 	return out.Bytes()
 }
 
-// axes draws the grid with the times above and the offsets below, and what is expected on another ground.
+// axes draws the grid with the times above and the offsets below, and the expected part on
+// another background.
 func (d *drawing) axes(out *bytes.Buffer, bottom float64) {
 	body := d.body
 	d.body = bytes.Buffer{}
@@ -94,7 +95,7 @@ func (d *drawing) axisText(x, y float64, words string) {
 	}
 }
 
-// legend says what the kinds mean that were drawn.
+// legend explains the kinds that were drawn.
 func (d *drawing) legend() {
 	d.y += 6
 	x := margin + labels

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The heights of the two charts of a group: how many have ended, and how many are under way.
+// The heights of the two charts of a group: ended clusters, and clusters in flight.
 const (
 	endedHeight  = 26.0
 	flightHeight = 18.0
@@ -16,12 +16,13 @@ const (
 var (
 	endedKinds  = []Kind{Completed, Failed, Skipped}                                          //nolint:gochecknoglobals // a table that nothing writes
 	flightKinds = []Kind{Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed} //nolint:gochecknoglobals // a table that nothing writes
-	// fills are the styles of areas where those of segments are lines.
+	// fills are the styles of areas for kinds whose segments are lines.
 	fills = map[Kind]string{Completed: "okf", Failed: "nof", Skipped: "skf"} //nolint:gochecknoglobals // a table that nothing writes
 )
 
-// load draws how many clusters of a group have ended, of all, and below it how many are under way, of the most that ever
-// were. below reports whether the name of the group is in the first line of the labels.
+// load draws the number of ended clusters of a group relative to all, and below it the number in
+// flight relative to its peak. below reports whether the name of the group is in the first line
+// of the labels.
 func (d *drawing) load(g *Group, below bool) {
 	columns := columnsOf(g.Load, d.scale, max(int(d.scale.width/max(d.fine, 3)), 8))
 	peak, under := 0, 1.0
@@ -62,11 +63,12 @@ func (d *drawing) load(g *Group, below bool) {
 	d.printf("</g>\n")
 }
 
-// column is a part of the time: how many clusters had ended by its end, and how many were under way in it on average.
+// column is a part of the time: the number of clusters that had ended by its end, and the average
+// number in flight during it.
 type column struct {
 	ended  [3]float64
 	flight [7]float64
-	// low is where the area begins that is being drawn.
+	// low is the lower edge of the area that is drawn.
 	low float64
 }
 
@@ -122,7 +124,7 @@ func columnsOf(all []Load, s scale, n int) []column {
 	return out
 }
 
-// areas stacks kinds on a ground, so many pixels for each cluster.
+// areas stacks kinds on a baseline, so many pixels for each cluster.
 func (d *drawing) areas(columns []column, kinds []Kind, ground, unit float64) {
 	heights := make([]float64, len(columns))
 	for _, k := range kinds {
@@ -135,7 +137,7 @@ func (d *drawing) areas(columns []column, kinds []Kind, ground, unit float64) {
 				any = true
 				high += n * unit
 				if k == Failed {
-					high = max(high, low+2) // a failure among many can be seen
+					high = max(high, low+2) // keeps a failure among many visible
 				}
 			}
 			heights[i] = high

@@ -18,10 +18,11 @@ type TextOptions struct {
 	ASCII bool
 }
 
-// Text writes a picture as lines of text without colours, each at most o.Width characters of one column. A column is a part
-// of the time: it shows the last of what lasted longest in it, and what ended in it before that. Times are in UTC.
+// Text writes a picture as lines of text without colours, each at most o.Width characters of one
+// column. A column is a part of the time: it shows the phase that lasted longest in it, or an end
+// in it. Times are in UTC.
 //
-// The error is that of w.
+// The error is the error of w.
 func Text(w io.Writer, t *Timeline, o TextOptions) error {
 	width := max(cmp.Or(o.Width, 80), 40)
 	names := min(max(longestLabel(t), len(since)), width/3)
@@ -32,7 +33,7 @@ func Text(w io.Writer, t *Timeline, o TextOptions) error {
 	return err
 }
 
-// longestLabel is how long the longest label of the picture is.
+// longestLabel returns the length of the longest label of the picture.
 func longestLabel(t *Timeline) (n int) {
 	for i := range t.Stages {
 		n = max(n, len([]rune(t.Stages[i].title())))
@@ -52,7 +53,7 @@ func longestLabel(t *Timeline) (n int) {
 
 const since = "since start"
 
-// sheet is a text that is being drawn, line by line.
+// sheet is a text that is drawn line by line.
 type sheet struct {
 	t              *Timeline
 	width          int
@@ -63,7 +64,7 @@ type sheet struct {
 	out            bytes.Buffer
 }
 
-// signs are the characters of kinds, and those where only ASCII is written.
+// signs are the characters of kinds, in Unicode and in ASCII.
 var signs = map[Kind][2]rune{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: {'·', '.'}, Closed: {'/', '/'}, Yielded: {'?', '?'}, Applying: {'█', '#'}, Settling: {'▓', 'S'}, Soaking: {'▒', 's'},
 	Measuring: {'░', 'm'}, BackingOff: {'~', '~'}, Completed: {'✓', '+'}, Failed: {'✗', 'X'}, Skipped: {'-', '-'}, Wait: {'=', '='}, Scheduled: {':', ':'},
@@ -79,7 +80,7 @@ func (x *sheet) sign(k Kind) rune {
 	return signs[k][0]
 }
 
-// line writes a line, at most as long as the sheet is wide.
+// line writes a line, cut to the width of the sheet.
 func (x *sheet) line(s string) {
 	s = strings.TrimRight(cut(s, x.width), " ")
 	if x.ascii {
@@ -103,7 +104,7 @@ func (x *sheet) row(label string, lane []rune) {
 	x.line(label + strings.Repeat(" ", x.names-len([]rune(label))) + "  " + string(lane))
 }
 
-// blank is a lane on which nothing is.
+// blank returns an empty lane.
 func (x *sheet) blank() []rune { return slices.Repeat([]rune{' '}, x.columns) }
 
 // column returns the column of a moment.
@@ -129,7 +130,7 @@ func (x *sheet) draw() {
 	x.legend()
 }
 
-// axis writes labels where they begin, as far as there is room.
+// axis writes labels at their positions, if there is room.
 func (x *sheet) axis(ticks []tick) []rune {
 	out, free := x.blank(), 0
 	for _, k := range ticks {
@@ -181,7 +182,7 @@ func (x *sheet) stage(st *Stage) {
 	}
 }
 
-// gates writes a row for each gate, the first of which has the label.
+// gates writes a row for each gate; the first row has the label.
 func (x *sheet) gates(label string, all []Segment) {
 	if len(all) == 0 {
 		x.row(label, x.blank())
@@ -207,7 +208,8 @@ func (x *sheet) gates(label string, all []Segment) {
 	}
 }
 
-// lane draws segments: in each column the one that lasts longest, and over it what ended in it.
+// lane draws segments: in each column the one that lasts longest, overwritten by ends in that
+// column.
 func (x *sheet) lane(all []Segment) []rune {
 	lane, longest := x.blank(), make([]float64, x.columns)
 	for i := range all {
@@ -227,7 +229,7 @@ func (x *sheet) lane(all []Segment) []rune {
 	return lane
 }
 
-// reason writes why a cluster has failed behind its lane, where there is room.
+// reason writes the reason of a failed cluster behind its lane, if there is room.
 func (x *sheet) reason(lane []rune, all []Segment) {
 	if len(all) == 0 || all[len(all)-1].Kind != Failed {
 		return
@@ -238,10 +240,10 @@ func (x *sheet) reason(lane []rune, all []Segment) {
 	}
 }
 
-// bars are the heights of a part of a whole.
+// bars are the heights for a part of a whole.
 var bars = [2][]rune{[]rune(" ▁▂▃▄▅▆▇█"), []rune(" .:-=+*#@")} //nolint:gochecknoglobals // a table that nothing writes
 
-// bar returns a part of a whole as a character: none of it is blank, and all of it is full.
+// bar returns a part of a whole as a character: blank for nothing, full for everything.
 func (x *sheet) bar(n, of float64) rune {
 	set := bars[0]
 	if x.ascii {
@@ -253,7 +255,8 @@ func (x *sheet) bar(n, of float64) rune {
 	return set[min(max(int(n/of*float64(len(set)-1)), 1), len(set)-1)]
 }
 
-// load writes how many clusters of a group have ended, how many are in flight, and how many have failed.
+// load writes how many clusters of a group have ended, how many are in flight, and how many have
+// failed.
 func (x *sheet) load(g *Group) {
 	columns := columnsOf(g.Load, x.scale, x.columns)
 	peak, under := 0, 0.0
@@ -282,7 +285,7 @@ func (x *sheet) load(g *Group) {
 // maxMarks is how many marks are written.
 const maxMarks = 40
 
-// marks writes what happened to the run, a line each.
+// marks writes the marks of the run, a line each.
 func (x *sheet) marks() {
 	x.line("")
 	for i := range x.t.Marks[:min(len(x.t.Marks), maxMarks)] {
@@ -301,7 +304,7 @@ func (x *sheet) marks() {
 	}
 }
 
-// legend says what the characters mean that were drawn.
+// legend explains the characters that were drawn.
 func (x *sheet) legend() {
 	x.line("")
 	all := ""

@@ -7,104 +7,106 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// DefaultLanes is how many lanes a picture has at most where [Options] do not say it.
+// DefaultLanes is the default limit of lanes in a picture.
 const DefaultLanes = 60
 
 // maxLanes bounds Options.Lanes.
 const maxLanes = 200
 
-// Options say what is drawn besides what has happened.
+// Options are the parts of a picture beside the past events.
 type Options struct {
-	// Now is the moment of the picture. What is after it is expected, and a run that has not ended reaches at least
-	// to here. Zero is the time of the last event, and so there is no expectation. It means nothing for a run that has
-	// ended, and an event that is later than Now moves it.
+	// Now is the moment of the picture. Everything after it is expected, and an unfinished run
+	// reaches at least to here. Zero is the time of the last event, without expectation. It is
+	// ignored for a run that has ended, and an event later than Now moves it.
 	Now time.Time
-	// Expected is what is to come, the Events of a forecast. Those before Now, and those about clusters that have
-	// ended meanwhile, are left out, so that a forecast may be a little older than the events.
+	// Expected are future events from a forecast. Events before Now, and events about clusters that
+	// have ended, are left out, so a forecast may be slightly older than the events.
 	Expected []simulate.Event
-	// Title is the first line of the picture; empty names the run and its placement. Note is said beneath it, such as
-	// what a forecast assumes, or why it has no end.
+	// Title is the first line of the picture; empty names the run and its placement. Note is below
+	// it, for example the assumptions of a forecast, or the reason why it has no end.
 	Title, Note string
-	// Lanes is how many clusters have a lane each; where there are more, groups have. 0 means
-	// [DefaultLanes], and 200 is the most.
+	// Lanes is the greatest number of clusters with a lane each; with more clusters, groups have
+	// lanes. 0 means [DefaultLanes], and 200 is the most.
 	Lanes int
 }
 
 // Timeline is the picture of a run.
 type Timeline struct {
-	// Title and Note are those of the Options.
+	// Title and Note are copied from the Options.
 	Title, Note string
-	// Run is the name of the run, empty where it does not exist, and Placement that of its placement.
+	// Run is the name of the run, empty if it does not exist. Placement is the name of its
+	// placement.
 	Run, Placement string
-	// RollsBack is the run that it rolls back, if it does.
+	// RollsBack is the run that this run rolls back, if any.
 	RollsBack string
-	// Start and End are between what moments the picture is; End is not before Start. Ends is when the run ends, or is
-	// expected to, zero where that is not known.
+	// Start and End are the first and the last moment of the picture; End is not before Start. Ends
+	// is the actual or expected end of the run, zero if unknown.
 	Start, End, Ends time.Time
-	// Now separates what has happened from what is expected; zero where all of it happened.
+	// Now separates the past from the expected part; zero if there is no expected part.
 	Now time.Time
-	// State is what the run comes to by the end of the picture.
+	// State is the run's state at the end of the picture.
 	State stages.State
-	// Back is what the run that rolls this one back comes to, and BackEnds when it ends; empty where there is none in
-	// the picture.
+	// Back is the state of the rollback run at the end of the picture, and BackEnds its end; empty
+	// if the picture has none.
 	Back     stages.State
 	BackEnds time.Time
-	// Clusters is how many there are, Completed, Failed and Skipped how many of them have ended so,
-	// by Now where that is set.
+	// Clusters is the number of clusters. Completed, Failed and Skipped count the ended ones, by Now
+	// if it is set.
 	Clusters, Completed, Failed, Skipped int
-	// Segments are those of the run as a whole: queued, stopping, stopped. Marks are what happened to it.
+	// Segments belong to the run as a whole: queued, stopping, stopped. Marks are its events.
 	Segments []Segment
 	Marks    []Mark
 	Stages   []Stage
-	// simulated reports whether nothing of the picture has happened.
+	// simulated reports whether the whole picture is a simulation.
 	simulated bool
 }
 
-// Stage is a stage of the run, or of the one that rolls it back.
+// Stage is a stage of the run, or of its rollback run.
 type Stage struct {
 	Name string
-	// Back reports whether it is a stage of the run that rolls this one back, in a simulation.
+	// Back reports whether it is a stage of the rollback run, in a simulation.
 	Back bool
-	// Start is when its clusters could start, End when it was done; zero where that did not happen.
+	// Start is when its clusters could start, End when it was done; zero if that did not happen.
 	Start, End time.Time
-	// Gates are those before and after the stage.
+	// Gates are the gates before and after the stage.
 	Gates  []Segment
 	Groups []Group
 }
 
-// Group is a group of a stage. A stage without groups has one without a name; where there are more groups than lanes,
-// one stands for all, and Merged is how many they are.
+// Group is a group of a stage. A stage without groups has one group without a name. If there are
+// more groups than lanes, one group stands for all of a stage, and Merged is their number.
 type Group struct {
 	Name     string
 	Merged   int
 	Clusters int
-	// Gates are those of the group, and what is known of its clusters without their names, such as how many are
-	// outside their windows.
+	// Gates are the gates of the group, and segments about clusters without names, for example the
+	// number of clusters outside their windows.
 	Gates []Segment
-	// Lanes are those of the clusters; where there are too many of them, Load is how many are in which phase instead.
+	// Lanes are the lanes of the clusters. If there are too many, Load has the number of clusters in
+	// each phase instead.
 	Lanes []Lane
 	Load  []Load
 }
 
-// Lane is what a cluster was doing.
+// Lane is the history of a cluster.
 type Lane struct {
 	Cluster string
 	// Segments ascend and do not overlap.
 	Segments []Segment
 }
 
-// Kind is what a segment shows.
+// Kind is the meaning of a segment.
 type Kind string
 
 // The kinds of segment of a cluster.
 const (
-	Queued     Kind = "Queued"     // its stage goes on, and its turn has not come; of a run, it waits for another one
+	Queued     Kind = "Queued"     // waits for its turn; a run waits for another one
 	Closed     Kind = "Closed"     // outside its maintenance window
-	Yielded    Kind = "Yielded"    // it could not be reached, and gave its slot away
-	Applying   Kind = "Applying"   // the update is carried out
+	Yielded    Kind = "Yielded"    // it was unreachable, and released its slot
+	Applying   Kind = "Applying"   // the update is being applied
 	Settling   Kind = "Settling"   // applied; not yet healthy
-	Soaking    Kind = "Soaking"    // healthy, for as long as the strategy asks
-	Measuring  Kind = "Measuring"  // healthy, and measured by the checks of clusters, once there was a measurement; Message is what is wrong
+	Soaking    Kind = "Soaking"    // healthy, for the strategy's minimum time
+	Measuring  Kind = "Measuring"  // healthy, and measured by checks; Message has the last result
 	BackingOff Kind = "BackingOff" // an attempt failed; the next one begins at the end
 	Completed  Kind = "Completed"  // an instant: From is To
 	Failed     Kind = "Failed"     // an instant
@@ -115,38 +117,38 @@ const (
 const (
 	Wait      Kind = "Wait"      // a timed wait
 	Scheduled Kind = "Scheduled" // a scheduled start
-	Approval  Kind = "Approval"  // a request; By is who approved
-	Rejected  Kind = "Rejected"  // a request that was rejected; By is who did
+	Approval  Kind = "Approval"  // a request; By has the approvers
+	Rejected  Kind = "Rejected"  // a rejected request; By has the rejecter
 	Expired   Kind = "Expired"   // a request without an answer in time
 	Stopping  Kind = "Stopping"
 	Stopped   Kind = "Stopped"
-	// Checked is a check before or after a stage or a group, CheckFailed one that came to something else than Successful.
-	// Held is a stage of which no cluster starts, because of a check. Message is what was measured.
+	// Checked is a check before or after a stage or a group, CheckFailed a check that was not
+	// Successful. Held is a stage that starts no cluster because of a check. Message is the result.
 	Checked     Kind = "Checked"
 	CheckFailed Kind = "CheckFailed"
 	Held        Kind = "Held"
 )
 
-// clusterKinds are those that a cluster can be in, in the order in which they are stacked.
+// clusterKinds are the kinds of clusters, in stacking order.
 var clusterKinds = [...]Kind{Completed, Failed, Skipped, Measuring, Soaking, Settling, Applying, BackingOff, Yielded, Closed, Queued} //nolint:gochecknoglobals // a table that nothing writes
 
-// Segment is something that lasts.
+// Segment is a period with a meaning.
 type Segment struct {
 	Kind     Kind
 	From, To time.Time
-	// Open reports whether it had not ended at the end of the picture. Expected reports whether it is after
-	// Timeline.Now; what is on both sides of that is two segments.
+	// Open reports whether it had not ended at the end of the picture. Expected reports whether it
+	// is after Timeline.Now; a period on both sides of Now is split into two segments.
 	Open, Expected bool
-	// Attempt counts the attempts at a cluster or the requests of a gate, from 1; 0 where that means nothing.
+	// Attempt counts the attempts at a cluster or the requests of a gate, from 1; otherwise 0.
 	Attempt int
-	// Count is how many clusters it is about, where it is not about one.
+	// Count is the number of clusters, if the segment is about several.
 	Count int
-	// By are the names of those who decided, and Message is what is known besides.
+	// By are the names of the deciders, and Message further details.
 	By      []string
 	Message string
 }
 
-// Mark is something that happened to the run, or to the one that rolls it back.
+// Mark is an event of the run, or of its rollback run.
 type Mark struct {
 	At             time.Time
 	Type           stages.EventType
@@ -154,13 +156,13 @@ type Mark struct {
 	By, Message    string
 }
 
-// Load is how many clusters of a group are in which phase, from a moment on until the next one.
+// Load has the number of clusters of a group in each phase, from a moment until the next Load.
 type Load struct {
 	At     time.Time
 	counts [len(clusterKinds)]int
 }
 
-// Count returns how many clusters are in a phase.
+// Count returns the number of clusters in a phase.
 func (l *Load) Count(k Kind) int {
 	if i := kindIndex(k); i >= 0 {
 		return l.counts[i]
@@ -185,8 +187,8 @@ func kindIndex(k Kind) int {
 	return -1
 }
 
-// New returns the picture of a run of the plan. past are its events from the first one on; those that do not fit the plan
-// are left out. The plan and the events are not changed.
+// New returns the picture of a run of the plan. past are all of its events; events that do not
+// match the plan are left out. The plan and the events are not changed.
 func New(p *stages.Plan, past []stages.Event, o Options) *Timeline {
 	events := make([]simulate.Event, len(past), len(past)+len(o.Expected))
 	for i := range past {
@@ -195,8 +197,8 @@ func New(p *stages.Plan, past []stages.Event, o Options) *Timeline {
 	return record(p, events, o)
 }
 
-// Simulated returns the picture of a simulation of the plan as if all of it had happened. The run that rolls the first
-// one back is in the same picture: its stages come last.
+// Simulated returns the picture of a simulation of the plan, without an expected part. The
+// rollback run is in the same picture: its stages come last.
 func Simulated(p *stages.Plan, events []simulate.Event, o Options) *Timeline {
 	o.Now, o.Expected = time.Time{}, nil
 	t := record(p, events, o)

@@ -27,7 +27,7 @@ func (t *Timeline) title() string {
 	return out
 }
 
-// summary says what the run came to.
+// summary describes the result of the run.
 func (t *Timeline) summary() string {
 	state := string(t.State)
 	switch {
@@ -64,7 +64,7 @@ func (t *Timeline) summary() string {
 	return out
 }
 
-// moment writes a moment to the second.
+// moment formats a moment to the second.
 func moment(t time.Time) string { return t.Format("2006-01-02 15:04:05") + " UTC" }
 
 func plural(n int, what string) string {
@@ -80,7 +80,7 @@ var kinds = []Kind{ //nolint:gochecknoglobals // a table that nothing writes
 	Approval, Rejected, Expired, Checked, CheckFailed, Held, Stopping, Stopped,
 }
 
-// kindWords says what kinds mean.
+// kindWords describes the kinds.
 var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a table that nothing writes
 	Queued: "waits for its turn", Closed: "outside its window", Yielded: "yielded its slot", Applying: "applying",
 	Settling: "settling", Soaking: "soaking", Measuring: "measuring", BackingOff: "backing off", Completed: "completed", Failed: "failed",
@@ -88,7 +88,7 @@ var kindWords = map[Kind]string{ //nolint:gochecknoglobals // a table that nothi
 	Expired: "expired", Checked: "check", CheckFailed: "check failed", Held: "held by a check", Stopping: "stopping", Stopped: "stopped",
 }
 
-// words says what a segment is, without its time.
+// words describes a segment, without its time.
 func (s *Segment) words() string {
 	out := kindWords[s.Kind]
 	by := strings.Join(s.By, ", ")
@@ -121,7 +121,7 @@ func (s *Segment) words() string {
 	return out
 }
 
-// tip says everything about a segment.
+// tip describes a segment completely.
 func (s *Segment) tip() string {
 	out := s.words()
 	if s.From.Equal(s.To) {
@@ -138,7 +138,7 @@ func (s *Segment) tip() string {
 	return out
 }
 
-// markWords says what marks mean.
+// markWords describes the types of marks.
 var markWords = map[stages.EventType]string{ //nolint:gochecknoglobals // a table that nothing writes
 	stages.RunQueued: "queued", stages.RunStarted: "started", stages.RunStopping: "stopping", stages.RunStopped: "stopped",
 	stages.RunResumed: "resumed", stages.RunRetried: "retried", stages.RollbackRequested: "rollback requested",
@@ -147,7 +147,7 @@ var markWords = map[stages.EventType]string{ //nolint:gochecknoglobals // a tabl
 	stages.WindowsBypassed: "windows bypassed", stages.CommandRefused: "command refused",
 }
 
-// words says what a mark is, without its time.
+// words describes a mark, without its time.
 func (m *Mark) words() string {
 	out := markWords[m.Type]
 	if m.Back {
@@ -159,7 +159,7 @@ func (m *Mark) words() string {
 	return out
 }
 
-// tip says everything about a mark.
+// tip describes a mark completely.
 func (m *Mark) tip() string {
 	out := m.words() + ", " + moment(m.At)
 	if m.Expected {
@@ -206,7 +206,8 @@ func cut(s string, most int) string {
 	return string(runes[:most-1]) + "…"
 }
 
-// plain replaces what does not take exactly one column: control characters, what combines, and wide characters.
+// plain replaces characters that do not occupy exactly one column: control characters, combining
+// characters and wide characters.
 func plain(s string) string {
 	return strings.Map(func(c rune) rune {
 		if c >= 0x1100 && (c < 0x2010 || c > 0x2027) || !unicode.IsPrint(c) || unicode.In(c, unicode.Mn, unicode.Me) {
