@@ -10,40 +10,40 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// BackName is the name of the run of a simulation that rolls the first one back.
+// BackName is the name of the rollback run in a simulation.
 const BackName = RunName + "-rollback"
 
-// Return is what else there is in a [Environment] where the run is rolled back.
+// Return is the part of an [Environment] for a rollback of the run.
 type Return struct {
-	// Previous is what clusters had before the run, by name; see [planner.RollBack]. One
-	// that is not named had nothing. Where it is nil that is not known, and the run is
-	// not rolled back.
+	// Previous has the clusters' revisions before the run, by name; see [planner.RollBack]. An
+	// unnamed cluster had nothing. If it is nil, the revisions are unknown, and the run is not
+	// rolled back.
 	Previous map[string]stages.Previous
-	// Members are the clusters that behave in another way on their way back, by name.
-	// All others are as before, but that no attempt fails.
+	// Members are the clusters with a different behaviour during the rollback, by name. All others
+	// behave as before, except that no attempt fails.
 	Members map[string]Member
-	// Calendar returns the windows for the plan that rolls back; nil means at any time.
+	// Calendar returns the windows for the plan of the rollback; nil means at any time.
 	Calendar func(p *stages.Plan) (stages.Calendar, error)
 }
 
 // Back is the result of the rollback of the run.
 type Back struct {
-	// Refused says why the run was not rolled back. All else is empty then.
+	// Refused is the reason why the run was not rolled back. All other fields are empty then.
 	Refused string `json:"refused,omitempty"`
-	// Plan is the plan of the run that took it back, Begun when that began.
+	// Plan is the plan of the rollback run, Started its beginning.
 	Plan    *stages.Plan  `json:"plan,omitempty"`
 	Started time.Duration `json:"started,omitempty"`
-	// End is what that run came to.
+	// End is the end of the rollback run.
 	End End `json:"end,omitzero"`
 }
 
-// rollsBack reports whether the run has ended and is to be rolled back now.
+// rollsBack reports whether the run has ended and must be rolled back now.
 func (s *simulation) rollsBack() bool {
 	return !s.resumed && s.begun && s.rollbackRequest != nil && s.run.Final(s.p)
 }
 
-// rollbackOrdered takes in an order that rolls back a run which has ended, as an engine
-// does, and reports whether the next order is one.
+// rollbackOrdered handles an order that rolls back an ended run, like an engine, and reports
+// whether the next order was one.
 func (s *simulation) rollbackOrdered() (bool, error) {
 	c := s.orders[0].Command
 	if s.resumed || c.Verb != stages.RequestRollback || s.back != nil || !s.run.Final(s.p) || s.p.Strategy.Rollback == nil || s.run.Started == 0 {
@@ -58,8 +58,8 @@ func (s *simulation) event(t stages.EventType, by, message string) stages.Event 
 	return stages.Event{Type: t, Time: s.w.Start.Add(s.now), By: by, Message: message}
 }
 
-// rollBack plans the run that rolls this one back and carries it out, from now on and with the orders and the
-// churn that are left.
+// rollBack plans the rollback run and carries it out, from now on and with the remaining orders
+// and churn.
 func (s *simulation) rollBack() error {
 	request := s.rollbackRequest
 	s.rollbackRequest = nil
@@ -90,7 +90,7 @@ func (s *simulation) rollBack() error {
 	return nil
 }
 
-// inverse plans the run that rolls this one back.
+// inverse plans the rollback run.
 func (s *simulation) inverse() (*stages.Plan, error) {
 	if s.w.Return.Previous == nil {
 		return nil, errors.New("what the clusters had before is not known")
@@ -98,7 +98,7 @@ func (s *simulation) inverse() (*stages.Plan, error) {
 	return planner.RollBack(s.p, &s.run, s.w.Return.Previous)
 }
 
-// reasons ends the sentence about clusters that stay as they are.
+// reasons returns the end of a sentence about clusters that are not rolled back.
 func reasons(b *stages.PlannedRollback) string {
 	var all []string
 	for _, k := range b.Kept {
@@ -107,7 +107,7 @@ func reasons(b *stages.PlannedRollback) string {
 	return strings.TrimSuffix(": "+strings.Join(all, "; "), ": ")
 }
 
-// onTheWayBack returns the environment as clusters behave in it that go back.
+// onTheWayBack returns the environment during the rollback.
 func (w *Environment) onTheWayBack(p *stages.Plan) Environment {
 	out := *w
 	out.Members = make(map[string]Member, len(w.Members))

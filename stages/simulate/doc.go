@@ -1,32 +1,34 @@
-// Package simulate predicts a run: it executes the run in virtual time, without clusters, and reports when
-// the run will end.
+// Package simulate predicts a run: it executes the run in virtual time, without clusters, and
+// reports when the run will end.
 //
-// An [Environment] is everything outside of a run that affects it: the time that clusters need, their failures,
-// the clusters that leave, and the commands of operators. [Run] calls the real [step.Step] in it, and
-// jumps from one event to the next. Nothing is estimated: if the environment has the real times of the
-// clusters, a simulation and the engine produce the same events.
+// An [Environment] is everything outside of a run that affects it: the time that clusters need,
+// their failures, the clusters that leave, and the commands of operators. [Run] calls the real
+// [step.Step] in it, and jumps from one event to the next. Nothing is estimated: if the
+// environment has the real times of the clusters, a simulation and the engine produce the same
+// events.
 //
-// To achieve this, the simulation treats a cluster as package fleet does. It calls Update when an attempt
-// begins. A cluster that cannot be reached before anything was sent to it yields its slot. If a cluster
-// cannot be reached later, the call is retried after 200 ms, then twice that and so on up to 5 s. An updated
-// cluster is observed whenever it may have changed; if it was healthy, for the first time a second later.
-// [Attempt] models the results of these calls, and a test of an engine can put it behind an Updater.
+// To achieve this, the simulation treats a cluster as package fleet does. It calls Update when an
+// attempt begins. A cluster that cannot be reached before anything was sent to it yields its
+// slot. If a cluster cannot be reached later, the call is retried after 200 ms, then twice that
+// and so on up to 5 s. An updated cluster is observed whenever it may have changed; if it was
+// healthy, for the first time a second later. [Attempt] models the results of these calls, and a
+// test of an engine can put it behind an Updater.
 //
-// Every function depends on its arguments only: no I/O, no clock, no randomness, no goroutine. A simulation
-// takes a step for each moment with an event, and the cost of a step grows with the clusters in flight.
+// Every function depends on its arguments only: no I/O, no clock, no randomness, no goroutine. A
+// simulation takes a step for each moment with an event, and the cost of a step grows with the
+// clusters in flight.
 //
 // If a run is rolled back, the run that does the rollback follows it, with the plan that
 // [planner.RollBack] makes: an engine plans it at the same moment.
 //
 // # Moments
 //
-// Times are offsets from the start of the run. Inputs of one moment are processed
-// in the order of a step: commands, clusters that leave, observations, then
-// changes by time alone. Two exceptions make scenarios with round numbers
-// work as written. A decision comes last, with the commands behind it, so that
-// it finds the request that opens at its moment. Skip commands at 0 come before the
-// start of the run, and all other commands at 0 after it.
+// Times are offsets from the start of the run. Inputs of one moment are processed in the order of
+// a step: commands, clusters that leave, observations, then changes by time alone. Two exceptions
+// make scenarios with round numbers work as written. A decision comes last, with the commands
+// behind it, so that it finds the request that opens at its moment. Skip commands at 0 come
+// before the start of the run, and all other commands at 0 after it.
 //
-// Related packages: stages defines the run, and calendar its windows; formats/scenario
-// reads an environment from a file; fleet executes the same plan on real clusters.
+// Related packages: stages defines the run, and calendar its windows; formats/scenario reads an
+// environment from a file; fleet executes the same plan on real clusters.
 package simulate

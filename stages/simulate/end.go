@@ -8,61 +8,60 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Reason says why a simulation ended.
+// Reason is why a simulation ended.
 type Reason string
 
-// Why a simulation ends.
+// The reasons for the end of a simulation.
 const (
 	// Ended: the run has ended, and no order is left.
 	Ended Reason = "Ended"
 	// Stuck: the run has not ended, and nothing can happen any more.
 	Stuck Reason = "Stuck"
-	// Cut: the run goes on after Environment.Until.
+	// Cut: the run continues after Environment.Until.
 	Cut Reason = "Cut"
 )
 
-// End is what a simulation came to.
+// End is the result of a simulation.
 type End struct {
-	// At is when it ended: the time of its last event, or Environment.Until.
+	// At is the end of the simulation: the time of its last event, or Environment.Until.
 	At     time.Duration `json:"at"`
 	Reason Reason        `json:"reason"`
-	// Waiting is what the run waits for, where it has not ended.
+	// Waiting are the reasons for waiting of a run that has not ended.
 	Waiting []stages.Awaited `json:"waiting,omitempty"`
-	// State is the run's, as [stages.Derive] says, and Message why it is that,
-	// where that is not obvious.
+	// State is the run's state by [stages.Derive], and Message the reason if it is not obvious.
 	State   stages.State `json:"state"`
 	Message string       `json:"message,omitempty"`
-	// Peak is how many clusters were in flight at most.
+	// Peak is the greatest number of clusters in flight.
 	Peak int `json:"peak"`
 	// Stages and Clusters are in the order of the plan.
 	Stages   []StageEnd   `json:"stages"`
 	Clusters []ClusterEnd `json:"clusters"`
-	// Gates are those that were reached, by stage; in a stage those before and
-	// those after it, then those of its groups.
+	// Gates are the gates that were reached, by stage: first those before and after the stage, then
+	// those of its groups.
 	Gates []GateEnd `json:"gates,omitempty"`
-	// Run is the run itself.
+	// Run is the state of the run.
 	Run stages.Run `json:"run"`
-	// Back is the result of the rollback of the run; nil where none was requested.
+	// Back is the result of the rollback of the run; nil if none was requested.
 	Back *Back `json:"back,omitempty"`
 }
 
-// StageEnd is what a stage came to.
+// StageEnd is the result of a stage.
 type StageEnd struct {
 	Name  string       `json:"name"`
 	State stages.State `json:"state"`
-	// Started is when its first cluster could start, Ended when it was done; -1
-	// where that did not happen.
+	// Started is when its first cluster could start, Ended when it was done; -1 if that did not
+	// happen.
 	Started time.Duration `json:"started"`
 	Ended   time.Duration `json:"ended"`
-	// Peak is how many of its clusters were in flight at most, Limit how many
-	// might have been; 0 means no limit of its own.
+	// Peak is the greatest number of its clusters in flight, Limit the allowed number; 0 means no
+	// limit of its own.
 	Peak  int `json:"peak"`
 	Limit int `json:"limit,omitempty"`
 	// Groups is empty for a stage without groups.
 	Groups []GroupEnd `json:"groups,omitempty"`
 }
 
-// GroupEnd is what a group came to, as in [StageEnd].
+// GroupEnd is the result of a group, as in [StageEnd].
 type GroupEnd struct {
 	Name  string       `json:"name"`
 	State stages.State `json:"state"`
@@ -70,7 +69,7 @@ type GroupEnd struct {
 	Limit int          `json:"limit,omitempty"`
 }
 
-// ClusterEnd is what a cluster of the plan came to.
+// ClusterEnd is the result of a cluster of the plan.
 type ClusterEnd struct {
 	Name  string       `json:"name"`
 	Stage string       `json:"stage"`
@@ -78,7 +77,7 @@ type ClusterEnd struct {
 	State stages.State `json:"state"`
 }
 
-// GateEnd is what a gate came to.
+// GateEnd is the result of a gate.
 type GateEnd struct {
 	// Group is empty for a gate of the whole stage.
 	Stage string          `json:"stage"`
@@ -86,14 +85,14 @@ type GateEnd struct {
 	When  approval.When   `json:"when"`
 	Type  stages.TaskType `json:"type"`
 	State stages.State    `json:"state"`
-	// Opened is when it began to hold the run, Held for how long it did, until it
-	// passed or until the end.
+	// Opened is when it began to hold the run, Held for how long it held it, until it passed or
+	// until the end.
 	Opened time.Duration `json:"opened"`
 	Held   time.Duration `json:"held"`
 	// By is the identity that decided it; empty for none.
 	By string `json:"by,omitempty"`
-	// Decided reports whether no other gate of the same side held the run longer: the
-	// run went on when this one passed.
+	// Decided reports whether no other gate of the same side held the run longer, so that the run
+	// continued when this gate passed.
 	Decided bool `json:"decided,omitempty"`
 }
 
@@ -144,7 +143,7 @@ func (s *simulation) since(i stages.Instant) time.Duration {
 	return i.Time().Sub(s.w.Start)
 }
 
-// gatesOf returns what the gates of a stage and its groups came to.
+// gatesOf returns the results of the gates of a stage and its groups.
 func (s *simulation) gatesOf(stage int, end time.Duration) []GateEnd {
 	st, run := &s.p.Stages[stage], &s.run.Stages[stage]
 	out := s.gatesEnd(st.Name, "", run.Gates, end)
@@ -175,12 +174,12 @@ func (s *simulation) gatesEnd(stage, group string, gates []stages.Gate, end time
 	return out
 }
 
-// peaks are how many clusters were in flight at most.
+// peaks are the greatest numbers of clusters in flight.
 type peaks struct {
 	run    int
 	stages []int
 	groups [][]int
-	// now is for counting.
+	// now is a buffer for counting.
 	now []int
 }
 

@@ -13,73 +13,73 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// The bounds of a simulation where a [Environment] sets none.
+// The default limits of a simulation.
 const (
-	// DefaultUntil is after how long a simulation ends.
+	// DefaultUntil is the default time limit of a simulation.
 	DefaultUntil = 365 * 24 * time.Hour
-	// DefaultSteps is after how many steps a simulation is given up.
+	// DefaultSteps is the default limit of steps; beyond it a simulation fails.
 	DefaultSteps = 2_000_000
 )
 
-// Environment is everything outside of a run that decides how it goes. Durations are
-// at least 0 and counted from the start of the run, unless they say otherwise.
-// It is not changed by a simulation, and may serve several at once.
+// Environment is everything outside of a run that affects it. Durations are at least 0 and
+// counted from the start of the run, unless documented otherwise. A simulation does not change
+// it, and it may serve several at once.
 type Environment struct {
-	// Start is when the run starts, to the millisecond; a zero Start is
-	// [DefaultStart]. Only windows and scheduled starts depend on it.
+	// Start is when the run starts, to the millisecond; a zero Start is [DefaultStart]. Only windows
+	// and scheduled starts depend on it.
 	Start time.Time
 	// Starter is the identity that starts the run.
 	Starter approval.Identity
 	// Calendar says when clusters may be started; nil means at any time.
 	Calendar stages.Calendar
-	// Members are the clusters that behave in a way of their own, by name; all
-	// others are as Default. Names that are not in the plan mean nothing.
+	// Members are the clusters with their own behaviour, by name; all others behave like Default.
+	// Names that are not in the plan are ignored.
 	Default Member
 	Members map[string]Member
-	// Churn are the clusters that leave or come back, Orders what operators ask.
-	// What stands earlier in a list comes first where the moment is the same.
+	// Churn are the clusters that leave or return, Orders the commands of operators. For one moment,
+	// the order of the list counts.
 	Churn  []Change
 	Orders []Order
-	// Answer is called once for each approval request that opens, and for those that are open when [Resume] begins,
-	// with the moment at which it opened. What it returns is added to Orders: an order of the past is one of now.
-	// nil means no answer.
+	// Answer is called once for each approval request that opens, and for requests that are open
+	// when [Resume] begins, with the moment at which it opened. Its result is added to Orders: an
+	// order in the past counts as now. nil means no answer.
 	Answer func(req approval.Request, opened time.Duration) []Order
-	// Began is for [Resume]: when the attempt began that is under way at a cluster, by name. One that is not named
-	// began when the cluster was started.
+	// Began is for [Resume]: the times at which the running attempts began, by cluster. The attempt
+	// of an unnamed cluster began when the cluster was started.
 	Began map[string]time.Time
-	// Measures are what checks measure, from a moment on; of those that are about the same, the later one in the list. A check
-	// that none is about is good.
+	// Measures are the results of checks from a moment on; of several about the same check, the
+	// later one in the list counts. A check without a measure is good.
 	Measures []Measure
 	// Return is for a run that is rolled back.
 	Return Return
-	// Slots is how many clusters the run may have in flight by the cap of its strategy:
-	// 0 means as many as it can use, -1 none.
+	// Slots is the number of clusters in flight that the strategy's cap allows: 0 means no limit, -1
+	// none.
 	Slots int
-	// Until is when the simulation ends at the latest: what happens at that
-	// moment still happens, and what comes later never comes. 0 means
-	// [DefaultUntil].
+	// Until is the latest end of the simulation: events at that moment still happen, and later ones
+	// never do. 0 means [DefaultUntil].
 	Until time.Duration
-	// Steps bounds the steps; 0 means [DefaultSteps].
+	// Steps limits the number of steps; 0 means [DefaultSteps].
 	Steps int
 }
 
-// DefaultStart is when a run starts in an environment that does not say it: Monday, 5
-// January 2026, at midnight UTC.
+// DefaultStart returns the start of a run in an environment without one: Monday, 5 January 2026,
+// at midnight UTC.
 func DefaultStart() time.Time { return time.Date(2026, time.January, 5, 0, 0, 0, 0, time.UTC) }
 
-// Change is a cluster that leaves the inventory or comes back into it.
+// Change is a cluster that leaves the inventory or returns to it.
 type Change struct {
 	At      time.Duration
 	Cluster string
-	// Back reports whether the cluster is there again. A run that has passed over it
-	// does not take it up again.
+	// Back reports whether the cluster returns. A run that has already skipped it does not include
+	// it again.
 	Back bool
 }
 
-// Measure is what a check measures from a moment on.
+// Measure is the result of a check from a moment on.
 type Measure struct {
 	From time.Duration
-	// Check is its name. Cluster is the cluster that is measured; empty is all, and what no check of clusters measures.
+	// Check is its name. Cluster is the measured cluster; empty means all, and measurements without
+	// a cluster.
 	Check, Cluster string
 	Answer         check.Answer
 }
@@ -87,15 +87,14 @@ type Measure struct {
 // Order is a command at a moment.
 type Order struct {
 	At time.Duration
-	// Command needs no ID and no At. Of the Decision of a Decide its Binding has
-	// Stage, and Group where the gate is a group's; it is about the request that
-	// is open for these at that moment. Without Group it is about the request of
-	// the stage, or of the one group of it that has an open one.
+	// Command needs no ID and no At. The Binding of a Decide needs only Stage, and Group for a gate
+	// of a group. It applies to the request that is open for these at that moment. Without Group it
+	// applies to the request of the stage, or of its only group with an open one.
 	Command stages.Command
 }
 
-// Validate returns everything that is wrong with the environment as one error; nil
-// when nothing is. The error is an aggregate of [field.Error] values.
+// Validate returns all problems of the environment as one error, or nil. The error is an
+// aggregate of [field.Error] values.
 func (w *Environment) Validate() error {
 	var errs field.ErrorList
 	notNegative := func(at *field.Path, d time.Duration) {
@@ -132,8 +131,7 @@ func (w *Environment) Validate() error {
 	return errs.ToAggregate()
 }
 
-// settled returns the environment with its defaults filled in and its lists in order
-// of time.
+// settled returns the environment with its defaults and with its lists in order of time.
 func (w Environment) settled() Environment {
 	if w.Start.IsZero() {
 		w.Start = DefaultStart()
@@ -150,7 +148,7 @@ func (w Environment) settled() Environment {
 	return w
 }
 
-// afterStart is 1 for an order at 0 that comes after the start of the run.
+// afterStart returns 1 for an order at 0 that comes after the start of the run.
 func (o *Order) afterStart() int {
 	if o.At == 0 && o.Command.Verb != stages.Skip {
 		return 1
@@ -158,7 +156,7 @@ func (o *Order) afterStart() int {
 	return 0
 }
 
-// measure returns what is measured at a moment.
+// measure returns the result of a check at a moment.
 func (w *Environment) measure(q *check.Question, now time.Duration) check.Answer {
 	for _, m := range slices.Backward(w.Measures) {
 		if m.Check == q.Name && m.From <= now && (m.Cluster == "" || m.Cluster == q.Cluster) {
@@ -174,7 +172,7 @@ func (w *Environment) measure(q *check.Question, now time.Duration) check.Answer
 	return check.Answer{Values: []float64{*q.Check.Min}}
 }
 
-// member returns how a cluster behaves.
+// member returns the behaviour of a cluster.
 func (w *Environment) member(name string) Member {
 	if m, ok := w.Members[name]; ok {
 		return m
@@ -182,7 +180,7 @@ func (w *Environment) member(name string) Member {
 	return w.Default
 }
 
-// slots is what the cap of the strategy lets be in flight.
+// slots returns the number of clusters in flight that the strategy's cap allows.
 func (w *Environment) slots() int {
 	if w.Slots == 0 {
 		return math.MaxInt

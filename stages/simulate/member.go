@@ -11,26 +11,25 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Always is a Fail of a [Member] that lets every attempt fail.
+// Always is a Fail of a [Member] whose attempts all fail.
 const Always = -1
 
-// Member is how a cluster behaves during a run.
+// Member is the behaviour of a cluster during a run.
 type Member struct {
-	// Take is how long an attempt takes, from the moment at which the cluster
-	// is first reached in it until everything is applied and healthy.
+	// Take is the duration of an attempt, from its first contact with the cluster until everything
+	// is applied and healthy.
 	Take time.Duration
-	// Fail is how many attempts fail, the first ones; [Always] is all of them.
-	// One that fails does so when it would have been done.
+	// Fail is how many attempts fail, the first ones; [Always] means all. A failing attempt fails
+	// when it would be done.
 	Fail int
-	// Unreachable is when the cluster does not answer. What was begun before
-	// goes on meanwhile.
+	// Unreachable are the periods when the cluster does not answer. Earlier attempts keep running.
 	Unreachable []Interval
-	// Unhealthy is when the cluster, once it was updated, is not healthy.
+	// Unhealthy are the periods when the cluster, once updated, is unhealthy.
 	Unhealthy []Interval
 }
 
-// Interval is the time from From until before To, both from the start of the
-// run. A To of 0 is no end.
+// Interval is the time from From until before To, both from the start of the run. A To of 0 means
+// no end.
 type Interval struct{ From, To time.Duration }
 
 func (i Interval) has(at time.Duration) bool { return at >= i.From && (i.To == 0 || at < i.To) }
@@ -39,25 +38,24 @@ func during(all []Interval, at time.Duration) bool {
 	return slices.ContainsFunc(all, func(i Interval) bool { return i.has(at) })
 }
 
-// Attempt is what an attempt at a cluster comes to, whenever it is asked: it is
-// the cluster as an Updater of package fleet sees it. It is plain data, and its
-// methods are pure functions.
+// Attempt is an attempt at a cluster in the view of an Updater of package fleet. It is plain
+// data, and its methods are pure functions of the time.
 //
-// An attempt begins with the first call that reaches the cluster, see [Attempt.Reach]. From then on it goes
-// on by itself, whether or not it can be observed or is waited for, and is done Take later.
+// An attempt begins with the first call that reaches the cluster, see [Attempt.Reach]. From then
+// on it runs independently of observations and calls, and is done after Take.
 type Attempt struct {
 	Member Member
 	// Number counts the attempts at the cluster, from 1.
 	Number int
-	// Revision is what the cluster is brought to; empty where it is cleaned.
+	// Revision is the revision for the cluster; empty if it is cleaned.
 	Revision string
 	// Begun reports whether the attempt has begun, at Began.
 	Begun bool
 	Began time.Duration
 }
 
-// Reach returns the attempt as a call of Update at a moment leaves it: it has
-// begun, unless the cluster cannot be reached. Update is asked afterwards.
+// Reach returns the attempt after a call of Update at a moment: it has begun, unless the cluster
+// is unreachable. Call Update afterwards.
 func (a Attempt) Reach(at time.Duration) Attempt {
 	if !a.Begun && !during(a.Member.Unreachable, at) {
 		a.Begun, a.Began = true, at
@@ -65,10 +63,10 @@ func (a Attempt) Reach(at time.Duration) Attempt {
 	return a
 }
 
-// Update returns when a call of Update that is made at a moment returns, and
-// what it says then. Of a cluster that cannot be reached it says so at once;
-// else it returns when the attempt is done, with what [Attempt.Observe] says
-// then or with the failure of the attempt. The observation has no Cluster.
+// Update returns the end of a call of Update that begins at a moment, and its result. If the
+// cluster is unreachable, the call returns at once; otherwise it returns when the attempt is
+// done, with the result of [Attempt.Observe] then or with the failure of the attempt. The
+// observation has no Cluster.
 func (a Attempt) Update(at time.Duration) (time.Duration, stages.Observation) {
 	if during(a.Member.Unreachable, at) {
 		return at, a.unreachable()
@@ -86,8 +84,8 @@ func (a Attempt) Update(at time.Duration) (time.Duration, stages.Observation) {
 	}
 }
 
-// Observe returns the observation of the cluster at a moment, once a call of Update has been successful. The
-// observation has no Cluster.
+// Observe returns the observation of the cluster at a moment after a successful call of Update.
+// The observation has no Cluster.
 func (a Attempt) Observe(at time.Duration) stages.Observation {
 	if during(a.Member.Unreachable, at) {
 		return a.unreachable()
@@ -101,8 +99,8 @@ func (a Attempt) Observe(at time.Duration) stages.Observation {
 	return o
 }
 
-// Next returns the next moment after at from which on Observe may say something
-// else; false when there is none.
+// Next returns the next moment after at when Observe may return a different result; false if
+// there is none.
 func (a Attempt) Next(at time.Duration) (time.Duration, bool) {
 	next := time.Duration(-1)
 	for _, all := range [][]Interval{a.Member.Unreachable, a.Member.Unhealthy} {

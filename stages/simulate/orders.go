@@ -7,9 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// decision completes a decision by what it is about: the request that is open
-// for its stage and group. Where there is none it stays incomplete, and the run
-// refuses it.
+// decision completes a decision with the open request for its stage and group. Without an open
+// request it stays incomplete, and the run refuses it.
 func (s *simulation) decision(d approval.Decision) *approval.Decision {
 	if d.Binding.When == "" {
 		d.Binding.When = approval.After
@@ -21,8 +20,8 @@ func (s *simulation) decision(d approval.Decision) *approval.Decision {
 	return &d
 }
 
-// request returns the open request of a stage and a group. A stage whose only
-// open request is a group's does not need the group.
+// request returns the open request of a stage and a group. If the only open request of a stage
+// belongs to a group, the group may be omitted.
 func (s *simulation) request(b approval.Binding) (approval.Request, bool) {
 	open := slices.DeleteFunc(step.Requests(s.p, &s.run), func(r approval.Request) bool { return r.Stage != b.Stage })
 	exact := slices.IndexFunc(open, func(r approval.Request) bool { return r.Group == b.Group })
@@ -39,7 +38,7 @@ func (s *simulation) request(b approval.Binding) (approval.Request, bool) {
 // leavers are the clusters that are not in the inventory.
 type leavers struct{ names []string }
 
-// follow takes in changes and reports whether there were any.
+// follow applies changes and reports whether there were any.
 func (l *leavers) follow(changes []Change) bool {
 	for _, c := range changes {
 		there := !slices.Contains(l.names, c.Cluster)

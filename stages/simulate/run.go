@@ -16,45 +16,40 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// ErrSteps is matched by the error of a simulation that has taken all its
-// steps.
+// ErrSteps is matched by the error of a simulation that has used all of its steps.
 var ErrSteps = errors.New("the simulation takes too many steps")
 
-// Event is an event of the run, and when it happened.
+// Event is an event of the run with its time.
 type Event struct {
 	// At is the time since the start of the run.
 	At time.Duration `json:"at"`
-	// Back is the plan of the run that rolls the first one back in the events of that run, nil in those of
-	// the first.
+	// Back is the plan of the rollback run in its events, nil in events of the first run.
 	Back *stages.Plan `json:"back,omitempty"`
 	stages.Event
 }
 
-// RunName is what the run of a simulation is called: names of requests begin
-// with it.
+// RunName is the name of the run in a simulation: names of requests begin with it.
 const RunName = "run"
 
-// NewPlan returns the plan of a strategy for clusters, to be simulated where
-// nothing is rolled out. Errors are those of [planner.Plan].
+// NewPlan returns the plan of a strategy for clusters, for a simulation without a rollout. Errors
+// come from [planner.Plan].
 func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, error) {
 	const digest = "simulated"
 	t := stages.Target{Placement: "scenario", Snapshot: digest, Selection: digest, Default: digest}
 	return planner.Plan(s, t, clusters)
 }
 
-// Run carries out a run of the plan in an environment, from its start until it has
-// ended and no order is left to come, until nothing can happen any more, or
-// until w.Until. It calls tell with each event as it happens, unless tell is
-// nil, and returns what everything came to. A run that has failed or was
-// stopped waits for later orders. An order that the run refuses is an event.
+// Run carries out a run of the plan in an environment, from its start until it has ended and no
+// order is left, until nothing can happen any more, or until w.Until. It calls tell with each
+// event as it happens, unless tell is nil, and returns the result. A run that has failed or was
+// stopped waits for later orders. A refused order is an event.
 //
-// A run that is to be rolled back, because its strategy says so or by an order, is
-// followed at once by the one that does, of the plan of [planner.RollBack]. From then
-// on orders are that run's. One that rolls back a run which has ended has to come
-// before the simulation ends.
+// If the strategy or an order requests a rollback, the rollback run follows at once, with the
+// plan of [planner.RollBack]. Later orders are for that run. An order that rolls back an ended
+// run must come before the simulation ends.
 //
-// The error is that of tell, which ends the simulation, that of an invalid
-// environment, or one that matches [ErrSteps].
+// The error is an error of tell, which ends the simulation, an invalid environment, or an error
+// that matches [ErrSteps].
 func Run(p *stages.Plan, w Environment, tell func(Event) error) (End, error) {
 	if err := w.Validate(); err != nil {
 		return End{}, fmt.Errorf("environment: %w", err)
@@ -63,15 +58,15 @@ func Run(p *stages.Plan, w Environment, tell func(Event) error) (End, error) {
 	return newSimulation(p, &w, tell).carryOut()
 }
 
-// Resume is [Run] for a run that exists: it carries r on from what it has come to at w.Start. Durations are counted
-// from that moment, also those of the result: what happened before has a negative one. The gates that are open, the
-// clusters that are deferred or to be tried again, and the deadlines are those of r, and its clusters in flight go on
-// with what w.Began says. A run that has ended stays as it is, and one that is stopped or held waits for an order to
-// start it. r is not changed.
+// Resume is [Run] for an existing run: it continues r from its state at w.Start. Durations are
+// counted from that moment, also in the result: earlier times are negative. The open gates, the
+// deferred and the retried clusters, and the deadlines come from r, and the clusters in flight
+// continue attempts that began at w.Began. A run that has ended does not change, and a run that
+// is stopped or held waits for an order to start it. r is not changed.
 //
-// Where the run is rolled back the simulation ends with it: that is another run.
+// If the run is rolled back, the simulation ends, because the rollback is another run.
 //
-// The error is that of [Run], or of [stages.Check] where r is not a run of the plan.
+// The error is an error of [Run], or of [stages.Check] if r is not a run of the plan.
 func Resume(p *stages.Plan, r stages.Run, w Environment, tell func(Event) error) (End, error) {
 	if err := w.Validate(); err != nil {
 		return End{}, fmt.Errorf("environment: %w", err)
@@ -92,13 +87,13 @@ func Resume(p *stages.Plan, r stages.Run, w Environment, tell func(Event) error)
 	return s.carryOut()
 }
 
-// carryOut carries out the run, and the one that rolls it back.
+// carryOut carries out the run, and its rollback run.
 func (s *simulation) carryOut() (End, error) {
 	for {
 		why, err := s.play()
 		if err == nil && s.rollsBack() {
 			if err = s.rollBack(); err == nil && s.back.Plan == nil && len(s.orders) > 0 {
-				continue // with the orders that are left
+				continue // continues with the remaining orders
 			}
 		}
 		if err != nil {
@@ -118,19 +113,19 @@ type simulation struct {
 	workers *workerPool
 	now     time.Duration
 	last    time.Duration // of the last event
-	wake    time.Duration // -1 is never
+	wake    time.Duration // -1 means never
 	steps   int
-	// begun reports whether the run has, stepped whether it was stepped here, and resumed whether it had begun
-	// before.
+	// begun reports whether the run has begun, stepped whether this simulation has stepped it, and
+	// resumed whether it had begun before.
 	begun, stepped, resumed bool
-	// churn and orders are those to come.
+	// churn and orders are the future ones.
 	churn  []Change
 	orders []Order
 	taken  int
 	away   leavers
 	peaks  peaks
-	// rollbackRequest is why the run is to be rolled back, back what became of that. of is the plan
-	// of a run that rolls back itself.
+	// rollbackRequest is the reason for a pending rollback, back its result. of is the plan of a run
+	// that is itself a rollback.
 	rollbackRequest *stages.RollbackRequest
 	back            *Back
 	of              *stages.Plan
@@ -147,7 +142,7 @@ func newSimulation(p *stages.Plan, w *Environment, tell func(Event) error) *simu
 	}
 }
 
-// play lets everything happen and returns why it ended.
+// play simulates until the end and returns its reason.
 func (s *simulation) play() (Reason, error) {
 	for next, ok := s.now, true; ; next, ok = s.next() {
 		switch {
@@ -168,7 +163,7 @@ func (s *simulation) play() (Reason, error) {
 	}
 }
 
-// next returns when something happens next; false where nothing can.
+// next returns the time of the next event; false if there is none.
 func (s *simulation) next() (first time.Duration, ok bool) {
 	at := func(t time.Duration) {
 		if !ok || t < first {
@@ -190,8 +185,8 @@ func (s *simulation) next() (first time.Duration, ok bool) {
 	return max(first, s.now), ok
 }
 
-// moment lets happen what happens now. Decisions, and the orders behind them,
-// come after what opens their requests.
+// moment simulates the current moment. Decisions, and the orders after them, come after the steps
+// that open their requests.
 func (s *simulation) moment() error {
 	changed := s.away.follow(s.due())
 	in := stages.Input{Observations: s.workers.work(s.now)}
@@ -218,7 +213,7 @@ func (s *simulation) moment() error {
 	return nil
 }
 
-// due takes the churn that happens now.
+// due takes the churn of the current moment.
 func (s *simulation) due() []Change {
 	n := 0
 	for n < len(s.churn) && s.churn[n].At <= s.now {
@@ -241,7 +236,7 @@ func (s *simulation) order() stages.Command {
 	return c
 }
 
-// newID returns the id of an order, which is not that of a command which the run has carried out before.
+// newID returns an id for an order that no earlier command of the run has.
 func (s *simulation) newID() string {
 	for {
 		s.taken++
@@ -251,8 +246,8 @@ func (s *simulation) newID() string {
 	}
 }
 
-// step steps the run. The clusters that have left are passed in where that is news, and where an order may
-// have resumed a run that did not take inputs.
+// step steps the run. It passes the clusters that have left if they changed, or if an order may
+// have resumed a run that accepted no inputs.
 func (s *simulation) step(in stages.Input, left bool) error {
 	if s.steps++; s.steps > s.w.Steps {
 		return fmt.Errorf("%w: %d, and the run has come to %s, in state %s; a smaller until ends it before", ErrSteps, s.w.Steps, s.now, s.run.State)
@@ -302,7 +297,7 @@ func (s *simulation) measured(actions []stages.Action) (in stages.Input) {
 	return in
 }
 
-// asked asks for a request that has just opened.
+// asked handles a request that has just opened.
 func (s *simulation) asked(name string) {
 	for _, req := range step.Requests(s.p, &s.run) {
 		if req.Name == name {

@@ -8,26 +8,26 @@ import (
 
 // The waits of package fleet's workers.
 const (
-	// reachFirst and reachMost are those between tries of a cluster that cannot
-	// be reached.
+	// reachFirst and reachMost are the shortest and the longest wait between attempts to reach an
+	// unreachable cluster.
 	reachFirst = 200 * time.Millisecond
 	reachMost  = 5 * time.Second
-	// healthyPause is the one before a cluster is watched that was healthy when
-	// it was updated.
+	// healthyPause is the wait before the first observation of a cluster that was healthy after its
+	// update.
 	healthyPause = time.Second
 )
 
-// doing is what a worker does next.
+// doing is a worker's next activity.
 type doing uint8
 
 const (
 	calling   doing = iota // calls Update when it is due
 	answering              // receives the answer of a call when it is due
 	observing              // observes the cluster when it is due
-	idling                 // never does anything again
+	idling                 // does nothing any more
 )
 
-// worker is one attempt at one cluster, as a worker of package fleet makes it.
+// worker is one attempt at one cluster, like a worker of package fleet.
 type worker struct {
 	pos     int
 	cluster string
@@ -36,20 +36,21 @@ type worker struct {
 	sent bool
 	does doing
 	due  time.Duration
-	// answer is what the call comes to that is under way.
+	// answer is the result of the running call.
 	answer stages.Observation
-	// wait is before the next try, delay was before the first.
+	// wait is the delay before the next attempt to reach the cluster, delay was the delay before the
+	// first.
 	wait, delay time.Duration
 	last        stages.Observation
-	// gone reports whether it has nothing more to do although the run may want more.
+	// gone reports whether it has nothing more to do, although the run may still need it.
 	gone bool
-	// round is that of the last step that wanted it.
+	// round is the last step that needed it.
 	round int
-	// order breaks ties, place is the worker's in the queue, or -1.
+	// order breaks ties, place is the worker's index in the queue, or -1.
 	order, place int
 }
 
-// work does what is due and adds the worker's observations to observed.
+// work carries out the due activities and adds the worker's observations to observed.
 func (w *worker) work(now time.Duration, observed []stages.Observation) []stages.Observation {
 	for !w.gone && w.does != idling && w.due <= now {
 		switch w.does {
@@ -66,7 +67,7 @@ func (w *worker) work(now time.Duration, observed []stages.Observation) []stages
 	return observed
 }
 
-// receive takes the answer of a call of Update, which is always passed on.
+// receive handles the result of a call of Update, which is always passed on.
 func (w *worker) receive(now time.Duration, observed []stages.Observation) []stages.Observation {
 	o := w.answer
 	o.Cluster = w.cluster
@@ -85,7 +86,7 @@ func (w *worker) receive(now time.Duration, observed []stages.Observation) []sta
 	return append(observed, o)
 }
 
-// observe observes the cluster, and passes on what is new.
+// observe observes the cluster, and passes on changes.
 func (w *worker) observe(now time.Duration, observed []stages.Observation) []stages.Observation {
 	o := w.attempt.Observe(now)
 	o.Cluster = w.cluster

@@ -7,15 +7,16 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// workerPool is all workers, one for each cluster in flight, and when each has something to do.
+// workerPool has the workers, one for each cluster in flight, and the times of their next
+// activities.
 type workerPool struct {
 	env *Environment
-	// at are the workers by position, active all that there are.
+	// at has the workers by position, active all workers.
 	at     []*worker
 	active []*worker
 	queue  queue
-	// started is when attempts began, by position: one that is taken up again
-	// after a stop has gone on.
+	// started has the attempts by position, because an attempt keeps running during a stop of the
+	// run.
 	started []Attempt
 	round   int
 	orders  int
@@ -25,7 +26,7 @@ func newWorkerPool(w *Environment, clusters int) *workerPool {
 	return &workerPool{env: w, at: make([]*worker, clusters), started: make([]Attempt, clusters)}
 }
 
-// resume takes over the attempts of a run that are under way.
+// resume takes over the running attempts of a run.
 func (p *workerPool) resume(plan *stages.Plan, r *stages.Run) {
 	for i := range r.InFlight {
 		f := &r.InFlight[i]
@@ -45,7 +46,7 @@ func (p *workerPool) resume(plan *stages.Plan, r *stages.Run) {
 	}
 }
 
-// due returns when the next worker has something to do; false where none has.
+// due returns the time of the next activity of a worker; false if there is none.
 func (p *workerPool) due() (time.Duration, bool) {
 	if len(p.queue) == 0 {
 		return 0, false
@@ -53,7 +54,7 @@ func (p *workerPool) due() (time.Duration, bool) {
 	return p.queue[0].due, true
 }
 
-// work lets every worker do what is due, and returns their observations.
+// work lets every worker carry out its due activities, and returns their observations.
 func (p *workerPool) work(now time.Duration) (observed []stages.Observation) {
 	for len(p.queue) > 0 && p.queue[0].due <= now {
 		w := heap.Pop(&p.queue).(*worker)
@@ -94,7 +95,7 @@ func (p *workerPool) act(now time.Duration, actions []stages.Action) {
 	p.active = kept
 }
 
-// start gives an action its worker.
+// start ensures that an action has a worker.
 func (p *workerPool) start(now time.Duration, a *stages.Action) {
 	w := p.at[a.Pos]
 	same := w != nil && w.attempt.Number == a.Attempt
@@ -138,7 +139,7 @@ func (p *workerPool) release(w *worker) {
 	}
 }
 
-// queue has the workers by when they are due, then by order of arrival.
+// queue has the workers by their due time, then by order of arrival.
 type queue []*worker
 
 func (q queue) Len() int { return len(q) }
