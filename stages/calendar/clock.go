@@ -3,12 +3,12 @@ package calendar
 import (
 	"strings"
 	"time"
-	_ "time/tzdata" // the zones of systems that have none
+	_ "time/tzdata" // the zones for systems without them
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// zone returns the time zone of a name.
+// zone returns the time zone with a name.
 func zone(at *field.Path, name string) (*time.Location, *field.Error) {
 	const right = "is not the name of a time zone in the IANA database"
 	if name == "" {
@@ -27,7 +27,7 @@ func zone(at *field.Path, name string) (*time.Location, *field.Error) {
 	return time.UTC, field.Invalid(at, name, right+", which are for example Europe/Berlin and UTC")
 }
 
-// spelled returns the zone that a name is but for its case and blanks, or "".
+// spelled returns the zone whose name differs only in case and blanks, or "".
 func spelled(name string) string {
 	parts := strings.Split(strings.ReplaceAll(strings.TrimSpace(name), " ", "_"), "/")
 	for i, part := range parts {
@@ -47,29 +47,29 @@ func spelled(name string) string {
 	return ""
 }
 
-// wallClock returns what the clocks of loc show at t. Wall times are written as
-// if they were in UTC: they have no gaps, and can be counted with.
+// wallClock returns the wall time of loc at t. Wall times are represented in UTC, so that they
+// have no gaps and can be used in calculations.
 func wallClock(t time.Time, loc *time.Location) time.Time {
 	_, offset := t.In(loc).Zone()
 	return t.UTC().Add(time.Duration(offset) * time.Second)
 }
 
-// instant returns the first instant at which the clocks of loc show a wall time
-// or have passed it. It does not decrease when wall increases.
+// instant returns the first instant when the clocks of loc show a wall time or a later one. It
+// does not decrease when wall increases.
 func instant(wall time.Time, loc *time.Location) time.Time {
-	// No zone is that far from UTC, so the clocks have not come to wall then.
+	// No zone is that far from UTC, so the clocks have not reached wall then.
 	t := wall.Add(-36 * time.Hour)
 	for {
 		local := t.In(loc)
 		_, offset := local.Zone()
 		at := wall.Add(-time.Duration(offset) * time.Second)
 		if at.Before(t) {
-			at = t // the clocks have just leapt over it
+			at = t // the clocks have just skipped it
 		}
 		_, end := local.ZoneBounds()
 		if !end.IsZero() && !end.After(t) {
-			// ZoneBounds ends a year of a zone's rules after 365 days: on the last
-			// day of a leap year that has passed. No zone sets its clocks then.
+			// ZoneBounds ends a year of a zone's rules after 365 days: on the last day of a leap year,
+			// which is in the past. No zone changes its clocks then.
 			end = t.Add(day)
 		}
 		if end.IsZero() || at.Before(end) {

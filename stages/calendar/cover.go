@@ -2,10 +2,10 @@ package calendar
 
 import "time"
 
-// farAhead is how many spans a cursor skips before it searches for the rest.
+// farAhead is how many spans a cursor skips before it searches instead.
 const farAhead = 200
 
-// cursor goes through the spans of a source, forward only.
+// cursor iterates over the spans of a source, forward only.
 type cursor struct {
 	source
 	next func() (span, bool)
@@ -19,7 +19,7 @@ func newCursor(s source, t time.Time) cursor {
 	return c
 }
 
-// seek goes to the first span that ends after t.
+// seek moves to the first span that ends after t.
 func (c *cursor) seek(t time.Time) {
 	for n := 0; c.ok && !c.to.After(t); n++ {
 		if n == farAhead {
@@ -29,18 +29,18 @@ func (c *cursor) seek(t time.Time) {
 	}
 }
 
-// holds reports whether t is in the span that was sought for it.
+// holds reports whether t, after a seek to it, is in the span.
 func (c *cursor) holds(t time.Time) bool { return c.ok && !c.from.After(t) }
 
-// cover is the union of sources, at a time that goes forward.
+// cover is the union of sources, at a time that only increases.
 type cover struct {
 	cursors []cursor
-	// dense is set where starts are too many to go through them one by one.
+	// dense reports whether there are too many starts to iterate over each.
 	dense bool
-	// end is where the future ends.
+	// end is the end of the search.
 	end time.Time
-	// covered reports whether a source has the time, until when it changes; first
-	// is the first of them, and steady when one begins or ends.
+	// covered reports whether a source contains the time, until is when that changes. first is the
+	// index of the first such source, and steady the time at which the next span begins or ends.
 	covered       bool
 	first         int
 	until, steady time.Time
@@ -81,8 +81,8 @@ func (c *cover) move(t time.Time) {
 	}
 }
 
-// extent returns when the spans that hold t, and those that overlap or touch
-// them, are over.
+// extent returns the end of the spans that contain t, and of the spans that overlap or touch
+// them.
 func (c *cover) extent(t time.Time) time.Time {
 	var leaps leaps
 	for grown := true; grown && t.Before(c.end); {
@@ -100,7 +100,7 @@ func (c *cover) extent(t time.Time) time.Time {
 	return earlier(t, c.end)
 }
 
-// repetitions returns how the sources go on from t.
+// repetitions returns how the sources repeat from t on.
 func (c *cover) repetitions(t time.Time, sc scope) []repetition {
 	all := make([]repetition, len(c.cursors))
 	for i := range c.cursors {

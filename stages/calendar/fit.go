@@ -7,8 +7,8 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// fit checks that the parts of a rule go together, and fills in what they leave
-// open from start, which is a wall time, or zero for none.
+// fit checks that the parts of a rule are consistent, and fills in missing parts from start,
+// which is a wall time, or zero for none.
 func (p *parser) fit(start time.Time) {
 	if p.opt.Interval == 0 {
 		p.opt.Interval = 1
@@ -24,8 +24,8 @@ func (p *parser) fit(start time.Time) {
 	p.fitTimes(start)
 }
 
-// fitParts refuses what RFC 5545 excludes, and what the library evaluates in
-// another way.
+// fitParts refuses combinations that RFC 5545 excludes, or that the library evaluates
+// differently.
 func (p *parser) fitParts() {
 	f := p.opt.Freq
 	if p.has("COUNT") && p.has("UNTIL") {
@@ -71,7 +71,7 @@ func (p *parser) fitDays() {
 	}
 }
 
-// fitAnywhere refuses what only a start could decide.
+// fitAnywhere refuses rules that only a start could complete.
 func (p *parser) fitAnywhere() {
 	o := &p.opt
 	perDay := 1
@@ -93,8 +93,8 @@ func (p *parser) fitAnywhere() {
 	}
 }
 
-// openDay returns the parts one of which is missing because the rule does not
-// say which days it means, or "".
+// openDay returns the parts of which one is required because the rule does not determine the
+// days, or "".
 func (p *parser) openDay() string {
 	switch f := p.opt.Freq; {
 	case f == rrule.WEEKLY && !p.has("BYDAY"):
@@ -109,8 +109,8 @@ func (p *parser) openDay() string {
 	return ""
 }
 
-// fillDay takes from start which days are meant, so that the rule means the
-// same wherever it is evaluated from.
+// fillDay fills in the days from start, so that the rule means the same from every starting point
+// of an evaluation.
 func (p *parser) fillDay(start time.Time) {
 	o := &p.opt
 	switch p.openDay() {
@@ -125,8 +125,8 @@ func (p *parser) fillDay(start time.Time) {
 	}
 }
 
-// fillTime takes the time of the day from start, down to what the rule names;
-// below that it is 0.
+// fillTime fills in the time of the day from start, down to the finest part that the rule names;
+// finer parts are 0.
 func (p *parser) fillTime(start time.Time) {
 	o := &p.opt
 	hour, minute, second := start.Clock()
@@ -147,7 +147,7 @@ func (p *parser) fillTime(start time.Time) {
 	}
 }
 
-// fitTimes checks how many times of the day there are, and that there is one.
+// fitTimes checks that the rule has at least one time of the day, and not too many.
 func (p *parser) fitTimes(start time.Time) {
 	o := &p.opt
 	if len(o.Bysecond) > 1 {
@@ -161,8 +161,8 @@ func (p *parser) fitTimes(start time.Time) {
 	}
 }
 
-// meets reports whether a rule that goes by the day, the hour or the minute comes to a time of the week that
-// it wants. Where it does not, the library would search for a very long time, or without end.
+// meets reports whether a daily, hourly or minutely rule ever reaches a wanted time of the week.
+// Otherwise the library would search for a very long time, or endlessly.
 func (p *parser) meets(start time.Time) bool {
 	var unit int
 	switch p.opt.Freq {
@@ -186,8 +186,8 @@ func (p *parser) meets(start time.Time) bool {
 	return false
 }
 
-// wants reports whether the rule has a minute of the week, which begins on
-// Sunday, or the day or the hour that begins with it.
+// wants reports whether the rule allows a minute of the week, which begins on Sunday, or the day
+// or the hour that begins with it.
 func (p *parser) wants(m int) bool {
 	o := &p.opt
 	day := weekday(time.Weekday(m / 60 / 24))

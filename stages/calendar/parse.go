@@ -18,9 +18,8 @@ const (
 	maxTimes    = 96
 )
 
-// parser reads the text of a recurrence rule. The library's own parser stops
-// at the first mistake, takes the last of two parts with one name, and
-// accepts numbers that it cannot evaluate.
+// parser reads the text of a recurrence rule. The library's own parser stops at the first
+// mistake, uses the last of two parts with one name, and accepts numbers that it cannot evaluate.
 type parser struct {
 	opt rrule.ROption
 	// until is a wall time, or with utc an instant.
@@ -93,8 +92,7 @@ func (p *parser) freq(value string) {
 	}
 }
 
-// number reads a number from low to high, or where it is signed from -high to
-// -low.
+// number reads a number from low to high or, if signed, also from -high to -low.
 func (p *parser) number(name, value string, low, high int, signed bool) int {
 	n, err := strconv.Atoi(value)
 	if err == nil && (low <= n && n <= high || signed && -high <= n && n <= -low) {
@@ -167,7 +165,7 @@ func (p *parser) day(name, value string) (rrule.Weekday, bool) {
 	return days[i], true
 }
 
-// days reads BYDAY: days that may have a number before them.
+// days reads BYDAY: days with optional numbers before them.
 func (p *parser) days(value string) {
 	for text := range strings.SplitSeq(value, ",") {
 		cut := max(len(text)-2, 0)

@@ -7,34 +7,34 @@ import (
 	"github.com/teambition/rrule-go"
 )
 
-// Rules by the day, the hour and the minute have up to 1440 starts a day, and a change
-// of two that never agree, or of one that never pauses, would be sought through all of
-// those of 400 days. But they repeat: what was so for a period, and for as long as a time
-// lasts that began before it, remains so until they cease to repeat.
+// Daily, hourly and minutely rules have up to 1440 starts a day. If two rules never agree, or one
+// never pauses, a search for a change would visit all starts of 400 days. But rules repeat: a fact
+// that holds for one period, plus the longest duration that began before it, holds until the
+// repetition ends.
 
-// repetition is how a source goes on from a time: what begins before until begins
-// again after every, or nothing begins or ends before until where every is 0.
+// repetition describes how a source continues from a time: everything that begins before until
+// begins again after every. If every is 0, nothing begins or ends before until.
 type repetition struct {
 	every, lasts time.Duration
 	until        time.Time
-	// irregular: it is not known before until.
+	// irregular: the source is not predictable before until.
 	irregular bool
 }
 
-// scope says which parts of a rule are part of what repeats; the others end it.
+// scope says which parts of a rule belong to the repetition; a change of the other parts ends it.
 type scope int
 
 const (
-	// byMinute: the repetition ends where an hour or a day has another answer to the
-	// parts of the rule than the one before.
+	// byMinute: the repetition ends when the next hour or day matches the other parts of the rule
+	// differently.
 	byMinute scope = iota
-	// byWeek: hours and days of the week are part of it.
+	// byWeek: hours and days of the week belong to the repetition.
 	byWeek
 	scopes
 )
 
-// longestPeriod bounds what repeats: a longer period takes as long to go through as
-// what is sought.
+// longestPeriod limits the length of a repetition: visiting a longer one would take as long as
+// the whole search.
 const longestPeriod = 100 * day
 
 func (r *rule) dense() bool {
@@ -46,7 +46,7 @@ func (r *rule) repeats(t, end time.Time, sc scope) repetition {
 	begun, over := local.ZoneBounds()
 	switch {
 	case !begun.IsZero() && t.Before(begun.Add(day)):
-		// Clocks that were set back have no occurrence in the time that they repeat.
+		// After clocks were set back, there is no occurrence in the repeated time.
 		return repetition{until: begun.Add(day), irregular: true}
 	case !over.IsZero() && !over.After(t): // see instant
 		return repetition{until: t.Add(day), irregular: true}
@@ -70,8 +70,8 @@ func (r *rule) repeats(t, end time.Time, sc scope) repetition {
 	return repetition{every: r.every(sc), lasts: r.duration, until: until}
 }
 
-// every is after how long a rule repeats while the parts outside of the scope do not
-// change their answer.
+// every returns the period of a rule while the parts outside of the scope do not change their
+// answer.
 func (r *rule) every(sc scope) time.Duration {
 	unit := time.Minute
 	switch r.opt.Freq {
@@ -94,7 +94,7 @@ func (r *rule) every(sc scope) time.Duration {
 	return n
 }
 
-// hours are those that the rule picks from its own; by the day it has them all.
+// hours returns the hours that the rule selects; a daily rule has all.
 func (r *rule) hours() []int {
 	if r.opt.Freq == rrule.DAILY {
 		return nil
@@ -102,8 +102,8 @@ func (r *rule) hours() []int {
 	return r.opt.Byhour
 }
 
-// turns returns when, after a wall time and before end, the parts outside of the scope
-// change their answer for the first time.
+// turns returns the first time after a wall time and before end at which the parts outside of the
+// scope change their answer.
 func (r *rule) turns(wall, end time.Time, sc scope) (time.Time, bool) {
 	step := day
 	if sc == byMinute && len(r.hours()) > 0 {
@@ -120,8 +120,8 @@ func (r *rule) turns(wall, end time.Time, sc scope) (time.Time, bool) {
 	return time.Time{}, false
 }
 
-// allows reports whether the parts outside of the scope allow an occurrence in the
-// hour or on the day of a wall time.
+// allows reports whether the parts outside of the scope allow an occurrence in the hour or on the
+// day of a wall time.
 func (r *rule) allows(wall time.Time, sc scope) bool {
 	o := &r.opt
 	if sc == byMinute {
@@ -140,7 +140,7 @@ func (r *rule) allows(wall time.Time, sc scope) bool {
 		counted(o.Bymonthday, d, ofMonth) && counted(o.Byyearday, wall.YearDay(), ofYear)
 }
 
-// multipleOf returns the least common multiple of two times in whole minutes.
+// multipleOf returns the least common multiple of two durations in whole minutes.
 func multipleOf(a, b time.Duration) time.Duration {
 	if a == 0 || b == 0 {
 		return max(a, b)
@@ -152,7 +152,7 @@ func multipleOf(a, b time.Duration) time.Duration {
 	return time.Duration(x/gcd(x, y)*y) * time.Minute
 }
 
-// repetition returns how a cursor that was sought for t goes on.
+// repetition returns how a cursor continues after a seek to t.
 func (c *cursor) repetition(t, end time.Time, sc scope) repetition {
 	switch {
 	case c.dense():
@@ -166,12 +166,12 @@ func (c *cursor) repetition(t, end time.Time, sc scope) repetition {
 	}
 }
 
-// stretch is a time in which all of some sources repeat. What did not change up to
-// known does not change up to until; where until is not after known, nothing is known
-// before it.
+// stretch is a time during which all of several sources repeat. A state that did not change up to
+// known does not change up to until. If until is not after known, nothing is predictable before
+// until.
 type stretch struct{ known, until time.Time }
 
-// stretchOf returns the stretch from t on of all that repeats.
+// stretchOf returns the stretch from t on for all repetitions.
 func stretchOf(t, end time.Time, all []repetition) stretch {
 	s := stretch{until: end}
 	var every, lasts time.Duration
@@ -181,19 +181,18 @@ func stretchOf(t, end time.Time, all []repetition) stretch {
 		s.until = earlier(s.until, r.until)
 		irregular = irregular || r.irregular
 	}
-	s.known = t.Add(max(every, 1) + lasts) // t itself is part of it
+	s.known = t.Add(max(every, 1) + lasts) // includes t itself
 	if irregular || every > longestPeriod {
 		s.known = s.until
 	}
 	return s
 }
 
-// leaps are the stretches that something is in which does not change while t goes
-// forward.
+// leaps are the stretches in which a state does not change while t increases.
 type leaps [scopes]stretch
 
-// from returns the last time until which it is known not to change, which may be t.
-// stretchOf is asked for a stretch from t on where none is known.
+// from returns the last time until which the state is known not to change, which may be t. It
+// calls stretchOf for a new stretch from t on if none is known.
 func (l *leaps) from(t time.Time, stretchOf func(scope) stretch) time.Time {
 	to := t
 	for sc := range l {

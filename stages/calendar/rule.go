@@ -12,30 +12,28 @@ import (
 const (
 	day         = 24 * time.Hour
 	maxDuration = 366 * day
-	// firstYear is the first year of rules, lastYear the last in which one is
-	// evaluated.
+	// firstYear is the first year of rules, lastYear the last year of evaluations.
 	firstYear, lastYear = 1970, 9000
-	// maxCountYears is how long after its start a rule with COUNT still occurs.
+	// maxCountYears is how long after its start a rule with COUNT may occur.
 	maxCountYears = 400
 )
 
-// span is a time from one instant to another, which is not part of it.
+// span is a time from one instant up to, but not including, another.
 type span struct{ from, to time.Time }
 
-// source gives times in ascending order.
+// source yields spans in ascending order.
 type source interface {
-	// spans returns an iterator over all spans that end after t, and perhaps some
-	// that end before.
+	// spans returns an iterator over all spans that end after t, and perhaps some that end before.
 	spans(t time.Time) func() (span, bool)
-	// perDay is how many begin in a day at most.
+	// perDay returns the greatest number of spans that begin in a day.
 	perDay() int
-	// dense reports whether there may be more than are gone through one by one.
+	// dense reports whether there may be too many spans to iterate over each.
 	dense() bool
-	// repeats returns how a dense source goes on from t, as far as end.
+	// repeats returns how a dense source continues from t, up to end.
 	repeats(t, end time.Time, sc scope) repetition
 }
 
-// once is a source of one time.
+// once is a source of one span.
 type once span
 
 func (o once) perDay() int { return 0 }
@@ -52,29 +50,27 @@ func (o once) spans(time.Time) func() (span, bool) {
 	}
 }
 
-// rule is a source of the times that begin by a recurrence rule. It does not
-// change.
+// rule is a source of the spans that begin by a recurrence rule. It is immutable.
 type rule struct {
-	// opt has all its parts given, in wall time, and neither a start nor an end.
+	// opt has all its parts set, in wall time, and neither a start nor an end.
 	opt rrule.ROption
 	// start is a wall time.
 	start time.Time
 	// counted are all occurrences of a rule with COUNT, in wall time.
 	counted []time.Time
-	// until is the last instant at which a time may begin, zero for none.
+	// until is the latest start of a span, zero for none.
 	until    time.Time
 	duration time.Duration
 	loc      *time.Location
 }
 
-// recurrence is what a window and a recurring freeze have in common.
+// recurrence has the common fields of a window and a recurring freeze.
 type recurrence struct {
 	text, start string
 	duration    time.Duration
 }
 
-// compile returns the rule of r, or what is wrong with it, with paths relative
-// to where r stands.
+// compile returns the rule of r, or its problems, with paths relative to r.
 func (r recurrence) compile(loc *time.Location) (*rule, field.ErrorList) {
 	errs := r.checkDuration()
 	start, err := r.begin()
@@ -109,7 +105,7 @@ func (r recurrence) checkDuration() field.ErrorList {
 	return field.ErrorList{field.Invalid(field.NewPath("duration"), r.duration.String(), "must be more than 0 and at most 8784h (366 days), for example 2h")}
 }
 
-// begin returns the start as a wall time, zero when there is none.
+// begin returns the start as a wall time, zero if there is none.
 func (r recurrence) begin() (time.Time, *field.Error) {
 	if r.start == "" {
 		return time.Time{}, nil
@@ -134,7 +130,7 @@ func (r recurrence) build(p *parser, start time.Time, loc *time.Location) (*rule
 	case p.has("UNTIL"):
 		made.until = instant(p.until, loc)
 	}
-	made.opt.Count = 0 // the library would count from where it evaluates
+	made.opt.Count = 0 // the library would count from the start of its evaluation
 	if !made.occurs() {
 		return nil, r.invalid([]string{"never occurs"})
 	}
@@ -152,9 +148,8 @@ func (r recurrence) build(p *parser, start time.Time, loc *time.Location) (*rule
 	return made, nil
 }
 
-// tooLong says why times of the rule cannot be of a duration, or "". Times of a rule
-// that goes by the minute or the hour overlap where they are long: a year of them
-// would be the union of half a million.
+// tooLong returns why a duration is too long for the rule, or "". Long spans of an hourly or
+// minutely rule overlap: a year of them would be the union of half a million.
 func (p *parser) tooLong(d time.Duration) string {
 	if period := p.period(); period > 0 {
 		if d > period {
@@ -172,8 +167,7 @@ func (p *parser) tooLong(d time.Duration) string {
 	return ""
 }
 
-// period returns the time between two occurrences of a rule that has one in
-// each period, or 0.
+// period returns the time between two occurrences of a rule that has one in each period, or 0.
 func (p *parser) period() time.Duration {
 	n := time.Duration(p.opt.Interval)
 	switch {
@@ -191,7 +185,7 @@ func (p *parser) period() time.Duration {
 	return 0
 }
 
-// take returns the next n of an iterator, nil where n is 0.
+// take returns the next n items of an iterator, nil if n is 0.
 func take(next func() (time.Time, bool), n int) []time.Time {
 	var list []time.Time
 	for range n {
@@ -216,8 +210,8 @@ func (r *rule) perDay() int {
 }
 
 func (r *rule) spans(t time.Time) func() (span, bool) {
-	// Clocks are never set by more than a day. Where they were not set, what began
-	// before has ended.
+	// Clocks are never set by more than a day. If they were not set, everything that began before
+	// has ended.
 	back := r.duration
 	if set, _ := t.In(r.loc).ZoneBounds(); !set.IsZero() && t.Sub(set) < r.duration+2*day {
 		back += 2 * day
@@ -237,11 +231,11 @@ func (r *rule) spans(t time.Time) func() (span, bool) {
 	}
 }
 
-// endless is after all that is evaluated.
+// endless returns a time after every evaluated one.
 func endless() time.Time { return time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC) }
 
-// starts returns an iterator over the occurrences from a wall time on, up to end: the
-// library would seek the next one for as long as there are years.
+// starts returns an iterator over the occurrences from a wall time on, up to end. Without an end
+// the library would search through all years.
 func (r *rule) starts(wall, end time.Time) func() (time.Time, bool) {
 	if r.counted != nil {
 		i, _ := slices.BinarySearchFunc(r.counted, wall, time.Time.Compare)
@@ -257,7 +251,7 @@ func (r *rule) starts(wall, end time.Time) func() (time.Time, bool) {
 	opt.Dtstart, opt.Until = r.anchor(wall), end
 	found, err := rrule.NewRRule(opt)
 	if err != nil {
-		return each(nil) // its numbers have been checked
+		return each(nil) // its numbers were checked
 	}
 	next := found.Iterator()
 	return func() (time.Time, bool) {
@@ -270,8 +264,8 @@ func (r *rule) starts(wall, end time.Time) func() (time.Time, bool) {
 	}
 }
 
-// occurs reports whether some period has an occurrence. Years repeat after 400,
-// and the library gives up at the end of 9999.
+// occurs reports whether any period has an occurrence. Years repeat after 400, and the library
+// stops at the end of 9999.
 func (r *rule) occurs() bool {
 	opt := r.opt
 	opt.Interval, opt.Dtstart = 1, time.Date(9600, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -296,9 +290,9 @@ func each(list []time.Time) func() (time.Time, bool) {
 	}
 }
 
-// anchor returns the beginning of the period of the rule that a wall time is
-// in, or of the latest one that counts where there is an interval. The library
-// evaluates from there, rather than from the start of the rule on.
+// anchor returns the beginning of the rule's period that contains a wall time, or of the latest
+// counting period if there is an interval. The library evaluates from there, instead of from the
+// start of the rule.
 func (r *rule) anchor(wall time.Time) time.Time {
 	n := r.opt.Interval
 	switch r.opt.Freq {

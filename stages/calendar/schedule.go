@@ -8,30 +8,29 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// How far ahead a schedule computes, with few starts a day and with many.
+// How far ahead a schedule searches, with few starts a day and with many.
 const (
 	aheadFew  = 3653 * day
 	aheadMany = 400 * day
 	fewPerDay = 100
 )
 
-// schedule is what holds for a cluster. Clusters with the same rules share one.
+// schedule has the windows and freezes of a cluster. Clusters with the same rules share one.
 type schedule struct {
 	// allow must all agree; deny wins.
 	allow []allowed
 	deny  []denied
 	ahead time.Duration
-	// plain has a change sought through all starts, by tests.
+	// plain disables skipping of repetitions, in tests.
 	plain bool
-	// latest is the latest answer. It changes how long an answer takes, never
-	// what it is.
+	// latest is the latest answer. It affects only the speed of an answer.
 	latest atomic.Pointer[answer]
 }
 
 // allowed are the windows of a level.
 type allowed struct {
 	sources []source
-	// why is said when none is open.
+	// why is the reason if none is open.
 	why string
 }
 
@@ -41,15 +40,15 @@ type denied struct {
 	why string
 }
 
-// answer is what a schedule says from one instant to another.
+// answer is a schedule's answer from one instant to another.
 type answer struct {
 	span
 	window stages.Window
-	// holds is until when window.Until is right, which is at least to.
+	// holds is the end of the time when window.Until is right; it is at least to.
 	holds time.Time
 }
 
-// setHorizon sets how far ahead to compute, when all parts are there.
+// setHorizon sets how far ahead to search, after all parts are added.
 func (s *schedule) setHorizon() {
 	n := 0
 	for _, a := range s.allow {
@@ -76,7 +75,7 @@ func (s *schedule) window(at time.Time) stages.Window {
 }
 
 func (s *schedule) answer(at time.Time) *answer {
-	// The end is the same for a day, and so is an answer that found none.
+	// The end is constant for a day, and so is an answer without a change.
 	today := at.Truncate(day)
 	n := s.now(at, today.Add(s.ahead))
 	a := &answer{span: span{at, n.steady()}}
@@ -87,8 +86,8 @@ func (s *schedule) answer(at time.Time) *answer {
 	return a
 }
 
-// until returns when open changes, zero for not before the end, and until when that is right. It computes far
-// ahead only if the latest answer does not have it.
+// until returns when open changes, zero for not before the end, and the end of the time when that
+// is right. It searches far ahead only if the latest answer does not have it.
 func (s *schedule) until(at time.Time, n *now) (until, holds time.Time) {
 	if a := s.latest.Load(); a != nil && !at.Before(a.from) && at.Before(a.holds) {
 		return a.window.Until, a.holds
@@ -111,7 +110,7 @@ func (s *schedule) reason(n *now) string {
 	return ""
 }
 
-// now is a schedule at a time that goes forward.
+// now is a schedule at a time that only increases.
 type now struct {
 	windows []*cover
 	frozen  *cover
@@ -131,7 +130,7 @@ func (s *schedule) now(at, end time.Time) *now {
 	return n
 }
 
-// steady returns when the first of all windows and freezes begins or ends.
+// steady returns when the next window or freeze begins or ends.
 func (n *now) steady() time.Time {
 	t := n.frozen.steady
 	for _, c := range n.windows {
@@ -145,8 +144,8 @@ func (n *now) open() bool {
 	return !blocked
 }
 
-// blocked reports whether a gauge does not agree now, and when all of those have
-// changed.
+// blocked reports whether a freeze or a level without an open window blocks now, and when all of
+// the blocking ones have changed.
 func (n *now) blocked() (until time.Time, yes bool) {
 	if n.frozen.covered {
 		until, yes = n.frozen.until, true
@@ -159,7 +158,7 @@ func (n *now) blocked() (until time.Time, yes bool) {
 	return until, yes
 }
 
-// change goes to where open changes, or the end, and returns it.
+// change moves to the time when open changes, or to the end, and returns it.
 func (n *now) change() time.Time {
 	t, blocked := n.blocked()
 	if !blocked {
@@ -180,13 +179,12 @@ func (n *now) change() time.Time {
 	return n.end
 }
 
-// dense reports whether something has too many starts to go through them all.
+// dense reports whether there are too many starts to iterate over each.
 func (n *now) dense() bool {
 	return n.frozen.dense || slices.ContainsFunc(n.windows, func(c *cover) bool { return c.dense })
 }
 
-// stretch returns the stretch from t on, to which n was moved, of all windows and
-// freezes.
+// stretch returns the stretch of all windows and freezes from t on; n must have been moved to t.
 func (n *now) stretch(t time.Time, sc scope) stretch {
 	var all []repetition
 	begin := t
@@ -197,7 +195,7 @@ func (n *now) stretch(t time.Time, sc scope) stretch {
 		}
 		at := t
 		if c.covered {
-			at = c.until // where its cursors are
+			at = c.until // the position of its cursors
 		}
 		begin = later(begin, at)
 		all = append(all, c.repetitions(at, sc)...)
@@ -212,7 +210,7 @@ func (n *now) move(t time.Time) {
 	}
 }
 
-// closes returns when the first of those that agree changes.
+// closes returns when the first of the open windows, or the absence of freezes, ends.
 func (n *now) closes() time.Time {
 	t := n.frozen.until
 	for _, c := range n.windows {
