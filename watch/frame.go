@@ -12,9 +12,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Frame draws a model as lines of at most width columns, at most height of them, without a line break at the end.
-// The package says what is kept where the height is less than there is to show. A width or a height below 1 is
-// nothing. The cost grows with the stages and groups, what is in flight and the exceptions, not with the fleet.
+// Frame draws a model as at most height lines of at most width columns, without a line break at
+// the end. The documentation of the package describes the content of a small frame. A width or a
+// height below 1 gives nothing. The cost grows with the stages and groups, the clusters in flight
+// and the exceptions, not with the fleet.
 func Frame(m Model, width, height int, s Style) string {
 	if width < 1 || height < 1 || m.Status.Plan == nil {
 		return ""
@@ -32,7 +33,7 @@ func Frame(m Model, width, height int, s Style) string {
 	return s.frame(fit(d.blocks(), height-len(footer)), footer, width, height)
 }
 
-// The order in which lists are given lines.
+// The order of lists when lines are distributed.
 const (
 	firstWaits = iota
 	firstFailures
@@ -80,13 +81,13 @@ func (d *drawing) blocks() []block {
 	return out
 }
 
-// isUnderWay reports whether the run has a stage that is current, under which what it waits for belongs.
+// isUnderWay reports whether the run has a current stage to contain its reasons for waiting.
 func (d *drawing) isUnderWay() bool {
 	return (d.outline.Run == stages.Running || d.outline.Run == stages.Pending && d.r.State == stages.Running || d.r.State == stages.Stopping) &&
 		d.r.Stage < len(d.outline.Stages)
 }
 
-// stagesShown are the stages that have a line of their own: those around the current one.
+// stagesShown returns the stages with their own line: those around the current one.
 func (d *drawing) stagesShown() (from, to int) {
 	n := len(d.outline.Stages)
 	most := max(3, d.height/3)
@@ -129,7 +130,7 @@ func (d *drawing) title() string {
 	return text
 }
 
-// total is the line of the whole run, with when it will end.
+// total draws the line of the whole run, with its expected end.
 func (d *drawing) total() string {
 	var all stages.GroupOutline
 	for i := range d.outline.Stages {
@@ -157,8 +158,9 @@ func (d *drawing) total() string {
 	return strings.Join(parts, d.paint(plain, ", "))
 }
 
-// ends says when the run is forecast to end, "" if that is not known. The forecast has people answer at once, so while
-// the run waits for a person it says how long the run takes from then on.
+// ends returns the forecast end of the run, "" if it is unknown. The forecast assumes immediate
+// answers of people, so while the run waits for a person, the text gives the duration after the
+// answer.
 func (d *drawing) ends() string {
 	end, now := d.m.End, d.m.Now
 	if end.IsZero() || d.r.IsEnded() {
@@ -186,7 +188,7 @@ func (d *drawing) ends() string {
 	}
 }
 
-// rollback says how far the rollback of the run is, and why it was requested; "" if none was.
+// rollback describes the progress of the run's rollback and its reason; "" if none was requested.
 func (d *drawing) rollback() string {
 	back, why := &d.m.Rollback, ""
 	if u := d.r.RollbackRequest; u != nil && u.Message != "" {
@@ -214,7 +216,7 @@ func (d *drawing) rollback() string {
 	}
 }
 
-// reason says why the run is in its state.
+// reason returns why the run is in its state.
 func (d *drawing) reason() string {
 	text := d.rollback()
 	switch {
@@ -243,7 +245,7 @@ func sumOf(groups []stages.GroupOutline) (sum stages.GroupOutline) {
 	return sum
 }
 
-// stage draws a stage, and where it is the current one everything in it.
+// stage draws a stage; the current one with its content.
 func (d *drawing) stage(i int) []block {
 	st, o, run := &d.p.Stages[i], &d.outline.Stages[i], &d.r.Stages[i]
 	sum := sumOf(o.Groups)
@@ -287,7 +289,7 @@ func (d *drawing) row(indent, name string, state stages.State, sum *stages.Group
 	return out
 }
 
-// took says how long a stage has taken.
+// took returns the duration of a stage.
 func (d *drawing) took(started, ended time.Time) string {
 	if ended.IsZero() && d.r.IsEnded() {
 		ended = d.r.Ended.Time()
@@ -302,7 +304,7 @@ func (d *drawing) took(started, ended time.Time) string {
 	}
 }
 
-// outcome says on one line who decided the gates of a stage that is not the current one.
+// outcome lists on one line the deciders of the gates of a stage that is not the current one.
 func (d *drawing) outcome(gates []stages.Gate) (out string) {
 	for _, v := range []approval.Verdict{approval.Approve, approval.Reject} {
 		var by []string
@@ -320,7 +322,7 @@ func (d *drawing) outcome(gates []stages.Gate) (out string) {
 	return out
 }
 
-// groups draws the groups of the current stage: those in which something happens, in their order.
+// groups draws the active groups of the current stage, in their order.
 func (d *drawing) groups(st *stages.PlannedStage, o *stages.StageOutline, run *stages.StageRun) (out []block) {
 	shown := d.groupsShown(o.Groups)
 	hidden := map[stages.State]int{}
@@ -347,7 +349,7 @@ func (d *drawing) groups(st *stages.PlannedStage, o *stages.StageOutline, run *s
 	return out
 }
 
-// groupsShown picks the groups that have a line of their own.
+// groupsShown selects the groups with their own line.
 func (d *drawing) groupsShown(groups []stages.GroupOutline) []int {
 	weight := func(j int) int {
 		switch g := &groups[j]; {
@@ -374,7 +376,7 @@ func (d *drawing) groupsShown(groups []stages.GroupOutline) []int {
 	return all
 }
 
-// waits lists what the run waits for, but for what is said beside each cluster.
+// waits lists the reasons for waiting that are not shown beside a cluster.
 func (d *drawing) waits(indent string) block {
 	all := waits(&d.m.Status)
 	return newList(firstWaits, len(all), func(i int) string {
@@ -382,7 +384,7 @@ func (d *drawing) waits(indent string) block {
 	}, d.more(indent, len(all), "to wait for"))
 }
 
-// waits returns what a run waits for, but for what its clusters do.
+// waits returns the reasons for waiting of a run, except those of its clusters.
 func waits(s *fleet.Status) (all []stages.Awaited) {
 	clusters := map[string]int{}
 	for i := range s.Run.InFlight {
@@ -393,7 +395,7 @@ func waits(s *fleet.Status) (all []stages.Awaited) {
 	for i := range s.Run.Waiting {
 		clusters[s.Plan.Clusters[s.Run.Waiting[i].Pos].Name]++
 	}
-	for _, a := range slices.Backward(step.Waiting(s.Plan, &s.Run)) { // gates come first, and may have the name of a cluster
+	for _, a := range slices.Backward(step.Waiting(s.Plan, &s.Run)) { // gates come first
 		if (a.Kind == stages.AwaitObservation || a.Kind == stages.AwaitTime || a.Kind == stages.AwaitWindow) && clusters[a.Name] > 0 {
 			clusters[a.Name]--
 			continue
@@ -404,14 +406,15 @@ func waits(s *fleet.Status) (all []stages.Awaited) {
 	return all
 }
 
-// more ends a list with how many there are besides.
+// more ends a list with the number of omitted entries.
 func (d *drawing) more(indent string, n int, what string) func(from int) string {
 	return func(from int) string {
 		return indent + d.paint(faint, fmt.Sprintf("%s and %d more %s", d.ellipsis(), n-from, what))
 	}
 }
 
-// failures lists the clusters from a position to another that failed or were skipped, the failed ones first.
+// failures lists the clusters from a position to another that failed or were skipped, the failed
+// ones first.
 func (d *drawing) failures(indent string, first, last int) block {
 	var all []stages.Unsuccessful
 	for _, state := range []stages.State{stages.Failed, stages.Skipped} {
@@ -446,8 +449,8 @@ func (d *drawing) failures(indent string, first, last int) block {
 	})
 }
 
-// flying lists the clusters from a position to another that are in flight, those in trouble first, and those that
-// are to be started again.
+// flying lists the clusters in flight from a position to another, those in trouble first, and the
+// clusters that will be started again.
 func (d *drawing) flying(indent string, first, last int) []block {
 	var flying []*stages.InFlight
 	for i := range d.r.InFlight {
@@ -496,7 +499,7 @@ func (d *drawing) flying(indent string, first, last int) []block {
 	}
 }
 
-// inFlight draws a cluster in flight: its phase, since when, and what is wrong with it.
+// inFlight draws a cluster in flight: its phase, the time in it, and its problem.
 func (d *drawing) inFlight(f *stages.InFlight) string {
 	out := d.mark(stages.Running) + " " + d.paint(plain, d.p.Clusters[f.Pos].Name) + " " + d.paint(busy, phases[f.Phase])
 	out += d.paint(plain, " for "+brief(d.m.Now.Sub(d.m.since(f))))
@@ -515,7 +518,8 @@ func (d *drawing) inFlight(f *stages.InFlight) string {
 	return out
 }
 
-// gates lists the gates on one side that do not wait: who decided those that have passed, and those to come.
+// gates lists the gates on one side that do not wait: passed gates with their deciders, and
+// future gates.
 func (d *drawing) gates(indent string, outlines []stages.GateOutline, gates []stages.Gate, when approval.When) block {
 	var lines []string
 	first := firstGates
@@ -564,8 +568,8 @@ func decisionsOf(o *stages.GateOutline, gates []stages.Gate) []approval.Decision
 	return nil
 }
 
-// Summary says in one line how far a run has come: its state, its stage, how many clusters are done, and what it waits
-// for.
+// Summary describes the progress of a run in one line: its state, its stage, the number of
+// clusters that are done, and its reasons for waiting.
 func Summary(m Model) string {
 	p, r := m.Status.Plan, &m.Status.Run
 	o := stages.Derive(p, r)

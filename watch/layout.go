@@ -2,25 +2,25 @@ package watch
 
 import "strings"
 
-// block is a part of a frame: a line that is always there, or a list that is cut.
+// block is a part of a frame: a line that is always there, or a list that may be cut.
 type block struct {
 	line string
 	list *list
 }
 
-// list is a part of a frame that has as many lines as the height leaves to it.
+// list is a part of a frame whose number of lines depends on the height.
 type list struct {
-	// first is the place of the list when lines are dealt out: less goes first.
+	// first is the list's rank when lines are distributed: lower ranks come first.
 	first int
 	n     int
-	// line draws an element, more one line for those from i on.
+	// line draws an element, more draws one line for those from i on.
 	line func(i int) string
 	more func(i int) string
 	// granted is the number of lines.
 	granted int
 }
 
-// newList returns the list of what items draws, with a last line for what does not fit.
+// newList returns the list of n items, with a last line for the omitted ones.
 func newList(first, n int, line, more func(i int) string) block {
 	return block{list: &list{first: first, n: n, line: line, more: more}}
 }
@@ -39,8 +39,8 @@ func (l *list) lines() (out []string) {
 	return out
 }
 
-// fit draws blocks on at most height lines. Every list gets a line, in their order, as far as there is room, and
-// then each one more in turn.
+// fit draws blocks on at most height lines. If there is room, every list gets one line, in their
+// order, and then each one more in turn.
 func fit(blocks []block, height int) []string {
 	var lists []*list
 	for _, b := range blocks {

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Line is an event on one line, for a log: its time in UTC, its type, what it is about as run/stage/group/cluster,
-// and the rest as key=value. It is never broken and has no control characters.
+// Line formats an event on one line, for a log: its time in UTC, its type, its subject as
+// run/stage/group/cluster, and the rest as key=value. It contains no line breaks and no control
+// characters.
 func Line(e stages.Event) string {
 	run := e.Run
 	if run == "" {
@@ -19,8 +20,8 @@ func Line(e stages.Event) string {
 	return LineOf(e.Time, string(e.Type), []string{run, e.Stage, e.Group, e.Cluster}, details(&e))
 }
 
-// LineOf is a line in the form of [Line] about something else than an event of the engine. Empty words of where
-// are left out.
+// LineOf formats a line like [Line] for something that is no event of the engine. It omits empty
+// words of where.
 func LineOf(at time.Time, kind string, where []string, rest string) string {
 	where = slices.DeleteFunc(slices.Clone(where), func(s string) bool { return s == "" })
 	line := fmt.Sprintf("%s %-17s %s", at.UTC().Format("2006-01-02T15:04:05.000Z"), kind, strings.Join(where, "/"))
@@ -30,7 +31,7 @@ func LineOf(at time.Time, kind string, where []string, rest string) string {
 	return strings.Map(printable, line)
 }
 
-// details are the fields of an event that its line does not begin with.
+// details formats the fields of an event that follow the beginning of its line.
 func details(e *stages.Event) string {
 	var out []string
 	add := func(is bool, format string, args ...any) {

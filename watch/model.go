@@ -8,26 +8,26 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Model is what a frame shows: a run as it is stored, and what is known besides. It is a value.
+// Model is the content of a frame: a stored run, and further information. It is a value.
 type Model struct {
 	// Status is the run with its plan.
 	Status fleet.Status
-	// Now is the moment that is shown. Times of day are in its location.
+	// Now is the displayed moment. Times of day are in its location.
 	Now time.Time
-	// End is when the run is forecast to end, if people approve at once; zero if that is not known.
+	// End is the forecast end of the run, if people approve at once; zero if unknown.
 	End time.Time
 	// Rollback is the state of the rollback of the run.
 	Rollback fleet.Rollback
-	// Since has since when clusters in flight are in their phase, by name, as [Model.Observe] keeps it. A cluster
-	// that is not in it is shown since it started.
+	// Since maps clusters in flight to the start of their phase, by name; [Model.Observe] maintains
+	// it. For a missing cluster the time of its start is shown.
 	Since map[string]time.Time
-	// Hint says how a person ends what the run waits for, "" where none does; nil says nothing.
+	// Hint returns how a person can end a reason for waiting, "" if none can; nil gives no hints.
 	Hint func(stages.Awaited) string
-	// Footer are lines at the end, which are never left out: what keys do, a question, an error.
+	// Footer are lines at the end, which are never left out: keys, a question, an error.
 	Footer []string
 }
 
-// Observe returns the model after events of the run, which brings Since up to date.
+// Observe returns the model after events of the run, with updated Since.
 func (m Model) Observe(events []stages.Event) Model {
 	if len(events) == 0 {
 		return m
@@ -48,7 +48,8 @@ func (m Model) Observe(events []stages.Event) Model {
 	return m
 }
 
-// since is when a cluster in flight came to its phase. A soak is known from its end alone.
+// since returns when a cluster in flight entered its phase. For a soak it follows from the end
+// alone.
 func (m *Model) since(f *stages.InFlight) time.Time {
 	p := m.Status.Plan
 	if d := p.Strategy.MinHealthy; f.Phase == stages.Soaking && d > 0 && f.Until != 0 {

@@ -19,45 +19,46 @@ import (
 
 // Errors that end [Run] before the run has ended.
 var (
-	// ErrLeft says that q was pressed. The run goes on.
+	// ErrLeft reports that q was pressed. The run continues.
 	ErrLeft = errors.New("the watch was left: the run goes on")
-	// ErrInterrupted says that Ctrl-C was pressed. The run goes on. It matches context.Canceled.
+	// ErrInterrupted reports that Ctrl-C was pressed. The run continues. It matches
+	// context.Canceled.
 	ErrInterrupted = fmt.Errorf("interrupted, the run goes on: %w", context.Canceled)
 )
 
-// Source is where a run is read: a *fleet.Engine, or a client of one.
+// Source provides a run: a *fleet.Engine, or a client of one.
 type Source interface {
-	// Progress returns the run, and its events from number after on, as Engine.Progress does.
+	// Progress returns the run, and its events from number after on, like Engine.Progress.
 	Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error)
-	// RollbackOf returns the state of the rollback of a run, as Engine.RollbackOf does. It is asked of a run that has
-	// ended.
+	// RollbackOf returns the state of the rollback of a run, like Engine.RollbackOf. It is called
+	// for a run that has ended.
 	RollbackOf(ctx context.Context, run string) (fleet.Rollback, error)
 }
 
-// Options are how a run is watched. The zero value is fine.
+// Options say how a run is watched. The zero value is useful.
 type Options struct {
 	// Getenv reads the environment: NO_COLOR, TERM and the locale; os.Getenv when nil.
 	Getenv func(string) string
 	// Interval is how often the source is read; 500 ms when 0.
 	Interval time.Duration
-	// Forecast returns when the run will end if people approve at once, as Forecast.Ends of package fleet has it; the
-	// zero time if that is not known. It is called every ten seconds, one call at a time; an error counts as not known.
-	// Nil shows no end.
+	// Forecast returns when the run will end if people approve at once, like Forecast.Ends of
+	// package fleet; the zero time if that is unknown. It is called every ten seconds, one call at a
+	// time; an error counts as unknown. Nil shows no end.
 	Forecast func(ctx context.Context, run string) (time.Time, error)
-	// Decide answers a request of the run that was shown, for the person at the terminal. Its error is shown. Nil
-	// offers no answers.
+	// Decide answers the displayed request of the run, for the person at the terminal. Its error is
+	// displayed. Nil offers no answers.
 	Decide func(ctx context.Context, r approval.Request, v approval.Verdict) error
-	// Hint says how a person ends what the run waits for, for example by which command, "" where none does. It is shown
-	// with that, and where events are lines, what it is said of has a line of its own, also if it began before. Nil says
-	// nothing.
+	// Hint returns how a person can end a reason for waiting, for example by a command, "" if none
+	// can. It is displayed with the reason. If events are printed as lines, a reason with a hint has
+	// its own line, even if it began before. Nil gives no hints.
 	Hint func(stages.Awaited) string
-	// After is the number of the first event that is a line, as [fleet.History] has it in Next; 0 is the first one that
-	// is kept.
+	// After is the number of the first event that is printed, which is [fleet.History].Next of an
+	// earlier reading; 0 is the first event that is kept.
 	After int64
-	// Over reports whether nothing more is waited for; nil waits until the run has ended and, if it is rolled back, the
-	// run that does so.
+	// Over reports whether watching may end; nil waits until the run and its rollback run, if there
+	// is one, have ended.
 	Over func(*fleet.Status) bool
-	// Left says what becomes of the run when the watch is left by q; "the run goes on" if it is empty.
+	// Left describes the run after the watch is left by q; "the run goes on" if it is empty.
 	Left string
 }
 
@@ -79,15 +80,15 @@ func (o *Options) interval() time.Duration { return cmp.Or(o.Interval, defaultIn
 
 func (o *Options) left() string { return cmp.Or(o.Left, "the run goes on") }
 
-// reading is a run as it was read.
+// reading is a run in the state of one reading.
 type reading struct {
 	status   fleet.Status
 	history  fleet.History
 	rollback fleet.Rollback
 }
 
-// next decides how a watch goes on after a reading: over ends it, and a name is that of the run which is shown from now
-// on, because it rolls back the one that was read.
+// next decides how a watch continues after a reading: over ends it, and a name is the rollback
+// run to show from now on.
 func (o *Options) next(r *reading) (run string, over bool) {
 	switch back := &r.rollback; {
 	case o.Over != nil && o.Over(&r.status):
@@ -99,26 +100,28 @@ func (o *Options) next(r *reading) (run string, over bool) {
 	}
 }
 
-// isOver reports whether nothing more happens by the rollback of a run that has ended.
+// isOver reports whether the rollback of an ended run is finished.
 func isOver(back *fleet.Rollback) bool {
 	by := stages.Run{State: back.State}
 	return !back.Pending && (back.State == "" || by.IsEnded())
 }
 
-// Run shows a run until it has ended, and returns it as it was read last. A run that is rolled back is followed by the
-// run that does so, until that has ended: the title of a frame and each line say which of the two they show.
+// Run shows a run until it has ended, and returns its last state. If the run is rolled back, the
+// rollback run follows, until it has ended: the title of a frame and each line name the run that
+// they show.
 //
-// Where out is a terminal it is drawn on: q and Ctrl-C leave, with [ErrLeft] and [ErrInterrupted], Ctrl-Z suspends,
-// and a, where Options.Decide is set, shows an open request with what it is about before it is answered. The last
-// frame stays. Keys are read from in where that is a terminal. Elsewhere every event is a line, beginning with the
-// first one that is kept.
+// If out is a terminal, Run draws on it: q and Ctrl-C leave, with [ErrLeft] and [ErrInterrupted],
+// and Ctrl-Z suspends. With Options.Decide, a shows an open request with its subject before it is
+// answered. The last frame stays. Keys are read from in if that is a terminal. Elsewhere every
+// event is a line, from the first event that is kept.
 //
-// The error is that of ctx where that ends, that of the output, and that of the source where the run does not exist
-// or cannot be read at first. Later the source is read again, and the error is shown.
+// The error is the error of ctx if it ends, an error of the output, or an error of the source if
+// the run does not exist or cannot be read at first. After a later error the source is read
+// again, and the error is displayed.
 func Run(ctx context.Context, src Source, run string, in io.Reader, out io.Writer, o Options) (fleet.Status, error) {
 	terminal, after := IsTerminal(out, o.getenv()), o.After
 	if terminal {
-		after = 0 // a frame shows since when clusters are in their phase
+		after = 0 // a frame shows how long clusters are in their phase
 	}
 	r, err := read(ctx, src, run, after)
 	if err != nil {
@@ -130,13 +133,14 @@ func Run(ctx context.Context, src Source, run string, in io.Reader, out io.Write
 	return print(ctx, src, r, out, &o)
 }
 
-// IsTerminal reports whether [Run] draws on a writer: it is a terminal, and not a dumb one by TERM.
+// IsTerminal reports whether [Run] draws on a writer: it is a terminal, and TERM is not dumb.
 func IsTerminal(out io.Writer, getenv func(string) string) bool {
 	f, is := out.(term.File)
 	return is && term.IsTerminal(f.Fd()) && getenv("TERM") != "dumb"
 }
 
-// read reads the source. That old events are not kept is no error, nor that the placement of a run that has ended is gone.
+// read reads the source. It ignores that old events are not kept, and that the placement of an
+// ended run no longer exists.
 func read(ctx context.Context, src Source, run string, after int64) (r reading, err error) {
 	r.status, r.history, err = src.Progress(ctx, run, after)
 	if missed, is := errors.AsType[*fleet.MissedError](err); is && missed != nil {
@@ -151,12 +155,12 @@ func read(ctx context.Context, src Source, run string, after int64) (r reading, 
 	return r, err
 }
 
-// isFinal reports whether reading again is of no use.
+// isFinal reports whether another reading would fail the same way.
 func isFinal(err error) bool {
 	return errors.Is(err, backend.ErrNotFound) || errors.Is(err, backend.ErrPermanent)
 }
 
-// print prints the events as lines, and what the run waits for if there is a hint.
+// print prints the events as lines, and the reasons for waiting with a hint.
 func print(ctx context.Context, src Source, r reading, out io.Writer, o *Options) (fleet.Status, error) {
 	p := printer{out: out, o: o, hinted: map[string]bool{}}
 	asked := r.status
@@ -196,11 +200,11 @@ func print(ctx context.Context, src Source, r reading, out io.Writer, o *Options
 	}
 }
 
-// printer writes what was read as lines.
+// printer prints readings as lines.
 type printer struct {
 	out io.Writer
 	o   *Options
-	// said is why the source could not be read last, hinted has the waits that have a line.
+	// said is the last error of the source, hinted has the reasons for waiting that were printed.
 	said   string
 	hinted map[string]bool
 }
@@ -225,7 +229,7 @@ func (p *printer) print(r *reading) error {
 	return nil
 }
 
-// unread says once that a run could not be read.
+// unread prints once that a run could not be read.
 func (p *printer) unread(run string, err error) error {
 	if err.Error() == p.said {
 		return nil

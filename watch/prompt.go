@@ -20,22 +20,22 @@ import (
 
 // Errors of [Prompt.Ask].
 var (
-	// ErrNoInput says that the input ended before a request was answered.
+	// ErrNoInput reports that the input ended before a request was answered.
 	ErrNoInput = errors.New("the input ended before the request was answered: it stays open")
-	// ErrLeftOpen says that the person left the request open.
+	// ErrLeftOpen reports that the person left the request open.
 	ErrLeftOpen = errors.New("the request was left open")
 )
 
-// Prompt asks for approvals in lines, where no run is drawn. Its zero value with In and Out is ready. One request is
-// asked for at a time, and by Answer once.
+// Prompt asks for approvals in lines, for programs that draw no run. Its zero value with In and
+// Out is ready. It asks for one request at a time, and Answer asks for each request once.
 type Prompt struct {
-	// In is read to its end, beginning with the first question, and after the last one too: a read cannot be
-	// interrupted.
+	// In is read from the first question to its end, even after the last question, because a read
+	// cannot be interrupted.
 	In  io.Reader
 	Out io.Writer
-	// Elsewhere is the command, but for the run and the request, by which a request can be answered elsewhere. Where
-	// it is set, a request that is left open is waited for, without being asked for again; where not, leaving it
-	// open is [ErrLeftOpen].
+	// Elsewhere is a command that answers a request elsewhere, without the run and the request. If
+	// it is set, Prompt waits for a request that is left open, without asking again; otherwise
+	// leaving it open is [ErrLeftOpen].
 	Elsewhere string
 
 	start sync.Once
@@ -44,12 +44,13 @@ type Prompt struct {
 	asked map[approval.Binding]bool
 }
 
-// askAgain is how often it is read whether a request was answered elsewhere.
+// askAgain is the interval of checks whether a request was answered elsewhere.
 const askAgain = 500 * time.Millisecond
 
-// Answer asks for the open requests of a run that it has not asked for before, and passes each answer on to decide, as
-// [Run] does to Options.Decide; status reads the run, as a *fleet.Engine does. It is called whenever the run may have
-// come to a request. That a request was answered elsewhere is no error; others are those of status, Ask and decide.
+// Answer asks for the open requests of a run for which it has not asked before, and passes each
+// answer to decide, like [Run] to Options.Decide; status reads the run, like a *fleet.Engine.
+// Call it whenever the run may have a new request. An answer from elsewhere is no error; errors
+// come from status, Ask and decide.
 func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Context, string) (fleet.Status, error),
 	decide func(context.Context, approval.Request, approval.Verdict) error,
 ) error {
@@ -84,9 +85,9 @@ func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Con
 	return nil
 }
 
-// Ask shows a request, as [Question] says it, and returns the answer of a person: y approves, r rejects, and n leaves it
-// open. No verdict and no error is a request that isOpen reports to be open no more. Other errors are those of ctx, of
-// isOpen and of the input.
+// Ask shows a request in the form of [Question], and returns the answer of a person: y approves,
+// r rejects, and n leaves it open. If isOpen reports that the request is no longer open, Ask
+// returns no verdict and no error. Errors come from ctx, isOpen and the input.
 func (a *Prompt) Ask(ctx context.Context, p *stages.Plan, r *approval.Request, isOpen func() (bool, error)) (approval.Verdict, error) {
 	a.start.Do(func() {
 		a.lines = make(chan string)

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Question says in a few lines what a request asks to approve: the run, the stage, the snapshot, the digest of the
-// plan, and the clusters as [Affected] says.
+// Question describes in a few lines the subject of a request: the run, the stage, the snapshot,
+// the digest of the plan, and the clusters from [Affected].
 func Question(p *stages.Plan, r *approval.Request) []string {
 	out := []string{"Approve " + r.Name + "?"}
 	if p.StageIndex(r.Stage) < 0 {
@@ -27,8 +27,8 @@ func Question(p *stages.Plan, r *approval.Request) []string {
 	return out
 }
 
-// Affected says in a few lines which clusters a request is about: those that its stage or group has updated or is going
-// to, and those that come once it has been approved.
+// Affected describes in a few lines the clusters of a request: the clusters that its stage or
+// group has updated or will update, and the clusters after its approval.
 func Affected(p *stages.Plan, r *approval.Request) []string {
 	i := p.StageIndex(r.Stage)
 	if i < 0 {

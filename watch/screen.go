@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// draw shows the run on a terminal, and leaves the last frame.
+// draw shows the run on a terminal, and leaves the last frame there.
 func draw(ctx context.Context, src Source, r reading, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
 	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: make(chan os.Signal, 1), run: r.status.Run.Name}
 	s.show(&r)
@@ -48,7 +48,8 @@ func draw(ctx context.Context, src Source, r reading, in io.Reader, out io.Write
 	return s.asked().Status, errors.Join(s.err, ctx.Err(), err)
 }
 
-// last are the last frames: that of the run and, if it is rolled back, that of the run which does so.
+// last returns the models of the last frames: the run and, if it is rolled back, the rollback
+// run.
 func (s *screen) last() []Model {
 	s.model.Now, s.model.Footer = time.Now(), nil
 	if s.before == nil {
@@ -58,7 +59,7 @@ func (s *screen) last() []Model {
 	return []Model{*s.before, s.model}
 }
 
-// asked is the run that the watch was asked for.
+// asked returns the run that the watch was started with.
 func (s *screen) asked() *Model {
 	if s.before != nil {
 		return s.before
@@ -66,8 +67,8 @@ func (s *screen) asked() *Model {
 	return &s.model
 }
 
-// show takes what was read into the model, and decides how the watch goes on. A run of another name is the one that
-// rolls back the run which was shown.
+// show updates the model with a reading, and decides how the watch continues. A run of another
+// name is the rollback run of the displayed one.
 func (s *screen) show(r *reading) {
 	if m := s.model; m.Status.Plan != nil && m.Status.Run.Name != r.status.Run.Name {
 		s.before, s.model = &m, Model{Now: m.Now}
@@ -80,8 +81,8 @@ func (s *screen) show(r *reading) {
 	}
 }
 
-// hold has the terminal until the watch ends or is to be suspended. After a suspension another program begins on it,
-// so that nothing is left of what was drawn before.
+// hold has the terminal until the watch ends or must be suspended. After a suspension a new
+// program draws on it, so that nothing of the earlier drawing is left.
 func (s *screen) hold(in io.Reader, out io.Writer) error {
 	options := []tea.ProgramOption{tea.WithOutput(out), tea.WithInput(nil), tea.WithoutSignalHandler()}
 	if f, is := in.(term.File); is && term.IsTerminal(f.Fd()) {
@@ -104,7 +105,7 @@ func (s *screen) hold(in io.Reader, out io.Writer) error {
 	return err
 }
 
-// screen is the program on the terminal. Its methods are called by one goroutine.
+// screen is the program on the terminal. Only one goroutine calls its methods.
 type screen struct {
 	ctx   context.Context
 	src   Source
@@ -114,9 +115,9 @@ type screen struct {
 	keys  bool
 
 	model Model
-	// before is the run that the watch was asked for, once the one that rolls it back is shown.
+	// before is the run that the watch was started with, once its rollback run is shown.
 	before *Model
-	// run is read next, next is the number of its next event.
+	// run is the run to read next, next the number of its next event.
 	run           string
 	next          int64
 	width, height int
@@ -124,39 +125,39 @@ type screen struct {
 	suspended     bool
 	// err is why the watch ends before the run does.
 	err error
-	// request is the one that is shown, passed how many were left open, said what came of the last answer or
-	// why the source cannot be read.
+	// request is the displayed request, passed how many were left open. said is the result of the
+	// last answer, or why the source cannot be read.
 	request *approval.Request
 	passed  int
 	said    string
 }
 
 type (
-	// wasRead is what the source says.
+	// wasRead is a result of the source.
 	wasRead struct {
 		reading
 		err error
 	}
-	// toSuspend asks to suspend the program.
+	// toSuspend requests to suspend the program.
 	toSuspend struct{}
-	// due says that the source is to be read.
+	// due requests to read the source.
 	due struct{}
 	// foreseen is a forecast.
 	foreseen struct{ end time.Time }
-	// forecastDue says that the forecast is to be made.
+	// forecastDue requests a forecast.
 	forecastDue struct{}
-	// answered is what came of an answer.
+	// answered is the result of an answer.
 	answered struct {
 		text string
 		err  error
 	}
 )
 
-// Init begins to read.
+// Init starts reading.
 func (s *screen) Init() tea.Cmd { return tea.Batch(s.read(), s.forecast()) }
 
-// read returns the command that reads the source. A command runs beside Update, so it has what it needs of the screen
-// when it is made.
+// read returns the command that reads the source. A command runs concurrently with Update, so it
+// captures the required parts of the screen.
 func (s *screen) read() tea.Cmd {
 	run, next := s.run, s.next
 	return func() tea.Msg {
@@ -165,7 +166,7 @@ func (s *screen) read() tea.Cmd {
 	}
 }
 
-// forecast returns the command that asks when the run ends, nil where that cannot be asked.
+// forecast returns the command that forecasts the end of the run, nil if there are no forecasts.
 func (s *screen) forecast() tea.Cmd {
 	if s.o.Forecast == nil {
 		return nil
@@ -180,7 +181,7 @@ func (s *screen) forecast() tea.Cmd {
 	}
 }
 
-// Update takes in what has happened.
+// Update handles a message.
 func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	s.model.Now = time.Now()
 	switch msg := msg.(type) {
@@ -208,7 +209,7 @@ func (s *screen) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return s, nil
 }
 
-// take takes in what was read.
+// take handles a reading.
 func (s *screen) take(r wasRead) tea.Cmd {
 	switch {
 	case r.err != nil && isFinal(r.err):
@@ -240,7 +241,7 @@ func (s *screen) requests() []approval.Request {
 	return step.Requests(s.model.Status.Plan, &s.model.Status.Run)
 }
 
-// key does what a key is for.
+// key handles a key.
 func (s *screen) key(key string) tea.Cmd {
 	switch {
 	case key == "ctrl+c":
@@ -264,10 +265,11 @@ func (s *screen) key(key string) tea.Cmd {
 	return nil
 }
 
-// nothingOpen is said until a request opens.
+// nothingOpen is displayed until a request opens.
 const nothingOpen = "nothing waits for an approval"
 
-// reply takes the answer to the request that is shown. Leaving it open shows the next one next time.
+// reply handles the answer to the displayed request. After leaving it open, the next key shows
+// the next one.
 func (s *screen) reply(key string) tea.Cmd {
 	verdict, text := approval.Approve, "your approval of "+s.request.Name+" is recorded"
 	switch key {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Style is how a frame looks. The zero Style is plain text in Unicode.
+// Style is the look of a frame. The zero Style is plain text in Unicode.
 type Style struct {
 	// Color adds escape sequences of the 16 basic colours.
 	Color bool
@@ -20,8 +20,8 @@ type Style struct {
 	ASCII bool
 }
 
-// StyleOf returns the style for a terminal with an environment, as os.Getenv reads it: colours unless NO_COLOR is
-// set, and Unicode where the locale is UTF-8.
+// StyleOf returns the style for a terminal with an environment, which getenv reads like
+// os.Getenv: colours unless NO_COLOR is set, and Unicode if the locale is UTF-8.
 func StyleOf(getenv func(string) string) Style {
 	locale := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
 	return Style{
@@ -30,7 +30,7 @@ func StyleOf(getenv func(string) string) Style {
 	}
 }
 
-// ink is what a piece of text means, which decides how it looks.
+// ink is the meaning of a piece of text, which decides its look.
 type ink int
 
 const (
@@ -54,8 +54,8 @@ var inks = map[ink]lipgloss.Style{
 
 func foreground(c color.Color) lipgloss.Style { return lipgloss.NewStyle().Foreground(c) }
 
-// paint returns text as it is written to the terminal. Of what others wrote, messages of clusters for example,
-// nothing reaches the terminal that it would act upon.
+// paint returns text for the terminal. It removes everything from foreign text, for example
+// messages of clusters, that would control the terminal.
 func (s Style) paint(i ink, text string) string {
 	text = strings.Map(printable, text)
 	if !s.Color || i == plain || text == "" {
@@ -75,7 +75,7 @@ func printable(r rune) rune {
 	}
 }
 
-// ellipsis is what stands where something was cut off.
+// ellipsis returns the mark for omitted text.
 func (s Style) ellipsis() string {
 	if s.ASCII {
 		return "..."
@@ -129,8 +129,9 @@ func (s Style) state(state stages.State, width int) string {
 	return s.paint(looks[state].ink, s.pad(string(state), width))
 }
 
-// bar draws how many of the clusters of a sum are done, have failed, were skipped and are in flight. Each of these that
-// is not zero takes at least a column, and the bar is full only if they are all.
+// bar draws how many of the clusters of a sum are done, have failed, were skipped and are in
+// flight. Each part that is not zero takes at least a column, and the bar is full only if the
+// parts are all clusters.
 func (s Style) bar(width int, sum *stages.GroupOutline) string {
 	signs := [...]string{"█", "▓", "─", "▒", "░"}
 	if s.ASCII {
@@ -147,8 +148,8 @@ func (s Style) bar(width int, sum *stages.GroupOutline) string {
 	return out.String() + s.paint(faint, strings.Repeat(signs[4], left))
 }
 
-// shares returns how many of width columns each part of a total takes. If the parts are the total, the largest one takes
-// the columns that are left by rounding.
+// shares returns the columns of each part of a total. If the parts add up to the total, the
+// largest one gets the columns that rounding leaves.
 func shares(width, total int, parts []int) []int {
 	out := make([]int, len(parts))
 	left, rest, largest := width, total, 0

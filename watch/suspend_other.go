@@ -4,7 +4,7 @@ package watch
 
 import "os"
 
-// notifyStop does nothing where programs are not suspended.
+// notifyStop does nothing on systems without suspension.
 func notifyStop(chan<- os.Signal) {}
 
 func suspend() {}

@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notifyStop has the signals sent that ask to suspend the program. While they are caught they stop nothing, and once
-// they were caught they never do again: [suspend] takes another one.
+// notifyStop sends the signals that ask to suspend the program to signals. A caught signal stops
+// nothing, and can never stop the program again, so [suspend] uses another one.
 func notifyStop(signals chan<- os.Signal) { signal.Notify(signals, syscall.SIGTSTP) }
 
-// suspend stops the job that the program is, until it is resumed. A program that no shell controls is not stopped:
-// nothing would resume it.
+// suspend stops the program's job until it is resumed. It does nothing without a controlling
+// shell, because nothing would resume the program.
 func suspend() {
 	if sid, err := unix.Getsid(0); err != nil || sid == unix.Getpgrp() {
 		return

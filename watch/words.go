@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// brief is a duration as people read it: two units at most, and nothing below a second.
+// brief formats a duration for people: at most two units, and nothing below a second.
 func brief(d time.Duration) string {
 	d = max(0, d).Truncate(time.Second)
 	days, hours, minutes, seconds := d/(24*time.Hour), d/time.Hour%24, d/time.Minute%60, d/time.Second%60
@@ -25,7 +25,7 @@ func brief(d time.Duration) string {
 	}
 }
 
-// length is a duration without fractions that nobody reads: two units at most from a minute on.
+// length formats a duration without needless fractions: at most two units from a minute on.
 func length(d time.Duration) string {
 	if d >= time.Minute {
 		return brief(d)
@@ -33,7 +33,7 @@ func length(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// snapshotName names the snapshot of an index; a run that removes a placement brings none.
+// snapshotName names the snapshot with an index; a run that removes a placement has none.
 func snapshotName(index int) string {
 	if index < 0 {
 		return "no snapshot"
@@ -41,7 +41,7 @@ func snapshotName(index int) string {
 	return fmt.Sprintf("snapshot %d", index)
 }
 
-// clock is a moment in the location of now, with its day where that is another one.
+// clock formats a moment in the location of now, with its day if that differs.
 func clock(at, now time.Time) string {
 	at = at.In(now.Location())
 	if at.YearDay() != now.YearDay() || at.Year() != now.Year() {
@@ -50,7 +50,7 @@ func clock(at, now time.Time) string {
 	return at.Format("15:04:05")
 }
 
-// until says when something ends, and how far ahead that is.
+// until formats an end and the time until then.
 func until(at, now time.Time) string {
 	if left := at.Sub(now); left > 0 {
 		return "until " + clock(at, now) + ", in " + brief(left)
@@ -58,7 +58,8 @@ func until(at, now time.Time) string {
 	return "until " + clock(at, now)
 }
 
-// waitingFor says what a run waits for, in the words of [step.Waiting], and how a person ends that.
+// waitingFor describes a reason for waiting of a run, with the terms of [step.Waiting], and its
+// hint.
 func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) string) string {
 	out := map[stages.Await]string{
 		stages.AwaitStart:    "waits for a start",
@@ -85,13 +86,13 @@ func waitingFor(a *stages.Awaited, now time.Time, hint func(stages.Awaited) stri
 	return out
 }
 
-// gateName is what a gate is called beside its stage or group.
+// gateName returns the name of a gate beside its stage or group.
 func gateName(when approval.When, typ stages.TaskType) string {
 	name := map[stages.TaskType]string{stages.Approval: "approval", stages.TimedWait: "wait", stages.ScheduledStart: "scheduled start", stages.CheckTask: "checks"}[typ]
 	return name + " " + strings.ToLower(string(when))
 }
 
-// decided says who decided an approval and with which words, "" before anything was.
+// decided lists the deciders of an approval with their comments, "" if there are none.
 func decided(decisions []approval.Decision) string {
 	var out []string
 	for i := range decisions {
@@ -106,7 +107,7 @@ func decided(decisions []approval.Decision) string {
 
 var verdicts = map[approval.Verdict]string{approval.Approve: "approved", approval.Reject: "rejected"}
 
-// allowed says how much of a failure budget is used: most is -1 where it is without end.
+// allowed describes the used part of a failure budget: most is -1 if it is unlimited.
 func allowed(failed, most int) string {
 	switch {
 	case most < 0 && failed == 0:
@@ -120,7 +121,7 @@ func allowed(failed, most int) string {
 	}
 }
 
-// counts lists how many there are of each state, in the order of the states.
+// counts lists the number of each state, in the order of the states.
 func counts[T comparable](order []T, of map[T]int, name func(T) string) string {
 	var out []string
 	for _, k := range order {

@@ -1,7 +1,7 @@
 //go:build unix
 
-// Package watchtest has a terminal for tests of programs that draw: a pseudo terminal with a screen that is read as
-// text. The tests of package watch use it, and those of a host may.
+// Package watchtest has a terminal for tests of programs that draw: a pseudo terminal with a
+// screen that is read as text. The tests of package watch use it, and tests of a host may.
 package watchtest
 
 import (
@@ -47,7 +47,8 @@ func Start(t testing.TB, cmd *exec.Cmd, columns, rows int) *Terminal {
 	return term
 }
 
-// Open returns a terminal of a size, and the side of it that a program in the process of the test reads and writes.
+// Open returns a terminal of a size, and its other side, from which a program in the process of
+// the test reads and to which it writes.
 func Open(t testing.TB, columns, rows int) (*Terminal, *os.File) {
 	t.Helper()
 	f, tty, err := pty.Open()
@@ -63,7 +64,7 @@ func Open(t testing.TB, columns, rows int) (*Terminal, *os.File) {
 func newTerminal(t testing.TB, f *os.File, columns, rows int) *Terminal {
 	term := &Terminal{t: t, pty: f, done: make(chan struct{}), screen: vt.NewEmulator(columns, rows), changed: make(chan struct{})}
 	go term.show()
-	go func() { _, _ = io.Copy(io.Discard, term.screen) }() // like a plain terminal it answers nothing when it is asked what it can
+	go func() { _, _ = io.Copy(io.Discard, term.screen) }() // a plain terminal answers no queries
 	t.Cleanup(func() {
 		_ = f.Close()
 		<-term.done
@@ -74,7 +75,7 @@ func newTerminal(t testing.TB, f *os.File, columns, rows int) *Terminal {
 	return term
 }
 
-// show puts on the screen what the program writes, until it has ended.
+// show displays the output of the program, until it has ended.
 func (t *Terminal) show() {
 	defer close(t.done)
 	buf := make([]byte, 4096)
@@ -111,7 +112,8 @@ func (t *Terminal) Resize(columns, rows int) {
 	}
 }
 
-// Screen is what is on the screen: lines without spaces at their ends, and without empty lines at the end.
+// Screen returns the content of the screen: lines without spaces at their ends, and without empty
+// lines at the end.
 func (t *Terminal) Screen() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -126,22 +128,23 @@ func (t *Terminal) text() string {
 	return strings.TrimRight(strings.Join(lines, "\n"), "\n")
 }
 
-// Raw is everything that was written to the terminal.
+// Raw returns everything that was written to the terminal.
 func (t *Terminal) Raw() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.raw.String()
 }
 
-// Drawn reports whether the screen is one that a program draws on, the alternate one, or has no cursor.
+// Drawn reports whether a program draws on the screen: it is the alternate screen, or has no
+// cursor.
 func (t *Terminal) Drawn() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.screen.IsAltScreen() || t.screen.CursorHidden()
 }
 
-// Until waits until what is on the screen is as is says, and returns it. The test fails where that does not come
-// within [Patience].
+// Until waits until is accepts the content of the screen, and returns the content. The test fails
+// if that does not happen within [Patience].
 func (t *Terminal) Until(what string, is func(screen string) bool) string {
 	t.t.Helper()
 	late := time.After(Patience)
@@ -160,7 +163,7 @@ func (t *Terminal) Until(what string, is func(screen string) bool) string {
 	}
 }
 
-// UntilText waits until all texts are on the screen, and returns it.
+// UntilText waits until the screen contains all texts, and returns its content.
 func (t *Terminal) UntilText(texts ...string) string {
 	t.t.Helper()
 	return t.Until(strings.Join(texts, " and "), func(screen string) bool {
@@ -173,7 +176,8 @@ func (t *Terminal) UntilText(texts ...string) string {
 	})
 }
 
-// Wait waits until the program that was started has ended and everything that it wrote is on the screen, and returns its exit code.
+// Wait waits until the started program has ended and all of its output is displayed, and returns
+// its exit code.
 func (t *Terminal) Wait() int {
 	t.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), Patience)
