@@ -23,7 +23,7 @@ const (
 )
 
 // Rule decides whether the objects of a kind are healthy, by expressions of the Common Expression
-// Language (CEL) in which the object is self.
+// Language (CEL). The object is self.
 type Rule struct {
 	// Group is the API group, empty for the core group. Version is empty for every version of the
 	// kind; a rule with the version of an object has priority over a rule without a version.

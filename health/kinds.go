@@ -35,7 +35,7 @@ type kindRule struct {
 	// needs are types of conditions that must be True. Without the condition the controller has not
 	// seen the object.
 	needs []string
-	// after returns what an object lacks that is ready otherwise, or nil.
+	// after returns a condition that an otherwise ready object lacks, or nil.
 	after func(*reading) *verdict
 }
 
@@ -68,7 +68,7 @@ func ruleOf(r *reading) kindRule {
 	return kinds[kind.String()]
 }
 
-// known are types of conditions with a meaning that kinds share, except those of kstatus: Ready,
+// known are types of conditions with the same meaning in many kinds, except kstatus' own: Ready,
 // Reconciling and Stalled.
 var known = map[string]struct { //nolint:gochecknoglobals // a table that nothing writes
 	// positive conditions must be True; others must not be.

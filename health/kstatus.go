@@ -9,13 +9,14 @@ import (
 )
 
 // Kstatus is the health that the engine sees without a Prober. An object whose status is of an
-// older generation is not ready. Otherwise kstatus judges it: Current is ready, Failed has failed,
-// and anything else is not yet ready, for the reason in message. An object without any status is
-// Current. Beyond kstatus
+// older generation is not ready. Otherwise kstatus judges it: Current is ready, Failed has
+// failed, and anything else is not yet ready, for the reason in message. An object without any
+// status is Current. Beyond kstatus
 //
 //   - a condition with an older observedGeneration proves nothing, for or against the object;
-//   - known conditions count for every kind, such as NotReady, Degraded, Available, Programmed and Accepted, unless Ready is
-//     True; so do those of listeners, parents and ancestors, by the conventions of the Gateway API;
+//   - known conditions count for every kind, such as NotReady, Degraded, Available, Programmed
+//     and Accepted, unless Ready is True; so do those of listeners, parents and ancestors, by the
+//     conventions of the Gateway API;
 //   - some kinds have rules of their own: see the documents.
 //
 // A status that cannot be read is left out, and message says so, also if the object is ready.
@@ -73,7 +74,7 @@ func (r *reading) judge() *verdict {
 	return v
 }
 
-// kstatus returns what kstatus says of the object as it was read.
+// kstatus returns the verdict of kstatus on the reading.
 func (r *reading) kstatus() *verdict {
 	result, err := compute(r.obj)
 	switch {

@@ -13,13 +13,12 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A status is untrusted input of any shape. A reading is what can be read of it: numbers that are
-// written as text or with a decimal point, conditions in a map, and conditions whose status is a
-// bool are read too. Everything else is left out, so that the object is judged by the rest, and
+// A status is untrusted input of any shape. A reading is its readable part, including numbers
+// that are written as text or with a decimal point, conditions in a map, and conditions whose
+// status is a bool. Everything else is left out, so that the object is judged by the rest, and
 // remarks says so.
 type reading struct {
-	// obj is the object with the status as it was read, for kstatus. It shares what was not
-	// changed.
+	// obj is the object with the readable status, for kstatus. It shares unchanged parts.
 	obj    *unstructured.Unstructured
 	spec   map[string]any
 	status map[string]any
@@ -27,7 +26,7 @@ type reading struct {
 	// or nil.
 	generation int64
 	observed   *int64
-	// conditions are those of the generation, or of no generation, one of each type. stale are
+	// conditions have the current generation, or no generation, and are unique by type. stale are
 	// older ones.
 	conditions, stale []condition
 	remarks           []string
@@ -222,8 +221,8 @@ func (r *reading) condition(kind string, m map[string]any, field string) conditi
 	return c
 }
 
-// unique returns conditions with one of each type: the one that changed last or, if that cannot be
-// told, one that is not True.
+// unique returns conditions with one of each type: the last changed one or, if that is unknown,
+// one that is not True.
 func (r *reading) unique(all []condition) (out []condition) {
 	at := map[string]int{}
 	for _, c := range all {
@@ -300,9 +299,9 @@ func shape(v any) string {
 	return "of another type"
 }
 
-// Evidence returns what an object proves of itself: the object without the conditions that carry an
-// older observedGeneration than its metadata.generation, and why its status as a whole proves
-// nothing, or "". It does not change obj.
+// Evidence returns the part of an object that proves its state: the object without the conditions
+// whose observedGeneration is older than its metadata.generation, and why its status as a whole
+// proves nothing, or "". It does not change obj.
 func Evidence(obj *unstructured.Unstructured) (fresh *unstructured.Unstructured, outdated string) {
 	r := read(obj)
 	if outdated = r.outdated(); outdated != "" || len(r.stale) == 0 {

@@ -14,22 +14,27 @@ import (
 	"github.com/slipway-dev/slipway/health"
 )
 
-// optionalsVersion is the version of the library, so that a rule which compiles today does tomorrow and means the same.
+// optionalsVersion fixes the version of the library, so that a rule keeps compiling with the same
+// meaning.
 const optionalsVersion = 4
 
 const (
-	// nodesMost is how many nodes the tree of an expression has, macros expanded.
+	// nodesMost is the greatest number of nodes in the tree of an expression, after the expansion of
+	// macros.
 	nodesMost = 4096
-	// depthMost is how deep an expression is nested: the time and the memory of the checker grow with the cube of it.
+	// depthMost is the greatest nesting of an expression: the time and the memory of the checker
+	// grow with its cube.
 	depthMost = 32
-	// problemsMost is how many problems of an expression are named, and problemMost how many bytes each has.
+	// problemsMost is how many problems of an expression an error names, and problemMost the
+	// greatest length of each in bytes.
 	problemsMost = 4
 	problemMost  = 256
-	// regexMost is how many instructions a pattern has: a match takes that many steps for each character at most.
+	// regexMost is the greatest number of instructions of a pattern: a match takes at most that many
+	// steps for each character.
 	regexMost = 250
 )
 
-// newEnv returns the environment in which every expression is compiled.
+// newEnv returns the environment for all expressions.
 func newEnv() (*cel.Env, error) {
 	return cel.NewEnv(
 		cel.Variable("self", cel.MapType(cel.StringType, cel.DynType)),
@@ -45,7 +50,7 @@ func newEnv() (*cel.Env, error) {
 	)
 }
 
-// program is a rule that was compiled. Its expressions may be nil, but for ready.
+// program is a compiled rule. Its expressions may be nil, except ready.
 type program struct {
 	failed, ready, message *expression
 	anyGeneration          bool
@@ -59,8 +64,8 @@ type expression struct {
 	limit   uint64
 }
 
-// compile returns the program of a rule, or what is wrong with its expressions. One that is empty or too long is the
-// matter of health.Validate.
+// compile returns the program of a rule, or the problems of its expressions. health.Validate
+// checks empty and overlong ones.
 func (c compiler) compile(r *health.Rule, at *field.Path) (*program, field.ErrorList) {
 	var errs field.ErrorList
 	p := &program{anyGeneration: r.AnyGeneration}
@@ -84,7 +89,7 @@ func (c compiler) compile(r *health.Rule, at *field.Path) (*program, field.Error
 	return p, errs
 }
 
-// beginning returns an expression as an error repeats it, which quotes it.
+// beginning returns the part of an expression that an error quotes.
 func beginning(text string) string {
 	if len(text) <= problemMost {
 		return text
@@ -92,8 +97,8 @@ func beginning(text string) string {
 	return strings.ToValidUTF8(text[:problemMost], "") + "…"
 }
 
-// expression compiles an expression that is to have a result, and returns what is wrong with it, each problem with its
-// line and column. A result whose type is known only when it is there is checked then.
+// expression compiles an expression with a required result, or returns its problems, each with
+// its line and column. If the type of the result is known only at run time, it is checked then.
 func (c compiler) expression(e health.Expression, result *cel.Type) (*expression, []string) {
 	ast, issues := c.env.Compile(e.Text)
 	if issues.Err() != nil {
@@ -118,7 +123,7 @@ func (c compiler) expression(e health.Expression, result *cel.Type) (*expression
 	if err != nil {
 		return nil, []string{"1:1: its cost cannot be estimated: " + err.Error()}
 	}
-	if estimate.Max > c.limit && estimate.Max < math.MaxUint64 { // that is the estimate for a value of unknown size
+	if estimate.Max > c.limit && estimate.Max < math.MaxUint64 { // for values of unknown size
 		const dear = "1:1: it costs up to %d where lists have %d entries, and the limit is %d"
 		return nil, []string{fmt.Sprintf(dear, estimate.Max, typicalEntries, c.limit)}
 	}
@@ -130,8 +135,8 @@ func (c compiler) expression(e health.Expression, result *cel.Type) (*expression
 	return &expression{e.Field, ast, p, c.limit}, nil
 }
 
-// dynamicPattern returns where an expression matches against a pattern that is not a literal, or "". To compile one that
-// a member has written may take much memory, before its cost is known.
+// dynamicPattern returns the place of a pattern that is not a literal, or "". Compiling a pattern
+// from a member may take much memory, before its cost is known.
 func dynamicPattern(a *cel.Ast) (problem string) {
 	celast.PreOrderVisit(a.NativeRep().Expr(), celast.NewExprVisitor(func(e celast.Expr) {
 		if e.Kind() != celast.CallKind || e.AsCall().FunctionName() != overloads.Matches {
@@ -146,17 +151,17 @@ func dynamicPattern(a *cel.Ast) (problem string) {
 	return problem
 }
 
-// What an estimate takes the values of an object to be at most, which have no schema.
+// The sizes that an estimate assumes for the values of an object, because they have no schema.
 const (
 	typicalEntries = 100
 	typicalString  = 1000
 )
 
-// ofTypicalSize estimates the cost of an expression for an object of usual size, so that three loops in each other
-// do not compile. A larger object is for the limit of an evaluation.
+// ofTypicalSize estimates the cost of an expression for an object of usual size, so that three
+// nested loops do not compile. The limit of an evaluation covers larger objects.
 type ofTypicalSize struct{}
 
-// EstimateSize is that of a value whose size is not known from the expression.
+// EstimateSize returns the size of a value that is unknown from the expression.
 func (ofTypicalSize) EstimateSize(n cost.AstNode) *cost.SizeEstimate {
 	if n.Type().IsExactType(cel.StringType) {
 		return &cost.SizeEstimate{Max: typicalString}

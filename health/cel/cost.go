@@ -7,8 +7,9 @@ import (
 	"cel.dev/cel-go/common/types/ref"
 )
 
-// deepCost charges calls that read all of a text, a list or a map for what is in it, at any depth: CEL charges those of
-// values whose type it does not know as calls with numbers. Of a value at most limit nodes are counted.
+// deepCost charges calls that read a whole text, list or map for its content, at any depth,
+// because CEL charges calls with values of unknown type like calls with numbers. It counts at
+// most limit nodes of a value.
 type deepCost struct{ limit uint64 }
 
 // CallCost returns nil for a call whose cost CEL knows.
@@ -21,7 +22,7 @@ func (c deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint6
 		return nil
 	}
 	if function == operators.Add && textsOf(args) > textMost {
-		dear := c.limit + 1 // it is stopped before another call reads all of the text
+		dear := c.limit + 1 // stopped before another call reads the whole text
 		return &dear
 	}
 	total := uint64(0)
@@ -43,7 +44,7 @@ func (c deepCost) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint6
 	return &total
 }
 
-// textsOf returns how many bytes the arguments have that are texts.
+// textsOf returns the total length of the texts among the arguments, in bytes.
 func textsOf(args []ref.Val) (n int) {
 	for _, a := range args {
 		switch a := a.(type) {
@@ -56,7 +57,7 @@ func textsOf(args []ref.Val) (n int) {
 	return n
 }
 
-// count returns how many nodes a value has, at most about limit.
+// count returns the number of nodes of a value, at most about limit.
 func (c deepCost) count(v any, limit uint64) (n uint64) {
 	if limit == 0 {
 		return 1

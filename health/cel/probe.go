@@ -18,13 +18,13 @@ import (
 	"github.com/slipway-dev/slipway/health"
 )
 
-// messageMost is how many bytes a message has.
+// messageMost is the greatest length of a message in bytes.
 const messageMost = 256
 
-// textMost is how many bytes a text has that an expression reads.
+// textMost is the greatest length of a text that an expression reads, in bytes.
 const textMost = 256 << 10
 
-// probe returns the health of an object. Its error is that of ctx.
+// probe returns the health of an object. Its error is the error of ctx.
 func (p *program) probe(ctx context.Context, timeout time.Duration, obj *unstructured.Unstructured) (health.Status, error) {
 	if obj.GetDeletionTimestamp() != nil {
 		return health.Status{Message: "it is being deleted"}, nil
@@ -70,7 +70,7 @@ func (p *program) health(ctx context.Context, vars map[string]any) health.Status
 	}
 }
 
-// says returns the message of the rule, or reason where it has none.
+// says returns the message of the rule, or reason if it has none.
 func (p *program) says(ctx context.Context, vars map[string]any, reason string) string {
 	if p.message == nil {
 		return reason
@@ -86,7 +86,7 @@ func (p *program) says(ctx context.Context, vars map[string]any, reason string) 
 	return string(s)
 }
 
-// isTrue returns the value of an expression that is to be a bool.
+// isTrue returns the value of an expression that must be a bool.
 func (e *expression) isTrue(ctx context.Context, vars map[string]any) (bool, error) {
 	v, err := e.eval(ctx, vars)
 	if err != nil {
@@ -99,12 +99,12 @@ func (e *expression) isTrue(ctx context.Context, vars map[string]any) (bool, err
 	return bool(b), nil
 }
 
-// isNot says that a value is not of the type that the expression is to have.
+// isNot reports that a value does not have the required type of the expression.
 func (e *expression) isNot(want string, v ref.Val) string {
 	return fmt.Sprintf("%s is not a %s, but a %s", e.field, want, v.Type().TypeName())
 }
 
-// missingError is the error of an expression that reads what is not there.
+// missingError is the error of an expression that reads a missing field.
 type missingError struct{ error }
 
 func isMissing(err error) bool {
@@ -112,7 +112,8 @@ func isMissing(err error) bool {
 	return ok
 }
 
-// eval returns the value of an expression; its error begins with the name of the field and where the expression failed.
+// eval returns the value of an expression; its error begins with the name of the field and the
+// position of the failure.
 func (e *expression) eval(ctx context.Context, vars map[string]any) (ref.Val, error) {
 	v, _, err := e.program.ContextEval(ctx, vars)
 	if err == nil {
@@ -138,8 +139,8 @@ func (e *expression) eval(ctx context.Context, vars map[string]any) (ref.Val, er
 	return nil, out
 }
 
-// tooLong reports whether a value has a text of more than textMost bytes. A call such as matches or split reads all of a text
-// before its time and its cost are known.
+// tooLong reports whether a value has a text of more than textMost bytes. A call such as matches
+// or split reads a whole text before its time and its cost are known.
 func tooLong(v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -156,10 +157,10 @@ func tooLong(v any) bool {
 	return false
 }
 
-// printable returns a text of at most messageMost bytes that may be shown on a terminal.
+// printable returns a text of at most messageMost bytes that is safe for a terminal.
 func printable(s string) string { return clip(s, messageMost) }
 
-// clip returns a text of at most so many bytes that may be shown on a terminal.
+// clip returns a text of at most so many bytes that is safe for a terminal.
 func clip(s string, most int) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 4*most)], " ")
 	if len(s) > most {

@@ -1,5 +1,6 @@
-// Package celhealth evaluates rules of health in the Common Expression Language, for kinds whose status kstatus does
-// not understand. It is a module of its own, so that an importer of the engine does not get the compiler.
+// Package celhealth evaluates health rules in the Common Expression Language, for kinds whose
+// status kstatus does not understand. It is a separate module, so that an importer of the engine
+// does not get the compiler.
 //
 // A [health.Rule] names a kind and has expressions over the object, self:
 //
@@ -9,30 +10,34 @@
 //	failed: self.status.phase == 'Degraded'
 //	message: self.status.?message.orValue('no message')
 //
-// Beside the standard functions and macros of CEL there are optional values (self.?status.?phase) and, for texts, charAt,
-// indexOf, lastIndexOf, lowerAscii, split, substring, trim, upperAscii and join. A number compares with one of another
-// type. What could make a text much larger than an object, such as replace and format, is left out, and the pattern of
-// matches is a literal.
+// Beside the standard functions and macros of CEL there are optional values (self.?status.?phase)
+// and, for texts, charAt, indexOf, lastIndexOf, lowerAscii, split, substring, trim, upperAscii
+// and join. Numbers of different types can be compared. Functions that could make a text much
+// larger than an object, such as replace and format, are left out, and the pattern of matches
+// must be a literal.
 //
-// # What an evaluation comes to
+// # Results
 //
-// An object is failed where failed is true, healthy where ready is, and otherwise not healthy yet, with what message
-// says. An object that is being deleted, or whose status is of an older generation, is not healthy yet whatever the rule
-// says, and self has no conditions of an older generation, see [health.Evidence]. [health.Rule].AnyGeneration is for
-// controllers that do not keep observedGeneration.
+// An object is failed if failed is true, healthy if ready is true, and otherwise not healthy yet,
+// with the text of message. An object that is being deleted, or whose status has an older
+// generation, is not healthy yet for any rule, and self has no conditions of an older generation,
+// see [health.Evidence]. [health.Rule].AnyGeneration is for controllers that do not keep
+// observedGeneration.
 //
-// A status is untrusted input of any shape. A field that is missing makes ready, and failed, not true, and the message
-// says which expression and field that was; so does a value of another type than the expression needs. An expression
-// is stopped at a limit of cost and a limit of time, which counts as not healthy. An object with a text of more than 256 KiB is
-// not healthy, because one call may read all of it. Expressions are nested at most 32 deep. An error of [Prober.Probe] means that
-// the context of the call has ended, or that Otherwise failed.
+// A status is untrusted input of any shape. A missing field, or a value of the wrong type, makes
+// ready, or failed, not true, and the message names the expression and the field. An expression
+// is stopped at a limit of cost and a limit of time, which counts as not healthy. An object with
+// a text of more than 256 KiB is not healthy, because one call may read all of it. Expressions
+// are nested at most 32 deep. An error of [Prober.Probe] means that the context of the call has
+// ended, or that Otherwise failed.
 //
 // # Rules of placements
 //
-// [New] takes the rules of a host, for all placements. Those of one placement are in apply.Strategy.Health and go
-// first; the engine has them compiled by [Prober.ValidateRules] when the placement is declared, and a run keeps those
-// that its placement had when it was created. Authors of placements need no trust for that: all that an expression can
-// do is to say something of an object of the placement.
+// [New] accepts the rules of a host, for all placements. The rules of one placement are in
+// apply.Strategy.Health and take precedence. The engine compiles them by [Prober.ValidateRules]
+// when the placement is declared, and a run keeps the rules that its placement had when it was
+// created. Authors of placements need no trust for that, because an expression can only judge an
+// object of the placement.
 package celhealth
 
 import (
@@ -52,29 +57,34 @@ import (
 
 // The defaults of [Options].
 const (
-	// DefaultCostLimit is the limit that Kubernetes has for an expression of an admission policy, about a tenth of a second.
+	// DefaultCostLimit is Kubernetes' limit for an expression of an admission policy, about a tenth
+	// of a second.
 	DefaultCostLimit = 1_000_000
 	DefaultTimeout   = time.Second
 )
 
-// validateMost bounds the time in which all rules of a placement are compiled. One expression takes less than a second.
+// validateMost limits the time for compiling all rules of a placement. One expression takes less
+// than a second.
 const validateMost = 5 * time.Second
 
 // compiledMost is how many rules of placements are kept compiled.
 const compiledMost = 1024
 
-// Options are for [New]; zero values mean defaults.
+// Options configure [New]; zero values mean defaults.
 type Options struct {
-	// Otherwise is asked about objects for whose kind there is no rule; nil is kstatus, as the engine's default.
+	// Otherwise judges objects without a rule for their kind; nil is kstatus, like the engine's
+	// default.
 	Otherwise health.Prober
-	// CostLimit bounds one evaluation of one expression, in the units of CEL, in which to read a field costs 1. An
-	// expression that would cost more for lists of 100 entries does not compile; one that does for what it reads is stopped.
+	// CostLimit limits one evaluation of one expression, in the units of CEL, in which reading a
+	// field costs 1. An expression that would cost more for lists of 100 entries does not compile;
+	// an evaluation that costs more is stopped.
 	CostLimit uint64
-	// Timeout bounds the expressions of one object together.
+	// Timeout limits the expressions of one object together.
 	Timeout time.Duration
 }
 
-// Prober is a [health.Prober] that evaluates rules, a [health.RuleProber]. It may be used concurrently.
+// Prober is a [health.Prober] that evaluates rules, a [health.RuleProber]. It may be used
+// concurrently.
 type Prober struct {
 	otherwise health.Prober
 	compiler  compiler
@@ -82,11 +92,12 @@ type Prober struct {
 	// rules are the host's, with the programs at the same index.
 	rules    []health.Rule
 	programs []*program
-	// compiled are rules of placements.
+	// compiled has rules of placements.
 	compiled *lru.Cache[health.Rule, *program]
 }
 
-// New compiles rules. Its error has every problem of every rule, with the field and the line and column in it:
+// New compiles rules. Its error has every problem of every rule, with the field and the line and
+// column in it:
 //
 //	rules[1].ready: Invalid value: "slef.status.ready": 1:1: undeclared reference to 'slef'
 func New(rules []health.Rule, o Options) (*Prober, error) {
@@ -126,7 +137,8 @@ func kstatus(_ context.Context, obj *unstructured.Unstructured) (health.Status, 
 	return health.Status{Healthy: ready, Failed: failed, Message: message}, nil
 }
 
-// Probe returns the health of an object by the rule for its kind, and what Otherwise says where there is none.
+// Probe returns the health of an object by the rule for its kind, or the result of Otherwise if
+// there is none.
 func (p *Prober) Probe(ctx context.Context, obj *unstructured.Unstructured) (health.Status, error) {
 	i := find(p.rules, obj)
 	if i < 0 {
@@ -135,7 +147,7 @@ func (p *Prober) Probe(ctx context.Context, obj *unstructured.Unstructured) (hea
 	return p.programs[i].probe(ctx, p.timeout, obj)
 }
 
-// ProbeBy is Probe with rules of a placement that go before those of the host.
+// ProbeBy is Probe with rules of a placement that take precedence over the host's.
 func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstructured.Unstructured) (health.Status, error) {
 	i := find(rules, obj)
 	if i < 0 {
@@ -147,7 +159,7 @@ func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstruct
 		at := field.NewPath("health")
 		compiled, wrong = p.compiler.compile(&rules[i], at.Index(i))
 		if errs := append(health.Validate(rules, at), wrong...); len(errs) > 0 {
-			// Another process validated the rules, with other limits or functions than this one has.
+			// Another process validated the rules, with other limits or functions.
 			return health.Status{}, fmt.Errorf("celhealth: %w: %w", errs.ToAggregate(), backend.ErrPermanent)
 		}
 		p.compiled.Add(rules[i], compiled)
@@ -155,7 +167,8 @@ func (p *Prober) ProbeBy(ctx context.Context, rules []health.Rule, obj *unstruct
 	return compiled.probe(ctx, p.timeout, obj)
 }
 
-// ValidateRules returns the problems of the expressions of rules, with paths below at. It compiles for at most validateMost.
+// ValidateRules returns the problems of the expressions of rules, with paths below at. It
+// compiles for at most validateMost.
 func (p *Prober) ValidateRules(rules []health.Rule, at *field.Path) (errs field.ErrorList) {
 	return p.validateWithin(validateMost, rules, at)
 }
@@ -172,7 +185,7 @@ func (p *Prober) validateWithin(most time.Duration, rules []health.Rule, at *fie
 	return errs
 }
 
-// find returns the index of the rule for an object, as health.Find finds it, or -1.
+// find returns the index of the rule for an object by health.Find, or -1.
 func find(rules []health.Rule, obj *unstructured.Unstructured) int {
 	if len(rules) == 0 {
 		return -1

@@ -11,12 +11,13 @@ import (
 	"cel.dev/cel-go/ext"
 )
 
-// joinedMost is how many bytes a text has that join returns.
+// joinedMost is the greatest length of a result of join, in bytes.
 const joinedMost = 64 << 10
 
-// stringFunctions are those functions of ext.Strings whose result is not much larger than their arguments, since CEL
-// counts the cost of a call when it has been made: charAt, indexOf, lastIndexOf, lowerAscii, split, substring, trim and
-// upperAscii. join is one of our own, with a bound; replace, format, quote and reverse are left out.
+// stringFunctions are the functions of ext.Strings whose result is not much larger than their
+// arguments, because CEL counts the cost of a call afterwards: charAt, indexOf, lastIndexOf,
+// lowerAscii, split, substring, trim and upperAscii. join is our own, with a limit; replace,
+// format, quote and reverse are left out.
 func stringFunctions() cel.EnvOption {
 	list := cel.ListType(cel.StringType)
 	library := ext.Strings(ext.StringsVersion(0))
