@@ -69,7 +69,7 @@ type Strategy struct {
 	RefuseConflicts bool `json:"refuseConflicts,omitempty"`
 	// ComparisonOption says which differences are drift; drift.Partial if empty.
 	ComparisonOption drift.Comparison `json:"comparisonOption,omitempty"`
-	// WhenToApply, if set, has Engine.Run watch the clusters between runs too: Always restores
+	// WhenToApply, if set, has Engine.Start watch the clusters between runs too: Always restores
 	// drift, IfNotDrifted reports it. If it is empty, nothing is watched, and runs apply as with
 	// Always.
 	WhenToApply WhenToApply `json:"whenToApply,omitempty"`

@@ -42,7 +42,7 @@ func quiet() {
 func is(t *testing.T, e *fleet.Engine, run string, want stages.State) stages.Run {
 	t.Helper()
 	quiet()
-	s := must(e.Status(t.Context(), run))(t)
+	s := must(e.Run(run).Status(t.Context()))(t)
 	if s.Run.State != want {
 		t.Errorf("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
 	}
@@ -57,7 +57,7 @@ func create(t *testing.T, e *fleet.Engine, spec fleet.RunSpec) {
 // command asks something of a run, and waits until the engines are quiet.
 func command(t *testing.T, e *fleet.Engine, run string, verb stages.Verb) {
 	t.Helper()
-	if err := e.Command(t.Context(), run, stages.Command{Verb: verb}); err != nil {
+	if err := e.Run(run).Command(t.Context(), stages.Command{Verb: verb}); err != nil {
 		t.Fatal(err)
 	}
 	quiet()
@@ -78,7 +78,7 @@ func TestQueuedRunsTakeTurns(t *testing.T) {
 				t.Errorf("run %s: %s", run, r.Reason)
 			}
 		}
-		if err := e.DeleteRun(t.Context(), "c", forced); err != nil {
+		if err := e.Run("c").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		command(t, e, "d", stages.Abort)
@@ -117,7 +117,7 @@ func TestRejectedRunLeavesNothing(t *testing.T) {
 				t.Errorf("%v", err)
 			}
 		}
-		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"a"}) {
+		if got := must(e.Placement(ep).RunNames(t.Context()))(t); !slices.Equal(got, []string{"a"}) {
 			t.Errorf("runs: %v", got)
 		}
 		held := specOf("held", 2)
@@ -142,7 +142,7 @@ func TestRejectionIsDecidedOnce(t *testing.T) {
 		do := func(s backend.Store) { _, mine = w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)) }
 		other := func() { _, theirs = e.CreateRun(t.Context(), specOf("theirs", 0)) }
 		return do, w.store, other, func() {
-			runs := must(e.Runs(t.Context(), ep))(t)
+			runs := must(e.Placement(ep).RunNames(t.Context()))(t)
 			if (mine == nil) == (theirs == nil) || len(runs) != 1 || len(w.keys("run/")) != 1 || len(w.keys("plan/")) != 2 {
 				t.Errorf("mine: %v; theirs: %v; runs %v, records %v %v", mine, theirs, runs, w.keys("run/"), w.keys("plan/"))
 			}
@@ -227,7 +227,7 @@ func TestDeletedRunReleasesItsPlacement(t *testing.T) {
 		create(t, e, specOf("next", 2))
 		time.Sleep(time.Minute)
 		is(t, e, "next", stages.Pending)
-		if err := e.DeleteRun(t.Context(), "stuck", forced); err != nil {
+		if err := e.Run("stuck").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -300,7 +300,7 @@ func TestFailedRunStartsAgain(t *testing.T) {
 		create(t, e, specOf("b", 2))
 		command(t, e, "a", stages.Start)
 		is(t, e, "a", stages.Failed) // b has the placement
-		if err := e.DeleteRun(t.Context(), "b", forced); err != nil {
+		if err := e.Run("b").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		w.fleet.Hang("member1", false)
@@ -339,7 +339,7 @@ func TestNewerRunIsLeftAlone(t *testing.T) {
 		if err := e.PutPlacement(t.Context(), second); err != nil {
 			t.Fatal(err)
 		}
-		must(e.Capture(t.Context(), second.Name))(t)
+		must(e.Placement(second.Name).Capture(t.Context()))(t)
 		create(t, e, specOf("newer", 0))
 		edit(t, w.store, "run/newer", newerFormat)
 		edit(t, w.store, "placement/"+ep, newerFormat)
@@ -350,13 +350,13 @@ func TestNewerRunIsLeftAlone(t *testing.T) {
 		ranTo(t, e, other, stages.Completed)
 		time.Sleep(time.Hour)
 		for what, err := range map[string]error{
-			"Status": second1(e.Status(t.Context(), "newer")), "Wait": second1(e.Wait(t.Context(), "newer")),
-			"Command":      e.Command(t.Context(), "newer", stages.Command{Verb: stages.Stop}),
-			"DeleteRun":    e.DeleteRun(t.Context(), "newer", forced),
+			"Status": second1(e.Run("newer").Status(t.Context())), "Wait": second1(e.Run("newer").Wait(t.Context())),
+			"Command":      e.Run("newer").Command(t.Context(), stages.Command{Verb: stages.Stop}),
+			"Delete":       e.Run("newer").Delete(t.Context(), forced),
 			"PutPlacement": e.PutPlacement(t.Context(), tutorialPlacement()),
-			"Capture":      second1(e.Capture(t.Context(), ep)),
+			"Capture":      second1(e.Placement(ep).Capture(t.Context())),
 			"CreateRun":    second1(e.CreateRun(t.Context(), specOf("new", 0))),
-			"Runs":         second1(e.Runs(t.Context(), ep)),
+			"Runs":         second1(e.Placement(ep).RunNames(t.Context())),
 		} {
 			if _, ok := errors.AsType[*versioned.FormatError](err); !ok {
 				t.Errorf("%s: %v, want a FormatError", what, err)

@@ -60,7 +60,7 @@ func (s *approvalEnv) must(err error) {
 func (s *approvalEnv) drive(e *Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(s.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
+	go func() { done <- e.Start(ctx) }()
 	return func() {
 		cancel()
 		<-done
@@ -78,7 +78,7 @@ func (s *approvalEnv) create() stages.Run {
 
 func (s *approvalEnv) status() Status {
 	s.t.Helper()
-	status, err := s.host.Status(s.t.Context(), "r")
+	status, err := s.host.Run("r").Status(s.t.Context())
 	s.must(err)
 	return status
 }
@@ -97,7 +97,7 @@ func (s *approvalEnv) request(name string) approval.Request {
 
 func (s *approvalEnv) events() (out []stages.Event) {
 	s.t.Helper()
-	f, err := s.host.Follow("", "")
+	f, err := s.host.Follow("")
 	s.must(err)
 	for ev, err := range f.Past(s.t.Context()) {
 		s.must(err)
@@ -129,7 +129,7 @@ func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 	s.t.Helper()
 	before := len(s.events())
 	request := approval.RequestName("r", d.Binding.Stage, d.Binding.When)
-	s.must(s.host.Decide(s.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: d.Binding}))
+	s.must(s.host.Run("r").Decide(s.t.Context(), Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: d.Binding}))
 	time.Sleep(time.Minute)
 	for _, ev := range s.events()[before:] {
 		if ev.By == d.By.Name && ev.Request == request && ev.Type != stages.CommandRefused {
@@ -144,7 +144,7 @@ func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 // store, which the engine carries out: neither counts, and both are told why.
 func (s *approvalEnv) threatened(what, request string, d approval.Decision) {
 	s.t.Helper()
-	err := s.host.Decide(s.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Binding: d.Binding})
+	err := s.host.Run("r").Decide(s.t.Context(), Answer{Request: request, Verdict: d.Verdict, By: d.By, Binding: d.Binding})
 	if kind := kindOf(err); kind != "refused" && kind != "not found" {
 		s.t.Errorf("%s: as an answer: %v", what, err)
 	}

@@ -75,7 +75,7 @@ func TestT6ApprovedIsApplied(t *testing.T) {
 		}
 		p.Overrides, p.Policy = frozenOverride(`"tampered"`), placement.Policy{}
 		w.declare(e, p)
-		if _, err := e.Capture(t.Context(), "p"); err != nil {
+		if _, err := e.Placement("p").Capture(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		defer running(t, w.newEngine(fleet.Config{Name: "two"}))()
@@ -92,7 +92,7 @@ func TestT6ApprovedIsApplied(t *testing.T) {
 
 func approve(t *testing.T, e *fleet.Engine, run, request string) {
 	t.Helper()
-	if err := e.Decide(t.Context(), run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
+	if err := e.Run(run).Decide(t.Context(), fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 		w.declare(e, smallPlacement("p"))
 		strategy := allAtOnce(1)
 		strategy.Stages[0].Before = []stages.Task{{Type: stages.Approval}}
-		if _, err := e.Capture(t.Context(), "p"); err != nil {
+		if _, err := e.Placement("p").Capture(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if err := w.source.Put(plain("v2")); err != nil {
@@ -118,7 +118,7 @@ func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 		}
 		w.create(e, fleet.RunSpec{Name: "forth", Placement: "p", Strategy: strategy})
 		asked := feed.of("forth", stages.ApprovalRequested)
-		requests, err := e.Requests(t.Context(), "forth")
+		requests, err := e.Run("forth").Requests(t.Context())
 		if err != nil || len(requests) != 1 {
 			t.Fatalf("requests: %v, %v", requests, err)
 		}
@@ -132,7 +132,7 @@ func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 			t.Errorf("the rollback asks for plan %q, the run before it for %q", again.Digest, asked.Digest)
 		}
 		stolen := fleet.Answer{Request: again.Request, Verdict: approval.Approve, By: approval.Identity{Name: "eve"}, Binding: requests[0].Binding}
-		if err := e.Decide(t.Context(), "back", stolen); err == nil {
+		if err := e.Run("back").Decide(t.Context(), stolen); err == nil {
 			t.Error("an approval of another run was taken")
 		}
 		w.smuggle("back", requests[0].Binding)
@@ -178,7 +178,7 @@ func TestRequestsOfOneNameAreTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.capture(e, "value1")
-		must(e.Capture(ctx, "other"))(t)
+		must(e.Placement("other").Capture(ctx))(t)
 		gated := func(run, placement, stage string) fleet.RunSpec {
 			return fleet.RunSpec{Name: run, Placement: placement, Index: new(0), Strategy: stages.Strategy{Stages: []stages.Stage{{
 				Name: stage, Selector: everything(), MaxConcurrency: percent("100%"), After: []stages.Task{{Type: stages.Approval}},
@@ -189,7 +189,7 @@ func TestRequestsOfOneNameAreTwo(t *testing.T) {
 		time.Sleep(time.Minute)
 		open := map[string]approval.Request{}
 		for _, run := range []string{"a", "a-after-b"} {
-			all := must(e.Requests(ctx, run))(t)
+			all := must(e.Run(run).Requests(ctx))(t)
 			if len(all) != 1 || all[0].Name != "a-after-b-after-c" || all[0].Run != run {
 				t.Fatalf("open requests of %s: %+v", run, all)
 			}
@@ -197,17 +197,17 @@ func TestRequestsOfOneNameAreTwo(t *testing.T) {
 		}
 		answer := fleet.Answer{Request: "a-after-b-after-c", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Binding: open["a-after-b"].Binding}
 		var denied *approval.RefusedError
-		if err := e.Decide(ctx, "a", answer); !errors.As(err, &denied) {
+		if err := e.Run("a").Decide(ctx, answer); !errors.As(err, &denied) {
 			t.Errorf("an answer to the other run's request: %v", err)
 		}
-		if err := e.Decide(ctx, "a-after-b", answer); err != nil {
+		if err := e.Run("a-after-b").Decide(ctx, answer); err != nil {
 			t.Fatal(err)
 		}
 		if s := endOf(t, e, "a-after-b"); s.Run.State != stages.Completed {
 			t.Errorf("a-after-b is %s", s.Run.State)
 		}
 		is(t, e, "a", stages.Running)
-		if err := e.Decide(ctx, "a-after-b", answer); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.Run("a-after-b").Decide(ctx, answer); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a request that was decided: %v", err)
 		}
 	})

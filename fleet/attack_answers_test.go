@@ -101,11 +101,11 @@ func TestACommandWithTheIDOfAnotherIsAConflict(t *testing.T) {
 			"another text": {func(c *stages.Command) { c.Message = "" }, "conflict"},
 			"another ID":   {func(c *stages.Command) { c.ID = "y" }, "nil"},
 		} {
-			s.must(s.host.Command(t.Context(), "r", first))
+			s.must(s.host.Run("r").Command(t.Context(), first))
 			time.Sleep(time.Second)
 			bent := first
 			c.bend(&bent)
-			if got := kindOf(s.host.Command(t.Context(), "r", bent)); got != c.want {
+			if got := kindOf(s.host.Run("r").Command(t.Context(), bent)); got != c.want {
 				t.Errorf("%s: %s, want %s", what, got, c.want)
 			}
 		}
@@ -149,7 +149,7 @@ func TestAnAnswerWithTheIDOfAnotherIsAConflict(t *testing.T) {
 
 func (s *approvalEnv) tryID(t *testing.T, what string, d approval.Decision, want string) {
 	t.Helper()
-	err := s.host.Decide(t.Context(), "r", Answer{Request: "r-before-a", Verdict: d.Verdict, By: d.By, Comment: d.Comment, ID: "x"})
+	err := s.host.Run("r").Decide(t.Context(), Answer{Request: "r-before-a", Verdict: d.Verdict, By: d.By, Comment: d.Comment, ID: "x"})
 	if got := kindOf(err); got != want {
 		t.Errorf("%s: %v, want %s", what, err, want)
 	}
@@ -169,7 +169,7 @@ func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 				binding approval.Binding
 				want    string
 			}{{"ann", approval.Binding{}, unnamed}, {"bob", r.Binding, "nil"}, {"cid", other, "refused"}} {
-				err := s.host.Decide(s.t.Context(), "r", Answer{Request: r.Name, Verdict: approval.Approve, By: approval.Identity{Name: c.by}, Binding: c.binding})
+				err := s.host.Run("r").Decide(s.t.Context(), Answer{Request: r.Name, Verdict: approval.Approve, By: approval.Identity{Name: c.by}, Binding: c.binding})
 				if got := kindOf(err); got != c.want {
 					s.t.Errorf("the binding is required: %t: the answer of %s: %v, want %s", require, c.by, err, c.want)
 				}

@@ -210,7 +210,7 @@ func (s *randomAttack) act() {
 	case 0:
 		s.judge()
 		s.note("again", false)
-		s.must(s.host.DeleteRun(s.t.Context(), "r", true))
+		s.must(s.host.Run("r").Delete(s.t.Context(), true))
 		s.begin()
 	case 1, 2, 3:
 		time.Sleep(time.Duration(20+s.rnd.IntN(80)) * time.Minute)
@@ -236,7 +236,7 @@ func (s *randomAttack) begin() {
 }
 
 func (s *randomAttack) steer(verb stages.Verb) {
-	s.must(s.host.Command(s.t.Context(), "r", stages.Command{Verb: verb}))
+	s.must(s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: verb}))
 }
 
 // person draws and records the decision of a random person.
@@ -261,7 +261,7 @@ func (s *randomAttack) speak() {
 		b = approval.Binding{}
 	}
 	d := s.person(b)
-	err := s.host.Decide(s.t.Context(), "r", Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
+	err := s.host.Run("r").Decide(s.t.Context(), Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
 	if err == nil {
 		s.journalChecker.expect(d)
 		if b == (approval.Binding{}) {

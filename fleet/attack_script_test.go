@@ -195,7 +195,7 @@ func (a *attacked) bend(b *approval.Binding) {
 	}
 }
 
-// answer goes through Engine.Decide.
+// answer goes through RunHandle.Decide.
 func (a *attacked) answer(id string) {
 	d := a.decision()
 	if d.Binding == a.model.binding && a.rnd.IntN(2) == 0 {
@@ -211,7 +211,7 @@ func (a *attacked) give(id string, d approval.Decision) {
 		request = []string{"r-after-a", "r-before-a", "r-before-b", "r-after-b", ""}[a.rnd.IntN(5)]
 	}
 	want, stores := a.takes(request, id, &d)
-	err := a.e.Decide(a.t.Context(), "r", Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: quote, ID: id})
+	err := a.e.Run("r").Decide(a.t.Context(), Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: quote, ID: id})
 	if got := kindOf(err); got != want {
 		a.t.Errorf("answer %s to %q, %+v: %v, want %s", id, request, d, err, want)
 	}

@@ -45,7 +45,7 @@ func TestT2AnApprovalIsNotReplayed(t *testing.T) {
 		if n := len(s.request("r-before-a").Decisions); n != 1 {
 			s.t.Fatalf("%d decisions count, want 1", n)
 		}
-		s.must(s.host.DeleteRun(s.t.Context(), "r", true))
+		s.must(s.host.Run("r").Delete(s.t.Context(), true))
 		s.create()
 		again := s.request("r-before-a")
 		s.refuses("the bytes for a run made again", "first", bytes)

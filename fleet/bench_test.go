@@ -112,7 +112,7 @@ func newBenchEnv(b *testing.B, clusters int) *bench {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() {
-		_ = w.engine.Run(ctx)
+		_ = w.engine.Start(ctx)
 		close(done)
 	}()
 	w.close = func() {
@@ -131,7 +131,7 @@ func (w *bench) run(b *testing.B, name string) {
 	if _, err := w.engine.CreateRun(b.Context(), spec); err != nil {
 		b.Fatal(err)
 	}
-	s, err := w.engine.Wait(b.Context(), name)
+	s, err := w.engine.Run(name).Wait(b.Context())
 	if err != nil || s.Run.State != stages.Completed {
 		b.Fatalf("run %s is %s (%s): %v", name, s.Run.State, s.Run.Reason, err)
 	}
@@ -239,7 +239,7 @@ func (l *latency) drive(b *testing.B, runs int) {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() {
-		_ = e.Run(ctx)
+		_ = e.Start(ctx)
 		close(done)
 	}()
 	var wg sync.WaitGroup
@@ -264,7 +264,7 @@ func driveOne(ctx context.Context, b *testing.B, e *fleet.Engine, ns string) {
 		b.Error(err)
 		return
 	}
-	if s, err := e.Wait(ctx, ns); err != nil || s.Run.State != stages.Completed {
+	if s, err := e.Run(ns).Wait(ctx); err != nil || s.Run.State != stages.Completed {
 		b.Errorf("run %s is %s: %v", ns, s.Run.State, err)
 	}
 }

@@ -102,7 +102,7 @@ func (g *capGuard) look() {
 	}
 	total := 0
 	for _, name := range []string{"run-a", "run-b", "run-c"} {
-		s, err := g.looks.Status(ctx, name)
+		s, err := g.looks.Run(name).Status(ctx)
 		if err != nil {
 			continue
 		}
@@ -141,13 +141,13 @@ func completes(t *testing.T, e *fleet.Engine, runs ...string) {
 	t.Helper()
 	for _, name := range runs {
 		for range 1000 {
-			s, err := e.Status(t.Context(), name)
+			s, err := e.Run(name).Status(t.Context())
 			if err == nil && s.Run.IsEnded() {
 				break
 			}
 			time.Sleep(10 * time.Second)
 		}
-		if s, err := e.Status(t.Context(), name); err != nil || s.Run.State != stages.Completed {
+		if s, err := e.Run(name).Status(t.Context()); err != nil || s.Run.State != stages.Completed {
 			t.Fatalf("run %s is %s, %v, and waits for %v", name, s.Run.State, err, step.Waiting(s.Plan, &s.Run))
 		}
 	}
@@ -181,7 +181,7 @@ func TestRunsShareACap(t *testing.T) {
 				t.Errorf("run %s waits with nothing: %+v", s.Run, caps[0])
 			}
 		}
-		x, err := one.Explain(t.Context(), "run-a", "a5")
+		x, err := one.Run("run-a").Explain(t.Context(), "a5")
 		waiting := x.Waiting
 		if i := slices.IndexFunc(waiting, func(a stages.Awaited) bool { return a.Kind == stages.AwaitCap }); err != nil || i < 0 || !strings.Contains(waiting[i].Message, "waits for cap database, in use 4 of 4: run ") {
 			t.Errorf("run-a waits for %v, %v", waiting, err)
@@ -237,16 +237,16 @@ func TestRunsTakeTurnsAtACap(t *testing.T) {
 func TestRunsGiveTheirCapBack(t *testing.T) {
 	away := map[string]func(t *testing.T, e *fleet.Engine, kill func()){
 		"stopped": func(t *testing.T, e *fleet.Engine, _ func()) {
-			done(t, e.Command(t.Context(), "run-a", stages.Command{Verb: stages.Stop}))
+			done(t, e.Run("run-a").Command(t.Context(), stages.Command{Verb: stages.Stop}))
 		},
 		"aborted": func(t *testing.T, e *fleet.Engine, _ func()) {
-			done(t, e.Command(t.Context(), "run-a", stages.Command{Verb: stages.Abort}))
+			done(t, e.Run("run-a").Command(t.Context(), stages.Command{Verb: stages.Abort}))
 		},
-		"deleted":         func(t *testing.T, e *fleet.Engine, _ func()) { done(t, e.DeleteRun(t.Context(), "run-a", forced)) },
+		"deleted":         func(t *testing.T, e *fleet.Engine, _ func()) { done(t, e.Run("run-a").Delete(t.Context(), forced)) },
 		"its engine died": func(_ *testing.T, _ *fleet.Engine, kill func()) { kill() },
 		"deleted and died": func(t *testing.T, e *fleet.Engine, kill func()) {
 			kill()
-			done(t, e.DeleteRun(t.Context(), "run-a", forced))
+			done(t, e.Run("run-a").Delete(t.Context(), forced))
 		},
 	}
 	for name, leave := range away {
@@ -346,7 +346,7 @@ func TestDeleteRunBesideDamagedCaps(t *testing.T) {
 		if _, err := e.CreateRun(t.Context(), spec); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.DeleteRun(t.Context(), "run-a", forced); err != nil {
+		if err := e.Run("run-a").Delete(t.Context(), forced); err != nil {
 			t.Errorf("the run cannot be deleted: %v", err)
 		}
 	})
@@ -369,7 +369,7 @@ func TestARunEndsBesideADamagedCap(t *testing.T) {
 		if _, err := w.store.Put(t.Context(), "cap/database", []byte("{"), broken.Revision); err != nil {
 			t.Fatal(err)
 		}
-		if err := e.Command(t.Context(), "run-a", stages.Command{Verb: stages.Abort}); err != nil {
+		if err := e.Run("run-a").Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

@@ -53,7 +53,7 @@ func (w *engineEnv) holds(value string) {
 func (w *engineEnv) capture(e *fleet.Engine, value string) snapshot.Snapshot {
 	w.t.Helper()
 	w.holds(value)
-	return must(e.Capture(w.t.Context(), ep))(w.t)
+	return must(e.Placement(ep).Capture(w.t.Context()))(w.t)
 }
 
 // Indexes count from 0 and are never used again, not even when content comes
@@ -67,7 +67,7 @@ func TestIndexesCountSnapshots(t *testing.T) {
 			t.Errorf("snapshot of %s: %+v, want index %d", value, s, want)
 		}
 		before := dump(t, w.store)
-		if again := must(e.Capture(t.Context(), ep))(t); !reflect.DeepEqual(again, s) {
+		if again := must(e.Placement(ep).Capture(t.Context()))(t); !reflect.DeepEqual(again, s) {
 			t.Errorf("nothing changed, and there is another snapshot: %+v", again)
 		}
 		if after := dump(t, w.store); len(after) != len(before) || after["placement/"+ep] != before["placement/"+ep] {
@@ -89,11 +89,11 @@ func TestChangedOverridesMakeASnapshot(t *testing.T) {
 		}
 	}
 	put("x")
-	second := must(e.Capture(t.Context(), ep))(t)
+	second := must(e.Placement(ep).Capture(t.Context()))(t)
 	put("y")
-	third := must(e.Capture(t.Context(), ep))(t)
+	third := must(e.Placement(ep).Capture(t.Context()))(t)
 	put("x")
-	fourth := must(e.Capture(t.Context(), ep))(t)
+	fourth := must(e.Placement(ep).Capture(t.Context()))(t)
 	if second.Index != 1 || third.Index != 2 || fourth.Index != 3 || second.Set != first.Set || third.Overrides == second.Overrides || fourth.Digest != second.Digest {
 		t.Errorf("snapshots: %+v\n%+v\n%+v\n%+v", first, second, third, fourth)
 	}
@@ -120,7 +120,7 @@ func TestOverridesOfNoObjectMakeNoSnapshot(t *testing.T) {
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		return must(e.Capture(t.Context(), ep))(t)
+		return must(e.Placement(ep).Capture(t.Context()))(t)
 	}
 	if got := put(elsewhere); got.Index != first.Index || got.Overrides != "" {
 		t.Errorf("with an override of nothing: %+v, want %+v", got, first)
@@ -130,8 +130,8 @@ func TestOverridesOfNoObjectMakeNoSnapshot(t *testing.T) {
 		t.Errorf("beside another one: %+v, want %+v", got, second)
 	}
 	w.puts(configMap("later", "x"))
-	third := must(e.Capture(t.Context(), ep))(t)
-	frozen := must(must(e.View(t.Context(), ep))(t).Overrides(t.Context(), third.Index))(t)
+	third := must(e.Placement(ep).Capture(t.Context()))(t)
+	frozen := must(must(e.Placement(ep).View(t.Context()))(t).Overrides(t.Context(), third.Index))(t)
 	if third.Index != 2 || len(frozen) != 2 {
 		t.Errorf("with its object: %+v has %d overrides, want 2", third, len(frozen))
 	}
@@ -152,7 +152,7 @@ func TestConcurrentCaptures(t *testing.T) {
 				if err := w.source.Put(configMap("test-cm", fmt.Sprintf("value-%d-%d", g, i%3))); err != nil {
 					t.Error(err)
 				}
-				s, err := engines[g%2].Capture(t.Context(), ep)
+				s, err := engines[g%2].Placement(ep).Capture(t.Context())
 				if err != nil {
 					t.Error(err)
 					return
@@ -195,7 +195,7 @@ func TestOneChangedObjectOfTenThousand(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s := must(e.Capture(t.Context(), ep))(t); s.Objects != 10002 {
+	if s := must(e.Placement(ep).Capture(t.Context()))(t); s.Objects != 10002 {
 		t.Fatalf("%d objects", s.Objects)
 	}
 	if err := w.source.Put(configMap("cm-05000", "changed")); err != nil {
@@ -203,7 +203,7 @@ func TestOneChangedObjectOfTenThousand(t *testing.T) {
 	}
 	before := dump(t, w.store)
 	writes, bytes := w.store.Stats()
-	must(e.Capture(t.Context(), ep))(t)
+	must(e.Placement(ep).Capture(t.Context()))(t)
 	writesAfter, bytesAfter := w.store.Stats()
 	fresh := map[string]int{}
 	for key, value := range dump(t, w.store) {
@@ -244,7 +244,7 @@ func TestCaptureTellsWhatIsWrong(t *testing.T) {
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		err := refused(t, w.store, kind, func() error { _, err := e.Capture(t.Context(), p.Name); return err }, "placement "+p.Name, strings.Replace(want, "*/", "", 1))
+		err := refused(t, w.store, kind, func() error { _, err := e.Placement(p.Name).Capture(t.Context()); return err }, "placement "+p.Name, strings.Replace(want, "*/", "", 1))
 		if kind == "ConfigMap" && !errors.Is(err, broken) {
 			t.Errorf("%v does not wrap the source's error", err)
 		}
@@ -254,14 +254,14 @@ func TestCaptureTellsWhatIsWrong(t *testing.T) {
 		}, "run r", "placement "+p.Name)
 	}
 	none := must(fleet.New(fleet.Config{Store: w.store, Inventory: w.fleet, Dialer: w.fleet}))(t)
-	refused(t, w.store, "no source", func() error { _, err := none.Capture(t.Context(), "p-secret"); return err }, "name the index of a snapshot, or give the engine a source")
+	refused(t, w.store, "no source", func() error { _, err := none.Placement("p-secret").Capture(t.Context()); return err }, "name the index of a snapshot, or give the engine a source")
 }
 
 // A placement that may be empty has a snapshot of nothing, which a run brings to clusters: what they had goes.
 func TestCaptureOfNothingWhereItIsAllowed(t *testing.T) {
 	w, e := declared(t, func(p *fleet.Placement) { p.AllowEmpty = true })
 	w.capture(e, "a")
-	p := must(e.Placement(t.Context(), ep))(t)
+	p := must(e.Placement(ep).Get(t.Context()))(t)
 	for i := range p.Selectors {
 		p.Selectors[i].Name = "elsewhere"
 	}
@@ -316,17 +316,17 @@ func TestPlacementsAreDeclaredConcurrently(t *testing.T) {
 					t.Error(err)
 				}
 				_ = w.source.Put(configMap("test-cm", fmt.Sprint(i)))
-				if _, err := e.Capture(t.Context(), ep); err != nil {
+				if _, err := e.Placement(ep).Capture(t.Context()); err != nil {
 					t.Error(err)
 				}
 				spec := fleet.RunSpec{Name: fmt.Sprintf("r-%d-%d", g, i), Placement: ep, Strategy: oneStage()}
 				if _, err := e.CreateRun(t.Context(), spec); err != nil && !errors.Is(err, backend.ErrConflict) {
 					t.Error(err)
 				}
-				if _, err := e.Placement(t.Context(), ep); err != nil {
+				if _, err := e.Placement(ep).Get(t.Context()); err != nil {
 					t.Error(err)
 				}
-				if err := e.DeleteRun(t.Context(), spec.Name, forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
+				if err := e.Run(spec.Name).Delete(t.Context(), forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 					t.Error(err)
 				}
 			}
@@ -334,7 +334,7 @@ func TestPlacementsAreDeclaredConcurrently(t *testing.T) {
 	}
 	wg.Wait()
 	wantWhole(t, e, ep)
-	if runs := must(e.Runs(t.Context(), ep))(t); len(runs) != 0 {
+	if runs := must(e.Placement(ep).RunNames(t.Context()))(t); len(runs) != 0 {
 		t.Errorf("runs that were deleted: %v", runs)
 	}
 	if keys := w.keys("plan/"); len(keys) != 0 {
@@ -363,7 +363,7 @@ func TestPreviewOfACapture(t *testing.T) {
 	preview := func(want int) (snapshot.Snapshot, []snapshot.Item) {
 		t.Helper()
 		before := dump(t, w.store)
-		s, items, err := e.PreviewCapture(t.Context(), ep)
+		s, items, err := e.Placement(ep).PreviewCapture(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,18 +376,18 @@ func TestPreviewOfACapture(t *testing.T) {
 		return s, items
 	}
 	would, items := preview(0)
-	taken := must(e.Capture(t.Context(), ep))(t)
+	taken := must(e.Placement(ep).Capture(t.Context()))(t)
 	if taken.TakenAt = would.TakenAt; !reflect.DeepEqual(would, taken) {
 		t.Errorf("previewed %+v, captured %+v", would, taken)
 	}
-	if got := must(must(e.View(t.Context(), ep))(t).Items(t.Context(), 0))(t); !reflect.DeepEqual(got, items) {
+	if got := must(must(e.Placement(ep).View(t.Context()))(t).Items(t.Context(), 0))(t); !reflect.DeepEqual(got, items) {
 		t.Errorf("previewed %v, captured %v", items, got)
 	}
 	preview(0)
 	w.holds("b")
 	preview(1)
 	wantIndexes(t, e, ep, 0)
-	if _, _, err := e.PreviewCapture(t.Context(), "nothing"); !errors.Is(err, backend.ErrNotFound) {
+	if _, _, err := e.Placement("nothing").PreviewCapture(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("no placement: %v", err)
 	}
 }
@@ -436,7 +436,7 @@ func TestRunOfASourceThatChangesAllTheTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "r", Placement: ep, Strategy: oneStage()}))(t)
-	set := must(must(e.View(t.Context(), ep))(t).Content(t.Context(), s.Plan.Index))(t)
+	set := must(must(e.Placement(ep).View(t.Context()))(t).Content(t.Context(), s.Plan.Index))(t)
 	if got := string(set.Bodies[0]); reads != 1 || !strings.Contains(got, `"v1"`) {
 		t.Errorf("%d reads, and the run has %s", reads, got)
 	}

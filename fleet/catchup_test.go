@@ -43,12 +43,12 @@ func TestCatchUp(t *testing.T) {
 		spec := tolerant("first", 0)
 		spec.Hold = true
 		create(t, e, spec)
-		if err := e.Command(ctx, "first", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}); err != nil {
+		if err := e.Run("first").Command(ctx, stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member2"}); err != nil {
 			t.Fatal(err)
 		}
 		quiet()
 		refused(t, w.store, "catching up with a run that has not ended", func() error {
-			_, err := e.CatchUp(ctx, "first", "early", approval.Identity{Name: "ann"})
+			_, err := e.Run("first").CatchUp(ctx, "early", approval.Identity{Name: "ann"})
 			return err
 		}, "run first has not ended")
 		quiet()
@@ -62,13 +62,13 @@ func TestCatchUp(t *testing.T) {
 			t.Fatal(err)
 		}
 		for what, try := range map[string]func() error{
-			"run missing does not exist":     func() error { _, err := e.CatchUp(ctx, "missing", "c", approval.Identity{}); return err },
-			"run first exists already":       func() error { _, err := e.CatchUp(ctx, "first", "first", approval.Identity{}); return err },
-			"a lowercase RFC 1123 subdomain": func() error { _, err := e.CatchUp(ctx, "first", "No Name", approval.Identity{}); return err },
+			"run missing does not exist":     func() error { _, err := e.Run("missing").CatchUp(ctx, "c", approval.Identity{}); return err },
+			"run first exists already":       func() error { _, err := e.Run("first").CatchUp(ctx, "first", approval.Identity{}); return err },
+			"a lowercase RFC 1123 subdomain": func() error { _, err := e.Run("first").CatchUp(ctx, "No Name", approval.Identity{}); return err },
 		} {
 			refused(t, w.store, what, try, what)
 		}
-		s := must(e.CatchUp(ctx, "first", "second", approval.Identity{Name: "ann"}))(t)
+		s := must(e.Run("first").CatchUp(ctx, "second", approval.Identity{Name: "ann"}))(t)
 		if d := cmp.Diff([]string{"member1", "member2", "member4", "member5"}, names(s)); d != "" {
 			t.Errorf("clusters of the catch-up run:\n%s", d)
 		}
@@ -85,7 +85,7 @@ func TestCatchUp(t *testing.T) {
 		}
 		ranTo(t, e, specOf("whole", 0), stages.Completed)
 		err := refused(t, w.store, "nothing to catch up", func() error {
-			_, err := e.CatchUp(ctx, "whole", "third", approval.Identity{})
+			_, err := e.Run("whole").CatchUp(ctx, "third", approval.Identity{})
 			return err
 		}, "run third, catching up with run whole", "no cluster failed, was skipped or joined")
 		if errors.Is(err, backend.ErrNotFound) {
@@ -112,7 +112,7 @@ func TestCatchUpOfADroppedSnapshot(t *testing.T) {
 		quiet()
 		w.fleet.Add(placement.Cluster{Name: "member4"})
 		refused(t, w.store, "a dropped snapshot", func() error {
-			_, err := e.CatchUp(t.Context(), "first", "late", approval.Identity{})
+			_, err := e.Run("first").CatchUp(t.Context(), "late", approval.Identity{})
 			return err
 		}, "example-placement-0-snapshot does not exist", "the indexes 2, 3")
 	})
@@ -129,7 +129,7 @@ func TestACatchUpHasTheDecisionOfItsClusters(t *testing.T) {
 		create(t, e, tolerant("first", 0))
 		first := endOf(t, e, "first")
 		catchUp := func(run, name string) (fleet.Status, string) {
-			s := must(e.CatchUp(t.Context(), run, name, approval.Identity{}))(t)
+			s := must(e.Run(run).CatchUp(t.Context(), name, approval.Identity{}))(t)
 			endOf(t, e, name)
 			return s, must(viewOf(t, e, ep).Selection(t.Context()))(t).Digest
 		}

@@ -139,7 +139,7 @@ func TestAJobIsTheCheckOfEachCluster(t *testing.T) {
 		w.end("member3", "Complete", "")
 		time.Sleep(time.Minute)
 		measuring := func(f stages.InFlight) bool { return f.Phase == stages.Measuring }
-		if s := must(e.Status(t.Context(), "r"))(t); s.Run.State != stages.Running || !slices.ContainsFunc(s.Run.InFlight, measuring) {
+		if s := must(e.Run("r").Status(t.Context()))(t); s.Run.State != stages.Running || !slices.ContainsFunc(s.Run.InFlight, measuring) {
 			t.Fatalf("the run is %s while a Job goes on, in flight are %+v", s.Run.State, s.Run.InFlight)
 		}
 		w.end("member2", "Failed", strings.Repeat("…", 200)+"the shop does not answer")

@@ -85,7 +85,7 @@ func benchmarkChecks(b *testing.B, c check.Check) {
 	}
 	defer running(b, e)()
 	rounds := func() (n int) {
-		s, err := e.Status(b.Context(), "r")
+		s, err := e.Run("r").Status(b.Context())
 		if err != nil {
 			b.Fatal(err)
 		}

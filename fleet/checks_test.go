@@ -264,7 +264,7 @@ func TestABadMeasurementStopsStartsWithinItsInterval(t *testing.T) {
 		if before < 30 || between > 0 || after == 0 {
 			t.Errorf("%d clusters started before the stop, %d while it was bad, %d after", before, between, after)
 		}
-		explained := must(e.Explain(t.Context(), "r", "z1199"))(t)
+		explained := must(e.Run("r").Explain(t.Context(), "z1199"))(t)
 		if explained.State != stages.NotStarted {
 			t.Errorf("z1199 is %s", explained.State)
 		}
@@ -288,12 +288,12 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 		two := w.newEngine(fleet.Config{Name: "two", Metrics: map[string]backend.MetricProvider{"prom": d}})
 		defer running(t, two)()
 		time.Sleep(10 * time.Minute)
-		s := must(two.Status(t.Context(), "r"))(t)
+		s := must(two.Run("r").Status(t.Context()))(t)
 		if got := s.Run.Stages[0].Gates; s.Run.State != stages.Running || len(d.queries()) != 5 {
 			t.Fatalf("after %d measurements the run is %s, %+v", len(d.queries()), s.Run.State, got)
 		}
 		open := step.Requests(s.Plan, &s.Run)
-		if err := two.Decide(t.Context(), "r", fleet.Answer{Request: open[0].Name, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
+		if err := two.Run("r").Decide(t.Context(), fleet.Answer{Request: open[0].Name, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
 			t.Fatal(err)
 		}
 		if s := endOf(t, two, "r"); s.Run.State != stages.Completed || len(d.queries()) != 6 {

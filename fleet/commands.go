@@ -25,20 +25,20 @@ import (
 // and differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any
 // other ID must be a DNS subdomain. At is overwritten.
 //
-// Decisions are not accepted here, use [Engine.Decide].
+// Decisions are not accepted here, use [RunHandle.Decide].
 //
 // The engine does not authorize: any caller that the host admits may send a command, and c.By is
 // recorded as its author.
-func (e *Engine) Command(ctx context.Context, run string, c stages.Command) error {
-	if err := problems.About("command to run "+run, commandProblems(c)); err != nil {
+func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
+	if err := problems.About("command to run "+h.name, commandProblems(c)); err != nil {
 		return err
 	}
-	rr, _, err := e.state.Run(ctx, run)
+	rr, _, err := h.e.state.Run(ctx, h.name)
 	if err != nil {
 		return err
 	}
 	c.Decision = nil
-	return e.commands.Send(ctx, rr.Run.UID, c)
+	return h.e.commands.Send(ctx, rr.Run.UID, c)
 }
 
 func commandProblems(c stages.Command) field.ErrorList {
@@ -141,27 +141,27 @@ type Answer struct {
 // *approval.RefusedError if the policy does not let this person answer.
 //
 // The request of a stopped run may be answered: nothing starts before the run does.
-func (e *Engine) Decide(ctx context.Context, run string, a Answer) error {
+func (h RunHandle) Decide(ctx context.Context, a Answer) error {
 	if err := problems.About("answer to request "+a.Request, idProblems(a.ID)); err != nil {
 		return err
 	}
-	s, err := e.state.Status(ctx, run)
+	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return err
 	}
 	open := step.Requests(s.Plan, &s.Run)
 	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == a.Request })
 	if i < 0 {
-		return errdef.NotFound(errdef.Request, a.Request, openRequests(run, open))
+		return errdef.NotFound(errdef.Request, a.Request, openRequests(h.name, open))
 	}
 	if a.ID != "" && slices.Contains(s.Run.Seen, a.ID) {
 		return a.repeated(&open[i])
 	}
-	d, err := a.decision(&open[i], commands.Later(e.state.Now(), s.Run.Now.Time()))
+	d, err := a.decision(&open[i], commands.Later(h.e.state.Now(), s.Run.Now.Time()))
 	if err != nil {
 		return err
 	}
-	return e.commands.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
+	return h.e.commands.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
 }
 
 // repeated returns nil if an answer whose ID was used before equals the answer that counts already,

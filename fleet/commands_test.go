@@ -25,8 +25,8 @@ func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 		stop := running(t, e)
 		w.within(time.Minute, "r", stages.Completed)
 		stop()
-		before := must(e.Status(t.Context(), "r"))(t)
-		if err := e.Command(t.Context(), "r", stages.Command{ID: "x", Verb: stages.Start}); err != nil {
+		before := must(e.Run("r").Status(t.Context()))(t)
+		if err := e.Run("r").Command(t.Context(), stages.Command{ID: "x", Verb: stages.Start}); err != nil {
 			t.Fatal(err)
 		}
 		key := "command/" + before.Run.UID + "/x"
@@ -35,7 +35,7 @@ func TestNewerCommandDoesNotKeepARunBusy(t *testing.T) {
 		plan := faulty.NewPlan(calm(5000, &calls, anyCall))
 		defer running(t, w.newEngine(fleet.Config{Name: "two", Store: plan.Store(w.store)}))()
 		time.Sleep(10 * time.Hour)
-		after := must(e.Status(t.Context(), "r"))(t)
+		after := must(e.Run("r").Status(t.Context()))(t)
 		if taken := after.Epoch - before.Epoch; taken > 3 || calls.Load() > 1000 {
 			t.Errorf("in ten hours the run was taken %d times with %d calls to the store", taken, calls.Load())
 		}
@@ -62,7 +62,7 @@ func TestStartSurvivesAFailedList(t *testing.T) {
 		w.refusing("c00", false)
 		time.Sleep(time.Hour)
 		fail.Store(3)
-		if err := h.Command(t.Context(), "a", stages.Command{ID: "again", Verb: stages.Start}); err != nil {
+		if err := h.Run("a").Command(t.Context(), stages.Command{ID: "again", Verb: stages.Start}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -91,7 +91,7 @@ func TestUndeletableCommands(t *testing.T) {
 		time.Sleep(time.Second)
 		for i := range 40 {
 			verb := []stages.Verb{stages.Stop, stages.Start}[i%2]
-			if err := h.Command(t.Context(), "a", stages.Command{ID: fmt.Sprint("c", i), Verb: verb}); err != nil {
+			if err := h.Run("a").Command(t.Context(), stages.Command{ID: fmt.Sprint("c", i), Verb: verb}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(10 * time.Second)
@@ -99,7 +99,7 @@ func TestUndeletableCommands(t *testing.T) {
 				t.Fatalf("after %d commands the run was stopped or resumed %d times", i+1, got)
 			}
 		}
-		if err := h.Command(t.Context(), "a", stages.Command{ID: "abort", Verb: stages.Abort}); err != nil {
+		if err := h.Run("a").Command(t.Context(), stages.Command{ID: "abort", Verb: stages.Abort}); err != nil {
 			t.Fatal(err)
 		}
 		w.within(10*time.Second, "a", stages.Aborted)

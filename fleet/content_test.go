@@ -15,7 +15,7 @@ func TestTheContentOfASnapshotIsWhatWasFrozen(t *testing.T) {
 	if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {
 		t.Fatal(err)
 	}
-	taken, err := e.Capture(ctx, "example-placement")
+	taken, err := e.Placement("example-placement").Capture(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -110,10 +110,10 @@ func newCorruptEnv(t *testing.T) *corruptEnv {
 	time.Sleep(5 * time.Second)
 	stop()
 	command := stages.Command{ID: "please", Verb: stages.Skip, Scope: stages.SkipCluster, Name: "c41", By: approval.Identity{Name: "ann"}}
-	if err := h.Command(t.Context(), "a", command); err != nil {
+	if err := h.Run("a").Command(t.Context(), command); err != nil {
 		t.Fatal(err)
 	}
-	s := must(h.Status(t.Context(), "a"))(t)
+	s := must(h.Run("a").Status(t.Context()))(t)
 	w.uid, w.plan = s.Run.UID, s.Plan.Digest
 	for i := range corruptClusters - 3 {
 		w.fleet.Hang(fmt.Sprintf("c%02d", 1+i), false)
@@ -185,17 +185,17 @@ func (w *corruptEnv) ask(e *fleet.Engine) {
 			fmt.Fprintf(&w.log, "answer %s %v\n", what, err)
 		}
 	}
-	_, err := e.Status(ctx, "a")
+	_, err := e.Run("a").Status(ctx)
 	note("status", err)
-	_, err = e.Explain(ctx, "a", "c01")
+	_, err = e.Run("a").Explain(ctx, "c01")
 	note("explain", err)
-	_, err = e.Runs(ctx, "web")
+	_, err = e.Placement("web").RunNames(ctx)
 	note("runs", err)
 	for index := range 2 {
 		_, err = e.Preview(ctx, fleet.RunSpec{Placement: "web", Index: &index, Strategy: allAtOnce(corruptClusters)})
 		note("preview", err)
 	}
-	f, err := e.Follow("web", "")
+	f, err := e.Placement("web").Follow("")
 	note("follow", err)
 	for _, err := range f.Past(ctx) {
 		note("past", err)

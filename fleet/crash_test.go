@@ -144,7 +144,7 @@ func (h *host) declare(p fleet.Placement) {
 
 func (h *host) capture(placement string, index int) {
 	h.do("Capture", func(ctx context.Context, e *fleet.Engine) error {
-		s, err := e.Capture(ctx, placement)
+		s, err := e.Placement(placement).Capture(ctx)
 		if err == nil && s.Index != index {
 			h.t.Errorf("snapshot %d was taken, want %d", s.Index, index)
 		}
@@ -167,7 +167,7 @@ func (h *host) create(spec fleet.RunSpec) {
 func (h *host) approve(run, request string) {
 	failed := false
 	h.do("Decide", func(ctx context.Context, e *fleet.Engine) error {
-		err := e.Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, ID: "approve-" + run})
+		err := e.Run(run).Decide(ctx, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, ID: "approve-" + run})
 		if failed && errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}
@@ -177,7 +177,7 @@ func (h *host) approve(run, request string) {
 }
 
 func (h *host) command(run string, c stages.Command) {
-	h.do("Command", func(ctx context.Context, e *fleet.Engine) error { return e.Command(ctx, run, c) })
+	h.do("Command", func(ctx context.Context, e *fleet.Engine) error { return e.Run(run).Command(ctx, c) })
 }
 
 var tutorialStory = crashScenario{

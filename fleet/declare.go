@@ -74,8 +74,8 @@ func declare(ctx context.Context, store backend.Store, st *state.State, p Placem
 }
 
 // Placement returns the declaration of a placement.
-func (e *Engine) Placement(ctx context.Context, name string) (Placement, error) {
-	rec, _, err := e.state.Placement(ctx, name)
+func (h PlacementHandle) Get(ctx context.Context) (Placement, error) {
+	rec, _, err := h.e.state.Placement(ctx, h.name)
 	if err != nil {
 		return Placement{}, err
 	}

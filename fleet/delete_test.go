@@ -25,11 +25,11 @@ func TestDeletionEndsAfterACrash(t *testing.T) {
 		must(e.CreateRun(t.Context(), specOf("active", 1)))(t)
 		must(e.CreateRun(t.Context(), specOf("waiting", 1)))(t)
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
-		died := w.engine(plan.Store(w.store), "dies").DeleteRun(t.Context(), "active", forced)
-		if err := e.DeleteRun(t.Context(), "active", forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		died := w.engine(plan.Store(w.store), "dies").Run("active").Delete(t.Context(), forced)
+		if err := e.Run("active").Delete(t.Context(), forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 			t.Fatalf("crash after write %d (%v), again: %v", n, died, err)
 		}
-		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"waiting"}) {
+		if got := must(e.Placement(ep).RunNames(t.Context()))(t); !slices.Equal(got, []string{"waiting"}) {
 			t.Errorf("crash after write %d: runs %v", n, got)
 		}
 		if v, _, _ := strings.Cut(dump(t, w.store)["placement/"+ep], `"journal":`); strings.Contains(v, `"run":"active"`) {
@@ -62,13 +62,13 @@ func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 		{name: "it is stopping", refused: true, come: func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
 			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
 			time.Sleep(time.Minute)
-			done(t, e.Command(t.Context(), "r", stages.Command{Verb: stages.Stop}))
+			done(t, e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Stop}))
 			time.Sleep(time.Second)
 		}},
 		{name: "it is stopped", come: func(t *testing.T, w *engineEnv, e *fleet.Engine) {
 			must(e.CreateRun(t.Context(), specOf("r", 1)))(t)
 			time.Sleep(time.Minute)
-			done(t, e.Command(t.Context(), "r", stages.Command{Verb: stages.Stop}))
+			done(t, e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Stop}))
 			w.fleet.Hang("member1", false)
 			time.Sleep(10 * time.Minute)
 		}},
@@ -84,7 +84,7 @@ func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 				defer running(t, e)()
 				w.fleet.Hang("member1", true)
 				c.come(t, w, e)
-				err := e.DeleteRun(t.Context(), "r", false)
+				err := e.Run("r").Delete(t.Context(), false)
 				refusal, is := errors.AsType[*stages.RefusedError](err)
 				if is != c.refused || !is && err != nil {
 					t.Fatalf("%v, refused: %t, want %t", err, is, c.refused)
@@ -93,9 +93,9 @@ func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 					t.Error(refusal)
 				}
 				if is {
-					done(t, e.DeleteRun(t.Context(), "r", forced))
+					done(t, e.Run("r").Delete(t.Context(), forced))
 				}
-				if _, err := e.Status(t.Context(), "r"); !errors.Is(err, backend.ErrNotFound) {
+				if _, err := e.Run("r").Status(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 					t.Errorf("it is still there: %v", err)
 				}
 				w.fleet.Hang("member1", false)
@@ -119,10 +119,10 @@ func TestDamagedRunIsDeleted(t *testing.T) {
 		edit(t, w.store, "run/broken", damage)
 		must(e.CreateRun(t.Context(), specOf("next", 1)))(t)
 		time.Sleep(time.Minute)
-		if s := must(e.Status(t.Context(), "next"))(t); s.Run.State != stages.Pending && s.Run.State != stages.NotStarted {
+		if s := must(e.Run("next").Status(t.Context()))(t); s.Run.State != stages.Pending && s.Run.State != stages.NotStarted {
 			t.Errorf("next is %s while a run that cannot be read has the placement", s.Run.State)
 		}
-		if err := e.DeleteRun(t.Context(), "broken", forced); err != nil {
+		if err := e.Run("broken").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		w.fleet.Hang("member1", false)

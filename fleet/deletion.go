@@ -48,14 +48,14 @@ type Deletion struct {
 	By    string `json:"by,omitempty"`
 	// Orphan reports whether the objects are left on the clusters, by the policy Abandon.
 	Orphan bool `json:"orphan,omitempty"`
-	// Run is the name of the run that cleans the clusters. It is an ordinary run: [Engine.Status]
-	// and [Engine.History] report its progress, and a command may skip a cluster, stop the run, or
+	// Run is the name of the run that cleans the clusters. It is an ordinary run: [RunHandle.Status]
+	// and [RunHandle.History] report its progress, and a command may skip a cluster, stop the run, or
 	// abort it, which leaves the remaining clusters uncleaned. It is deleted when the deletion has
 	// ended.
 	Run   string    `json:"run,omitempty"`
 	Since time.Time `json:"since"`
 	// Ended is when all records were deleted; zero while anything of the placement is stored. Once
-	// it is set, [Engine.ForgetDeletion] is not refused.
+	// it is set, [PlacementHandle.ForgetDeletion] is not refused.
 	Ended time.Time `json:"ended,omitzero"`
 	// Clusters is the number of clusters that might have held objects, Done the number of them that
 	// are known to hold none any more.
@@ -75,9 +75,9 @@ type LeftCluster struct {
 	Reason string `json:"reason"`
 }
 
-// DeletePlacement deletes a placement: the objects that it placed, and all its records. It returns
-// once the deletion is recorded, and cannot be undone. Any engine in [Engine.Run] carries it out,
-// and [Engine.Deletion] reports the progress. A repeated call changes nothing, whatever the
+// Delete deletes the placement: the objects that it placed, and all its records. It returns
+// once the deletion is recorded, and cannot be undone. Any engine in [Engine.Start] carries it out,
+// and [PlacementHandle.Deletion] reports the progress. A repeated call changes nothing, whatever the
 // options.
 //
 // From then on the placement accepts no run, no snapshot, no selection and no change: the error
@@ -90,28 +90,28 @@ type LeftCluster struct {
 // that part of its content cannot be deleted. A cluster is skipped if it cannot be reached or
 // cleaned within the deadline, or if the inventory does not have it; the reason names the objects
 // that are left. At the end all records are deleted except one. It says how the deletion ended, and
-// is kept until the name is declared again or [Engine.ForgetDeletion] is called.
+// is kept until the name is declared again or [PlacementHandle.ForgetDeletion] is called.
 //
 // A placement that is declared later under the same name is a new placement. Its epochs continue
 // after the last epoch of the old one, so that a remaining ledger does not refuse it, and the
 // members still refuse an engine that was paused during the deletion.
-func (e *Engine) DeletePlacement(ctx context.Context, name string, o DeleteOptions) error {
-	if err := problems.About("deletion of placement "+name, o.problems()); err != nil {
+func (h PlacementHandle) Delete(ctx context.Context, o DeleteOptions) error {
+	if err := problems.About("deletion of placement "+h.name, o.problems()); err != nil {
 		return err
 	}
-	_, _, err := e.state.Advance(ctx, name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
-		if err := o.checkOwner(name, rec.Placement.Owner); err != nil {
+	_, _, err := h.e.state.Advance(ctx, h.name, &state.Transition{Input: func(rec *record.Placement) (lifecycle.Input, error) {
+		if err := o.checkOwner(h.name, rec.Placement.Owner); err != nil {
 			return nil, err
 		}
-		return lifecycle.DeleteRequested{Deletion: *o.record(rec, e.state.Now())}, nil
+		return lifecycle.DeleteRequested{Deletion: *o.record(rec, h.e.state.Now())}, nil
 	}, Also: func(rec *record.Placement) {
 		rec.Placement.DeletePolicy = cmp.Or(o.Policy, rec.Placement.DeletePolicy)
 	}})
 	if !state.IsNotFound(err) {
 		return err
 	}
-	d, _, derr := e.state.DeletedAt(ctx, name)
-	if derr != nil || d.Report != nil && o.checkOwner(name, d.Report.Owner) == nil {
+	d, _, derr := h.e.state.DeletedAt(ctx, h.name)
+	if derr != nil || d.Report != nil && o.checkOwner(h.name, d.Report.Owner) == nil {
 		return derr // it was deleted before
 	}
 	return err
@@ -154,30 +154,30 @@ func (o *DeleteOptions) record(rec *record.Placement, now time.Time) *lifecycle.
 // Deletion returns the progress of the deletion of a placement. It remains available after the end,
 // until the name is declared again or the deletion is forgotten. The error matches
 // backend.ErrNotFound if there is no deletion.
-func (e *Engine) Deletion(ctx context.Context, name string) (Deletion, error) {
-	rec, _, err := e.state.Placement(ctx, name)
+func (h PlacementHandle) Deletion(ctx context.Context) (Deletion, error) {
+	rec, _, err := h.e.state.Placement(ctx, h.name)
 	if err != nil && !state.IsNotFound(err) {
 		return Deletion{}, err
 	}
-	d, _, derr := e.state.DeletedAt(ctx, name)
+	d, _, derr := h.e.state.DeletedAt(ctx, h.name)
 	switch {
 	case derr != nil:
 		return Deletion{}, derr
 	case d.Report != nil && (rec == nil || rec.Deleting != nil && rec.UID == d.UID):
-		out := deletionOf(name, &d)
+		out := deletionOf(h.name, &d)
 		if rec != nil { // the record of the placement goes last
 			out.Ended = time.Time{}
 		}
 		return out, nil
 	case rec == nil || rec.Deleting == nil:
-		return Deletion{}, errdef.NotFound(errdef.Deletion, name, "DeletePlacement begins one")
+		return Deletion{}, errdef.NotFound(errdef.Deletion, h.name, "the deletion of the placement begins one")
 	}
-	report, err := e.admitter.Report(ctx, rec)
+	report, err := h.e.admitter.Report(ctx, rec)
 	if err != nil {
 		return Deletion{}, err
 	}
 	d = record.Deleted{UID: rec.UID, Report: report}
-	return deletionOf(name, &d), nil
+	return deletionOf(h.name, &d), nil
 }
 
 // deletionOf returns the progress or the result of a deletion from its record.
@@ -198,21 +198,21 @@ func deletionOf(name string, d *record.Deleted) Deletion {
 
 // ForgetDeletion drops the result of a deletion. It fails while the deletion is in progress, and
 // returns nil if there is no result. The store keeps the name with the last epoch for good.
-func (e *Engine) ForgetDeletion(ctx context.Context, name string) error {
+func (h PlacementHandle) ForgetDeletion(ctx context.Context) error {
 	for {
-		rec, _, err := e.state.Placement(ctx, name)
+		rec, _, err := h.e.state.Placement(ctx, h.name)
 		if err == nil {
 			return state.Open(rec)
 		}
 		if !state.IsNotFound(err) {
 			return err
 		}
-		d, rev, err := e.state.DeletedAt(ctx, name)
+		d, rev, err := h.e.state.DeletedAt(ctx, h.name)
 		if err != nil || d.Report == nil {
 			return err
 		}
 		d = record.Deleted{Format: record.Format, UID: d.UID, Epoch: d.Epoch}
-		_, err = e.store.Put(ctx, record.DeletedKey(name), record.Encode(d), rev)
+		_, err = h.e.store.Put(ctx, record.DeletedKey(h.name), record.Encode(d), rev)
 		if !errors.Is(err, backend.ErrConflict) {
 			return err
 		}

@@ -37,7 +37,7 @@ var deletionStory = crashScenario{
 		h.create(fleet.RunSpec{Name: "second", Placement: ep, Strategy: tutorialStrategy()})
 		h.feed.of("second", stages.WaitStarted)
 		h.do("DeletePlacement", func(ctx context.Context, e *fleet.Engine) error {
-			return e.DeletePlacement(ctx, ep, fleet.DeleteOptions{By: "ann"})
+			return e.Placement(ep).Delete(ctx, fleet.DeleteOptions{By: "ann"})
 		})
 	},
 }
@@ -210,7 +210,7 @@ func TestADeletionAtAnyMomentOfARunsCreation(t *testing.T) {
 			}
 		}
 		other := func() {
-			if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -251,7 +251,7 @@ func TestARunBelongsToThePlacementItWasMadeFor(t *testing.T) {
 			}}, "slow")
 			s, err := slow.CreateRun(t.Context(), specOf("r", 0))
 			if err == nil {
-				s, err = e.Wait(t.Context(), "r")
+				s, err = e.Run("r").Wait(t.Context())
 			}
 			time.Sleep(time.Minute)
 			v := w.value("member1")

@@ -22,11 +22,11 @@ func TestADeletionIsForgotten(t *testing.T) {
 		deleteAndWait(t, e, fleet.DeleteOptions{})
 		time.Sleep(time.Minute)
 		for range 2 {
-			if err := e.ForgetDeletion(t.Context(), ep); err != nil {
+			if err := e.Placement(ep).ForgetDeletion(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if d, err := e.Deletion(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+		if d, err := e.Placement(ep).Deletion(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("deletion %+v, %v", d, err)
 		}
 		w.declareAgain(e)
@@ -46,13 +46,13 @@ func TestADeletionHasEndedWhenItCanBeForgotten(t *testing.T) {
 		last := false
 		drives := w.engine(&hookedStore{w.store, inTurn(turn{"delete placement/", func() {
 			last = true
-			if d := must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() {
+			if d := must(e.Placement(ep).Deletion(t.Context()))(t); !d.Ended.IsZero() {
 				t.Errorf("it has ended at %v, and the record of the placement is there", d.Ended)
 			}
 		}})}, "drives")
 		defer running(t, drives)()
 		deleteAndWait(t, e, fleet.DeleteOptions{})
-		if err := e.ForgetDeletion(t.Context(), ep); err != nil || !last {
+		if err := e.Placement(ep).ForgetDeletion(t.Context()); err != nil || !last {
 			t.Errorf("the deletion is forgotten: %v, its last write was seen: %v", err, last)
 		}
 	})
@@ -66,15 +66,15 @@ func TestADeletionCanBeCutShort(t *testing.T) {
 			w, e, stop := rolledOut(t, nil)
 			defer stop()
 			w.fleet.Hang("member2", true)
-			if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+			if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
-			if err := e.Command(t.Context(), must(e.Deletion(t.Context(), ep))(t).Run, c); err != nil {
+			if err := e.Run(must(e.Placement(ep).Deletion(t.Context()))(t).Run).Command(t.Context(), c); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(30 * time.Second)
-			d := must(e.Deletion(t.Context(), ep))(t)
+			d := must(e.Placement(ep).Deletion(t.Context()))(t)
 			if d.Ended.IsZero() || d.Skipped != 1 || d.Left[0].Name != "member2" || d.Left[0].Reason == "" {
 				t.Errorf("%s: deletion %+v", c.Verb, d)
 			}
@@ -89,7 +89,7 @@ func TestADeletionOfNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		refused(t, w.store, "a deadline", func() error {
-			return e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Deadline: -1, MaxConcurrency: percent("0%")})
+			return e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: -1, MaxConcurrency: percent("0%")})
 		}, "deadline", "maxConcurrency")
 		defer running(t, e)()
 		if d := deleteAndWait(t, e, fleet.DeleteOptions{}); d.Clusters != 0 || d.Skipped != 0 {
@@ -124,7 +124,7 @@ func noteWhileErased(t *testing.T) (noted bool) {
 		<-marked
 	}})}, "drives")
 	slow := w.engine(&hookedStore{w.store, inTurn(
-		turn{"put placement/", func() { must(0, e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}))(t) }},
+		turn{"put placement/", func() { must(0, e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}))(t) }},
 		turn{"put placement/", func() {}}, // the run is refused and retired, and a collection begins
 		turn{"get placement/", func() {
 			t.Cleanup(running(t, drives))

@@ -35,7 +35,7 @@ func rolledOut(t *testing.T, change func(*fleet.Placement)) (*engineEnv, *fleet.
 // deleteAndWait deletes the tutorial's placement and returns how that ended.
 func deleteAndWait(t *testing.T, e *fleet.Engine, o fleet.DeleteOptions) fleet.Deletion {
 	t.Helper()
-	if err := e.DeletePlacement(t.Context(), ep, o); err != nil {
+	if err := e.Placement(ep).Delete(t.Context(), o); err != nil {
 		t.Fatal(err)
 	}
 	return endOfDeletion(t, e)
@@ -45,7 +45,7 @@ func deleteAndWait(t *testing.T, e *fleet.Engine, o fleet.DeleteOptions) fleet.D
 func endOfDeletion(t *testing.T, e *fleet.Engine) (d fleet.Deletion) {
 	t.Helper()
 	for range 3600 {
-		if d = must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() {
+		if d = must(e.Placement(ep).Deletion(t.Context()))(t); !d.Ended.IsZero() {
 			return d
 		}
 		time.Sleep(time.Second)
@@ -92,13 +92,13 @@ func TestADeletedPlacementGoesFromEverywhere(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.wantClean("member1", "member2", "member3")
 		w.wantErased()
-		if _, err := e.Placement(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Placement(ep).Get(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("the placement is there: %v", err)
 		}
-		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Errorf("deleting it again: %v", err)
 		}
-		if err := e.DeletePlacement(t.Context(), "none", fleet.DeleteOptions{}); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.Placement("none").Delete(t.Context(), fleet.DeleteOptions{}); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("deleting another one: %v", err)
 		}
 	})
@@ -110,29 +110,29 @@ func TestADeletedPlacementTakesNothingMore(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
 		w.fleet.Hang("member2", true)
-		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		ctx := t.Context()
 		for what, do := range map[string]func() error{
 			"PutPlacement":   func() error { return e.PutPlacement(ctx, tutorialPlacement()) },
-			"Capture":        func() error { return second1(e.Capture(ctx, ep)) },
-			"Resolve":        func() error { return second1(e.Resolve(ctx, ep)) },
+			"Capture":        func() error { return second1(e.Placement(ep).Capture(ctx)) },
+			"Resolve":        func() error { return second1(e.Placement(ep).Resolve(ctx)) },
 			"Preview":        func() error { return second1(e.Preview(ctx, specOf("r", 0))) },
 			"CreateRun":      func() error { return second1(e.CreateRun(ctx, specOf("r", 0))) },
-			"CatchUp":        func() error { return second1(e.CatchUp(ctx, "first", "r", approval.Identity{})) },
-			"ForgetDeletion": func() error { return e.ForgetDeletion(ctx, ep) },
+			"CatchUp":        func() error { return second1(e.Run("first").CatchUp(ctx, "r", approval.Identity{})) },
+			"ForgetDeletion": func() error { return e.Placement(ep).ForgetDeletion(ctx) },
 		} {
 			err := do()
 			if e, ok := errors.AsType[*errdef.Error](err); !ok || !errors.Is(err, errdef.ErrDeleting) || e.Kind != errdef.Placement || e.Name != ep {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
-		if err := e.DeletePlacement(ctx, ep, fleet.DeleteOptions{Policy: placement.Abandon}); err != nil {
+		if err := e.Placement(ep).Delete(ctx, fleet.DeleteOptions{Policy: placement.Abandon}); err != nil {
 			t.Errorf("asked again: %v", err)
 		}
-		if d := must(e.Deletion(ctx, ep))(t); d.Orphan || !d.Ended.IsZero() || d.Done != 2 || d.Clusters != 3 {
+		if d := must(e.Placement(ep).Deletion(ctx))(t); d.Orphan || !d.Ended.IsZero() || d.Done != 2 || d.Clusters != 3 {
 			t.Errorf("deletion %+v", d)
 		}
 	})
@@ -152,7 +152,7 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 		held.Hold = true
 		must(e.CreateRun(t.Context(), held))(t)
 		time.Sleep(time.Second)
-		f := must(e.Follow(ep, ""))(t)
+		f := must(e.Placement(ep).Follow(""))(t)
 		var events []stages.Event
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -165,7 +165,7 @@ func TestADeletionSupersedesAllRuns(t *testing.T) {
 				}
 			}
 		}()
-		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -254,10 +254,10 @@ func (w *engineEnv) wantDeleted(message string) {
 func (w *engineEnv) declareAgain(e *fleet.Engine) {
 	w.t.Helper()
 	w.declare(e, tutorialPlacement())
-	if _, err := e.Deletion(w.t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+	if _, err := e.Placement(ep).Deletion(w.t.Context()); !errors.Is(err, backend.ErrNotFound) {
 		w.t.Errorf("a deletion of a placement that was declared again: %v", err)
 	}
-	if s := must(e.Capture(w.t.Context(), ep))(w.t); s.Index != 0 {
+	if s := must(e.Placement(ep).Capture(w.t.Context()))(w.t); s.Index != 0 {
 		w.t.Errorf("its first snapshot is %d", s.Index)
 	}
 }
@@ -346,7 +346,7 @@ func TestADeletionWaitsForFinalizers(t *testing.T) {
 			}
 		}
 		finalize([]string{"example.com/slow"})
-		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -402,9 +402,9 @@ func TestADeletionWaitsForANamespaceThatIsHeld(t *testing.T) {
 					must(0, c.Update(ns))(t)
 				}
 				hold("example.com/hold")
-				must(0, e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Deadline: 10 * time.Minute}))(t)
+				must(0, e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Deadline: 10 * time.Minute}))(t)
 				time.Sleep(5 * time.Minute)
-				if d := must(e.Deletion(t.Context(), ep))(t); !d.Ended.IsZero() || d.Done != d.Clusters-1 {
+				if d := must(e.Placement(ep).Deletion(t.Context()))(t); !d.Ended.IsZero() || d.Done != d.Clusters-1 {
 					t.Fatalf("after five minutes: %+v", d)
 				}
 				if freed {

@@ -3,7 +3,7 @@
 //
 // An [Engine] is built from the plug-ins in its [Config]: a store for its state, an inventory and a
 // dialer for the clusters, a source for the objects. A host declares a [Placement], starts runs of
-// it with [Engine.CreateRun], and lets [Engine.Run] drive them. Several engines may share a store.
+// it with [Engine.CreateRun], and lets [Engine.Start] drive them. Several engines may share a store.
 // A lease ensures that one engine at a time drives a run. Every write carries the epoch of the
 // engine that makes it, so that the store and the clusters refuse an engine that was paused and
 // wakes up late.
@@ -20,27 +20,27 @@
 //
 // The loop is the same for every run: load, observe, [step.Step], save by compare-and-swap, then
 // act. The engine reports events as [stages.Event] values and stores them with the state they
-// belong to. [Engine.Follow] reads them from a cursor.
+// belong to. [PlacementHandle.Follow] reads them from a cursor.
 //
 // # How a host uses the engine
 //
 // A host that rolls out a change, and may be restarted at any time, does the same each time it
-// starts. It calls [Engine.PutPlacement], starts [Engine.Run] in a goroutine, and calls
+// starts. It calls [Engine.PutPlacement], starts [Engine.Start] in a goroutine, and calls
 // [Engine.EnsureRun] with a name that identifies the change. EnsureRun creates the run, or returns
 // the run that exists. The example of EnsureRun is such a host.
 //
-// To show the progress of one run, the host reads [Engine.FollowRun], whose events end with the run
-// and its rollback. [Engine.Follow] covers all runs of a placement: without a cursor it yields the
+// To show the progress of one run, the host reads [RunHandle.Follow], whose events end with the run
+// and its rollback. [PlacementHandle.Follow] covers all runs of a placement: without a cursor it yields the
 // events of every run that is kept, and it never ends. A host with side effects that must not be
 // repeated stores [Follower.Cursor] after each event that it has handled, and resumes there. A host
 // that only shows the events reads all of them again.
 //
-// The events end in one of these ways, and [Engine.Status] says which:
+// The events end in one of these ways, and [RunHandle.Status] says which:
 //
 //   - [stages.RunCompleted]: every cluster that was not skipped has the change.
 //   - [stages.RunFailed]: a budget was exceeded or a gate rejected; the message says which. Updated
 //     clusters keep the change, unless the strategy has a [stages.RollbackPolicy]: then the events
-//     of the rollback run follow, and its end is the last event. [Engine.RollbackOf] says how the
+//     of the rollback run follow, and its end is the last event. [RunHandle.RollbackStatus] says how the
 //     rollback ended, or why it was refused. A run of profile ClusterUpdate may be started again;
 //     for other profiles the next run needs a new name.
 //   - [stages.RunAborted] and [stages.RunSuperseded]: a command or a newer run of the placement
@@ -48,8 +48,8 @@
 //   - An error matching backend.ErrNotFound: the run was deleted.
 //
 // A stopped run has not ended, and neither has a run that waits at a gate. [stages.RunStopped] and
-// [stages.ApprovalRequested] are ordinary events. No event follows them until [Engine.Command]
-// starts the run or [Engine.Decide] answers. A run whose clusters cannot be updated does not end by
+// [stages.ApprovalRequested] are ordinary events. No event follows them until [RunHandle.Command]
+// starts the run or [RunHandle.Decide] answers. A run whose clusters cannot be updated does not end by
 // itself if its strategy has neither a ProgressDeadline nor a bound on Attempts, see
 // [stages.Strategy]. Plan.Warnings reports this.
 //
@@ -83,9 +83,9 @@
 //
 // # Deletion
 //
-// [Engine.DeletePlacement] ends a placement. It supersedes the placement's runs, the engine creates
+// [PlacementHandle.Delete] ends a placement. It supersedes the placement's runs, the engine creates
 // a run that cleans every cluster that may hold objects, and then the records are deleted.
-// [Engine.Deletion] reports the progress and which objects were left where and why, also after the
+// [PlacementHandle.Deletion] reports the progress and which objects were left where and why, also after the
 // deletion is complete. The ledgers are deleted too. A leader that was paused during the whole
 // deletion finds no ledger, and must ask the store before it places anything. At most one late
 // write per cluster may land: a write under way that creates a ledger, or an object if the member
@@ -105,7 +105,7 @@
 // # Rollback
 //
 // A run whose strategy has a [stages.RollbackPolicy] is rolled back if a budget is exceeded or a
-// gate rejected, or by [Engine.Rollback]. The write that ends the run also stores the name, the UID
+// gate rejected, or by [RunHandle.Rollback]. The write that ends the run also stores the name, the UID
 // and the queue position of the rollback run in the placement's record. Therefore the rollback
 // happens even if every engine stops in between, and no other run changes a cluster before it. The
 // rollback target of each cluster is its binding before the end of the run. The pages of the
@@ -116,11 +116,11 @@
 //
 // # Drift
 //
-// Drift is any difference between a cluster and the objects placed on it. [Engine.Drift] compares
+// Drift is any difference between a cluster and the objects placed on it. [PlacementHandle.Drift] compares
 // the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
 // differences. A placement's [apply.Strategy] says which differences count, how to treat objects
 // that drifted or existed before, and whether its clusters are watched between runs. If they are
-// watched, [Engine.Drifted] returns the last observation without asking the clusters, events report
+// watched, [PlacementHandle.Drifted] returns the last observation without asking the clusters, events report
 // drift and its correction, and one of the engines that share the store does the work. A correction
 // is made under the ledger of the run that placed the object, only while no run has the placement
 // and only while the ledger is still that run's. A new run takes over from the engine like from any
@@ -141,7 +141,7 @@
 //
 // # Approvals
 //
-// People answer a gate that asks for approval through [Engine.Decide], and so does
+// People answer a gate that asks for approval through [RunHandle.Decide], and so does
 // [Config.Authority]; package fleet/authority combines several authorities. The engine that drives
 // the run asks the authority when the request opens, and asks again
 //

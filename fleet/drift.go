@@ -31,11 +31,11 @@ type DriftOptions struct {
 // store, and may be called at any time.
 //
 // It yields every cluster once, as soon as it has been compared; a few are compared at the same
-// time. A cluster that cannot be read is yielded with its problems. An object that [Engine.Drifted]
+// time. A cluster that cannot be read is yielded with its problems. An object that [PlacementHandle.Drifted]
 // returns keeps its FirstObserved. After an error, which is about the placement, it yields nothing
 // more. [GroupDrift] groups clusters that differ in the same way.
-func (e *Engine) Drift(ctx context.Context, name string, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
-	return e.drifts.Drift(ctx, name, driftwatch.Query(o))
+func (h PlacementHandle) Drift(ctx context.Context, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
+	return h.e.drifts.Drift(ctx, h.name, driftwatch.Query(o))
 }
 
 // DriftGroup are clusters that differ in the same way.
@@ -73,13 +73,13 @@ func GroupDrift(all []drift.ClusterReport) []DriftGroup {
 }
 
 // Drifted returns the recorded drift of a placement, ascending by cluster: the clusters that
-// differed or could not be compared when a run or the drift reconciler of [Engine.Run] last
-// compared them. It reads the store only; [Engine.Drift] compares the clusters themselves.
+// differed or could not be compared when a run or the drift reconciler of [Engine.Start] last
+// compared them. It reads the store only; [PlacementHandle.Drift] compares the clusters themselves.
 //
 // Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles
 // the placement, when the cluster was last compared.
-func (e *Engine) Drifted(ctx context.Context, name string) ([]drift.ClusterReport, error) {
-	return e.drifts.Drifted(ctx, name)
+func (h PlacementHandle) Drifted(ctx context.Context) ([]drift.ClusterReport, error) {
+	return h.e.drifts.Drifted(ctx, h.name)
 }
 
 // NoDriftGroup is the group for approvals by the engine itself: it approves that the clusters of a

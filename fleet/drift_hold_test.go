@@ -107,7 +107,7 @@ func TestARunThatRetriesWhatIsHeldWritesNothing(t *testing.T) {
 		if err := member.Update(configMap("test-cm", "value1")); err != nil {
 			t.Fatal(err)
 		}
-		s, err := e.Wait(t.Context(), "two")
+		s, err := e.Run("two").Wait(t.Context())
 		if err != nil || s.Run.State != stages.Completed {
 			t.Errorf("run two is %s, %v", s.Run.State, err)
 		}
@@ -167,7 +167,7 @@ func TestADriftReportOfAnotherClusterIsAnError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e, stop := placed(t, apply.Strategy{})
 		defer stop()
-		for _, err := range e.Drift(t.Context(), "example-placement", fleet.DriftOptions{Clusters: []string{"member1", "membre2"}}) {
+		for _, err := range e.Placement("example-placement").Drift(t.Context(), fleet.DriftOptions{Clusters: []string{"member1", "membre2"}}) {
 			if err == nil || !strings.Contains(err.Error(), "cluster membre2") {
 				t.Errorf("%v", err)
 			}
@@ -180,13 +180,13 @@ func TestADriftReportThatIsBrokenOffEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, e, stop := placed(t, apply.Strategy{})
 		stop()
-		for range e.Drift(t.Context(), "example-placement", fleet.DriftOptions{}) {
+		for range e.Placement("example-placement").Drift(t.Context(), fleet.DriftOptions{}) {
 			break
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		var last error
-		for _, err := range e.Drift(ctx, "example-placement", fleet.DriftOptions{}) {
+		for _, err := range e.Placement("example-placement").Drift(ctx, fleet.DriftOptions{}) {
 			cancel()
 			last = err
 		}
@@ -232,7 +232,7 @@ func TestTheEngineAnswersAGateLast(t *testing.T) {
 			t.Fatalf("it was not approved, and member1 has %s", got)
 		}
 		w.edit("member2", set("key", "theirs"))
-		if err := e.Decide(t.Context(), "two", fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
+		if err := e.Run("two").Decide(t.Context(), fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -243,7 +243,7 @@ func TestTheEngineAnswersAGateLast(t *testing.T) {
 		e = w.engine(w.store, "b")
 		defer running(t, e)()
 		w.edit("member2", set("key", "value1"))
-		if s, err := e.Wait(t.Context(), "two"); err != nil || s.Run.State != stages.Completed {
+		if s, err := e.Run("two").Wait(t.Context()); err != nil || s.Run.State != stages.Completed {
 			t.Errorf("run two is %s, %v", s.Run.State, err)
 		}
 	})
@@ -339,7 +339,7 @@ func TestARunThatOnlyReportsEndsInEveryProfile(t *testing.T) {
 				t.Errorf("%s: %s: %s", profile, got.Run.State, got.Run.Reason)
 			}
 			time.Sleep(time.Second)
-			if seen, err := e.Drifted(t.Context(), p.Name); err != nil || len(seen) != 2 {
+			if seen, err := e.Placement(p.Name).Drifted(t.Context()); err != nil || len(seen) != 2 {
 				t.Errorf("%s: %d clusters are told of, %v", profile, len(seen), err)
 			}
 			if log := w.fleet.Cluster("member2").Log(); len(log) > 0 {

@@ -27,7 +27,7 @@ import (
 // driftedPaths are the paths that are told of a cluster.
 func driftedPaths(t *testing.T, e *fleet.Engine, cluster string) string {
 	t.Helper()
-	seen, err := e.Drifted(t.Context(), "example-placement")
+	seen, err := e.Placement("example-placement").Drifted(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -46,7 +46,7 @@ func driftedPaths(t *testing.T, e *fleet.Engine, cluster string) string {
 
 func (w *engineEnv) notes(e *fleet.Engine, what stages.EventType) (out []stages.Event) {
 	w.t.Helper()
-	f, err := e.Follow("example-placement", "")
+	f, err := e.Placement("example-placement").Follow("")
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -252,7 +252,7 @@ func TestAWatchBeginsWithTheFirstSnapshot(t *testing.T) {
 		must(0, e.PutPlacement(t.Context(), p))(t)
 		stop := running(t, e)
 		time.Sleep(time.Hour)
-		if _, err := e.Capture(t.Context(), p.Name); err != nil {
+		if _, err := e.Placement(p.Name).Capture(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -294,7 +294,7 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 		runTo(t, e, "one", inOneStage())
 		w.edit("member2", set("key", "theirs"))
 		time.Sleep(time.Second)
-		seen, _ := e.Drifted(t.Context(), p.Name)
+		seen, _ := e.Placement(p.Name).Drifted(t.Context())
 		if puts.Load() != 1 || len(seen) != 1 {
 			t.Fatalf("%d writes, %+v", puts.Load(), seen)
 		}
@@ -302,7 +302,7 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 		down.Store(true)
 		w.edit("member2", set("key", "theirs too"))
 		time.Sleep(5 * time.Minute)
-		seen, err := e.Drifted(t.Context(), p.Name)
+		seen, err := e.Placement(p.Name).Drifted(t.Context())
 		if err != nil || puts.Load() > 4 || len(seen) == 0 {
 			t.Fatalf("%d writes, %+v, %v", puts.Load(), seen, err)
 		}
@@ -423,7 +423,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 						t.Errorf("%+v", c)
 					}
 				}
-				if seen, err := e.Drifted(t.Context(), "example-placement"); err != nil || len(seen) > 0 {
+				if seen, err := e.Placement("example-placement").Drifted(t.Context()); err != nil || len(seen) > 0 {
 					t.Errorf("%+v, %v", seen, err)
 				}
 				w.fleet.Cluster("member2").Record(true)
@@ -456,7 +456,7 @@ func TestWhatAForgottenRunBroughtIsKept(t *testing.T) {
 		}
 		stop := running(t, e)
 		runTo(t, e, "one", inOneStage())
-		if err := e.DeleteRun(t.Context(), "one", forced); err != nil {
+		if err := e.Run("one").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		stop()
@@ -528,7 +528,7 @@ func TestAnObjectThatIsNotShownHidesNoDrift(t *testing.T) {
 				conn, err := w.fleet.Dial(ctx, c)
 				return hiding{conn, name}, err
 			})})
-			for c, err := range looking.Drift(t.Context(), "example-placement", fleet.DriftOptions{Clusters: []string{"member2"}}) {
+			for c, err := range looking.Placement("example-placement").Drift(t.Context(), fleet.DriftOptions{Clusters: []string{"member2"}}) {
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -49,7 +49,7 @@ func runTo(t *testing.T, e *fleet.Engine, name string, s stages.Strategy) fleet.
 	if _, err := e.CreateRun(t.Context(), fleet.RunSpec{Name: name, Placement: "example-placement", Strategy: s}); err != nil {
 		t.Fatal(err)
 	}
-	got, err := e.Wait(t.Context(), name)
+	got, err := e.Run(name).Wait(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +79,7 @@ func set(key, value string) func(map[string]any) {
 // reportOf collects a drift report as one line for each difference.
 func reportOf(t *testing.T, e *fleet.Engine, o fleet.DriftOptions) (lines []string, all []drift.ClusterReport) {
 	t.Helper()
-	for c, err := range e.Drift(t.Context(), "example-placement", o) {
+	for c, err := range e.Placement("example-placement").Drift(t.Context(), o) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -202,7 +202,7 @@ func TestTheTableOfWhenToApply(t *testing.T) {
 				if back := now != "theirs"; back != c.back {
 					t.Errorf("the field is %q", now)
 				}
-				seen, err := e.Drifted(t.Context(), "example-placement")
+				seen, err := e.Placement("example-placement").Drifted(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -227,7 +227,7 @@ func TestARunLeavesWhatDriftedAloneUntilTheHubChanges(t *testing.T) {
 		if again.Run.State != stages.Failed {
 			t.Errorf("run two is %s", again.Run.State)
 		}
-		x, err := e.Explain(t.Context(), "two", "member2")
+		x, err := e.Run("two").Explain(t.Context(), "member2")
 		if err != nil || !strings.Contains(x.Reason, "ConfigMap.v1 test-namespace/test-cm has drifted") || strings.Contains(x.Reason, "theirs") {
 			t.Errorf("%+v, %v", x, err)
 		}
@@ -288,7 +288,7 @@ func TestTheTableOfWhenToTakeOver(t *testing.T) {
 				if v := w.value("member2"); v != c.value {
 					t.Errorf("member2 has %s, want %s", v, c.value)
 				}
-				seen, err := e.Drifted(t.Context(), "example-placement")
+				seen, err := e.Placement("example-placement").Drifted(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -334,7 +334,7 @@ func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
 					t.Errorf("the run is %s: %s", got.Run.State, got.Run.Reason)
 				}
 				time.Sleep(time.Minute)
-				seen, err := e.Drifted(t.Context(), "example-placement")
+				seen, err := e.Placement("example-placement").Drifted(t.Context())
 				if err != nil || len(seen) != 3 {
 					t.Fatalf("%+v, %v", seen, err)
 				}

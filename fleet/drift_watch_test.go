@@ -28,7 +28,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		recorded := func() drift.ClusterReport {
 			t.Helper()
 			time.Sleep(time.Second)
-			seen, err := e.Drifted(t.Context(), "example-placement")
+			seen, err := e.Placement("example-placement").Drifted(t.Context())
 			if err != nil || len(seen) != 1 {
 				t.Fatalf("%+v, %v", seen, err)
 			}
@@ -61,7 +61,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		}
 		w.edit("member2", set("key", "value1"))
 		time.Sleep(time.Second)
-		if seen, err := e.Drifted(t.Context(), "example-placement"); err != nil || len(seen) > 0 {
+		if seen, err := e.Placement("example-placement").Drifted(t.Context()); err != nil || len(seen) > 0 {
 			t.Errorf("%+v, %v", seen, err)
 		}
 		w.edit("member2", set("key", "theirs"))
@@ -84,7 +84,7 @@ func TestAFightOverAFieldSlowsDown(t *testing.T) {
 			time.Sleep(100 * time.Millisecond)
 		}
 		put, last := 0, ""
-		f, err := e.Follow("example-placement", "")
+		f, err := e.Placement("example-placement").Follow("")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -120,7 +120,7 @@ func TestNothingIsPutBackWhileARunHasThePlacement(t *testing.T) {
 		if got := w.value("member2"); got != "theirs" {
 			t.Errorf("member2 has %s while run two has the placement", got)
 		}
-		if err := e.Command(t.Context(), "two", stages.Command{Verb: stages.Abort}); err != nil {
+		if err := e.Run("two").Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Second)
@@ -148,12 +148,12 @@ func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 			t.Errorf("member1 has %s although member2 has drifted", got)
 		}
 		liar := approval.Identity{Name: "mallory", Groups: []string{fleet.NoDriftGroup}}
-		err := e.Decide(t.Context(), "two", fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: liar})
+		err := e.Run("two").Decide(t.Context(), fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: liar})
 		if err == nil || !strings.Contains(err.Error(), "the engine's own") {
 			t.Errorf("mallory: %v", err)
 		}
 		w.edit("member2", set("key", "value1"))
-		s, err := e.Wait(t.Context(), "two")
+		s, err := e.Run("two").Wait(t.Context())
 		if err != nil || s.Run.State != stages.Completed || w.value("member2") != "value2" {
 			t.Errorf("run two is %s, member2 has %s, %v", s.Run.State, w.value("member2"), err)
 		}
@@ -217,14 +217,14 @@ func TestNothingSecretLeavesTheEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		seen, err := e.Drifted(t.Context(), p.Name)
+		seen, err := e.Placement(p.Name).Drifted(t.Context())
 		if err != nil || len(seen) != 1 || seen[0].Total != 2 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
 		strategy := inOneStage()
 		strategy.Profile = stages.ClusterUpdate
 		status := runTo(t, e, "two", strategy)
-		x, _ := e.Explain(t.Context(), "two", "member2")
+		x, _ := e.Run("two").Explain(t.Context(), "member2")
 		_, all := reportOf(t, e, fleet.DriftOptions{})
 		text, err := json.Marshal([]any{seen, status, x, all, w.past(100)})
 		if err != nil {
@@ -265,7 +265,7 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 		p.ApplyStrategy = apply.Strategy{WhenToApply: apply.Always, WhenToTakeOver: apply.Never}
 		two := w.engine(w.store, "two")
 		must(0, two.PutPlacement(t.Context(), p))(t)
-		must(two.Capture(t.Context(), p.Name))(t)
+		must(two.Placement(p.Name).Capture(t.Context()))(t)
 		s := inOneStage()
 		s.Profile = stages.ClusterUpdate
 		roll := inTurn(turn{"get drift/example-placement/member2", func() {
@@ -283,7 +283,7 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 		})
 		defer running(t, watches)()
 		time.Sleep(time.Minute)
-		if seen := must(two.Drifted(t.Context(), p.Name))(t); len(seen) != 1 || seen[0].Cluster != "member2" {
+		if seen := must(two.Placement(p.Name).Drifted(t.Context()))(t); len(seen) != 1 || seen[0].Cluster != "member2" {
 			t.Errorf("it has seen %+v", seen)
 		}
 	})

@@ -127,7 +127,7 @@ func TestDamagedRunIsRarelyTried(t *testing.T) {
 			t.Errorf("two engines took it %d times in an hour", n)
 		}
 		hang(false)
-		if err := h.DeleteRun(t.Context(), "a", forced); err != nil {
+		if err := h.Run("a").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		w.create(h, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1)})

@@ -22,8 +22,10 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// Engine freezes, plans and rolls out placements. Its methods may be called concurrently, and do
-// not need [Engine.Run] to run in this process: they read and write the store.
+// Engine freezes, plans and rolls out placements. [PlacementHandle.Get] and [Engine.Start] return
+// handles with the verbs of one placement and one run; the engine itself lists, creates and drives
+// them. All methods may be called concurrently, and do not need [Engine.Start] to run in this
+// process: they read and write the store.
 type Engine struct {
 	cfg      Config
 	store    backend.Store
@@ -43,7 +45,7 @@ type Engine struct {
 	conns   *member.Conns
 }
 
-// New returns an engine. It has no effect until a method is called; [Engine.Run] drives runs.
+// New returns an engine. It has no effect until a method is called; [Engine.Start] drives runs.
 func New(cfg Config) (*Engine, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -87,13 +89,13 @@ func New(cfg Config) (*Engine, error) {
 	return e, nil
 }
 
-// Run drives the runs in the store until ctx ends: runs without an engine, runs of engines that
+// Start drives the runs in the store until ctx ends: runs without an engine, runs of engines that
 // have not renewed their lease, and the runs that it had before under the same name. If several
-// engines share a store, the first engine that claims a run keeps it. Run returns when ctx has
+// engines share a store, the first engine that claims a run keeps it. Start returns when ctx has
 // ended, everything it started has ended too, and its leases are released. Errors of stores and
-// clusters do not end it: they are logged and retried. A clean stop returns nil. Run must not be
+// clusters do not end it: they are logged and retried. A clean stop returns nil. Start must not be
 // called twice at the same time.
-func (e *Engine) Run(ctx context.Context) error {
+func (e *Engine) Start(ctx context.Context) error {
 	var examiner *examine.Examiner
 	if e.applier != nil {
 		examiner = examine.New(examine.Options{

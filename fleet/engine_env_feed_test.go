@@ -24,7 +24,7 @@ type feed struct {
 }
 
 func (w *engineEnv) follow(live bool) *feed {
-	f, err := w.newEngine(fleet.Config{Name: "observer"}).Follow("", "")
+	f, err := w.newEngine(fleet.Config{Name: "observer"}).Follow("")
 	if err != nil {
 		w.t.Fatal(err)
 	}

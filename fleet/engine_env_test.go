@@ -55,7 +55,7 @@ func (w *engineEnv) newEngine(cfg fleet.Config) *fleet.Engine {
 func running(t testing.TB, e *fleet.Engine) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
+	go func() { done <- e.Start(ctx) }()
 	stopped := false
 	return func() {
 		if stopped {
@@ -244,7 +244,7 @@ func (w *engineEnv) opened(placement, sealed string) string {
 
 // outcome says what a run came to, without names that are drawn and times.
 func (w *engineEnv) outcome(run string) map[string]any {
-	s, err := w.newEngine(fleet.Config{Name: "observer"}).Status(w.t.Context(), run)
+	s, err := w.newEngine(fleet.Config{Name: "observer"}).Run(run).Status(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -296,7 +296,7 @@ func (w *engineEnv) past(atATime int) []stages.Event {
 	e := w.newEngine(fleet.Config{Name: "observer"})
 	cursor, out := "", []stages.Event(nil)
 	for {
-		f, err := e.Follow("", cursor)
+		f, err := e.Follow(cursor)
 		if err != nil {
 			w.t.Fatal(err)
 		}
@@ -335,7 +335,7 @@ func (w *engineEnv) within(d time.Duration, run string, want stages.State) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
-	s, err := w.newEngine(fleet.Config{Name: "observer"}).Wait(ctx, run)
+	s, err := w.newEngine(fleet.Config{Name: "observer"}).Run(run).Wait(ctx)
 	if err != nil || s.Run.State != want {
 		w.t.Errorf("run %s is %s (%s) after at most %v, want %s: %v", run, s.Run.State, s.Run.Reason, d, want, err)
 	}

@@ -102,8 +102,8 @@ func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run st
 	t.Helper()
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
-	f, err := e.Follow(placement, "")
+	go func() { done <- e.Start(ctx) }()
+	f, err := e.Placement(placement).Follow("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +118,7 @@ func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run st
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", ev.Type, ev.Stage, ev.Cluster)))
 		if ev.Type == stages.ApprovalRequested {
 			answer := fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}
-			if err := e.Decide(ctx, run, answer); err != nil {
+			if err := e.Run(run).Decide(ctx, answer); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -141,13 +141,13 @@ func TestTutorial(t *testing.T) {
 		if err := e.PutPlacement(ctx, tutorialPlacement()); err != nil {
 			t.Fatal(err)
 		}
-		if s, err := e.Capture(ctx, "example-placement"); err != nil || s.Index != 0 {
+		if s, err := e.Placement("example-placement").Capture(ctx); err != nil || s.Index != 0 {
 			t.Fatalf("first snapshot: index %d, %v", s.Index, err)
 		}
 		if err := w.source.Put(configMap("test-cm", "value2")); err != nil {
 			t.Fatal(err)
 		}
-		s, err := e.Capture(ctx, "example-placement")
+		s, err := e.Placement("example-placement").Capture(ctx)
 		if err != nil || s.Index != 1 || s.Name() != "example-placement-1-snapshot" {
 			t.Fatalf("second snapshot: %s, %v", s.Name(), err)
 		}

@@ -71,7 +71,7 @@ func (w *engineEnv) wait(run string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
-	if _, err := w.newEngine(fleet.Config{Name: "observer"}).Wait(ctx, run); err != nil {
+	if _, err := w.newEngine(fleet.Config{Name: "observer"}).Run(run).Wait(ctx); err != nil {
 		w.t.Fatal(err)
 	}
 }

@@ -37,7 +37,7 @@ func TestEnsureRun(t *testing.T) {
 				t.Errorf("a run that has ended is ensured: %s, %s", s.Run.UID, s.Run.State)
 			}
 		}
-		if runs := must(e.Runs(t.Context(), ep))(t); len(runs) != 1 {
+		if runs := must(e.Placement(ep).RunNames(t.Context()))(t); len(runs) != 1 {
 			t.Errorf("runs: %v", runs)
 		}
 	})
@@ -47,10 +47,10 @@ func TestEnsureRun(t *testing.T) {
 	spec := specOf("r", 0)
 	hooked := &hookedStore{w.store, inTurn(turn{"get run/r", func() {}}, turn{"get placement/", func() { create(t, e, spec) }})}
 	s := must(w.engine(hooked, "late").EnsureRun(t.Context(), spec))(t)
-	if n := len(must(e.Runs(t.Context(), ep))(t)); n != 1 {
+	if n := len(must(e.Placement(ep).RunNames(t.Context()))(t)); n != 1 {
 		t.Errorf("%d runs", n)
 	}
-	if now := must(e.Status(t.Context(), "r"))(t); now.Run.UID != s.Run.UID {
+	if now := must(e.Run("r").Status(t.Context()))(t); now.Run.UID != s.Run.UID {
 		t.Errorf("ensured %s, and there is %s", s.Run.UID, now.Run.UID)
 	}
 }

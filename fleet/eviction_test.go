@@ -35,7 +35,7 @@ func TestEviction(t *testing.T) {
 		stop()
 		picked := func() []string {
 			t.Helper()
-			r, err := e.Resolve(t.Context(), "p")
+			r, err := e.Placement("p").Resolve(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -133,7 +133,7 @@ func TestAnOutdatedRunThatWasRecorded(t *testing.T) {
 				stop := running(t, e)
 				settle()
 				stop()
-				view, err := e.View(t.Context(), "p")
+				view, err := e.Placement("p").View(t.Context())
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +141,7 @@ func TestAnOutdatedRunThatWasRecorded(t *testing.T) {
 				if _, err := dying.CreateRun(t.Context(), fleet.RunSpec{Name: "out", Placement: "p", Version: view.Version(), Strategy: evicting("c01")}); err == nil {
 					t.Fatal("the engine that dies created it")
 				}
-				if _, err := e.Status(t.Context(), "out"); err != nil {
+				if _, err := e.Run("out").Status(t.Context()); err != nil {
 					t.Fatalf("the run is not recorded: %v", err)
 				}
 				if outdated {
@@ -149,7 +149,7 @@ func TestAnOutdatedRunThatWasRecorded(t *testing.T) {
 				}
 				defer running(t, e)()
 				settle()
-				_, err = e.Status(t.Context(), "out")
+				_, err = e.Run("out").Status(t.Context())
 				if errors.Is(err, backend.ErrNotFound) != outdated {
 					t.Errorf("the record of the run: %v", err)
 				}

@@ -56,14 +56,14 @@ func Example_checks() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: strategy}); err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
-	status, err := engine.Wait(ctx, "web-1")
+	go func() { _ = engine.Start(ctx) }()
+	status, err := engine.Run("web-1").Wait(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(status.Run.State, status.Run.Reason)
 	for _, c := range []string{"a", "b", "c"} {
-		e, err := engine.Explain(ctx, "web-1", c)
+		e, err := engine.Run("web-1").Explain(ctx, c)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -107,13 +107,13 @@ func Example_checkObjects() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: strategy}); err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
-	status, err := engine.Wait(ctx, "web-1")
+	go func() { _ = engine.Start(ctx) }()
+	status, err := engine.Run("web-1").Wait(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(status.Run.State)
-	e, err := engine.Explain(ctx, "web-1", "a")
+	e, err := engine.Run("web-1").Explain(ctx, "a")
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -20,7 +20,7 @@ func ExampleEngine_Diff() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: all()}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := engine.Wait(ctx, "shop-1"); err != nil {
+	if _, err := engine.Run("shop-1").Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
 	owner := placement.Override{

@@ -23,14 +23,14 @@ func labelled(owner string) *unstructured.Unstructured {
 
 // A report compares every cluster with what was placed on it, at any time, and
 // puts those together that differ in the same way.
-func ExampleEngine_Drift() {
+func ExamplePlacementHandle_Drift() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, clusters := shop(ctx)
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: all()}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := engine.Wait(ctx, "shop-1"); err != nil {
+	if _, err := engine.Run("shop-1").Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
 	for _, name := range []string{"eu-1", "eu-2"} {
@@ -40,7 +40,7 @@ func ExampleEngine_Drift() {
 	}
 
 	var found []drift.ClusterReport
-	for c, err := range engine.Drift(ctx, "shop", fleet.DriftOptions{Comparison: drift.Full}) {
+	for c, err := range engine.Placement("shop").Drift(ctx, fleet.DriftOptions{Comparison: drift.Full}) {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -76,10 +76,10 @@ func ExamplePlacement_reportDiff() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "audit-1", Placement: "audit", Strategy: all()}); err != nil {
 		log.Fatal(err)
 	}
-	if _, err := engine.Wait(ctx, "audit-1"); err != nil {
+	if _, err := engine.Run("audit-1").Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
-	seen, err := engine.Drifted(ctx, "audit")
+	seen, err := engine.Placement("audit").Drifted(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

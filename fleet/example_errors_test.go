@@ -18,7 +18,7 @@ func Example_errors() {
 		fmt.Println(err)
 		return
 	}
-	_, err = engine.View(context.Background(), "web")
+	_, err = engine.Placement("web").View(context.Background())
 	if refused, ok := errors.AsType[*errdef.Error](err); ok && errors.Is(err, errdef.ErrNotFound) {
 		fmt.Println("missing:", refused.Kind, refused.Name)
 	}

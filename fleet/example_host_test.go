@@ -16,7 +16,7 @@ func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, afte
 	if _, err := engine.EnsureRun(ctx, spec); err != nil {
 		log.Fatal(err)
 	}
-	events, err := engine.FollowRun(spec.Name, after)
+	events, err := engine.Run(spec.Name).Follow(after)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -29,7 +29,7 @@ func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, afte
 			fmt.Println("cluster", ev.Cluster, "is done")
 		case stages.ApprovalRequested:
 			by := approval.Identity{Name: "ann"}
-			if err := engine.Decide(ctx, ev.Run, fleet.Answer{Request: ev.Request, Verdict: answer, By: by}); err != nil {
+			if err := engine.Run(ev.Run).Decide(ctx, fleet.Answer{Request: ev.Request, Verdict: answer, By: by}); err != nil {
 				log.Fatal(err)
 			}
 		case stages.RunStopped:
@@ -37,7 +37,7 @@ func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, afte
 			return events.Cursor()
 		}
 	}
-	status, err := engine.Status(ctx, spec.Name)
+	status, err := engine.Run(spec.Name).Status(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -28,7 +28,7 @@ func webOn(ctx context.Context, value string, clusters ...string) (*fleet.Engine
 	if err != nil {
 		return nil, nil, err
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	err = engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "test-namespace"}}})
 	return engine, source, errors.Join(err, roll(ctx, engine, source, value))
 }
@@ -44,13 +44,13 @@ func roll(ctx context.Context, engine *fleet.Engine, source *memory.Source, valu
 	if err != nil {
 		return err
 	}
-	_, err = engine.Wait(ctx, value)
+	_, err = engine.Run(value).Wait(ctx)
 	return err
 }
 
 // An audit log of a placement: the events of its own, page by page, and the clusters
 // that it was last decided to be for.
-func ExampleEngine_PlacementHistory() {
+func ExamplePlacementHandle_History() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _, err := webOn(ctx, "v1", "oslo", "rome")
@@ -58,12 +58,12 @@ func ExampleEngine_PlacementHistory() {
 		fmt.Println(err)
 		return
 	}
-	page, err := engine.PlacementHistory(ctx, "web", 0)
+	page, err := engine.Placement("web").History(ctx, 0)
 	for _, event := range page.Events {
 		fmt.Println(event.Type)
 	}
 	fmt.Println(page.Next == int64(len(page.Events)), err)
-	view, err := engine.View(ctx, "web")
+	view, err := engine.Placement("web").View(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -79,7 +79,7 @@ func ExampleEngine_PlacementHistory() {
 }
 
 // What would a rollback bring, before it is asked for?
-func ExampleEngine_PreviewRollback() {
+func ExampleRunHandle_PreviewRollback() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, source, err := webOn(ctx, "v1", "oslo", "rome")
@@ -87,7 +87,7 @@ func ExampleEngine_PreviewRollback() {
 		fmt.Println(err)
 		return
 	}
-	plan, err := engine.PreviewRollback(ctx, "v2")
+	plan, err := engine.Run("v2").PreviewRollback(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return
@@ -99,21 +99,21 @@ func ExampleEngine_PreviewRollback() {
 
 // The report of a deletion stays until it was read, or a placement of the name is
 // declared again.
-func ExampleEngine_ForgetDeletion() {
+func ExamplePlacementHandle_ForgetDeletion() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _, err := webOn(ctx, "v1", "oslo")
-	if err = errors.Join(err, engine.DeletePlacement(ctx, "web", fleet.DeleteOptions{})); err != nil {
+	if err = errors.Join(err, engine.Placement("web").Delete(ctx, fleet.DeleteOptions{})); err != nil {
 		fmt.Println(err)
 		return
 	}
 	var d fleet.Deletion
 	for d.Ended.IsZero() && err == nil {
-		d, err = engine.Deletion(ctx, "web")
+		d, err = engine.Placement("web").Deletion(ctx)
 	}
 	fmt.Println(len(d.Left), "clusters kept something", err)
-	fmt.Println(engine.ForgetDeletion(ctx, "web"))
-	_, err = engine.Deletion(ctx, "web")
+	fmt.Println(engine.Placement("web").ForgetDeletion(ctx))
+	_, err = engine.Placement("web").Deletion(ctx)
 	fmt.Println(errors.Is(err, backend.ErrNotFound))
 	// Output:
 	// 0 clusters kept something <nil>

@@ -11,7 +11,7 @@ import (
 )
 
 // Which clusters does a placement pick, and which would it if it wanted more?
-func ExampleEngine_PreviewSelection() {
+func ExamplePlacementHandle_PreviewResolve() {
 	members := memory.NewFleet(
 		placement.Cluster{Name: "oslo", Labels: map[string]string{"region": "north"}},
 		placement.Cluster{Name: "rome", Labels: map[string]string{"region": "south"}},
@@ -34,14 +34,14 @@ func ExampleEngine_PreviewSelection() {
 		fmt.Println(err)
 		return
 	}
-	now, err := engine.Resolve(ctx, "web")
+	now, err := engine.Placement("web").Resolve(ctx)
 	fmt.Println(now.Clusters, err)
 
 	more := placement.Policy{
 		Type: placement.PickN, NumberOfClusters: new(3),
 		Spread: []placement.SpreadConstraint{{TopologyKey: "region"}},
 	}
-	then, err := engine.PreviewSelection(ctx, "web", &more)
+	then, err := engine.Placement("web").PreviewResolve(ctx, &more)
 	fmt.Println(then.Clusters, err)
 	for _, v := range then.Evaluations {
 		fmt.Println(v.Cluster, v.Reason)

@@ -17,7 +17,7 @@ import (
 
 // A change that fails on the second cluster is taken back from the first one, which
 // had another version of it before.
-func ExampleEngine_RollbackOf() {
+func ExampleRunHandle_RollbackStatus() {
 	members := memory.NewFleet(placement.Cluster{Name: "east"}, placement.Cluster{Name: "west"})
 	source := memory.NewSource(namespace("test-namespace"), configMap("web", "good"))
 	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members, Source: source})
@@ -27,7 +27,7 @@ func ExampleEngine_RollbackOf() {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	members.Cluster("west").Refuse(func(obj *unstructured.Unstructured) error {
 		if v, _, _ := unstructured.NestedString(obj.Object, "data", "key"); v == "bad" {
 			return errors.New("not admitted")
@@ -42,15 +42,15 @@ func ExampleEngine_RollbackOf() {
 	for _, value := range []string{"good", "bad"} {
 		err = errors.Join(err, source.Put(configMap("web", value)))
 		_, created := engine.CreateRun(ctx, fleet.RunSpec{Name: value, Placement: "web", Strategy: strategy})
-		s, waited := engine.Wait(ctx, value)
+		s, waited := engine.Run(value).Wait(ctx)
 		err = errors.Join(err, created, waited)
 		fmt.Println(value, "is", s.Run.State)
 	}
 	var back fleet.Rollback
 	for (back.By == "" || back.Pending) && err == nil {
-		back, err = engine.RollbackOf(ctx, "bad")
+		back, err = engine.Run("bad").RollbackStatus(ctx)
 	}
-	s, waited := engine.Wait(ctx, back.By)
+	s, waited := engine.Run(back.By).Wait(ctx)
 	if err := errors.Join(err, waited); err != nil {
 		fmt.Println(err)
 		return

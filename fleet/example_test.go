@@ -32,7 +32,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 
 	err = engine.PutPlacement(ctx, fleet.Placement{
 		Name:      "shop",
@@ -48,13 +48,13 @@ func Example() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: strategy}); err != nil {
 		log.Fatal(err)
 	}
-	status, err := engine.Wait(ctx, "shop-1")
+	status, err := engine.Run("shop-1").Wait(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(status.Run.Name, "is", status.Run.State)
 
-	events, err := engine.Follow("shop", "")
+	events, err := engine.Placement("shop").Follow("")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -91,7 +91,7 @@ func shop(ctx context.Context) (*fleet.Engine, *memory.Fleet) {
 	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "shop", Selectors: selectors}); err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	return engine, clusters
 }
 
@@ -126,7 +126,7 @@ func ExampleEngine_Preview() {
 }
 
 // A gate passes on a decision. By is the identity that the host authenticated.
-func ExampleEngine_Decide() {
+func ExampleRunHandle_Decide() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _ := shop(ctx)
@@ -135,7 +135,7 @@ func ExampleEngine_Decide() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: all(gate), Starter: bob}); err != nil {
 		log.Fatal(err)
 	}
-	events, err := engine.Follow("shop", "")
+	events, err := engine.Placement("shop").Follow("")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -146,15 +146,15 @@ func ExampleEngine_Decide() {
 		if ev.Type != stages.ApprovalRequested {
 			continue
 		}
-		err := engine.Decide(ctx, ev.Run, fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: bob})
+		err := engine.Run(ev.Run).Decide(ctx, fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: bob})
 		fmt.Println("bob is refused:", err != nil)
 		ann := approval.Identity{Name: "ann"}
-		if err := engine.Decide(ctx, ev.Run, fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: ann}); err != nil {
+		if err := engine.Run(ev.Run).Decide(ctx, fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: ann}); err != nil {
 			log.Fatal(err)
 		}
 		break
 	}
-	status, err := engine.Wait(ctx, "shop-1")
+	status, err := engine.Run("shop-1").Wait(ctx)
 	fmt.Println(status.Run.State, err)
 	// Output:
 	// bob is refused: true
@@ -162,7 +162,7 @@ func ExampleEngine_Decide() {
 }
 
 // Every cluster can be asked about at any time.
-func ExampleEngine_Explain() {
+func ExampleRunHandle_Explain() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _ := shop(ctx)
@@ -170,7 +170,7 @@ func ExampleEngine_Explain() {
 	if _, err := engine.CreateRun(ctx, spec); err != nil {
 		log.Fatal(err)
 	}
-	x, err := engine.Explain(ctx, "shop-1", "eu-2")
+	x, err := engine.Run("shop-1").Explain(ctx, "eu-2")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func ExampleEngine_Explain() {
 
 // A cursor lets a follower go on where another one ended, in another process
 // too.
-func ExampleEngine_Follow() {
+func ExamplePlacementHandle_Follow() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _ := shop(ctx)
@@ -193,7 +193,7 @@ func ExampleEngine_Follow() {
 		log.Fatal(err)
 	}
 	read := func(cursor string, until stages.EventType) string {
-		events, err := engine.Follow("shop", cursor)
+		events, err := engine.Placement("shop").Follow(cursor)
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -221,7 +221,7 @@ func ExampleEngine_Follow() {
 
 // A cluster that joins while a run is under way is taken by a catch-up run, to
 // the same snapshot.
-func ExampleEngine_CatchUp() {
+func ExampleRunHandle_CatchUp() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, clusters := shop(ctx)
@@ -229,17 +229,17 @@ func ExampleEngine_CatchUp() {
 		log.Fatal(err)
 	}
 	clusters.Add(placement.Cluster{Name: "eu-3"})
-	if _, err := engine.Wait(ctx, "shop-1"); err != nil {
+	if _, err := engine.Run("shop-1").Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
-	next, err := engine.CatchUp(ctx, "shop-1", "shop-1-late", approval.Identity{Name: "ann"})
+	next, err := engine.Run("shop-1").CatchUp(ctx, "shop-1-late", approval.Identity{Name: "ann"})
 	if err != nil {
 		log.Fatal(err)
 	}
 	for _, c := range next.Plan.Clusters {
 		fmt.Println("late:", c.Name, "gets index", next.Plan.Index)
 	}
-	status, err := engine.Wait(ctx, "shop-1-late")
+	status, err := engine.Run("shop-1-late").Wait(ctx)
 	fmt.Println(status.Run.State, err)
 	// Output:
 	// late: eu-3 gets index 0

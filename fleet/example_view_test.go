@@ -11,7 +11,7 @@ import (
 )
 
 // A page that shows a placement reads its record once, and shows one moment of it.
-func ExampleEngine_View() {
+func ExamplePlacementHandle_View() {
 	members := memory.NewFleet(placement.Cluster{Name: "oslo"})
 	engine, err := fleet.New(fleet.Config{
 		Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(namespace("web")),
@@ -29,12 +29,12 @@ func ExampleEngine_View() {
 		fmt.Println(err)
 		return
 	}
-	if _, err := engine.Capture(ctx, "web"); err != nil {
+	if _, err := engine.Placement("web").Capture(ctx); err != nil {
 		fmt.Println(err)
 		return
 	}
 
-	view, err := engine.View(ctx, "web")
+	view, err := engine.Placement("web").View(ctx)
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -19,7 +19,7 @@ import (
 func explains(t *testing.T, e *fleet.Engine, run, cluster string, state stages.State, want ...string) {
 	t.Helper()
 	quiet()
-	x, err := e.Explain(t.Context(), run, cluster)
+	x, err := e.Run(run).Explain(t.Context(), cluster)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -57,7 +57,7 @@ func TestExplainEveryState(t *testing.T) {
 		create(t, e, fleet.RunSpec{Name: "first", Placement: ep, Index: new(0), Strategy: tutorialStrategy()})
 		quiet()
 		explains(t, e, "first", "member2", stages.Running, "in flight", "Observation member2")
-		if err := e.DeleteRun(ctx, "r", forced); err != nil {
+		if err := e.Run("r").Delete(ctx, forced); err != nil {
 			t.Fatal(err)
 		}
 		spec.Hold = false
@@ -65,7 +65,7 @@ func TestExplainEveryState(t *testing.T) {
 		time.Sleep(10 * time.Second)
 		explains(t, e, "r", "member2", stages.NotStarted, "the run is Pending", "Run first waits for run first")
 
-		if err := e.DeleteRun(ctx, "first", forced); err != nil {
+		if err := e.Run("first").Delete(ctx, forced); err != nil {
 			t.Fatal(err)
 		}
 		w.fleet.Hang("member2", false)
@@ -78,16 +78,16 @@ func TestExplainEveryState(t *testing.T) {
 		explains(t, e, "r", "member1", stages.NotStarted, "stage staging is not done", "Time staging timed wait")
 
 		w.fleet.Cluster("member3").Refuse(func(*unstructured.Unstructured) error { return errStoreDown })
-		if err := e.Command(ctx, "r", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member1", By: approval.Identity{Name: "ann"}, Message: "broken"}); err != nil {
+		if err := e.Run("r").Command(ctx, stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: "member1", By: approval.Identity{Name: "ann"}, Message: "broken"}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(2 * time.Minute)
 		explains(t, e, "r", "member1", stages.Skipped, "skipped by ann: broken")
 		explains(t, e, "r", "member3", stages.Failed, "the store is down")
-		if _, err := e.Explain(ctx, "r", "member9"); err == nil || !strings.Contains(err.Error(), "member9 is not in the plan") {
+		if _, err := e.Run("r").Explain(ctx, "member9"); err == nil || !strings.Contains(err.Error(), "member9 is not in the plan") {
 			t.Errorf("a cluster that is not there: %v", err)
 		}
-		if _, err := e.Explain(ctx, "missing", "member1"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Run("missing").Explain(ctx, "member1"); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that is not there: %v", err)
 		}
 	})

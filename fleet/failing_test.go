@@ -17,7 +17,7 @@ import (
 
 // failingOn names what an engine knows to be failing on a cluster.
 func failingOn(e *fleet.Engine, cluster string) string {
-	c := e.Failing("example-placement")[cluster]
+	c := e.Placement("example-placement").Failing()[cluster]
 	if len(c.Objects) == 0 {
 		return ""
 	}
@@ -82,7 +82,7 @@ func TestFailingNamesTheObjectsThatAreNotAsTheyShouldBe(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.within(time.Hour, "r", stages.Completed)
-		if got := e.Failing("example-placement"); len(got) != 0 {
+		if got := e.Placement("example-placement").Failing(); len(got) != 0 {
 			t.Errorf("%v fail at the end", got)
 		}
 	})

@@ -65,7 +65,7 @@ func changedAndRolledOut(b *testing.B, e *fleet.Engine, src *memory.Source, n in
 	if _, err := e.CreateRun(b.Context(), fleet.RunSpec{Name: name, Placement: tutorialPlacement().Name, Strategy: allAtOnce(100)}); err != nil {
 		b.Fatal(err)
 	}
-	if s, err := e.Wait(b.Context(), name); err != nil || s.Run.State != stages.Completed {
+	if s, err := e.Run(name).Wait(b.Context()); err != nil || s.Run.State != stages.Completed {
 		b.Fatalf("%s is %s: %v", name, s.Run.State, err)
 	}
 }

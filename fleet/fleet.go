@@ -41,7 +41,7 @@ type Placement struct {
 	// RunHistory is the number of ended runs that are kept, 1 to 500; 0 means 50. Beyond it, the
 	// runs that ended first are forgotten with their events and plans, as if they were deleted; the
 	// engine still knows the revision of each cluster. The oldest of the placement's own events are
-	// forgotten too: see Engine.Follow.
+	// forgotten too: see PlacementHandle.Follow.
 	RunHistory int `json:"runHistory,omitempty"`
 	// Admission is the policy for a run that is started while another run of the placement is active; empty
 	// means Queue.

@@ -54,10 +54,15 @@ type cursor struct {
 	Read map[string]int64 `json:"r"`
 }
 
-// Follow returns a follower of the events of a placement and its runs, or of all placements if
-// placement is "". The placement need not exist yet. The follower begins after the cursor, which
-// must come from [Follower.Cursor] of a follower of the same placement; "" begins with the oldest
-// event that is kept.
+// Follow returns a follower of the events of all placements and their runs, as
+// [PlacementHandle.Follow] does for one placement.
+func (e *Engine) Follow(after string) (*Follower, error) {
+	return e.followFrom(cursor{}, after)
+}
+
+// Follow returns a follower of the events of the placement and its runs. The placement need not
+// exist yet. The follower begins after the cursor, which must come from [Follower.Cursor] of a
+// follower of the same placement; "" begins with the oldest event that is kept.
 //
 // The events of a run are kept as long as the run. If the run is deleted, because of its
 // placement's RunHistory or at the end of the placement's deletion, its unread events are not
@@ -65,24 +70,22 @@ type cursor struct {
 // latest of them are kept: at least four for each snapshot and each run that it may keep, and at
 // least 64. A follower that resumes after events of a placement were dropped yields a
 // [MissedError], and continues with the oldest event that is kept.
-func (e *Engine) Follow(placement, after string) (*Follower, error) {
-	if placement != "" {
-		if err := problems.About("events", problems.Name(field.NewPath("placement"), placement)); err != nil {
-			return nil, err
-		}
+func (h PlacementHandle) Follow(after string) (*Follower, error) {
+	if err := problems.About("events", problems.Name(field.NewPath("placement"), h.name)); err != nil {
+		return nil, err
 	}
-	return e.followFrom(cursor{Placement: placement}, after)
+	return h.e.followFrom(cursor{Placement: h.name}, after)
 }
 
-// FollowRun returns a follower of the events of one run: [Follower.Events] yields them as they are
+// Follow returns a follower of the events of the run: [Follower.Events] yields them as they are
 // committed, and ends after the last one when the run has ended and has released its placement. A
 // run ends by [stages.RunCompleted], [stages.RunFailed], also if a gate was rejected,
 // [stages.RunAborted] or [stages.RunSuperseded]. To follow a failed run that is started again, call
-// FollowRun again with the cursor. A stopped run has not ended.
+// Follow again with the cursor. A stopped run has not ended.
 //
 // If the run is rolled back, the events of the rollback run follow its own, and the follower ends
 // when the rollback has ended or was refused: a host that returns then leaves no change half rolled
-// back. Event.Run says to which of the two an event belongs, and [Engine.RollbackOf] how the
+// back. Event.Run says to which of the two an event belongs, and [RunHandle.RollbackStatus] how the
 // rollback ended. A host that only wants the events of the run itself breaks the loop at the event
 // that ends it.
 //
@@ -90,11 +93,11 @@ func (e *Engine) Follow(placement, after string) (*Follower, error) {
 // the run if after is "". A host that was restarted and keeps no cursor reads all events again, so
 // its reactions to them must be idempotent. The last error matches [backend.ErrNotFound] if there
 // is no such run, or if it is deleted before it ends, even if another run is given its name.
-func (e *Engine) FollowRun(run, after string) (*Follower, error) {
-	if err := problems.About("events", problems.Name(field.NewPath("run"), run)); err != nil {
+func (h RunHandle) Follow(after string) (*Follower, error) {
+	if err := problems.About("events", problems.Name(field.NewPath("run"), h.name)); err != nil {
 		return nil, err
 	}
-	return e.followFrom(cursor{Run: run}, after)
+	return h.e.followFrom(cursor{Run: h.name}, after)
 }
 
 // followFrom returns a follower for the scope of from that begins after a cursor of the same scope.
@@ -149,7 +152,7 @@ func (f *Follower) Cursor() string {
 }
 
 // Events yields every kept event after the cursor, and then each event as it is committed, until
-// ctx ends; it yields ctx's error last. For a single run, see [Engine.FollowRun], it ends with the
+// ctx ends; it yields ctx's error last. For a single run, see [RunHandle.Follow], it ends with the
 // run and its rollback. Events of one run are in order and yielded exactly once; events of
 // different runs are roughly in the order of their times.
 //
@@ -386,7 +389,7 @@ func (f *Follower) recordsOfRun(ctx context.Context, yield func(backend.Record, 
 
 // rollbackOf returns the state of the rollback of the single followed run.
 func (f *Follower) rollbackOf(ctx context.Context) (Rollback, error) {
-	back, err := f.e.RollbackOf(ctx, f.at.Run)
+	back, err := f.e.Run(f.at.Run).RollbackStatus(ctx)
 	if errors.Is(err, errdef.ErrNotFound) && !errdef.IsMissing(err, errdef.Run) {
 		err = nil // the placement is gone, and nothing is rolled back any more
 	}

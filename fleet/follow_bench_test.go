@@ -32,7 +32,7 @@ func BenchmarkFollow(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			f, err := e.Follow("", "")
+			f, err := e.Follow("")
 			if err != nil {
 				b.Fatal(err)
 			}

@@ -43,7 +43,7 @@ func TestFollowWhenAClockIsBehind(t *testing.T) {
 	var got []int
 	cursor := ""
 	for range 6 {
-		f, err := e.Follow("", cursor)
+		f, err := e.Follow(cursor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -67,7 +67,7 @@ func TestWaitForTheEndToBeSeenTo(t *testing.T) {
 		e, run := endedRun(t)
 		ended := make(chan Status, 1)
 		go func() {
-			s, _ := e.Wait(t.Context(), "r")
+			s, _ := e.Run("r").Wait(t.Context())
 			ended <- s
 		}()
 		synctest.Wait()
@@ -115,7 +115,7 @@ func endedRun(t *testing.T) (*Engine, func(func(*record.Run))) {
 // A follower decodes a record again when it was written again, and not before.
 func TestAFollowerDecodesAWriteOnce(t *testing.T) {
 	e, change := endedRun(t)
-	f, err := e.Follow("", "")
+	f, err := e.Follow("")
 	if err != nil {
 		t.Fatal(err)
 	}

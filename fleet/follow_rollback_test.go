@@ -17,17 +17,17 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// endOfWait is the result of Engine.Wait.
+// endOfWait is the result of RunHandle.Wait.
 type endOfWait struct {
 	status fleet.Status
 	err    error
 }
 
-// waitFor waits for a run until Engine.Wait returns.
+// waitFor waits for a run until RunHandle.Wait returns.
 func waitFor(ctx context.Context, e *fleet.Engine, run string) <-chan endOfWait {
 	out := make(chan endOfWait, 1)
 	go func() {
-		s, err := e.Wait(ctx, run)
+		s, err := e.Run(run).Wait(ctx)
 		out <- endOfWait{s, err}
 	}()
 	return out
@@ -62,7 +62,7 @@ func TestFollowRunEndsWithTheRollback(t *testing.T) {
 		"a command with a name": {
 			before: func(_ *testing.T, w *engineEnv, _ *fleet.Engine) { w.fleet.Hang("s2a", true) },
 			ask: func(t *testing.T, e *fleet.Engine) error {
-				_, err := e.Rollback(t.Context(), "r1", fleet.RollbackOptions{Name: "undo"})
+				_, err := e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo"})
 				return err
 			},
 			by: "undo", end: stages.RunCompleted,
@@ -73,7 +73,7 @@ func TestFollowRunEndsWithTheRollback(t *testing.T) {
 		},
 		"a rollback that is refused": {
 			before: func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
-				must(0, e.SetIrreversible(t.Context(), ep, 1, true, "ann"))(t)
+				must(0, e.Placement(ep).SetIrreversible(t.Context(), 1, true, "ann"))(t)
 			},
 			end: stages.RollbackRefused,
 		},
@@ -107,7 +107,7 @@ func TestFollowRunEndsWithTheRollback(t *testing.T) {
 				if got.err != nil || got.status.Run.Name != "r1" || got.status.Run.State != stages.Failed {
 					t.Errorf("waited for %s, which is %s: %v", got.status.Run.Name, got.status.Run.State, got.err)
 				}
-				back := must(e.RollbackOf(t.Context(), "r1"))(t)
+				back := must(e.Run("r1").RollbackStatus(t.Context()))(t)
 				if back.By != c.by || back.Pending || c.by != "" && back.State != stages.Completed && back.State != stages.Failed {
 					t.Errorf("the rollback is %+v", back)
 				}
@@ -149,7 +149,7 @@ func TestFollowRunFromEveryCursorOfARollback(t *testing.T) {
 			t.Fatalf("%+v", all)
 		}
 		for n := range all.events {
-			f := must(e.FollowRun("r1", ""))(t)
+			f := must(e.Run("r1").Follow(""))(t)
 			var got []string
 			for ev := range f.Events(t.Context()) {
 				if got = append(got, line(ev)); len(got) == n+1 {
@@ -175,10 +175,10 @@ func stoppedRollback(t *testing.T) (*engineEnv, *fleet.Engine) {
 	patient.Strategy.Attempts = 0
 	create(t, e, patient)
 	time.Sleep(time.Minute)
-	must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}))(t)
+	must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{}))(t)
 	time.Sleep(time.Minute)
 	command(t, e, "r1-rollback", stages.Stop)
-	if s := must(e.Status(t.Context(), "r1-rollback"))(t); s.Run.IsEnded() {
+	if s := must(e.Run("r1-rollback").Status(t.Context()))(t); s.Run.IsEnded() {
 		t.Fatalf("the rollback is %s", s.Run.State)
 	}
 	w.fleet.Cluster("s1a").Refuse(nil)
@@ -190,9 +190,9 @@ func stoppedRollback(t *testing.T) (*engineEnv, *fleet.Engine) {
 func TestAStoppedRollbackIsWaitedFor(t *testing.T) {
 	for end, change := range map[string]func(*testing.T, *fleet.Engine) error{
 		"started": func(t *testing.T, e *fleet.Engine) error {
-			return e.Command(t.Context(), "r1-rollback", stages.Command{Verb: stages.Start})
+			return e.Run("r1-rollback").Command(t.Context(), stages.Command{Verb: stages.Start})
 		},
-		"deleted": func(t *testing.T, e *fleet.Engine) error { return e.DeleteRun(t.Context(), "r1-rollback", forced) },
+		"deleted": func(t *testing.T, e *fleet.Engine) error { return e.Run("r1-rollback").Delete(t.Context(), forced) },
 	} {
 		t.Run(end, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -227,7 +227,7 @@ func TestARunThatIsDeletedWhileItIsRolledBack(t *testing.T) {
 		_, e := stoppedRollback(t)
 		told, ended := followRun(t.Context(), t, e, "r1", ""), waitFor(t.Context(), e, "r1")
 		time.Sleep(time.Minute)
-		if err := e.DeleteRun(t.Context(), "r1", forced); err != nil {
+		if err := e.Run("r1").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		if got := <-told; !errors.Is(got.err, backend.ErrNotFound) {
@@ -253,7 +253,7 @@ func TestFollowRunTellsOfAnUnreadableRollback(t *testing.T) {
 		original := dump(t, w.store)["run/r1-rollback"]
 		edit(t, w.store, "run/r1-rollback", newerFormat)
 		host := w.engine(w.store, "host")
-		f := must(host.FollowRun("r1", ""))(t)
+		f := must(host.Run("r1").Follow(""))(t)
 		var lines, errs []string
 		for ev, err := range f.Events(t.Context()) {
 			if err != nil {

@@ -35,7 +35,7 @@ func (f followed) last() string {
 
 // followRun follows a run after a cursor until the follower ends.
 func followRun(ctx context.Context, t *testing.T, e *fleet.Engine, run, cursor string) <-chan followed {
-	f := must(e.FollowRun(run, cursor))(t)
+	f := must(e.Run(run).Follow(cursor))(t)
 	out := make(chan followed, 1)
 	go func() {
 		var got followed
@@ -68,11 +68,11 @@ func gatedSpec(name string) fleet.RunSpec {
 // answerGate answers the only open request of a run.
 func answerGate(t *testing.T, e *fleet.Engine, run string, v approval.Verdict) {
 	t.Helper()
-	open := must(e.Requests(t.Context(), run))(t)
+	open := must(e.Run(run).Requests(t.Context()))(t)
 	if len(open) != 1 {
 		t.Fatalf("open requests of %s: %+v", run, open)
 	}
-	if err := e.Decide(t.Context(), run, fleet.Answer{Request: open[0].Name, Verdict: v, By: approval.Identity{Name: "ann"}}); err != nil {
+	if err := e.Run(run).Decide(t.Context(), fleet.Answer{Request: open[0].Name, Verdict: v, By: approval.Identity{Name: "ann"}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -110,7 +110,7 @@ func TestFollowRunEndsWithTheRun(t *testing.T) {
 				if got.err != nil || got.last() != string(want) {
 					t.Errorf("ended by %q, %v, want %s; all: %v", got.last(), got.err, want, got.events)
 				}
-				if s := must(e.Status(t.Context(), "r"))(t); !s.Run.IsEnded() || s.Holder != "" {
+				if s := must(e.Run("r").Status(t.Context()))(t); !s.Run.IsEnded() || s.Holder != "" {
 					t.Errorf("the follower has ended, and the run is %s, driven by %q", s.Run.State, s.Holder)
 				}
 			})
@@ -135,7 +135,7 @@ func TestFollowRunFromEveryCursor(t *testing.T) {
 			want[i] = strings.TrimSuffix(l, " "+ep)
 		}
 		for n := range len(want) + 1 {
-			f := must(e.FollowRun("web", ""))(t)
+			f := must(e.Run("web").Follow(""))(t)
 			var got []string
 			if n > 0 {
 				for ev := range f.Events(t.Context()) {
@@ -182,12 +182,12 @@ func TestFollowRunThatIsNotThere(t *testing.T) {
 		if got := <-followRun(t.Context(), t, e, "missing", ""); !errors.Is(got.err, backend.ErrNotFound) || !strings.Contains(got.err.Error(), "missing") {
 			t.Errorf("a run that does not exist: %v", got.err)
 		}
-		for _, err := range must(e.FollowRun("missing", ""))(t).Past(t.Context()) {
+		for _, err := range must(e.Run("missing").Follow(""))(t).Past(t.Context()) {
 			if !errors.Is(err, backend.ErrNotFound) {
 				t.Errorf("the past of a run that does not exist: %v", err)
 			}
 		}
-		if _, err := e.FollowRun("No Name", ""); err == nil || !strings.Contains(err.Error(), "run") {
+		if _, err := e.Run("No Name").Follow(""); err == nil || !strings.Contains(err.Error(), "run") {
 			t.Errorf("a run that cannot be: %v", err)
 		}
 		for _, begun := range []bool{false, true} {
@@ -200,7 +200,7 @@ func TestFollowRunThatIsNotThere(t *testing.T) {
 				told := followRun(t.Context(), t, e, "r", "")
 				time.Sleep(time.Minute)
 				stop()
-				if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
+				if err := e.Run("r").Delete(t.Context(), forced); err != nil {
 					t.Fatal(err)
 				}
 				if again {
@@ -214,7 +214,7 @@ func TestFollowRunThatIsNotThere(t *testing.T) {
 					if old := <-followRun(t.Context(), t, e, "r", got.cursor); !errors.Is(old.err, backend.ErrNotFound) || len(old.events) > 0 {
 						t.Errorf("begun %v: the cursor of the run that was deleted reads %+v", begun, old)
 					}
-					if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
+					if err := e.Run("r").Delete(t.Context(), forced); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -229,16 +229,16 @@ func TestFollowRunWithABadCursor(t *testing.T) {
 	w.capture(e, "v0")
 	create(t, e, specOf("r", 0))
 	create(t, e, specOf("s", 0))
-	f := must(e.FollowRun("r", ""))(t)
+	f := must(e.Run("r").Follow(""))(t)
 	_, placement := collected(t, e, ep, "", -1)
 	for _, c := range []struct{ run, cursor, want string }{
 		{"s", f.Cursor(), "run r"}, {"r", placement, "placement " + ep}, {"r", "x", "cursor"},
 	} {
-		if _, err := e.FollowRun(c.run, c.cursor); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := e.Run(c.run).Follow(c.cursor); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("run %s after cursor %q: %v", c.run, c.cursor, err)
 		}
 	}
-	if _, err := e.Follow(ep, f.Cursor()); err == nil || !strings.Contains(err.Error(), "run r") {
+	if _, err := e.Placement(ep).Follow(f.Cursor()); err == nil || !strings.Contains(err.Error(), "run r") {
 		t.Errorf("placement after the cursor of a run: %v", err)
 	}
 }
@@ -336,7 +336,7 @@ func TestFollowRunTellsOfAnUnreadableRecord(t *testing.T) {
 		stop()
 		original := dump(t, w.store)["run/r"]
 		edit(t, w.store, "run/r", newerFormat)
-		f := must(e.FollowRun("r", ""))(t)
+		f := must(e.Run("r").Follow(""))(t)
 		var lines, errs []string
 		for ev, err := range f.Events(t.Context()) {
 			if err != nil {

@@ -30,7 +30,7 @@ func history(t *testing.T) (*engineEnv, *fleet.Engine) {
 	defer stop()
 	for i := range 2 {
 		w.capture(e, fmt.Sprint("v", i))
-		must(e.Capture(t.Context(), other.Name))(t)
+		must(e.Placement(other.Name).Capture(t.Context()))(t)
 		spec := specOf(fmt.Sprintf("other-%d", i), i)
 		spec.Placement = other.Name
 		ranTo(t, e, spec, stages.Completed)
@@ -43,7 +43,7 @@ func history(t *testing.T) (*engineEnv, *fleet.Engine) {
 // collected reads the events after a cursor that are there, at most n.
 func collected(t *testing.T, e *fleet.Engine, placement, cursor string, n int) (out []string, next string) {
 	t.Helper()
-	f := must(e.Follow(placement, cursor))(t)
+	f := must(e.Placement(placement).Follow(cursor))(t)
 	if n == 0 {
 		return nil, f.Cursor()
 	}
@@ -89,7 +89,7 @@ func TestFollowFromEveryCursor(t *testing.T) {
 
 // live follows until ctx ends and returns what was told.
 func live(ctx context.Context, t *testing.T, e *fleet.Engine, placement, cursor string) <-chan []string {
-	f := must(e.Follow(placement, cursor))(t)
+	f := must(e.Placement(placement).Follow(cursor))(t)
 	out := make(chan []string, 1)
 	go func() {
 		var all []string
@@ -179,7 +179,7 @@ func TestLongJournals(t *testing.T) {
 		for i := range most {
 			w.capture(e, fmt.Sprint("v", i))
 		}
-		f := must(e.Follow("", ""))(t)
+		f := must(e.Follow(""))(t)
 		n, late := 0, ""
 		for ev, err := range f.Past(t.Context()) {
 			if err != nil || *ev.Index != n {
@@ -208,11 +208,11 @@ func TestBadCursors(t *testing.T) {
 	_, other := collected(t, e, ep, "", -1)
 	enc := func(s string) string { return base64.RawURLEncoding.EncodeToString([]byte(s)) }
 	for _, cursor := range []string{"x", "!", enc("null"), enc("{}"), enc("7"), enc(`{"r":{"a":-1}}`), enc(`{"r":{"a":"b"}}`), enc(`{"r":null}`), other} {
-		if _, err := e.Follow("", cursor); err == nil || !strings.Contains(err.Error(), "cursor") {
+		if _, err := e.Follow(cursor); err == nil || !strings.Contains(err.Error(), "cursor") {
 			t.Errorf("cursor %q: %v", cursor, err)
 		}
 	}
-	if _, err := e.Follow("No Name", ""); err == nil || !strings.Contains(err.Error(), "placement") {
+	if _, err := e.Placement("No Name").Follow(""); err == nil || !strings.Contains(err.Error(), "placement") {
 		t.Errorf("a placement that cannot be: %v", err)
 	}
 }
@@ -268,7 +268,7 @@ func TestFollowAcrossADeletion(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		told := live(ctx, t, e, "", "")
 		synctest.Wait()
-		if err := e.DeleteRun(t.Context(), "run-1", forced); err != nil {
+		if err := e.Run("run-1").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
@@ -279,7 +279,7 @@ func TestFollowAcrossADeletion(t *testing.T) {
 		if _, cursor := collected(t, e, "", "", -1); len(cursor) > 60*(len(w.keys("run/"))+2) {
 			t.Errorf("the cursor has %d characters for %d runs", len(cursor), len(w.keys("run/")))
 		}
-		if err := e.DeleteRun(t.Context(), "run-1", forced); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.Run("run-1").Delete(t.Context(), forced); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("deleted twice: %v", err)
 		}
 	})
@@ -298,7 +298,7 @@ func TestARunIsCreatedBeforeWhatItDoes(t *testing.T) {
 		if s := runTo(t, host, "one", inOneStage()); s.Run.State != stages.Completed {
 			t.Fatalf("the run is %s", s.Run.State)
 		}
-		f, err := host.Follow("", "")
+		f, err := host.Follow("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -106,7 +106,7 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 	return f, err
 }
 
-// ForecastRun forecasts the end of an existing run, and the events until then. It simulates the run
+// Forecast forecasts the end of the run, and the events until then. It simulates the run
 // in virtual time from its current state: clusters in flight with the time they have used so far,
 // open gates, and clusters that wait for a window or a retry, with the current windows and cap.
 // Durations follow the clusters that the run has completed. A cluster that an earlier run updated
@@ -121,8 +121,8 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 //
 // It reads the run's whole journal. A program that forecasts the same run repeatedly should keep a
 // [Forecaster].
-func (e *Engine) ForecastRun(ctx context.Context, run string, a Assumptions) (Forecast, error) {
-	return e.Forecaster(run, a).Forecast(ctx)
+func (h RunHandle) Forecast(ctx context.Context, a Assumptions) (Forecast, error) {
+	return h.Forecaster(a).Forecast(ctx)
 }
 
 // Forecaster forecasts one run repeatedly, for example for a display that is drawn every second. It
@@ -145,11 +145,11 @@ type Forecaster struct {
 const forecastShare = 20
 
 // Forecaster returns a forecaster of a run. Nothing is read yet.
-func (e *Engine) Forecaster(run string, a Assumptions) *Forecaster {
-	return &Forecaster{e: e, run: run, a: a}
+func (h RunHandle) Forecaster(a Assumptions) *Forecaster {
+	return &Forecaster{e: h.e, run: h.name, a: a}
 }
 
-// Forecast is [Engine.ForecastRun] at a bounded cost: it reads one record if nothing is new, and
+// Forecast is [RunHandle.Forecast] at a bounded cost: it reads one record if nothing is new, and
 // otherwise the new part of the journal. While only cluster events occur, it returns a forecast
 // again for twenty times the duration of its computation, so that polling takes at most a twentieth
 // of one processor; Forecast.Now is the time of the forecast. The result is shared: the caller must
@@ -163,9 +163,9 @@ func (r *Forecaster) Forecast(ctx context.Context) (Forecast, error) {
 }
 
 func (r *Forecaster) forecast(ctx context.Context) (Forecast, error) {
-	status, h, err := r.e.Progress(ctx, r.run, r.next)
+	status, h, err := r.e.Run(r.run).Progress(ctx, r.next)
 	if err != nil || h.UID != r.uid {
-		if status, h, err = r.e.Progress(ctx, r.run, 0); err != nil {
+		if status, h, err = r.e.Run(r.run).Progress(ctx, 0); err != nil {
 			return Forecast{}, err
 		}
 		r.uid, r.timings, r.good = h.UID, timings{}, time.Time{}

@@ -38,7 +38,7 @@ func newConstantEnv(t *testing.T, clusters int, take time.Duration, rules calend
 
 func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) fleet.Forecast {
 	w.t.Helper()
-	f, err := e.ForecastRun(w.t.Context(), run, a)
+	f, err := e.Run(run).Forecast(w.t.Context(), a)
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -79,10 +79,10 @@ func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: c.strategy})
 				stop := running(t, e)
 				time.Sleep(time.Second)
-				forecaster := e.Forecaster("r", fleet.Assumptions{Take: take})
+				forecaster := e.Run("r").Forecaster(fleet.Assumptions{Take: take})
 				forecasts, first := 0, w.forecast(e, "r", fleet.Assumptions{Take: take})
 				for {
-					status, err := e.Status(t.Context(), "r")
+					status, err := e.Run("r").Status(t.Context())
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -235,7 +235,7 @@ func TestAForecasterMakesANewForecastWhenTheRunChanges(t *testing.T) {
 		stop := running(t, e)
 		defer stop()
 		time.Sleep(time.Minute)
-		forecaster := e.Forecaster("r", fleet.Assumptions{})
+		forecaster := e.Run("r").Forecaster(fleet.Assumptions{})
 		forecast := func() fleet.Forecast {
 			t.Helper()
 			f, err := forecaster.Forecast(t.Context())
@@ -250,14 +250,14 @@ func TestAForecasterMakesANewForecastWhenTheRunChanges(t *testing.T) {
 		if !again.Now.Equal(first.Now) {
 			t.Errorf("there is a forecast of %s although only clusters went on since %s", again.Now, first.Now)
 		}
-		if err := e.Command(t.Context(), "r", stages.Command{Verb: stages.Stop}); err != nil {
+		if err := e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Stop}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
 		if stopped := forecast(); stopped.Assumes == "" || !stopped.Now.After(again.Now) {
 			t.Errorf("the forecast of a stopped run is of %s and assumes %q", stopped.Now, stopped.Assumes)
 		}
-		if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
+		if err := e.Run("r").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		spec.Hold = true
@@ -297,7 +297,7 @@ func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 		stop := running(t, e)
 		command := func(verb stages.Verb) {
 			t.Helper()
-			if err := e.Command(t.Context(), "held", stages.Command{Verb: verb}); err != nil {
+			if err := e.Run("held").Command(t.Context(), stages.Command{Verb: verb}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
@@ -315,11 +315,11 @@ func TestAForecastOfARunThatDoesNotGoOn(t *testing.T) {
 		time.Sleep(time.Hour)
 		stop()
 		f := w.forecast(e, "held", fleet.Assumptions{})
-		status, err := e.Status(t.Context(), "held")
+		status, err := e.Run("held").Status(t.Context())
 		if want := status.Run.Ended.Time(); err != nil || !f.Ends.Equal(want) || len(f.Events) > 0 || f.End.At != want.Sub(f.Now) || !f.Stages[0].Ends.Equal(want) {
 			t.Errorf("it ended at %s, and the forecast says %s, %+v, %v", want, f.Ends, f.Stages, err)
 		}
-		if _, err := e.ForecastRun(t.Context(), "none", fleet.Assumptions{}); err == nil {
+		if _, err := e.Run("none").Forecast(t.Context(), fleet.Assumptions{}); err == nil {
 			t.Error("there is a forecast of a run that does not exist")
 		}
 	})
@@ -366,9 +366,9 @@ func BenchmarkForecastRun(b *testing.B) {
 			}
 			ctx, cancel := context.WithCancel(b.Context())
 			done := make(chan error, 1)
-			go func() { done <- e.Run(ctx) }()
+			go func() { done <- e.Start(ctx) }()
 			for {
-				if requests, err := e.Requests(b.Context(), "r"); err != nil {
+				if requests, err := e.Run("r").Requests(b.Context()); err != nil {
 					b.Fatal(err)
 				} else if len(requests) > 0 {
 					break
@@ -380,14 +380,14 @@ func BenchmarkForecastRun(b *testing.B) {
 			b.Run("whole", func(b *testing.B) {
 				b.ReportAllocs()
 				for b.Loop() {
-					if f, err := e.ForecastRun(b.Context(), "r", fleet.Assumptions{}); err != nil || f.End.State != stages.Completed {
+					if f, err := e.Run("r").Forecast(b.Context(), fleet.Assumptions{}); err != nil || f.End.State != stages.Completed {
 						b.Fatal(f.End.State, err)
 					}
 				}
 			})
 			b.Run("again", func(b *testing.B) {
 				b.ReportAllocs()
-				forecaster := e.Forecaster("r", fleet.Assumptions{})
+				forecaster := e.Run("r").Forecaster(fleet.Assumptions{})
 				for b.Loop() {
 					if f, err := forecaster.Forecast(b.Context()); err != nil || f.End.State != stages.Completed {
 						b.Fatal(f.End.State, err)

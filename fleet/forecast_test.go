@@ -63,7 +63,7 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 		if f, err = e.Forecast(t.Context(), spec, fleet.Assumptions{}); err != nil || f.End.At.Round(time.Second) != want.Round(time.Second) {
 			t.Errorf("under a freeze of an hour the run ends after %v, %v, want %v", f.End.At, err, want)
 		}
-		if _, err := e.Status(t.Context(), "next"); err == nil {
+		if _, err := e.Run("next").Status(t.Context()); err == nil {
 			t.Error("a forecast has created a run")
 		}
 	})

@@ -25,7 +25,7 @@ func (w *engineEnv) cleanUp(e *fleet.Engine) {
 	for i := range 4 {
 		spec := fleet.RunSpec{Name: fmt.Sprint("clean-up-", i), Placement: ep, Strategy: oneStage(), Hold: true}
 		must(e.CreateRun(w.t.Context(), spec))(w.t)
-		if err := e.DeleteRun(w.t.Context(), spec.Name, forced); err != nil {
+		if err := e.Run(spec.Name).Delete(w.t.Context(), forced); err != nil {
 			w.t.Fatal(err)
 		}
 	}
@@ -36,8 +36,8 @@ func (w *engineEnv) cleanUp(e *fleet.Engine) {
 func (w *engineEnv) orphans(e *fleet.Engine) (out []string) {
 	w.t.Helper()
 	used := map[string]bool{}
-	for _, run := range must(e.Runs(w.t.Context(), ep))(w.t) {
-		s := must(e.Status(w.t.Context(), run))(w.t)
+	for _, run := range must(e.Placement(ep).RunNames(w.t.Context()))(w.t) {
+		s := must(e.Run(run).Status(w.t.Context()))(w.t)
 		used[run], used[s.Run.UID], used[s.Run.Plan] = true, true, true
 	}
 	for _, prefix := range []string{"plan/", "run/", "inflight/", "command/", "journal/", "intent/"} {
@@ -90,7 +90,7 @@ func TestAPlanOfACreationThatWasCutShortIsCollected(t *testing.T) {
 				if left := w.orphans(e); len(left) > 0 {
 					t.Errorf("crash at write %d (%v) leaves %v", n, died, left)
 				}
-				if s, err := e.Status(t.Context(), "r"); err == nil && s.Run.State != stages.Completed {
+				if s, err := e.Run("r").Status(t.Context()); err == nil && s.Run.State != stages.Completed {
 					t.Errorf("crash at write %d: the run is %s", n, s.Run.State)
 				} else if err != nil && died == nil {
 					t.Errorf("crash at write %d: the run was created, and is not there: %v", n, err)
@@ -137,7 +137,7 @@ func TestACreationSurvivesCollectionsOrIsUndone(t *testing.T) {
 				stop := running(t, e)
 				time.Sleep(time.Hour)
 				stop()
-				s, serr := e.Status(t.Context(), "r")
+				s, serr := e.Run("r").Status(t.Context())
 				if err == nil && serr != nil || serr == nil && s.Run.State != stages.Completed {
 					t.Errorf("creation: %v; the run: %v, %s", err, serr, s.Run.State)
 				}
@@ -191,7 +191,7 @@ func TestALatePageOfADeletedRunIsCollected(t *testing.T) {
 	held := specOf("held", 0)
 	held.Hold = true
 	uid := must(e.CreateRun(t.Context(), held))(t).Run.UID
-	if err := e.DeleteRun(t.Context(), "held", forced); err != nil {
+	if err := e.Run("held").Delete(t.Context(), forced); err != nil {
 		t.Fatal(err)
 	}
 	for _, key := range []string{"inflight/" + uid + "/1-2-3-0", "journal/" + uid + "/0-late", "command/" + uid + "/late"} {
@@ -235,12 +235,12 @@ func TestARunThatIsDeletedWhileItIsCreated(t *testing.T) {
 		var created error
 		do := func(s backend.Store) { _, created = w.engine(s, "two").CreateRun(t.Context(), specOf("mine", 0)) }
 		other := func() {
-			if err := e.DeleteRun(t.Context(), "mine", forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			if err := e.Run("mine").Delete(t.Context(), forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				t.Error(err)
 			}
 		}
 		return do, w.store, other, func() {
-			runs := must(e.Runs(t.Context(), ep))(t)
+			runs := must(e.Placement(ep).RunNames(t.Context()))(t)
 			if there := len(w.keys("run/")); there != len(runs) {
 				t.Errorf("the placement has %v, and %d of them are there; creation: %v", runs, there, created)
 			}

@@ -86,7 +86,7 @@ func hundred(t *testing.T, hung string) (done map[string]time.Duration) {
 			if n := s.most.Load(); n != 1 {
 				t.Errorf("%d calls hang at the same time, want 1", n)
 			}
-			if err := e.Command(t.Context(), "r", stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: hung}); err != nil {
+			if err := e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Skip, Scope: stages.SkipCluster, Name: hung}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -148,7 +148,7 @@ func TestClusterNamedAsAPlacement(t *testing.T) {
 		stop := running(t, e)
 		time.Sleep(time.Minute)
 		w.now(plain("v2"))
-		if s, err := e.Capture(t.Context(), "web"); err != nil || s.Index != 1 {
+		if s, err := e.Placement("web").Capture(t.Context()); err != nil || s.Index != 1 {
 			t.Errorf("capture of a placement named as a cluster that hangs: %d, %v", s.Index, err)
 		}
 		if _, err := e.Preview(t.Context(), fleet.RunSpec{Placement: "web", Strategy: allAtOnce(1)}); err != nil {

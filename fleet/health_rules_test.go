@@ -80,14 +80,14 @@ func TestARunWaitsForTheHealthRulesOfItsPlacement(t *testing.T) {
 
 		stop := running(t, w.newEngine(fleet.Config{Name: "two"}))
 		time.Sleep(time.Minute)
-		if state := must(one.Status(t.Context(), "run"))(t).Run.State; state != stages.Running {
+		if state := must(one.Run("run").Status(t.Context()))(t).Run.State; state != stages.Running {
 			t.Errorf("without a prober of rules the run is %s", state)
 		}
 		stop()
 
 		defer running(t, one)()
 		time.Sleep(time.Minute)
-		if state := must(one.Status(t.Context(), "run"))(t).Run.State; state != stages.Running {
+		if state := must(one.Run("run").Status(t.Context()))(t).Run.State; state != stages.Running {
 			t.Errorf("before its objects are ready the run is %s", state)
 		}
 		must(0, w.fleet.Cluster("c00").SetStatus(snapshot.IDOf(plain("v1")), map[string]any{"phase": "Up"}))(t)

@@ -33,24 +33,24 @@ type History struct {
 //
 // If after is beyond the last event, the error matches backend.ErrPermanent: the number belongs to
 // another run.
-func (e *Engine) History(ctx context.Context, run string, after int64) (History, error) {
-	return history(ctx, e.store, after, func() (string, eventStream, error) {
-		rr, _, err := e.state.Run(ctx, run)
+func (h RunHandle) History(ctx context.Context, after int64) (History, error) {
+	return history(ctx, h.e.store, after, func() (string, eventStream, error) {
+		rr, _, err := h.e.state.Run(ctx, h.name)
 		if err != nil {
 			return "", eventStream{}, err
 		}
-		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(run)}, nil
+		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(h.name)}, nil
 	})
 }
 
-// Progress combines [Engine.Status] and [Engine.History]: the events belong to the returned state
+// Progress combines [RunHandle.Status] and [RunHandle.History]: the events belong to the returned state
 // of the run, or to a slightly newer one if its record was written between the reads. Without new
 // events it costs as much as Status.
-func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status, History, error) {
+func (h RunHandle) Progress(ctx context.Context, after int64) (Status, History, error) {
 	var status state.RunStatus
-	first, _, err := e.state.Run(ctx, run)
+	first, _, err := h.e.state.Run(ctx, h.name)
 	if err == nil {
-		status, err = e.state.StatusOf(ctx, first)
+		status, err = h.e.state.StatusOf(ctx, first)
 	}
 	if err != nil {
 		return Status{}, History{}, err
@@ -59,27 +59,27 @@ func (e *Engine) Progress(ctx context.Context, run string, after int64) (Status,
 		rr := first
 		if first = nil; rr == nil { // its journal was trimmed or deleted in between
 			var err error
-			if rr, _, err = e.state.Run(ctx, run); err != nil {
+			if rr, _, err = h.e.state.Run(ctx, h.name); err != nil {
 				return "", eventStream{}, err
 			}
 		}
-		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(run)}, nil
+		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(h.name)}, nil
 	}
-	h, err := history(ctx, e.store, after, read)
-	return Status(status), h, err
+	events, err := history(ctx, h.e.store, after, read)
+	return Status(status), events, err
 }
 
-// PlacementHistory is [Engine.History] for the events of a placement itself: its snapshots, its
-// selections, and its runs. The oldest of these events are forgotten, as [Engine.Follow] says. If
+// History is [RunHandle.History] for the events of the placement itself: its snapshots, its
+// selections, and its runs. The oldest of these events are forgotten, as [PlacementHandle.Follow] says. If
 // after is older than that, the error is a *MissedError, and the history begins with the oldest
 // event that is kept.
-func (e *Engine) PlacementHistory(ctx context.Context, placement string, after int64) (History, error) {
-	return history(ctx, e.store, after, func() (string, eventStream, error) {
-		rec, _, err := e.state.Placement(ctx, placement)
+func (h PlacementHandle) History(ctx context.Context, after int64) (History, error) {
+	return history(ctx, h.e.store, after, func() (string, eventStream, error) {
+		rec, _, err := h.e.state.Placement(ctx, h.name)
 		if err != nil {
 			return "", eventStream{}, err
 		}
-		return rec.UID, eventStream{name: record.PlacementStream(placement), head: rec.Journal, key: record.PlacementKey(placement)}, nil
+		return rec.UID, eventStream{name: record.PlacementStream(h.name), head: rec.Journal, key: record.PlacementKey(h.name)}, nil
 	})
 }
 

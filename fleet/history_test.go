@@ -38,11 +38,11 @@ func TestTheHistoryOfARunIsWhatFollowersAreTold(t *testing.T) {
 		e := w.engine(w.store, "two")
 		want := ofRun(w.past(1000), "big")
 		for _, after := range []int{0, 1, len(want) / 2, len(want) - 1, len(want)} {
-			h := must(e.History(t.Context(), "big", int64(after)))(t)
+			h := must(e.Run("big").History(t.Context(), int64(after)))(t)
 			if d := cmp.Diff(want[after:], ofRun(h.Events, "big"), cmp.Transformer("none", func(s []string) []string { return append([]string{}, s...) })); d != "" {
 				t.Errorf("from %d (-followed +history):\n%s", after, d)
 			}
-			if h.After != int64(after) || h.Next != int64(len(want)) || h.UID != must(e.Status(t.Context(), "big"))(t).Run.UID {
+			if h.After != int64(after) || h.Next != int64(len(want)) || h.UID != must(e.Run("big").Status(t.Context()))(t).Run.UID {
 				t.Errorf("from %d: %d to %d of %s", after, h.After, h.Next, h.UID)
 			}
 		}
@@ -59,7 +59,7 @@ func TestAHistoryGrows(t *testing.T) {
 		stop := running(t, e)
 		var got []stages.Event
 		for next := int64(0); ; time.Sleep(50 * time.Millisecond) {
-			h := must(e.History(t.Context(), "r", next))(t)
+			h := must(e.Run("r").History(t.Context(), next))(t)
 			got, next = append(got, h.Events...), h.Next
 			if len(got) > 0 && got[len(got)-1].Type == stages.RunCompleted {
 				break
@@ -79,12 +79,12 @@ func TestAHistoryReadsOnlyWhatIsNew(t *testing.T) {
 		w := ranBig(t)
 		log := &logStore{Store: w.store}
 		e := w.engine(log.hooked(), "counted")
-		all := must(e.History(t.Context(), "big", 0))(t)
+		all := must(e.Run("big").History(t.Context(), 0))(t)
 		if whole := log.count("get "); whole < 10 {
 			t.Fatalf("the journal has %d pages only: it proves nothing", whole)
 		}
 		for after, most := range map[int64]int{all.Next: 1, all.Next - 1: 2} {
-			must(e.History(t.Context(), "big", after))(t)
+			must(e.Run("big").History(t.Context(), after))(t)
 			if n := log.count(""); n > most {
 				t.Errorf("from %d of %d: %d calls to the store, at most %d are needed", after, all.Next, n, most)
 			}
@@ -99,14 +99,14 @@ func TestAHistoryKnowsItsNumbers(t *testing.T) {
 	w.capture(e, "v0")
 	must(e.CreateRun(t.Context(), specOf("r", 0)))(t)
 	for _, after := range []int64{-1, 1000} {
-		if h, err := e.History(t.Context(), "r", after); !errors.Is(err, backend.ErrPermanent) || errors.Is(err, backend.ErrNotFound) {
+		if h, err := e.Run("r").History(t.Context(), after); !errors.Is(err, backend.ErrPermanent) || errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("from %d: %+v, %v", after, h, err)
 		}
 	}
-	if _, err := e.History(t.Context(), "none", 0); !errors.Is(err, backend.ErrNotFound) {
+	if _, err := e.Run("none").History(t.Context(), 0); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("of no run: %v", err)
 	}
-	if _, err := e.PlacementHistory(t.Context(), "none", 0); !errors.Is(err, backend.ErrNotFound) {
+	if _, err := e.Placement("none").History(t.Context(), 0); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("of no placement: %v", err)
 	}
 }
@@ -118,12 +118,12 @@ func TestTheHistoryOfAPlacementIsTrimmed(t *testing.T) {
 	for i := range 200 {
 		w.captureAndForget(e, i)
 	}
-	h, err := e.PlacementHistory(t.Context(), ep, 0)
+	h, err := e.Placement(ep).History(t.Context(), 0)
 	missed := (*fleet.MissedError)(nil)
 	if !errors.As(err, &missed) || missed.Placement != ep || missed.Events != h.After || h.After == 0 {
 		t.Fatalf("from %d: %v", h.After, err)
 	}
-	again := must(e.PlacementHistory(t.Context(), ep, h.After))(t)
+	again := must(e.Placement(ep).History(t.Context(), h.After))(t)
 	if d := cmp.Diff(h, again); d != "" || int64(len(h.Events)) != h.Next-h.After {
 		t.Errorf("%d events from %d to %d; asked for from there:\n%s", len(h.Events), h.After, h.Next, d)
 	}
@@ -144,7 +144,7 @@ func TestAHistoryWithoutItsPagesIsDamaged(t *testing.T) {
 				}
 			}
 		}
-		_, err := w.engine(w.store, "two").History(t.Context(), "big", 0)
+		_, err := w.engine(w.store, "two").Run("big").History(t.Context(), 0)
 		if !errors.Is(err, backend.ErrPermanent) || errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("%v", err)
 		}

@@ -57,7 +57,7 @@ func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
 	if !strings.Contains(warnings, "names are no DNS labels (RFC 1123) are left out, 3 of them") || len(warnings) > 1000 {
 		t.Errorf("warnings: %.2000s", warnings)
 	}
-	r := must(e.PreviewSelection(t.Context(), ep, nil))(t)
+	r := must(e.Placement(ep).PreviewResolve(t.Context(), nil))(t)
 	for name, reason := range map[string]string{"many": "too much is said of it: 20001 labels", "uid": "a UID of 1048576 bytes", "value": "2 labels, 1 too long"} {
 		i := slices.IndexFunc(r.Evaluations, func(v placement.Evaluation) bool { return v.Cluster == name })
 		if i < 0 || r.Evaluations[i].Picked || !strings.Contains(r.Evaluations[i].Reason, reason) {

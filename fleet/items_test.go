@@ -24,7 +24,7 @@ func TestItemsOfTwoSnapshotsCompare(t *testing.T) {
 		if err := w.source.Put(configMap("test-cm", value)); err != nil {
 			t.Fatal(err)
 		}
-		s, err := e.Capture(ctx, "example-placement")
+		s, err := e.Placement("example-placement").Capture(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -27,7 +27,7 @@ func (w *engineEnv) captureAndForget(e *fleet.Engine, i int) {
 	w.capture(e, fmt.Sprint("v", i+1))
 	spec := fleet.RunSpec{Name: fmt.Sprint("r", i), Placement: ep, Strategy: oneStage(), Hold: true}
 	must(e.CreateRun(w.t.Context(), spec))(w.t)
-	if err := e.DeleteRun(w.t.Context(), spec.Name, forced); err != nil {
+	if err := e.Run(spec.Name).Delete(w.t.Context(), forced); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -37,7 +37,7 @@ func (w *engineEnv) captureAndForget(e *fleet.Engine, i int) {
 func TestThePlacementsJournalIsTrimmed(t *testing.T) {
 	w, e := trimming(t, 20)
 	short := len(strings.Join(w.keys("journal/"), ""))
-	f := must(e.Follow("", ""))(t)
+	f := must(e.Follow(""))(t)
 	for range f.Past(t.Context()) {
 	}
 	for i := 20; i < 150; i++ {
@@ -63,7 +63,7 @@ func TestFollowFromBeforeWhatIsForgotten(t *testing.T) {
 	w, e := trimming(t, 20)
 	var all []string
 	cursors := []string{}
-	for f := must(e.Follow(ep, ""))(t); ; {
+	for f := must(e.Placement(ep).Follow(""))(t); ; {
 		n := len(all)
 		for ev, err := range f.Past(t.Context()) {
 			if err != nil {
@@ -106,7 +106,7 @@ func decisionsIn(all []string) (n int) {
 // nothing is told twice.
 func readOn(t *testing.T, e *fleet.Engine, cursor string) (read []string, missed int64) {
 	t.Helper()
-	f := must(e.Follow(ep, cursor))(t)
+	f := must(e.Placement(ep).Follow(cursor))(t)
 	for range 2 {
 		for ev, err := range f.Past(t.Context()) {
 			var miss *fleet.MissedError
@@ -130,7 +130,7 @@ func TestAMissIsToldOnceAcrossCursors(t *testing.T) {
 	for i := 1; i < 60; i++ {
 		w.captureAndForget(e, i)
 	}
-	f := must(e.Follow(ep, cursor))(t)
+	f := must(e.Placement(ep).Follow(cursor))(t)
 	for _, err := range f.Past(t.Context()) {
 		if !errors.As(err, new(*fleet.MissedError)) {
 			t.Fatalf("want a MissedError first, have %v", err)
@@ -154,9 +154,9 @@ func TestACrashWhileAJournalIsTrimmed(t *testing.T) {
 		dying, e := w.engine(plan.Store(w.store), "dies"), w.engine(w.store, "lives")
 		for i := 41; i < 46 && !plan.Crashed(); i++ {
 			w.holds(fmt.Sprint("v", i))
-			_, _ = dying.Capture(t.Context(), ep)
+			_, _ = dying.Placement(ep).Capture(t.Context())
 			_, _ = dying.CreateRun(t.Context(), fleet.RunSpec{Name: fmt.Sprint("d", i), Placement: ep, Strategy: oneStage(), Hold: true})
-			_ = dying.DeleteRun(t.Context(), fmt.Sprint("d", i), forced)
+			_ = dying.Run(fmt.Sprint("d", i)).Delete(t.Context(), forced)
 		}
 		if all, _ := collected(t, e, "", "", -1); len(all) < 64 || len(all) > len(events)+15 {
 			t.Errorf("crash after write %d: %d events", n, len(all))
@@ -190,7 +190,7 @@ func TestFollowWhileAJournalIsTrimmed(t *testing.T) {
 		w, e := trimming(t, 20)
 		var read int
 		do := func(s backend.Store) {
-			f := must(w.engine(s, "follows").Follow(ep, ""))(t)
+			f := must(w.engine(s, "follows").Placement(ep).Follow(""))(t)
 			for range 2 {
 				for _, err := range f.Past(t.Context()) {
 					if errors.As(err, new(*fleet.MissedError)) {
@@ -233,7 +233,7 @@ func TestFollowWhileAJournalIsOnlyTrimmed(t *testing.T) {
 		all, _ := collected(t, e, ep, "", -1)
 		read := 0
 		do := func(s backend.Store) {
-			f := must(w.engine(s, "follows").Follow(ep, ""))(t)
+			f := must(w.engine(s, "follows").Placement(ep).Follow(""))(t)
 			for range 2 {
 				for _, err := range f.Past(t.Context()) {
 					if err != nil {
@@ -244,7 +244,7 @@ func TestFollowWhileAJournalIsOnlyTrimmed(t *testing.T) {
 			}
 		}
 		other := func() {
-			if err := e.DeleteRun(t.Context(), "unadmitted", forced); err != nil {
+			if err := e.Run("unadmitted").Delete(t.Context(), forced); err != nil {
 				t.Error(err)
 			}
 		}
@@ -259,7 +259,7 @@ func TestFollowWhileAJournalIsOnlyTrimmed(t *testing.T) {
 // historyOf changes how many runs are kept.
 func historyOf(t *testing.T, e *fleet.Engine, runs int) {
 	t.Helper()
-	p := must(e.Placement(t.Context(), ep))(t)
+	p := must(e.Placement(ep).Get(t.Context()))(t)
 	p.RunHistory = runs
 	if err := e.PutPlacement(t.Context(), p); err != nil {
 		t.Fatal(err)

@@ -85,7 +85,7 @@ func TestAClusterThatLeftIsNamedByOneRun(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
 		placed := func() (out []string) {
-			view := must(e.View(t.Context(), ep))(t)
+			view := must(e.Placement(ep).View(t.Context()))(t)
 			for c, err := range view.Placed(t.Context()) {
 				if err != nil {
 					t.Fatal(err)
@@ -103,7 +103,7 @@ func TestAClusterThatLeftIsNamedByOneRun(t *testing.T) {
 		for i, want := range []string{"[member3]", "[]"} {
 			name := fmt.Sprint("after", i)
 			ranTo(t, e, specOf(name, 0), stages.Completed)
-			plan := must(e.Status(t.Context(), name))(t).Plan
+			plan := must(e.Run(name).Status(t.Context()))(t).Plan
 			if got := fmt.Sprint(plan.Left); got != want {
 				t.Errorf("the plan of run %d names %s, want %s", i, got, want)
 			}
@@ -137,7 +137,7 @@ func TestClusterThatJoinsIsCaughtUp(t *testing.T) {
 			w.t.Errorf("c04 was updated: %v", err)
 		}
 		settle()
-		if _, err := e.CatchUp(w.t.Context(), "r", "late", approval.Identity{Name: "ann"}); err != nil {
+		if _, err := e.Run("r").CatchUp(w.t.Context(), "late", approval.Identity{Name: "ann"}); err != nil {
 			w.t.Fatal(err)
 		}
 		feed.end("late")

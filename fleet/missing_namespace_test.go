@@ -30,7 +30,7 @@ func TestANamespaceThatIsMissing(t *testing.T) {
 		}
 		defer running(t, e)()
 		time.Sleep(time.Minute)
-		x := must(e.Explain(t.Context(), "r", "member1"))(t)
+		x := must(e.Run("r").Explain(t.Context(), "member1"))(t)
 		if len(x.Waiting) != 1 || !strings.Contains(x.Waiting[0].Message, "namespace test-namespace is missing on the cluster: select it too, or create it there") {
 			t.Errorf("%+v", x)
 		} else if attempt := x.Waiting[0].Message; strings.Contains(attempt, "tried again after 1m") {

@@ -43,9 +43,9 @@ func TestT20HostileNamesAreRefused(t *testing.T) {
 			continue // a command without an ID is given one
 		}
 		c := stages.Command{ID: name, Verb: stages.Stop}
-		refused(t, w.store, "a command", func() error { return e.Command(t.Context(), "r", c) }, "id: Invalid value")
+		refused(t, w.store, "a command", func() error { return e.Run("r").Command(t.Context(), c) }, "id: Invalid value")
 		a := fleet.Answer{Request: "r-after-all", ID: name, Verdict: approval.Approve}
-		refused(t, w.store, "an answer", func() error { return e.Decide(t.Context(), "r", a) }, "id: Invalid value")
+		refused(t, w.store, "an answer", func() error { return e.Run("r").Decide(t.Context(), a) }, "id: Invalid value")
 	}
 }
 
@@ -180,7 +180,7 @@ func TestNamesMayHaveDots(t *testing.T) {
 
 func (w *engineEnv) approveDotted(e *fleet.Engine, name string) {
 	w.t.Helper()
-	f := must(e.Follow(name, ""))(w.t)
+	f := must(e.Placement(name).Follow(""))(w.t)
 	for ev, err := range f.Events(w.t.Context()) {
 		if err != nil || ev.Placement != name {
 			w.t.Fatalf("event of %s: %+v, %v", name, ev, err)
@@ -192,7 +192,7 @@ func (w *engineEnv) approveDotted(e *fleet.Engine, name string) {
 			w.t.Errorf("request %s of run %s", ev.Request, name)
 		}
 		a := fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}
-		if err := e.Decide(w.t.Context(), name, a); err != nil {
+		if err := e.Run(name).Decide(w.t.Context(), a); err != nil {
 			w.t.Fatal(err)
 		}
 		return
@@ -209,10 +209,10 @@ func (w *engineEnv) wantDotted(e *fleet.Engine, name string) {
 	if err != nil || obj.GetAnnotations()["digest.slipway.dev/"+name] == "" {
 		w.t.Errorf("no annotation of %s: %v", name, err)
 	}
-	if got := must(e.Runs(w.t.Context(), name))(w.t); !slices.Equal(got, []string{name}) {
+	if got := must(e.Placement(name).RunNames(w.t.Context()))(w.t); !slices.Equal(got, []string{name}) {
 		w.t.Errorf("placement %s has the runs %v", name, got)
 	}
-	for d, err := range e.Drift(w.t.Context(), name, fleet.DriftOptions{}) {
+	for d, err := range e.Placement(name).Drift(w.t.Context(), fleet.DriftOptions{}) {
 		if err != nil || d.State != drift.Compared || d.Total > 0 {
 			w.t.Errorf("drift of %s: %+v, %v", name, d, err)
 		}

@@ -44,7 +44,7 @@ func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
 	if err := e.PutPlacement(t.Context(), ofNamespace(envelopesOfNamespace)); err != nil {
 		t.Fatal(err)
 	}
-	capture := func() error { w.holds("v0"); _, err := e.Capture(t.Context(), ep); return err }
+	capture := func() error { w.holds("v0"); _, err := e.Placement(ep).Capture(t.Context()); return err }
 	refused(t, w.store, "an envelope", capture, "test-namespace/grants", "data[grant.yaml]: Forbidden: RoleBinding.v1."+rbac+" test-namespace/grant", "NamespaceRules")
 	must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)
 	if s := w.capture(e, "v0"); s.Objects != 4 {
@@ -59,7 +59,7 @@ func TestANamespacedPlacementMayNotCarryRoles(t *testing.T) {
 	lax := w.newEngine(fleet.Config{Name: "lax", NamespaceRules: &snapshot.Rules{}})
 	must(0, lax.PutPlacement(t.Context(), ofNamespace(snapshot.Selector{Group: rbac, Version: "v1", Kind: "RoleBinding", Namespace: "test-namespace"})))(t)
 	refused(t, w.store, "a role that was declared before", capture, "selectors[1].kind: Forbidden: RoleBinding."+rbac)
-	must(lax.Capture(t.Context(), ep))(t)
+	must(lax.Placement(ep).Capture(t.Context()))(t)
 	refused(t, w.store, "a snapshot that was taken before", func() error {
 		_, err := e.CreateRun(t.Context(), specOf("r", 1))
 		return err

@@ -66,7 +66,7 @@ func TestNewClustersAreThoseThatNoRunWasToUpdate(t *testing.T) {
 		}
 		endOf(t, e, "third")
 		w.fleet.Add(placement.Cluster{Name: "member5"})
-		if got := newIn(must(e.CatchUp(t.Context(), "third", "late", approval.Identity{Name: "ann"}))(t)); got != "member5" {
+		if got := newIn(must(e.Run("third").CatchUp(t.Context(), "late", approval.Identity{Name: "ann"}))(t)); got != "member5" {
 			t.Errorf("new are %q in the run that catches up, want member5", got)
 		}
 	})

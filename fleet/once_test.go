@@ -171,12 +171,12 @@ func TestAJobThatCompletedAndIsGoneRunsOnce(t *testing.T) {
 				put(job("v2", 1))
 				to("three")
 				ran("run three", "v1", "v2")
-				undo, err := e.Rollback(t.Context(), "three", fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}})
+				undo, err := e.Run("three").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}})
 				if err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(time.Second)
-				if s, err := e.Wait(t.Context(), undo); err != nil || s.Run.State != stages.Completed {
+				if s, err := e.Run(undo).Wait(t.Context()); err != nil || s.Run.State != stages.Completed {
 					t.Fatalf("the rollback is %s: %s, %v", s.Run.State, s.Run.Reason, err)
 				}
 				ran("the rollback", "v1", "v2")

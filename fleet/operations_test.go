@@ -99,12 +99,12 @@ func operationsOfARun(t *testing.T) (calls []string) {
 		s := &operationStore{Store: w.store}
 		e := w.newEngine(fleet.Config{Store: s, Name: "e"})
 		must(0, e.PutPlacement(t.Context(), tutorialPlacement()))(t)
-		must(e.Capture(t.Context(), "example-placement"))(t)
+		must(e.Placement("example-placement").Capture(t.Context()))(t)
 		defer running(t, e)()
 		time.Sleep(time.Minute)
 		s.taken() // what the engine reads when it begins
 		must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "run", Placement: "example-placement", Strategy: oneStage()}))(t)
-		must(e.Wait(t.Context(), "run"))(t)
+		must(e.Run("run").Wait(t.Context()))(t)
 		time.Sleep(time.Minute)
 		calls = s.taken()
 	})

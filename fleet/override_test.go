@@ -61,7 +61,7 @@ func TestVariantsAreStoredOnce(t *testing.T) {
 	if len(fresh) != 3 || !slices.Contains(fresh, "content/"+ep+"/"+revision["member1"]) {
 		t.Errorf("stored for two clusters with one variant: %v, want one body, one page, one root", fresh)
 	}
-	if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
+	if err := e.Run("r").Delete(t.Context(), forced); err != nil {
 		t.Fatal(err)
 	}
 	if after := w.keys("content/"); !slices.Equal(after, before) {

@@ -33,29 +33,29 @@ func TestADeletionOfAnotherOwnersPlacement(t *testing.T) {
 		w, e, stop := rolledOut(t, func(p *fleet.Placement) { p.Owner = "one" })
 		defer stop()
 		for _, owner := range []string{"two", ""} {
-			wantOwnerError(t, "a deletion", e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Owner: &owner}), owner, "one")
+			wantOwnerError(t, "a deletion", e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Owner: &owner}), owner, "one")
 		}
-		if _, err := e.Deletion(t.Context(), ep); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Placement(ep).Deletion(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Fatalf("the placement is being deleted: %v", err)
 		}
 		one, two := "one", "two"
-		placed := must(e.Placement(t.Context(), ep))(t)
+		placed := must(e.Placement(ep).Get(t.Context()))(t)
 		late := w.engine(w.store, "late")
-		if _, err := late.Capture(t.Context(), ep); err != nil { // the late engine keeps the record that it read
+		if _, err := late.Placement(ep).Capture(t.Context()); err != nil { // the late engine keeps the record that it read
 			t.Fatal(err)
 		}
 		deleteAndWait(t, e, fleet.DeleteOptions{Owner: &one})
-		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Owner: &one}); err != nil {
+		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Owner: &one}); err != nil {
 			t.Errorf("a deletion of what the owner has deleted: %v", err)
 		}
-		if err := e.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Owner: &two}); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Owner: &two}); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a deletion of what another owner has deleted: %v", err)
 		}
 		placed.Owner = "two"
 		if err := e.PutPlacement(t.Context(), placed); err != nil {
 			t.Fatal(err)
 		}
-		wantOwnerError(t, "a late deletion", late.DeletePlacement(t.Context(), ep, fleet.DeleteOptions{Owner: &one}), "one", "two")
+		wantOwnerError(t, "a late deletion", late.Placement(ep).Delete(t.Context(), fleet.DeleteOptions{Owner: &one}), "one", "two")
 		deleteAndWait(t, e, fleet.DeleteOptions{})
 		w.wantErased()
 	})
@@ -65,14 +65,14 @@ func TestADeletionOfAnotherOwnersPlacement(t *testing.T) {
 func TestAPlacementKeepsItsOwner(t *testing.T) {
 	for _, owner := range []string{"", "one"} {
 		_, e := declared(t, func(p *fleet.Placement) { p.Owner = owner })
-		p := must(e.Placement(t.Context(), ep))(t)
+		p := must(e.Placement(ep).Get(t.Context()))(t)
 		p.HistoryLimit = 3
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
 		p.Owner = "two"
 		wantOwnerError(t, "a declaration", e.PutPlacement(t.Context(), p), "two", owner)
-		if got := must(e.Placement(t.Context(), ep))(t); got.Owner != owner || got.HistoryLimit != 3 {
+		if got := must(e.Placement(ep).Get(t.Context()))(t); got.Owner != owner || got.HistoryLimit != 3 {
 			t.Errorf("the placement has owner %q, and keeps %d snapshots", got.Owner, got.HistoryLimit)
 		}
 	}

@@ -21,7 +21,7 @@ import (
 // placedOn yields what [fleet.PlacementView.Placed] does, or the error of a placement that cannot be read.
 func placedOn(t testing.TB, e *fleet.Engine, name string) iter.Seq2[fleet.PlacedCluster, error] {
 	return func(yield func(fleet.PlacedCluster, error) bool) {
-		v, err := e.View(t.Context(), name)
+		v, err := e.Placement(name).View(t.Context())
 		if err != nil {
 			yield(fleet.PlacedCluster{}, err)
 			return
@@ -33,7 +33,7 @@ func placedOn(t testing.TB, e *fleet.Engine, name string) iter.Seq2[fleet.Placed
 // viewOf returns a placement as it is now.
 func viewOf(t testing.TB, e *fleet.Engine, name string) *fleet.PlacementView {
 	t.Helper()
-	v, err := e.View(t.Context(), name)
+	v, err := e.Placement(name).View(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestWhatClustersHave(t *testing.T) {
 		time.Sleep(time.Minute)
 		all1 := []fleet.PlacedCluster{at("member1", 1, 1, "", ""), at("member2", 1, 1, "", ""), at("member3", 1, 1, "", "")}
 		w.wantPlaced(true, all1...)
-		if err := e.DeleteRun(t.Context(), "second", forced); err != nil {
+		if err := e.Run("second").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		w.wantPlaced(false, all1...)
@@ -156,7 +156,7 @@ func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
 		p := tutorialPlacement()
 		p.Policy = placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"member1", "member2", "member3"}}
 		w.declare(e, p)
-		must(e.Resolve(t.Context(), ep))(t)
+		must(e.Placement(ep).Resolve(t.Context()))(t)
 		if d := cmp.Diff([]int{1, 1, 1}, policies()); d != "" {
 			t.Errorf("before another run:\n%s", d)
 		}
@@ -167,7 +167,7 @@ func TestTheRunOfWhichPolicyCameToClustersLast(t *testing.T) {
 		w.fleet.Hang("member3", false)
 		endOf(t, e, "second")
 		time.Sleep(time.Minute)
-		if err := e.DeleteRun(t.Context(), "second", forced); err != nil {
+		if err := e.Run("second").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff([]int{2, 2, 2}, policies()); d != "" || !slices.Contains(during, 2) {
@@ -181,7 +181,7 @@ func TestWhatClustersGot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e, stop := rolledOut(t, nil)
 		defer stop()
-		s := must(e.Status(t.Context(), "first"))(t)
+		s := must(e.Run("first").Status(t.Context()))(t)
 		for c, err := range placedOn(t, e, ep) {
 			pos, ok := s.Plan.Position(c.Name)
 			if err != nil || !ok || c.UID != s.Plan.Clusters[pos].UID || c.Revision != s.Plan.Revisions[0] || c.Since.After(s.Run.Ended.Time()) {

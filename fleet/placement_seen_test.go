@@ -15,11 +15,11 @@ import (
 func TestWhatIsKnownOfAPlacementIsReadAgain(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "a")
-	if err := e.SetIrreversible(t.Context(), ep, 0, true, "ann"); err != nil {
+	if err := e.Placement(ep).SetIrreversible(t.Context(), 0, true, "ann"); err != nil {
 		t.Fatal(err)
 	}
 	ask := func() (any, error) {
-		v, err := e.View(t.Context(), ep)
+		v, err := e.Placement(ep).View(t.Context())
 		if err != nil {
 			return nil, err
 		}

@@ -163,7 +163,7 @@ func TestAnUpdaterIsAskedAboutWhatCatchesUp(t *testing.T) {
 		failing = false
 		u.take()
 		w.fleet.Add(placement.Cluster{Name: "c09", Labels: map[string]string{"n": "9"}})
-		must(e.CatchUp(t.Context(), "r", "late", approval.Identity{}))(t)
+		must(e.Run("r").CatchUp(t.Context(), "late", approval.Identity{}))(t)
 		want := map[string]string{"c01 n=1": "p other", "c09 n=9": "p v1"}
 		if got := u.take(); len(got) == 0 || !cmp.Equal(want, got[0]) {
 			t.Errorf("CatchUp: %v", got)
@@ -185,7 +185,7 @@ func TestClustersThatAreCleanedAreNotAskedAbout(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		is(t, e, "r2", stages.Completed)
-		if err := e.DeletePlacement(t.Context(), "p", fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement("p").Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		quiet()
@@ -220,7 +220,7 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 				spec := fleet.RunSpec{Name: "r2", Placement: "p", Strategy: allAtOnce(3)}
 				_, previewed := e.Preview(t.Context(), spec)
 				_, created := e.CreateRun(t.Context(), spec)
-				_, caught := e.CatchUp(t.Context(), "r1", "r2", approval.Identity{})
+				_, caught := e.Run("r1").CatchUp(t.Context(), "r2", approval.Identity{})
 				if !errors.Is(previewed, tc.is) || !strings.Contains(previewed.Error(), tc.want) {
 					t.Errorf("Preview: %v", previewed)
 				}
@@ -261,7 +261,7 @@ func TestAClusterThatIsSkippedByItsUpdater(t *testing.T) {
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: s})
 		time.Sleep(time.Minute)
 		is(t, e, "r", stages.Failed)
-		status := must(e.Status(t.Context(), "r"))(t)
+		status := must(e.Run("r").Status(t.Context()))(t)
 		got := map[string]stages.State{}
 		for pos, state := range stages.States(status.Plan, &status.Run) {
 			got[status.Plan.Clusters[pos].Name] = state
@@ -271,7 +271,7 @@ func TestAClusterThatIsSkippedByItsUpdater(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", d)
 		}
 		for cluster, reason := range map[string]string{"c00": "already there", "c02": "there is no image"} {
-			if x := must(e.Explain(t.Context(), "r", cluster))(t); !strings.Contains(x.Reason, reason) {
+			if x := must(e.Run("r").Explain(t.Context(), cluster))(t); !strings.Contains(x.Reason, reason) {
 				t.Errorf("%s: %s", cluster, x.Reason)
 			}
 		}

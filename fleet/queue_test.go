@@ -77,7 +77,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		waits.on.Store(true)
 		<-waits.waits // the waiting run has read that r1 goes on
 		drives.on.Store(true)
-		must(one.Rollback(t.Context(), "r1", fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
+		must(one.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
 		<-drives.waits // r1 has ended, and its engine is about to take that in
 		waits.on.Store(false)
 		close(waits.let)
@@ -86,7 +86,7 @@ func TestAWaitingRunDoesNotOvertakeHowTheOneBeforeItEnded(t *testing.T) {
 		close(drives.let)
 
 		if s := endOf(t, one, "waits"); s.Run.State != stages.Superseded {
-			b, err := one.RollbackOf(t.Context(), "r1")
+			b, err := one.Run("r1").RollbackStatus(t.Context())
 			t.Errorf("waits is %s; r1: %+v, %v", s.Run.State, b, err)
 		}
 		if s := endOfRollback(t, one, "r1"); s.Run.State != stages.Completed {
@@ -125,7 +125,7 @@ func TestRestartAndNewRunDoNotOverlap(t *testing.T) {
 				}
 				return puts == slow
 			}, faulty.Fault{Delay: 100 * time.Millisecond}))
-			if err := h.Command(t.Context(), "a", stages.Command{ID: "again", Verb: stages.Start}); err != nil {
+			if err := h.Run("a").Command(t.Context(), stages.Command{ID: "again", Verb: stages.Start}); err != nil {
 				t.Fatal(err)
 			}
 			defer running(t, w.newEngine(fleet.Config{Name: "one", Store: plan.Store(w.store)}))()
@@ -160,7 +160,7 @@ func TestRejectedRunDoesNotStartLater(t *testing.T) {
 			p := smallPlacement("web")
 			p.Admission = stages.RejectRun
 			w.declare(h, p)
-			must(h.Capture(t.Context(), "web"))(t)
+			must(h.Placement("web").Capture(t.Context()))(t)
 			x := w.newEngine(fleet.Config{Name: "x", Store: faulty.NewPlan(faulty.CrashAfter(k)).Store(w.store)})
 			_, crash := x.CreateRun(t.Context(), fleet.RunSpec{Name: "b", Placement: "web", Index: new(0), Strategy: allAtOnce(1)})
 			if len(w.keys("run/")) == 0 || crash == nil {
@@ -174,14 +174,14 @@ func TestRejectedRunDoesNotStartLater(t *testing.T) {
 				return
 			}
 			rejected++
-			if err := h.Command(t.Context(), "a", stages.Command{Verb: stages.Abort}); err != nil {
+			if err := h.Run("a").Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Hour)
 			if n := w.happened("b", stages.RunTaken); n > 36 || w.happened("b", stages.RunStarted) > 0 {
 				t.Errorf("b was taken %d times, and started %d times", n, w.happened("b", stages.RunStarted))
 			}
-			if s, err := h.Status(t.Context(), "b"); !errors.Is(err, backend.ErrNotFound) {
+			if s, err := h.Run("b").Status(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 				t.Errorf("b is %s, want it to be gone: %v", s.Run.State, err)
 			}
 		})

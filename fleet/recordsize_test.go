@@ -86,7 +86,7 @@ func runOnLargeFleet(t *testing.T, s backend.Store, u backend.Updater) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
+	go func() { done <- e.Start(ctx) }()
 	defer func() {
 		cancel()
 		<-done
@@ -99,7 +99,7 @@ func runOnLargeFleet(t *testing.T, s backend.Store, u backend.Updater) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if state, err := e.Wait(t.Context(), "run"); err != nil || state.Run.State != stages.Completed {
+	if state, err := e.Run("run").Wait(t.Context()); err != nil || state.Run.State != stages.Completed {
 		t.Fatalf("the run is %s (%s): %v", state.Run.State, state.Run.Reason, err)
 	}
 }

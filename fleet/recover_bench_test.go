@@ -120,7 +120,7 @@ func driveUntil(b *testing.B, s waited, fl *memory.Fleet, src *memory.Source, u 
 	}
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan error, 1)
-	go func() { done <- e.Run(ctx) }()
+	go func() { done <- e.Start(ctx) }()
 	select {
 	case <-s.over():
 	case err := <-done:

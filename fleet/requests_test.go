@@ -110,7 +110,7 @@ func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 			ranTo(w.t, two, specOf("of-two", 1), stages.Completed)
 			stop()
 			w.holds("v0")
-			must(two.Capture(w.t.Context(), ep))(w.t)
+			must(two.Placement(ep).Capture(w.t.Context()))(w.t)
 		},
 		"the ledger was deleted": func(w *engineEnv) {
 			if err := w.fleet.Cluster("member1").Delete(ledger); err != nil {
@@ -130,7 +130,7 @@ func TestAKeptLedgerIsNeverTrusted(t *testing.T) {
 			w.capture(e, "v0")
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan struct{})
-			go func() { defer close(done); _ = e.Run(ctx) }()
+			go func() { defer close(done); _ = e.Start(ctx) }()
 			ranTo(t, e, specOf("first", 0), stages.Completed)
 			time.Sleep(time.Minute)
 			meddle(w)

@@ -28,15 +28,15 @@ type Resolution struct {
 // For [placement.Decide], the clusters placed already are the ones in the last recorded selection,
 // by Resolve or by a run, and the updated clusters are the ones that a run has begun to update.
 // Therefore a selection is stable across restarts.
-func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
-	inventory, err := e.state.Inventory(ctx)
+func (h PlacementHandle) Resolve(ctx context.Context) (Resolution, error) {
+	inventory, err := h.e.state.Inventory(ctx)
 	if err != nil {
 		return Resolution{}, err
 	}
 	var r planning.Resolution
-	_, _, err = e.state.Advance(ctx, name, &state.Transition{
+	_, _, err = h.e.state.Advance(ctx, h.name, &state.Transition{
 		Input: func(rec *record.Placement) (lifecycle.Input, error) {
-			r, err = e.planner.Resolve(ctx, rec, inventory)
+			r, err = h.e.planner.Resolve(ctx, rec, inventory)
 			return lifecycle.SelectionChanged{
 				PolicyDigest: r.PolicyDigest, Digest: r.Digest, Clusters: len(r.Clusters), Pages: record.SelectionPages(len(r.Clusters)),
 			}, err
@@ -46,20 +46,20 @@ func (e *Engine) Resolve(ctx context.Context, name string) (Resolution, error) {
 	return Resolution(r), err
 }
 
-// PreviewSelection returns the result that [Engine.Resolve] would return, and writes nothing. If
-// policy is not nil, it replaces the placement's policy in the preview; the placement may be
+// PreviewResolve returns the result that [PlacementHandle.Resolve] would return, and writes nothing.
+// If policy is not nil, it replaces the placement's policy in the preview; the placement may be
 // declared with it afterwards.
-func (e *Engine) PreviewSelection(ctx context.Context, name string, policy *placement.Policy) (Resolution, error) {
-	inventory, err := e.state.Inventory(ctx)
+func (h PlacementHandle) PreviewResolve(ctx context.Context, policy *placement.Policy) (Resolution, error) {
+	inventory, err := h.e.state.Inventory(ctx)
 	if err != nil {
 		return Resolution{}, err
 	}
 	var r planning.Resolution
-	err = e.state.WithPlacement(ctx, name, func(rec *record.Placement) error {
+	err = h.e.state.WithPlacement(ctx, h.name, func(rec *record.Placement) error {
 		if policy != nil {
 			rec.Placement.Policy = *policy
 		}
-		r, err = e.planner.Resolve(ctx, rec, inventory)
+		r, err = h.e.planner.Resolve(ctx, rec, inventory)
 		return err
 	})
 	return Resolution(r), err

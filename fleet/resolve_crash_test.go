@@ -75,7 +75,7 @@ func TestPickNSurvivesACrash(t *testing.T) {
 			e := w.engine(w.store, "lives")
 			defer running(t, e)()
 			w.declare(e, most(2))
-			if _, err := e.Status(ctx, "first"); err != nil {
+			if _, err := e.Run("first").Status(ctx); err != nil {
 				must(e.CreateRun(ctx, toAll("first")))(t)
 			}
 			first := bringsTo(endOf(t, e, "first"))
@@ -116,7 +116,7 @@ func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 			stop()
 			plan := faulty.NewPlan(faulty.CrashAfter(n))
 			catchUp := func(e *fleet.Engine) error {
-				_, err := e.CatchUp(context.WithoutCancel(ctx), "first", "second", approval.Identity{})
+				_, err := e.Run("first").CatchUp(context.WithoutCancel(ctx), "second", approval.Identity{})
 				return err
 			}
 			_ = catchUp(w.engine(plan.Store(w.store), "dies"))
@@ -124,12 +124,12 @@ func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 			w.rank("e", "d", "c", "a")
 			e = w.engine(w.store, "lives again")
 			for _, spare := range []string{"spare-0", "spare-1", "spare-2"} { // each deletion collects what is garbage
-				if err := e.DeleteRun(ctx, spare, forced); err != nil {
+				if err := e.Run(spare).Delete(ctx, forced); err != nil {
 					t.Fatal(err)
 				}
 			}
 			stop = running(t, e)
-			if _, err := e.Status(ctx, "second"); err != nil {
+			if _, err := e.Run("second").Status(ctx); err != nil {
 				if err := catchUp(e); err != nil {
 					t.Fatal(err)
 				}
@@ -137,7 +137,7 @@ func TestACatchUpOfPickNSurvivesACrash(t *testing.T) {
 			second := bringsTo(endOf(t, e, "second"))
 			want := append([]string{"a"}, second...)
 			w.rank("d", "c", "e", "a")
-			if d := must(e.Resolve(ctx, "web"))(t); len(second) != 1 || !slices.Equal(d.Clusters, want) {
+			if d := must(e.Placement("web").Resolve(ctx))(t); len(second) != 1 || !slices.Equal(d.Clusters, want) {
 				t.Errorf("crash after write %d: the run goes to %v, and %v are picked", n, second, d.Clusters)
 			}
 		})

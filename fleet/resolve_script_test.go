@@ -117,22 +117,22 @@ func (s *selectionScript) do(directive string, args []string) error {
 		p.Policy = policyOf(args)
 		return s.e.PutPlacement(ctx, p)
 	case "resolve":
-		r, err := s.e.Resolve(ctx, "web")
+		r, err := s.e.Placement("web").Resolve(ctx)
 		return s.tell(&r, err)
 	case "preview":
 		var policy *placement.Policy
 		if len(args) > 0 {
 			policy = new(policyOf(args))
 		}
-		r, err := s.e.PreviewSelection(ctx, "web", policy)
+		r, err := s.e.Placement("web").PreviewResolve(ctx, policy)
 		return s.tell(&r, err)
 	case "run", "begin", "hold":
 		return s.run(directive, args[0])
 	case "catchup":
-		_, err := s.e.CatchUp(ctx, args[0], args[1], approval.Identity{})
+		_, err := s.e.Run(args[0]).CatchUp(ctx, args[1], approval.Identity{})
 		return s.came(args[1], err)
 	case "start":
-		return s.came(args[0], s.e.Command(ctx, args[0], stages.Command{Verb: stages.Start}))
+		return s.came(args[0], s.e.Run(args[0]).Command(ctx, stages.Command{Verb: stages.Start}))
 	case "hang", "unhang":
 		s.fleet.Hang(args[0], directive == "hang")
 		return nil
@@ -229,7 +229,7 @@ func (s *selectionScript) decided(d placement.Selection) {
 // run creates a run of one cluster after the other. It waits for its end, unless
 // that is only to begin or even held.
 func (s *selectionScript) run(directive, name string) error {
-	if _, err := s.e.Capture(s.t.Context(), "web"); err != nil {
+	if _, err := s.e.Placement("web").Capture(s.t.Context()); err != nil {
 		return err
 	}
 	_, err := s.e.CreateRun(s.t.Context(), fleet.RunSpec{
@@ -246,7 +246,7 @@ func (s *selectionScript) run(directive, name string) error {
 // came says what a run came to, once it has ended.
 func (s *selectionScript) came(name string, err error) error {
 	if err == nil {
-		_, err = s.e.Wait(s.t.Context(), name)
+		_, err = s.e.Run(name).Wait(s.t.Context())
 	}
 	if err != nil {
 		return err
@@ -256,7 +256,7 @@ func (s *selectionScript) came(name string, err error) error {
 
 // planned prints the plan of a run and its state.
 func (s *selectionScript) planned(name string) error {
-	now, err := s.e.Status(s.t.Context(), name)
+	now, err := s.e.Run(name).Status(s.t.Context())
 	if err != nil {
 		return err
 	}

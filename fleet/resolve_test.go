@@ -28,7 +28,7 @@ func (w *engineEnv) selections() (out []string) {
 // wantSelection checks what Resolve returns, and that a view has it.
 func wantSelection(t *testing.T, e *fleet.Engine, index int, clusters ...string) placement.Selection {
 	t.Helper()
-	d := must(e.Resolve(t.Context(), ep))(t)
+	d := must(e.Placement(ep).Resolve(t.Context()))(t)
 	if d.Index != index || !slices.Equal(d.Clusters, clusters) {
 		t.Errorf("decided %d, %v; want %d, %v", d.Index, d.Clusters, index, clusters)
 	}
@@ -90,7 +90,7 @@ func TestASelectionIsPaged(t *testing.T) {
 	for i := range 6100 {
 		w.fleet.Add(placement.Cluster{Name: fmt.Sprintf("c%04d-%s", i, longName("n")[2:32])})
 	}
-	if d := must(e.Resolve(t.Context(), ep))(t); len(d.Clusters) != 6103 {
+	if d := must(e.Placement(ep).Resolve(t.Context()))(t); len(d.Clusters) != 6103 {
 		t.Errorf("%d clusters", len(d.Clusters))
 	}
 	if got := w.keys("selection/"); len(got) != 3 {
@@ -113,7 +113,7 @@ func TestASelectionSurvivesACrash(t *testing.T) {
 	for n := 1; ; n++ {
 		w, e := declared(t, nil)
 		plan := faulty.NewPlan(faulty.CrashAfter(n))
-		_, _ = w.engine(plan.Store(w.store), "dies").Resolve(t.Context(), ep)
+		_, _ = w.engine(plan.Store(w.store), "dies").Placement(ep).Resolve(t.Context())
 		wantSelection(t, e, 0, "member1", "member2", "member3")
 		if got := w.selections(); len(got) != 1 {
 			t.Errorf("crash after write %d: events %v", n, got)
@@ -131,7 +131,7 @@ func TestASelectionIsNoGarbage(t *testing.T) {
 		w.capture(e, "v0")
 		wantSelection(t, e, 0, "member1", "member2", "member3")
 		w.fleet.Add(placement.Cluster{Name: "member4"})
-		do := func(s backend.Store) { must(w.engine(s, "other").Resolve(t.Context(), ep))(t) }
+		do := func(s backend.Store) { must(w.engine(s, "other").Placement(ep).Resolve(t.Context()))(t) }
 		check := func() { wantSelection(t, e, 0, "member1", "member2", "member3", "member4") }
 		return do, w.store, func() { w.cleanUp(e) }, check
 	})

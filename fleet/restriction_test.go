@@ -51,7 +51,7 @@ func TestACatchUpBringsNothingForbidden(t *testing.T) {
 		w.fleet.Add(placement.Cluster{Name: "member4", Labels: map[string]string{"environment": "canary"}})
 		strict := w.newEngine(fleet.Config{Name: "strict", Restrictions: []placement.Restriction{{Kind: "ConfigMap", Paths: []string{"/data"}}}})
 		refused(t, w.store, "a catch-up", func() error {
-			_, err := strict.CatchUp(t.Context(), "r", "r2", approval.Identity{})
+			_, err := strict.Run("r").CatchUp(t.Context(), "r2", approval.Identity{})
 			return err
 		}, "cluster member4: ConfigMap test-namespace/test-cm", "the host forbids overrides to change /data of ConfigMap")
 		if got := w.value("member1"); got != "mine" {

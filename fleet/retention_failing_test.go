@@ -54,7 +54,7 @@ func TestOneFailingClusterKeepsFewSnapshots(t *testing.T) {
 	}{
 		"it is caught up with": {func(w *engineEnv, e *fleet.Engine) {
 			w.refuseSettings()
-			if _, err := e.CatchUp(w.t.Context(), fmt.Sprint("r", last), "again", approval.Identity{Name: "ann"}); err != nil {
+			if _, err := e.Run(fmt.Sprint("r", last)).CatchUp(w.t.Context(), "again", approval.Identity{Name: "ann"}); err != nil {
 				w.t.Fatal(err)
 			}
 			endOf(w.t, e, "again")

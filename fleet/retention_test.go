@@ -28,9 +28,9 @@ func endOf(t *testing.T, e *fleet.Engine, run string) fleet.Status {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 24*time.Hour)
 	defer cancel()
-	s, err := e.Wait(ctx, run)
+	s, err := e.Run(run).Wait(ctx)
 	if err != nil {
-		now, _ := e.Status(t.Context(), run)
+		now, _ := e.Run(run).Status(t.Context())
 		t.Fatalf("run %s has not ended: %v: it is %s, %+v", run, err, now.Run.State, now.Run.InFlight)
 	}
 	return s
@@ -108,7 +108,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 		w.capture(e, "v20")
 		wantIndexes(t, e, ep, 5, 6, 7, 12, 18, 19, 20) // failing may be started again
 		for _, run := range []string{"held", "failing"} {
-			if err := e.DeleteRun(ctx, run, forced); err != nil {
+			if err := e.Run(run).Delete(ctx, forced); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -124,7 +124,7 @@ func TestHistoryLimitSparesWhatIsNeeded(t *testing.T) {
 // a later one has reached them all.
 func TestWhatClustersHaveIsKept(t *testing.T) {
 	remove := func(t *testing.T, _ *engineEnv, e *fleet.Engine) {
-		if err := e.DeleteRun(t.Context(), "partial", forced); err != nil {
+		if err := e.Run("partial").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -148,7 +148,7 @@ func TestWhatClustersHaveIsKept(t *testing.T) {
 			next := specOf("next", 0)
 			next.Hold = true
 			create(t, e, next)
-			if err := e.DeleteRun(t.Context(), "next", forced); err != nil {
+			if err := e.Run("next").Delete(t.Context(), forced); err != nil {
 				t.Fatal(err)
 			}
 		},
@@ -202,11 +202,11 @@ func TestRunHistoryIsBounded(t *testing.T) {
 			run := fmt.Sprintf("run-%d", i)
 			ranTo(t, e, specOf(run, i+1), stages.Completed)
 			// A page of its journal, as a long run has them.
-			uid := must(e.Status(t.Context(), run))(t).Run.UID
+			uid := must(e.Run(run).Status(t.Context()))(t).Run.UID
 			must(w.store.Put(t.Context(), "journal/"+uid+"/0-page", nil, ""))(t)
 		}
 		quiet()
-		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"held", "run-5", "run-6", "run-7"}) {
+		if got := must(e.Placement(ep).RunNames(t.Context()))(t); !slices.Equal(got, []string{"held", "run-5", "run-6", "run-7"}) {
 			t.Errorf("runs that are kept: %v", got)
 		}
 		if n := len(w.keys("run/")); n != 4 {
@@ -226,14 +226,14 @@ func TestRunHistoryIsBounded(t *testing.T) {
 		w.tidy()
 		wantIndexes(t, e, ep, 0, 7, 8)
 		// The run that was created first is not the one that ended first.
-		if err := e.Command(t.Context(), "held", stages.Command{Verb: stages.Abort}); err != nil {
+		if err := e.Run("held").Command(t.Context(), stages.Command{Verb: stages.Abort}); err != nil {
 			t.Fatal(err)
 		}
 		if s := endOf(t, e, "held"); s.Run.State != stages.Aborted {
 			t.Errorf("held is %s", s.Run.State)
 		}
 		quiet()
-		if got := must(e.Runs(t.Context(), ep))(t); !slices.Equal(got, []string{"held", "run-6", "run-7"}) {
+		if got := must(e.Placement(ep).RunNames(t.Context()))(t); !slices.Equal(got, []string{"held", "run-6", "run-7"}) {
 			t.Errorf("runs that are kept: %v", got)
 		}
 	})
@@ -292,7 +292,7 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 		"run that is deleted": func(w *engineEnv, e *fleet.Engine) {
 			w.holds("old")
 			must(e.CreateRun(t.Context(), fleet.RunSpec{Name: "other", Placement: ep, Strategy: oneStage()}))(w.t)
-			if err := e.DeleteRun(t.Context(), "other", forced); err != nil {
+			if err := e.Run("other").Delete(t.Context(), forced); err != nil {
 				w.t.Error(err)
 			}
 		},
@@ -302,7 +302,7 @@ func TestCollectionSparesWhatIsNeeded(t *testing.T) {
 				w, e := interleaved(t)
 				do := func(s backend.Store) {
 					w.holds("third")
-					if _, err := w.engine(s, "two").Capture(t.Context(), ep); err != nil {
+					if _, err := w.engine(s, "two").Placement(ep).Capture(t.Context()); err != nil {
 						t.Error(err)
 					}
 				}
@@ -317,7 +317,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 	creations := map[string]func(*engineEnv, *fleet.Engine) error{
 		"capture": func(w *engineEnv, e *fleet.Engine) error {
 			w.holds("old")
-			_, err := e.Capture(w.t.Context(), ep)
+			_, err := e.Placement(ep).Capture(w.t.Context())
 			return err
 		},
 		"run of an index": func(w *engineEnv, e *fleet.Engine) error {
@@ -337,7 +337,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 			if _, err := e.CreateRun(w.t.Context(), specOf("other", 1)); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				w.t.Error(err)
 			}
-			if err := e.DeleteRun(w.t.Context(), "other", forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
+			if err := e.Run("other").Delete(w.t.Context(), forced); err != nil && !errors.Is(err, backend.ErrNotFound) {
 				w.t.Error(err)
 			}
 		},
@@ -352,7 +352,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 						if err != nil && !errors.Is(err, backend.ErrConflict) && !errors.Is(err, backend.ErrNotFound) {
 							t.Error(err)
 						}
-						if _, serr := e.Status(t.Context(), "mine"); (serr == nil) != (err == nil) && what != "capture" {
+						if _, serr := e.Run("mine").Status(t.Context()); (serr == nil) != (err == nil) && what != "capture" {
 							t.Errorf("the run is there: %v, and its creation said %v", serr == nil, err)
 						}
 					}
@@ -368,7 +368,7 @@ func TestWhatIsStoredIsNotCollected(t *testing.T) {
 func (w *engineEnv) wantAll(e *fleet.Engine) {
 	w.t.Helper()
 	wantWhole(w.t, e, ep)
-	runs := must(e.Runs(w.t.Context(), ep))(w.t)
+	runs := must(e.Placement(ep).RunNames(w.t.Context()))(w.t)
 	if len(runs) == 0 || w.t.Failed() {
 		return
 	}

@@ -14,7 +14,7 @@ import (
 // command asks something of a run.
 func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 	w.t.Helper()
-	if err := e.Command(w.t.Context(), run, c); err != nil {
+	if err := e.Run(run).Command(w.t.Context(), c); err != nil {
 		w.t.Fatal(err)
 	}
 	settle()
@@ -23,7 +23,7 @@ func (w *engineEnv) command(e *fleet.Engine, run string, c stages.Command) {
 // stateIs checks what a run has come to.
 func (w *engineEnv) stateIs(e *fleet.Engine, run string, want stages.State) {
 	w.t.Helper()
-	if s := must(e.Status(w.t.Context(), run))(w.t); s.Run.State != want {
+	if s := must(e.Run(run).Status(w.t.Context()))(w.t); s.Run.State != want {
 		w.t.Errorf("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
 	}
 }
@@ -105,7 +105,7 @@ func TestARetryOfNothingTakesNothingIn(t *testing.T) {
 		w.within(time.Minute, "b", stages.Completed)
 		settle()
 		w.command(e, "a", stages.Command{Verb: stages.Retry, Only: stages.OnlySkipped})
-		for c, err := range must(e.View(t.Context(), "web"))(t).Placed(t.Context()) {
+		for c, err := range must(e.Placement("web").View(t.Context()))(t).Placed(t.Context()) {
 			if err != nil || c.Index != 1 || c.Tried != 1 {
 				t.Errorf("%+v, %v: want what run b brought", c, err)
 			}
@@ -148,12 +148,12 @@ func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
 			if op != "put" || key != "placement/web" {
 				return
 			}
-			if s, err := h.Status(t.Context(), "a"); err == nil && s.Run.State == stages.Failed {
+			if s, err := h.Run("a").Status(t.Context()); err == nil && s.Run.State == stages.Failed {
 				die()
 				<-ctx.Done()
 			}
 		}}
-		if err := w.newEngine(fleet.Config{Name: "dies", Store: store}).Run(ctx); err != nil {
+		if err := w.newEngine(fleet.Config{Name: "dies", Store: store}).Start(ctx); err != nil {
 			t.Fatal(err)
 		}
 		w.stateIs(h, "a", stages.Failed)
@@ -166,7 +166,7 @@ func TestARunStartedAgainTakesInWhatItBrought(t *testing.T) {
 		for _, name := range []string{"c00", "c01"} {
 			w.fleet.Hang(name, true)
 		}
-		must(0, h.Command(t.Context(), "a", stages.Command{ID: "again", Verb: stages.Start}))(t)
+		must(0, h.Run("a").Command(t.Context(), stages.Command{ID: "again", Verb: stages.Start}))(t)
 		defer running(t, w.newEngine(fleet.Config{Name: "two"}))()
 		settle()
 		w.stateIs(h, "a", stages.Running)

@@ -59,38 +59,38 @@ type Rollback struct {
 // clusters can be rolled back. If its rollback did not finish for every cluster, it can be repeated
 // for the others. While another run has the placement, Rollback fails and names that run.
 //
-// Rollback returns once the request is recorded; engines in [Engine.Run] carry it out, and
-// [Engine.RollbackOf] reports the result. A repeated call during the rollback changes nothing.
-func (e *Engine) Rollback(ctx context.Context, run string, o RollbackOptions) (string, error) {
-	if err := problems.About("rollback of run "+run, o.problems()); err != nil {
+// Rollback returns once the request is recorded; engines in [Engine.Start] carry it out, and
+// [RunHandle.RollbackStatus] reports the result. A repeated call during the rollback changes nothing.
+func (h RunHandle) Rollback(ctx context.Context, o RollbackOptions) (string, error) {
+	if err := problems.About("rollback of run "+h.name, o.problems()); err != nil {
 		return "", err
 	}
-	s, err := e.state.Status(ctx, run)
+	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return "", err
 	}
 	if u := s.Run.RollbackRequest; u != nil {
-		if by, err := e.RollbackOf(ctx, run); err != nil || by.Pending || by.By == "" && by.Refused == "" {
-			return cmp.Or(by.By, u.Run, e.state.RollbackName(run, s.Title, 1)), err
+		if by, err := h.RollbackStatus(ctx); err != nil || by.Pending || by.By == "" && by.Refused == "" {
+			return cmp.Or(by.By, u.Run, h.e.state.RollbackName(h.name, s.Title, 1)), err
 		}
 	}
 	name := o.Name
 	if name == "" {
-		name, err = e.state.FreeRollbackName(ctx, run, s.Title)
+		name, err = h.e.state.FreeRollbackName(ctx, h.name, s.Title)
 	} else {
-		err = e.state.NameFree(ctx, name)
+		err = h.e.state.NameFree(ctx, name)
 	}
 	if err != nil {
 		return "", err
 	}
 	if s.Run.Final(s.Plan) {
-		return e.admitter.RequestRollback(ctx, &s, stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
+		return h.e.admitter.RequestRollback(ctx, &s, stages.RollbackRequest{Cause: stages.OnCommand, Run: name, By: o.By, Message: o.Reason})
 	}
 	c := stages.Command{Verb: stages.RequestRollback, By: o.By, Message: o.Reason, Name: name}
 	if err := step.Allowed(s.Plan, &s.Run, c); err != nil {
-		return "", fmt.Errorf("run %s: %w", run, err)
+		return "", fmt.Errorf("run %s: %w", h.name, err)
 	}
-	return name, e.commands.Send(ctx, s.Run.UID, c)
+	return name, h.e.commands.Send(ctx, s.Run.UID, c)
 }
 
 func (o *RollbackOptions) problems() field.ErrorList {
@@ -102,20 +102,20 @@ func (o *RollbackOptions) problems() field.ErrorList {
 }
 
 // PreviewRollback returns the plan that would roll back the changes that a run has made so far.
-// Nothing is written, and nothing starts. It returns the errors with which [Engine.Rollback] or the
+// Nothing is written, and nothing starts. It returns the errors with which [RunHandle.Rollback] or the
 // rollback run would be refused. While the run has not ended, the plan may still grow.
-func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
-	s, err := e.state.Status(ctx, run)
+func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
+	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return nil, err
 	}
 	var d *planning.Draft
-	err = e.state.WithPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
+	err = h.e.state.WithPlacement(ctx, s.Run.Placement, func(rec *record.Placement) error {
 		base := rec.Base
 		if !s.Run.IsEnded() && s.Run.Started != 0 { // until then the bindings have the previous revisions
 			base = rec.BaseOf(s.Run.UID, s.Run.Name, rec.Bindings, rec.InUse)
 		}
-		d, err = e.planner.DraftRollback(ctx, rec, base, &s)
+		d, err = h.e.planner.DraftRollback(ctx, rec, base, &s)
 		return err
 	})
 	if err != nil {
@@ -124,13 +124,13 @@ func (e *Engine) PreviewRollback(ctx context.Context, run string) (*stages.Plan,
 	return d.Plan, nil
 }
 
-// RollbackOf returns the state of the rollback of a run. If none was requested, only Run is set.
-func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
-	rr, _, err := e.state.Run(ctx, run)
+// RollbackStatus returns the state of the rollback of the run. If none was requested, only Run is set.
+func (h RunHandle) RollbackStatus(ctx context.Context) (Rollback, error) {
+	rr, _, err := h.e.state.Run(ctx, h.name)
 	if err != nil {
 		return Rollback{}, err
 	}
-	rec, _, err := e.state.Placement(ctx, rr.Run.Placement)
+	rec, _, err := h.e.state.Placement(ctx, rr.Run.Placement)
 	if err != nil {
 		return Rollback{}, err
 	}
@@ -138,7 +138,7 @@ func (e *Engine) RollbackOf(ctx context.Context, run string) (Rollback, error) {
 	if out.Pending || out.By == "" {
 		return out, nil
 	}
-	by, err := rollbackRun(ctx, e.state, rr.Run.UID, out.By)
+	by, err := rollbackRun(ctx, h.e.state, rr.Run.UID, out.By)
 	if by != nil {
 		out.State = by.Run.State
 	}

@@ -51,8 +51,8 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 			w.capture(e, "later"+string(rune('0'+i)))
 		}
 		w.fleet.Hang("s1a", true) // it is still being taken back when that is asked again
-		name := must(e.Rollback(t.Context(), "r2", ann))(t)
-		if again := must(e.Rollback(t.Context(), "r2", ann))(t); name != "r2-rollback" || again != name {
+		name := must(e.Run("r2").Rollback(t.Context(), ann))(t)
+		if again := must(e.Run("r2").Rollback(t.Context(), ann))(t); name != "r2-rollback" || again != name {
 			t.Errorf("the names are %s and %s", name, again)
 		}
 		w.fleet.Hang("s1a", false)
@@ -63,10 +63,10 @@ func TestRollbackOnCommandOfARunThatHasEnded(t *testing.T) {
 		}
 		wantValues(t, w, everywhere("v1"))
 		for what, run := range map[string]string{"takes back run r2 itself": "r2-rollback", "does not exist": "missing"} {
-			refused(t, w.store, what, func() error { _, err := e.Rollback(t.Context(), run, ann); return err }, what)
+			refused(t, w.store, what, func() error { _, err := e.Run(run).Rollback(t.Context(), ann); return err }, what)
 		}
 		refused(t, w.store, "a name of another object", func() error {
-			_, err := e.Rollback(t.Context(), "r2-rollback", fleet.RollbackOptions{Name: "No Name"})
+			_, err := e.Run("r2-rollback").Rollback(t.Context(), fleet.RollbackOptions{Name: "No Name"})
 			return err
 		}, "a lowercase RFC 1123 subdomain")
 	})
@@ -79,7 +79,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		wants := func(run string, want ...string) {
 			t.Helper()
 			quiet()
-			err := refused(t, w.store, run, func() error { _, err := e.Rollback(t.Context(), run, fleet.RollbackOptions{}); return err }, want...)
+			err := refused(t, w.store, run, func() error { _, err := e.Run(run).Rollback(t.Context(), fleet.RollbackOptions{}); return err }, want...)
 			if errors.Is(err, backend.ErrNotFound) {
 				t.Error(err)
 			}
@@ -95,7 +95,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		held.Hold = true
 		create(t, e, held)
 		wants("held", "has not changed anything yet: abort it")
-		must(0, e.DeleteRun(t.Context(), "held", forced))(t)
+		must(0, e.Run("held").Delete(t.Context(), forced))(t)
 		w.fleet.Hang("s1a", true)
 		w.holds("v3")
 		create(t, e, inAll("r3"))
@@ -104,7 +104,7 @@ func TestRollbackIsRefused(t *testing.T) {
 		w.fleet.Hang("s1a", false)
 		endOf(t, e, "r3")
 		wants("r2", "run r3 has changed clusters since")
-		if err := e.DeleteRun(t.Context(), "r3", forced); err != nil {
+		if err := e.Run("r3").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 		wants("r2", "what the clusters had before it is not known")
@@ -129,13 +129,13 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 				create(t, e, inAll("waits"))
 				time.Sleep(time.Minute)
 				wantValues(t, w, map[string]string{"s1a": "v1", "s1b": "v1", "s2a": "v1", "s2b": "v1", "s3a": "v0", "s3b": "v0", "s4a": "v0", "s4b": "v0"})
-				if p := must(e.PreviewRollback(t.Context(), "r1"))(t); len(p.Clusters) != 4 || p.Clusters[0].Name != "s2b" {
+				if p := must(e.Run("r1").PreviewRollback(t.Context()))(t); len(p.Clusters) != 4 || p.Clusters[0].Name != "s2b" {
 					t.Errorf("the preview has %+v", p.Clusters)
 				}
-				must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
+				must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
 				ended := waitFor(t.Context(), e, "r1")
 				time.Sleep(time.Minute)
-				if s := must(e.Status(t.Context(), "r1"))(t); s.Run.State != stages.Failed || s.Run.RollbackRequest.Cause != stages.OnCommand {
+				if s := must(e.Run("r1").Status(t.Context()))(t); s.Run.State != stages.Failed || s.Run.RollbackRequest.Cause != stages.OnCommand {
 					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
 				}
 				if len(ended) > 0 {
@@ -145,11 +145,11 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 					t.Errorf("waits is %s", s.Run.State)
 				}
 				w.fleet.Hang("s1b", true)
-				must(0, e.Decide(t.Context(), "undo", fleet.Answer{Request: "undo-before-s2", Verdict: approval.Approve, By: approval.Identity{Name: "bob"}}))(t)
+				must(0, e.Run("undo").Decide(t.Context(), fleet.Answer{Request: "undo-before-s2", Verdict: approval.Approve, By: approval.Identity{Name: "bob"}}))(t)
 				time.Sleep(time.Minute)
 				command(t, e, "undo", stages.Stop)
 				time.Sleep(10 * time.Minute)
-				if s := must(e.Status(t.Context(), "undo"))(t); s.Run.State != stages.Stopped {
+				if s := must(e.Run("undo").Status(t.Context()))(t); s.Run.State != stages.Stopped {
 					t.Errorf("undo is %s: %s", s.Run.State, s.Run.Reason)
 				}
 				w.fleet.Hang("s1b", false)
@@ -158,9 +158,9 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 					t.Errorf("undo is %s: %s", s.Run.State, s.Run.Reason)
 				}
 				wantValues(t, w, everywhere("v0"))
-				err := e.Command(t.Context(), "r1", stages.Command{Verb: stages.Start})
+				err := e.Run("r1").Command(t.Context(), stages.Command{Verb: stages.Start})
 				time.Sleep(time.Minute)
-				if s := must(e.Status(t.Context(), "r1"))(t); err != nil || s.Run.State != stages.Failed {
+				if s := must(e.Run("r1").Status(t.Context()))(t); err != nil || s.Run.State != stages.Failed {
 					t.Errorf("r1 was started again: %v: it is %s", err, s.Run.State)
 				}
 			})
@@ -186,7 +186,7 @@ func TestFailureDuringARollback(t *testing.T) {
 		want["s1a"], want["s1b"], want["s2a"] = "v1", "v1", "v1"
 		wantValues(t, w, want)
 		w.fleet.Cluster("s2a").Refuse(nil)
-		if name := must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}))(t); name != "r1-rollback-2" {
+		if name := must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{}))(t); name != "r1-rollback-2" {
 			t.Errorf("it is called %s", name)
 		}
 		back := endOfRollback(t, e, "r1")
@@ -195,8 +195,8 @@ func TestFailureDuringARollback(t *testing.T) {
 		}
 		wantValues(t, w, everywhere("v0"))
 		const why = "every cluster has what it had before run r1, which run r1-rollback-2 took back"
-		refused(t, w.store, "a preview of what is taken back", func() error { _, err := e.PreviewRollback(t.Context(), "r1"); return err }, why)
-		refused(t, w.store, "a run that is taken back", func() error { _, err := e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}); return err }, why)
+		refused(t, w.store, "a preview of what is taken back", func() error { _, err := e.Run("r1").PreviewRollback(t.Context()); return err }, why)
+		refused(t, w.store, "a run that is taken back", func() error { _, err := e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{}); return err }, why)
 	})
 }
 
@@ -211,17 +211,17 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 		w.holds("v1")
 		ranTo(t, e, fleet.RunSpec{Name: "r1", Placement: ep, Strategy: inStages(&stages.RollbackPolicy{}, 1)}, stages.Completed)
 		for range 2 {
-			must(0, e.SetIrreversible(ctx, ep, 1, true, "ann"))(t)
+			must(0, e.Placement(ep).SetIrreversible(ctx, 1, true, "ann"))(t)
 		}
 		if d := cmp.Diff([]int{1}, irreversible(t, e, ep)); d != "" {
 			t.Error(d)
 		}
-		refused(t, w.store, "no snapshot", func() error { return e.SetIrreversible(ctx, ep, 7, true, "ann") }, "example-placement-7-snapshot does not exist")
+		refused(t, w.store, "no snapshot", func() error { return e.Placement(ep).SetIrreversible(ctx, 7, true, "ann") }, "example-placement-7-snapshot does not exist")
 		older := inAll("older")
 		older.Index = new(0)
 		refused(t, w.store, "an older index", func() error { _, err := e.CreateRun(ctx, older); return err },
 			"snapshot 0 would take 2 clusters, the first s1a, back past snapshot 1, which is irreversible")
-		refused(t, w.store, "a run that brought it", func() error { _, err := e.Rollback(ctx, "r1", fleet.RollbackOptions{}); return err },
+		refused(t, w.store, "a run that brought it", func() error { _, err := e.Run("r1").Rollback(ctx, fleet.RollbackOptions{}); return err },
 			"run r1 cannot be taken back: of the clusters that run r1 may have changed 2 stay as they are: snapshot 1 is irreversible")
 		w.holds("v2")
 		w.failsAt("s4a", "v2")
@@ -233,25 +233,25 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 		if d := cmp.Diff(kept, back.Plan.Rollback.Kept); d != "" || back.Run.State != stages.Completed {
 			t.Errorf("%s keeps (-want +got):\n%s", back.Run.State, d)
 		}
-		_, err := e.Explain(ctx, back.Run.Name, "s2a")
+		_, err := e.Run(back.Run.Name).Explain(ctx, "s2a")
 		if want := "it stays as run r2 left it: snapshot 1 is irreversible"; err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("explanation: %v", err)
 		}
 		w.holds("v3")
 		w.failsAt("s1a", "v3")
-		must(0, e.SetIrreversible(ctx, ep, w.capture(e, "v3").Index, true, "ann"))(t)
+		must(0, e.Placement(ep).SetIrreversible(ctx, w.capture(e, "v3").Index, true, "ann"))(t)
 		create(t, e, inAll("r3"))
 		endOf(t, e, "r3")
 		time.Sleep(time.Minute)
-		if b := must(e.RollbackOf(ctx, "r3"))(t); b.By != "" || !strings.Contains(b.Refused, "is irreversible") {
+		if b := must(e.Run("r3").RollbackStatus(ctx))(t); b.By != "" || !strings.Contains(b.Refused, "is irreversible") {
 			t.Errorf("r3: %+v", b)
 		}
-		if x := must(e.Explain(ctx, "r3", "s1b"))(t); !strings.Contains(x.Reason, "it is not, because of the clusters that run r3") {
+		if x := must(e.Run("r3").Explain(ctx, "s1b"))(t); !strings.Contains(x.Reason, "it is not, because of the clusters that run r3") {
 			t.Errorf("explanation: %s", x.Reason)
 		}
 		w.fleet.Cluster("s1a").Refuse(nil)
-		must(0, e.SetIrreversible(ctx, ep, 3, false, "ann"))(t)
-		must(0, e.SetIrreversible(ctx, ep, 1, false, "ann"))(t)
+		must(0, e.Placement(ep).SetIrreversible(ctx, 3, false, "ann"))(t)
+		must(0, e.Placement(ep).SetIrreversible(ctx, 1, false, "ann"))(t)
 		ranTo(t, e, older, stages.Completed)
 	})
 }

@@ -81,8 +81,8 @@ func TestARunThatTakesBackBringsNothingForbidden(t *testing.T) {
 				c.cfg.Name = "strict"
 				strict := w.newEngine(c.cfg)
 				defer running(t, strict)()
-				preview := must(strict.PreviewRollback(t.Context(), "r2"))(t)
-				must(strict.Rollback(t.Context(), "r2", fleet.RollbackOptions{By: approval.Identity{Name: "ann"}}))(t)
+				preview := must(strict.Run("r2").PreviewRollback(t.Context()))(t)
+				must(strict.Run("r2").Rollback(t.Context(), fleet.RollbackOptions{By: approval.Identity{Name: "ann"}}))(t)
 				back := endOfRollback(t, strict, "r2")
 				if back.Run.State != stages.Completed || back.Plan.Digest != preview.Digest {
 					t.Errorf("%s is %s, of the plan that was previewed: %v", back.Run.Name, back.Run.State, back.Plan.Digest == preview.Digest)
@@ -118,7 +118,7 @@ func TestARollbackToWhatIsForbiddenIsRefused(t *testing.T) {
 		w := onceAllowed(t)
 		strict := w.newEngine(fleet.Config{Name: "strict", Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}, {Kind: "ConfigMap"}}}})
 		refused(t, w.store, "a rollback", func() error {
-			_, err := strict.Rollback(t.Context(), "r2", fleet.RollbackOptions{})
+			_, err := strict.Run("r2").Rollback(t.Context(), fleet.RollbackOptions{})
 			return err
 		}, "2 stay as they are: snapshot 1 has ConfigMap.v1 test-namespace/test-cm", "6 stay as they are: snapshot 0 has", "Config.Rules")
 		wantValues(t, w, everywhere("v2"))

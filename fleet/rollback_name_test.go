@@ -67,7 +67,7 @@ func TestTheHostNamesARollback(t *testing.T) {
 				if command {
 					ranTo(t, e, spec, "Completed")
 					create(t, e, held)
-					if name := must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}))(t); name != "r1.back-from-friday.2" {
+					if name := must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{}))(t); name != "r1.back-from-friday.2" {
 						t.Errorf("it is to be called %s", name)
 					}
 				} else {
@@ -105,7 +105,7 @@ func TestNamesOfTheHostThatAreNone(t *testing.T) {
 				ranTo(t, e, inAll("r0"), "Completed")
 				w.holds("v1")
 				ranTo(t, e, inAll("r1"), "Completed")
-				if name := must(e.Rollback(t.Context(), "r1", fleet.RollbackOptions{}))(t); name != c.want {
+				if name := must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{}))(t); name != c.want {
 					t.Errorf("it is called %s, want %s", name, c.want)
 				}
 			})

@@ -26,7 +26,7 @@ func past(t *testing.T, w *engineEnv, e *fleet.Engine, r *rand.Rand) {
 		w.holds(fmt.Sprint("v", i))
 		ranTo(t, e, fleet.RunSpec{Name: fmt.Sprint("past", i), Placement: ep, Strategy: inStages(nil, someStages(r)...)}, stages.Completed)
 		if r.IntN(5) == 0 {
-			must(0, e.SetIrreversible(t.Context(), ep, i, true, "ann"))(t)
+			must(0, e.Placement(ep).SetIrreversible(t.Context(), i, true, "ann"))(t)
 		}
 	}
 }
@@ -70,8 +70,8 @@ func TestRandomRollbacks(t *testing.T) {
 			w.holds("next")
 			create(t, e, spec)
 			time.Sleep(time.Hour)
-			for _, req := range must(e.Requests(t.Context(), "forth"))(t) {
-				must(0, e.Decide(t.Context(), "forth", fleet.Answer{Request: req.Name, Verdict: approval.Reject, By: approval.Identity{Name: "bob"}}))(t)
+			for _, req := range must(e.Run("forth").Requests(t.Context()))(t) {
+				must(0, e.Run("forth").Decide(t.Context(), fleet.Answer{Request: req.Name, Verdict: approval.Reject, By: approval.Identity{Name: "bob"}}))(t)
 			}
 			broken := fmt.Sprintf("s%db", 1+r.IntN(4))
 			if r.IntN(3) == 0 {
@@ -92,14 +92,14 @@ func TestRandomRollbacks(t *testing.T) {
 func takenBack(t *testing.T, w *engineEnv, e *fleet.Engine, broken string) (kept []string) {
 	for try := range 4 {
 		time.Sleep(time.Hour)
-		b := must(e.RollbackOf(t.Context(), "forth"))(t)
+		b := must(e.Run("forth").RollbackStatus(t.Context()))(t)
 		switch {
 		case b.Refused != "" && try > 0:
 			return kept
 		case b.Refused != "":
 			return append(kept, "all")
 		case b.By != "" && !b.Pending:
-			s := must(e.Status(t.Context(), b.By))(t)
+			s := must(e.Run(b.By).Status(t.Context()))(t)
 			for _, k := range s.Plan.Rollback.Kept {
 				kept = append(kept, k.Clusters...)
 			}
@@ -107,12 +107,12 @@ func takenBack(t *testing.T, w *engineEnv, e *fleet.Engine, broken string) (kept
 				return kept
 			}
 			if !s.Run.IsEnded() {
-				must(0, e.Command(t.Context(), b.By, stages.Command{Verb: stages.Abort}))(t)
+				must(0, e.Run(b.By).Command(t.Context(), stages.Command{Verb: stages.Abort}))(t)
 				time.Sleep(time.Minute)
 			}
 			w.fleet.Cluster(broken).Refuse(nil)
 		}
-		if _, err := e.Rollback(t.Context(), "forth", fleet.RollbackOptions{}); err != nil {
+		if _, err := e.Run("forth").Rollback(t.Context(), fleet.RollbackOptions{}); err != nil {
 			return append(kept, "all") // which the error says of each
 		}
 	}

@@ -18,18 +18,18 @@ func TestARefusedRollbackIsTold(t *testing.T) {
 		w.failsAt("s2a", "v1")
 		w.holds("v1")
 		w.capture(e, "v1")
-		must(0, e.SetIrreversible(t.Context(), ep, 1, true, "ann"))(t)
+		must(0, e.Placement(ep).SetIrreversible(t.Context(), 1, true, "ann"))(t)
 		create(t, e, inAll("r1"))
 		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.RollbackRequest == nil {
 			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
 		}
 		time.Sleep(time.Minute)
 		const why = "4 stay as they are: snapshot 1 is irreversible"
-		b := must(e.RollbackOf(t.Context(), "r1"))(t)
+		b := must(e.Run("r1").RollbackStatus(t.Context()))(t)
 		if b.By != "" || b.Pending || !strings.Contains(b.Refused, why) {
 			t.Errorf("it has become %+v", b)
 		}
-		x := must(e.Explain(t.Context(), "r1", "s1a"))(t)
+		x := must(e.Run("r1").Explain(t.Context(), "s1a"))(t)
 		if !strings.Contains(x.Reason, "it is not, because ") || !strings.HasSuffix(x.Reason, why) {
 			t.Errorf("explanation: %s", x.Reason)
 		}

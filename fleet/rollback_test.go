@@ -86,7 +86,7 @@ func endOfRollback(t *testing.T, e *fleet.Engine, of string) fleet.Status {
 	t.Helper()
 	endOf(t, e, of)
 	for range 600 {
-		b := must(e.RollbackOf(t.Context(), of))(t)
+		b := must(e.Run(of).RollbackStatus(t.Context()))(t)
 		if b.Refused != "" {
 			t.Fatalf("run %s is not taken back: %s", of, b.Refused)
 		}
@@ -101,7 +101,7 @@ func endOfRollback(t *testing.T, e *fleet.Engine, of string) fleet.Status {
 
 // order returns the order in which a run started clusters.
 func order(t *testing.T, e *fleet.Engine, run string) (out []string) {
-	for _, ev := range must(e.History(t.Context(), run, 0))(t).Events {
+	for _, ev := range must(e.Run(run).History(t.Context(), 0))(t).Events {
 		if ev.Type == stages.ClusterStarted {
 			out = append(out, ev.Cluster)
 		}
@@ -151,7 +151,7 @@ func TestRollbackOfAFailureInTheThirdStage(t *testing.T) {
 				t.Errorf("placed: %+v, want index %d", c, want)
 			}
 		}
-		x := must(e.Explain(t.Context(), "r2", "s1a"))(t)
+		x := must(e.Run("r2").Explain(t.Context(), "s1a"))(t)
 		if want := "r2-rollback does"; !strings.HasSuffix(x.Reason, want) {
 			t.Errorf("explanation: %s, want %s at its end", x.Reason, want)
 		}

@@ -72,13 +72,13 @@ func (e *Engine) EnsureRun(ctx context.Context, spec RunSpec) (Status, error) {
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
-	s, err := e.Status(ctx, spec.Name)
+	s, err := e.Run(spec.Name).Status(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		created, cerr := e.CreateRun(ctx, spec)
 		if !errors.Is(cerr, backend.ErrConflict) {
 			return created, cerr
 		}
-		if s, err = e.Status(ctx, spec.Name); errors.Is(err, backend.ErrNotFound) {
+		if s, err = e.Run(spec.Name).Status(ctx); errors.Is(err, backend.ErrNotFound) {
 			return Status{}, cerr // it was not the name that was taken
 		}
 	}
@@ -120,15 +120,15 @@ func (s *RunSpec) differs(run *Status) (out []string) {
 
 // Status returns the last saved state of a run, and its plan. Run and plan are consistent with each
 // other.
-func (e *Engine) Status(ctx context.Context, name string) (Status, error) {
-	s, err := e.state.Status(ctx, name)
+func (h RunHandle) Status(ctx context.Context) (Status, error) {
+	s, err := h.e.state.Status(ctx, h.name)
 	return Status(s), err
 }
 
 // Runs returns the names of the runs of a placement in the order of their creation. It omits runs
 // that were deleted, or forgotten because of the placement's RunHistory.
-func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
-	rec, _, err := e.state.Placement(ctx, placement)
+func (h PlacementHandle) RunNames(ctx context.Context) ([]string, error) {
+	rec, _, err := h.e.state.Placement(ctx, h.name)
 	if err != nil {
 		return nil, err
 	}
@@ -143,8 +143,8 @@ func (e *Engine) Runs(ctx context.Context, placement string) ([]string, error) {
 // for; if it waits for a cap, also the runs that use the cap. [step.Waiting] of the [Status]
 // returns the conditions that the run as a whole waits for. Explain works in every state of the
 // run, without an engine that drives it, and fails for a cluster that is not in the plan.
-func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
-	s, err := e.state.Status(ctx, run)
+func (h RunHandle) Explain(ctx context.Context, cluster string) (stages.Explanation, error) {
+	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return stages.Explanation{}, err
 	}
@@ -153,18 +153,18 @@ func (e *Engine) Explain(ctx context.Context, run, cluster string) (stages.Expla
 		return x, err
 	}
 	if s.Run.RollbackRequest != nil {
-		if r, err := e.RollbackOf(ctx, run); err == nil {
+		if r, err := h.RollbackStatus(ctx); err == nil {
 			x.Reason += r.explain()
 		}
 	}
-	return x, e.caps.Explain(ctx, x.Waiting)
+	return x, h.e.caps.Explain(ctx, x.Waiting)
 }
 
 // Requests returns the open approval requests of a run, none once it has ended. The name of a
-// request is unique within its run only: name both the run and the request, as [Engine.Decide]
+// request is unique within its run only: name both the run and the request, as [RunHandle.Decide]
 // does.
-func (e *Engine) Requests(ctx context.Context, run string) ([]approval.Request, error) {
-	s, err := e.state.Status(ctx, run)
+func (h RunHandle) Requests(ctx context.Context) ([]approval.Request, error) {
+	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return nil, err
 	}
@@ -190,23 +190,23 @@ func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error
 // picks and that the ended run did not have.
 //
 // It fails if the run has not ended, or if there are no such clusters.
-func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval.Identity) (Status, error) {
-	s, err := e.state.Status(ctx, run)
+func (h RunHandle) CatchUp(ctx context.Context, name string, starter approval.Identity) (Status, error) {
+	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return Status{}, err
 	}
 	if !s.Run.IsEnded() {
-		return Status{}, fmt.Errorf("run %s has not ended: it is %s; catch up when it has", run, s.Run.State)
+		return Status{}, fmt.Errorf("run %s has not ended: it is %s; catch up when it has", h.name, s.Run.State)
 	}
 	spec := RunSpec{Name: name, Placement: s.Run.Placement, Index: &s.Plan.Index, Strategy: s.Plan.Strategy, Starter: starter}
 	if err := spec.validate(); err != nil {
 		return Status{}, err
 	}
-	created, err := e.admitter.CatchUp(ctx, spec.request(), &s)
+	created, err := h.e.admitter.CatchUp(ctx, spec.request(), &s)
 	return Status(created), err
 }
 
-// DeleteRun deletes a run with its events and releases its placement. It cannot be undone. A run
+// Delete deletes the run with its events and releases its placement. It cannot be undone. A run
 // that is Running or Stopping is refused with a [*stages.RefusedError] unless force is set: stop or
 // abort it first.
 //
@@ -217,7 +217,7 @@ func (e *Engine) CatchUp(ctx context.Context, run, name string, starter approval
 // next run of the placement brings it to its own target. Runs that wait for shared caps continue.
 //
 // A run whose record is damaged can always be deleted; a run that a newer version wrote cannot.
-// After an error DeleteRun may be called again, and completes the deletion.
-func (e *Engine) DeleteRun(ctx context.Context, name string, force bool) error {
-	return e.admitter.DeleteRun(ctx, name, force)
+// After an error Delete may be called again, and completes the deletion.
+func (h RunHandle) Delete(ctx context.Context, force bool) error {
+	return h.e.admitter.DeleteRun(ctx, h.name, force)
 }

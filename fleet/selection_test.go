@@ -129,7 +129,7 @@ func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 		}
 		w.create(e, specOf("r0", 0))
 		settle()
-		st, err := e.Status(t.Context(), "r0")
+		st, err := e.Run("r0").Status(t.Context())
 		if err != nil || st.Run.State != stages.Running || !strings.Contains(strings.Join(st.Plan.Warnings, "\n"), "ConfigMap.v1 test-namespace/(no name)") {
 			t.Errorf("the run: %v, %v, warnings %q", st.Run.State, err, st.Plan.Warnings)
 		}
@@ -137,12 +137,12 @@ func TestAnObjectWithoutANameInAnEnvelope(t *testing.T) {
 		if got := w.held("member1"); !cmp.Equal(got, []string{cm, fifty}) {
 			t.Errorf("member1 has %v", got)
 		}
-		for cluster, f := range e.Failing(ep) {
+		for cluster, f := range e.Placement(ep).Failing() {
 			if len(f.Objects) != 1 || f.Objects[0].Envelope == nil || f.Objects[0].Name != "" {
 				t.Errorf("on %s fail %+v", cluster, f.Objects)
 			}
 		}
-		if len(e.Failing(ep)) == 0 {
+		if len(e.Placement(ep).Failing()) == 0 {
 			t.Error("nothing fails")
 		}
 		w.puts(enveloped("hard", budget("10")))
@@ -181,7 +181,7 @@ func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	wrong := enveloped("hard", budget("1"), pod)
 	wrong.Object["data"].(map[string]any)["text"] = "x"
 	w.puts(wrong)
-	refused(t, w.store, "an envelope that is wrong", func() error { _, err := e.Capture(t.Context(), ep); return err },
+	refused(t, w.store, "an envelope that is wrong", func() error { _, err := e.Placement(ep).Capture(t.Context()); return err },
 		"test-namespace/hard", "data[pod.yaml]: Forbidden", "data[text]: Invalid value")
 	w.puts(enveloped("hard", budget("1"), elsewhere, configMap("test-cm", "x")))
 	s := w.capture(e, "v0")
@@ -235,7 +235,7 @@ func TestSelectionScopesAreKept(t *testing.T) {
 		if err := w.engine(w.store, "one").PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		if s := must(w.engine(w.store, "two").Capture(t.Context(), ep))(t); s.Objects != want {
+		if s := must(w.engine(w.store, "two").Placement(ep).Capture(t.Context()))(t); s.Objects != want {
 			t.Errorf("scope %q brings %d objects, want %d", scope, s.Objects, want)
 		}
 	}

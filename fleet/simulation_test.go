@@ -300,7 +300,7 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 	})
 	w.declare(e, smallPlacement("p"))
 	w.create(e, fleet.RunSpec{Name: simulate.RunName, Placement: "p", Strategy: s.strategy, Hold: true})
-	status, err := e.Status(t.Context(), simulate.RunName)
+	status, err := e.Run(simulate.RunName).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -323,7 +323,7 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 			}
 		}
 	}
-	if status, err = w.newEngine(fleet.Config{}).Status(t.Context(), simulate.RunName); err != nil {
+	if status, err = w.newEngine(fleet.Config{}).Run(simulate.RunName).Status(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	return lines, stages.Derive(status.Plan, &status.Run), func() ([]string, simulate.End) { return want, expected }
@@ -335,7 +335,7 @@ func (s *staged) play(t *testing.T, e *fleet.Engine, w *engineEnv, end time.Dura
 		at time.Duration
 		do func()
 	}
-	steps := []step{{0, func() { s.must(t, e.Command(t.Context(), simulate.RunName, stages.Command{Verb: stages.Start})) }}}
+	steps := []step{{0, func() { s.must(t, e.Run(simulate.RunName).Command(t.Context(), stages.Command{Verb: stages.Start})) }}}
 	for _, o := range s.environment.Orders {
 		steps = append(steps, step{o.At, func() { s.give(t, e, o.Command) }})
 	}
@@ -361,14 +361,14 @@ func (s *staged) must(t *testing.T, err error) {
 // that is open.
 func (s *staged) give(t *testing.T, e *fleet.Engine, c stages.Command) {
 	if c.Verb != stages.Decide {
-		s.must(t, e.Command(t.Context(), simulate.RunName, c))
+		s.must(t, e.Run(simulate.RunName).Command(t.Context(), c))
 		return
 	}
-	status, err := e.Status(t.Context(), simulate.RunName)
+	status, err := e.Run(simulate.RunName).Status(t.Context())
 	s.must(t, err)
 	for _, req := range step.Requests(status.Plan, &status.Run) {
 		if b := c.Decision.Binding; req.Stage == b.Stage && req.Group == b.Group && req.When == b.When {
-			s.must(t, e.Decide(t.Context(), simulate.RunName, fleet.Answer{Request: req.Name, Verdict: c.Decision.Verdict, By: c.By}))
+			s.must(t, e.Run(simulate.RunName).Decide(t.Context(), fleet.Answer{Request: req.Name, Verdict: c.Decision.Verdict, By: c.By}))
 		}
 	}
 }

@@ -18,17 +18,17 @@ import (
 // Selectors that pick no object are an error, unless the placement has AllowEmpty. It may be called
 // concurrently, in any number of engines: every snapshot gets the next index, and the latest one is
 // always complete.
-func (e *Engine) Capture(ctx context.Context, name string) (snapshot.Snapshot, error) {
-	return e.planner.Capture(ctx, name)
+func (h PlacementHandle) Capture(ctx context.Context) (snapshot.Snapshot, error) {
+	return h.e.planner.Capture(ctx, h.name)
 }
 
-// PreviewCapture returns the snapshot that [Engine.Capture] would take, with its items as
+// PreviewCapture returns the snapshot that [PlacementHandle.Capture] would take, with its items as
 // [PlacementView.Items] returns them, and writes nothing. It is for a host whose runs take the
 // snapshots, because they are created without an index, and that shows the selected objects, or the
 // problems of the selection, before then. The index is the index of the latest snapshot if nothing
 // differs from it, and otherwise the next one, which another snapshot may get.
-func (e *Engine) PreviewCapture(ctx context.Context, name string) (snapshot.Snapshot, []snapshot.Item, error) {
-	return e.planner.PreviewCapture(ctx, name)
+func (h PlacementHandle) PreviewCapture(ctx context.Context) (snapshot.Snapshot, []snapshot.Item, error) {
+	return h.e.planner.PreviewCapture(ctx, h.name)
 }
 
 // SetIrreversible marks a snapshot as irreversible, or removes the mark. Its changes cannot be
@@ -36,8 +36,8 @@ func (e *Engine) PreviewCapture(ctx context.Context, name string) (snapshot.Snap
 // the snapshot or a newer one, or may have parts of one, gets no older snapshot, and is not emptied
 // because it had nothing before. This applies to rollbacks and to runs of an older index, which
 // fail. by is recorded in the event. It is no error if the mark is set or removed already.
-func (e *Engine) SetIrreversible(ctx context.Context, placement string, index int, irreversible bool, by string) error {
-	return markSnapshot(ctx, e.state, placement, index, by, irreversible)
+func (h PlacementHandle) SetIrreversible(ctx context.Context, index int, irreversible bool, by string) error {
+	return markSnapshot(ctx, h.e.state, h.name, index, by, irreversible)
 }
 
 func markSnapshot(ctx context.Context, st *state.State, name string, index int, by string, irreversible bool) error {

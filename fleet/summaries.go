@@ -42,19 +42,27 @@ type RunSummary struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-// RunSummaries returns the runs of a placement, or of all placements by their names if placement is
-// "", in the order of their creation. It is made for lists: it reads only the first record of a
-// plan and not the clusters, so a thousand runs take some tens of milliseconds. Therefore it does
-// not verify a plan by its digest; [Engine.Status] does. A run that cannot be read is included with
-// its Problem. The error matches backend.ErrNotFound if there is no placement of that name.
-func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSummary, error) {
-	placements := []string{placement}
-	if placement == "" {
-		var err error
-		if placements, err = e.Placements(ctx); err != nil {
-			return nil, err
-		}
+// Runs returns the runs of all placements, by the names of the placements, in the order of their
+// creation. It is made for lists: it reads only the first record of a plan and not the clusters, so
+// a thousand runs take some tens of milliseconds. Therefore it does not verify a plan by its
+// digest; [RunHandle.Status] does. A run that cannot be read is included with its Problem.
+func (e *Engine) Runs(ctx context.Context) ([]RunSummary, error) {
+	placements, err := e.Placements(ctx)
+	if err != nil {
+		return nil, err
 	}
+	return e.summaries(ctx, placements, func(err error) bool { return state.IsNotFound(err) })
+}
+
+// Runs returns the runs of the placement in the order of their creation, as [PlacementHandle.RunNames] does for
+// all placements. It omits runs that were deleted, or forgotten because of the placement's
+// RunHistory. The error matches backend.ErrNotFound if there is no placement of that name.
+func (h PlacementHandle) Runs(ctx context.Context) ([]RunSummary, error) {
+	return h.e.summaries(ctx, []string{h.name}, func(error) bool { return false })
+}
+
+// summaries returns the runs of placements. It omits a placement whose error is ignored.
+func (e *Engine) summaries(ctx context.Context, placements []string, ignored func(error) bool) ([]RunSummary, error) {
 	records := map[string]backend.Record{}
 	for rec, err := range e.store.List(ctx, record.RunKey("")) {
 		if err != nil {
@@ -65,8 +73,8 @@ func (e *Engine) RunSummaries(ctx context.Context, placement string) ([]RunSumma
 	outlines := planOutlines{store: e.store, known: map[string]planOutline{}}
 	var out []RunSummary
 	for _, p := range placements {
-		names, err := e.Runs(ctx, p)
-		if state.IsNotFound(err) && placement == "" {
+		names, err := e.Placement(p).RunNames(ctx)
+		if ignored(err) {
 			continue // it was deleted in between
 		}
 		if err != nil {
@@ -98,7 +106,7 @@ func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines pla
 		return RunSummary{}, fmt.Errorf("run %s: its plan: %w", r.Name, err)
 	}
 	if len(rr.InFlight.Unsuccessful) > 0 { // so many that they are in pages, whose order needs all of the run
-		whole, err := e.Status(ctx, r.Name)
+		whole, err := e.Run(r.Name).Status(ctx)
 		if err != nil {
 			return RunSummary{}, err
 		}

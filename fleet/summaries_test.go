@@ -32,20 +32,20 @@ func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 		failing.Attempts = 1
 		failing.Stages[0].MaxFailures = new(intstr.FromInt32(clusters))
 		w.create(e, fleet.RunSpec{Name: "run-2", Placement: "a", Strategy: failing})
-		if _, err := e.Wait(t.Context(), "run-2"); err != nil {
+		if _, err := e.Run("run-2").Wait(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		w.create(e, fleet.RunSpec{Name: "run-1", Placement: "a", Strategy: failing, Hold: true, Title: "a title"})
 		w.create(e, fleet.RunSpec{Name: "run-3", Placement: "b", Strategy: failing, Hold: true})
 		settle()
-		got, err := e.RunSummaries(t.Context(), "")
+		got, err := e.Runs(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
 		var names []string
 		for _, s := range got {
 			names = append(names, s.Name)
-			status, err := e.Status(t.Context(), s.Name)
+			status, err := e.Run(s.Name).Status(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,15 +72,15 @@ func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 		if got[0].Failed != clusters/2 {
 			t.Errorf("run-2: %+v", got[0])
 		}
-		one, err := e.RunSummaries(t.Context(), "b")
+		one, err := e.Placement("b").Runs(t.Context())
 		if err != nil || len(one) != 1 || one[0].Name != "run-3" {
 			t.Errorf("of placement b: %+v, %v", one, err)
 		}
-		if _, err := e.RunSummaries(t.Context(), "other"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Placement("other").Runs(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("of a placement that is not there: %v", err)
 		}
 		edit(t, w.store, "run/run-1", damage)
-		got, err = e.RunSummaries(t.Context(), "a")
+		got, err = e.Placement("a").Runs(t.Context())
 		if err != nil || len(got) != 2 || !strings.Contains(got[1].Problem, "run/run-1") || got[1].Name != "run-1" || got[1].Placement != "a" || got[0].Problem != "" {
 			t.Errorf("a damaged record: %+v, %v", got, err)
 		}

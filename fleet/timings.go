@@ -38,7 +38,7 @@ func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, ui
 		if r.UID == uid {
 			continue
 		}
-		status, h, err := e.Progress(ctx, r.Name, 0)
+		status, h, err := e.Run(r.Name).Progress(ctx, 0)
 		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || h.UID != r.UID) {
 			continue // it was deleted in between
 		}

@@ -91,7 +91,7 @@ func TestForbiddenStarterMustBeKnown(t *testing.T) {
 		refused(t, w.store, want, func() error { _, err := e.CreateRun(t.Context(), spec); return err }, "starter.name: Required", want)
 		spec.Starter.Name = "ann"
 		must(e.CreateRun(t.Context(), spec))(t)
-		if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
+		if err := e.Run("r").Delete(t.Context(), forced); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -112,14 +112,14 @@ func TestWhatDoesNotExist(t *testing.T) {
 	}{
 		"an index":               {func() error { return second1(e.CreateRun(ctx, specOf("r", 7))) }, []string{"run r", "snapshot example-placement-7-snapshot does not exist", "indexes 0, 1"}},
 		"a placement to run":     {func() error { return second1(e.CreateRun(ctx, elsewhere)) }, []string{"placement nowhere does not exist", "PutPlacement"}},
-		"a placement to capture": {func() error { return second1(e.Capture(ctx, "nowhere")) }, []string{"placement nowhere does not exist"}},
-		"a name that cannot be":  {func() error { return second1(e.Placement(ctx, "../run/taken")) }, []string{"placement ../run/taken does not exist"}},
-		"runs of it":             {func() error { return second1(e.Runs(ctx, "nowhere")) }, []string{"nowhere"}},
-		"a run":                  {func() error { return second1(e.Status(ctx, "missing")) }, []string{"run missing does not exist"}},
-		"a run to delete":        {func() error { return e.DeleteRun(ctx, "Missing!", forced) }, []string{"run Missing! does not exist"}},
-		"a run to stop":          {func() error { return e.Command(ctx, "missing", stages.Command{Verb: stages.Stop}) }, []string{"run missing does not exist"}},
+		"a placement to capture": {func() error { return second1(e.Placement("nowhere").Capture(ctx)) }, []string{"placement nowhere does not exist"}},
+		"a name that cannot be":  {func() error { return second1(e.Placement("../run/taken").Get(ctx)) }, []string{"placement ../run/taken does not exist"}},
+		"runs of it":             {func() error { return second1(e.Placement("nowhere").RunNames(ctx)) }, []string{"nowhere"}},
+		"a run":                  {func() error { return second1(e.Run("missing").Status(ctx)) }, []string{"run missing does not exist"}},
+		"a run to delete":        {func() error { return e.Run("Missing!").Delete(ctx, forced) }, []string{"run Missing! does not exist"}},
+		"a run to stop":          {func() error { return e.Run("missing").Command(ctx, stages.Command{Verb: stages.Stop}) }, []string{"run missing does not exist"}},
 		"a request": {func() error {
-			return e.Decide(ctx, "taken", fleet.Answer{Request: "taken-after-all", Verdict: approval.Approve})
+			return e.Run("taken").Decide(ctx, fleet.Answer{Request: "taken-after-all", Verdict: approval.Approve})
 		}, []string{"request taken-after-all does not exist", "run taken has no open request"}},
 	} {
 		if err := refused(t, w.store, what, c.do, c.want...); !errors.Is(err, backend.ErrNotFound) {
@@ -149,12 +149,12 @@ func TestCommandProblemsAreToldAtOnce(t *testing.T) {
 		{stages.Command{}, []string{"verb"}},
 		{stages.Command{Verb: stages.Skip, Scope: "World"}, []string{`scope: Unsupported value: "World"`, "name: Required"}},
 	} {
-		refused(t, w.store, fmt.Sprint(c.command), func() error { return e.Command(t.Context(), "r", c.command) }, c.want...)
+		refused(t, w.store, fmt.Sprint(c.command), func() error { return e.Run("r").Command(t.Context(), c.command) }, c.want...)
 	}
-	refused(t, w.store, "an answer", func() error { return e.Decide(t.Context(), "r", fleet.Answer{Request: "q", ID: "?"}) }, "answer to request q", "id: Invalid value")
+	refused(t, w.store, "an answer", func() error { return e.Run("r").Decide(t.Context(), fleet.Answer{Request: "q", ID: "?"}) }, "answer to request q", "id: Invalid value")
 	stop := stages.Command{Verb: stages.Stop, ID: "once"}
 	for range 2 {
-		if err := e.Command(t.Context(), "r", stop); err != nil {
+		if err := e.Run("r").Command(t.Context(), stop); err != nil {
 			t.Fatal(err)
 		}
 	}

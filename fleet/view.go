@@ -28,12 +28,12 @@ type PlacementView struct {
 
 // View reads the record of a placement. The error matches backend.ErrNotFound if there is no
 // placement of that name.
-func (e *Engine) View(ctx context.Context, placement string) (*PlacementView, error) {
-	rec, rev, err := e.state.SeenPlacement(ctx, placement)
+func (h PlacementHandle) View(ctx context.Context) (*PlacementView, error) {
+	rec, rev, err := h.e.state.SeenPlacement(ctx, h.name)
 	if err != nil {
 		return nil, err
 	}
-	return &PlacementView{e.state, e.contents, rec, rev}, nil
+	return &PlacementView{h.e.state, h.e.contents, rec, rev}, nil
 }
 
 // read calls do with the record of the view. If do returns a not-found error and the record was
@@ -66,7 +66,7 @@ func (v *PlacementView) Unended() (names []string) {
 	return names
 }
 
-// Irreversible returns the indexes of the snapshots that [Engine.SetIrreversible]
+// Irreversible returns the indexes of the snapshots that [PlacementHandle.SetIrreversible]
 // has marked, ascending.
 func (v *PlacementView) Irreversible() []int { return slices.Clone(v.rec.Irreversible) }
 
@@ -122,7 +122,7 @@ func (v *PlacementView) Overrides(ctx context.Context, index int) (overrides []p
 	return overrides, err
 }
 
-// Selection returns the last selection of the placement that [Engine.Resolve] or a run recorded.
+// Selection returns the last selection of the placement that [PlacementHandle.Resolve] or a run recorded.
 // The error matches backend.ErrNotFound if there is none yet.
 func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, err error) {
 	err = v.read(ctx, func(rec *record.Placement) (err error) {
@@ -139,7 +139,7 @@ func (v *PlacementView) Selection(ctx context.Context) (d placement.Selection, e
 
 // Placed yields, ascending by name, the clusters that have or may have objects of the placement,
 // and the clusters that a run is about to update. It reads records and asks no cluster:
-// [Engine.Drift] finds later changes on the clusters. It reads the runs that are under way, and the
+// [PlacementHandle.Drift] finds later changes on the clusters. It reads the runs that are under way, and the
 // last ended runs that brought the current revisions of the clusters.
 func (v *PlacementView) Placed(ctx context.Context) iter.Seq2[PlacedCluster, error] {
 	return func(yield func(PlacedCluster, error) bool) {

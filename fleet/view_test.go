@@ -57,7 +57,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 		w.capture(e, "v0")
 		ranTo(t, e, specOf("first", 0), stages.Completed)
 		log := &logStore{Store: w.store}
-		v := must(w.engine(log.hooked(), "looks").View(t.Context(), ep))(t)
+		v := must(w.engine(log.hooked(), "looks").Placement(ep).View(t.Context()))(t)
 		got := look(t, v, 0)
 		if n := log.count("get placement/"); n != 1 {
 			t.Errorf("the record is read %d times", n)
@@ -70,7 +70,7 @@ func TestAViewIsOneMoment(t *testing.T) {
 		}
 
 		w.capture(e, "v1")
-		if err := e.SetIrreversible(t.Context(), ep, 1, true, "ann"); err != nil {
+		if err := e.Placement(ep).SetIrreversible(t.Context(), 1, true, "ann"); err != nil {
 			t.Fatal(err)
 		}
 		if d := cmp.Diff(got, look(t, v, 0)); d != "" {
@@ -91,7 +91,7 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 		w.crowd()
 		w.capture(e, "v0")
 		ranTo(t, e, specOf("first", 0), stages.Completed)
-		v := must(e.View(t.Context(), ep))(t)
+		v := must(e.Placement(ep).View(t.Context()))(t)
 		before := w.keys("bindings/")
 		w.capture(e, "v1")
 		ranTo(t, e, specOf("second", 1), stages.Completed)
@@ -111,14 +111,14 @@ func TestAViewOfWhatIsGone(t *testing.T) {
 		if _, err := v.Content(t.Context(), 0); !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "example-placement-0-snapshot") {
 			t.Errorf("content of a snapshot that is not kept any more: %v", err)
 		}
-		now := must(e.View(t.Context(), ep))(t)
+		now := must(e.Placement(ep).View(t.Context()))(t)
 		edit(t, w.store, w.keys("bindings/")[len(w.keys("bindings/"))-1], damage)
 		for _, err := range now.Placed(t.Context()) {
 			if !errors.Is(err, backend.ErrPermanent) {
 				t.Errorf("a damaged roster: %v", err)
 			}
 		}
-		if _, err := e.View(t.Context(), "missing"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Placement("missing").View(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a view of no placement: %v", err)
 		}
 	})

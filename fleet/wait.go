@@ -16,14 +16,14 @@ import (
 
 // Wait returns the status of a run once it has ended and has released its
 // placement. If the run is rolled back, Wait returns once the rollback has ended
-// too, or was refused: [Engine.RollbackOf] says how. It follows the store, so
+// too, or was refused: [RunHandle.RollbackStatus] says how. It follows the store, so
 // another engine may drive the run, and it retries while the store fails. A failed
 // run has ended, even if it could be started again.
 //
 // The error is ctx's, or matches backend.ErrNotFound if there is no such run
 // or if it is deleted before it ends, even if another one is given its name.
-func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
-	w := waiter{e: e, run: run}
+func (h RunHandle) Wait(ctx context.Context) (Status, error) {
+	w := waiter{e: h.e, run: h.name}
 	ended, err := w.wait(ctx)
 	if err == nil {
 		err = w.waitRolledBack(ctx, ended)
@@ -31,7 +31,7 @@ func (e *Engine) Wait(ctx context.Context, run string) (Status, error) {
 	if err != nil {
 		return Status{}, err
 	}
-	s, err := e.state.StatusOf(ctx, ended)
+	s, err := h.e.state.StatusOf(ctx, ended)
 	return Status(s), err
 }
 
@@ -123,24 +123,24 @@ func (w *waiter) changed(ctx context.Context, key string, read backend.Revision)
 // reports on its rollback. If the result is false, a status that is read afterwards is final until
 // a person acts. The result does not depend on whether an engine drives the run, so a host that
 // drives it may exit when nothing moves.
-func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
-	s, err := e.Status(ctx, run)
+func (h RunHandle) Moves(ctx context.Context) (bool, error) {
+	s, err := h.Status(ctx)
 	if err != nil {
 		return false, err
 	}
-	for _, err := range e.store.List(ctx, record.CommandKey(s.Run.UID, "")) {
+	for _, err := range h.e.store.List(ctx, record.CommandKey(s.Run.UID, "")) {
 		return true, err
 	}
-	if s, err = e.Status(ctx, run); err != nil { // with the effects of commands that were processed before the list
+	if s, err = h.Status(ctx); err != nil { // with the effects of commands that were processed before the list
 		return false, err
 	}
 	switch {
 	case s.Run.IsEnded():
-		back, err := e.RollbackOf(ctx, run)
+		back, err := h.RollbackStatus(ctx)
 		if err != nil || back.Pending || back.State == "" {
 			return back.Pending, err
 		}
-		return e.Moves(ctx, back.By)
+		return h.e.Run(back.By).Moves(ctx)
 	case s.Run.State == stages.NotStarted:
 		return !s.Run.Hold, nil
 	}
@@ -149,11 +149,11 @@ func (e *Engine) Moves(ctx context.Context, run string) (bool, error) {
 		switch a.Kind {
 		case stages.AwaitStart, stages.AwaitDecision:
 		case stages.AwaitRun:
-			before, err := e.Status(ctx, a.Name)
+			before, err := h.e.Run(a.Name).Status(ctx)
 			if state.IsNotFound(err) || err == nil && before.Run.IsEnded() {
 				return true, nil
 			}
-			if moves, err := e.Moves(ctx, a.Name); moves || err != nil {
+			if moves, err := h.e.Run(a.Name).Moves(ctx); moves || err != nil {
 				return moves, err
 			}
 		default:

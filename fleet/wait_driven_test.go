@@ -31,7 +31,7 @@ func TestWaitingForARunThatIsDrivenHereReadsNothing(t *testing.T) {
 			w.create(e, fleet.RunSpec{Name: "a", Placement: "web", Strategy: allAtOnce(1)})
 			defer running(t, e)()
 			if wait {
-				if s, err := e.Wait(t.Context(), "a"); err != nil || s.Run.State != stages.Completed {
+				if s, err := e.Run("a").Wait(t.Context()); err != nil || s.Run.State != stages.Completed {
 					t.Errorf("run a is %s: %v", s.Run.State, err)
 				}
 				return

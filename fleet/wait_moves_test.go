@@ -20,7 +20,7 @@ func TestMoves(t *testing.T) {
 		expect := func(when string, first, second bool) {
 			t.Helper()
 			for run, want := range map[string]bool{"first": first, "second": second} {
-				if got := must(e.Moves(t.Context(), run))(t); got != want {
+				if got := must(e.Run(run).Moves(t.Context()))(t); got != want {
 					t.Errorf("%s: %s moves: %v, want %v", when, run, got, want)
 				}
 			}
@@ -29,7 +29,7 @@ func TestMoves(t *testing.T) {
 		held.Hold = true
 		create(t, e, held)
 		quiet()
-		if must(e.Moves(t.Context(), "first"))(t) {
+		if must(e.Run("first").Moves(t.Context()))(t) {
 			t.Error("a run that waits for its start moves")
 		}
 		w.fleet.Hang("member1", true)
@@ -41,7 +41,7 @@ func TestMoves(t *testing.T) {
 		time.Sleep(time.Hour)
 		expect("while an approval is missing", false, false)
 		other := w.engine(w.store, "other")
-		if err := other.Command(t.Context(), "second", stages.Command{Verb: stages.Stop}); err != nil {
+		if err := other.Run("second").Command(t.Context(), stages.Command{Verb: stages.Stop}); err != nil {
 			t.Fatal(err)
 		}
 		quiet()
@@ -50,10 +50,10 @@ func TestMoves(t *testing.T) {
 		answerGate(t, e, "first", approval.Approve)
 		quiet()
 		expect("in the end", false, false)
-		if s := must(e.Status(t.Context(), "second"))(t); s.Run.State != stages.Completed {
+		if s := must(e.Run("second").Status(t.Context()))(t); s.Run.State != stages.Completed {
 			t.Errorf("the second one is %s", s.Run.State)
 		}
-		if _, err := e.Moves(t.Context(), "none"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Run("none").Moves(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that is not there: %v", err)
 		}
 	})
@@ -74,12 +74,12 @@ func TestARunThatTimesOutMoves(t *testing.T) {
 		quiet()
 		moves := func(want bool, when string) {
 			t.Helper()
-			if got := must(e.Moves(t.Context(), "r"))(t); got != want {
+			if got := must(e.Run("r").Moves(t.Context()))(t); got != want {
 				t.Errorf("%s it moves: %v, want %v", when, got, want)
 			}
 		}
 		moves(true, "before the timeout")
-		s := must(e.Status(t.Context(), "r"))(t)
+		s := must(e.Run("r").Status(t.Context()))(t)
 		waits := step.Waiting(s.Plan, &s.Run)
 		if len(waits) != 2 || waits[1].Kind != stages.AwaitTimeout || waits[1].Name != "hold" || !waits[1].Until.Equal(s.Run.Stages[0].Deadline.Time()) {
 			t.Errorf("it waits for %+v", waits)
@@ -93,7 +93,7 @@ func TestARunThatTimesOutMoves(t *testing.T) {
 		time.Sleep(time.Hour)
 		quiet()
 		moves(false, "after the timeout")
-		if s := must(e.Status(t.Context(), "r"))(t); s.Run.State != stages.Failed {
+		if s := must(e.Run("r").Status(t.Context()))(t); s.Run.State != stages.Failed {
 			t.Errorf("the run is %s", s.Run.State)
 		}
 	})
@@ -106,11 +106,11 @@ func TestARunWithACommandThatIsNotTakenInMoves(t *testing.T) {
 		held := specOf("r", 0)
 		held.Hold = true
 		create(t, e, held)
-		if must(e.Moves(t.Context(), "r"))(t) {
+		if must(e.Run("r").Moves(t.Context()))(t) {
 			t.Error("a run that waits for its start moves")
 		}
 		command(t, e, "r", stages.Start)
-		if !must(e.Moves(t.Context(), "r"))(t) {
+		if !must(e.Run("r").Moves(t.Context()))(t) {
 			t.Error("a run with a command that is not taken in does not move")
 		}
 	})

@@ -18,15 +18,15 @@ func TestWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		w.capture(e, "v0")
-		if _, err := e.Wait(t.Context(), "missing"); !errors.Is(err, backend.ErrNotFound) {
+		if _, err := e.Run("missing").Wait(t.Context()); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a run that does not exist: %v", err)
 		}
 		for _, again := range []bool{false, true} {
 			create(t, e, specOf("r", 0))
 			ended := make(chan error, 1)
-			go func() { _, err := e.Wait(t.Context(), "r"); ended <- err }()
+			go func() { _, err := e.Run("r").Wait(t.Context()); ended <- err }()
 			synctest.Wait()
-			if err := e.DeleteRun(t.Context(), "r", forced); err != nil {
+			if err := e.Run("r").Delete(t.Context(), forced); err != nil {
 				t.Fatal(err)
 			}
 			if again {
@@ -39,7 +39,7 @@ func TestWait(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()
 		log := &logStore{Store: w.store}
-		if _, err := w.engine(log.hooked(), "waits").Wait(ctx, "r"); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := w.engine(log.hooked(), "waits").Run("r").Wait(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("a run that does not end: %v", err)
 		}
 		if n := log.count(""); n > 600 {
@@ -53,7 +53,7 @@ func TestWait(t *testing.T) {
 		flaky := &flakyStore{Store: w.store}
 		flaky.down.Store(true)
 		ended := make(chan fleet.Status, 1)
-		go func() { s, _ := w.engine(flaky, "waits").Wait(t.Context(), "r"); ended <- s }()
+		go func() { s, _ := w.engine(flaky, "waits").Run("r").Wait(t.Context()); ended <- s }()
 		defer running(t, e)()
 		time.Sleep(time.Minute)
 		flaky.down.Store(false)

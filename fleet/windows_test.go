@@ -126,7 +126,7 @@ func TestNothingStartsBeforeTheWindowsAreKnown(t *testing.T) {
 				if at := w.started("r", begun); len(at) > 0 {
 					t.Errorf("started %v, want nothing", at)
 				}
-				x, err := e.Explain(t.Context(), "r", "c01")
+				x, err := e.Run("r").Explain(t.Context(), "c01")
 				if err != nil || x.State != stages.Pending || !strings.Contains(x.Reason, "windows") {
 					t.Errorf("explains %+v, %v, want that c01 is Pending because the windows are not known", x, err)
 				}
@@ -162,14 +162,14 @@ func TestABypassIsRecordedAndLetsClustersStart(t *testing.T) {
 		w, e := scheduled(t, windows)
 		defer running(t, e)()
 		time.Sleep(time.Hour)
-		if err := e.Command(t.Context(), "r", stages.Command{Verb: stages.BypassWindows, Until: time.Now().Add(time.Hour)}); err == nil {
+		if err := e.Run("r").Command(t.Context(), stages.Command{Verb: stages.BypassWindows, Until: time.Now().Add(time.Hour)}); err == nil {
 			t.Error("a bypass without a reason was taken")
 		}
 		bypass := stages.Command{
 			ID: "b", Verb: stages.BypassWindows, By: approval.Identity{Name: "ann"}, Message: "security fix", Until: time.Now().Add(time.Hour),
 		}
 		for range 3 {
-			if err := e.Command(t.Context(), "r", bypass); err != nil {
+			if err := e.Run("r").Command(t.Context(), bypass); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -199,11 +199,11 @@ func TestADeletionDoesNotWaitForWindows(t *testing.T) {
 		defer running(t, e)()
 		w.within(time.Minute, "r", stages.Completed)
 		windows.set(frozenUntil(time.Now().Add(24 * time.Hour)))
-		if err := e.DeletePlacement(t.Context(), "p", fleet.DeleteOptions{}); err != nil {
+		if err := e.Placement("p").Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
-		if d, err := e.Deletion(t.Context(), "p"); err != nil || d.Ended.IsZero() || d.Done != 3 {
+		if d, err := e.Placement("p").Deletion(t.Context()); err != nil || d.Ended.IsZero() || d.Done != 3 {
 			t.Errorf("the deletion is %+v, %v, want that it has ended on 3 clusters", d, err)
 		}
 	})
@@ -218,7 +218,7 @@ func TestARetryTakesUpWhatFailedWithTheSamePlan(t *testing.T) {
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: startable()})
 		defer running(t, e)()
 		w.within(time.Minute, "r", stages.Failed)
-		before, err := e.Status(t.Context(), "r")
+		before, err := e.Run("r").Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -226,15 +226,15 @@ func TestARetryTakesUpWhatFailedWithTheSamePlan(t *testing.T) {
 		if err := w.source.Put(plain("v2")); err != nil { // the target is frozen
 			t.Fatal(err)
 		}
-		if err := e.Command(t.Context(), "r", stages.Command{Verb: stages.Retry, Only: "Everything"}); err == nil {
+		if err := e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Retry, Only: "Everything"}); err == nil {
 			t.Error("a retry of everything was taken")
 		}
-		if err := e.Command(t.Context(), "r", stages.Command{Verb: stages.Retry, Only: stages.OnlyFailed}); err != nil {
+		if err := e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Retry, Only: stages.OnlyFailed}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		w.within(time.Minute, "r", stages.Completed)
-		after, err := e.Status(t.Context(), "r")
+		after, err := e.Run("r").Status(t.Context())
 		if err != nil || after.Plan.Digest != before.Plan.Digest || after.Run.Attempt != 2 {
 			t.Errorf("attempt %d of plan %s, %v; want attempt 2 of plan %s", after.Run.Attempt, after.Plan.Digest, err, before.Plan.Digest)
 		}
@@ -271,7 +271,7 @@ func TestAHostThatHangsOverTheWindowsHoldsUpNothingInFlight(t *testing.T) {
 		defer running(t, w.newEngine(short))()
 		defer close(hang.until)
 		time.Sleep(5 * time.Minute)
-		s := must(two.Status(t.Context(), "r"))(t)
+		s := must(two.Run("r").Status(t.Context()))(t)
 		if g := s.Run.Stages[0].Groups[0]; g.Completed != 1 {
 			t.Errorf("%d clusters have completed, want c00, which was in flight", g.Completed)
 		}

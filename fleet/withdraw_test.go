@@ -58,7 +58,7 @@ func TestARunThatAnEngineHasTakenIsNotWithdrawn(t *testing.T) {
 		if err != nil || !s.slept {
 			t.Fatalf("%v, slept: %v", err, s.slept)
 		}
-		got, err := e.Wait(t.Context(), "one")
+		got, err := e.Run("one").Wait(t.Context())
 		if err != nil || got.Run.State != stages.Completed || got.Run.UID != made.Run.UID {
 			t.Errorf("run one is %s, %v", got.Run.State, err)
 		}

@@ -161,10 +161,10 @@ func (s *benchEnv) await(name string) fleet.Status {
 	s.b.Helper()
 	ctx, cancel := context.WithTimeout(s.b.Context(), 5*time.Minute)
 	defer cancel()
-	status, err := s.hub.Engine().Wait(ctx, name)
+	status, err := s.hub.Engine().Run(name).Wait(ctx)
 	for errors.Is(err, backend.ErrNotFound) {
 		time.Sleep(50 * time.Millisecond)
-		status, err = s.hub.Engine().Wait(ctx, name)
+		status, err = s.hub.Engine().Run(name).Wait(ctx)
 	}
 	s.must(err)
 	if status.Run.State != stages.Completed {
@@ -177,7 +177,7 @@ func (s *benchEnv) await(name string) fleet.Status {
 func (s *benchEnv) declared() {
 	s.b.Helper()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
-		_, err := s.hub.Engine().View(s.b.Context(), "web")
+		_, err := s.hub.Engine().Placement("web").View(s.b.Context())
 		if err == nil {
 			return
 		}

@@ -140,7 +140,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]`)
 func TestARunThatTheHostStoppedStaysStopped(t *testing.T) {
 	s := gated(t, openVouched, gate)
 	name := s.name + "-a"
-	err := s.served.Engine().Command(t.Context(), name, stages.Command{Verb: stages.Stop, By: approvals.Identity{Name: "host"}})
+	err := s.served.Engine().Run(name).Command(t.Context(), stages.Command{Verb: stages.Stop, By: approvals.Identity{Name: "host"}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -225,7 +225,7 @@ func TestEventsOfARunAreToldOnce(t *testing.T) {
 			return err
 		}
 		kept, _, _ := unstructured.NestedInt64(u.Object, "status", "observedEvents")
-		history, err := one.Engine().History(t.Context(), w.name, 0)
+		history, err := one.Engine().Run(w.name).History(t.Context(), 0)
 		if err != nil || kept != history.Next || kept == 0 {
 			return fmt.Errorf("status.observedEvents is %d, the run has %d events: %v", kept, history.Next, err)
 		}

@@ -89,9 +89,9 @@ func newEvictionEnv(t *testing.T) *evictionEnv {
 	drive := func(run string) {
 		ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 		ended := make(chan error)
-		go func() { ended <- driver.Run(ctx) }()
+		go func() { ended <- driver.Start(ctx) }()
 		deadline := time.Now().Add(time.Minute)
-		for s, err := driver.Status(ctx, run); err != nil || !s.Run.IsEnded(); s, err = driver.Status(ctx, run) {
+		for s, err := driver.Run(run).Status(ctx); err != nil || !s.Run.IsEnded(); s, err = driver.Run(run).Status(ctx) {
 			if time.Now().After(deadline) {
 				t.Errorf("run %s does not end: %s, %v", run, s.Run.State, err)
 				break
@@ -167,8 +167,8 @@ func TestAnEvictionIsRefusedAfterAnyChange(t *testing.T) {
 	for name, change := range map[string]func(*evictionEnv){
 		"a run is created":   func(e *evictionEnv) { e.create("e.3", "", evictionOf("m2")) },
 		"a run ends":         func(e *evictionEnv) { e.store.do() },
-		"a run is deleted":   func(e *evictionEnv) { e.must(e.engine.DeleteRun(e.Context(), "e.1", true)) },
-		"a deletion begins":  func(e *evictionEnv) { e.must(e.engine.DeletePlacement(e.Context(), "p", fleet.DeleteOptions{})) },
+		"a run is deleted":   func(e *evictionEnv) { e.must(e.engine.Run("e.1").Delete(e.Context(), true)) },
+		"a deletion begins":  func(e *evictionEnv) { e.must(e.engine.Placement("p").Delete(e.Context(), fleet.DeleteOptions{})) },
 		"nothing is changed": func(*evictionEnv) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -187,7 +187,7 @@ func TestAnEvictionIsRefusedAfterAnyChange(t *testing.T) {
 			if refused := errors.Is(err, backend.ErrConflict) || errors.Is(err, errdef.ErrDeleting); refused != changed || err != nil && !refused {
 				t.Errorf("the run is refused with %v", err)
 			}
-			if _, err := env.engine.Status(t.Context(), "e.2"); errors.Is(err, backend.ErrNotFound) != changed {
+			if _, err := env.engine.Run("e.2").Status(t.Context()); errors.Is(err, backend.ErrNotFound) != changed {
 				t.Errorf("the record of the run: %v", err)
 			}
 			if admitted, err := r.IsAdmitted(t.Context(), "p", "e.2"); err != nil || admitted == changed {

@@ -58,7 +58,7 @@ func (s *scenario) isBound(want ...string) func() error {
 // evictions are the runs of the placement that evict, with their states.
 func (s *scenario) evictions() (out []string) {
 	s.Helper()
-	all, err := s.served.Engine().RunSummaries(s.Context(), s.name)
+	all, err := s.served.Engine().Placement(s.name).Runs(s.Context())
 	if err != nil {
 		s.Fatal(err)
 	}
@@ -396,7 +396,7 @@ func TestEvictionOfAHubThatDies(t *testing.T) {
 	if err := w.holds(w.members[1], "v1"); err != nil {
 		t.Error(err)
 	}
-	names, err := two.Engine().Runs(t.Context(), w.name)
+	names, err := two.Engine().Placement(w.name).RunNames(t.Context())
 	if err != nil || len(names) != 2 {
 		t.Errorf("there are runs %v: %v", names, err)
 	}

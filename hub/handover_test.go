@@ -42,7 +42,7 @@ func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 	s.staged("")
 	s.sync("crp", s.name, s.SyncPlacement)
 	before.sync("crp", s.name, before.SyncPlacement)
-	if _, err := s.engine.Capture(t.Context(), s.name); err != nil { // the hub before takes no snapshot, and only records the run
+	if _, err := s.engine.Placement(s.name).Capture(t.Context()); err != nil { // the hub before takes no snapshot, and only records the run
 		t.Fatal(err)
 	}
 	run := s.runOf(s.name, "")
@@ -66,7 +66,7 @@ func TestARunThatTheHubBeforeTookBackIsBegun(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := s.engine.Status(t.Context(), s.name); err == nil {
+	if _, err := s.engine.Run(s.name).Status(t.Context()); err == nil {
 		t.Error("the hub before did not take back what it had recorded: the test does not test enough")
 	}
 	s.eventually("the run to be begun", func() error {
@@ -105,7 +105,7 @@ func TestARunThatHasEndedIsNotBegunAgain(t *testing.T) {
 		return err
 	})
 	time.Sleep(2 * time.Second)
-	if names, err := two.Engine().Runs(t.Context(), w.name); err != nil || len(names) > 0 {
+	if names, err := two.Engine().Placement(w.name).RunNames(t.Context()); err != nil || len(names) > 0 {
 		t.Errorf("the engine has the runs %v: %v", names, err)
 	}
 	if err := w.holds(w.members[0], "v1"); err != nil {

@@ -30,7 +30,7 @@ func TestNothingIsRolledBackPastAnIrreversibleSnapshot(t *testing.T) {
 	s.comes("csur/NAME-b", "RollbackStarted", "False", "snapshot 1 is irreversible")
 	s.patch("crs/NAME-1-snapshot", `{metadata: {labels: {slipway.dev/irreversible: "false"}}}`)
 	s.eventually("the mark to be gone", func() error {
-		view, err := s.served.Engine().View(t.Context(), s.name)
+		view, err := s.served.Engine().Placement(s.name).View(t.Context())
 		if err == nil && len(view.Irreversible()) > 0 {
 			err = fmt.Errorf("marked are %v", view.Irreversible())
 		}

@@ -96,7 +96,7 @@ type ledger struct {
 // lawOfRun: each cluster was completed once, and each approval counted once.
 func (w *hubEnv) lawOfRun(e *fleet.Engine, run string) {
 	w.t.Helper()
-	h, err := e.History(w.t.Context(), run, 0)
+	h, err := e.Run(run).History(w.t.Context(), 0)
 	if err != nil {
 		w.t.Errorf("history of run %s: %v", run, err)
 		return
@@ -125,7 +125,7 @@ func (w *hubEnv) lawOfRun(e *fleet.Engine, run string) {
 func (w *hubEnv) lawOfSnapshots(e *fleet.Engine, n int) {
 	w.t.Helper()
 	var got []string
-	view, err := e.View(w.t.Context(), w.name)
+	view, err := e.Placement(w.name).View(w.t.Context())
 	if err != nil {
 		w.t.Errorf("snapshots: %v", err)
 		return

@@ -191,7 +191,7 @@ func (h *Hub) lead(ctx context.Context) error {
 	defer h.statuses.Store(nil)
 	var group sync.WaitGroup
 	failures := make([]error, 2)
-	for i, work := range []func(context.Context) error{h.engine.Run, s.run} {
+	for i, work := range []func(context.Context) error{h.engine.Start, s.run} {
 		group.Go(func() {
 			defer stop()
 			if err := work(ctx); !errors.Is(err, context.Canceled) {

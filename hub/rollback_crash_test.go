@@ -48,7 +48,7 @@ func TestARollbackThatEndedUntoldIsTold(t *testing.T) {
 	strategy.Rollback.Approval = nil
 	run := s.name + "-run"
 	s.roll(run, strategy)
-	if _, err := s.engine.Rollback(t.Context(), run, fleet.RollbackOptions{Reason: "spec.state of generation 2"}); err != nil {
+	if _, err := s.engine.Run(run).Rollback(t.Context(), fleet.RollbackOptions{Reason: "spec.state of generation 2"}); err != nil {
 		t.Fatal(err)
 	}
 	s.completed(run + "-rollback")
@@ -102,7 +102,7 @@ func takenBackBy() stages.Strategy {
 func (s *stale) captured(index int) {
 	s.t.Helper()
 	s.eventually(fmt.Sprint("snapshot ", index), func() error {
-		snap, err := s.engine.Capture(s.t.Context(), s.name)
+		snap, err := s.engine.Placement(s.name).Capture(s.t.Context())
 		if err == nil && snap.Index != index {
 			err = fmt.Errorf("the snapshot is %d", snap.Index)
 		}
@@ -122,7 +122,7 @@ func (s *stale) ranTo(spec fleet.RunSpec) {
 func (s *stale) completed(run string) {
 	s.t.Helper()
 	s.eventually(run+" to end", func() error {
-		status, err := s.engine.Status(s.t.Context(), run)
+		status, err := s.engine.Run(run).Status(s.t.Context())
 		if err == nil && status.Run.State != stages.Completed {
 			err = fmt.Errorf("it is %s: %s", status.Run.State, status.Run.Reason)
 		}
@@ -198,13 +198,13 @@ func (s *stale) tells(run, kind, status string) error {
 func (s *stale) wantRollback(run string) {
 	s.t.Helper()
 	back := run + "-rollback"
-	runs, err := s.engine.Runs(s.t.Context(), s.name)
+	runs, err := s.engine.Placement(s.name).RunNames(s.t.Context())
 	if err != nil {
 		s.t.Fatal(err)
 	}
 	var takers []string
 	for _, name := range runs {
-		if status, err := s.engine.Status(s.t.Context(), name); err == nil && status.Plan.Rollback != nil && status.Plan.Rollback.Run == run {
+		if status, err := s.engine.Run(name).Status(s.t.Context()); err == nil && status.Plan.Rollback != nil && status.Plan.Rollback.Run == run {
 			takers = append(takers, name)
 		}
 	}
@@ -226,7 +226,7 @@ func (s *stale) wantOneRollback(run string) {
 	if err != nil || len(requests.Items) != 1 || requests.Items[0].GetName() != back+"-before-all" {
 		s.t.Errorf("the requests of the rollback of %s are %v: %v", run, requests, err)
 	}
-	if err := s.engine.Decide(s.t.Context(), back, fleet.Answer{Request: back + "-before-all", Verdict: approvals.Approve, By: approvals.Identity{Name: "ann"}}); err != nil {
+	if err := s.engine.Run(back).Decide(s.t.Context(), fleet.Answer{Request: back + "-before-all", Verdict: approvals.Approve, By: approvals.Identity{Name: "ann"}}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.completed(back)

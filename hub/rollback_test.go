@@ -309,7 +309,7 @@ func (s *scenario) copied() {
 		s.Fatal(err)
 	}
 	s.comes("csur/NAME-copy", "Succeeded", "Unknown", "UpdateRunForgotten")
-	if runs, err := s.served.Engine().Runs(s.Context(), s.name); err != nil || slices.Contains(runs, s.name+"-copy") {
+	if runs, err := s.served.Engine().Placement(s.name).RunNames(s.Context()); err != nil || slices.Contains(runs, s.name+"-copy") {
 		s.Errorf("the runs are %v: %v", runs, err)
 	}
 }

@@ -113,7 +113,7 @@ func TestRollingAChangedApplyStrategyTakesEffect(t *testing.T) {
 				t.Errorf("there are snapshots %v", got)
 			}
 			s.stays("the run is the last one", time.Second, func() error {
-				runs, err := s.served.Engine().Runs(t.Context(), s.name)
+				runs, err := s.served.Engine().Placement(s.name).RunNames(t.Context())
 				if err == nil && len(runs) > 2 {
 					err = fmt.Errorf("there are runs %v", runs)
 				}
@@ -198,7 +198,7 @@ func TestRollingAnOverrideOfNothingRollsNothingOut(t *testing.T) {
 	s.place("type: RollingUpdate, rollingUpdate: {maxUnavailable: 1, unavailablePeriodSeconds: 1}")
 	s.comes("crp/NAME", "ClusterResourcePlacementAvailable", "True", "")
 	runs := func() []string {
-		names, err := s.served.Engine().Runs(t.Context(), s.name)
+		names, err := s.served.Engine().Placement(s.name).RunNames(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -432,7 +432,7 @@ func TestRollingReachesAMemberThatIsRegisteredAnew(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.eventually("the new member to have it", func() error {
-			view, err := s.served.Engine().View(t.Context(), s.name)
+			view, err := s.served.Engine().Placement(s.name).View(t.Context())
 			if err != nil {
 				return err
 			}

@@ -50,7 +50,7 @@ func snapshotsOnDemand(c *hub.Config) { c.Compatibility = compat.KubeFleet018 }
 func (s *stale) drive() {
 	ctx, stop := context.WithCancel(context.WithoutCancel(s.t.Context()))
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = s.engine.Run(ctx) }()
+	go func() { defer close(ended); _ = s.engine.Start(ctx) }()
 	s.t.Cleanup(func() { stop(); <-ended })
 }
 
@@ -144,7 +144,7 @@ func (b *beginning) begins(h *hub.Stale, dead func() bool) {
 // latest is the index of the latest snapshot, and index that of the one that the run brings; -1 for none.
 func (b *beginning) latest() int {
 	b.t.Helper()
-	view, err := b.engine.View(b.t.Context(), b.name)
+	view, err := b.engine.Placement(b.name).View(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -157,7 +157,7 @@ func (b *beginning) latest() int {
 
 func (b *beginning) index() int {
 	b.t.Helper()
-	st, err := b.engine.Status(b.t.Context(), b.run)
+	st, err := b.engine.Run(b.run).Status(b.t.Context())
 	if errors.Is(err, backend.ErrNotFound) {
 		return -1
 	}
@@ -170,7 +170,7 @@ func (b *beginning) index() int {
 // content is what a snapshot holds.
 func (b *beginning) content(index int) string {
 	b.t.Helper()
-	view, err := b.engine.View(b.t.Context(), b.name)
+	view, err := b.engine.Placement(b.name).View(b.t.Context())
 	if err != nil {
 		b.t.Fatal(err)
 	}

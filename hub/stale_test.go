@@ -125,7 +125,7 @@ func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 		if err := s.SyncRun(t.Context(), s.name); err != nil {
 			return err
 		}
-		_, err := s.engine.Status(t.Context(), s.name)
+		_, err := s.engine.Run(s.name).Status(t.Context())
 		return err
 	})
 	before := s.seen("csur", s.name)
@@ -140,14 +140,14 @@ func begun(t *testing.T) (*stale, *unstructured.Unstructured) {
 // engine's is gone.
 func TestAStaleHubBeginsNoRunTwice(t *testing.T) {
 	s, before := begun(t)
-	if err := s.engine.DeleteRun(t.Context(), s.name, true); err != nil {
+	if err := s.engine.Run(s.name).Delete(t.Context(), true); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.See(before); err != nil {
 		t.Fatal(err)
 	}
 	err := s.SyncRun(t.Context(), s.name)
-	if _, gone := s.engine.Status(t.Context(), s.name); !errors.Is(gone, backend.ErrNotFound) {
+	if _, gone := s.engine.Run(s.name).Status(t.Context()); !errors.Is(gone, backend.ErrNotFound) {
 		t.Errorf("the run was begun again (%v)", err)
 	}
 }
@@ -177,7 +177,7 @@ func TestAStaleHubDeletesNoRunThatWasMadeAgain(t *testing.T) {
 	s.eventually("the second run to begin", func() error {
 		s.seen("csur", s.name)
 		_ = s.SyncRun(t.Context(), s.name)
-		status, err := s.engine.Status(t.Context(), s.name)
+		status, err := s.engine.Run(s.name).Status(t.Context())
 		if err == nil && status.Owner != string(second) {
 			err = errors.New("it is the first")
 		}
@@ -187,7 +187,7 @@ func TestAStaleHubDeletesNoRunThatWasMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.SyncRun(t.Context(), s.name)
-	if status, gone := s.engine.Status(t.Context(), s.name); gone != nil || status.Owner != string(second) {
+	if status, gone := s.engine.Run(s.name).Status(t.Context()); gone != nil || status.Owner != string(second) {
 		t.Errorf("the second run was deleted: %v (%v)", gone, err)
 	}
 }
@@ -208,7 +208,7 @@ func TestAStaleHubDeletesNoPlacementThatWasMadeAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	err := s.SyncPlacement(t.Context(), s.name)
-	if d, none := s.engine.Deletion(t.Context(), s.name); !errors.Is(none, backend.ErrNotFound) {
+	if d, none := s.engine.Placement(s.name).Deletion(t.Context()); !errors.Is(none, backend.ErrNotFound) {
 		t.Errorf("the second placement is being deleted: %+v (%v)", d, err)
 	}
 }
@@ -234,10 +234,10 @@ spec:
 		t.Fatal(err)
 	}
 	err := s.SyncPlacement(t.Context(), s.name)
-	if runs, _ := s.engine.Runs(t.Context(), s.name); len(runs) > 0 {
+	if runs, _ := s.engine.Placement(s.name).RunNames(t.Context()); len(runs) > 0 {
 		t.Errorf("it began %v (%v)", runs, err)
 	}
-	if p, _ := s.engine.Placement(t.Context(), s.name); p.Admission == stages.SupersedeActive {
+	if p, _ := s.engine.Placement(s.name).Get(t.Context()); p.Admission == stages.SupersedeActive {
 		t.Errorf("the placement is declared as it was (%v)", err)
 	}
 }
@@ -246,7 +246,7 @@ spec:
 // not take its place.
 func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
 	s, _ := begun(t)
-	p, err := s.engine.Placement(t.Context(), s.name)
+	p, err := s.engine.Placement(s.name).Get(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -257,7 +257,7 @@ func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
 	s.createText(strings.Replace(crpNamed, "NAMED", p.Name, 1))
 	s.seen("crp", p.Name)
 	refused := s.SyncPlacement(t.Context(), p.Name)
-	if _, none := s.engine.Deletion(t.Context(), p.Name); !errors.Is(none, backend.ErrNotFound) {
+	if _, none := s.engine.Placement(p.Name).Deletion(t.Context()); !errors.Is(none, backend.ErrNotFound) {
 		t.Errorf("the host's placement is being deleted (%v)", refused)
 	}
 	s.eventually("the reason in the status", func() error {
@@ -265,13 +265,13 @@ func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
 		_ = s.SyncPlacement(t.Context(), p.Name)
 		return s.condition("crp", p.Name, "ClusterResourcePlacementScheduled", "False")
 	})
-	if _, err := s.engine.Resolve(t.Context(), p.Name); err != nil {
+	if _, err := s.engine.Placement(p.Name).Resolve(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if picked, err := s.Evictable(t.Context(), s.seen("crp", p.Name), "one"); picked > 0 || err != nil {
 		t.Errorf("by the object, the host's placement can be evicted from %d clusters: %v", picked, err)
 	}
-	if err := s.engine.DeletePlacement(t.Context(), p.Name, fleet.DeleteOptions{}); err != nil {
+	if err := s.engine.Placement(p.Name).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.at("crp").Delete(t.Context(), p.Name, metav1.DeleteOptions{}); err != nil {
@@ -284,7 +284,7 @@ func TestAnObjectDoesNotTakeWhatTheHostDeclared(t *testing.T) {
 		s.seen("crp", p.Name)
 		return errors.Join(errors.New("it is there"), s.SyncPlacement(t.Context(), p.Name))
 	})
-	if _, err := s.engine.Deletion(t.Context(), p.Name); err != nil {
+	if _, err := s.engine.Placement(p.Name).Deletion(t.Context()); err != nil {
 		t.Errorf("the deletion of the host's placement: %v", err)
 	}
 }
@@ -347,7 +347,7 @@ func TestARunWithoutItsObjectEnds(t *testing.T) {
 	s, _ := begun(t)
 	s.mayWarn("went without its finalizer")
 	seen := s.seen("csur", s.name)
-	status, err := s.engine.Status(t.Context(), s.name)
+	status, err := s.engine.Run(s.name).Status(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -359,7 +359,7 @@ func TestARunWithoutItsObjectEnds(t *testing.T) {
 		if err := errors.Join(s.Forget(seen), s.SyncRun(t.Context(), name)); err != nil {
 			t.Fatal(err)
 		}
-		_, err := s.engine.Status(t.Context(), name)
+		_, err := s.engine.Run(name).Status(t.Context())
 		return err
 	}
 	if err := errors.Join(without(s.name), without(own.Name)); err != nil {

@@ -26,13 +26,19 @@ var (
 	ErrInterrupted = fmt.Errorf("interrupted, the run goes on: %w", context.Canceled)
 )
 
-// Source provides a run: a *fleet.Engine, or a client of one.
-type Source interface {
-	// Progress returns the run, and its events from number after on, like Engine.Progress.
-	Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error)
-	// RollbackOf returns the state of the rollback of a run, like Engine.RollbackOf. It is called
-	// for a run that has ended.
-	RollbackOf(ctx context.Context, run string) (fleet.Rollback, error)
+// Source provides runs: a *fleet.Engine, or a client of one.
+type Source[R Handle] interface {
+	// Run returns the handle of the run of that name.
+	Run(name string) R
+}
+
+// Handle reads one run: a [fleet.RunHandle], or the handle of a client.
+type Handle interface {
+	// Progress returns the run, and its events from number after on, like [fleet.RunHandle.Progress].
+	Progress(ctx context.Context, after int64) (fleet.Status, fleet.History, error)
+	// RollbackStatus returns the state of the rollback of the run, like
+	// [fleet.RunHandle.RollbackStatus]. It is called for a run that has ended.
+	RollbackStatus(ctx context.Context) (fleet.Rollback, error)
 }
 
 // Options say how a run is watched. The zero value is useful.
@@ -118,19 +124,20 @@ func isOver(back *fleet.Rollback) bool {
 // The error is the error of ctx if it ends, an error of the output, or an error of the source if
 // the run does not exist or cannot be read at first. After a later error the source is read
 // again, and the error is displayed.
-func Run(ctx context.Context, src Source, run string, in io.Reader, out io.Writer, o Options) (fleet.Status, error) {
+func Run[R Handle](ctx context.Context, src Source[R], run string, in io.Reader, out io.Writer, o Options) (fleet.Status, error) {
 	terminal, after := IsTerminal(out, o.getenv()), o.After
 	if terminal {
 		after = 0 // a frame shows how long clusters are in their phase
 	}
-	r, err := read(ctx, src, run, after)
+	handle := func(name string) Handle { return src.Run(name) }
+	r, err := read(ctx, handle(run), after)
 	if err != nil {
 		return r.status, err
 	}
 	if terminal {
-		return draw(ctx, src, r, in, out, &o)
+		return draw(ctx, handle, r, in, out, &o)
 	}
-	return print(ctx, src, r, out, &o)
+	return print(ctx, handle, r, out, &o)
 }
 
 // IsTerminal reports whether [Run] draws on a writer: it is a terminal, and TERM is not dumb.
@@ -139,15 +146,15 @@ func IsTerminal(out io.Writer, getenv func(string) string) bool {
 	return is && term.IsTerminal(f.Fd()) && getenv("TERM") != "dumb"
 }
 
-// read reads the source. It ignores that old events are not kept, and that the placement of an
+// read reads a run. It ignores that old events are not kept, and that the placement of an
 // ended run no longer exists.
-func read(ctx context.Context, src Source, run string, after int64) (r reading, err error) {
-	r.status, r.history, err = src.Progress(ctx, run, after)
+func read(ctx context.Context, run Handle, after int64) (r reading, err error) {
+	r.status, r.history, err = run.Progress(ctx, after)
 	if missed, is := errors.AsType[*fleet.MissedError](err); is && missed != nil {
 		err = nil
 	}
 	if err == nil && r.status.Run.IsEnded() {
-		r.rollback, err = src.RollbackOf(ctx, run)
+		r.rollback, err = run.RollbackStatus(ctx)
 		if errors.Is(err, backend.ErrNotFound) {
 			err = nil
 		}
@@ -161,7 +168,7 @@ func isFinal(err error) bool {
 }
 
 // print prints the events as lines, and the reasons for waiting with a hint.
-func print(ctx context.Context, src Source, r reading, out io.Writer, o *Options) (fleet.Status, error) {
+func print(ctx context.Context, handle func(string) Handle, r reading, out io.Writer, o *Options) (fleet.Status, error) {
 	p := printer{out: out, o: o, hinted: map[string]bool{}}
 	asked := r.status
 	for {
@@ -180,7 +187,7 @@ func print(ctx context.Context, src Source, r reading, out io.Writer, o *Options
 				return asked, err
 			}
 		}
-		next, err := read(ctx, src, run, r.history.Next)
+		next, err := read(ctx, handle(run), r.history.Next)
 		switch {
 		case err == nil:
 			r, p.said = next, ""

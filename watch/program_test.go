@@ -21,7 +21,10 @@ type reel struct {
 	fails map[int]error
 }
 
-func (r *reel) Progress(_ context.Context, _ string, after int64) (fleet.Status, fleet.History, error) {
+// Run returns the reel, whatever the name.
+func (r *reel) Run(string) *reel { return r }
+
+func (r *reel) Progress(_ context.Context, after int64) (fleet.Status, fleet.History, error) {
 	r.calls++
 	if err := r.fails[r.calls]; err != nil {
 		return fleet.Status{}, fleet.History{}, err
@@ -41,8 +44,8 @@ func (r *reel) Progress(_ context.Context, _ string, after int64) (fleet.Status,
 	return fleet.Status{Plan: p, Run: end.Run}, h, err
 }
 
-func (r *reel) RollbackOf(_ context.Context, run string) (fleet.Rollback, error) {
-	return fleet.Rollback{Run: run}, nil
+func (r *reel) RollbackStatus(context.Context) (fleet.Rollback, error) {
+	return fleet.Rollback{Run: "run"}, nil
 }
 
 func TestElsewhereEveryEventIsALine(t *testing.T) {
@@ -55,7 +58,7 @@ func TestElsewhereEveryEventIsALine(t *testing.T) {
 			t.Fatalf("%s, %v", status.Run.State, err)
 		}
 		var want strings.Builder
-		all, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), "run", 0)
+		all, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), 0)
 		if err != nil || !all.Run.IsEnded() {
 			t.Fatalf("%s, %v", all.Run.State, err)
 		}
@@ -94,7 +97,7 @@ func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
 		if _, err := watch.Run(t.Context(), src, "run", nil, &out, o); err != nil {
 			t.Fatal(err)
 		}
-		_, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), "run", 2)
+		_, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -48,13 +48,14 @@ type Prompt struct {
 const askAgain = 500 * time.Millisecond
 
 // Answer asks for the open requests of a run for which it has not asked before, and passes each
-// answer to decide, like [Run] to Options.Decide; status reads the run, like a *fleet.Engine.
+// answer to decide, like [Run] to Options.Decide; status reads the run, like
+// [fleet.RunHandle.Status].
 // Call it whenever the run may have a new request. An answer from elsewhere is no error; errors
 // come from status, Ask and decide.
-func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Context, string) (fleet.Status, error),
+func (a *Prompt) Answer(ctx context.Context, status func(context.Context) (fleet.Status, error),
 	decide func(context.Context, approval.Request, approval.Verdict) error,
 ) error {
-	s, err := status(ctx, run)
+	s, err := status(ctx)
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (a *Prompt) Answer(ctx context.Context, run string, status func(context.Con
 		}
 		a.asked[r.Binding] = true
 		verdict, err := a.Ask(ctx, s.Plan, &r, func() (bool, error) {
-			s, err := status(ctx, run)
+			s, err := status(ctx)
 			if err != nil {
 				return true, err
 			}

@@ -40,12 +40,12 @@ func TestAnswerPassesOnWhatAPersonDecides(t *testing.T) {
 			var got []approval.Verdict
 			p := &watch.Prompt{In: &slow{c.passes, strings.NewReader(c.typed)}, Out: &out}
 			began := time.Now()
-			status := func(ctx context.Context, run string) (fleet.Status, error) {
-				s, _, err := (&reel{calls: c.minute - 1 + int(time.Since(began).Seconds())}).Progress(ctx, run, 0)
+			status := func(ctx context.Context) (fleet.Status, error) {
+				s, _, err := (&reel{calls: c.minute - 1 + int(time.Since(began).Seconds())}).Progress(ctx, 0)
 				return s, err
 			}
 			for range 2 { // it is asked for once
-				err := p.Answer(t.Context(), "run", status, func(_ context.Context, r approval.Request, v approval.Verdict) error {
+				err := p.Answer(t.Context(), status, func(_ context.Context, r approval.Request, v approval.Verdict) error {
 					got = append(got, v)
 					return c.failing
 				})

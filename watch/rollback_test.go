@@ -35,7 +35,7 @@ func twice(ctx context.Context, soak time.Duration) (*fleet.Engine, <-chan error
 		return nil, nil, err
 	}
 	ended := make(chan error, 1)
-	go func() { ended <- engine.Run(ctx) }()
+	go func() { ended <- engine.Start(ctx) }()
 	members.Cluster("west").Refuse(func(obj *unstructured.Unstructured) error {
 		if v, _, _ := unstructured.NestedString(obj.Object, "data", "key"); v == "bad" {
 			return errors.New("not admitted")
@@ -51,7 +51,7 @@ func twice(ctx context.Context, soak time.Duration) (*fleet.Engine, <-chan error
 		_, err = engine.CreateRun(ctx, fleet.RunSpec{Name: "good", Placement: "web", Strategy: strategy})
 	}
 	if err == nil {
-		_, err = engine.Wait(ctx, "good")
+		_, err = engine.Run("good").Wait(ctx)
 	}
 	if err == nil {
 		err = source.Put(config("bad"))
@@ -86,7 +86,7 @@ func TestAWatchEndsWithTheRollback(t *testing.T) {
 			if err != nil || s.Run.Name != "bad" || s.Run.State != stages.Failed {
 				t.Errorf("%s: run %s is %s, %v", when, s.Run.Name, s.Run.State, err)
 			}
-			back, err := engine.Status(t.Context(), "bad-rollback")
+			back, err := engine.Run("bad-rollback").Status(t.Context())
 			if err != nil || back.Run.State != stages.Completed {
 				t.Errorf("%s: the rollback is %s, %v", when, back.Run.State, err)
 			}

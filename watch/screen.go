@@ -20,8 +20,8 @@ import (
 )
 
 // draw shows the run on a terminal, and leaves the last frame there.
-func draw(ctx context.Context, src Source, r reading, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
-	s := &screen{ctx: ctx, src: src, o: o, style: o.style(), stop: make(chan os.Signal, 1), run: r.status.Run.Name}
+func draw(ctx context.Context, handle func(string) Handle, r reading, in io.Reader, out io.Writer, o *Options) (fleet.Status, error) {
+	s := &screen{ctx: ctx, handle: handle, o: o, style: o.style(), stop: make(chan os.Signal, 1), run: r.status.Run.Name}
 	s.show(&r)
 	notifyStop(s.stop)
 	defer signal.Stop(s.stop)
@@ -107,12 +107,12 @@ func (s *screen) hold(in io.Reader, out io.Writer) error {
 
 // screen is the program on the terminal. Only one goroutine calls its methods.
 type screen struct {
-	ctx   context.Context
-	src   Source
-	o     *Options
-	style Style
-	stop  chan os.Signal
-	keys  bool
+	ctx    context.Context
+	handle func(string) Handle
+	o      *Options
+	style  Style
+	stop   chan os.Signal
+	keys   bool
 
 	model Model
 	// before is the run that the watch was started with, once its rollback run is shown.
@@ -161,7 +161,7 @@ func (s *screen) Init() tea.Cmd { return tea.Batch(s.read(), s.forecast()) }
 func (s *screen) read() tea.Cmd {
 	run, next := s.run, s.next
 	return func() tea.Msg {
-		r, err := read(s.ctx, s.src, run, next)
+		r, err := read(s.ctx, s.handle(run), next)
 		return wasRead{r, err}
 	}
 }

@@ -49,7 +49,10 @@ const (
 	answerFile = "answer"
 )
 
-func (f film) Progress(_ context.Context, _ string, after int64) (fleet.Status, fleet.History, error) {
+// Run returns the film, whatever the name.
+func (f film) Run(string) watch.Handle { return f }
+
+func (f film) Progress(_ context.Context, after int64) (fleet.Status, fleet.History, error) {
 	text, err := os.ReadFile(filepath.Join(string(f), momentFile))
 	if err != nil {
 		return fleet.Status{}, fleet.History{}, err
@@ -75,8 +78,8 @@ func (f film) Progress(_ context.Context, _ string, after int64) (fleet.Status, 
 	return fleet.Status{Plan: p, Run: end.Run}, h, err
 }
 
-func (f film) RollbackOf(_ context.Context, run string) (fleet.Rollback, error) {
-	return fleet.Rollback{Run: run}, nil
+func (f film) RollbackStatus(context.Context) (fleet.Rollback, error) {
+	return fleet.Rollback{Run: simulate.RunName}, nil
 }
 
 func (f film) write(name, text string) error {
@@ -95,6 +98,11 @@ func (f film) show(t *testing.T, at time.Duration) {
 	}
 }
 
+// handles is a source that returns handles by a function.
+type handles func(name string) watch.Handle
+
+func (h handles) Run(name string) watch.Handle { return h(name) }
+
 // program watches a film and returns its exit code.
 func program(f film) int {
 	if err := f.write(pidFile, strconv.Itoa(os.Getpid())); err != nil {
@@ -103,12 +111,14 @@ func program(f film) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Println("before")
-	src, run := watch.Source(f), simulate.RunName
+	src, run := watch.Source[watch.Handle](f), simulate.RunName
 	if soak, err := time.ParseDuration(os.Getenv(rollbackSoak)); err == nil {
-		if src, _, err = twice(ctx, soak); err != nil {
+		engine, _, err := twice(ctx, soak)
+		if err != nil {
 			fmt.Println(err)
 			return 1
 		}
+		src = handles(func(name string) watch.Handle { return engine.Run(name) })
 		run = "bad"
 	}
 	_, err := watch.Run(ctx, src, run, os.Stdin, os.Stdout, watch.Options{
@@ -358,7 +368,7 @@ func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
 	f, cmd := newFilm(t, 65*time.Minute+30*time.Second) // before stage prod
 	term := watchtest.Start(t, cmd, 80, 24)
 	term.UntilText("a shows what waits for approval")
-	status, _, err := f.Progress(t.Context(), "", 0)
+	status, _, err := f.Progress(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

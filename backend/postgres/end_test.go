@@ -31,14 +31,14 @@ func TestANormalEndLogsNothing(t *testing.T) {
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() { ended <- engine.Run(ctx) }()
+	go func() { ended <- engine.Start(ctx) }()
 	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: stages.Strategy{Stages: []stages.Stage{{Name: "all", Rest: true}}}}); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := engine.Wait(ctx, "web-1"); err != nil || s.Run.State != stages.Completed {
+	if s, err := engine.Run("web-1").Wait(ctx); err != nil || s.Run.State != stages.Completed {
 		t.Fatalf("the run is %s: %v", s.Run.State, err)
 	}
 	stop()

@@ -74,7 +74,7 @@ func BenchmarkLargeFleet(b *testing.B) {
 		h.Begin(b)
 		planned := time.Since(began)
 		var completed atomic.Int64
-		follower, err := c.host.Follow("", "")
+		follower, err := c.host.Follow("")
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -44,7 +44,7 @@ type span struct {
 // spans returns the spans between two kinds of events, by what of tells.
 func (c *crew) spans(begin, end stages.EventType, of func(stages.Event) string) []span {
 	c.t.Helper()
-	f, err := c.host.Follow("", "")
+	f, err := c.host.Follow("")
 	if err != nil {
 		c.t.Fatal(err)
 	}
@@ -170,7 +170,7 @@ func (c *crew) completes(run string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 3*time.Minute)
 	defer cancel()
-	if s, err := c.host.Wait(ctx, run); err != nil || s.Run.State != stages.Completed {
+	if s, err := c.host.Run(run).Wait(ctx); err != nil || s.Run.State != stages.Completed {
 		c.t.Fatalf("run %s is %s (%s), %v", run, s.Run.State, s.Run.Reason, err)
 	}
 }
@@ -191,7 +191,7 @@ func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			_ = e.Run(ctx)
+			_ = e.Start(ctx)
 		}()
 		ends[name] = func() { cancel(); <-done }
 		t.Cleanup(ends[name])
@@ -212,7 +212,7 @@ func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 		eventually(t, "the value of the placement", func() bool { return value() == "b0" })
 		time.Sleep(time.Second) // for a second one that would put it back, too
 		var by []string
-		f, err := c.host.Follow("", "")
+		f, err := c.host.Follow("")
 		if err != nil {
 			t.Fatal(err)
 		}

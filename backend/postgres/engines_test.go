@@ -67,7 +67,7 @@ func isEngine() bool {
 		}
 		var e *fleet.Engine
 		if e, err = fleet.New(cfg); err == nil {
-			err = e.Run(ctx)
+			err = e.Start(ctx)
 		}
 	}
 	fmt.Fprintln(os.Stderr, name, err)
@@ -242,13 +242,13 @@ func (c *crew) hold(runs []string) {
 	defer cancel()
 	histories := map[string]*laws.History{}
 	for _, run := range runs {
-		s, err := c.host.Wait(ctx, run)
+		s, err := c.host.Run(run).Wait(ctx)
 		if err != nil || s.Run.State != stages.Completed {
 			c.t.Fatalf("run %s is %s (%s), %v", run, s.Run.State, s.Run.Reason, err)
 		}
 		histories[run] = laws.NewHistory(run, s.Plan)
 	}
-	f, err := c.host.Follow("", "")
+	f, err := c.host.Follow("")
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -37,7 +37,7 @@ func BenchmarkGetRuns(b *testing.B) {
 	v.must(err)
 	ctx, cancel := context.WithCancel(b.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = e.Run(ctx) }()
+	go func() { defer close(ended); _ = e.Start(ctx) }()
 	s := strategy()
 	s.Stages[1].MaxConcurrency = new(intstr.FromInt32(clusters))
 	for p := range 2 {
@@ -47,7 +47,7 @@ func BenchmarkGetRuns(b *testing.B) {
 			run := fmt.Sprintf("%s-%d", name, i)
 			_, err := e.CreateRun(ctx, fleet.RunSpec{Name: run, Placement: name, Strategy: s})
 			v.must(err)
-			_, err = e.Wait(ctx, run)
+			_, err = e.Run(run).Wait(ctx)
 			v.must(err)
 		}
 	}

@@ -81,7 +81,7 @@ func TestAStoreInADatabase(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if s, err := host.Wait(ctx, "shop-2"); err != nil || s.Run.State != stages.Completed {
+	if s, err := host.Run("shop-2").Wait(ctx); err != nil || s.Run.State != stages.Completed {
 		t.Errorf("the run is %s, %v", s.Run.State, err)
 	}
 	for _, end := range []func() (int, string){end, endOther} {

@@ -80,7 +80,7 @@ func (o *options) describe(ctx context.Context, c call, l *cli.List, g getter, b
 
 // describePlacement shows what a placement selects and which clusters it picks.
 func (o *options) describePlacement(ctx context.Context, c call, name string) error {
-	p, err := c.Placement(ctx, name)
+	p, err := c.Placement(name).Get(ctx)
 	if err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func (o *options) describePlacement(ctx context.Context, c call, name string) er
 
 // snapshotObjects shows which objects a snapshot has.
 func (o *options) snapshotObjects(ctx context.Context, c call, s snapshot.Snapshot) error {
-	all, err := c.SnapshotObjects(ctx, s.Placement, s.Index)
+	all, err := c.Placement(s.Placement).SnapshotObjects(ctx, s.Index)
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (o *options) isUnreadable(err error) bool {
 const lastEvents = 10
 
 func (o *options) describeRun(ctx context.Context, c call, name string) error {
-	s, h, err := c.Progress(ctx, name, 0)
+	s, h, err := c.Run(name).Progress(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -140,7 +140,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 			"Name", "Title", "Placement", "State", "Reason", "Rolls back", "Rollback", "Snapshot", "Plan", "Clusters", "Starter", "Created", "Started", "Ended", "Engine",
 		},
 	}
-	back, err := c.RollbackOf(ctx, name)
+	back, err := c.Run(name).RollbackStatus(ctx)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) { // of a placement that was deleted there is none
 		return err
 	}
@@ -186,7 +186,7 @@ func (o *options) describeApproval(ctx context.Context, c call, r approval.Reque
 func (o *options) showRequest(ctx context.Context, c call, r approval.Request) error {
 	l := &cli.List{Kind: "approval", Columns: approvalColumns}
 	addRequest(l, r)
-	s, err := c.Status(ctx, r.Run)
+	s, err := c.Run(r.Run).Status(ctx)
 	switch {
 	case o.isUnreadable(err):
 		return o.Fields(l)
@@ -202,7 +202,7 @@ func newExplain(o *options) *cobra.Command {
 		"slipway explain web-v2\nslipway explain web-v2 eu-1", func(ctx context.Context, c call) error {
 			run := c.run()
 			if len(c.args) == 1 {
-				waiting, err := c.Waiting(ctx, run)
+				waiting, err := c.Run(run).Waiting(ctx)
 				if err != nil {
 					return err
 				}
@@ -211,7 +211,7 @@ func newExplain(o *options) *cobra.Command {
 				}
 				return o.Print(cli.Awaited(waiting))
 			}
-			why, err := c.Explain(ctx, run, strings.TrimPrefix(c.args[1], "cluster/"))
+			why, err := c.Run(run).Explain(ctx, strings.TrimPrefix(c.args[1], "cluster/"))
 			if err != nil {
 				return err
 			}

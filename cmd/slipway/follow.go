@@ -23,16 +23,20 @@ func newHistory(o *options) *cobra.Command {
 	var follow bool
 	cmd := o.reading("history PLACEMENT|run/NAME", "Show what happened to a placement itself, or to a run",
 		"slipway history web --follow\nslipway history run/web-v2 -o json", func(ctx context.Context, c call) error {
-			read, follower, name := c.PlacementHistory, c.Follow, c.args[0]
+			name := c.args[0]
+			var of interface {
+				History(ctx context.Context, after int64) (fleet.History, error)
+				Follow(after string) *httpapi.Follower
+			} = c.Placement(name)
 			if run, is := strings.CutPrefix(name, "run/"); is {
-				read, follower, name = c.History, c.FollowRun, run
+				of, name = c.Run(run), run
 			}
 			if follow && c.Live {
 				s := o.NewStream()
-				return o.follow(ctx, follower(name, ""), func(ev stages.Event) error { return s.Show(cli.Events(ev)) })
+				return o.follow(ctx, of.Follow(""), func(ev stages.Event) error { return s.Show(cli.Events(ev)) })
 			}
-			h, err := read(ctx, name, 0)
-			if _, other := c.History(ctx, name, 0); errors.Is(err, backend.ErrNotFound) && other == nil && !strings.HasPrefix(c.args[0], "run/") {
+			h, err := of.History(ctx, 0)
+			if _, other := c.Run(name).History(ctx, 0); errors.Is(err, backend.ErrNotFound) && other == nil && !strings.HasPrefix(c.args[0], "run/") {
 				return fmt.Errorf("placement %s: %w: %s is a run, whose events are those of run/%s", name, backend.ErrNotFound, name, name)
 			}
 			if missed, is := errors.AsType[*fleet.MissedError](err); is { // the oldest ones are gone; those that are kept are shown
@@ -77,7 +81,7 @@ func newWait(o *options) *cobra.Command {
 				if err := nothingGoesOn(c); err != nil {
 					return err
 				}
-				if err = o.follow(ctx, c.FollowRun(end.run.Name, ""), func(stages.Event) error { return nil }); err == nil {
+				if err = o.follow(ctx, c.Run(end.run.Name).Follow(""), func(stages.Event) error { return nil }); err == nil {
 					end, err = endOf(ctx, c, end.run.Name)
 				}
 			}
@@ -102,10 +106,10 @@ type end struct {
 
 // endOf reads how a run and its rollback end, as far as they have.
 func endOf(ctx context.Context, c call, run string) (end, error) {
-	s, err := c.Status(ctx, run)
+	s, err := c.Run(run).Status(ctx)
 	out := end{run: s.Run}
 	if err == nil && s.Run.IsEnded() {
-		if out.back, err = c.RollbackOf(ctx, run); errors.Is(err, backend.ErrNotFound) { // the placement was deleted
+		if out.back, err = c.Run(run).RollbackStatus(ctx); errors.Is(err, backend.ErrNotFound) { // the placement was deleted
 			err = nil
 		}
 	}
@@ -156,11 +160,11 @@ func newWatch(o *options) *cobra.Command {
 		"slipway watch web-v2", func(ctx context.Context, c call) error {
 			options := watch.Options{
 				Forecast: func(ctx context.Context, run string) (time.Time, error) {
-					f, err := c.ForecastEnd(ctx, run, fleet.Assumptions{})
+					f, err := c.Run(run).ForecastEnd(ctx, fleet.Assumptions{})
 					return f.Ends, err
 				},
 				Decide: func(ctx context.Context, r approval.Request, v approval.Verdict) error {
-					return c.Decide(ctx, r.Run, fleet.Answer{Request: r.Name, Verdict: v, Binding: r.Binding})
+					return c.Run(r.Run).Decide(ctx, fleet.Answer{Request: r.Name, Verdict: v, Binding: r.Binding})
 				},
 			}
 			if !c.Live {

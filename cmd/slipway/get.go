@@ -55,7 +55,7 @@ type placed[T any] struct {
 }
 
 // ofPlacements reads what belongs to the placement that is named, or to each.
-func ofPlacements[T any](read func(call, context.Context, string) ([]T, error)) func(call, context.Context, string) ([]placed[T], error) {
+func ofPlacements[T any](read func(httpapi.PlacementHandle, context.Context) ([]T, error)) func(call, context.Context, string) ([]placed[T], error) {
 	return func(c call, ctx context.Context, name string) (out []placed[T], err error) {
 		names := []string{name}
 		if name == "" {
@@ -69,7 +69,7 @@ func ofPlacements[T any](read func(call, context.Context, string) ([]T, error)) 
 			}
 		}
 		for _, name := range names {
-			all, unread := read(c, ctx, name)
+			all, unread := read(c.Placement(name), ctx)
 			err = errors.Join(err, unread)
 			for _, one := range all {
 				out = append(out, placed[T]{name, one})
@@ -77,6 +77,26 @@ func ofPlacements[T any](read func(call, context.Context, string) ([]T, error)) 
 		}
 		return out, err
 	}
+}
+
+// runs returns the runs of the placement that is named, or all.
+func (c call) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
+	if placement == "" {
+		return c.Runs(ctx)
+	}
+	return c.Placement(placement).Runs(ctx)
+}
+
+// requests returns the open requests of the placement that is named, or all.
+func (c call) requests(ctx context.Context, placement string) ([]approval.Request, error) {
+	if placement == "" {
+		return c.Requests(ctx)
+	}
+	return c.Placement(placement).Requests(ctx)
+}
+
+func (c call) requestsOfRun(ctx context.Context, run string) ([]approval.Request, error) {
+	return c.Run(run).Requests(ctx)
 }
 
 var approvalColumns = []string{"Name", "Run", "Snapshot", "Opened", "Decisions", "Starter", "Gate", "Missing", "Placement", "Plan"}
@@ -91,14 +111,14 @@ var kinds = []kind{
 			l.Add(p.Name, p, p.Snapshots, latest, at, p.Runs, p.Owner)
 		}),
 	kindOf("run", "placement", 7, []string{"Name", "Placement", "State", "Stage", "Done", "Failed", "Snapshot", "Engine", "Created", "Reason"},
-		call.RunSummaries, func(l *cli.List, r fleet.RunSummary) {
+		call.runs, func(l *cli.List, r fleet.RunSummary) {
 			done, reason := fmt.Sprintf("%d/%d", r.Completed, r.Clusters), r.Reason
 			if r.Problem != "" {
 				reason = r.Problem
 			}
 			l.Add(r.Name, r, r.Placement, r.State, r.Stage, done, r.Failed, indexCell(r.Index), r.Holder, r.Created, reason)
 		}),
-	kindOf("cluster", "placement", 6, []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, ofPlacements(call.Placed),
+	kindOf("cluster", "placement", 6, []string{"Name", "Placement", "Snapshot", "Run", "State", "Since", "Revision"}, ofPlacements(httpapi.PlacementHandle.Placed),
 		func(l *cli.List, p placed[fleet.PlacedCluster]) {
 			l.Add(p.it.Name, p.it, p.placement, indexCell(p.it.Index), p.it.Run, p.it.State, p.it.Since, p.it.Revision)
 		}),
@@ -106,9 +126,9 @@ var kinds = []kind{
 		func(l *cli.List, c stages.ClusterOutline) {
 			l.Add(c.Name, c, c.Stage, c.Group, c.State, c.Phase, c.Since, c.Message)
 		}),
-	kindOf("approval", "placement", 5, approvalColumns, call.AllRequests, addRequest),
-	kindOf("approval", "run", 5, approvalColumns, call.Requests, addRequest),
-	kindOf("snapshot", "placement", 4, []string{"Name", "Placement", "Objects", "Taken", "Digest"}, ofPlacements(call.Snapshots),
+	kindOf("approval", "placement", 5, approvalColumns, call.requests, addRequest),
+	kindOf("approval", "run", 5, approvalColumns, call.requestsOfRun, addRequest),
+	kindOf("snapshot", "placement", 4, []string{"Name", "Placement", "Objects", "Taken", "Digest"}, ofPlacements(httpapi.PlacementHandle.Snapshots),
 		func(l *cli.List, p placed[snapshot.Snapshot]) {
 			l.Add(p.it.Name(), p.it, p.placement, p.it.Objects, p.it.TakenAt, p.it.Digest)
 		}),
@@ -203,7 +223,7 @@ func newLeases(o *options) *cobra.Command {
 }
 
 func (c call) clustersOfRun(ctx context.Context, run string) ([]stages.ClusterOutline, error) {
-	s, err := c.Status(ctx, run)
+	s, err := c.Run(run).Status(ctx)
 	if err != nil {
 		return nil, err
 	}

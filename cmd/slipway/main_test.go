@@ -68,7 +68,7 @@ func newEnv(t *testing.T) *env {
 		v.must(v.source.Put(object("ConfigMap", "shop", "web", "v2")))
 		v.create(ctx, e, "shop-2", strategy(stages.Task{Type: stages.Approval}))
 		for requests := 0; requests == 0; time.Sleep(time.Millisecond) {
-			open, err := e.Requests(ctx, "shop-2")
+			open, err := e.Run("shop-2").Requests(ctx)
 			v.must(err)
 			requests = len(open)
 		}
@@ -91,7 +91,7 @@ func (v *env) create(ctx context.Context, e *fleet.Engine, name string, s stages
 
 func (v *env) wait(ctx context.Context, e *fleet.Engine, run string) {
 	v.t.Helper()
-	s, err := e.Wait(ctx, run)
+	s, err := e.Run(run).Wait(ctx)
 	v.must(err)
 	if s.Run.State != stages.Completed {
 		v.t.Fatalf("%s is %s (%s), want Completed", run, s.Run.State, s.Run.Reason)
@@ -111,7 +111,7 @@ func (v *env) engine(do func(context.Context, *fleet.Engine)) {
 	e, err := fleet.New(cfg)
 	v.must(err)
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = e.Run(ctx) }()
+	go func() { defer close(ended); _ = e.Start(ctx) }()
 	defer func() { cancel(); <-ended }()
 	do(ctx, e)
 }
@@ -249,7 +249,7 @@ func TestARejectionEndsTheRun(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitDone, "reject shop-2 shop-2-after-canary --as ann", "reject by ann")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
-		if s, err := e.Wait(ctx, "shop-2"); err != nil || s.Run.State == stages.Completed {
+		if s, err := e.Run("shop-2").Wait(ctx); err != nil || s.Run.State == stages.Completed {
 			t.Errorf("%s, %v", s.Run.State, err)
 		}
 	})
@@ -290,7 +290,7 @@ func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		for d := (fleet.Deletion{}); d.Ended.IsZero(); time.Sleep(time.Millisecond) {
 			var err error
-			d, err = e.Deletion(ctx, "shop")
+			d, err = e.Placement("shop").Deletion(ctx)
 			v.must(err)
 		}
 	})
@@ -305,7 +305,7 @@ func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
 func (v *env) until(ctx context.Context, e *fleet.Engine, want stages.State) {
 	v.t.Helper()
 	for {
-		s, err := e.Status(ctx, "shop-2")
+		s, err := e.Run("shop-2").Status(ctx)
 		v.must(err)
 		if s.Run.State == want {
 			return
@@ -324,7 +324,7 @@ func TestARollbackIsPreviewedAndDone(t *testing.T) {
 	v.shows(cli.ExitDone, "rollback shop-2 --as ann --name back --reason slow", "run/back: it rolls back shop-2")
 	v.engine(func(ctx context.Context, e *fleet.Engine) {
 		for begun := false; !begun; time.Sleep(time.Millisecond) {
-			back, err := e.RollbackOf(ctx, "shop-2")
+			back, err := e.Run("shop-2").RollbackStatus(ctx)
 			v.must(err)
 			if back.Refused != "" {
 				t.Fatal(back.Refused)

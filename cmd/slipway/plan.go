@@ -143,7 +143,7 @@ func newPreviewSelection(o *options) *cobra.Command {
 					return err
 				}
 			}
-			r, err := c.PreviewSelection(ctx, c.args[0], policy)
+			r, err := c.Placement(c.args[0]).PreviewResolve(ctx, policy)
 			if err != nil {
 				return err
 			}
@@ -180,7 +180,7 @@ func newDrift(o *options) *cobra.Command {
 	var s specOptions
 	cmd := o.reading("drift PLACEMENT | --hub FILE --member FILE", "Show how the clusters, or a file, differ from what they should have; nothing is written",
 		"slipway drift web\nslipway drift --hub hub.yaml --member member.yaml", func(ctx context.Context, c call) error {
-			found := c.Drift(ctx, c.args[0], fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
+			found := c.Placement(c.args[0]).Drift(ctx, fleet.DriftOptions{Clusters: s.clusters, Index: s.at()})
 			return printDifferences(o, found, func(d *drift.ClusterReport) *drift.ClusterReport { return d })
 		})
 	driftcmd.AddFiles(cmd, &o.Options)

@@ -52,7 +52,7 @@ func newCatchUp(o *options) *cobra.Command {
 			if name == "" {
 				return cli.Usagef("--name is not set: it names the run that catches up")
 			}
-			status, err := c.CatchUp(ctx, c.run(), name)
+			status, err := c.Run(c.run()).CatchUp(ctx, name)
 			return o.created(c, status, err)
 		})
 	cmd.Flags().StringVar(&name, "name", "", "name of the run that catches up")
@@ -112,7 +112,7 @@ func newRunVerbs(o *options) (all []*cobra.Command) {
 					return cli.Usagef("--%s %q: want %s", v.flag, value, v.usage)
 				}
 				run := c.run()
-				return o.recorded(c, c.Command(ctx, run, command), "run/"+run, "%s is recorded", name)
+				return o.recorded(c, c.Run(run).Command(ctx, command), "run/"+run, "%s is recorded", name)
 			})
 		cmd.Flags().StringVar(&message, "message", "", "reason, which is recorded")
 		if v.flag != "" {
@@ -131,9 +131,9 @@ func newRollback(o *options) *cobra.Command {
 		func(ctx context.Context, c call) error {
 			run := c.run()
 			if preview {
-				return o.printPlan(c.PreviewRollback(ctx, run))
+				return o.printPlan(c.Run(run).PreviewRollback(ctx))
 			}
-			name, err := c.Rollback(ctx, run, opts)
+			name, err := c.Run(run).Rollback(ctx, opts)
 			if name == "" { // a hub that is slow has recorded the request, and not named the run yet
 				return o.recorded(c, err, "run/"+run, "rollback is recorded; describe run %s shows the run that does it", run)
 			}
@@ -163,7 +163,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			if err := o.confirm(use, yes); err != nil {
 				return err
 			}
-			err = c.Decide(ctx, r.Run, fleet.Answer{Request: r.Name, Verdict: verdict, Comment: comment, Binding: r.Binding})
+			err = c.Run(r.Run).Decide(ctx, fleet.Answer{Request: r.Name, Verdict: verdict, Comment: comment, Binding: r.Binding})
 			by := ""
 			if o.As != "" {
 				by = " by " + o.As
@@ -255,13 +255,14 @@ func newDelete(o *options) *cobra.Command {
 			})
 	}
 	placement := kind("placement", "Delete a placement, and what it brought to clusters", "an engine deletes it",
-		func(c call, ctx context.Context, name string) error { return c.DeletePlacement(ctx, name, placed) })
+		func(c call, ctx context.Context, name string) error { return c.Placement(name).Delete(ctx, placed) })
 	placement.Flags().StringVar((*string)(&placed.Policy), "policy", "",
 		"what becomes of the objects on the clusters: DeleteCreated, Delete or Abandon; that of the placement where it is not set")
 	run := kind("run", "Delete a run with its events", "deleted",
-		func(c call, ctx context.Context, name string) error { return c.DeleteRun(ctx, name, force) })
+		func(c call, ctx context.Context, name string) error { return c.Run(name).Delete(ctx, force) })
 	run.Flags().BoolVar(&force, "force", false, "delete a run that goes on, too: what is in flight is left as it is")
 	return cli.Group("delete", "Delete a placement, a run, a cap, or the record of a deletion", placement, run,
 		kind("cap", "Delete a cap that no run holds or waits for", "deleted", call.DeleteCap),
-		kind("deletion", "Forget how the deletion of a placement ended", "deleted", call.ForgetDeletion))
+		kind("deletion", "Forget how the deletion of a placement ended", "deleted",
+			func(c call, ctx context.Context, name string) error { return c.Placement(name).ForgetDeletion(ctx) }))
 }

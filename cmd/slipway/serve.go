@@ -61,7 +61,7 @@ func newServe(o *options) *cobra.Command {
 		}
 		serve.Ready = func(address string) { _ = o.Said("store/%s: served at %s", name, address) }
 		both, ctx := errgroup.WithContext(cmd.Context())
-		both.Go(func() error { return e.Run(ctx) })
+		both.Go(func() error { return e.Start(ctx) })
 		if shared && listen == "unix" {
 			_ = o.Said("store/%s: the engine %s runs", name, o.target.Name)
 		} else {

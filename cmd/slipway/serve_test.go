@@ -214,7 +214,7 @@ func TestAServerIsReachedByTLS(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	client, err := httpapi.NewClient(address, httpapi.ClientOptions{Token: "s3cret", Transport: transport})
 	v.must(err)
-	if runs, err := client.RunSummaries(t.Context(), ""); err != nil || len(runs) != 2 {
+	if runs, err := client.Runs(t.Context()); err != nil || len(runs) != 2 {
 		t.Errorf("runs: %v, %v", runs, err)
 	}
 	for _, args := range []string{"--store " + v.file, "--server " + address} { // the file names the same address

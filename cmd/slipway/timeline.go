@@ -38,7 +38,7 @@ func newForecast(o *options) *cobra.Command {
 			case s.strategy == "" && asPicture:
 				return o.drawRun(ctx, c, c.run(), a, 0)
 			case s.strategy == "":
-				f, err = c.ForecastRun(ctx, c.run(), a)
+				f, err = c.Run(c.run()).Forecast(ctx, a)
 			default:
 				var spec fleet.RunSpec
 				if spec, err = s.spec(c, c.args[0]); err == nil {
@@ -82,13 +82,13 @@ func (o *options) printForecast(f fleet.Forecast) error {
 
 // drawRun draws what happened to a run, and what is to come as far as is assumed.
 func (o *options) drawRun(ctx context.Context, c call, run string, a fleet.Assumptions, width int) error {
-	s, h, err := c.Progress(ctx, run, 0)
+	s, h, err := c.Run(run).Progress(ctx, 0)
 	if err != nil {
 		return err
 	}
 	var p timeline.Options
 	if !s.Run.IsEnded() {
-		f, err := c.ForecastRun(ctx, run, a)
+		f, err := c.Run(run).Forecast(ctx, a)
 		if err != nil {
 			return err
 		}

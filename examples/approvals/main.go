@@ -68,7 +68,7 @@ func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) err
 	if err != nil {
 		return err
 	}
-	go engine.Run(ctx)
+	go engine.Start(ctx)
 	selectors := []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}
 	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: selectors}); err != nil {
 		return err
@@ -81,7 +81,7 @@ func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) err
 	if _, err := engine.EnsureRun(ctx, run); err != nil {
 		return err
 	}
-	events, err := engine.FollowRun("web-v1", "")
+	events, err := engine.Run("web-v1").Follow("")
 	if err != nil {
 		return err
 	}
@@ -102,11 +102,11 @@ func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) err
 
 // answer gives the answers of people to the requests that are open. One that does not count is no error of the run.
 func answer(ctx context.Context, out io.Writer, engine *fleet.Engine, people []approval.Identity) error {
-	requests, err := engine.Requests(ctx, "web-v1")
+	requests, err := engine.Run("web-v1").Requests(ctx)
 	for _, r := range requests {
 		for _, by := range people {
 			yes := fleet.Answer{Request: r.Name, Verdict: approval.Approve, By: by, Binding: r.Binding}
-			if err := engine.Decide(ctx, "web-v1", yes); err != nil {
+			if err := engine.Run("web-v1").Decide(ctx, yes); err != nil {
 				fmt.Fprintln(out, err)
 			}
 		}

@@ -56,8 +56,8 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 	}
 	ctx, stop := context.WithCancel(ctx)
 	var driving sync.WaitGroup
-	driving.Go(func() { _ = engine.Run(ctx) }) // drives runs until ctx ends
-	defer driving.Wait()                       // the store must stay open until then
+	driving.Go(func() { _ = engine.Start(ctx) }) // drives runs until ctx ends
+	defer driving.Wait()                         // the store must stay open until then
 	defer stop()
 	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
 	if err := engine.PutPlacement(ctx, web); err != nil {
@@ -66,7 +66,7 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 	if _, err := engine.EnsureRun(ctx, run); err != nil { // every problem of the plan at once
 		return "", err
 	}
-	events, err := engine.FollowRun(run.Name, "")
+	events, err := engine.Run(run.Name).Follow("")
 	if err != nil {
 		return "", err
 	}
@@ -76,7 +76,7 @@ func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.S
 		}
 		fmt.Println(e.Time.Format(time.TimeOnly), e.Type, e.Stage, e.Cluster, e.Message)
 	}
-	status, err := engine.Status(ctx, run.Name)
+	status, err := engine.Run(run.Name).Status(ctx)
 	if err == nil && status.Run.State != stages.Completed { // a gate was rejected, a budget exceeded, or it was aborted
 		err = fmt.Errorf("run %s is %s: %s", run.Name, status.Run.State, status.Run.Reason)
 	}

@@ -64,8 +64,8 @@ func TestTheRateOfErrorsHoldsARun(t *testing.T) {
 		}
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan struct{})
-		go func() { defer close(ended); _ = engine.Run(ctx) }()
-		s, err := engine.Wait(ctx, "shop-1")
+		go func() { defer close(ended); _ = engine.Start(ctx) }()
+		s, err := engine.Run("shop-1").Wait(ctx)
 		cancel()
 		<-ended
 		_, missing := clusters.Cluster("b").Get(snapshot.ID{Version: "v1", Kind: "Namespace", Name: "shop"})

@@ -90,7 +90,7 @@ func TestAnEngineRunsOnIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx := t.Context()
-	go func() { _ = e.Run(ctx) }()
+	go func() { _ = e.Start(ctx) }()
 	if err := e.PutPlacement(ctx, fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}); err != nil {
 		t.Fatal(err)
 	}
@@ -98,7 +98,7 @@ func TestAnEngineRunsOnIt(t *testing.T) {
 	if _, err := e.CreateRun(ctx, fleet.RunSpec{Name: "web-1", Placement: "web", Strategy: all}); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := e.Wait(ctx, "web-1"); err != nil || s.Run.State != stages.Completed {
+	if s, err := e.Run("web-1").Wait(ctx); err != nil || s.Run.State != stages.Completed {
 		t.Errorf("%s, %v", s.Run.State, err)
 	}
 }

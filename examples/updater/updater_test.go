@@ -87,7 +87,7 @@ func rollOut(ctx context.Context, store backend.Store, s Sites, run string, obje
 	if err != nil {
 		return "", err
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	web := fleet.Placement{Name: "web", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "web"}}}
 	if err := engine.PutPlacement(ctx, web); err != nil {
 		return "", err
@@ -96,6 +96,6 @@ func rollOut(ctx context.Context, store backend.Store, s Sites, run string, obje
 	if _, err := engine.EnsureRun(ctx, fleet.RunSpec{Name: run, Placement: "web", Strategy: strategy}); err != nil {
 		return "", err
 	}
-	status, err := engine.Wait(ctx, run)
+	status, err := engine.Run(run).Wait(ctx)
 	return status.Run.State, err
 }

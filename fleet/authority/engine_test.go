@@ -48,7 +48,7 @@ func newGate(t *testing.T, a approval.Authority, before ...stages.Task) *gate {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = e.Run(ctx)
+		_ = e.Start(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return g
@@ -65,7 +65,7 @@ func (g *gate) must(err error) {
 func (g *gate) is(after time.Duration, want stages.State) {
 	g.t.Helper()
 	time.Sleep(after)
-	s, err := g.engine.Status(g.t.Context(), "run")
+	s, err := g.engine.Run("run").Status(g.t.Context())
 	g.must(err)
 	if s.Run.State != want {
 		g.t.Errorf("after %v the run is %s, want %s", time.Since(g.opened), s.Run.State, want)
@@ -74,7 +74,7 @@ func (g *gate) is(after time.Duration, want stages.State) {
 
 func (g *gate) approve(name, group string) {
 	g.t.Helper()
-	g.must(g.engine.Decide(g.t.Context(), "run", fleet.Answer{
+	g.must(g.engine.Run("run").Decide(g.t.Context(), fleet.Answer{
 		Request: "run-before-all", Verdict: approval.Approve, By: approval.Identity{Name: name, Groups: []string{group}},
 	}))
 }

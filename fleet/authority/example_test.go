@@ -53,7 +53,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	shop := fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}
 	if err := engine.PutPlacement(ctx, shop); err != nil {
 		log.Fatal(err)
@@ -65,13 +65,13 @@ func Example() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: strategy}); err != nil {
 		log.Fatal(err)
 	}
-	status, err := engine.Wait(ctx, "shop-1")
+	status, err := engine.Run("shop-1").Wait(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(status.Run.Name, "is", status.Run.State)
 
-	events, err := engine.Follow("shop", "")
+	events, err := engine.Placement("shop").Follow("")
 	if err != nil {
 		log.Fatal(err)
 	}

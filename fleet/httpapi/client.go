@@ -23,9 +23,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Client calls the API of an engine. Its methods are the engine's, but the identity is the one that
-// the server authenticates: identities in arguments are ignored. Errors of the engine are of type
-// [*Error]; other errors come from the transport. It may be used concurrently.
+// Client calls the API of an engine. Its methods and its handles are the engine's, but the identity
+// is the one that the server authenticates: identities in arguments are ignored. Errors of the
+// engine are of type [*Error]; other errors come from the transport. It may be used concurrently.
 type Client struct {
 	base  *url.URL
 	via   http.RoundTripper
@@ -210,9 +210,6 @@ func items[T any](ctx context.Context, c *Client, path string, body any) iter.Se
 }
 
 func of(name, value string) url.Values {
-	if value == "" {
-		return nil
-	}
 	return url.Values{name: {value}}
 }
 
@@ -221,40 +218,49 @@ func (c *Client) Placements(ctx context.Context) ([]PlacementSummary, error) {
 	return whole[PlacementSummary](ctx, c, path("placements"), nil)
 }
 
-// Placement returns one placement.
-func (c *Client) Placement(ctx context.Context, name string) (PlacementSummary, error) {
-	return get[PlacementSummary](ctx, c, path("placements", name), nil)
+// PlacementHandle has the verbs of one placement on a server, as [fleet.PlacementHandle].
+type PlacementHandle struct {
+	c    *Client
+	name string
 }
 
-// DeletePlacement calls [fleet.Engine.DeletePlacement].
-func (c *Client) DeletePlacement(ctx context.Context, name string, o fleet.DeleteOptions) error {
-	return c.change(ctx, http.MethodDelete, path("placements", name), o)
+// Placement returns the handle of the placement of that name. It sends nothing.
+func (c *Client) Placement(name string) PlacementHandle { return PlacementHandle{c, name} }
+
+// Get returns the placement, with the number of its snapshots and runs.
+func (h PlacementHandle) Get(ctx context.Context) (PlacementSummary, error) {
+	return get[PlacementSummary](ctx, h.c, path("placements", h.name), nil)
 }
 
-// Deletion calls [fleet.Engine.Deletion].
-func (c *Client) Deletion(ctx context.Context, placement string) (fleet.Deletion, error) {
-	return get[fleet.Deletion](ctx, c, path("placements", placement, "deletion"), nil)
+// Delete calls [fleet.PlacementHandle.Delete].
+func (h PlacementHandle) Delete(ctx context.Context, o fleet.DeleteOptions) error {
+	return h.c.change(ctx, http.MethodDelete, path("placements", h.name), o)
 }
 
-// ForgetDeletion calls [fleet.Engine.ForgetDeletion].
-func (c *Client) ForgetDeletion(ctx context.Context, placement string) error {
-	return c.change(ctx, http.MethodDelete, path("placements", placement, "deletion"), nil)
+// Deletion calls [fleet.PlacementHandle.Deletion].
+func (h PlacementHandle) Deletion(ctx context.Context) (fleet.Deletion, error) {
+	return get[fleet.Deletion](ctx, h.c, path("placements", h.name, "deletion"), nil)
 }
 
-// Snapshots returns the snapshots of a placement that are kept, ascending by index.
-func (c *Client) Snapshots(ctx context.Context, placement string) ([]snapshot.Snapshot, error) {
-	return whole[snapshot.Snapshot](ctx, c, path("placements", placement, "snapshots"), nil)
+// ForgetDeletion calls [fleet.PlacementHandle.ForgetDeletion].
+func (h PlacementHandle) ForgetDeletion(ctx context.Context) error {
+	return h.c.change(ctx, http.MethodDelete, path("placements", h.name, "deletion"), nil)
+}
+
+// Snapshots returns the snapshots of the placement that are kept, ascending by index.
+func (h PlacementHandle) Snapshots(ctx context.Context) ([]snapshot.Snapshot, error) {
+	return whole[snapshot.Snapshot](ctx, h.c, path("placements", h.name, "snapshots"), nil)
 }
 
 // SnapshotObjects returns the objects of a kept snapshot, in the order of application. Overrides
 // may change them for a cluster.
-func (c *Client) SnapshotObjects(ctx context.Context, placement string, index int) ([]SnapshotObject, error) {
-	return whole[SnapshotObject](ctx, c, path("placements", placement, "snapshots", strconv.Itoa(index), "objects"), nil)
+func (h PlacementHandle) SnapshotObjects(ctx context.Context, index int) ([]SnapshotObject, error) {
+	return whole[SnapshotObject](ctx, h.c, path("placements", h.name, "snapshots", strconv.Itoa(index), "objects"), nil)
 }
 
 // Placed returns the recorded state of the placement's clusters, ascending by name.
-func (c *Client) Placed(ctx context.Context, placement string) ([]fleet.PlacedCluster, error) {
-	return whole[fleet.PlacedCluster](ctx, c, path("placements", placement, "clusters"), nil)
+func (h PlacementHandle) Placed(ctx context.Context) ([]fleet.PlacedCluster, error) {
+	return whole[fleet.PlacedCluster](ctx, h.c, path("placements", h.name, "clusters"), nil)
 }
 
 // Preview calls [fleet.Engine.Preview].
@@ -273,19 +279,24 @@ func (c *Client) Forecast(ctx context.Context, spec fleet.RunSpec, a fleet.Assum
 	return post[fleet.Forecast](ctx, c, path("placements", spec.Placement, "forecast"), ForecastRequest{spec, a})
 }
 
-// PreviewSelection calls [fleet.Engine.PreviewSelection].
-func (c *Client) PreviewSelection(ctx context.Context, name string, policy *placement.Policy) (fleet.Resolution, error) {
-	return post[fleet.Resolution](ctx, c, path("placements", name, "selection"), SelectionRequest{policy})
+// PreviewResolve calls [fleet.PlacementHandle.PreviewResolve].
+func (h PlacementHandle) PreviewResolve(ctx context.Context, policy *placement.Policy) (fleet.Resolution, error) {
+	return post[fleet.Resolution](ctx, h.c, path("placements", h.name, "selection"), SelectionRequest{policy})
 }
 
-// Drift calls [fleet.Engine.Drift].
-func (c *Client) Drift(ctx context.Context, name string, o fleet.DriftOptions) iter.Seq2[drift.ClusterReport, error] {
-	return items[drift.ClusterReport](ctx, c, path("placements", name, "drift"), o)
+// Drift calls [fleet.PlacementHandle.Drift].
+func (h PlacementHandle) Drift(ctx context.Context, o fleet.DriftOptions) iter.Seq2[drift.ClusterReport, error] {
+	return items[drift.ClusterReport](ctx, h.c, path("placements", h.name, "drift"), o)
 }
 
-// RunSummaries calls [fleet.Engine.RunSummaries].
-func (c *Client) RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
-	return whole[fleet.RunSummary](ctx, c, path("runs"), of("placement", placement))
+// Runs calls [fleet.PlacementHandle.RunNames].
+func (c *Client) Runs(ctx context.Context) ([]fleet.RunSummary, error) {
+	return whole[fleet.RunSummary](ctx, c, path("runs"), nil)
+}
+
+// Runs calls [fleet.PlacementHandle.Runs].
+func (h PlacementHandle) Runs(ctx context.Context) ([]fleet.RunSummary, error) {
+	return whole[fleet.RunSummary](ctx, h.c, path("runs"), of("placement", h.name))
 }
 
 // CreateRun calls [fleet.Engine.CreateRun].
@@ -293,11 +304,20 @@ func (c *Client) CreateRun(ctx context.Context, spec fleet.RunSpec) (fleet.Statu
 	return post[fleet.Status](ctx, c, path("runs"), spec)
 }
 
-// Status calls [fleet.Engine.Status]. The plan is shared.
-func (c *Client) Status(ctx context.Context, run string) (fleet.Status, error) {
+// RunHandle has the verbs of one run on a server, as [fleet.RunHandle].
+type RunHandle struct {
+	c    *Client
+	name string
+}
+
+// Run returns the handle of the run of that name. It sends nothing.
+func (c *Client) Run(name string) RunHandle { return RunHandle{c, name} }
+
+// Status calls [fleet.RunHandle.Status]. The plan is shared.
+func (h RunHandle) Status(ctx context.Context) (fleet.Status, error) {
 	var s fleet.Status
-	err := c.withPlan(run, &s, func(known url.Values) (err error) {
-		s, err = get[fleet.Status](ctx, c, path("runs", run), known)
+	err := h.c.withPlan(h.name, &s, func(known url.Values) (err error) {
+		s, err = get[fleet.Status](ctx, h.c, path("runs", h.name), known)
 		return err
 	})
 	return s, err
@@ -324,41 +344,41 @@ func (c *Client) withPlan(run string, s *fleet.Status, get func(url.Values) erro
 	return nil
 }
 
-// Outline returns the states of a run, its stages, groups and gates; see [stages.Derive].
-func (c *Client) Outline(ctx context.Context, run string) (stages.Outline, error) {
-	return get[stages.Outline](ctx, c, path("runs", run, "outline"), nil)
+// Outline returns the states of the run, its stages, groups and gates; see [stages.Derive].
+func (h RunHandle) Outline(ctx context.Context) (stages.Outline, error) {
+	return get[stages.Outline](ctx, h.c, path("runs", h.name, "outline"), nil)
 }
 
-// DeleteRun calls [fleet.Engine.DeleteRun].
-func (c *Client) DeleteRun(ctx context.Context, run string, force bool) error {
-	return c.change(ctx, http.MethodDelete, path("runs", run), RunDeletion{Force: force})
+// Delete calls [fleet.RunHandle.Delete].
+func (h RunHandle) Delete(ctx context.Context, force bool) error {
+	return h.c.change(ctx, http.MethodDelete, path("runs", h.name), RunDeletion{Force: force})
 }
 
-// Progress calls [fleet.Engine.Progress]. The plan is shared.
-func (c *Client) Progress(ctx context.Context, run string, after int64) (fleet.Status, fleet.History, error) {
+// Progress calls [fleet.RunHandle.Progress]. The plan is shared.
+func (h RunHandle) Progress(ctx context.Context, after int64) (fleet.Status, fleet.History, error) {
 	var p Progress
-	err := c.withPlan(run, &p.Status, func(query url.Values) (err error) {
+	err := h.c.withPlan(h.name, &p.Status, func(query url.Values) (err error) {
 		query.Set("after", strconv.FormatInt(after, 10))
-		p, err = get[Progress](ctx, c, path("runs", run, "progress"), query)
+		p, err = get[Progress](ctx, h.c, path("runs", h.name, "progress"), query)
 		return err
 	})
 	if err != nil || !p.Events.More {
 		return p.Status, p.Events.History, err
 	}
-	rest, err := c.History(ctx, run, p.Events.Next)
+	rest, err := h.History(ctx, p.Events.Next)
 	p.Events.Events, p.Events.Next = append(p.Events.Events, rest.Events...), rest.Next
 	return p.Status, p.Events.History, err
 }
 
-// History calls [fleet.Engine.History].
-func (c *Client) History(ctx context.Context, run string, after int64) (fleet.History, error) {
-	return c.history(ctx, path("runs", run, "events"), "", after)
+// History calls [fleet.RunHandle.History].
+func (h RunHandle) History(ctx context.Context, after int64) (fleet.History, error) {
+	return h.c.history(ctx, path("runs", h.name, "events"), "", after)
 }
 
-// PlacementHistory calls [fleet.Engine.PlacementHistory]; if older events are not kept, it returns
+// History calls [fleet.PlacementHandle.History]; if older events are not kept, it returns
 // events and a [*fleet.MissedError].
-func (c *Client) PlacementHistory(ctx context.Context, placement string, after int64) (fleet.History, error) {
-	return c.history(ctx, path("placements", placement, "events"), placement, after)
+func (h PlacementHandle) History(ctx context.Context, after int64) (fleet.History, error) {
+	return h.c.history(ctx, path("placements", h.name, "events"), h.name, after)
 }
 
 func (c *Client) history(ctx context.Context, path, placement string, after int64) (h fleet.History, err error) {
@@ -384,15 +404,15 @@ func (c *Client) history(ctx context.Context, path, placement string, after int6
 	}
 }
 
-// Follow returns a follower of the events of a placement and its runs; see [fleet.Engine.Follow].
+// Follow returns a follower of the events of the placement and its runs; see [fleet.PlacementHandle.Follow].
 // It begins after the cursor of another follower; "" begins with the oldest event that is kept.
-func (c *Client) Follow(placement, after string) *Follower {
-	return &Follower{c, path("placements", placement, "events"), after}
+func (h PlacementHandle) Follow(after string) *Follower {
+	return &Follower{h.c, path("placements", h.name, "events"), after}
 }
 
-// FollowRun returns a follower of the events of a run, which ends when the run has; see [fleet.Engine.FollowRun].
-func (c *Client) FollowRun(run, after string) *Follower {
-	return &Follower{c, path("runs", run, "events"), after}
+// Follow returns a follower of the events of the run, which ends when the run has; see [fleet.RunHandle.Follow].
+func (h RunHandle) Follow(after string) *Follower {
+	return &Follower{h.c, path("runs", h.name, "events"), after}
 }
 
 // Follower reads events in their order. It must not be used concurrently.
@@ -436,67 +456,71 @@ func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	}
 }
 
-// Requests returns the open approval requests of a run.
-func (c *Client) Requests(ctx context.Context, run string) ([]approval.Request, error) {
-	return whole[approval.Request](ctx, c, path("runs", run, "approvals"), nil)
+// Requests returns the open approval requests of the run.
+func (h RunHandle) Requests(ctx context.Context) ([]approval.Request, error) {
+	return whole[approval.Request](ctx, h.c, path("runs", h.name, "approvals"), nil)
 }
 
-// AllRequests returns the open approval requests of all runs, or of one placement's runs if
-// placement is not "".
-func (c *Client) AllRequests(ctx context.Context, placement string) ([]approval.Request, error) {
-	return whole[approval.Request](ctx, c, path("approvals"), of("placement", placement))
+// Requests returns the open approval requests of the runs of the placement.
+func (h PlacementHandle) Requests(ctx context.Context) ([]approval.Request, error) {
+	return whole[approval.Request](ctx, h.c, path("approvals"), of("placement", h.name))
 }
 
-// Decide calls [fleet.Engine.Decide].
-func (c *Client) Decide(ctx context.Context, run string, a fleet.Answer) error {
-	return c.change(ctx, http.MethodPost, path("runs", run, "decisions"), a)
+// Requests returns the open approval requests of all runs.
+func (c *Client) Requests(ctx context.Context) ([]approval.Request, error) {
+	return whole[approval.Request](ctx, c, path("approvals"), nil)
 }
 
-// Command calls [fleet.Engine.Command].
-func (c *Client) Command(ctx context.Context, run string, cmd stages.Command) error {
-	return c.change(ctx, http.MethodPost, path("runs", run, "commands"), cmd)
+// Decide calls [fleet.RunHandle.Decide].
+func (h RunHandle) Decide(ctx context.Context, a fleet.Answer) error {
+	return h.c.change(ctx, http.MethodPost, path("runs", h.name, "decisions"), a)
 }
 
-// Waiting returns everything that a run waits for; see [step.Waiting].
-func (c *Client) Waiting(ctx context.Context, run string) ([]stages.Awaited, error) {
-	return whole[stages.Awaited](ctx, c, path("runs", run, "explanation"), nil)
+// Command calls [fleet.RunHandle.Command].
+func (h RunHandle) Command(ctx context.Context, cmd stages.Command) error {
+	return h.c.change(ctx, http.MethodPost, path("runs", h.name, "commands"), cmd)
 }
 
-// Explain calls [fleet.Engine.Explain].
-func (c *Client) Explain(ctx context.Context, run, cluster string) (stages.Explanation, error) {
-	return get[stages.Explanation](ctx, c, path("runs", run, "clusters", cluster, "explanation"), nil)
+// Waiting returns everything that the run waits for; see [step.Waiting].
+func (h RunHandle) Waiting(ctx context.Context) ([]stages.Awaited, error) {
+	return whole[stages.Awaited](ctx, h.c, path("runs", h.name, "explanation"), nil)
 }
 
-// ForecastRun calls [fleet.Engine.ForecastRun]. The server keeps the data that it has read of a
+// Explain calls [fleet.RunHandle.Explain].
+func (h RunHandle) Explain(ctx context.Context, cluster string) (stages.Explanation, error) {
+	return get[stages.Explanation](ctx, h.c, path("runs", h.name, "clusters", cluster, "explanation"), nil)
+}
+
+// Forecast calls [fleet.RunHandle.Forecast]. The server keeps the data that it has read of a
 // run, so that repeated calls cost as much as [fleet.Forecaster.Forecast].
-func (c *Client) ForecastRun(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
-	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast"), a)
+func (h RunHandle) Forecast(ctx context.Context, a fleet.Assumptions) (fleet.Forecast, error) {
+	return post[fleet.Forecast](ctx, h.c, path("runs", h.name, "forecast"), a)
 }
 
-// ForecastEnd is ForecastRun without the parts that grow with the number of clusters: the plan, the
+// ForecastEnd is Forecast without the parts that grow with the number of clusters: the plan, the
 // events, and the clusters and the run of End.
-func (c *Client) ForecastEnd(ctx context.Context, run string, a fleet.Assumptions) (fleet.Forecast, error) {
-	return post[fleet.Forecast](ctx, c, path("runs", run, "forecast")+"?brief=true", a)
+func (h RunHandle) ForecastEnd(ctx context.Context, a fleet.Assumptions) (fleet.Forecast, error) {
+	return post[fleet.Forecast](ctx, h.c, path("runs", h.name, "forecast")+"?brief=true", a)
 }
 
-// CatchUp calls [fleet.Engine.CatchUp].
-func (c *Client) CatchUp(ctx context.Context, run, name string) (fleet.Status, error) {
-	return post[fleet.Status](ctx, c, path("runs", run, "catch-up"), RunName{name})
+// CatchUp calls [fleet.RunHandle.CatchUp].
+func (h RunHandle) CatchUp(ctx context.Context, name string) (fleet.Status, error) {
+	return post[fleet.Status](ctx, h.c, path("runs", h.name, "catch-up"), RunName{name})
 }
 
-// RollbackOf calls [fleet.Engine.RollbackOf].
-func (c *Client) RollbackOf(ctx context.Context, run string) (fleet.Rollback, error) {
-	return get[fleet.Rollback](ctx, c, path("runs", run, "rollback"), nil)
+// RollbackStatus calls [fleet.RunHandle.RollbackStatus].
+func (h RunHandle) RollbackStatus(ctx context.Context) (fleet.Rollback, error) {
+	return get[fleet.Rollback](ctx, h.c, path("runs", h.name, "rollback"), nil)
 }
 
-// PreviewRollback calls [fleet.Engine.PreviewRollback].
-func (c *Client) PreviewRollback(ctx context.Context, run string) (*stages.Plan, error) {
-	return get[*stages.Plan](ctx, c, path("runs", run, "rollback", "preview"), nil)
+// PreviewRollback calls [fleet.RunHandle.PreviewRollback].
+func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
+	return get[*stages.Plan](ctx, h.c, path("runs", h.name, "rollback", "preview"), nil)
 }
 
-// Rollback calls [fleet.Engine.Rollback].
-func (c *Client) Rollback(ctx context.Context, run string, o fleet.RollbackOptions) (string, error) {
-	by, err := post[RunName](ctx, c, path("runs", run, "rollback"), o)
+// Rollback calls [fleet.RunHandle.Rollback].
+func (h RunHandle) Rollback(ctx context.Context, o fleet.RollbackOptions) (string, error) {
+	by, err := post[RunName](ctx, h.c, path("runs", h.name, "rollback"), o)
 	return by.Run, err
 }
 

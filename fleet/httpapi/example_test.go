@@ -57,7 +57,7 @@ func ExampleServe() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Println(client.SetCap(ctx, "all", 5), client.DeleteRun(ctx, "web-1", true))
+	fmt.Println(client.SetCap(ctx, "all", 5), client.Run("web-1").Delete(ctx, true))
 	stop()
 	fmt.Println(<-ended)
 	// Output:

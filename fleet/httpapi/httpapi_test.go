@@ -80,7 +80,7 @@ func newEnv(t *testing.T) *env {
 	v.must(err)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = v.engine.Run(ctx) }()
+	go func() { defer close(ended); _ = v.engine.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	v.must(v.engine.PutPlacement(ctx, fleet.Placement{Name: "shop", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}}))
 	for _, name := range []string{"shop-1", "shop-2"} {
@@ -92,7 +92,7 @@ func newEnv(t *testing.T) *env {
 		_, err := v.engine.CreateRun(ctx, fleet.RunSpec{Name: name, Placement: "shop", Strategy: s, Starter: ann})
 		v.must(err)
 		if name == "shop-1" {
-			_, err = v.engine.Wait(ctx, name)
+			_, err = v.engine.Run(name).Wait(ctx)
 			v.must(err)
 		}
 	}
@@ -112,7 +112,7 @@ func (v *env) event(run string, want stages.EventType) {
 	v.t.Helper()
 	ctx, cancel := context.WithTimeout(v.t.Context(), 20*time.Second)
 	defer cancel()
-	f, err := v.engine.FollowRun(run, "")
+	f, err := v.engine.Run(run).Follow("")
 	v.must(err)
 	for ev, err := range f.Events(ctx) {
 		v.must(err)
@@ -182,64 +182,64 @@ func jsonOf(t *testing.T, v any) string {
 func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 	bothWays(t, func(t *testing.T, v *env, c *httpapi.Client) {
 		ctx, e := t.Context(), v.engine
-		view, err := e.View(ctx, "shop")
+		view, err := e.Placement("shop").View(ctx)
 		v.must(err)
 		placements, err := c.Placements(ctx)
 		v.must(err)
-		want, err := e.Placement(ctx, "shop")
+		want, err := e.Placement("shop").Get(ctx)
 		equal(t, "Placements", placements[0].Placement, nil, want, err)
 		if p := placements[0]; p.Snapshots != 2 || p.Runs != 2 || p.Latest.Index != 1 {
 			t.Errorf("Placements: %d snapshots, %d runs, latest %v", p.Snapshots, p.Runs, p.Latest)
 		}
-		one, err := c.Placement(ctx, "shop")
+		one, err := c.Placement("shop").Get(ctx)
 		equal(t, "Placement", one, err, placements[0], nil)
-		snapshots, err := c.Snapshots(ctx, "shop")
+		snapshots, err := c.Placement("shop").Snapshots(ctx)
 		equal(t, "Snapshots", snapshots, err, view.Snapshots(), nil)
 		items, err := view.Items(ctx, 0)
 		var brought []httpapi.SnapshotObject
 		for _, item := range items {
 			brought = append(brought, httpapi.SnapshotObject{ID: item.ID, Envelope: item.Envelope})
 		}
-		objects, served := c.SnapshotObjects(ctx, "shop", 0)
+		objects, served := c.Placement("shop").SnapshotObjects(ctx, 0)
 		equal(t, "SnapshotObjects", objects, served, brought, err)
-		if _, err := c.SnapshotObjects(ctx, "shop", 9); !errors.Is(err, backend.ErrNotFound) || len(brought) == 0 {
+		if _, err := c.Placement("shop").SnapshotObjects(ctx, 9); !errors.Is(err, backend.ErrNotFound) || len(brought) == 0 {
 			t.Errorf("of %d objects, those of a snapshot that is not there: %v", len(brought), err)
 		}
-		placed, err := c.Placed(ctx, "shop")
+		placed, err := c.Placement("shop").Placed(ctx)
 		equal(t, "Placed", placed, err, collect(t, view.Placed(ctx)), nil)
-		runs, err := c.RunSummaries(ctx, "")
-		all, werr := e.RunSummaries(ctx, "")
+		runs, err := c.Runs(ctx)
+		all, werr := e.Runs(ctx)
 		equal(t, "RunSummaries", runs, err, all, werr)
-		status, err := c.Status(ctx, "shop-2")
-		wantStatus, werr := e.Status(ctx, "shop-2")
+		status, err := c.Run("shop-2").Status(ctx)
+		wantStatus, werr := e.Run("shop-2").Status(ctx)
 		equal(t, "Status", status, err, wantStatus, werr)
-		status, history, err := c.Progress(ctx, "shop-2", 1)
-		wantStatus, wantHistory, werr := e.Progress(ctx, "shop-2", 1)
+		status, history, err := c.Run("shop-2").Progress(ctx, 1)
+		wantStatus, wantHistory, werr := e.Run("shop-2").Progress(ctx, 1)
 		equal(t, "Progress", status, err, wantStatus, werr)
 		equal(t, "Progress: events", history, err, wantHistory, werr)
-		history, err = c.History(ctx, "shop-1", 0)
-		wantHistory, werr = e.History(ctx, "shop-1", 0)
+		history, err = c.Run("shop-1").History(ctx, 0)
+		wantHistory, werr = e.Run("shop-1").History(ctx, 0)
 		equal(t, "History", history, err, wantHistory, werr)
-		history, err = c.PlacementHistory(ctx, "shop", 0)
-		wantHistory, werr = e.PlacementHistory(ctx, "shop", 0)
+		history, err = c.Placement("shop").History(ctx, 0)
+		wantHistory, werr = e.Placement("shop").History(ctx, 0)
 		equal(t, "PlacementHistory", history, err, wantHistory, werr)
-		requests, err := c.Requests(ctx, "shop-2")
-		wantRequests, werr := e.Requests(ctx, "shop-2")
+		requests, err := c.Run("shop-2").Requests(ctx)
+		wantRequests, werr := e.Run("shop-2").Requests(ctx)
 		equal(t, "Requests", requests, err, wantRequests, werr)
-		requests, err = c.AllRequests(ctx, "")
+		requests, err = c.Requests(ctx)
 		equal(t, "AllRequests", requests, err, wantRequests, werr)
-		waiting, err := c.Waiting(ctx, "shop-2")
+		waiting, err := c.Run("shop-2").Waiting(ctx)
 		equal(t, "Waiting", waiting, err, step.Waiting(wantStatus.Plan, &wantStatus.Run), nil)
-		outline, err := c.Outline(ctx, "shop-2")
+		outline, err := c.Run("shop-2").Outline(ctx)
 		equal(t, "Outline", outline, err, stages.Derive(wantStatus.Plan, &wantStatus.Run), nil)
-		why, err := c.Explain(ctx, "shop-2", "eu-2")
-		wantWhy, werr := e.Explain(ctx, "shop-2", "eu-2")
+		why, err := c.Run("shop-2").Explain(ctx, "eu-2")
+		wantWhy, werr := e.Run("shop-2").Explain(ctx, "eu-2")
 		equal(t, "Explain", why, err, wantWhy, werr)
-		back, err := c.RollbackOf(ctx, "shop-2")
-		wantBack, werr := e.RollbackOf(ctx, "shop-2")
+		back, err := c.Run("shop-2").RollbackStatus(ctx)
+		wantBack, werr := e.Run("shop-2").RollbackStatus(ctx)
 		equal(t, "RollbackOf", back, err, wantBack, werr)
-		plan, err := c.PreviewRollback(ctx, "shop-2")
-		wantPlan, werr := e.PreviewRollback(ctx, "shop-2")
+		plan, err := c.Run("shop-2").PreviewRollback(ctx)
+		wantPlan, werr := e.Run("shop-2").PreviewRollback(ctx)
 		equal(t, "PreviewRollback", plan, err, wantPlan, werr)
 		leases, err := c.Leases(ctx)
 		wantLeases, werr := e.Leases(ctx)
@@ -256,16 +256,16 @@ func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 		forecast, err := c.Forecast(ctx, spec, fleet.Assumptions{Start: start})
 		wantForecast, werr := e.Forecast(ctx, spec, fleet.Assumptions{Start: start})
 		equal(t, "Forecast", forecast, err, wantForecast, werr)
-		ends, err := c.ForecastEnd(ctx, "shop-2", fleet.Assumptions{})
-		wantForecast, werr = e.ForecastRun(ctx, "shop-2", fleet.Assumptions{})
+		ends, err := c.Run("shop-2").ForecastEnd(ctx, fleet.Assumptions{})
+		wantForecast, werr = e.Run("shop-2").Forecast(ctx, fleet.Assumptions{})
 		if err != nil || werr != nil || len(ends.Stages) != 2 || ends.Ends.Sub(wantForecast.Ends).Abs() > time.Minute || ends.Plan != nil || ends.Events != nil {
 			t.Errorf("ForecastEnd: %v, %+v", err, ends)
 		}
-		forecast, err = c.ForecastRun(ctx, "shop-2", fleet.Assumptions{})
+		forecast, err = c.Run("shop-2").Forecast(ctx, fleet.Assumptions{})
 		if err != nil || forecast.Plan.Digest != wantForecast.Plan.Digest || len(forecast.Events) != len(wantForecast.Events) {
 			t.Errorf("ForecastRun: %v, %+v", err, forecast)
 		}
-		selection, err := c.PreviewSelection(ctx, "shop", &placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"eu-2"}})
+		selection, err := c.Placement("shop").PreviewResolve(ctx, &placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"eu-2"}})
 		v.must(err)
 		if got := selection.Clusters; !cmp.Equal(got, []string{"eu-2"}) {
 			t.Errorf("PreviewSelection: %v", got)
@@ -278,7 +278,7 @@ func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 			t.Errorf("Diff: %v", differs)
 		}
 		zero := 0
-		drift := collect(t, c.Drift(ctx, "shop", fleet.DriftOptions{Clusters: []string{"eu-1"}, Index: &zero}))
+		drift := collect(t, c.Placement("shop").Drift(ctx, fleet.DriftOptions{Clusters: []string{"eu-1"}, Index: &zero}))
 		if len(drift) != 1 || len(drift[0].Objects) != 1 {
 			t.Errorf("Drift: %+v", drift)
 		}
@@ -293,17 +293,17 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		wantCaps, werr := v.engine.Caps(ctx)
 		equal(t, "Caps", caps, err, wantCaps, werr)
 		v.must(c.DeleteCap(ctx, "all"))
-		requests, err := c.Requests(ctx, "shop-2")
+		requests, err := c.Run("shop-2").Requests(ctx)
 		v.must(err)
-		v.must(c.Command(ctx, "shop-2", stages.Command{Verb: stages.Stop, Message: "lunch", By: approval.Identity{Name: "eve"}}))
+		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Stop, Message: "lunch", By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunStopped)
-		v.must(c.Command(ctx, "shop-2", stages.Command{Verb: stages.Start}))
-		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: requests[0].Binding, By: approval.Identity{Name: "eve"}}))
+		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Start}))
+		v.must(c.Run("shop-2").Decide(ctx, fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: requests[0].Binding, By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunCompleted)
-		if err := c.Command(ctx, "shop-2", stages.Command{Verb: stages.Stop}); !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "the run has ended") {
+		if err := c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Stop}); !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "the run has ended") {
 			t.Errorf("a stop of a run that has ended: %v", err)
 		}
-		history, err := c.History(ctx, "shop-2", 0)
+		history, err := c.Run("shop-2").History(ctx, 0)
 		v.must(err)
 		for _, ev := range history.Events {
 			if ev.By == "eve" {
@@ -318,29 +318,29 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		if !cmp.Equal(status.Run.Starter, ann) {
 			t.Errorf("started by %+v", status.Run.Starter)
 		}
-		v.must(c.DeleteRun(ctx, "shop-3", true))
-		if _, err := c.CatchUp(ctx, "shop-2", "shop-4"); err == nil || !strings.Contains(err.Error(), "no cluster failed") {
+		v.must(c.Run("shop-3").Delete(ctx, true))
+		if _, err := c.Run("shop-2").CatchUp(ctx, "shop-4"); err == nil || !strings.Contains(err.Error(), "no cluster failed") {
 			t.Errorf("CatchUp: %v", err)
 		}
-		back, err := c.Rollback(ctx, "shop-2", fleet.RollbackOptions{Name: "back", Reason: "slow"})
+		back, err := c.Run("shop-2").Rollback(ctx, fleet.RollbackOptions{Name: "back", Reason: "slow"})
 		if err != nil || back != "back" {
 			t.Fatalf("Rollback: %q, %v", back, err)
 		}
-		for state, err := c.RollbackOf(ctx, "shop-2"); state.Pending; state, err = c.RollbackOf(ctx, "shop-2") {
+		for state, err := c.Run("shop-2").RollbackStatus(ctx); state.Pending; state, err = c.Run("shop-2").RollbackStatus(ctx) {
 			v.must(err)
 		}
-		_, err = v.engine.Wait(ctx, "back")
+		_, err = v.engine.Run("back").Wait(ctx)
 		v.must(err)
-		v.must(c.DeletePlacement(ctx, "shop", fleet.DeleteOptions{}))
+		v.must(c.Placement("shop").Delete(ctx, fleet.DeleteOptions{}))
 		for {
-			d, err := c.Deletion(ctx, "shop")
+			d, err := c.Placement("shop").Deletion(ctx)
 			v.must(err)
 			if !d.Ended.IsZero() {
 				break
 			}
 		}
-		v.must(c.ForgetDeletion(ctx, "shop"))
-		if _, err := c.Deletion(ctx, "shop"); !errors.Is(err, backend.ErrNotFound) {
+		v.must(c.Placement("shop").ForgetDeletion(ctx))
+		if _, err := c.Placement("shop").Deletion(ctx); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("the deletion is known: %v", err)
 		}
 	})
@@ -349,18 +349,18 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 	bothWays(t, func(t *testing.T, v *env, c *httpapi.Client) {
 		ctx := t.Context()
-		_, notFound := c.Status(ctx, "other")
+		_, notFound := c.Run("other").Status(ctx)
 		_, conflict := c.CreateRun(ctx, fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: strategy()})
-		_, permanent := c.History(ctx, "shop-1", 1<<40)
+		_, permanent := c.Run("shop-1").History(ctx, 1<<40)
 		_, changed := c.CreateRun(ctx, fleet.RunSpec{Name: "shop-3", Placement: "shop", Strategy: strategy(), Plan: strings.Repeat("0", 64)})
 		_, invalid := c.CreateRun(ctx, fleet.RunSpec{Name: "Shop 3", Placement: "shop"})
-		_, absent := c.Placed(ctx, "other")
+		_, absent := c.Placement("other").Placed(ctx)
 		stream := func() (err error) {
-			for _, err = range c.Drift(ctx, "other", fleet.DriftOptions{}) {
+			for _, err = range c.Placement("other").Drift(ctx, fleet.DriftOptions{}) {
 			}
 			return err
 		}()
-		refused := c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: approval.Binding{Stage: "other"}})
+		refused := c.Run("shop-2").Decide(ctx, fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: approval.Binding{Stage: "other"}})
 		for _, tt := range []struct {
 			name   string
 			err    error
@@ -387,7 +387,7 @@ func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 				}
 			}
 		}
-		_, werr := v.engine.Status(ctx, "other")
+		_, werr := v.engine.Run("other").Status(ctx)
 		if notFound.Error() != werr.Error() {
 			t.Errorf("%q, of the engine %q", notFound, werr)
 		}
@@ -397,7 +397,7 @@ func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 func TestEventsAreFollowedToTheEndOfARun(t *testing.T) {
 	bothWays(t, func(t *testing.T, v *env, c *httpapi.Client) {
 		ctx := t.Context()
-		f := c.FollowRun("shop-2", "")
+		f := c.Run("shop-2").Follow("")
 		var seen []stages.EventType
 		for ev, err := range f.Events(ctx) {
 			v.must(err)
@@ -405,14 +405,14 @@ func TestEventsAreFollowedToTheEndOfARun(t *testing.T) {
 				break
 			}
 		}
-		f = c.FollowRun("shop-2", f.Cursor())
-		v.must(c.Decide(ctx, "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
+		f = c.Run("shop-2").Follow(f.Cursor())
+		v.must(c.Run("shop-2").Decide(ctx, fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
 		for ev, err := range f.Events(ctx) {
 			v.must(err)
 			seen = append(seen, ev.Type)
 		}
 		var want []stages.EventType
-		whole, err := v.engine.FollowRun("shop-2", "")
+		whole, err := v.engine.Run("shop-2").Follow("")
 		v.must(err)
 		for ev, err := range whole.Events(ctx) {
 			v.must(err)
@@ -421,12 +421,12 @@ func TestEventsAreFollowedToTheEndOfARun(t *testing.T) {
 		if diff := cmp.Diff(want, seen); diff != "" {
 			t.Errorf("events: %s", diff)
 		}
-		for _, err := range c.FollowRun("other", "").Events(ctx) {
+		for _, err := range c.Run("other").Follow("").Events(ctx) {
 			if !errors.Is(err, backend.ErrNotFound) {
 				t.Errorf("a run that is not there: %v", err)
 			}
 		}
-		for _, err := range c.FollowRun("shop-1", f.Cursor()).Events(ctx) {
+		for _, err := range c.Run("shop-1").Follow(f.Cursor()).Events(ctx) {
 			if e, is := errors.AsType[*httpapi.Error](err); !is || e.Code != 400 {
 				t.Errorf("the cursor of another run: %v", err)
 			}
@@ -440,7 +440,7 @@ func TestFollowingAPlacementEndsWithTheContext(t *testing.T) {
 		defer cancel()
 		n := 0
 		var last error
-		for _, err := range c.Follow("shop", "").Events(ctx) {
+		for _, err := range c.Placement("shop").Follow("").Events(ctx) {
 			if last = err; err == nil {
 				n++
 			}
@@ -471,7 +471,7 @@ func TestAStreamThatIsCutIsAnError(t *testing.T) {
 	v.must(err)
 	var last error
 	n := 0
-	for _, err := range c.Drift(t.Context(), "shop", fleet.DriftOptions{}) {
+	for _, err := range c.Placement("shop").Drift(t.Context(), fleet.DriftOptions{}) {
 		if last = err; err == nil {
 			n++
 		}
@@ -480,7 +480,7 @@ func TestAStreamThatIsCutIsAnError(t *testing.T) {
 		t.Errorf("drift: %d clusters, then %v", n, last)
 	}
 	last = nil
-	for _, err := range c.FollowRun("shop-1", "").Events(t.Context()) {
+	for _, err := range c.Run("shop-1").Follow("").Events(t.Context()) {
 		last = err
 	}
 	if !errors.Is(last, httpapi.ErrCut) {
@@ -524,7 +524,7 @@ func TestWithoutAuthenticationTheHandlerOnlyReads(t *testing.T) {
 			t.Errorf("%s %s: %d %s", method, path, w.Code, w.Body)
 		}
 	}
-	before, err := v.engine.Status(t.Context(), "shop-2")
+	before, err := v.engine.Run("shop-2").Status(t.Context())
 	if err != nil || before.Run.State != stages.Running {
 		t.Errorf("shop-2: %v, %v", before.Run.State, err)
 	}
@@ -651,7 +651,7 @@ func TestListsAndHistoriesComeInParts(t *testing.T) {
 	if !cmp.Equal(names, []string{"eu-1", "eu-2", "eu-3"}) {
 		t.Errorf("clusters %v", names)
 	}
-	whole, err := v.engine.History(t.Context(), "shop-1", 0)
+	whole, err := v.engine.Run("shop-1").History(t.Context(), 0)
 	v.must(err)
 	var part httpapi.EventsPage
 	v.must(json.Unmarshal(request(h, "GET", "/v1/runs/shop-1/events?after=2&limit=3", "").Body.Bytes(), &part))
@@ -676,7 +676,7 @@ func TestAStreamIsWrittenAsItComes(t *testing.T) {
 		}
 		v.must(json.Unmarshal(lines.Bytes(), &r))
 	}
-	v.must(v.engine.Command(t.Context(), "shop-2", stages.Command{Verb: stages.Abort, By: ann}))
+	v.must(v.engine.Run("shop-2").Command(t.Context(), stages.Command{Verb: stages.Abort, By: ann}))
 	for lines.Scan() {
 		v.must(json.Unmarshal(lines.Bytes(), &r))
 	}
@@ -695,7 +695,7 @@ func TestAHandlerThatPanicsInProcessIsAnError(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := c.Status(t.Context(), "shop"); err == nil {
+		if _, err := c.Run("shop").Status(t.Context()); err == nil {
 			t.Errorf("after %q: no error", write)
 		}
 	}

@@ -34,7 +34,7 @@ type (
 		Runs      int                `json:"runs"`
 	}
 
-	// RunDeletion says how a run is deleted: Force deletes one that goes on, too, see [fleet.Engine.DeleteRun].
+	// RunDeletion says how a run is deleted: Force deletes one that goes on, too, see [fleet.RunHandle.Delete].
 	RunDeletion struct {
 		Force bool `json:"force,omitempty"`
 	}
@@ -99,18 +99,20 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 	{"GET /v1/placements/{placement}", false, one(func(c *call) (PlacementSummary, error) { return summaryOf(c, c.placement()) })},
 	{"DELETE /v1/placements/{placement}", true, done(func(c *call, o fleet.DeleteOptions) error {
 		o.By = c.by.Name
-		return c.engine.DeletePlacement(c.ctx(), c.placement(), o)
+		return c.engine.Placement(c.placement()).Delete(c.ctx(), o)
 	})},
-	{"GET /v1/placements/{placement}/deletion", false, one(func(c *call) (fleet.Deletion, error) { return c.engine.Deletion(c.ctx(), c.placement()) })},
-	{"DELETE /v1/placements/{placement}/deletion", true, done(func(c *call, _ struct{}) error { return c.engine.ForgetDeletion(c.ctx(), c.placement()) })},
+	{"GET /v1/placements/{placement}/deletion", false, one(func(c *call) (fleet.Deletion, error) { return c.engine.Placement(c.placement()).Deletion(c.ctx()) })},
+	{"DELETE /v1/placements/{placement}/deletion", true, done(func(c *call, _ struct{}) error { return c.engine.Placement(c.placement()).ForgetDeletion(c.ctx()) })},
 	{"GET /v1/placements/{placement}/snapshots", false, list(snapshots, func(s snapshot.Snapshot) string { return s.Name() })},
 	{"GET /v1/placements/{placement}/snapshots/{index}/objects", false, list(objects, func(o SnapshotObject) string { return o.String() })},
 	{"GET /v1/placements/{placement}/clusters", false, list(placed, func(p fleet.PlacedCluster) string { return p.Name })},
 	{"GET /v1/placements/{placement}/events", false, events(
 		func(c *call, after int64) (fleet.History, error) {
-			return c.engine.PlacementHistory(c.ctx(), c.placement(), after)
+			return c.engine.Placement(c.placement()).History(c.ctx(), after)
 		},
-		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Follow(c.placement(), after) })},
+		func(c *call, after string) (*fleet.Follower, error) {
+			return c.engine.Placement(c.placement()).Follow(after)
+		})},
 	{"POST /v1/placements/{placement}/preview", false, with(func(c *call, spec fleet.RunSpec) (*stages.Plan, error) {
 		return planned(c, spec, func(spec fleet.RunSpec) (*stages.Plan, error) { return c.engine.Preview(c.ctx(), spec) })
 	})},
@@ -121,28 +123,26 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 		})
 	})},
 	{"POST /v1/placements/{placement}/selection", false, with(func(c *call, r SelectionRequest) (fleet.Resolution, error) {
-		return c.engine.PreviewSelection(c.ctx(), c.placement(), r.Policy)
+		return c.engine.Placement(c.placement()).PreviewResolve(c.ctx(), r.Policy)
 	})},
 	{"POST /v1/placements/{placement}/drift", false, streamed(func(c *call, o fleet.DriftOptions) (iter.Seq2[drift.ClusterReport, error], error) {
-		return c.engine.Drift(c.ctx(), c.placement(), o), nil
+		return c.engine.Placement(c.placement()).Drift(c.ctx(), o), nil
 	})},
 
 	{"GET /v1/runs", false, list(
-		func(c *call) ([]fleet.RunSummary, error) {
-			return c.engine.RunSummaries(c.ctx(), c.URL.Query().Get("placement"))
-		},
+		summaries,
 		func(r fleet.RunSummary) string { return r.Name })},
 	{"POST /v1/runs", true, with(func(c *call, spec fleet.RunSpec) (fleet.Status, error) {
 		spec.Starter = c.by
 		return c.engine.CreateRun(c.ctx(), spec)
 	})},
 	{"GET /v1/runs/{run}", false, one(func(c *call) (fleet.Status, error) {
-		s, err := c.engine.Status(c.ctx(), c.run())
+		s, err := c.engine.Run(c.run()).Status(c.ctx())
 		return c.withoutPlan(s), err
 	})},
-	{"DELETE /v1/runs/{run}", true, done(func(c *call, o RunDeletion) error { return c.engine.DeleteRun(c.ctx(), c.run(), o.Force) })},
+	{"DELETE /v1/runs/{run}", true, done(func(c *call, o RunDeletion) error { return c.engine.Run(c.run()).Delete(c.ctx(), o.Force) })},
 	{"GET /v1/runs/{run}/outline", false, one(func(c *call) (stages.Outline, error) {
-		s, err := c.engine.Status(c.ctx(), c.run())
+		s, err := c.engine.Run(c.run()).Status(c.ctx())
 		if err != nil {
 			return stages.Outline{}, err
 		}
@@ -150,27 +150,29 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 	})},
 	{"GET /v1/runs/{run}/progress", false, one(progress)},
 	{"GET /v1/runs/{run}/events", false, events(
-		func(c *call, after int64) (fleet.History, error) { return c.engine.History(c.ctx(), c.run(), after) },
-		func(c *call, after string) (*fleet.Follower, error) { return c.engine.FollowRun(c.run(), after) })},
-	{"GET /v1/runs/{run}/approvals", false, list(func(c *call) ([]approval.Request, error) { return c.engine.Requests(c.ctx(), c.run()) }, requestKey)},
+		func(c *call, after int64) (fleet.History, error) {
+			return c.engine.Run(c.run()).History(c.ctx(), after)
+		},
+		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Run(c.run()).Follow(after) })},
+	{"GET /v1/runs/{run}/approvals", false, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
 	{"POST /v1/runs/{run}/decisions", true, done(func(c *call, a fleet.Answer) error {
 		a.By = c.by
-		return c.engine.Decide(c.ctx(), c.run(), a)
+		return c.engine.Run(c.run()).Decide(c.ctx(), a)
 	})},
 	{"POST /v1/runs/{run}/commands", true, done(command)},
 	{"GET /v1/runs/{run}/explanation", false, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
 	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, one(func(c *call) (stages.Explanation, error) {
-		return c.engine.Explain(c.ctx(), c.run(), c.PathValue("cluster"))
+		return c.engine.Run(c.run()).Explain(c.ctx(), c.PathValue("cluster"))
 	})},
 	{"POST /v1/runs/{run}/forecast", false, with(forecastRun)},
 	{"POST /v1/runs/{run}/catch-up", true, with(func(c *call, as RunName) (fleet.Status, error) {
-		return c.engine.CatchUp(c.ctx(), c.run(), as.Run, c.by)
+		return c.engine.Run(c.run()).CatchUp(c.ctx(), as.Run, c.by)
 	})},
-	{"GET /v1/runs/{run}/rollback", false, one(func(c *call) (fleet.Rollback, error) { return c.engine.RollbackOf(c.ctx(), c.run()) })},
-	{"GET /v1/runs/{run}/rollback/preview", false, one(func(c *call) (*stages.Plan, error) { return c.engine.PreviewRollback(c.ctx(), c.run()) })},
+	{"GET /v1/runs/{run}/rollback", false, one(func(c *call) (fleet.Rollback, error) { return c.engine.Run(c.run()).RollbackStatus(c.ctx()) })},
+	{"GET /v1/runs/{run}/rollback/preview", false, one(func(c *call) (*stages.Plan, error) { return c.engine.Run(c.run()).PreviewRollback(c.ctx()) })},
 	{"POST /v1/runs/{run}/rollback", true, with(func(c *call, o fleet.RollbackOptions) (RunName, error) {
 		o.By = c.by
-		name, err := c.engine.Rollback(c.ctx(), c.run(), o)
+		name, err := c.engine.Run(c.run()).Rollback(c.ctx(), o)
 		return RunName{name}, err
 	})},
 
@@ -199,7 +201,7 @@ func (c *call) withoutPlan(s fleet.Status) fleet.Status {
 // would record it for an event. With an ID it may be one that was carried out before.
 func command(c *call, cmd stages.Command) error {
 	cmd.By = c.by
-	s, err := c.engine.Status(c.ctx(), c.run())
+	s, err := c.engine.Run(c.run()).Status(c.ctx())
 	if err != nil {
 		return err
 	}
@@ -208,7 +210,7 @@ func command(c *call, cmd stages.Command) error {
 			return err
 		}
 	}
-	return c.engine.Command(c.ctx(), c.run(), cmd)
+	return c.engine.Run(c.run()).Command(c.ctx(), cmd)
 }
 
 // planned calls do with the spec of a run of the placement in the path.
@@ -230,7 +232,7 @@ func diff(c *call, r DiffRequest) (iter.Seq2[fleet.ClusterDiff, error], error) {
 
 func progress(c *call) (out Progress, err error) {
 	out.Events, err = eventsPage(c, func(c *call, after int64) (fleet.History, error) {
-		s, h, err := c.engine.Progress(c.ctx(), c.run(), after)
+		s, h, err := c.engine.Run(c.run()).Progress(c.ctx(), after)
 		out.Status = c.withoutPlan(s)
 		return h, err
 	})
@@ -263,10 +265,10 @@ func each[T any](names []string, err error, get func(name string) ([]T, error)) 
 func isNotFound(err error) bool { return errorOf(err).Reason == "NotFound" }
 
 func summaryOf(c *call, name string) (s PlacementSummary, err error) {
-	if s.Placement, err = c.engine.Placement(c.ctx(), name); err != nil {
+	if s.Placement, err = c.engine.Placement(name).Get(c.ctx()); err != nil {
 		return s, err
 	}
-	view, err := c.engine.View(c.ctx(), name)
+	view, err := c.engine.Placement(name).View(c.ctx())
 	if err != nil {
 		return s, err
 	}
@@ -274,13 +276,13 @@ func summaryOf(c *call, name string) (s PlacementSummary, err error) {
 	if s.Snapshots = len(taken); s.Snapshots > 0 {
 		s.Latest = &taken[s.Snapshots-1]
 	}
-	runs, err := c.engine.Runs(c.ctx(), name)
+	runs, err := c.engine.Placement(name).RunNames(c.ctx())
 	s.Runs = len(runs)
 	return s, err
 }
 
 func snapshots(c *call) ([]snapshot.Snapshot, error) {
-	view, err := c.engine.View(c.ctx(), c.placement())
+	view, err := c.engine.Placement(c.placement()).View(c.ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -293,7 +295,7 @@ func objects(c *call) ([]SnapshotObject, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the index of a snapshot is a number: %w", backend.ErrNotFound)
 	}
-	view, err := c.engine.View(c.ctx(), c.placement())
+	view, err := c.engine.Placement(c.placement()).View(c.ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -306,7 +308,7 @@ func objects(c *call) ([]SnapshotObject, error) {
 }
 
 func placed(c *call) ([]fleet.PlacedCluster, error) {
-	view, err := c.engine.View(c.ctx(), c.placement())
+	view, err := c.engine.Placement(c.placement()).View(c.ctx())
 	if err != nil {
 		return nil, err
 	}
@@ -324,16 +326,24 @@ func collect[T any](all iter.Seq2[T, error]) (out []T, err error) {
 }
 
 func waiting(c *call) ([]stages.Awaited, error) {
-	s, err := c.engine.Status(c.ctx(), c.run())
+	s, err := c.engine.Run(c.run()).Status(c.ctx())
 	if err != nil {
 		return nil, err
 	}
 	return step.Waiting(s.Plan, &s.Run), nil
 }
 
+// summaries are all runs, or those of a placement.
+func summaries(c *call) ([]fleet.RunSummary, error) {
+	if name := c.URL.Query().Get("placement"); name != "" {
+		return c.engine.Placement(name).Runs(c.ctx())
+	}
+	return c.engine.Runs(c.ctx())
+}
+
 // approvals are the open requests of all runs, or of those of a placement.
 func approvals(c *call) ([]approval.Request, error) {
-	runs, err := c.engine.RunSummaries(c.ctx(), c.URL.Query().Get("placement"))
+	runs, err := summaries(c)
 	if err != nil {
 		return nil, err
 	}
@@ -345,7 +355,7 @@ func approvals(c *call) ([]approval.Request, error) {
 			going = append(going, runs[i].Name)
 		}
 	}
-	return each(going, nil, func(run string) ([]approval.Request, error) { return c.engine.Requests(c.ctx(), run) })
+	return each(going, nil, func(run string) ([]approval.Request, error) { return c.engine.Run(run).Requests(c.ctx()) })
 }
 
 func leases(c *call) ([]LeaseRecord, error) {
@@ -371,7 +381,7 @@ func forecastRun(c *call, a fleet.Assumptions) (fleet.Forecast, error) {
 	if err != nil {
 		return fleet.Forecast{}, err
 	}
-	one := c.forecasts.GetOrAdd(fmt.Sprint(c.run(), a), func() *forecaster { return &forecaster{Forecaster: c.engine.Forecaster(c.run(), a)} })
+	one := c.forecasts.GetOrAdd(fmt.Sprint(c.run(), a), func() *forecaster { return &forecaster{Forecaster: c.engine.Run(c.run()).Forecaster(a)} })
 	one.mu.Lock()
 	defer one.mu.Unlock()
 	f, err := one.Forecast(c.ctx())

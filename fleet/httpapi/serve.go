@@ -48,7 +48,7 @@ const (
 )
 
 // Serve answers with the API of an engine until ctx ends, whose end is no error. What it announces beside the file of
-// the store it removes at its end; what a killed process left there it replaces. It runs beside [fleet.Engine.Run],
+// the store it removes at its end; what a killed process left there it replaces. It runs beside [fleet.Engine.Start],
 // and ends before the store is closed.
 //
 // Clients that say nothing or come in great number do not keep others out: headers may take 5 s, a body 30 s, 64 KiB of an

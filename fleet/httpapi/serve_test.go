@@ -64,14 +64,14 @@ func TestAProgramIsFoundThroughTheFileOfItsStore(t *testing.T) {
 	followed := make(chan stages.EventType)
 	go func() {
 		defer close(followed)
-		for ev, err := range client(v, found, httpapi.ClientOptions{}).FollowRun("shop-2", "").Events(context.Background()) {
+		for ev, err := range client(v, found, httpapi.ClientOptions{}).Run("shop-2").Follow("").Events(context.Background()) {
 			if err == nil && (ev.Type == stages.ApprovalAccepted && ev.By == "bob" || ev.Type == stages.RunCompleted) {
 				followed <- ev.Type
 			}
 		}
 	}()
 	bob := client(v, found, httpapi.ClientOptions{As: approval.Identity{Name: "bob", Groups: []string{"ops", "release"}}})
-	v.must(bob.Decide(t.Context(), "shop-2", fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
+	v.must(bob.Run("shop-2").Decide(t.Context(), fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
 	var got []stages.EventType
 	for typ := range followed {
 		got = append(got, typ)
@@ -181,7 +181,7 @@ func TestWithTokensTheIdentityIsThatOfTheToken(t *testing.T) {
 	spec := fleet.RunSpec{Name: "shop-3", Placement: "shop", Strategy: strategy()}
 	for _, o := range []httpapi.ClientOptions{{}, {Token: "s3cre"}, {Token: "s3cret2"}, {As: approval.Identity{Name: "bob"}}} {
 		c := client(v, address, o)
-		_, err := c.RunSummaries(t.Context(), "")
+		_, err := c.Runs(t.Context())
 		_, werr := c.CreateRun(t.Context(), spec)
 		for _, err := range []error{err, werr} {
 			if e, is := errors.AsType[*httpapi.Error](err); !is || e.Code != http.StatusUnauthorized {
@@ -223,9 +223,9 @@ func TestAListenerWithoutAuthenticationOnlyReads(t *testing.T) {
 	v.must(err)
 	_, address, _ := serve(v, httpapi.ServeOptions{Listener: ln})
 	c := client(v, address, httpapi.ClientOptions{As: approval.Identity{Name: "eve"}})
-	_, err = c.RunSummaries(t.Context(), "")
+	_, err = c.Runs(t.Context())
 	v.must(err)
-	if e, is := errors.AsType[*httpapi.Error](c.DeleteRun(t.Context(), "shop-2", true)); !is || e.Reason != "ReadOnly" {
+	if e, is := errors.AsType[*httpapi.Error](c.Run("shop-2").Delete(t.Context(), true)); !is || e.Reason != "ReadOnly" {
 		t.Errorf("a run is deleted: %v", e)
 	}
 }

@@ -43,7 +43,7 @@ func TestWhatAnEngineHoldsIsAMetric(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = engine.Run(ctx) }()
+	go func() { defer close(ended); _ = engine.Start(ctx) }()
 	defer func() { cancel(); <-ended }()
 	got := map[string]float64{}
 	for deadline := time.Now().Add(30 * time.Second); got["slipway_runs_held one"] != 1 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {

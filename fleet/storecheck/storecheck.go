@@ -54,7 +54,7 @@ func Check(ctx context.Context, store backend.Store) (all []Problem, err error) 
 		case "placement":
 			problem = checkPlacement(ctx, e, name)
 		case "run":
-			_, _, problem = e.Progress(ctx, name, 0)
+			_, _, problem = e.Run(name).Progress(ctx, 0)
 		}
 		if problem != nil {
 			if _, err := store.Get(ctx, record.Key); errors.Is(err, backend.ErrNotFound) {
@@ -70,7 +70,7 @@ func Check(ctx context.Context, store backend.Store) (all []Problem, err error) 
 
 // checkPlacement reads a placement with all that its record refers to.
 func checkPlacement(ctx context.Context, e *fleet.Engine, name string) error {
-	v, err := e.View(ctx, name)
+	v, err := e.Placement(name).View(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,6 @@ func checkPlacement(ctx context.Context, e *fleet.Engine, name string) error {
 	for _, unread := range v.Placed(ctx) {
 		problems = append(problems, unread)
 	}
-	_, err = e.PlacementHistory(ctx, name, 0)
+	_, err = e.Placement(name).History(ctx, 0)
 	return errors.Join(append(problems, err)...)
 }

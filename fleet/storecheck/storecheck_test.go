@@ -37,8 +37,8 @@ func rolledOut(t *testing.T) (*memory.Store, *fleet.Engine) {
 	must(t, err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
-	go func() { done <- e.Run(ctx) }()
-	_, err = e.Wait(ctx, "web-v1")
+	go func() { done <- e.Start(ctx) }()
+	_, err = e.Run("web-v1").Wait(ctx)
 	must(t, err)
 	stop()
 	must(t, <-done)
@@ -85,7 +85,7 @@ func TestCheckNamesWhatCannotBeRead(t *testing.T) {
 	if tried < 4 {
 		t.Errorf("%d records were damaged", tried)
 	}
-	must(t, e.DeleteRun(t.Context(), "web-v1", false))
+	must(t, e.Run("web-v1").Delete(t.Context(), false))
 	if found := checked(t, store); len(found) != 0 {
 		t.Errorf("after a run was deleted: %v", found)
 	}

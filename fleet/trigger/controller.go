@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/slipway-dev/slipway/fleet"
 )
 
 // DefaultInterval is how often a [Controller] fires its triggers.
@@ -13,7 +15,7 @@ const DefaultInterval = time.Minute
 
 // Controller fires triggers at intervals.
 type Controller struct {
-	Engine Engine
+	Engine *fleet.Engine
 	// Triggers returns the current triggers; it is called before each round. It must not be nil.
 	Triggers func(context.Context) ([]Trigger, error)
 	// Interval is the time between two rounds; 0 is [DefaultInterval]. A random part of up to a

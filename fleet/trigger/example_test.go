@@ -34,7 +34,7 @@ func ExampleFire() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 
 	auto := trigger.Trigger{Name: "shop", Placement: "shop", Strategy: stages.Strategy{
 		Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}},
@@ -44,7 +44,7 @@ func ExampleFire() {
 		if err != nil {
 			log.Fatal(err)
 		}
-		status, err := engine.Wait(ctx, outcome.Run)
+		status, err := engine.Run(outcome.Run).Wait(ctx)
 		if err != nil {
 			log.Fatal(err)
 		}

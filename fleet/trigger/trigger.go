@@ -12,7 +12,6 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -22,13 +21,6 @@ const (
 	MaxName     = 30
 	MaxRevision = 32
 )
-
-// Engine is the part of an engine that a trigger uses; [fleet.Engine] implements it.
-type Engine interface {
-	Capture(ctx context.Context, placement string) (snapshot.Snapshot, error)
-	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
-	EnsureRun(ctx context.Context, spec fleet.RunSpec) (fleet.Status, error)
-}
 
 // Trigger says which runs to create.
 type Trigger struct {
@@ -103,7 +95,7 @@ type Outcome struct {
 }
 
 // Fire creates the run that is due, if there is one. It may be called concurrently, and from several processes.
-func Fire(ctx context.Context, e Engine, t Trigger) (Outcome, error) {
+func Fire(ctx context.Context, e *fleet.Engine, t Trigger) (Outcome, error) {
 	if err := t.Validate(); err != nil {
 		return Outcome{}, err
 	}
@@ -117,13 +109,13 @@ func Fire(ctx context.Context, e Engine, t Trigger) (Outcome, error) {
 	return out, nil
 }
 
-func (t *Trigger) fire(ctx context.Context, e Engine) (Outcome, error) {
+func (t *Trigger) fire(ctx context.Context, e *fleet.Engine) (Outcome, error) {
 	revision, err := t.revision(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
 	if t.Revision != nil { // without a snapshot where its run is there
-		runs, err := e.RunSummaries(ctx, t.Placement)
+		runs, err := e.Placement(t.Placement).Runs(ctx)
 		if err != nil {
 			return Outcome{}, err
 		}
@@ -131,7 +123,7 @@ func (t *Trigger) fire(ctx context.Context, e Engine) (Outcome, error) {
 			return out, nil
 		}
 	}
-	latest, err := e.Capture(ctx, t.Placement)
+	latest, err := e.Placement(t.Placement).Capture(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}
@@ -139,7 +131,7 @@ func (t *Trigger) fire(ctx context.Context, e Engine) (Outcome, error) {
 		revision = strconv.Itoa(latest.Index)
 	}
 	// What has been created until now counts, also by another process while the snapshot was taken.
-	runs, err := e.RunSummaries(ctx, t.Placement)
+	runs, err := e.Placement(t.Placement).Runs(ctx)
 	if err != nil {
 		return Outcome{}, err
 	}

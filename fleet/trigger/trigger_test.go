@@ -38,7 +38,7 @@ func play(t *testing.T, test func(*env)) {
 		e := newEnv(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan struct{})
-		go func() { defer close(done); _ = e.engine.Run(ctx) }()
+		go func() { defer close(done); _ = e.engine.Start(ctx) }()
 		defer func() { cancel(); <-done }()
 		test(e)
 	})
@@ -82,7 +82,7 @@ func (e *env) fires(t trigger.Trigger, want trigger.State, run string) {
 // ends waits until a run is in a state.
 func (e *env) ends(run string, want stages.State) {
 	e.t.Helper()
-	status, err := e.engine.Wait(e.t.Context(), run)
+	status, err := e.engine.Run(run).Wait(e.t.Context())
 	if err != nil || status.Run.State != want {
 		e.t.Fatalf("%s is %s (%s), %v, want %s", run, status.Run.State, status.Run.Reason, err, want)
 	}
@@ -90,7 +90,7 @@ func (e *env) ends(run string, want stages.State) {
 
 func (e *env) runs() string {
 	e.t.Helper()
-	all, err := e.engine.RunSummaries(e.t.Context(), "web")
+	all, err := e.engine.Placement("web").Runs(e.t.Context())
 	e.must(err)
 	var names []string
 	for _, r := range all {
@@ -118,7 +118,7 @@ func TestANewSnapshotStartsARunOnce(t *testing.T) {
 		e.put("v1") // what was there before is something new
 		e.fires(auto(), trigger.Created, "auto-2")
 		e.ends("auto-2", stages.Completed)
-		status, err := e.engine.Status(e.t.Context(), "auto-2")
+		status, err := e.engine.Run("auto-2").Status(e.t.Context())
 		if err != nil || status.Owner != "trigger/auto" {
 			e.t.Errorf("owner %q, %v", status.Owner, err)
 		}
@@ -134,7 +134,7 @@ func TestATriggerHasOneRunAtATime(t *testing.T) {
 		e.fires(gated, trigger.Waiting, "auto-0")
 		e.put("v3")
 		e.fires(gated, trigger.Waiting, "auto-0")
-		e.must(e.engine.Decide(e.t.Context(), "auto-0", fleet.Answer{Request: "auto-0-after-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}))
+		e.must(e.engine.Run("auto-0").Decide(e.t.Context(), fleet.Answer{Request: "auto-0-after-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}))
 		e.ends("auto-0", stages.Completed)
 		e.fires(gated, trigger.Created, "auto-2") // v2 was a snapshot and is not the newest
 		if got := e.runs(); got != "auto-0 auto-2" {
@@ -148,7 +148,7 @@ func TestARunThatDidNotSucceedIsNotTriedAgain(t *testing.T) {
 		gated := auto(stages.Task{Type: stages.Approval})
 		e.fires(gated, trigger.Created, "auto-0")
 		synctest.Wait()
-		e.must(e.engine.Decide(e.t.Context(), "auto-0", fleet.Answer{Request: "auto-0-after-all", Verdict: approval.Reject, By: approval.Identity{Name: "ann"}}))
+		e.must(e.engine.Run("auto-0").Decide(e.t.Context(), fleet.Answer{Request: "auto-0-after-all", Verdict: approval.Reject, By: approval.Identity{Name: "ann"}}))
 		e.ends("auto-0", stages.Failed)
 		e.fires(gated, trigger.Current, "auto-0")
 		e.put("v2")
@@ -162,13 +162,13 @@ func TestAHeldRunIsStartedByAPerson(t *testing.T) {
 		held.Hold, held.Starter = true, approval.Identity{Name: "robot"}
 		e.fires(held, trigger.Created, "auto-0")
 		synctest.Wait()
-		status, err := e.engine.Status(e.t.Context(), "auto-0")
+		status, err := e.engine.Run("auto-0").Status(e.t.Context())
 		if err != nil || status.Run.State != stages.NotStarted {
 			e.t.Fatalf("%s, %v", status.Run.State, err)
 		}
 		e.put("v2")
 		e.fires(held, trigger.Waiting, "auto-0")
-		e.must(e.engine.Command(e.t.Context(), "auto-0", stages.Command{Verb: stages.Start}))
+		e.must(e.engine.Run("auto-0").Command(e.t.Context(), stages.Command{Verb: stages.Start}))
 		e.ends("auto-0", stages.Completed)
 	})
 }

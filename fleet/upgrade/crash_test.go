@@ -60,7 +60,7 @@ func dies(t *testing.T, crash faulty.Rule) (died bool) {
 		died = plan.Crashed()
 		r.p.Edit(func(w *embedded.State) { w.Regions["west"].Images[""] = []string{"i4", "i3"} })
 		defer r.running(r.e)()
-		if _, gone := r.e.Status(t.Context(), "run-1"); err != nil && gone != nil {
+		if _, gone := r.e.Run("run-1").Status(t.Context()); err != nil && gone != nil {
 			r.create("run-1", oneByOne(0))
 		}
 		s := r.until("run-1", stages.Completed)

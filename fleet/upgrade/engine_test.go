@@ -106,7 +106,7 @@ func TestAConsistentImageIsFrozenForARunAndTheOneThatCatchesUp(t *testing.T) {
 		r.wantHas("e2", upgraded("i2"))
 		r.join("w3", "")
 		r.join("n4", "")
-		if _, err := r.e.CatchUp(t.Context(), "run-1", "run-2", approval.Identity{}); err != nil {
+		if _, err := r.e.Run("run-1").CatchUp(t.Context(), "run-2", approval.Identity{}); err != nil {
 			t.Fatal(err)
 		}
 		s := r.until("run-2", stages.Completed)
@@ -150,11 +150,11 @@ func TestARefusedCatchUpLeavesNothing(t *testing.T) {
 			w.Clusters["w2"].ControlPlane = "1.28.0"
 		})
 		r.join("w2", "")
-		_, err := r.e.CatchUp(t.Context(), "run-1", "run-2", approval.Identity{})
+		_, err := r.e.Run("run-1").CatchUp(t.Context(), "run-2", approval.Identity{})
 		if refused, ok := errors.AsType[*upgrade.RefusedError](err); !ok || len(refused.Problems) != 1 || refused.Problems[0].Cluster != "w2" {
 			t.Errorf("%v", err)
 		}
-		if runs, err := r.e.Runs(t.Context(), "prod"); err != nil || len(runs) != 1 {
+		if runs, err := r.e.Placement("prod").RunNames(t.Context()); err != nil || len(runs) != 1 {
 			t.Errorf("runs: %v, %v", runs, err)
 		}
 	})
@@ -277,7 +277,7 @@ func TestAClusterThatAnotherClientWorksOnLetsOthersGoFirst(t *testing.T) {
 		}
 		r.create("run-1", oneByOne(0))
 		time.Sleep(10 * time.Minute)
-		s, err := r.e.Status(t.Context(), "run-1")
+		s, err := r.e.Run("run-1").Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -309,7 +309,7 @@ func TestAPlacementOfUpgradesIsDeletedWithoutTouchingClusters(t *testing.T) {
 	upgrading(t, testState("w1", "w2"), full(upgrade.Latest), func(t *testing.T, r *env) {
 		r.create("run-1", oneByOne(0))
 		r.until("run-1", stages.Completed)
-		if err := r.e.DeletePlacement(t.Context(), "prod", fleet.DeleteOptions{}); err != nil {
+		if err := r.e.Placement("prod").Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Hour)

@@ -73,7 +73,7 @@ func (r *env) running(e *fleet.Engine) (stop func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = e.Run(ctx)
+		_ = e.Start(ctx)
 	}()
 	return func() {
 		cancel()
@@ -118,7 +118,7 @@ func (r *env) until(run string, want stages.State) fleet.Status {
 	var s fleet.Status
 	for range 24 * 60 {
 		var err error
-		if s, err = r.e.Status(r.t.Context(), run); err != nil {
+		if s, err = r.e.Run(run).Status(r.t.Context()); err != nil {
 			r.t.Fatal(err)
 		}
 		if s.Run.State == want {
@@ -141,14 +141,14 @@ func ended(s fleet.Status) map[string]stages.State {
 
 func (r *env) command(run string, c stages.Command) {
 	r.t.Helper()
-	if err := r.e.Command(r.t.Context(), run, c); err != nil {
+	if err := r.e.Run(run).Command(r.t.Context(), c); err != nil {
 		r.t.Fatal(err)
 	}
 }
 
 func (r *env) reason(run, cluster string) string {
 	r.t.Helper()
-	x, err := r.e.Explain(r.t.Context(), run, cluster)
+	x, err := r.e.Run(run).Explain(r.t.Context(), cluster)
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func ExampleAutoUpgrade() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	created := make(chan string, 1)
 	controller := trigger.Controller{
 		Engine: engine, Interval: time.Hour,
@@ -54,7 +54,7 @@ func ExampleAutoUpgrade() {
 	}
 	go func() { _ = controller.Run(ctx) }()
 
-	status, err := engine.Wait(ctx, <-created)
+	status, err := engine.Run(<-created).Wait(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -64,7 +64,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 	err = engine.PutPlacement(ctx, fleet.Placement{Name: "fleet", Selectors: []snapshot.Selector{upgrade.Selector("fleet")}})
 	if err != nil {
 		log.Fatal(err)
@@ -73,7 +73,7 @@ func Example() {
 	if _, err := engine.CreateRun(ctx, fleet.RunSpec{Name: "run-1", Placement: "fleet", Strategy: oneByOne}); err != nil {
 		log.Fatal(err)
 	}
-	status, err := engine.Wait(ctx, "run-1")
+	status, err := engine.Run("run-1").Wait(ctx)
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -122,9 +122,9 @@ func (c *chaos) happen() {
 		c.stop()
 		c.live()
 	case 7:
-		_ = c.r.e.Command(c.r.t.Context(), "run-1", stages.Command{Verb: stages.Stop})
+		_ = c.r.e.Run("run-1").Command(c.r.t.Context(), stages.Command{Verb: stages.Stop})
 	case 8:
-		_ = c.r.e.Command(c.r.t.Context(), "run-1", stages.Command{Verb: stages.Start})
+		_ = c.r.e.Run("run-1").Command(c.r.t.Context(), stages.Command{Verb: stages.Start})
 	}
 }
 
@@ -138,7 +138,7 @@ func (c *chaos) end() fleet.Status {
 	})
 	for range 100 {
 		time.Sleep(5 * time.Minute)
-		status, err := c.r.e.Status(c.r.t.Context(), "run-1")
+		status, err := c.r.e.Run("run-1").Status(c.r.t.Context())
 		if err != nil {
 			c.r.t.Fatal(err)
 		}

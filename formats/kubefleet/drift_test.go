@@ -58,11 +58,11 @@ func TestTheStatusOfAPlacementThatOnlyReportsIsThatOfTheSeed(t *testing.T) {
 		if err := e.PutPlacement(t.Context(), p); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := e.Capture(t.Context(), p.Name); err != nil {
+		if _, err := e.Placement(p.Name).Capture(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		var all []drift.ClusterReport
-		for c, err := range e.Drift(t.Context(), p.Name, fleet.DriftOptions{}) {
+		for c, err := range e.Placement(p.Name).Drift(t.Context(), fleet.DriftOptions{}) {
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -106,7 +106,7 @@ func tutorial(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	go func() { _ = engine.Run(ctx) }()
+	go func() { _ = engine.Start(ctx) }()
 
 	rel, err := oam.Publish(docs, docs.Applications[0], clusters, oam.Options{})
 	if err != nil {
@@ -127,12 +127,12 @@ func tutorial(ctx context.Context) error {
 		return err
 	}
 	for _, c := range op.Commands {
-		if err := engine.Command(ctx, rec.Run.Name, c); err != nil {
+		if err := engine.Run(rec.Run.Name).Command(ctx, c); err != nil {
 			return err
 		}
 	}
 	for _, a := range op.Answers {
-		if err := engine.Decide(ctx, rec.Run.Name, a); err != nil {
+		if err := engine.Run(rec.Run.Name).Decide(ctx, a); err != nil {
 			return err
 		}
 	}
@@ -143,7 +143,7 @@ func tutorial(ctx context.Context) error {
 
 // show waits for a phase and prints what people see then.
 func show(ctx context.Context, engine *fleet.Engine, members *memory.Fleet, rel *oam.Release, phase string) (oam.Record, error) {
-	events, err := engine.Follow(rel.Placement.Name, "")
+	events, err := engine.Placement(rel.Placement.Name).Follow("")
 	if err != nil {
 		return oam.Record{}, err
 	}
@@ -151,7 +151,7 @@ func show(ctx context.Context, engine *fleet.Engine, members *memory.Fleet, rel 
 		if err != nil {
 			return oam.Record{}, err
 		}
-		st, err := engine.Status(ctx, rel.Run.Name)
+		st, err := engine.Run(rel.Run.Name).Status(ctx)
 		if err != nil {
 			return oam.Record{}, err
 		}

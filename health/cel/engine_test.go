@@ -69,7 +69,7 @@ func newEngineEnv(t *testing.T, own ...health.Rule) *engineEnv {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = w.engine.Run(ctx)
+		_ = w.engine.Start(ctx)
 	}()
 	t.Cleanup(func() { cancel(); <-done })
 	return w
@@ -87,7 +87,7 @@ func (w *engineEnv) status(kind string, status map[string]any) fleet.Status {
 func (w *engineEnv) later() fleet.Status {
 	w.t.Helper()
 	time.Sleep(time.Minute)
-	s, err := w.engine.Status(w.t.Context(), "run")
+	s, err := w.engine.Run("run").Status(w.t.Context())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -116,7 +116,7 @@ func TestARunFailsByARule(t *testing.T) {
 		w := newEngineEnv(t)
 		w.later()
 		w.status("Database", map[string]any{"phase": "Broken", "reason": "the disk is full"})
-		x, err := w.engine.Explain(t.Context(), "run", "eu-1")
+		x, err := w.engine.Run("run").Explain(t.Context(), "eu-1")
 		if err != nil {
 			t.Fatal(err)
 		}

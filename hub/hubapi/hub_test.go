@@ -207,7 +207,7 @@ func (w *hubEnv) summary(c *httpapi.Client, run, what string, want func(fleet.Ru
 	w.t.Helper()
 	var got fleet.RunSummary
 	w.eventually(run+" "+what, func() bool {
-		all, err := c.RunSummaries(w.t.Context(), "")
+		all, err := c.Runs(w.t.Context())
 		w.must(err)
 		for _, r := range all {
 			if r.Name == run {
@@ -225,7 +225,7 @@ func (w *hubEnv) request(c *httpapi.Client, run string) string {
 	var open []approval.Request
 	w.eventually("a request of "+run, func() bool {
 		var err error
-		open, err = c.Requests(w.t.Context(), run)
+		open, err = c.Run(run).Requests(w.t.Context())
 		w.must(err)
 		return len(open) > 0
 	})
@@ -257,40 +257,40 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	if len(placements) != 1 || placements[0].Name != "web" || placements[0].Runs != 1 || placements[0].Snapshots != 1 || placements[0].Latest.Index != 0 {
 		t.Errorf("placements %+v", placements)
 	}
-	s, err := c.Status(ctx, "web-1")
+	s, err := c.Run("web-1").Status(ctx)
 	w.must(err)
 	if s.Run.Name != "web-1" || s.Run.Placement != "web" || len(s.Plan.Clusters) != 2 {
 		t.Errorf("the record of %s of %s, %d clusters", s.Run.Name, s.Run.Placement, len(s.Plan.Clusters))
 	}
-	why, err := c.Explain(ctx, "web-1", "member2")
+	why, err := c.Run("web-1").Explain(ctx, "member2")
 	w.must(err)
 	if len(why.Waiting) == 0 {
 		t.Errorf("member2 waits for nothing: %+v", why)
 	}
-	history, err := c.History(ctx, "web-1", 0)
+	history, err := c.Run("web-1").History(ctx, 0)
 	w.must(err)
 	if len(history.Events) == 0 {
 		t.Error("no history")
 	}
 
-	w.must(c.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}))
+	w.must(c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Stop}))
 	w.until(c, "web-1", stages.Stopped)
-	if err := c.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}); err == nil || !strings.Contains(err.Error(), "spec.state is Stop already") {
+	if err := c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Stop}); err == nil || !strings.Contains(err.Error(), "spec.state is Stop already") {
 		t.Errorf("stopped twice: %v", err)
 	}
-	w.must(c.Command(ctx, "web-1", stages.Command{Verb: stages.Start}))
+	w.must(c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Start}))
 	w.until(c, "web-1", stages.Running)
-	if err := c.Decide(ctx, "other", fleet.Answer{Request: name, Verdict: approval.Approve}); !errors.Is(err, backend.ErrNotFound) {
+	if err := c.Run("other").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve}); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("a request of another run: %v", err)
 	}
-	w.must(c.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.must(c.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
 	w.until(c, "web-1", stages.Completed)
-	if err := c.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Reject}); err == nil {
+	if err := c.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Reject}); err == nil {
 		t.Error("a request that was decided is decided again")
 	}
 
 	drifted := 0
-	for cluster, err := range c.Drift(ctx, "web", fleet.DriftOptions{}) {
+	for cluster, err := range c.Placement("web").Drift(ctx, fleet.DriftOptions{}) {
 		w.must(err)
 		if drifted++; len(cluster.Objects) > 0 || len(cluster.Problems) > 0 {
 			t.Errorf("drift of %+v", cluster)
@@ -305,7 +305,7 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 		t.Errorf("the preview has %d clusters", plan.Len())
 	}
 
-	by, err := c.Rollback(ctx, "web-1", fleet.RollbackOptions{})
+	by, err := c.Run("web-1").Rollback(ctx, fleet.RollbackOptions{})
 	w.must(err)
 	if by != "web-1-rollback" {
 		t.Errorf("the run that rolls back is %q", by)
@@ -316,10 +316,10 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"abort", c.Command(ctx, "web-1", stages.Command{Verb: stages.Abort}), "a hub has no Abort of a run"},
-		{"a reason", c.Command(ctx, "web-1", stages.Command{Verb: stages.Stop, Message: "lunch"}), "leave --message out"},
+		{"abort", c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Abort}), "a hub has no Abort of a run"},
+		{"a reason", c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Stop, Message: "lunch"}), "leave --message out"},
 		{"a cap", c.SetCap(ctx, "all", 3), "caps of a hub"},
-		{"a run that is not there", c.Command(ctx, "none", stages.Command{Verb: stages.Stop}), `"none" not found`},
+		{"a run that is not there", c.Run("none").Command(ctx, stages.Command{Verb: stages.Stop}), `"none" not found`},
 	} {
 		if r.err == nil || !strings.Contains(r.err.Error(), r.want) || strings.Contains(r.err.Error(), "meta.k8s.io") {
 			t.Errorf("%s: %v, want %q", r.what, r.err, r.want)
@@ -328,9 +328,9 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	if _, err := c.CreateRun(ctx, fleet.RunSpec{Name: "web-2", Placement: "none", Strategy: stages.Strategy{Name: "careful"}}); err == nil || !strings.Contains(err.Error(), "the hub refuses it") {
 		t.Errorf("a run of no placement: %v", err)
 	}
-	w.must(c.DeleteRun(ctx, "web-1", true))
+	w.must(c.Run("web-1").Delete(ctx, true))
 	w.eventually("web-1 to be gone", func() bool {
-		all, err := c.RunSummaries(ctx, "")
+		all, err := c.Runs(ctx)
 		w.must(err)
 		return !slices.ContainsFunc(all, func(r fleet.RunSummary) bool { return r.Name == "web-1" })
 	})
@@ -386,12 +386,12 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	if placements, err := viewer.Placements(ctx); err != nil || len(placements) != 1 || placements[0].Runs != 1 {
 		t.Errorf("placements of a viewer: %+v, %v", placements, err)
 	}
-	if all, err := viewer.AllRequests(ctx, "web"); err != nil || len(all) != 1 || all[0].Stage != "staging" {
+	if all, err := viewer.Placement("web").Requests(ctx); err != nil || len(all) != 1 || all[0].Stage != "staging" {
 		t.Errorf("requests of a viewer: %+v, %v", all, err)
 	}
 	everywhere := w.as("eve", "*")
-	_, allNamespaces := everywhere.RunSummaries(ctx, "")
-	_, record := viewer.Status(ctx, "web-1")
+	_, allNamespaces := everywhere.Runs(ctx)
+	_, record := viewer.Run("web-1").Status(ctx)
 	if refusal, is := errors.AsType[*httpapi.Error](record); !is || refusal.Reason != "Forbidden" {
 		t.Errorf("the records: %v", record)
 	}
@@ -403,19 +403,19 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 	w.allowRole("kim", "placements", "shop")
 	nobody := w.as("zed", "shop")
 	_, placements := nobody.Placements(ctx)
-	_, snapshots := nobody.Snapshots(ctx, "web")
+	_, snapshots := nobody.Placement("web").Snapshots(ctx)
 	_, shots := w.as("kim", "shop").Placements(ctx)
-	_, runs := nobody.RunSummaries(ctx, "")
-	_, requests := nobody.AllRequests(ctx, "web")
+	_, runs := nobody.Runs(ctx)
+	_, requests := nobody.Placement("web").Requests(ctx)
 	for _, r := range []struct {
 		what string
 		err  error
 		want string
 	}{
-		{"approving", viewer.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
-		{"approving as an editor", editor.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve}), "slipway-approver"},
-		{"stopping", viewer.Command(ctx, "web-1", stages.Command{Verb: stages.Stop}), "--clusterrole=slipway-editor"},
-		{"deleting", viewer.DeleteRun(ctx, "web-1", true), "--clusterrole=slipway-editor"},
+		{"approving", viewer.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
+		{"approving as an editor", editor.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve}), "slipway-approver"},
+		{"stopping", viewer.Run("web-1").Command(ctx, stages.Command{Verb: stages.Stop}), "--clusterrole=slipway-editor"},
+		{"deleting", viewer.Run("web-1").Delete(ctx, true), "--clusterrole=slipway-editor"},
 		{"all namespaces", allNamespaces, "kubectl create clusterrolebinding NAME --clusterrole=slipway-cluster-viewer"},
 		{"placements without rights", placements, `User "zed" cannot list resource "resourceplacements" in API group "placement.kubernetes-fleet.io" in the namespace "shop"`},
 		{"snapshots without rights", snapshots, `User "zed" cannot get resource "secrets"`},
@@ -430,25 +430,25 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		}
 	}
 
-	refused, is := errors.AsType[*httpapi.Error](editor.DeleteRun(ctx, "web-1", false))
+	refused, is := errors.AsType[*httpapi.Error](editor.Run("web-1").Delete(ctx, false))
 	if !is || refused.Reason != "Refused" || !strings.Contains(refused.Message, "stop it first") {
 		t.Errorf("deleting a run that goes on: %v", refused)
 	}
 	approver := w.as("ann", "shop")
-	w.must(approver.Decide(ctx, "web-1", fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.must(approver.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
 	w.until(viewer, "web-1", stages.Completed)
 	admin := w.as("", "shop")
-	history, err := admin.History(ctx, "web-1", 0)
+	history, err := admin.Run("web-1").History(ctx, 0)
 	w.must(err)
 	if !slices.ContainsFunc(history.Events, func(e stages.Event) bool { return e.By == "ann" }) {
 		t.Errorf("no event is by ann: %+v", history.Events)
 	}
 	all := w.as("", "*")
-	s, err := all.Status(ctx, "shop/web-1")
+	s, err := all.Run("shop/web-1").Status(ctx)
 	if err != nil || s.Run.Name != "shop/web-1" || s.Run.Placement != "shop/web" {
 		t.Errorf("with all namespaces: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
 	}
-	if s, err := admin.Status(ctx, "web-1"); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
+	if s, err := admin.Run("web-1").Status(ctx); err != nil || s.Run.Name != "web-1" || s.Run.Placement != "web" {
 		t.Errorf("with the namespace: %s of %s, %v", s.Run.Name, s.Run.Placement, err)
 	}
 	everything := fleet.RunSpec{Placement: "shop/web", Strategy: stages.Strategy{Name: "shop/careful"}}
@@ -459,10 +459,10 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		t.Errorf("with all namespaces: %+v", got)
 	}
 	none := w.as("", "")
-	if runs, err := none.RunSummaries(ctx, ""); err != nil || len(runs) != 0 {
+	if runs, err := none.Runs(ctx); err != nil || len(runs) != 0 {
 		t.Errorf("runs of no namespace: %+v, %v", runs, err)
 	}
-	w.must(editor.DeleteRun(ctx, "web-1", false))
+	w.must(editor.Run("web-1").Delete(ctx, false))
 }
 
 // A rejection is the hub's to carry out, and what a cluster is that is no hub is said.
@@ -476,8 +476,8 @@ func TestARejectionEndsTheRunOfAHub(t *testing.T) {
 	_, err := c.CreateRun(t.Context(), held)
 	w.must(err)
 	w.until(c, "web-1", stages.NotStarted)
-	w.must(c.Command(t.Context(), "web-1", stages.Command{Verb: stages.Start}))
-	w.must(c.Decide(t.Context(), "web-1", fleet.Answer{Request: w.request(c, "web-1"), Verdict: approval.Reject, Comment: "no"}))
+	w.must(c.Run("web-1").Command(t.Context(), stages.Command{Verb: stages.Start}))
+	w.must(c.Run("web-1").Decide(t.Context(), fleet.Answer{Request: w.request(c, "web-1"), Verdict: approval.Reject, Comment: "no"}))
 	if got := w.until(c, "web-1", stages.Failed); got.Reason == "" {
 		t.Errorf("%+v", got)
 	}

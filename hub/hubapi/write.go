@@ -175,7 +175,7 @@ func (h *Hub) createRun(ctx context.Context, spec fleet.RunSpec) error {
 }
 
 // deleteRun deletes the object of a run. It refuses a running or stopping run unless the deletion
-// is forced, as [fleet.Engine.DeleteRun] does. kubectl deletes a run in any state.
+// is forced, as [fleet.RunHandle.Delete] does. kubectl deletes a run in any state.
 func (h *Hub) deleteRun(ctx context.Context, run string, o httpapi.RunDeletion) error {
 	if o.Force {
 		return h.remove(ctx, runKind, run)

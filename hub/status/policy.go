@@ -121,7 +121,7 @@ func (f *PolicyFacts) status() *policyStatus {
 	}
 	if total := max(len(d.Evaluations), len(d.Clusters)); total > len(s.Targets) {
 		s.Listing = &clusterListing{
-			Listed: len(s.Targets), Total: total, Message: "Clusters that were picked are listed before those that were not; Engine.PreviewSelection tells of all",
+			Listed: len(s.Targets), Total: total, Message: "Clusters that were picked are listed before those that were not; a preview of the selection has all",
 		}
 	}
 	return s

@@ -45,7 +45,7 @@ func newStack(t *testing.T) *stack {
 			"apiVersion": "v1", "kind": "ConfigMap", "data": map[string]any{"key": value},
 			"metadata": map[string]any{"name": "test-cm", "namespace": "test-namespace"},
 		}}))
-		_, err := engine.Capture(t.Context(), "example-placement")
+		_, err := engine.Placement("example-placement").Capture(t.Context())
 		s.must(err)
 	}
 	return s
@@ -61,9 +61,9 @@ func (s *stack) must(err error) {
 // facts are those of the run now, with its events folded from number after on.
 func (s *stack) facts(h *RunHistory, after int64) *RunFacts {
 	s.t.Helper()
-	status, err := s.engine.Status(s.t.Context(), "example-run")
+	status, err := s.engine.Run("example-run").Status(s.t.Context())
 	s.must(err)
-	news, err := s.engine.History(s.t.Context(), "example-run", after)
+	news, err := s.engine.Run("example-run").History(s.t.Context(), after)
 	s.must(err)
 	for i := range news.Events {
 		h.Fold(status.Plan, &news.Events[i])
@@ -79,7 +79,7 @@ func TestAnEnginesRunHasTheStatusOfTheTutorialAndTheSameFromItsJournalAlone(t *t
 		s := newStack(t)
 		ctx, cancel := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- s.engine.Run(ctx) }()
+		go func() { ended <- s.engine.Start(ctx) }()
 		defer func() { cancel(); <-ended }()
 		index := 1
 		strategy, _ := tutorial()
@@ -106,10 +106,10 @@ func TestAnEnginesRunHasTheStatusOfTheTutorialAndTheSameFromItsJournalAlone(t *t
 		if diff := cmp.Diff(want, any(late)); diff != "" {
 			t.Errorf("(-tutorial +got):\n%s", diff)
 		}
-		s.must(s.engine.Decide(t.Context(), "example-run", fleet.Answer{
+		s.must(s.engine.Run("example-run").Decide(t.Context(), fleet.Answer{
 			Request: "example-run-canary", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Comment: "lgtm",
 		}))
-		_, err = s.engine.Wait(t.Context(), "example-run")
+		_, err = s.engine.Run("example-run").Wait(t.Context())
 		s.must(err)
 		end := jsonOf(t, Run(s.facts(&RunHistory{}, 0)))
 		if got := fmt.Sprint(column(end, "Initialized"), ", ", column(end, "Succeeded")); got != "True 1, True 1" {

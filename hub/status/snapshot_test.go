@@ -196,7 +196,7 @@ func TestAPolicySnapshotNamesAThousandClustersAndTheirNumber(t *testing.T) {
 	}
 	delete(got.Object["status"].(map[string]any), "targetClusters")
 	listing := got.Object["status"].(map[string]any)["clusterListing"]
-	if diff := cmp.Diff(map[string]any{"listed": int64(1000), "total": int64(1001), "message": "Clusters that were picked are listed before those that were not; Engine.PreviewSelection tells of all"}, listing); diff != "" {
+	if diff := cmp.Diff(map[string]any{"listed": int64(1000), "total": int64(1001), "message": "Clusters that were picked are listed before those that were not; a preview of the selection has all"}, listing); diff != "" {
 		t.Error(diff)
 	}
 	delete(got.Object["status"].(map[string]any), "clusterListing")

@@ -45,7 +45,7 @@ func rolledOut(t *testing.T, clusters *memory.Fleet) *fleet.Engine {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = engine.Run(ctx) }()
+	go func() { defer close(ended); _ = engine.Start(ctx) }()
 	t.Cleanup(func() { cancel(); <-ended })
 	selectors := []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "shop"}}
 	if err := engine.PutPlacement(ctx, fleet.Placement{Name: "shop", Selectors: selectors}); err != nil {
@@ -54,7 +54,7 @@ func rolledOut(t *testing.T, clusters *memory.Fleet) *fleet.Engine {
 	if _, err := engine.CreateRun(ctx, run("shop-1")); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := engine.Wait(ctx, "shop-1"); err != nil || s.Run.State != stages.Completed {
+	if s, err := engine.Run("shop-1").Wait(ctx); err != nil || s.Run.State != stages.Completed {
 		t.Fatalf("%s, %v", s.Run.State, err)
 	}
 	return engine
@@ -107,7 +107,7 @@ func TestTwoObjectsAreCompared(t *testing.T) {
 
 // docs/drift.md: an engine compares.
 func driftOf(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, out io.Writer) error {
-	for c, err := range engine.Drift(ctx, "shop", fleet.DriftOptions{}) {
+	for c, err := range engine.Placement("shop").Drift(ctx, fleet.DriftOptions{}) {
 		if err != nil {
 			return err
 		}

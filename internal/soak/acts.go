@@ -78,7 +78,7 @@ func (s *scenario) create(placed string, back *int) act {
 	spec := fleet.RunSpec{Name: name, Placement: placed, Strategy: s.strategy(), Hold: s.rand.IntN(10) == 0, Starter: approval.Identity{Name: olga, Groups: []string{"ops"}}}
 	return willing("create "+name, func(ctx context.Context, env *environment.Environment) error {
 		if back != nil {
-			view, err := env.Workers[0].View(ctx, placed)
+			view, err := env.Workers[0].Placement(placed).View(ctx)
 			if err != nil {
 				return err
 			}
@@ -100,7 +100,7 @@ func (s *scenario) catchUp() act {
 	of, name := s.anyRun(), fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
 	return willing("catch up with "+of, func(ctx context.Context, env *environment.Environment) error {
-		_, err := env.Workers[0].CatchUp(ctx, of, name, approval.Identity{Name: olga})
+		_, err := env.Workers[0].Run(of).CatchUp(ctx, name, approval.Identity{Name: olga})
 		if exists(err) {
 			return nil
 		}
@@ -115,7 +115,7 @@ func (s *scenario) anyCluster() string { return s.clusters[s.rand.IntN(len(s.clu
 func (s *scenario) remove() act {
 	run := s.anyRun()
 	return willing("delete "+run, func(ctx context.Context, env *environment.Environment) error {
-		err := env.Workers[0].DeleteRun(ctx, run, true)
+		err := env.Workers[0].Run(run).Delete(ctx, true)
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}
@@ -142,7 +142,7 @@ func (s *scenario) command(n int) act {
 		c.Verb, c.Scope, c.Name = stages.Skip, stages.SkipAfterWait, fmt.Sprint("s", 1+s.rand.IntN(5))
 	}
 	return willing(fmt.Sprint(c.Verb, " ", c.Name, " ", run), func(ctx context.Context, env *environment.Environment) error {
-		return env.Workers[0].Command(ctx, run, c)
+		return env.Workers[0].Run(run).Command(ctx, c)
 	})
 }
 

@@ -38,12 +38,12 @@ func each(ctx context.Context, env *environment.Environment, do func(fleet.Statu
 		return err
 	}
 	for _, p := range placements {
-		runs, err := env.Observer.Runs(ctx, p)
+		runs, err := env.Observer.Placement(p).RunNames(ctx)
 		if err != nil {
 			return err
 		}
 		for _, name := range runs {
-			s, err := env.Observer.Status(ctx, name)
+			s, err := env.Observer.Run(name).Status(ctx)
 			if errors.Is(err, backend.ErrNotFound) {
 				continue
 			}
@@ -80,7 +80,7 @@ func endAllStep(scenario string) act {
 			case n%50 != 1 || s.Run.State != stages.Stopped && !s.Run.Hold:
 				return nil
 			}
-			return ignoreNotFound(env.Workers[0].Command(ctx, s.Run.Name, c))
+			return ignoreNotFound(env.Workers[0].Run(s.Run.Name).Command(ctx, c))
 		})
 		return left == 0, err
 	}}
@@ -100,7 +100,7 @@ func retireStep(scenario, placed string) act {
 	spec := fleet.RunSpec{Name: run, Placement: placed, Strategy: everywhere(1), Starter: approval.Identity{Name: olga}}
 	spec.Strategy.Removal.MaxConcurrency = &all
 	return act{"retire " + placed, func(ctx context.Context, env *environment.Environment) (bool, error) {
-		s, err := env.Observer.Status(ctx, run)
+		s, err := env.Observer.Run(run).Status(ctx)
 		switch {
 		case err == nil && s.Run.IsEnded() && s.Run.State != stages.Completed:
 			env.Violations.Add("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, stages.Completed)

@@ -45,7 +45,7 @@ func endingOf(ctx context.Context, env *environment.Environment, placed string, 
 			return end, err
 		}
 	}
-	view, err := env.Observer.View(ctx, placed)
+	view, err := env.Observer.Placement(placed).View(ctx)
 	if err != nil {
 		return end, err
 	}
@@ -60,7 +60,7 @@ func endingOf(ctx context.Context, env *environment.Environment, placed string, 
 }
 
 func addRun(ctx context.Context, env *environment.Environment, end *ending, run string) error {
-	s, err := env.Observer.Status(ctx, run)
+	s, err := env.Observer.Run(run).Status(ctx)
 	if err != nil {
 		return err
 	}

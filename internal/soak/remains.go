@@ -30,7 +30,7 @@ func collect(ctx context.Context, env *environment.Environment, e *fleet.Engine)
 			spec := fleet.RunSpec{Name: "collect-" + p, Placement: p, Strategy: everywhere(1), Hold: true, Starter: approval.Identity{Name: olga}}
 			_, err := e.CreateRun(ctx, spec)
 			if err == nil || errors.Is(err, backend.ErrConflict) {
-				err = ignoreNotFound(e.DeleteRun(ctx, spec.Name, true))
+				err = ignoreNotFound(e.Run(spec.Name).Delete(ctx, true))
 			}
 			if err != nil {
 				return fmt.Errorf("collecting what is left of placement %s: %w", p, err)
@@ -48,13 +48,13 @@ func deleteRuns(ctx context.Context, env *environment.Environment, e *fleet.Engi
 		return 0, err
 	}
 	for _, p := range placements {
-		runs, err := env.Observer.Runs(ctx, p)
+		runs, err := env.Observer.Placement(p).RunNames(ctx)
 		if err != nil {
 			return n, err
 		}
 		for _, run := range runs {
 			n++
-			if err := ignoreNotFound(e.DeleteRun(ctx, run, true)); err != nil {
+			if err := ignoreNotFound(e.Run(run).Delete(ctx, true)); err != nil {
 				return n, err
 			}
 		}
@@ -71,7 +71,7 @@ func forgetRuns(ctx context.Context, env *environment.Environment) error {
 	}
 	for r, err := range env.Store.List(ctx, "run/") {
 		if err == nil {
-			err = ignoreNotFound(env.Observer.DeleteRun(ctx, strings.TrimPrefix(r.Key, "run/"), true))
+			err = ignoreNotFound(env.Observer.Run(strings.TrimPrefix(r.Key, "run/")).Delete(ctx, true))
 		}
 		if err != nil {
 			return err

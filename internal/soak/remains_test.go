@@ -71,7 +71,7 @@ func TestASweepForgetsWhatAKillLeft(t *testing.T) {
 		t.Fatal(err)
 	}
 	spec := fleet.RunSpec{Name: "half", Placement: "web", Strategy: everywhere(1), Hold: true}
-	if _, err := env.Observer.CreateRun(t.Context(), spec); err != nil || dies.DeleteRun(t.Context(), "half", true) == nil {
+	if _, err := env.Observer.CreateRun(t.Context(), spec); err != nil || dies.Run("half").Delete(t.Context(), true) == nil {
 		t.Errorf("the deletion was not cut short: %v", err)
 	}
 	f, err := env.Footprint(t.Context())

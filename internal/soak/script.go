@@ -161,9 +161,9 @@ func stacks(env *environment.Environment) string {
 func waits(ctx context.Context, env *environment.Environment) (out string) {
 	placements, _ := env.Observer.Placements(ctx)
 	for _, p := range placements {
-		runs, _ := env.Observer.Runs(ctx, p)
+		runs, _ := env.Observer.Placement(p).RunNames(ctx)
 		for _, r := range runs {
-			s, err := env.Observer.Status(ctx, r)
+			s, err := env.Observer.Run(r).Status(ctx)
 			if err != nil {
 				out += fmt.Sprintf("\n    run %s: %v", r, err)
 				continue

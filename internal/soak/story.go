@@ -119,7 +119,7 @@ func editStep(placed, value string) act {
 
 func captureStep(placed string, index int) act {
 	return act{fmt.Sprint("capture ", index), func(ctx context.Context, env *environment.Environment) (bool, error) {
-		s, err := env.Workers[0].Capture(ctx, placed)
+		s, err := env.Workers[0].Placement(placed).Capture(ctx)
 		if err == nil && s.Index != index {
 			env.Violations.Add("snapshot %d of %s was taken, want %d", s.Index, placed, index)
 		}
@@ -145,7 +145,7 @@ func exists(err error) bool {
 // endStep waits for the end of a run, and until no engine has it any more.
 func endStep(run string, want stages.State) act {
 	return act{"end of " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
-		s, err := env.Observer.Status(ctx, run)
+		s, err := env.Observer.Run(run).Status(ctx)
 		if err == nil && s.Run.IsEnded() && s.Run.State != want {
 			env.Violations.Add("run %s is %s (%s), want %s", run, s.Run.State, s.Run.Reason, want)
 		}
@@ -156,21 +156,21 @@ func endStep(run string, want stages.State) act {
 // skipStep skips a cluster that was refused twice.
 func skipStep(run, cluster string) act {
 	return act{"skip " + cluster, func(ctx context.Context, env *environment.Environment) (bool, error) {
-		e, err := env.Observer.Explain(ctx, run, cluster)
+		e, err := env.Observer.Run(run).Explain(ctx, cluster)
 		if err != nil || e.State == stages.Skipped {
 			return err == nil, err
 		}
 		if e.Attempt < 2 {
 			return false, nil
 		}
-		return false, env.Workers[0].Command(ctx, run, stages.Command{ID: "skip-" + cluster, Verb: stages.Skip, Scope: stages.SkipCluster, Name: cluster})
+		return false, env.Workers[0].Run(run).Command(ctx, stages.Command{ID: "skip-" + cluster, Verb: stages.Skip, Scope: stages.SkipCluster, Name: cluster})
 	}}
 }
 
 // someStep waits until a cluster of a stage is done.
 func someStep(run, stage string) act {
 	return act{"some of " + stage, func(ctx context.Context, env *environment.Environment) (bool, error) {
-		s, err := env.Observer.Status(ctx, run)
+		s, err := env.Observer.Run(run).Status(ctx)
 		if err != nil {
 			return false, err
 		}
@@ -184,14 +184,14 @@ func someStep(run, stage string) act {
 func commandStep(run string, v stages.Verb, want stages.State) act {
 	id := strings.ToLower(string(v)) + "-" + run
 	return act{string(v) + " " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
-		s, err := env.Observer.Status(ctx, run)
+		s, err := env.Observer.Run(run).Status(ctx)
 		if err != nil {
 			return false, err
 		}
 		if slices.Contains(s.Run.Seen, id) {
 			return s.Run.State == want, nil
 		}
-		return false, env.Workers[0].Command(ctx, run, stages.Command{ID: id, Verb: v})
+		return false, env.Workers[0].Run(run).Command(ctx, stages.Command{ID: id, Verb: v})
 	}}
 }
 
@@ -199,11 +199,11 @@ func commandStep(run string, v stages.Verb, want stages.State) act {
 func approveStep(run, stage, by string) act {
 	request := approval.RequestName(run, stage, approval.After)
 	return act{by + " approves " + request, func(ctx context.Context, env *environment.Environment) (bool, error) {
-		s, err := env.Observer.Status(ctx, run)
+		s, err := env.Observer.Run(run).Status(ctx)
 		if err != nil || decided(s, stage, by) {
 			return err == nil, err
 		}
-		err = env.Workers[0].Decide(ctx, run, fleet.Answer{
+		err = env.Workers[0].Run(run).Decide(ctx, fleet.Answer{
 			Request: request, Verdict: approval.Approve, By: approval.Identity{Name: by}, Comment: "by " + by, ID: by + "-" + request,
 		})
 		if errors.Is(err, backend.ErrNotFound) {
@@ -227,7 +227,7 @@ func decided(s fleet.Status, stage, by string) bool {
 func refusedStep(run, stage string) act {
 	request := approval.RequestName(run, stage, approval.After)
 	return act{"olga is refused", func(ctx context.Context, env *environment.Environment) (bool, error) {
-		err := env.Workers[0].Decide(ctx, run, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
+		err := env.Workers[0].Run(run).Decide(ctx, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
 		switch {
 		case errors.Is(err, approval.ErrRefused):
 			return true, nil

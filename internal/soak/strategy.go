@@ -94,9 +94,9 @@ func (s *scenario) tasks() (out []stages.Task) {
 func answerAll(ctx context.Context, env *environment.Environment, r *rand.Rand) {
 	placements, _ := env.Observer.Placements(ctx)
 	for _, p := range placements {
-		runs, _ := env.Observer.Runs(ctx, p)
+		runs, _ := env.Observer.Placement(p).RunNames(ctx)
 		for _, run := range runs {
-			open, _ := env.Observer.Requests(ctx, run)
+			open, _ := env.Observer.Run(run).Requests(ctx)
 			for _, q := range open {
 				answer(ctx, env, r, q)
 			}
@@ -117,7 +117,7 @@ func answer(ctx context.Context, env *environment.Environment, r *rand.Rand, q a
 	if other {
 		a.Binding.Plan = "another"
 	}
-	err := env.Workers[r.IntN(len(env.Workers))].Decide(ctx, q.Run, a)
+	err := env.Workers[r.IntN(len(env.Workers))].Run(q.Run).Decide(ctx, a)
 	if err == nil && (other || q.Policy.ForbidStarter && who.Name == q.Starter.Name) {
 		env.Violations.Add("an answer of %s to %s was taken that must not be: %+v", who.Name, q.Name, a.Binding)
 	}

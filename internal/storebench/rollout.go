@@ -117,7 +117,7 @@ func (h *Host) Begin(b *testing.B) {
 func (h *Host) Finish(b *testing.B) {
 	b.Helper()
 	for i := range h.rollout.Placements {
-		if s, err := h.Wait(b.Context(), fmt.Sprint("b", i)); err != nil || s.Run.State != stages.Completed {
+		if s, err := h.Run(fmt.Sprint("b", i)).Wait(b.Context()); err != nil || s.Run.State != stages.Completed {
 			b.Fatalf("%s, %v", s.Run.State, err)
 		}
 	}

@@ -169,13 +169,13 @@ func (r *Runs) Finish(b *testing.B) {
 	ctx, cancel := context.WithCancel(b.Context())
 	done := make(chan struct{})
 	go func() {
-		_ = r.Run(ctx)
+		_ = r.Start(ctx)
 		close(done)
 	}()
 	var all sync.WaitGroup
 	for _, name := range r.names {
 		all.Go(func() {
-			if s, err := r.Wait(ctx, name); err != nil || s.Run.State != stages.Completed {
+			if s, err := r.Run(name).Wait(ctx); err != nil || s.Run.State != stages.Completed {
 				b.Errorf("%s is %s (%s): %v", name, s.Run.State, s.Run.Reason, err)
 			}
 		})

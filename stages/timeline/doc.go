@@ -2,7 +2,7 @@
 // their approvers, the measurements of checks, closed windows, and the times at which the run
 // was stopped, resumed or rolled back.
 //
-// [New] makes a [Timeline] from a plan and the events of a run, as Engine.History of package
+// [New] makes a [Timeline] from a plan and the events of a run, as RunHandle.History of package
 // fleet returns them. For an unfinished run, a forecast supplies the future: see [Options].
 // [Simulated] makes the same picture of a simulation. A Timeline is plain data that a host may
 // read itself; [SVG] and [Text] draw it.

@@ -75,7 +75,7 @@ func (r *rollout) put(objects ...*unstructured.Unstructured) {
 func (r *rollout) start() (end func()) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
-	go func() { defer close(done); _ = r.engine.Run(ctx) }()
+	go func() { defer close(done); _ = r.engine.Start(ctx) }()
 	end = func() { stop(); <-done }
 	r.t.Cleanup(end)
 	return end
@@ -98,7 +98,7 @@ func (r *rollout) wait(name string) fleet.Status {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	status, err := r.engine.Wait(ctx, name)
+	status, err := r.engine.Run(name).Wait(ctx)
 	if err != nil {
 		r.t.Fatalf("%v: %s", err, r.explain(name))
 	}
@@ -113,7 +113,7 @@ func (r *rollout) run(name string) fleet.Status {
 
 // explain returns all that the engine says of a run.
 func (r *rollout) explain(name string) string {
-	status, err := r.engine.Status(r.t.Context(), name)
+	status, err := r.engine.Run(name).Status(r.t.Context())
 	return fmt.Sprintf("%+v %v", status, err)
 }
 

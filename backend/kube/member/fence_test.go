@@ -166,7 +166,7 @@ func TestTheMarkOfACreationIsNoDrift(t *testing.T) {
 	if err != nil || created.GetAnnotations()["epoch.slipway.dev/"+ns] == "" || created.GetLabels()["slipway.dev/applied"] == "" {
 		t.Fatalf("it carries no mark, or no label: %v, %v", created, err)
 	}
-	for d, err := range r.engine.Drift(t.Context(), ns, fleet.DriftOptions{}) {
+	for d, err := range r.engine.Placement(ns).Drift(t.Context(), fleet.DriftOptions{}) {
 		if err != nil || len(d.Objects) > 0 || len(d.Problems) > 0 {
 			t.Errorf("%+v, %v", d, err)
 		}

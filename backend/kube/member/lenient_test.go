@@ -106,7 +106,7 @@ func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
 				t.Errorf("the run tells of %q, want %q in it", told, want)
 			}
 		}
-		for d, err := range r.engine.Drift(t.Context(), ns, fleet.DriftOptions{}) {
+		for d, err := range r.engine.Placement(ns).Drift(t.Context(), fleet.DriftOptions{}) {
 			if err != nil || len(d.Objects) > 0 || len(d.Problems) > 0 {
 				t.Errorf("drift after run %s: %+v, %v", run, d, err)
 			}
@@ -168,7 +168,7 @@ func (r *rollout) isStrict(c backend.Conn, value string) {
 // altered returns the messages of the events ObjectsAltered of a run.
 func (r *rollout) altered(run string) string {
 	r.t.Helper()
-	f, err := r.engine.FollowRun(run, "")
+	f, err := r.engine.Run(run).Follow("")
 	if err != nil {
 		r.t.Fatal(err)
 	}

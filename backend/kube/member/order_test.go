@@ -90,7 +90,7 @@ func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 		applied(t, c, obj, backend.Precondition{})
 	}
 	finalize("example.com/not-yet")
-	if err := r.engine.DeletePlacement(t.Context(), ns, fleet.DeleteOptions{}); err != nil {
+	if err := r.engine.Placement(ns).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	kubetest.Eventually(t, "the deletion of the object", func() bool { live := is(object); return live != nil && live.GetDeletionTimestamp() != nil })
@@ -156,7 +156,7 @@ func TestAWebhookComesOnceItsServerIsHealthy(t *testing.T) {
 	waits := snapshot.IDOf(webhook).String() + " waits until everything that is applied before it is healthy: Deployment.v1.apps " + ns + "/hook: "
 	told := ""
 	for end := time.Now().Add(20 * time.Second); !strings.Contains(told, waits); time.Sleep(100 * time.Millisecond) {
-		x, err := r.engine.Explain(t.Context(), "place", "one")
+		x, err := r.engine.Run("place").Explain(t.Context(), "one")
 		if told = fmt.Sprintf("%+v", x); err != nil || time.Now().After(end) {
 			t.Fatalf("the run says %s, not %q: %v", told, waits, err)
 		}

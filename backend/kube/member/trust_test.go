@@ -93,7 +93,7 @@ func reasons(s fleet.Status) string {
 // released is what the events of a run tell of objects that were given up.
 func (r *rollout) released(run string) string {
 	r.t.Helper()
-	h, err := r.engine.History(r.t.Context(), run, 0)
+	h, err := r.engine.Run(run).History(r.t.Context(), 0)
 	if err != nil {
 		r.t.Fatal(err)
 	}
@@ -174,7 +174,7 @@ func TestAForgedLedgerHasNothingDeletedOnAMember(t *testing.T) {
 		t.Fatal(r.explain("fifth"))
 	}
 	forge(t, c, ns, append(slices.Clone(victims), snapshot.IDOf(configMap(ns, "a")))...)
-	if err := r.engine.DeletePlacement(t.Context(), ns, fleet.DeleteOptions{}); err != nil {
+	if err := r.engine.Placement(ns).Delete(t.Context(), fleet.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	r.gone()
@@ -187,7 +187,7 @@ func (r *rollout) gone() {
 	r.t.Helper()
 	ctx, cancel := context.WithTimeout(r.t.Context(), time.Minute)
 	defer cancel()
-	f, err := r.engine.Follow(r.name, "")
+	f, err := r.engine.Placement(r.name).Follow("")
 	if err != nil {
 		r.t.Fatal(err)
 	}

@@ -44,7 +44,7 @@ func runEngine() error {
 	if err != nil {
 		return err
 	}
-	return e.Run(context.Background())
+	return e.Start(context.Background())
 }
 
 // BenchmarkEngines has engines in processes of their own on one store bring a ConfigMap to clusters whose calls take 20 ms.

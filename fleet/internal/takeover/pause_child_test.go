@@ -62,7 +62,7 @@ func beEngine(name, socket string) int {
 		Name: name, Store: c, Inventory: c, Dialer: c, Lease: lease, Skew: skew, Poll: 50 * time.Millisecond,
 	})
 	if err == nil {
-		err = e.Run(ctx)
+		err = e.Start(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
 		fmt.Fprintln(os.Stderr, name, err)

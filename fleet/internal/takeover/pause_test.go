@@ -232,8 +232,8 @@ func (r *rig) check() {
 	r.t.Helper()
 	ctx, cancel := context.WithCancel(r.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- r.calm.host.Run(ctx) }()
-	_, err := r.calm.host.Wait(ctx, r.trial.run)
+	go func() { done <- r.calm.host.Start(ctx) }()
+	_, err := r.calm.host.Run(r.trial.run).Wait(ctx)
 	cancel()
 	<-done
 	if err != nil {

@@ -56,12 +56,12 @@ func TestARunUpgradesOneClusterAfterTheOther(t *testing.T) {
 	if _, err := engine.CreateRun(ctx, spec); err != nil {
 		t.Fatal(err)
 	}
-	if err := engine.Command(ctx, "up", stages.Command{ID: "go", Verb: stages.Start}); err != nil {
+	if err := engine.Run("up").Command(ctx, stages.Command{ID: "go", Verb: stages.Start}); err != nil {
 		t.Fatal(err)
 	}
-	playing.Go(func() { _ = engine.Run(ctx) })
+	playing.Go(func() { _ = engine.Start(ctx) })
 	playing.Go(func() { c.play(ctx, "one", "two") })
-	status, err := engine.Wait(ctx, "up")
+	status, err := engine.Run("up").Wait(ctx)
 	if err != nil || status.Run.State != stages.Completed {
 		t.Fatalf("the run is %s (%s), %v", status.Run.State, status.Run.Reason, err)
 	}
@@ -90,7 +90,7 @@ func (c *capi) play(ctx context.Context, clusters ...string) {
 // eventsOf says how a run went, cluster by cluster.
 func eventsOf(t *testing.T, e *fleet.Engine) string {
 	t.Helper()
-	follow, err := e.Follow("prod", "")
+	follow, err := e.Placement("prod").Follow("")
 	if err != nil {
 		t.Fatal(err)
 	}

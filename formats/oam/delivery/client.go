@@ -13,24 +13,31 @@ import (
 )
 
 // Client controls workflows through the API of the process that has the store. It knows only the
-// data of that API about their runs. It may be used concurrently if Runs may.
-type Client struct{ Runs }
+// data of that API about their runs. It may be used concurrently if its functions may.
+type Client struct {
+	// Runs returns the runs of a placement, as [fleet.PlacementHandle.Runs] does.
+	Runs func(ctx context.Context, placement string) ([]fleet.RunSummary, error)
+	// Run returns the handle of a run.
+	Run func(name string) Run
+}
 
-// Runs is the part of an engine that a Client needs: the client of its API, or a [fleet.Engine].
-type Runs interface {
-	RunSummaries(ctx context.Context, placement string) ([]fleet.RunSummary, error)
-	operable
+// Run is the part of a run's handle that a [Client] uses: the handle of an API's client or of an engine.
+type Run interface {
+	Status(ctx context.Context) (fleet.Status, error)
+	Command(ctx context.Context, c stages.Command) error
+	Decide(ctx context.Context, a fleet.Answer) error
+	Rollback(ctx context.Context, o fleet.RollbackOptions) (string, error)
 }
 
 // Last returns the newest workflow of an application like [Applications.Last], but its steps come
 // from the plan, and the objects of its components are unknown.
 func (c Client) Last(ctx context.Context, namespace, name string) (oam.Record, error) {
-	runs, err := c.RunSummaries(ctx, PlacementOf(namespace, name))
+	runs, err := c.Runs(ctx, PlacementOf(namespace, name))
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return oam.Record{}, err
 	}
 	for _, run := range slices.Backward(runs) {
-		st, err := c.Status(ctx, run.Name)
+		st, err := c.Run(run.Name).Status(ctx)
 		if err != nil {
 			return oam.Record{}, err
 		}
@@ -47,7 +54,7 @@ func (c Client) Do(ctx context.Context, r Request) (message string, err error) {
 	if err != nil {
 		return "", err
 	}
-	return operate(ctx, c, rec, r)
+	return operate(ctx, c.Run(rec.Run.Name), rec, r)
 }
 
 // outlined returns the record of a workflow from its run alone.

@@ -96,13 +96,13 @@ func (a *Applications) Remove(ctx context.Context, namespace, name string) (gone
 		return err == nil, err
 	}
 	placement, owner := last.Release.Placement.Name, oam.PlacementOwner
-	switch p, err := a.Engine.Placement(ctx, placement); {
+	switch p, err := a.Engine.Placement(placement).Get(ctx); {
 	case errors.Is(err, backend.ErrNotFound), err == nil && p.Owner != owner:
 		return true, a.Store.Delete(ctx, last.key, last.revision)
 	case err != nil:
 		return false, err
 	}
-	return false, a.Engine.DeletePlacement(ctx, placement, fleet.DeleteOptions{By: a.Starter.Name, Deadline: a.DeleteDeadline, Owner: &owner})
+	return false, a.Engine.Placement(placement).Delete(ctx, fleet.DeleteOptions{By: a.Starter.Name, Deadline: a.DeleteDeadline, Owner: &owner})
 }
 
 // Last returns the last release of an application with its run and plan. If no workflow has
@@ -124,7 +124,7 @@ func noWorkflow(namespace, name string) error {
 
 // progress reads the run of a release.
 func (a *Applications) progress(ctx context.Context, last *published) (oam.Record, error) {
-	st, err := a.Engine.Status(ctx, last.Release.Run.Name)
+	st, err := a.Engine.Run(last.Release.Run.Name).Status(ctx)
 	if err != nil {
 		return oam.Record{}, err
 	}
@@ -139,13 +139,13 @@ func (a *Applications) Moves(ctx context.Context, namespace, name string) (bool,
 	if err != nil || !last.isThere() {
 		return false, err
 	}
-	runs, err := a.Engine.Runs(ctx, last.Release.Placement.Name)
+	runs, err := a.Engine.Placement(last.Release.Placement.Name).RunNames(ctx)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return false, err
 	}
 	// A process that crashed may have recorded the last run before the placement had it.
 	for _, run := range append(runs, last.Release.Run.Name) {
-		moves, err := a.Engine.Moves(ctx, run)
+		moves, err := a.Engine.Run(run).Moves(ctx)
 		if moves || err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return moves, err
 		}

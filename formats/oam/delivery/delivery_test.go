@@ -228,7 +228,7 @@ func (v *env) wantKept(theirs fleet.Placement, what string) {
 	if gone, err := v.apps.Remove(v.t.Context(), "demo", "demo"); !gone || err != nil {
 		v.t.Errorf("the removal %s: gone %t, %v", what, gone, err)
 	}
-	if got, err := v.apps.Engine.Placement(v.t.Context(), theirs.Name); err != nil || got.Selectors[0].Kind != "ConfigMap" {
+	if got, err := v.apps.Engine.Placement(theirs.Name).Get(v.t.Context()); err != nil || got.Selectors[0].Kind != "ConfigMap" {
 		v.t.Errorf("after the removal %s the placement is %+v, %v", what, got, err)
 	}
 }
@@ -240,12 +240,12 @@ func TestARemovalLeavesThePlacementThatTookTheName(t *testing.T) {
 	name := delivery.PlacementOf("demo", "demo")
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = v.apps.Engine.Run(ctx) }()
+	go func() { defer close(ended); _ = v.apps.Engine.Start(ctx) }()
 	defer func() { stop(); <-ended }()
-	if err := v.apps.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{}); err != nil {
+	if err := v.apps.Engine.Placement(name).Delete(ctx, fleet.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	for d, err := v.apps.Engine.Deletion(ctx, name); err == nil && d.Ended.IsZero(); d, err = v.apps.Engine.Deletion(ctx, name) {
+	for d, err := v.apps.Engine.Placement(name).Deletion(ctx); err == nil && d.Ended.IsZero(); d, err = v.apps.Engine.Placement(name).Deletion(ctx) {
 		time.Sleep(10 * time.Millisecond)
 	}
 	theirs := fleet.Placement{Name: name, Owner: "uid", Selectors: []snapshot.Selector{{Version: "v1", Kind: "ConfigMap", Namespace: "demo"}}}
@@ -275,9 +275,9 @@ func TestAClientDirectsWorkflowsThroughAnAPI(t *testing.T) {
 	run := v.reconcile().Run
 	ctx, stop := context.WithCancel(t.Context())
 	ended := make(chan struct{})
-	go func() { defer close(ended); _ = v.apps.Engine.Run(ctx) }()
+	go func() { defer close(ended); _ = v.apps.Engine.Start(ctx) }()
 	defer func() { stop(); <-ended }()
-	follower, err := v.apps.Engine.FollowRun(run, "")
+	follower, err := v.apps.Engine.Run(run).Follow("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +289,12 @@ func TestAClientDirectsWorkflowsThroughAnAPI(t *testing.T) {
 			break
 		}
 	}
-	client := delivery.Client{Runs: v.apps.Engine}
+	client := delivery.Client{
+		Runs: func(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
+			return v.apps.Engine.Placement(placement).Runs(ctx)
+		},
+		Run: func(name string) delivery.Run { return v.apps.Engine.Run(name) },
+	}
 	if _, err := client.Last(ctx, "demo", "other"); !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "no workflow of it has begun") {
 		t.Errorf("an application without a workflow: %v", err)
 	}
@@ -315,7 +320,7 @@ func TestAClientDirectsWorkflowsThroughAnAPI(t *testing.T) {
 	if message, err := ask(delivery.Resume, "deploy-prod"); err != nil || message != "Successfully resume workflow demo from step deploy-prod" {
 		t.Errorf("resume: %q, %v", message, err)
 	}
-	if st, err := v.apps.Engine.Wait(ctx, run); err != nil || st.Run.State != stages.Completed {
+	if st, err := v.apps.Engine.Run(run).Wait(ctx); err != nil || st.Run.State != stages.Completed {
 		t.Errorf("the run is %s, %v", st.Run.State, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/oam"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // Verb is an operation on a workflow, in KubeVela's terms.
@@ -40,16 +39,8 @@ type Request struct {
 	By approval.Identity
 }
 
-// operable is the part of an engine that operations need.
-type operable interface {
-	Status(ctx context.Context, run string) (fleet.Status, error)
-	Command(ctx context.Context, run string, c stages.Command) error
-	Decide(ctx context.Context, run string, a fleet.Answer) error
-	Rollback(ctx context.Context, run string, o fleet.RollbackOptions) (string, error)
-}
-
 // Do carries out an operation on the last workflow of an application and returns the output of
-// KubeVela's command line. It returns when the operation is recorded; engines in Run carry it
+// KubeVela's command line. It returns when the operation is recorded; engines in Start carry it
 // out. If no workflow has begun, the error matches [backend.ErrNotFound]; an impossible operation
 // is an error with KubeVela's text.
 func (a *Applications) Do(ctx context.Context, r Request) (message string, err error) {
@@ -63,11 +54,11 @@ func (a *Applications) Do(ctx context.Context, r Request) (message string, err e
 	case r.Verb == Rollback && rec.Release.Run.Strategy.Rollback == nil:
 		return "", fmt.Errorf("can not rollback a workflow that began without the annotation %s of application %s", oam.RollbackAnnotation, r.Name)
 	}
-	return operate(ctx, a.Engine, rec, r)
+	return operate(ctx, a.Engine.Run(rec.Run.Name), rec, r)
 }
 
 // operate writes only to the run of a workflow, so it cannot restart one.
-func operate(ctx context.Context, runs operable, rec oam.Record, r Request) (message string, err error) {
+func operate(ctx context.Context, run Run, rec oam.Record, r Request) (message string, err error) {
 	var op oam.Operation
 	switch r.Verb {
 	case Suspend:
@@ -78,7 +69,7 @@ func operate(ctx context.Context, runs operable, rec oam.Record, r Request) (mes
 		op, err = rec.Terminate(r.By)
 	case Rollback:
 		op.Message = "Successfully rollback workflow: " + r.Name
-		_, err = runs.Rollback(ctx, rec.Run.Name, fleet.RollbackOptions{By: r.By})
+		_, err = run.Rollback(ctx, fleet.RollbackOptions{By: r.By})
 	case Restart:
 		err = errors.New("can not restart a workflow through the API of the process that has the store: end that process first")
 	default:
@@ -88,12 +79,12 @@ func operate(ctx context.Context, runs operable, rec oam.Record, r Request) (mes
 		return "", err
 	}
 	for _, answer := range op.Answers {
-		if err := runs.Decide(ctx, rec.Run.Name, answer); err != nil {
+		if err := run.Decide(ctx, answer); err != nil {
 			return "", err
 		}
 	}
 	for _, command := range op.Commands {
-		if err := runs.Command(ctx, rec.Run.Name, command); err != nil {
+		if err := run.Command(ctx, command); err != nil {
 			return "", err
 		}
 	}

@@ -112,7 +112,7 @@ func (a *Applications) begin(ctx context.Context, last *published, release oam.R
 // checkName reports a placement of the engine with the name of an application's placement and
 // another owner.
 func (a *Applications) checkName(ctx context.Context, p fleet.Placement) error {
-	before, err := a.Engine.Placement(ctx, p.Name)
+	before, err := a.Engine.Placement(p.Name).Get(ctx)
 	switch {
 	case errors.Is(err, errdef.ErrDeleting):
 		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // an earlier application is still being removed
@@ -130,7 +130,7 @@ func (a *Applications) freeName(ctx context.Context, name string) (string, error
 	const most = 63
 	free := name
 	for n := 2; ; n++ {
-		_, err := a.Engine.Status(ctx, free)
+		_, err := a.Engine.Run(free).Status(ctx)
 		if errors.Is(err, backend.ErrNotFound) {
 			return free, nil
 		}
@@ -144,7 +144,7 @@ func (a *Applications) freeName(ctx context.Context, name string) (string, error
 
 // ensure makes the run of a release unless it exists, and reports whether it did.
 func (a *Applications) ensure(ctx context.Context, release oam.Release) (begun bool, err error) {
-	if _, err = a.Engine.Status(ctx, release.Run.Name); !errors.Is(err, backend.ErrNotFound) {
+	if _, err = a.Engine.Run(release.Run.Name).Status(ctx); !errors.Is(err, backend.ErrNotFound) {
 		return false, err
 	}
 	if err := a.checkName(ctx, release.Placement); err != nil {

@@ -86,7 +86,7 @@ func isAnswered(obj *unstructured.Unstructured) bool {
 // answer judges an eviction and has it carried out. An eviction that has an admitted run was judged before. The error
 // matches backend.ErrConflict if the placement changed while the eviction was judged.
 func (r *Reconciler) answer(ctx context.Context, obj *unstructured.Unstructured, run string) (status.Eviction, error) {
-	before, err := r.Engine.Status(ctx, run)
+	before, err := r.Engine.Run(run).Status(ctx)
 	if err == nil {
 		return r.answerOf(ctx, &before)
 	}
@@ -151,7 +151,7 @@ func (r *Reconciler) budget(ctx context.Context, name string) (*status.Disruptio
 // carryOut has the engine clean the cluster, in a run of its own.
 func (r *Reconciler) carryOut(ctx context.Context, k api.Key, run string, facts *status.EvictionFacts, answer *status.Eviction) error {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
-	declared, err := r.Engine.Placement(ctx, name)
+	declared, err := r.Engine.Placement(name).Get(ctx)
 	if err != nil {
 		return err
 	}

@@ -111,7 +111,7 @@ func (r *Reconciler) Forget(name string) { r.applicable.Delete(name) }
 // overridesIn are the overrides in a snapshot that select something in it; whole
 // says that a version of each is shown.
 func (r *Reconciler) overridesIn(ctx context.Context, name string, index int) (out []status.FrozenOverride, whole bool, err error) {
-	view, err := r.Engine.View(ctx, name)
+	view, err := r.Engine.Placement(name).View(ctx)
 	if err != nil {
 		return nil, false, err
 	}

@@ -221,7 +221,7 @@ func (r *Reconciler) FrozenOverrides(ctx context.Context) (map[string]bool, erro
 	uses, digests := map[string]bool{}, map[string]bool{}
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
 		for _, obj := range r.All(in.GVR(api.PlacementKind)) {
-			view, err := r.Engine.View(ctx, kubefleet.EngineName(obj.GetNamespace(), obj.GetName()))
+			view, err := r.Engine.Placement(kubefleet.EngineName(obj.GetNamespace(), obj.GetName())).View(ctx)
 			if errors.Is(err, backend.ErrNotFound) {
 				continue
 			}

@@ -34,7 +34,7 @@ func (r *Reconciler) evictedSince(ctx context.Context, names []string, run strin
 		if !strings.HasPrefix(run, evictionPrefix) {
 			continue
 		}
-		st, err := r.Engine.Status(ctx, run)
+		st, err := r.Engine.Run(run).Status(ctx)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
 		case err != nil:
@@ -49,13 +49,13 @@ func (r *Reconciler) evictedSince(ctx context.Context, names []string, run strin
 // IsAdmitted reports whether the placement has the run of that name. A run that is recorded and has not been admitted
 // may be withdrawn.
 func (r *Reconciler) IsAdmitted(ctx context.Context, placement, run string) (bool, error) {
-	names, err := r.Engine.Runs(ctx, placement)
+	names, err := r.Engine.Placement(placement).RunNames(ctx)
 	return slices.Contains(names, run), err
 }
 
 // IsCurrent reports whether the placement of an object still has the version that facts of an eviction were read at.
 func (r *Reconciler) IsCurrent(ctx context.Context, obj *unstructured.Unstructured, facts *status.EvictionFacts) (bool, error) {
-	view, err := r.Engine.View(ctx, kubefleet.EngineName(obj.GetNamespace(), obj.GetName()))
+	view, err := r.Engine.Placement(kubefleet.EngineName(obj.GetNamespace(), obj.GetName())).View(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		return facts.Version == "", nil
 	}
@@ -76,14 +76,14 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 		return nil, err
 	}
 	facts.Placement = &status.PlacementFacts{Placement: &read.placement, Latest: -1}
-	declared, err := r.Engine.Placement(ctx, name)
+	declared, err := r.Engine.Placement(name).Get(ctx)
 	if errors.Is(err, backend.ErrNotFound) || err == nil && declared.Owner != string(obj.GetUID()) {
 		return facts, nil // the object is not declared, so that no cluster has anything of it
 	}
 	if err != nil {
 		return nil, err
 	}
-	view, err := r.Engine.View(ctx, name)
+	view, err := r.Engine.Placement(name).View(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -110,7 +110,7 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 // well: the bindings of the view are from before its end.
 func (r *Reconciler) addRuns(ctx context.Context, view *fleet.PlacementView, facts *status.EvictionFacts) error {
 	for _, name := range view.Unended() {
-		st, err := r.Engine.Status(ctx, name)
+		st, err := r.Engine.Run(name).Status(ctx)
 		if errors.Is(err, backend.ErrNotFound) {
 			return fmt.Errorf("run %s was deleted since the placement was read: %w", name, backend.ErrConflict)
 		}
@@ -178,7 +178,7 @@ func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err
 	runs := maps.Clone(r.unbound.runs[k])
 	r.unbound.mu.Unlock()
 	for cluster, run := range runs {
-		st, err := r.Engine.Status(ctx, run)
+		st, err := r.Engine.Run(run).Status(ctx)
 		switch {
 		case err == nil && !st.Run.IsEnded():
 			out = append(out, cluster)

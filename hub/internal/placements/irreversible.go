@@ -57,7 +57,7 @@ func (r *Reconciler) markSnapshot(
 		return len(those) > 0, nil
 	}
 	for _, index := range those {
-		if err := r.Engine.SetIrreversible(ctx, name, index, asked == markSet, markedBy(master)); err != nil {
+		if err := r.Engine.Placement(name).SetIrreversible(ctx, index, asked == markSet, markedBy(master)); err != nil {
 			return false, err
 		}
 	}

@@ -183,12 +183,12 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	if err := r.Recheck(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj); err != nil {
 		return err
 	}
-	before, err := r.Engine.Placement(ctx, p.Name)
+	before, err := r.Engine.Placement(p.Name).Get(ctx)
 	switch {
 	case err == nil && before.Owner == "":
 		return api.Refused(fmt.Errorf("the name is taken: there is a placement %s that no object declared", p.Name))
 	case err == nil && before.Owner != p.Owner:
-		if err := r.Engine.DeletePlacement(ctx, p.Name, fleet.DeleteOptions{Deadline: r.DeleteDeadline, Owner: &before.Owner}); err != nil {
+		if err := r.Engine.Placement(p.Name).Delete(ctx, fleet.DeleteOptions{Deadline: r.DeleteDeadline, Owner: &before.Owner}); err != nil {
 			return err
 		}
 		return fmt.Errorf("placement %s of an earlier object, uid %s, is being deleted: %w", p.Name, before.Owner, backend.ErrConflict)
@@ -257,20 +257,20 @@ func (r *Reconciler) warnUnreported(obj *unstructured.Unstructured) {
 // serve captures, decides and rolls out, and writes what came of it. What fails
 // is told in the status and tried again; the rest goes on.
 func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
-	resolved, decided := r.Engine.Resolve(ctx, p.Name)
+	resolved, decided := r.Engine.Placement(p.Name).Resolve(ctx)
 	decision := r.selectionOf(k, p.Policy, resolved)
 	if errors.Is(decided, backend.ErrNotFound) {
 		r.putPlacements.Delete(k) // a host deleted it from the engine
 	}
 	captured := r.capture(ctx, k, obj, p, rollout)
 	problem := errors.Join(decided, captured)
-	view, err := r.Engine.View(ctx, p.Name)
+	view, err := r.Engine.Placement(p.Name).View(ctx)
 	if err != nil {
 		return 0, errors.Join(problem, err)
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
 		problem = r.startRollingUpdate(ctx, k, obj, p, rollout, view, decision.Selection)
-		if view, err = r.Engine.View(ctx, p.Name); err != nil { // with the run that was begun
+		if view, err = r.Engine.Placement(p.Name).View(ctx); err != nil { // with the run that was begun
 			return 0, errors.Join(problem, err)
 		}
 	}
@@ -316,7 +316,7 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 	var items []snapshot.Item
 	var err error
 	if rollout.Type == kubefleet.External && !r.Setting.Behaviour().SnapshotsOfChanges {
-		taken, items, err = r.Engine.PreviewCapture(ctx, p.Name)
+		taken, items, err = r.Engine.Placement(p.Name).PreviewCapture(ctx)
 	} else {
 		taken, items, err = r.takeSnapshot(ctx, p.Name)
 	}
@@ -331,10 +331,10 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 
 // takeSnapshot takes a snapshot where something differs from the latest one, and returns it with its items.
 func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
-	if taken, err = r.Engine.Capture(ctx, name); err != nil {
+	if taken, err = r.Engine.Placement(name).Capture(ctx); err != nil {
 		return taken, nil, err
 	}
-	view, err := r.Engine.View(ctx, name)
+	view, err := r.Engine.Placement(name).View(ctx)
 	if err != nil {
 		return taken, nil, err
 	}
@@ -371,17 +371,17 @@ func (r *Reconciler) tellLeftOut(k api.Key, obj *unstructured.Unstructured, take
 // go when that has ended, with or without all of them.
 func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
 	gvr, name := api.ScopeOf(k).GVR(api.PlacementKind), kubefleet.EngineName(k.Namespace, k.Name)
-	p, err := r.Engine.Placement(ctx, name)
+	p, err := r.Engine.Placement(name).Get(ctx)
 	uid := string(obj.GetUID())
 	if err == nil && p.Owner == uid {
-		err = r.Engine.DeletePlacement(ctx, name, fleet.DeleteOptions{
+		err = r.Engine.Placement(name).Delete(ctx, fleet.DeleteOptions{
 			Deadline: r.DeleteDeadline, By: "deletion of " + obj.GetKind(), Policy: deletePolicyOf(obj), Owner: &uid,
 		})
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, errdef.ErrDeleting) {
 		return 0, err
 	}
-	d, err := r.Engine.Deletion(ctx, name)
+	d, err := r.Engine.Placement(name).Deletion(ctx)
 	switch {
 	case errors.Is(err, backend.ErrNotFound) || err == nil && d.Owner != uid:
 		return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
@@ -460,7 +460,7 @@ func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *s
 	if d.Run == "" {
 		return nil
 	}
-	st, err := r.Engine.Status(ctx, d.Run)
+	st, err := r.Engine.Run(d.Run).Status(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		return nil
 	}

@@ -26,7 +26,7 @@ import (
 func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
-	names, err := r.Engine.Runs(ctx, p.Name)
+	names, err := r.Engine.Placement(p.Name).RunNames(ctx)
 	if err != nil {
 		return err
 	}
@@ -37,7 +37,7 @@ func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *uns
 		return err
 	}
 	if number > 0 && !evicted {
-		last, err := r.Engine.Status(ctx, rollingName(p.Name, number))
+		last, err := r.Engine.Run(rollingName(p.Name, number)).Status(ctx)
 		switch {
 		case errors.Is(err, backend.ErrNotFound):
 		case err != nil:
@@ -97,7 +97,7 @@ func (r *Reconciler) appliesAlike(ctx context.Context, last *fleet.Status, p fle
 	if alike(&p) {
 		return true, nil
 	}
-	declared, err := r.Engine.Placement(ctx, p.Name)
+	declared, err := r.Engine.Placement(p.Name).Get(ctx)
 	return alike(&declared), err
 }
 

@@ -180,7 +180,7 @@ func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fl
 	if err != nil {
 		return nil, err
 	}
-	failing := r.Engine.Failing(name)
+	failing := r.Engine.Placement(name).Failing()
 	out := make([]status.PlacedCluster, len(d.Clusters))
 	for i, cluster := range d.Clusters {
 		c, ok := have[cluster]
@@ -205,7 +205,7 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]stage
 	if run == "" {
 		return out, nil
 	}
-	st, err := r.Engine.Status(ctx, run)
+	st, err := r.Engine.Run(run).Status(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		return out, nil
 	}
@@ -222,7 +222,7 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]stage
 
 // drifted is what was last seen to differ, by cluster.
 func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*drift.ClusterReport, error) {
-	all, err := r.Engine.Drifted(ctx, name)
+	all, err := r.Engine.Placement(name).Drifted(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -145,14 +145,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 		return 0, nil
 	}
 	name := engineName(k)
-	p, err := r.Engine.Placement(ctx, name)
+	p, err := r.Engine.Placement(name).Get(ctx)
 	if errors.Is(err, backend.ErrNotFound) || err == nil && p.Owner != string(obj.GetUID()) {
 		return 0, nil
 	}
 	if err != nil {
 		return 0, err
 	}
-	view, err := r.Engine.View(ctx, name)
+	view, err := r.Engine.Placement(name).View(ctx)
 	if err != nil {
 		return 0, err
 	}

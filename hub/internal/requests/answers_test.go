@@ -44,14 +44,14 @@ func TestAnAnswerThatCountsIsNotNew(t *testing.T) {
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
-		go func() { ended <- e.Run(ctx) }()
+		go func() { ended <- e.Start(ctx) }()
 		defer func() { stop(); <-ended }()
 
 		r, obj := &Requests{Engine: e}, new(unstructured.Unstructured)
 		obj.SetUID("uid")
 		for i, want := range []bool{true, false} {
 			time.Sleep(time.Minute)
-			st, err := e.Status(t.Context(), "r")
+			st, err := e.Run("r").Status(t.Context())
 			if err != nil {
 				t.Fatal(err)
 			}

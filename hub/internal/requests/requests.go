@@ -304,7 +304,7 @@ func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, r
 		a.By = status.Anybody()
 	}
 	known := slices.ContainsFunc(request.Decisions, func(d approval.Decision) bool { return d.By.Name == a.By.Name && d.Verdict == a.Verdict })
-	err = r.Engine.Decide(ctx, request.Run, fleet.Answer{
+	err = r.Engine.Run(request.Run).Decide(ctx, fleet.Answer{
 		Request: request.Name, Verdict: a.Verdict, By: a.By, Comment: a.Comment, Binding: request.Binding, ID: answerID(obj, request, a),
 	})
 	var refusal *approval.RefusedError

@@ -25,7 +25,7 @@ func (r *Reconciler) sendCommand(ctx context.Context, obj *unstructured.Unstruct
 	if err := r.Recheck(ctx, api.ScopeOf(api.KeyOf(obj)).GVR(api.RunKind), obj); err != nil {
 		return err
 	}
-	err := r.Engine.Command(ctx, st.Run.Name, stages.Command{
+	err := r.Engine.Run(st.Run.Name).Command(ctx, stages.Command{
 		ID: commandID(obj, st.Plan), Verb: verb,
 		By: approval.Identity{Name: fmt.Sprintf("spec.state of generation %d", obj.GetGeneration())},
 	})

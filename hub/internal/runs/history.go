@@ -87,7 +87,7 @@ func (r *Reconciler) fold(ctx context.Context, obj *unstructured.Unstructured, f
 		*f = runHistory{uid: st.Run.UID, asked: map[string]time.Time{}, started: map[string]time.Time{}}
 	}
 	if news.After > f.next {
-		if news, err = r.Engine.History(ctx, st.Run.Name, f.next); err != nil {
+		if news, err = r.Engine.Run(st.Run.Name).History(ctx, f.next); err != nil {
 			return err
 		}
 	}

@@ -77,10 +77,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	name, told := kubefleet.EngineName(k.Namespace, k.Name), observedEvents(obj)
 	history := r.histories.of(k)
-	st, news, err := r.Engine.Progress(ctx, name, history.after(told))
+	st, news, err := r.Engine.Run(name).Progress(ctx, history.after(told))
 	if errors.Is(err, backend.ErrPermanent) && history.after(told) > 0 {
 		*history = runHistory{} // the events read, or the count in the status, belong to another run
-		st, news, err = r.Engine.Progress(ctx, name, 0)
+		st, news, err = r.Engine.Run(name).Progress(ctx, 0)
 	}
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
@@ -126,7 +126,7 @@ const unadmittedAgain = 500 * time.Millisecond
 // isAdmitted reports whether the placement knows a run. Until then the hub that recorded the run
 // may abandon it, for example after it lost its lease, and the object has no run yet.
 func (r *Reconciler) isAdmitted(ctx context.Context, st *fleet.Status) (bool, error) {
-	runs, err := r.Engine.Runs(ctx, st.Run.Placement)
+	runs, err := r.Engine.Placement(st.Run.Placement).RunNames(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		return false, nil
 	}
@@ -154,7 +154,7 @@ func (r *Reconciler) replaceRun(ctx context.Context, k api.Key, obj *unstructure
 		return r.WriteStatus(ctx, gvr, obj, status.InitializeFailed(api.ScopeOf(k), obj.GetGeneration(), stages.At(obj.GetCreationTimestamp().Time), err))
 	}
 	r.Recorder.Warning(obj, "RunReplaced", "a run of the same name belonged to another object, uid %s: it is deleted", st.Owner)
-	if err := r.Engine.DeleteRun(ctx, st.Run.Name, true); err != nil && !errors.Is(err, backend.ErrNotFound) {
+	if err := r.Engine.Run(st.Run.Name).Delete(ctx, true); err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
 	}
 	r.Queues.Runs.Add(k)
@@ -261,7 +261,7 @@ func (r *Reconciler) stateOf(obj *unstructured.Unstructured) kubefleet.State {
 
 // snapshotsOf returns the snapshots of a placement that the engine keeps, ascending.
 func (r *Reconciler) snapshotsOf(ctx context.Context, placement string) ([]snapshot.Snapshot, error) {
-	view, err := r.Engine.View(ctx, placement)
+	view, err := r.Engine.Placement(placement).View(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		return nil, nil
 	}
@@ -409,13 +409,13 @@ func (r *Reconciler) factsOf(k api.Key, obj *unstructured.Unstructured, st *flee
 // drops the finalizer of the object. Members keep the objects that the run brought.
 func (r *Reconciler) deleteRun(ctx context.Context, k api.Key, obj *unstructured.Unstructured) error {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
-	st, err := r.Engine.Status(ctx, name)
+	st, err := r.Engine.Run(name).Status(ctx)
 	own := false
 	if err == nil {
 		own, err = r.Seals.IsOf(ctx, obj, st)
 	}
 	if own {
-		err = r.Engine.DeleteRun(ctx, name, true)
+		err = r.Engine.Run(name).Delete(ctx, true)
 	}
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
 		return err
@@ -465,7 +465,7 @@ func (r *Reconciler) EnqueueOrphan(run string) {
 
 // ReconcileOrphan enqueues the object of a run that only the run's record names.
 func (r *Reconciler) ReconcileOrphan(ctx context.Context, run api.Key) (time.Duration, error) {
-	st, err := r.Engine.Status(ctx, run.Name)
+	st, err := r.Engine.Run(run.Name).Status(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		r.Queues.Orphans.Drop(run)
 		return 0, nil
@@ -482,7 +482,7 @@ func (r *Reconciler) ReconcileOrphan(ctx context.Context, run api.Key) (time.Dur
 // orphaned deletes the run of an object that disappeared without its finalizer, because no status
 // would show the run's progress. For a rollback it makes the object again.
 func (r *Reconciler) orphaned(ctx context.Context, k api.Key) (time.Duration, error) {
-	st, err := r.Engine.Status(ctx, kubefleet.EngineName(k.Namespace, k.Name))
+	st, err := r.Engine.Run(kubefleet.EngineName(k.Namespace, k.Name)).Status(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		r.Queues.Runs.Drop(k)
 		return 0, nil
@@ -498,7 +498,7 @@ func (r *Reconciler) orphaned(ctx context.Context, k api.Key) (time.Duration, er
 		return r.ShowRollback(ctx, k, st)
 	}
 	r.Log.Warn("the object of a run went without its finalizer: the run is deleted", "run", k.String(), "uid", st.Owner)
-	if err := r.Engine.DeleteRun(ctx, st.Run.Name, true); !errors.Is(err, backend.ErrNotFound) {
+	if err := r.Engine.Run(st.Run.Name).Delete(ctx, true); !errors.Is(err, backend.ErrNotFound) {
 		return 0, err
 	}
 	return 0, nil

@@ -23,7 +23,7 @@ import (
 // made again.
 func (r *Reconciler) ShowRollback(ctx context.Context, k api.Key, st fleet.Status) (time.Duration, error) {
 	of := st.Plan.Rollback.Run
-	b, err := r.Engine.RollbackOf(ctx, of)
+	b, err := r.Engine.Run(of).RollbackStatus(ctx)
 	switch {
 	case err != nil && !errors.Is(err, backend.ErrNotFound):
 		return 0, err
@@ -106,7 +106,7 @@ func (r *Reconciler) rollbackFactsOf(ctx context.Context, obj *unstructured.Unst
 		return out, nil
 	}
 	var err error
-	out.Engine, err = r.Engine.RollbackOf(ctx, st.Run.Name)
+	out.Engine, err = r.Engine.Run(st.Run.Name).RollbackStatus(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
 		err = nil // the run was just deleted, and the watch reports that
 	}
@@ -127,7 +127,7 @@ func (r *Reconciler) hidden(ctx context.Context, of api.Key, run string) (string
 		return "", nil
 	}
 	own := false
-	st, err := r.Engine.Status(ctx, run)
+	st, err := r.Engine.Run(run).Status(ctx)
 	switch {
 	case err == nil:
 		own, err = r.Seals.IsOf(ctx, obj, st)
@@ -156,7 +156,7 @@ func (r *Reconciler) requestRollback(ctx context.Context, obj *unstructured.Unst
 	if err != nil {
 		return err
 	}
-	_, err = r.Engine.Rollback(ctx, st.Run.Name, rollbackOptions(obj, v.VouchesFor(obj)))
+	_, err = r.Engine.Run(st.Run.Name).Rollback(ctx, rollbackOptions(obj, v.VouchesFor(obj)))
 	if refused, ok := errors.AsType[*stages.RefusedError](err); ok {
 		facts.Refusal = refused.Reason
 		return nil
@@ -166,7 +166,7 @@ func (r *Reconciler) requestRollback(ctx context.Context, obj *unstructured.Unst
 		return nil
 	}
 	if err == nil {
-		facts.Engine, err = r.Engine.RollbackOf(ctx, st.Run.Name)
+		facts.Engine, err = r.Engine.Run(st.Run.Name).RollbackStatus(ctx)
 	}
 	return err
 }

@@ -60,12 +60,12 @@ func (env *Environment) checkRuns(ctx context.Context) error {
 		return err
 	}
 	for _, p := range placements {
-		runs, err := env.Observer.Runs(ctx, p)
+		runs, err := env.Observer.Placement(p).RunNames(ctx)
 		if err != nil {
 			return err
 		}
 		for _, name := range runs {
-			s, err := env.Observer.Status(ctx, name)
+			s, err := env.Observer.Run(name).Status(ctx)
 			switch {
 			case errors.Is(err, backend.ErrNotFound):
 				continue // deleted meanwhile
@@ -83,7 +83,7 @@ func (env *Environment) checkRuns(ctx context.Context) error {
 
 func (env *Environment) checkEvents(ctx context.Context) (err error) {
 	if env.checker.follower == nil {
-		if env.checker.follower, err = env.Observer.Follow("", ""); err != nil {
+		if env.checker.follower, err = env.Observer.Follow(""); err != nil {
 			return err
 		}
 	}
@@ -105,7 +105,7 @@ func (env *Environment) checkEvent(ctx context.Context, ev stages.Event) error {
 	}
 	h := env.checker.histories[ev.Run]
 	if h == nil {
-		s, err := env.Observer.Status(ctx, ev.Run)
+		s, err := env.Observer.Run(ev.Run).Status(ctx)
 		if errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}
@@ -152,7 +152,7 @@ func (env *Environment) checkMember(ctx context.Context, cluster, placed string,
 	s, known := statuses[l.Run]
 	if !known {
 		var err error
-		if s, err = env.Observer.Status(ctx, l.Run); err != nil && !errors.Is(err, backend.ErrNotFound) {
+		if s, err = env.Observer.Run(l.Run).Status(ctx); err != nil && !errors.Is(err, backend.ErrNotFound) {
 			return err
 		}
 		statuses[l.Run] = s
@@ -176,7 +176,7 @@ func (env *Environment) checkMember(ctx context.Context, cluster, placed string,
 
 // confirmProblem reads again what a member records, with the run as it is now.
 func (env *Environment) confirmProblem(ctx context.Context, cluster string, l Ledger) {
-	s, err := env.Observer.Status(ctx, l.Run)
+	s, err := env.Observer.Run(l.Run).Status(ctx)
 	if err != nil || s.Run.UID != l.RunUID {
 		return
 	}

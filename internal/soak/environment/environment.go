@@ -136,7 +136,7 @@ func (env *Environment) Close() error {
 func (env *Environment) Run(ctx context.Context) {
 	var all sync.WaitGroup
 	for _, e := range env.Workers {
-		all.Go(func() { _ = e.Run(ctx) })
+		all.Go(func() { _ = e.Start(ctx) })
 	}
 	all.Wait()
 }

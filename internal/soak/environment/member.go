@@ -105,7 +105,7 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 // touchProblem returns why a member must not be changed for the run in its ledger, as
 // that run is committed now; "" if it may.
 func (env *Environment) touchProblem(ctx context.Context, cluster string, l Ledger) string {
-	s, err := env.Observer.Status(ctx, l.Run)
+	s, err := env.Observer.Run(l.Run).Status(ctx)
 	if err != nil || s.Run.UID != l.RunUID {
 		return "" // the run was deleted meanwhile
 	}

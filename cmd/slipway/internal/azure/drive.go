@@ -32,7 +32,7 @@ type run struct {
 
 // get reads a run. Where the process is gone that has driven it, it opens the store in its place, or reaches the next one.
 func (s *session) get(ctx context.Context, name string) (r run, err error) {
-	r.Status, r.History, err = s.Progress(ctx, name, 0)
+	r.Status, r.History, err = s.Run(name).Progress(ctx, 0)
 	answered, is := errors.AsType[*httpapi.Error](err)
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
@@ -120,9 +120,9 @@ func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (i
 		}
 		c.ID = strings.ToLower(rand.Text())
 		if ids = append(ids, c.ID); c.Verb == stages.Decide {
-			err = s.Decide(ctx, s.name, fleet.Answer{ID: c.ID, Request: c.Name, Verdict: approval.Approve})
+			err = s.Run(s.name).Decide(ctx, fleet.Answer{ID: c.ID, Request: c.Name, Verdict: approval.Approve})
 		} else {
-			err = s.Command(ctx, s.name, c)
+			err = s.Run(s.name).Command(ctx, c)
 		}
 	}
 	return ids, err
@@ -172,9 +172,9 @@ func (s *session) drive(ctx context.Context, after int64) error {
 
 // rests reports whether no run of the fleet goes on without a person.
 func (s *session) rests(ctx context.Context) bool {
-	runs, err := s.Engine.Runs(ctx, s.fleet)
+	runs, err := s.Engine.Placement(s.fleet).RunNames(ctx)
 	for _, name := range runs {
-		if moves, err := s.Engine.Moves(ctx, name); moves || err != nil {
+		if moves, err := s.Engine.Run(name).Moves(ctx); moves || err != nil {
 			return false
 		}
 	}

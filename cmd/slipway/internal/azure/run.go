@@ -36,7 +36,7 @@ func runVerbs() []verb {
 			return s.showRun(r)
 		}},
 		{use: "delete", short: "Delete a run", needs: "name", do: func(ctx context.Context, s *session) error {
-			return s.DeleteRun(ctx, s.name, false)
+			return s.Run(s.name).Delete(ctx, false)
 		}},
 	}
 }
@@ -101,7 +101,7 @@ func (s *session) updateRun(r run) azure.UpdateRun {
 }
 
 func listRuns(ctx context.Context, s *session) error {
-	runs, err := s.RunSummaries(ctx, s.fleet)
+	runs, err := s.Placement(s.fleet).Runs(ctx)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) { // as where no run was ever made
 		return err
 	}

@@ -59,7 +59,7 @@ func TestAnAnswerIsTheSameAnswerAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := memory.NewStore()
 		tut := playUntil(t, store, "ApprovalRequested")
-		open, err := tut.engine.Requests(t.Context(), "example-run")
+		open, err := tut.engine.Run("example-run").Requests(t.Context())
 		if err != nil || len(open) != 1 {
 			t.Fatalf("%v, %v", open, err)
 		}
@@ -69,7 +69,7 @@ func TestAnAnswerIsTheSameAnswerAgain(t *testing.T) {
 			}
 		}
 		tut = playUntil(t, store, secondRun)
-		f, err := tut.engine.Follow("", "")
+		f, err := tut.engine.Follow("")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -166,7 +166,7 @@ func isDrift(words string) bool { return strings.HasPrefix(words, "Drift") }
 // first event and have no gaps.
 func journalOf(t *testing.T, e *fleet.Engine) []told {
 	t.Helper()
-	f, err := e.Follow("", "")
+	f, err := e.Follow("")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -225,7 +225,7 @@ func (l *longPlay) checkPrinted(t *testing.T, events []told) {
 func checkApprovals(t *testing.T, e *fleet.Engine, events []told) {
 	t.Helper()
 	for _, run := range []string{"example-run", "example-run-2"} {
-		s, err := e.Status(t.Context(), run)
+		s, err := e.Run(run).Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -251,12 +251,12 @@ func checkApprovals(t *testing.T, e *fleet.Engine, events []told) {
 
 func runsOf(t *testing.T, tut *tutorial) (out []string) {
 	t.Helper()
-	names, err := tut.engine.Runs(t.Context(), "example-placement")
+	names, err := tut.engine.Placement("example-placement").RunNames(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range names {
-		s, err := tut.engine.Status(t.Context(), name)
+		s, err := tut.engine.Run(name).Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -267,7 +267,7 @@ func runsOf(t *testing.T, tut *tutorial) (out []string) {
 
 func snapshotsOf(t *testing.T, tut *tutorial) (out []string) {
 	t.Helper()
-	view, err := tut.engine.View(t.Context(), "example-placement")
+	view, err := tut.engine.Placement("example-placement").View(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

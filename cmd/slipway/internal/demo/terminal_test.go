@@ -108,7 +108,7 @@ func approveElsewhere(t *testing.T, dir, run string) {
 	}
 	c, err := httpapi.NewClient(address, httpapi.ClientOptions{As: approval.Identity{Name: "alice"}})
 	if err == nil {
-		err = c.Decide(t.Context(), run, fleet.Answer{Request: run + "-canary", Verdict: approval.Approve})
+		err = c.Run(run).Decide(t.Context(), fleet.Answer{Request: run + "-canary", Verdict: approval.Approve})
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -84,7 +84,7 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 		return nil, err
 	}
 	if t.engine, err = fleet.New(cfg); err == nil {
-		t.events, err = t.engine.Follow("", string(cursor.Value))
+		t.events, err = t.engine.Follow(string(cursor.Value))
 	}
 	return t, err
 }
@@ -122,7 +122,7 @@ func (t *tutorial) play(ctx context.Context) error {
 // where nothing has changed since the latest one.
 func (t *tutorial) takeSnapshots(ctx context.Context) (latest int, err error) {
 	for _, p := range t.docs.Placements {
-		s, err := t.engine.Capture(ctx, p.Name)
+		s, err := t.engine.Placement(p.Name).Capture(ctx)
 		if err != nil {
 			return 0, err
 		}
@@ -157,7 +157,7 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	s, err := t.engine.EnsureRun(ctx, spec)
 	if errors.Is(err, backend.ErrConflict) { // an earlier process had another --wait, or other files
 		t.show.note("run %s goes on as it was created, with the --wait and the files of then", name)
-		s, err = t.engine.Status(ctx, name)
+		s, err = t.engine.Run(name).Status(ctx)
 	}
 	if err != nil {
 		return err
@@ -170,13 +170,13 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	}
 	if s.Run.Hold && s.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
 		start := stages.Command{ID: "start", Verb: stages.Start, By: spec.Starter}
-		err = t.engine.Command(ctx, name, start) // with an ID, so that twice is once
+		err = t.engine.Run(name).Command(ctx, start) // with an ID, so that twice is once
 	}
 	if err == nil {
 		err = t.follow(ctx, name)
 	}
 	if err == nil {
-		s, err = t.engine.Wait(ctx, name) // until the engine has seen to the end
+		s, err = t.engine.Run(name).Wait(ctx) // until the engine has seen to the end
 	}
 	if err == nil {
 		err = t.showPast(ctx)
@@ -184,7 +184,7 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if runs, err := t.engine.Runs(ctx, spec.Placement); err != nil || runs[len(runs)-1] != name {
+	if runs, err := t.engine.Placement(spec.Placement).RunNames(ctx); err != nil || runs[len(runs)-1] != name {
 		return err
 	}
 	if err := t.showMembers(ctx, name); err != nil {
@@ -201,7 +201,7 @@ func (t *tutorial) left(ctx context.Context) string {
 	if t.current == "" {
 		return "no run was created"
 	}
-	s, err := t.engine.Status(ctx, t.current)
+	s, err := t.engine.Run(t.current).Status(ctx)
 	if err != nil {
 		return err.Error()
 	}
@@ -212,7 +212,7 @@ func (t *tutorial) left(ctx context.Context) string {
 func (t *tutorial) follow(ctx context.Context, run string) error {
 	if t.show.drawn {
 		options := watch.Options{Interval: 100 * time.Millisecond, Left: t.leave, Forecast: func(ctx context.Context, run string) (time.Time, error) {
-			f, err := t.engine.ForecastRun(ctx, run, fleet.Assumptions{Take: time.Second})
+			f, err := t.engine.Run(run).Forecast(ctx, fleet.Assumptions{Take: time.Second})
 			return f.Ends, err
 		}}
 		if t.prompt != nil {
@@ -221,18 +221,18 @@ func (t *tutorial) follow(ctx context.Context, run string) error {
 		_, err := watch.Run(ctx, t.engine, run, t.show.In, t.show.Out, options)
 		return err
 	}
-	f, err := t.engine.FollowRun(run, "")
+	f, err := t.engine.Run(run).Follow("")
 	if err != nil {
 		return err
 	}
 	// Of a request that is open the event is shown before the question, and so is what happens while a person is asked.
-	status := func(ctx context.Context, run string) (fleet.Status, error) {
-		s, err := t.engine.Status(ctx, run)
+	status := func(ctx context.Context) (fleet.Status, error) {
+		s, err := t.engine.Run(run).Status(ctx)
 		return s, errors.Join(err, t.showPast(ctx))
 	}
 	for _, err := range f.Events(ctx) {
 		if err == nil && t.prompt != nil {
-			err = t.prompt.Answer(ctx, run, status, t.decide)
+			err = t.prompt.Answer(ctx, status, t.decide)
 		} else if err == nil {
 			err = t.showPast(ctx)
 		}
@@ -263,7 +263,7 @@ func (t *tutorial) showPast(ctx context.Context) error {
 // decide passes on the answer of a person. It is bound to the request as it was shown: the engine refuses it for any other
 // run, stage, plan or attempt. The ID makes it the same answer when a process that was killed has given it already.
 func (t *tutorial) decide(ctx context.Context, r approval.Request, v approval.Verdict) error {
-	return t.engine.Decide(ctx, r.Run, fleet.Answer{
+	return t.engine.Run(r.Run).Decide(ctx, fleet.Answer{
 		Request: r.Name, Verdict: v, By: approval.Identity{Name: "you"}, Binding: r.Binding,
 		ID: fmt.Sprintf("answer-%s-%d", r.Name, r.Attempt),
 	})

@@ -102,10 +102,10 @@ func (w *storeEnv) create(name string) {
 // an engine until ctx ends, and one that waits for that.
 func (w *storeEnv) play(ctx context.Context) {
 	w.create("shop-1")
-	go func() { _ = w.engine.Run(ctx) }()
+	go func() { _ = w.engine.Start(ctx) }()
 	time.Sleep(2 * time.Minute)
 	ann := approval.Identity{Name: "ann", Groups: []string{"sre"}}
-	w.must(w.engine.Decide(ctx, "shop-1", fleet.Answer{Request: "shop-1-after-canary", Verdict: approval.Approve, By: ann, Comment: "metrics are fine"}))
+	w.must(w.engine.Run("shop-1").Decide(ctx, fleet.Answer{Request: "shop-1-after-canary", Verdict: approval.Approve, By: ann, Comment: "metrics are fine"}))
 	time.Sleep(time.Minute)
 	w.must(w.source.Put(secret("dHdv")))
 	w.create("shop-2")

@@ -103,7 +103,7 @@ func (o *Options) Do(ctx context.Context, readOnly bool, do func(context.Context
 func Drive(ctx context.Context, e *fleet.Engine, store string, do func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	background, running := errgroup.WithContext(ctx)
-	background.Go(func() error { return e.Run(running) })
+	background.Go(func() error { return e.Start(running) })
 	if store != "" && !InDatabase(store) {
 		background.Go(func() error { return httpapi.Serve(running, e, httpapi.ServeOptions{Store: store}) })
 	}

@@ -138,12 +138,12 @@ func stateOf(t *testing.T, store backend.Store) string {
 		t.Fatal(err)
 	}
 	var b strings.Builder
-	runs, err := s.apps.Engine.Runs(t.Context(), delivery.PlacementOf("demo", "demo"))
+	runs, err := s.apps.Engine.Placement(delivery.PlacementOf("demo", "demo")).RunNames(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, run := range runs {
-		st, err := s.apps.Engine.Status(t.Context(), run)
+		st, err := s.apps.Engine.Run(run).Status(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}

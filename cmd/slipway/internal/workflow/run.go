@@ -89,7 +89,7 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 
 // play lets the workflows go on, shows their events, and says what they have come to.
 func (p *player) play(ctx context.Context) error {
-	events, err := p.apps.Engine.Follow("", "")
+	events, err := p.apps.Engine.Follow("")
 	if err != nil {
 		return err
 	}
@@ -161,7 +161,7 @@ func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, e
 		switch {
 		case err != nil || w == nil || out.Problem != nil && !w.Finished:
 		case w.Finished:
-			_, err = p.apps.Engine.Wait(ctx, out.Run) // until the engine has seen to the end
+			_, err = p.apps.Engine.Run(out.Run).Wait(ctx) // until the engine has seen to the end
 		case p.resume:
 			goOn = true
 			_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})

@@ -66,7 +66,12 @@ func (o *options) verb(use, short string, readOnly bool, do func(context.Context
 		}
 		return to.Do(cmd.Context(), readOnly, func(ctx context.Context, t *target.Target) (err error) {
 			if t.Engine == nil {
-				return do(ctx, delivery.Client{Runs: t.Client}, r)
+				return do(ctx, delivery.Client{
+					Runs: func(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
+						return t.Placement(placement).Runs(ctx)
+					},
+					Run: func(name string) delivery.Run { return t.Run(name) },
+				}, r)
 			}
 			if r.By, err = t.Identity(ctx); err != nil {
 				return err
