@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/internal/fieldpath"
 )
 
-// ignored reports whether a rule leaves out a difference, and takes from it what
-// rules leave out inside of it.
+// ignored reports whether a rule ignores a difference, and removes from it the parts that rules
+// ignore.
 func (p *pass) ignored(f *compare.Finding, t fieldpath.Trail) bool {
 	var inside []fieldpath.Pattern
 	for i := range p.m.rules {
@@ -34,8 +34,8 @@ func (i *ignore) drops(c Class, t fieldpath.Trail, owner func() string) bool {
 		(len(i.rule.Managers) == 0 || slices.Contains(i.rule.Managers, owner()))
 }
 
-// trims returns what of the rule's patterns is below the end of a trail, for a
-// rule that needs nothing but the class to hold.
+// trims returns the rest of the rule's patterns that continue below the end of a trail, if the
+// rule depends only on the class.
 func (i *ignore) trims(c Class, t fieldpath.Trail) []fieldpath.Pattern {
 	if len(i.rule.Managers) > 0 || !i.allowsClass(c) {
 		return nil

@@ -13,7 +13,7 @@ type Pair struct {
 	Member *unstructured.Unstructured
 }
 
-// identity is the key by which objects are matched. The version is not part of it.
+// identity is the key by which objects are matched.
 type identity struct {
 	kind            schema.GroupKind
 	namespace, name string

@@ -22,8 +22,8 @@ func (p *pass) trail(path []fieldpath.Step) fieldpath.Trail {
 	return p.room
 }
 
-// ownTrail returns the trail to the value that has the owner of a difference: what is
-// missing in something that is owned as a whole was taken away by the owner of that.
+// ownTrail returns the trail to the value whose owner made a difference: if something is missing
+// inside a value that is owned as a whole, the owner of that value removed it.
 func ownTrail(f *compare.Finding, t fieldpath.Trail) fieldpath.Trail {
 	if !f.InMember && f.Whole > 0 {
 		return t[:f.Whole]
@@ -37,7 +37,7 @@ func (p *pass) manager(t fieldpath.Trail) string {
 	return e.Manager
 }
 
-// owner returns the entry of managedFields for what the member has.
+// owner returns the entry of managedFields for the member's value.
 func (p *pass) owner(t fieldpath.Trail) (ownership.Entry, bool) {
 	if len(t) > 0 && t[len(t)-1].InMember == nil {
 		return ownership.Entry{}, false

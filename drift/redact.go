@@ -38,7 +38,7 @@ const (
 	secretValues
 )
 
-// spot is a place in an object, with what is known there of secrets.
+// spot is a place in an object, with the knowledge about secrets there.
 type spot struct {
 	rest []fieldpath.Pattern
 	typ  *schema.Type
@@ -61,7 +61,7 @@ func (p spot) below(s fieldpath.Step, hub, member any) (spot, bool) {
 		var f *schema.Field
 		f, next.typ = value.FieldOf(p.typ, s.Name)
 		next.role = roleOf(p.role, s.Name, hub, member)
-		// The names of what a Secret holds are not secret.
+		// The names of a Secret's entries are not secret.
 		secret = secret || f != nil && f.Secret && next.role != secretValues || s.Name == lastApplied ||
 			p.role == secretMetadata && s.Name == "managedFields"
 	}
@@ -91,8 +91,7 @@ func roleOf(parent role, name string, values ...any) role {
 	return noSecret
 }
 
-// roleInSecret returns the role of a field of a Secret. What is none of its
-// fields may be a misspelt one.
+// roleInSecret returns the role of a field of a Secret. An unknown field may be a misspelt one.
 func roleInSecret(name string) role {
 	switch name {
 	case "metadata":

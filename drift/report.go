@@ -46,7 +46,7 @@ func (m *Manifest) reportOf(member *unstructured.Unstructured, all []*compare.Fi
 	return r
 }
 
-// observed returns what the member's metadata say.
+// observed returns the state and the generation from the member's metadata.
 func (p *pass) observed() (State, int64) {
 	meta := metadataOf(p.live)
 	generation, _ := value.Integer(meta["generation"])
@@ -56,9 +56,8 @@ func (p *pass) observed() (State, int64) {
 	return Present, generation
 }
 
-// kept returns what is neither ignored nor there already, in the order of the
-// paths, with nothing secret in it. It works in all, of which there may be very
-// many.
+// kept returns the findings that are neither ignored nor duplicates, in the order of the paths,
+// with secrets redacted. It reuses all, because there may be very many.
 func (p *pass) kept(all []*compare.Finding) []*compare.Finding {
 	kept := all[:0]
 	for _, f := range all {
@@ -73,7 +72,7 @@ func (p *pass) kept(all []*compare.Finding) []*compare.Finding {
 	return distinct(kept)
 }
 
-// compareFound orders by path; at one path, by what says more.
+// compareFound orders findings by path, and at one path by importance.
 func compareFound(a, b *compare.Finding) int {
 	if c := fieldpath.Compare(a.Path, a.Side(), b.Path, b.Side()); c != 0 {
 		return c
@@ -81,8 +80,7 @@ func compareFound(a, b *compare.Finding) int {
 	return int(a.Class) - int(b.Class)
 }
 
-// distinct leaves out what is there already: the same path, and stale fields
-// inside of what is there as a whole.
+// distinct removes duplicates: findings with the same path, and stale fields inside of a finding.
 func distinct(sorted []*compare.Finding) []*compare.Finding {
 	out := sorted[:0]
 	for _, f := range sorted {
@@ -113,7 +111,7 @@ func covered(a, b *compare.Finding) bool {
 	return a.Class == compare.Stale || b.Class == compare.Stale && a.Class == compare.Changed
 }
 
-// differences renders the first of what is kept, as far as the limits allow.
+// differences renders the first of the kept findings, within the limits.
 func (p *pass) differences(kept []*compare.Finding) []Difference {
 	out := make([]Difference, 0, min(len(kept), p.m.max))
 	size := 0
@@ -199,9 +197,8 @@ func (p *pass) fingerprint(kept []*compare.Finding) string {
 	return hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// pathDigests makes digests of what was found. Those of the levels that a path has in
-// common with the one before are made once, so that long names cost no more than
-// their length.
+// pathDigests computes digests of findings. It reuses the digests of levels that consecutive
+// paths share, so that long names cost no more than their length.
 type pathDigests struct {
 	path []fieldpath.Step
 	sums [][sha256.Size]byte

@@ -23,8 +23,8 @@ const (
 	maxLastApplied = 1 << 20
 )
 
-// staleness finds stale fields. It keeps what earlier members' fields came to, and may
-// be used by any number of goroutines.
+// staleness finds stale fields. It caches the results for earlier members, and may be used by any
+// number of goroutines.
 type staleness struct {
 	tree    *compare.Tree
 	manager string
@@ -73,7 +73,8 @@ func (s *staleness) find(member map[string]any) []*compare.Finding {
 	return nil
 }
 
-// unapplied reports whether an entry of managedFields is what the manager wrote without an apply.
+// unapplied reports whether an entry of managedFields has fields that the manager wrote without
+// an apply.
 func (s *staleness) unapplied(entry any) bool {
 	e, _ := entry.(map[string]any)
 	return s.manager != "" && e["manager"] == s.manager && e["operation"] != ownership.Apply
@@ -95,8 +96,7 @@ type appliedFields struct {
 	dropped ownership.Dropped
 }
 
-// dropped returns what of the applied fields the hub's object lacks. What cannot
-// be read drops nothing.
+// dropped returns the applied fields that the hub's object lacks. Unreadable fields drop nothing.
 func (s *staleness) dropped(fields map[string]any) ownership.Dropped {
 	if d, ok := s.known(fields); ok {
 		return d
@@ -218,7 +218,7 @@ func itemKeys(s ownership.Step, list *schema.Type) []value.KeyValue {
 	return keys
 }
 
-// compared reports whether a path is of what is compared at all.
+// compared reports whether a path belongs to the compared parts of an object.
 func (s *staleness) compared(path []fieldpath.Step) bool {
 	switch path[0].Name {
 	case "metadata":
@@ -253,8 +253,8 @@ func (s *staleness) lastApplied(text string, member map[string]any) []*compare.F
 	return w.found
 }
 
-// threeWay finds what was applied, is on the hub no longer, and still on the
-// member. It goes no deeper than the hub's object does.
+// threeWay finds values that were applied, are no longer on the hub, and are still on the member.
+// It goes no deeper than the hub's object.
 type threeWay struct {
 	s     *staleness
 	found []*compare.Finding
@@ -281,8 +281,8 @@ func (w *threeWay) object(applied, hub, member map[string]any, t *schema.Type, p
 	}
 }
 
-// keyByKey reports whether what the hub lacks is compared nevertheless, because
-// some of it belongs to servers.
+// keyByKey reports whether a field is compared even if the hub lacks it, because parts of it
+// belong to servers.
 func keyByKey(path []fieldpath.Step) bool { return path[0].Name == "metadata" && len(path) < 3 }
 
 // metadataType is the type of a field of the metadata, known or not.

@@ -35,7 +35,7 @@ type kindRule struct {
 	// needs are types of conditions that must be True. Without the condition the controller has not
 	// seen the object.
 	needs []string
-	// after returns a condition that an otherwise ready object lacks, or nil.
+	// after returns a verdict against an otherwise ready object, or nil.
 	after func(*reading) *verdict
 }
 

@@ -1,3 +1,3 @@
-// Package peers measures package drift beside a library that compares JSON. It
-// has a module of its own, so that Slipway does not depend on that library.
+// Package peers compares the speed of package drift with a library that compares JSON. It is a
+// separate module, so that Slipway does not depend on that library.
 package peers

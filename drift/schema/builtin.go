@@ -15,13 +15,12 @@ import (
 //go:embed builtin.txt
 var builtinText string
 
-// builtin is the one table of the process: what is read of it is kept, and Builtin may be called
-// for each object that is compared.
+// builtin is the only table of the process. It caches parsed types, because Builtin may be called
+// for each compared object.
 var builtin = &table{text: builtinText} //nolint:gochecknoglobals // a cache of what is compiled into the program
 
-// Builtin returns what is known of the kinds of k8s.io/api, of
-// CustomResourceDefinition and of APIService. It is compiled into the program;
-// what it says of a kind is read when the kind is first asked for, and kept.
+// Builtin returns the types of the kinds of k8s.io/api, of CustomResourceDefinition and of
+// APIService. They are compiled into the program; a kind is parsed on first use, and cached.
 func Builtin() Source { return builtin }
 
 // table is a text of types in blocks that are sorted by name and parted by empty lines:
@@ -30,10 +29,10 @@ func Builtin() Source { return builtin }
 //	 containerPort number
 //	 protocol string default="TCP"
 //
-// A block begins with its name and flags (kind, whole, open, union=a,b); a line for each field has
-// its name, its type and flags. A type is a word (string, number, boolean, quantity, intorstring,
-// duration, time, bytes, any), map[T], list[T], set[T], keyed(name,…)[T], or the name of a block,
-// without its package where that is the same, with a * where {} is not the same as absent.
+// A block begins with its name and flags (kind, whole, open, union=a,b); a line for each field
+// has its name, its type and flags. A type is a word (string, number, boolean, quantity,
+// intorstring, duration, time, bytes, any), map[T], list[T], set[T], keyed(name,…)[T], or the
+// name of a block, without its package if that is the same, with a * if {} differs from absent.
 type table struct {
 	text string
 
@@ -72,14 +71,14 @@ func (t *table) kindName(kind schema.GroupVersionKind) (string, bool) {
 	return name, strings.HasPrefix(head, name+" kind")
 }
 
-// load returns the blocks. The first one is the comments at the top, which name the groups and sort
-// before any name.
+// load returns the blocks. The first one has the comments at the top, which name the groups and
+// sort before any name.
 func (t *table) load() []string {
 	t.once.Do(func() { t.blocks = strings.Split(strings.TrimSuffix(t.text, "\n"), "\n\n") })
 	return t.blocks
 }
 
-// block finds the text of a block, which is empty where there is none.
+// block returns the text of a block, which is empty if there is none.
 func (t *table) block(name string) string {
 	blocks := t.load()
 	i, ok := slices.BinarySearchFunc(blocks, name, func(block, name string) int {
@@ -97,7 +96,7 @@ func blockName(block string) string {
 	return name
 }
 
-// named returns the type of a block and of all that it refers to.
+// named returns the type of a block and of all blocks to which it refers.
 func (t *table) named(name string) *Type {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -7,30 +7,30 @@ import (
 )
 
 const (
-	// maxDepth is how deep a schema may be nested, maxNodes how many schemas a
-	// document may have: more than any that a server accepts.
+	// maxDepth is the greatest depth of a schema, maxNodes the greatest number of schemas in a
+	// document: more than any server accepts.
 	maxDepth = 128
 	maxNodes = 200_000
-	// maxProblems is how many problems of a document are listed.
+	// maxProblems is how many problems of a document an error lists.
 	maxProblems = 20
-	// quantityPattern is what controller-gen writes for a resource.Quantity.
+	// quantityPattern is the pattern that controller-gen writes for a resource.Quantity.
 	quantityPattern = `^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$`
 )
 
 // object is a JSON object.
 type object = map[string]any
 
-// compiler makes types of JSON schemas with the extensions of Kubernetes.
+// compiler compiles JSON schemas with the extensions of Kubernetes to types.
 type compiler struct {
-	// resolve returns the component that a $ref leads to, and its type if it is
-	// one that its name identifies. Nil follows no $ref.
+	// resolve returns the type of the component at a $ref, or its well-known type by name. A nil
+	// function follows no $ref.
 	resolve func(c *compiler, ref string, known *Type, depth int) *Type
 	nodes   int
 	errs    field.ErrorList
 }
 
-// typ compiles a schema; known is what the built-in table says of the same place. What cannot be
-// compiled is nil, which is an unknown type.
+// typ compiles a schema; known is the built-in type at the same place. An invalid schema gives
+// nil, which is an unknown type.
 func (c *compiler) typ(s object, known *Type, at *field.Path, depth int) *Type {
 	if c.nodes++; c.nodes > maxNodes || depth > maxDepth {
 		c.tooLarge(at, depth)
@@ -61,7 +61,7 @@ func (c *compiler) fail(err *field.Error) {
 	}
 }
 
-// reference returns what $ref names, by itself or as the only one of allOf.
+// reference returns the target of a $ref, directly or as the only element of allOf.
 func reference(s object) string {
 	if ref, ok := s["$ref"].(string); ok {
 		return ref
@@ -75,12 +75,12 @@ func reference(s object) string {
 	return ""
 }
 
-// fill compiles a schema that is no reference into t, which may be in use by others that refer to it.
+// fill compiles a schema that is no reference into t, which other types may already refer to.
 func (c *compiler) fill(t *Type, s object, known *Type, at *field.Path, depth int) {
 	t.Kind, t.Nullable = c.kindOf(s, at), s["nullable"] == true
 	switch {
 	case t.Kind == Map && known != nil && known.Kind == Struct:
-		*t = *known // the table knows fields of what the document calls a map
+		*t = *known // the table knows fields of a map in the document
 		return
 	case t.Kind == Struct:
 		c.fillStruct(t, s, known, at, depth)
@@ -94,7 +94,7 @@ func (c *compiler) fill(t *Type, s object, known *Type, at *field.Path, depth in
 	t.learn(known, s)
 }
 
-// kindOf says what sort of value a schema describes.
+// kindOf returns the kind of values that a schema describes.
 func (c *compiler) kindOf(s object, at *field.Path) Kind {
 	if s["x-kubernetes-int-or-string"] == true || s["format"] == "int-or-string" {
 		if s["pattern"] == quantityPattern {
@@ -208,13 +208,13 @@ func (c *compiler) field(s object, known *Field, at *field.Path, depth int) *Fie
 		return f
 	}
 	f.Default = complete(f.Type, f.Default, 0)
-	// A struct that a server always writes has {} as its default in OpenAPI; others say something
-	// by being there.
+	// OpenAPI has {} as the default of a struct that a server always writes; for other structs the
+	// presence has a meaning.
 	f.Presence = f.Type != nil && f.Type.Kind == Struct && f.Default == nil
 	return f
 }
 
-// isSecret reports whether a schema, or that of its items, is of passwords.
+// isSecret reports whether a schema, or the schema of its items, describes passwords.
 func isSecret(s object, depth int) bool {
 	if s["format"] == "password" {
 		return true
@@ -227,7 +227,7 @@ func isSecret(s object, depth int) bool {
 	return false
 }
 
-// fillList reads how the items of a list are identified.
+// fillList reads the identity of the items of a list.
 func (c *compiler) fillList(t *Type, s object, at *field.Path) {
 	at = at.Child("x-kubernetes-list-type")
 	switch s["x-kubernetes-list-type"] {
@@ -271,7 +271,7 @@ func (t *Type) setKeys(names []string) {
 	t.defaultKeys()
 }
 
-// describe returns a value as an error shows it: not at any length.
+// describe returns a value for an error, in limited length.
 func describe(v any) any {
 	switch v.(type) {
 	case object:

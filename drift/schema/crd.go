@@ -25,13 +25,12 @@ func (v *versions) Type(kind schema.GroupVersionKind) *Type {
 	return v.types[kind.Version]
 }
 
-// FromCRD returns what a CustomResourceDefinition of apiextensions.k8s.io/v1 says
-// of its kind, in all of its versions. Of a version without a schema nothing is
-// known. An object with properties says something by being there, even as {}; a
-// number or string is a quantity where its pattern is the one that controller-gen
-// writes for a resource.Quantity. It keeps nothing of crd. The error names the definition and lists what is
-// wrong with which field; schemas that are nested deeper than 128 levels, or more
-// than 200,000 of them, are refused.
+// FromCRD returns the types of a CustomResourceDefinition of apiextensions.k8s.io/v1, in all of
+// its versions. A version without a schema is unknown. The presence of an object with properties
+// has a meaning, even as {}. A number or string is a quantity if it has the pattern that
+// controller-gen writes for a resource.Quantity. FromCRD keeps nothing of crd. The error names
+// the definition and lists the problems with their fields. It refuses schemas that are nested
+// deeper than 128 levels, and more than 200,000 of them.
 func FromCRD(crd *unstructured.Unstructured) (Source, error) {
 	if crd == nil {
 		return nil, errors.New("there is no CustomResourceDefinition")
@@ -75,7 +74,7 @@ func (c *compiler) text(o object, name string, at *field.Path) string {
 	return s
 }
 
-// readVersion compiles the schema of a version. Its errors say which version that is.
+// readVersion compiles the schema of a version. Its errors name the version.
 func (c *compiler) readVersion(v *versions, version object, name string, at *field.Path) {
 	holder, _ := version["schema"].(object)
 	before := len(c.errs)
@@ -91,7 +90,7 @@ func (c *compiler) readVersion(v *versions, version object, name string, at *fie
 	v.types[name] = t
 }
 
-// root compiles the schema of a whole object, nil where there is none.
+// root compiles the schema of a whole object, nil if there is none.
 func (c *compiler) root(s any, at *field.Path) *Type {
 	switch s := s.(type) {
 	case object:

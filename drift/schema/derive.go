@@ -5,28 +5,28 @@ import (
 	"strings"
 )
 
-// The rules by which a server fills in a field from those beside it. Those that
-// say "Default" apply [Field.Default] on a condition.
+// The rules by which a server derives a field from its siblings. Rules with "Default" apply
+// [Field.Default] on a condition.
 const (
 	noRule Rule = iota
-	// ruleCopyLimits is limits, as a Pod's requests.
+	// ruleCopyLimits is limits, for a Pod's requests.
 	ruleCopyLimits
-	// ruleCopyPort is port, as a Service's targetPort.
+	// ruleCopyPort is port, for a Service's targetPort.
 	ruleCopyPort
-	// ruleCopyContainerPort is containerPort, as the hostPort in a host's network.
+	// ruleCopyContainerPort is containerPort, for the hostPort in a host's network.
 	ruleCopyContainerPort
-	// ruleCopyServiceAccountName is serviceAccountName, as its older name.
+	// ruleCopyServiceAccountName is serviceAccountName, for its older name.
 	ruleCopyServiceAccountName
-	// ruleCopyDataSource and ruleCopyDataSourceRef are the other one of the two.
+	// ruleCopyDataSource and ruleCopyDataSourceRef copy the other field of the two.
 	ruleCopyDataSource
 	ruleCopyDataSourceRef
-	// ruleCopyMax and ruleCopyDefault are those of a LimitRange.
+	// ruleCopyMax and ruleCopyDefault copy these fields of a LimitRange.
 	ruleCopyMax
 	ruleCopyDefault
-	// ruleTemplateLabels are template.metadata.labels, as an older selector.
+	// ruleTemplateLabels is template.metadata.labels, for an older selector.
 	ruleTemplateLabels
-	// rulePullPolicy is Always for an image without a tag or with latest; that of
-	// a volume is called reference.
+	// rulePullPolicy is Always for an image without a tag or with latest; in a volume the field is
+	// called reference.
 	rulePullPolicy
 	rulePullPolicyOfVolume
 	// ruleRolling is Default if type is RollingUpdate.
@@ -37,11 +37,11 @@ const (
 	ruleReplacement
 	// rulePolicyTypes are Ingress, and Egress if there is any.
 	rulePolicyTypes
-	// ruleAllocated and ruleAllocatedList are what is there, but not None.
+	// ruleAllocated and ruleAllocatedList are the existing value, but not None.
 	ruleAllocated
 	ruleAllocatedList
-	// ruleExternal is Default for a Service that is reached from outside,
-	// ruleInternal for one that is not a mere name, ruleBalanced for a balancer.
+	// ruleExternal is Default for a Service with external traffic, ruleInternal for one that is not
+	// ExternalName, ruleBalanced for a load balancer.
 	ruleExternal
 	ruleInternal
 	ruleBalanced
@@ -49,23 +49,23 @@ const (
 	ruleFamilyPolicy
 	// ruleClientIP is Default if sessionAffinity is ClientIP.
 	ruleClientIP
-	// ruleSingular and ruleListKind are made of kind.
+	// ruleSingular and ruleListKind are derived from kind.
 	ruleSingular
 	ruleListKind
 	// ruleSubjectGroup is Default, but not for a ServiceAccount.
 	ruleSubjectGroup
-	// ruleAggregated are the rules that a controller aggregates.
+	// ruleAggregated is the existing rules, which a controller aggregates.
 	ruleAggregated
-	// ruleExactCount is Default if allocationMode is ExactCount; ruleDeviceClass and
-	// ruleDeviceCount ask for a deviceClassName besides.
+	// ruleExactCount is Default if allocationMode is ExactCount; ruleDeviceClass and ruleDeviceCount
+	// also require a deviceClassName.
 	ruleExactCount
 	ruleDeviceClass
 	ruleDeviceCount
-	// ruleAlone is Default if nothing else but name is set.
+	// ruleAlone is Default if only name is set besides.
 	ruleAlone
 )
 
-// ruleNamed returns the rule that the table calls by a name.
+// ruleNamed returns the rule with a name in the table.
 func ruleNamed(name string) Rule {
 	names := [...]string{
 		"", "limits", "port", "containerPort", "serviceAccountName", "dataSource", "dataSourceRef", "max", "default",
@@ -81,12 +81,11 @@ func ruleNamed(name string) Rule {
 	return noRule
 }
 
-// DefaultIn returns what a server makes of the field where it is absent, given
-// the map that it is a field of: parent is the member's, with or without the
-// field itself. The value must not be changed. It is JSON, a number an int64 or
-// float64, and complete: that of a struct has the defaults of its own fields.
-// That of a map has the entries that a server adds to those that are there, as
-// to the requests of a Pod. It may be called on a nil Field.
+// DefaultIn returns the value that a server sets if the field is absent. parent is the member's
+// map that contains the field, or would contain it. The value must not be changed. It is complete
+// JSON with numbers as int64 or float64: a struct has the defaults of its own fields, and a map
+// the entries that a server adds to existing ones, for example to the requests of a Pod.
+// DefaultIn may be called on a nil Field.
 func (f *Field) DefaultIn(parent map[string]any) (value any, ok bool) {
 	if f == nil {
 		return nil, false
@@ -98,8 +97,8 @@ func (f *Field) DefaultIn(parent map[string]any) (value any, ok bool) {
 	return value, value != nil
 }
 
-// ImmutableIn reports whether a server refuses to change the field in an object
-// with this parent: it is Immutable, or Sealed by an immutable: true beside it.
+// ImmutableIn reports whether a server refuses to change the field in an object with this parent:
+// it is Immutable, or Sealed by an immutable: true beside it.
 func (f *Field) ImmutableIn(parent map[string]any) bool {
 	return f != nil && (f.Immutable || f.Sealed && parent["immutable"] == true)
 }
@@ -184,7 +183,7 @@ func (f *Field) conditional(parent map[string]any) any {
 	return other
 }
 
-// firstOf returns the first of some fields that is there.
+// firstOf returns the first existing one of some fields.
 func firstOf(parent map[string]any, names ...string) any {
 	for _, name := range names {
 		if v := parent[name]; v != nil {
@@ -194,7 +193,7 @@ func firstOf(parent map[string]any, names ...string) any {
 	return nil
 }
 
-// isOneOf reports whether v is one of some strings; an absent one is "".
+// isOneOf reports whether v is one of some strings; an absent value counts as "".
 func isOneOf(v any, all ...string) bool {
 	s, ok := v.(string)
 	if !ok && v != nil {
@@ -214,8 +213,8 @@ func templateLabels(parent map[string]any) any {
 	return meta["labels"]
 }
 
-// pullPolicy reads an image's name: its tag is after the last colon, unless a slash follows, which
-// makes it a port; a digest without a tag is as good as a tag.
+// pullPolicy parses an image's name: its tag is after the last colon, unless a slash follows,
+// which makes it a port; a digest without a tag counts like a tag.
 func pullPolicy(image any) any {
 	name, ok := image.(string)
 	if !ok {
@@ -229,8 +228,7 @@ func pullPolicy(image any) any {
 	return "Always"
 }
 
-// policyTypes returns what is there already where that is the default: it costs
-// nothing.
+// policyTypes returns the existing value if it equals the default, to avoid an allocation.
 func policyTypes(parent map[string]any) any {
 	have, _ := parent["policyTypes"].([]any)
 	both := !isEmpty(parent["egress"])
@@ -243,7 +241,7 @@ func policyTypes(parent map[string]any) any {
 	return []any{"Ingress"}
 }
 
-// allocated returns the address that a server gave a Service. None is what a person asked for.
+// allocated returns the address that a server gave a Service. None is a user's choice.
 func allocated(parent map[string]any) any {
 	if ip, ok := parent["clusterIP"].(string); ok && ip != "" && ip != "None" {
 		return parent["clusterIP"]
@@ -251,7 +249,7 @@ func allocated(parent map[string]any) any {
 	return nil
 }
 
-// allocatedList returns the addresses that begin with clusterIP, which a server adds in any case.
+// allocatedList returns the addresses that begin with clusterIP, which a server always adds.
 func allocatedList(parent map[string]any) any {
 	ip, ok := parent["clusterIP"].(string)
 	if !ok || ip == "" {
@@ -273,7 +271,7 @@ func (f *Field) familyPolicy(parent map[string]any) any {
 	return f.Default
 }
 
-// singular returns what is there already where that is the default.
+// singular returns the existing value if it equals the default.
 func singular(parent map[string]any) any {
 	kind, ok := parent["kind"].(string)
 	have, _ := parent["singular"].(string)
@@ -286,7 +284,7 @@ func singular(parent map[string]any) any {
 	return strings.ToLower(kind)
 }
 
-// listKind returns what is there already where that is the default.
+// listKind returns the existing value if it equals the default.
 func listKind(parent map[string]any) any {
 	kind, ok := parent["kind"].(string)
 	have, _ := parent["listKind"].(string)
@@ -299,8 +297,7 @@ func listKind(parent map[string]any) any {
 	return kind + "List"
 }
 
-// isAlone reports whether there is nothing in a volume but its name and, for what is there already,
-// the default itself.
+// isAlone reports whether a volume has nothing but its name and the default itself.
 func isAlone(parent map[string]any) bool {
 	for name := range parent {
 		if name != "name" && name != "emptyDir" {

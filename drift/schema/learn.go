@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// learn takes over what the built-in table knows of a type and no document says.
+// learn copies the facts about a type that only the built-in table has.
 func (t *Type) learn(known *Type, s object) {
 	if known == nil {
 		return
@@ -42,8 +42,8 @@ func isText(k Kind) bool {
 	}
 }
 
-// learn takes over what the built-in table knows of a field. Of the defaults in a server's document
-// only those count that say more than that the field has no value.
+// learn copies the facts about a field that only the built-in table has. A default of a server's
+// document counts only if it is not the zero value.
 func (f *Field) learn(known *Field) {
 	if known.Default != nil || known.Derive != noRule || isZero(f.Default) {
 		f.Default = known.Default
@@ -63,8 +63,8 @@ func isZero(v any) bool {
 	return v == nil || reflect.ValueOf(v).IsZero()
 }
 
-// defaultValue copies a default, so that no caller can change it, and makes its numbers what they
-// are in unstructured objects.
+// defaultValue copies a default, so that no caller can change it, and converts its numbers to the
+// types of unstructured objects.
 func (c *compiler) defaultValue(v any, at *field.Path) any {
 	out, ok := copyValue(v, 0)
 	if !ok {
@@ -127,7 +127,7 @@ func number(n json.Number) (any, bool) {
 	return f, err == nil
 }
 
-// complete adds the defaults of what is in a default, as a server does. It changes v.
+// complete adds the defaults of nested fields to a default, like a server. It changes v.
 func complete(t *Type, v any, depth int) any {
 	if t == nil || depth > maxDepth {
 		return v
@@ -151,7 +151,7 @@ func completeObject(t *Type, v object, depth int) {
 			v[name] = complete(t.Elem, inner, depth+1)
 		}
 	}
-	// These come last: they are complete, and others have them too.
+	// These come last, because they are complete and shared.
 	for name, f := range t.Fields {
 		if f.Default != nil && f.Derive == noRule && v[name] == nil && !f.nullIn(v, name) {
 			v[name] = f.Default
@@ -159,7 +159,7 @@ func completeObject(t *Type, v object, depth int) {
 	}
 }
 
-// nullIn reports whether a field is null on purpose.
+// nullIn reports whether a field is explicitly null.
 func (f *Field) nullIn(v object, name string) bool {
 	_, there := v[name]
 	return there && f.Type != nil && f.Type.Nullable

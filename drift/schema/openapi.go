@@ -26,20 +26,20 @@ type components struct {
 	shared map[component]*Type
 }
 
-// component is a schema, as it is in one place of the built-in table: what the table knows of a
-// type depends on where it is used.
+// component is a schema at one place of the built-in table, because the table's knowledge of a
+// type depends on its place.
 type component struct {
 	name  string
 	known *Type
 }
 
-// FromOpenAPI returns what the OpenAPI v3 document of a server says of its kinds, as /openapi/v3/apis/apps/v1
-// serves it. For kinds that [Builtin] has, the document says which fields exist and how lists are merged, and
-// the built-in table has what no document says: which component owns a field, which order has a meaning, what
-// depends on other fields.
+// FromOpenAPI returns the types of a server's OpenAPI v3 document, which it serves for example at
+// /openapi/v3/apis/apps/v1. For kinds of [Builtin], the document provides the existing fields and
+// the merging of lists. The built-in table provides facts that no document has: the component
+// that owns a field, lists whose order has a meaning, and dependencies on other fields.
 //
-// A kind is compiled on first use, and cached. Invalid parts of a schema are treated as unknown, and so are
-// schemas that are nested deeper than 128 levels, and those beyond the first 200,000.
+// A kind is compiled on first use, and cached. Invalid parts of a schema are treated as unknown,
+// and so are schemas that are nested deeper than 128 levels, and those beyond the first 200,000.
 func FromOpenAPI(document []byte) (Source, error) {
 	var doc struct {
 		Swagger    string `json:"swagger"`
@@ -65,7 +65,7 @@ func FromOpenAPI(document []byte) (Source, error) {
 	return c, nil
 }
 
-// kindsOf finds the components that are objects of a kind. Of two that claim the same, the name
+// kindsOf finds the components that are objects of a kind. If two claim the same kind, the name
 // decides.
 func kindsOf(raw map[string]json.RawMessage) map[schema.GroupVersionKind]string {
 	const extension = "x-kubernetes-group-version-kind"
@@ -117,7 +117,7 @@ func (c *components) compile(name string, known *Type) *Type {
 	return c.named(compiler, name, known, 0)
 }
 
-// unknownKind is what is known of any kind.
+// unknownKind returns the common fields of all kinds.
 func unknownKind() *Type {
 	t := &Type{Kind: Struct, Fields: map[string]*Field{}}
 	t.addObjectFields()
@@ -133,7 +133,7 @@ func (c *components) resolve(compiler *compiler, ref string, known *Type, depth 
 	return c.named(compiler, unescape(name), known, depth)
 }
 
-// unescape reads a part of a JSON pointer.
+// unescape decodes a part of a JSON pointer.
 func unescape(name string) string {
 	return strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
 }
@@ -149,8 +149,8 @@ func (c *components) schema(name string) object {
 	return s
 }
 
-// named compiles a component once for each place in the built-in table. One that refers to itself
-// meets its own type, which is not complete yet.
+// named compiles a component once for each place in the built-in table. A recursive component
+// refers to its own incomplete type.
 func (c *components) named(compiler *compiler, name string, known *Type, depth int) *Type {
 	if kind, ok := wellKnown(name); ok {
 		return plainOf(kind)
@@ -176,7 +176,7 @@ func (c *components) named(compiler *compiler, name string, known *Type, depth i
 	return t
 }
 
-// plainOf returns a type without anything in it, nil for what is not known.
+// plainOf returns a type without further facts, nil for an unknown kind.
 func plainOf(kind Kind) *Type {
 	if kind == Unknown {
 		return nil
@@ -184,8 +184,7 @@ func plainOf(kind Kind) *Type {
 	return &Type{Kind: kind}
 }
 
-// wellKnown returns the kind of a component that says too little about itself: there is a word for
-// what it is.
+// wellKnown returns the kind of a well-known component whose schema is not specific enough.
 func wellKnown(name string) (Kind, bool) {
 	rest, ok := strings.CutPrefix(name, "io.k8s.apimachinery.pkg.")
 	if !ok {

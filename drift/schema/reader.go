@@ -6,22 +6,22 @@ import (
 	"k8s.io/apimachinery/pkg/util/json"
 )
 
-// reader reads blocks of a table. Types that refer to themselves are the reason why it puts off
-// what needs other types until all are there.
+// reader parses blocks of a table. Because types may be recursive, it defers work that needs
+// other types until all exist.
 type reader struct {
 	table *table
 	fresh map[string]*Type
 	later []func()
 }
 
-// finish does what was put off.
+// finish does the deferred work.
 func (r *reader) finish() {
 	for _, f := range r.later {
 		f()
 	}
 }
 
-// named reads a block, or returns what was read of it before.
+// named parses a block, or returns the earlier result.
 func (r *reader) named(name string) *Type {
 	if known := r.fresh[name]; known != nil {
 		return known
@@ -107,7 +107,7 @@ func (r *reader) flag(f *Field, flag string) {
 	}
 }
 
-// setWhole changes the type of one field, and not of others that have it too.
+// setWhole changes the type of one field, and not of other fields with the same type.
 func (r *reader) setWhole(f *Field, whole bool) {
 	r.later = append(r.later, func() {
 		own := *f.Type
@@ -135,7 +135,7 @@ func (r *reader) expr(expr, pkg string) *Type {
 	}
 }
 
-// keyed makes a list with keys. Their defaults are those of the fields of the items.
+// keyed makes a list with keys. Their defaults come from the fields of the items.
 func (r *reader) keyed(names string, elem *Type) *Type {
 	t := &Type{Kind: List, List: Keyed, Elem: elem}
 	for name := range strings.SplitSeq(names, ",") {
@@ -145,7 +145,7 @@ func (r *reader) keyed(names string, elem *Type) *Type {
 	return t
 }
 
-// defaultKeys fills in what a key is where an item lacks it.
+// defaultKeys fills in the values of missing keys.
 func (t *Type) defaultKeys() {
 	for i := range t.Keys {
 		if f := t.Elem.Field(t.Keys[i].Name); f != nil && f.Derive == 0 {
@@ -167,7 +167,7 @@ func (r *reader) word(word, pkg string) *Type {
 	return r.named(pkg + word)
 }
 
-// plain returns the one type of a word.
+// plain returns the shared type of a word.
 func (r *reader) plain(word string) *Type {
 	if known := r.table.types[word]; known != nil {
 		return known
@@ -201,7 +201,7 @@ func kindNamed(word string) Kind {
 	return Unknown
 }
 
-// parseValue reads a JSON value as it is in an unstructured object, nil where it is none.
+// parseValue parses a JSON value with the types of an unstructured object, nil if it is invalid.
 func parseValue(text string) any {
 	var v any
 	if err := json.Unmarshal([]byte(text), &v); err != nil {

@@ -15,10 +15,10 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// Tree is an object of the hub as nodes, ready to be compared with the objects of many
-// members. It does not change and may be used by any number of goroutines.
+// Tree is an object of the hub as nodes, ready for comparison with the objects of many members.
+// It is immutable and may be used by any number of goroutines.
 type Tree struct {
-	// Hub is the cleaned copy of the hub's object. What is found points into it.
+	// Hub is the cleaned copy of the hub's object. Findings point into it.
 	Hub   map[string]any
 	Type  *schema.Type
 	Rules kinds.Rules
@@ -27,13 +27,13 @@ type Tree struct {
 
 	name               string
 	status, measureAll bool
-	// sets are the atomic lists of the kind whose order means nothing.
+	// sets are the atomic lists of the kind whose order has no meaning.
 	sets []kinds.Set
 	// folded are the keys of the data of a Secret that come from its stringData.
 	folded map[string]bool
 
-	// nodes are the fields and items of hub; the children of a node lie side by
-	// side, those of a map sorted by name. values are what the hub says at each.
+	// nodes are the fields and items of hub. The children of a node are adjacent, and those of a map
+	// are sorted by name. values are the hub's values, by node.
 	nodes  []node
 	values []any
 	// lists and quantities belong to the nodes whose extra is an index into them.
@@ -41,19 +41,19 @@ type Tree struct {
 	quantities []resource.Quantity
 }
 
-// Options say what of an object is compared.
+// Options select the compared parts of an object.
 type Options struct {
-	// Type is what is known of the kind, nil for nothing.
+	// Type is the type of the kind, nil if unknown.
 	Type *schema.Type
 	// Status compares the top-level status too.
 	Status bool
-	// MeasureAll measures all of a member as soon as anything differs, because the
-	// surroundings of a difference will be digested.
+	// MeasureAll measures all of a member as soon as there is a difference, because the surroundings
+	// of a difference will be digested.
 	MeasureAll bool
 }
 
-// Compile copies an object within the limits and prepares it. The error names its
-// problems, up to twenty; it never holds a value.
+// Compile copies an object within the limits and prepares it. The error names its problems, up to
+// twenty, and never contains a value.
 func Compile(hub *unstructured.Unstructured, o Options) (*Tree, error) {
 	kind := hub.GroupVersionKind()
 	t := &Tree{
@@ -70,17 +70,17 @@ func Compile(hub *unstructured.Unstructured, o Options) (*Tree, error) {
 	return t, nil
 }
 
-// kind is how a node is compared.
+// kind is the way in which a node is compared.
 type kind uint8
 
 const (
 	kindNull kind = iota
 	kindBool
 	kindString
-	// kindInt is a number that fits an int64, kindNumber any other.
+	// kindInt is a number that fits an int64, kindNumber any other number.
 	kindInt
 	kindNumber
-	// kindQuantity is held in the node, kindBigQuantity is not.
+	// The node itself contains a kindQuantity, but not a kindBigQuantity.
 	kindQuantity
 	kindBigQuantity
 	kindDuration
@@ -92,37 +92,37 @@ const (
 	kindAtomic
 )
 
-// flags are what else is to be known of a node.
+// flags are further properties of a node.
 type flags uint8
 
 const (
 	// optional nodes mean the same as their absence.
 	optional flags = 1 << iota
-	// orderless marks lists whose order means nothing to any reader: see kinds.Set.
+	// orderless marks lists whose order has no meaning for any reader: see kinds.Set.
 	orderless
-	// wholly marks what is owned as a whole although its keys or items are identified: whatever only the member
-	// has there is a difference.
+	// wholly marks values that are owned as a whole although their keys or items are identified:
+	// anything that only the member has there is a difference.
 	wholly
-	// union marks maps where a field of the union is.
+	// union marks maps that contain fields of a union.
 	union
-	// system marks maps whose keys belong in part to the servers.
+	// system marks maps with keys that belong to servers.
 	system
-	// object and metadata mark the root and what is below /metadata.
+	// object marks the root, metadata everything below /metadata.
 	object
 	metadata
-	// entry marks the values of a map without known fields: each is there by its
-	// key, whatever it is.
+	// entry marks the values of a map without known fields: the presence of a key counts, whatever
+	// its value.
 	entry
 )
 
-// node is a field or an item of the hub's object. It fills a line of the cache.
+// node is a field or an item of the hub's object. It fills a cache line.
 type node struct {
 	name string
-	// text is a string as it is compared: that of Bytes is canonical.
+	// text is a string in the form for comparison: Bytes are canonical.
 	text  string
 	field *schema.Field
 	typ   *schema.Type
-	// first and count are the children; of a plain value together a number.
+	// first and count locate the children; in a plain value they are together a number.
 	first, count uint32
 	// extra is an index into the lists or quantities of the tree.
 	extra uint32
@@ -154,8 +154,7 @@ func (c *compiler) reserve(count int) int {
 	return first
 }
 
-// problem says what is wrong with the value at the path. The text must not hold
-// the value.
+// problem reports a problem of the value at the path. The text must not contain the value.
 func (c *compiler) problem(text string) {
 	c.problems = append(c.problems, fmt.Errorf("%s: %s", fieldpath.Describe(c.path), text))
 }
@@ -163,7 +162,7 @@ func (c *compiler) problem(text string) {
 // maxProblems is how many problems of an object an error names.
 const maxProblems = 20
 
-// named returns the problems that are named, and how many more there are.
+// named returns the problems for an error, and the number of the others.
 func (c *compiler) named() []error {
 	if more := len(c.problems) - maxProblems; more > 0 {
 		return append(c.problems[:maxProblems:maxProblems], fmt.Errorf("and %d more", more))
@@ -171,7 +170,7 @@ func (c *compiler) named() []error {
 	return c.problems
 }
 
-// fill makes the node at an index that of a value.
+// fill fills the node at an index from a value.
 func (c *compiler) fill(at int, v any, t *schema.Type) {
 	c.tree.nodes[at].typ, c.tree.values[at] = t, v
 	switch v := v.(type) {
@@ -218,7 +217,7 @@ func (c *compiler) object(at int, v map[string]any, t *schema.Type) {
 	}
 }
 
-// Field fills the node of a field of a map.
+// field fills the node of a field of a map.
 func (c *compiler) field(at int, name string, v any, field *schema.Field, typ *schema.Type) {
 	c.tree.nodes[at].name, c.tree.nodes[at].field = name, field
 	c.path = append(c.path, fieldpath.Step{Name: name})
@@ -226,11 +225,11 @@ func (c *compiler) field(at int, name string, v any, field *schema.Field, typ *s
 	c.path = c.path[:len(c.path)-1]
 }
 
-// present reports whether the empty value of a node is not its absence.
+// present reports whether the empty value of a node differs from its absence.
 func (n *node) present() bool { return n.is(entry) || value.HasPresence(n.field) }
 
-// dropped reports whether a value of the hub stands for nothing: null where that
-// is no value, and what waits for a server to fill it in.
+// dropped reports whether a value of the hub has no meaning: a null that is no value, and a
+// placeholder that a server fills in.
 func dropped(v any, f *schema.Field, t *schema.Type) bool {
 	if v == nil {
 		return t == nil || !t.Nullable && t.Kind != schema.Bytes

@@ -7,14 +7,14 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// alignment is what identifies the items of a keyed list or of a set.
+// alignment has the identities of the items of a keyed list or of a set.
 type alignment struct {
-	// tuples are the keys of the items, in their order, as appendKeys writes them.
+	// tuples are the keys of the items, in their order, in the form of AppendKeys.
 	tuples []string
-	// first is where a tuple is first, next where the same one is again, or -1.
+	// first is the first index of a tuple, next the next index of the same tuple, or -1.
 	first map[string]int32
 	next  []int32
-	// repeated reports whether there is one that is.
+	// repeated reports whether a tuple occurs more than once.
 	repeated bool
 }
 
@@ -52,7 +52,7 @@ func (c *compiler) list(at int, v []any, t *schema.Type) {
 	c.align(n, v, t)
 }
 
-// setHere returns the set that the list at the path is, nil where it is none.
+// setHere returns the set for the list at the path, nil if it is none.
 func (c *compiler) setHere() *kinds.Set {
 	for i := range c.tree.sets {
 		set := &c.tree.sets[i]
@@ -70,8 +70,8 @@ func (c *compiler) setHere() *kinds.Set {
 	return nil
 }
 
-// align makes a node that of a keyed list or of a set, where all items have what
-// it takes. Other lists are compared as a whole.
+// align makes a node a keyed list or a set, if all items have the required keys. Other lists are
+// compared as a whole.
 func (c *compiler) align(n *node, v []any, t *schema.Type) {
 	if t == nil || t.List == schema.Atomic && len(t.Keys) == 0 {
 		return
@@ -103,7 +103,7 @@ func (c *compiler) align(n *node, v []any, t *schema.Type) {
 	c.tree.lists = append(c.tree.lists, a)
 }
 
-// add enters the tuple of an item. last is where each tuple was seen last.
+// add adds the tuple of an item. last has the last index of each tuple.
 func (a *alignment) add(i int32, tuple string, last map[string]int32) {
 	a.tuples[i], a.next[i] = tuple, -1
 	if before, ok := last[tuple]; ok {

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// root fills the node of the object itself. Of its metadata it has only what authors set, and always has it,
-// so that it is compared key by key.
+// root fills the node of the object itself. Its metadata has only fields that authors set, and
+// always exists, so that it is compared key by key.
 func (c *compiler) root() {
 	c.reserve(1)
 	root := maps.Clone(c.tree.Hub)
@@ -58,8 +58,8 @@ func (c *compiler) rootFields(names []string, root map[string]any) {
 	n.kind, n.first, n.count = kindMap, uint32(first), uint32(len(kept))
 }
 
-// describeRoot is describeField for a field of the object itself. What a Secret
-// and a ConfigMap hold is known without a schema.
+// describeRoot is describeField for a field of the object itself. The data of a Secret and a
+// ConfigMap is known without a schema.
 func (c *compiler) describeRoot(name string) (*schema.Field, *schema.Type) {
 	f, t := value.FieldOf(c.tree.Type, name)
 	bytes := name == "data" && c.tree.Rules.Has(kinds.SecretData) || name == "binaryData" && c.tree.Rules.Has(kinds.ByteData)
@@ -72,8 +72,8 @@ func (c *compiler) describeRoot(name string) (*schema.Field, *schema.Type) {
 	return f, t
 }
 
-// byKeys returns the type of a list whose items are identified by keys, also where
-// it is owned as a whole. A list of which nothing is known becomes one of a kind.
+// byKeys returns the type of a list whose items are identified by keys, even if it is owned as a
+// whole. An unknown list gets the given kind.
 func byKeys(t *schema.Type, kind schema.ListKind, names ...string) *schema.Type {
 	keyed := schema.Type{Kind: schema.List, List: kind}
 	if t != nil {
@@ -94,7 +94,7 @@ func emptyOf(t *schema.Type) any {
 	return map[string]any{}
 }
 
-// missing fills a node that the hub's object does not have.
+// missing fills a node for a field that the hub's object does not have.
 func (c *compiler) missing(at int, name string, v any, t *schema.Type) {
 	c.field(at, name, v, nil, t)
 	c.tree.nodes[at].flags |= optional
@@ -163,7 +163,7 @@ func (c *compiler) checkBytes(name string, v any) {
 	}
 }
 
-// cleaned returns a copy of the hub's object without what belongs to servers.
+// cleaned returns a copy of the hub's object without the fields of servers.
 func (t *Tree) cleaned(o map[string]any) map[string]any {
 	c, _ := value.Copy(o).(map[string]any)
 	if !t.status {
@@ -186,8 +186,8 @@ func (t *Tree) cleaned(o map[string]any) map[string]any {
 	return c
 }
 
-// HubPointer returns where a path leads in the hub's object as it was given: what
-// its stringData says is compared as data.
+// HubPointer returns the pointer of a path in the hub's original object: its stringData is
+// compared as data.
 func (t *Tree) HubPointer(path []fieldpath.Step) string {
 	if len(t.folded) == 0 || len(path) == 0 || path[0].Name != "data" {
 		return fieldpath.Pointer(path, fieldpath.HubSide)

@@ -5,8 +5,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// scalar fills the node of a plain value. One that is not what its type says is
-// compared as it stands.
+// scalar fills the node of a plain value. A value that does not match its type is compared
+// literally.
 func (c *compiler) scalar(at int, v any, t *schema.Type) {
 	n := &c.tree.nodes[at]
 	if t != nil && c.typed(n, v, t) {
@@ -31,7 +31,7 @@ func (c *compiler) scalar(at int, v any, t *schema.Type) {
 	}
 }
 
-// typed fills the node of a plain value that means the same in several spellings.
+// typed fills the node of a plain value that has several notations.
 func (c *compiler) typed(n *node, v any, t *schema.Type) bool {
 	text, isText := v.(string)
 	n.text = text
@@ -73,7 +73,7 @@ func (c *compiler) quantity(n *node, v any) bool {
 	return ok
 }
 
-// same reports whether a plain value of the member means what the node says.
+// same reports whether a plain value of the member means the same as the node.
 func (t *Tree) same(at uint32, v any) bool {
 	n := &t.nodes[at]
 	switch n.kind {
@@ -97,7 +97,7 @@ func (t *Tree) same(at uint32, v any) bool {
 	}
 }
 
-// sameText reports whether two texts that differ mean the same.
+// sameText reports whether two different texts mean the same.
 func sameText(n *node, text string) bool {
 	switch n.kind {
 	case kindDuration:

@@ -5,10 +5,10 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// Class is the sort of a finding. Of two findings at one path the lower one says more.
+// Class is the class of a finding. Of two findings at one path the lower class is more important.
 type Class uint8
 
-// The classes, which mean what those of package drift do.
+// The classes, with the same meaning as in package drift.
 const (
 	Changed Class = iota
 	Missing
@@ -17,27 +17,26 @@ const (
 	Unmanaged
 )
 
-// Finding is a difference between the object of the hub and that of a member, with
-// its values as they are: what is secret in it is not hidden.
+// Finding is a difference between the object of the hub and the object of a member, with its
+// unredacted values.
 type Finding struct {
 	Class Class
-	// Path leads from the root of the object to the difference; empty is the
-	// object itself.
+	// Path leads from the root of the object to the difference; an empty path is the object itself.
 	Path []fieldpath.Step
-	// Whole is how many steps of the path lead to the list or map that is owned as a
-	// whole and that the difference is inside of, 0 where it is in none.
+	// Whole is how many steps of the path lead to the list or map that is owned as a whole and
+	// contains the difference, 0 if there is none.
 	Whole int
-	// Hub and member are the values; inHub and inMember report whether there is one.
+	// Hub and member are the values; inHub and inMember report whether they exist.
 	Hub, Member     any
 	InHub, InMember bool
-	// Field is what is known of the last field on the path, nil for nothing.
+	// Field is the last field on the path, nil if unknown.
 	Field *schema.Field
 	Note  string
-	// Secret marks a value that must not be shown, as far as the walk knows.
+	// Secret marks a value that the walk knows to be secret.
 	Secret bool
 }
 
-// Side is where the indexes of its path count.
+// Side returns the side to which the indexes of its path refer.
 func (f *Finding) Side() fieldpath.Side {
 	if f.InMember {
 		return fieldpath.MemberSide

@@ -23,8 +23,8 @@ func CheckLimits(o map[string]any) error {
 	return fmt.Errorf("%s: it is nested more than %d levels deep", fieldpath.Describe(path), value.MaxDepth)
 }
 
-// offender returns the path of the first value, in the order of names, that
-// measure refuses, and its type where that is the reason.
+// offender returns the path of the first value, in the order of names, that Measure refuses, and
+// its type if that is the reason.
 func offender(v any, depth int) ([]fieldpath.Step, string) {
 	left := value.MaxNodes
 	if value.Measure(v, depth, &left) {

@@ -12,66 +12,62 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// walker compares one object of a member with a tree. It allocates only when
-// there is something to say.
+// walker compares one object of a member with a tree. It allocates only if there is a finding.
 type walker struct {
 	tree *Tree
-	// explained reports whether a finding is no difference, nil
-	// where none is.
+	// explained reports whether a finding is no difference; nil explains nothing.
 	explained func(*Finding) bool
 	full      bool
-	// Member is the root of what is compared.
+	// Member is the root of the compared object.
 	member map[string]any
-	// depth frames lead to where the walk is, the root not counted.
+	// depth frames lead to the current position, without the root.
 	frames [value.MaxDepth + 2]frame
 	depth  int
-	// probing walks find out whether there is a difference, and which does not
-	// matter; differs is their answer.
+	// probing walks only find out whether there is a difference; differs is their answer.
 	probing, differs bool
-	// whole is how many lists and maps that are owned as a whole the walk is in.
+	// whole is how many lists and maps that are owned as a whole contain the current position.
 	whole int
-	// inside reports whether one of them is compared item by item; since is what counted
-	// was before.
+	// inside reports whether one of them is compared item by item; since was the value of counted
+	// before it.
 	inside bool
 	since  int
-	// work is how many fields and items were compared, as far as that counts.
+	// work counts the compared fields and items.
 	work int
 
 	found []*Finding
-	// counted is how many differences were found that are not only of an order.
+	// counted counts the differences, except those of order alone.
 	counted  int
 	warnings []string
-	// left is how many values may still be found before the whole object is
-	// measured; then measured is true, and refused says what is wrong with it.
+	// left is how many values may still be found before the whole object is measured. Then measured
+	// is true, and refused is the reason why the object is refused.
 	left     int
 	measured bool
 	refused  error
 
-	// room is where the keys of an item are put together.
+	// room is a buffer for the keys of an item.
 	room [256]byte
 }
 
-// frame is a level of the walk: the node of a field or an item, and in the latter
-// case the item's index on the member.
+// frame is a level of the walk: the node of a field or an item, and the item's index on the
+// member.
 type frame struct {
 	node uint32
 	item int32
 }
 
-// What frame.item is for a field, and for an item that the member lacks.
+// The values of frame.item for a field, and for an item that the member lacks.
 const (
 	aField int32 = -2
 	noItem int32 = -1
 )
 
-// trustedValues is how many values of a member may differ before all of it is
-// counted.
+// trustedValues is how many values of a member may differ before all of it is counted.
 const trustedValues = 1 << 16
 
-// Compare compares the whole object of a member, in which full counts what only it has
-// as well. What explained reports to be explained is no difference; nil explains nothing.
-// What is found is within the limits of objects, or there is an error. An equal object
-// is not measured: the walk goes no deeper than the hub's.
+// Compare compares the whole object of a member; if full, anything that only the member has
+// counts, too. A finding that explained accepts is no difference; nil accepts none. The findings
+// are within the limits of objects, otherwise there is an error. An equal object is not measured,
+// because the walk goes no deeper than the hub's.
 func (t *Tree) Compare(member map[string]any, full bool, explained func(*Finding) bool) ([]*Finding, []string, error) {
 	w := walker{tree: t, explained: explained, full: full, member: member, left: trustedValues}
 	if t.measureAll {
@@ -164,7 +160,7 @@ func (w *walker) object(at uint32, member map[string]any) {
 	}
 }
 
-// absent is for a field of the hub that the member lacks.
+// absent handles a field of the hub that the member lacks.
 func (w *walker) absent(at uint32, item int32, parent map[string]any) {
 	if w.understood(at, parent) {
 		return
@@ -172,7 +168,7 @@ func (w *walker) absent(at uint32, item int32, parent map[string]any) {
 	w.add(Finding{Class: Missing, Hub: w.tree.values[at], InHub: true, Note: w.pruned(at)}, at, item)
 }
 
-// understood reports whether the absence of a field means what the hub says.
+// understood reports whether the absence of a field means the same as the hub's value.
 func (w *walker) understood(at uint32, parent map[string]any) bool {
 	n := &w.tree.nodes[at]
 	if n.is(optional) {
@@ -192,7 +188,7 @@ func (w *walker) understood(at uint32, parent map[string]any) bool {
 	return true
 }
 
-// pruned notes that a field is one that servers do not keep.
+// pruned notes that servers do not keep a field.
 func (w *walker) pruned(at uint32) string {
 	parent := w.tree.Type
 	if w.depth > 0 {
@@ -204,7 +200,7 @@ func (w *walker) pruned(at uint32) string {
 	return "pruned"
 }
 
-// equal reports whether a value is what the node says, with nothing besides.
+// equal reports whether a value equals the node, without anything besides.
 func (w *walker) equal(at uint32, item int32, v any) bool {
 	probing, differs := w.probing, w.differs
 	w.probing, w.differs = true, false
@@ -242,7 +238,7 @@ func hasChild(children []node, name string) bool {
 	return ok
 }
 
-// foreign reports whether a key of the member is none of our affair.
+// foreign reports whether a key of the member is never compared.
 func (n *node) foreign(name string, status bool) bool {
 	switch {
 	case n.is(system):
@@ -255,7 +251,7 @@ func (n *node) foreign(name string, status bool) bool {
 	return false
 }
 
-// strict reports whether what only the member has counts everywhere here.
+// strict reports whether values that only the member has are differences here.
 func (w *walker) strict() bool { return w.full || w.probing || w.whole > 0 }
 
 // counts reports whether a key that only the member has is compared.
@@ -263,8 +259,8 @@ func (w *walker) counts(n *node, name string) bool {
 	return w.strict() || n.is(union) && slices.Contains(n.typ.Union, name)
 }
 
-// added reports whether a server adds an entry to a map that the hub has, such as
-// to requests what is in limits alone.
+// added reports whether a server adds an entry to a map that the hub has, for example to requests
+// from limits.
 func (w *walker) added(n *node, name string, v any, t *schema.Type) bool {
 	if n.field == nil || n.field.Derive == 0 || n.typ == nil || n.typ.Kind != schema.Map {
 		return false
@@ -275,8 +271,8 @@ func (w *walker) added(n *node, name string, v any, t *schema.Type) bool {
 	return ok && value.Equal(e, v, t)
 }
 
-// outer returns the member's map that the field where the walk is belongs to, nil
-// where the walk is in a default.
+// outer returns the member's map that contains the current field, nil if the walk is in a
+// default.
 func (w *walker) outer() map[string]any {
 	var v any = w.member
 	for _, f := range w.frames[:w.depth-1] {
@@ -294,7 +290,7 @@ func (w *walker) outer() map[string]any {
 	return m
 }
 
-// copied reports whether a label is one that a server took from the template.
+// copied reports whether a server copied a label from the template.
 func (w *walker) copied(name string, v any) bool {
 	if !w.tree.Rules.Has(kinds.Templated) || w.tree.nodes[w.frames[w.depth-1].node].name != "labels" {
 		return false

@@ -7,21 +7,20 @@ import (
 )
 
 const (
-	// maxInside is how many differences of one atomic list are reported where they are:
-	// a tenth of what a report holds. A list with more is one difference.
+	// maxInside is how many differences of one atomic list are reported separately: a tenth of the
+	// limit of a report. A list with more is one difference.
 	maxInside = 10
-	// alignLimit is how many items of an atomic list that have no partner are compared
-	// each with each.
+	// alignLimit is how many items of an atomic list without a partner are compared each with each.
 	alignLimit = 256
-	// workPerNode and workMost limit the comparisons of items each with each, so that
-	// their time grows as the hub's object does.
+	// workPerNode and workMost limit the comparisons of items each with each, so that their time is
+	// proportional to the hub's object.
 	workPerNode = 64
 	workMost    = 1 << 20
 )
 
-// atomic compares a list that is owned as a whole. An apply replaces all of it, but
-// what differs may be one field of one item, so items that are the same on both sides
-// are found, and what is between them is compared item by item.
+// atomic compares a list that is owned as a whole. An apply replaces all of it, but the
+// difference may be one field of one item. So atomic finds items that are equal on both sides,
+// and compares the items between them.
 func (w *walker) atomic(at uint32, l []any) {
 	n := &w.tree.nodes[at]
 	m := middle{n: n, l: l, hubEnd: int(n.count), memberEnd: len(l), nested: w.inside}
@@ -41,8 +40,8 @@ func (w *walker) atomic(at uint32, l []any) {
 	}
 }
 
-// outermost compares a list that is in no other atomic list. Where too much differs in
-// it, it is one difference.
+// outermost compares a list that is in no other atomic list. If too much of it differs, it is one
+// difference.
 func (w *walker) outermost(at uint32, l []any, m *middle) {
 	found, counted := len(w.found), w.counted
 	w.inside, w.since = true, counted
@@ -56,27 +55,27 @@ func (w *walker) outermost(at uint32, l []any, m *middle) {
 	}
 }
 
-// listDiffers adds a list, which is where the walk is, as one difference.
+// listDiffers adds the list at the current position as one difference.
 func (w *walker) listDiffers(class Class, at uint32, l []any, note string) {
 	w.here(Finding{Class: class, Hub: w.tree.values[at], Member: l, InHub: true, InMember: true, Note: note})
 }
 
-// tooMuch reports whether more differs in an atomic list than is reported one by one,
-// or finding out would take too long.
+// tooMuch reports whether an atomic list has too many differences for separate reports, or takes
+// too long to compare.
 func (w *walker) tooMuch() bool { return w.counted-w.since > maxInside || w.exhausted() }
 
 func (w *walker) exhausted() bool { return w.work > workMost+workPerNode*len(w.tree.nodes) }
 
-// middle is an atomic list without the items at its ends that both sides have.
+// middle is an atomic list without the equal items at its ends.
 type middle struct {
 	n *node
 	l []any
 	// nested is a list inside of another atomic one.
 	nested bool
-	// first is the first item that differs, hubEnd and memberEnd are behind the last.
+	// first is the first differing item, hubEnd and memberEnd are the ends behind the last.
 	first, hubEnd, memberEnd int
-	// partner is, for each item of the hub, that of the member which it is compared
-	// with, or noPlace. Settled marks those that are the same, taken all of the member.
+	// partner is, for each item of the hub, the member's item that it is compared with, or noPlace.
+	// Settled marks equal pairs, taken the member's items with a partner.
 	partner        []int32
 	settled, taken []bool
 }
@@ -97,13 +96,13 @@ func (m *middle) trimEnd(w *walker) {
 	}
 }
 
-// equal reports whether two items are the same.
+// equal reports whether two items are equal.
 func (m *middle) equal(w *walker, hub, member int) bool {
 	w.work++
 	return w.equal(m.n.first+uint32(hub), int32(member), m.l[member])
 }
 
-// anyOrder reports whether the list says the same in any order.
+// anyOrder reports whether the order of the list has no meaning.
 func (m *middle) anyOrder() bool {
 	return m.n.is(orderless) || m.n.typ != nil && m.n.typ.Unordered
 }
@@ -117,7 +116,7 @@ func (m *middle) unpaired() {
 
 func (m *middle) pair(hub, member int) { m.partner[hub], m.taken[member] = int32(member), true }
 
-// report adds what differs between the items.
+// report adds the differences between the items.
 func (m *middle) report(w *walker, at uint32) {
 	m.trimEnd(w)
 	m.unpaired()
@@ -139,15 +138,15 @@ func (m *middle) report(w *walker, at uint32) {
 	m.differences(w)
 }
 
-// isMoved reports whether the items are the same in another order.
+// isMoved reports whether both sides have the same items in another order.
 func (m *middle) isMoved(w *walker) bool {
 	m.unpaired()
 	return m.pairMoved(w)
 }
 
-// pairMoved compares the items that have no partner each with each, and reports whether
-// all have one then: they are the same in another order. Where they are not, and their
-// order has a meaning, none has.
+// pairMoved compares the items without a partner each with each, and reports whether all have one
+// then: they are the same items in another order. If they are not, and the order has a meaning,
+// it makes no pairs.
 func (m *middle) pairMoved(w *walker) bool {
 	hub, member := m.rest()
 	if max(len(hub), len(member)) > alignLimit || len(hub) != len(member) && !m.anyOrder() {
@@ -174,7 +173,7 @@ func (m *middle) pairMoved(w *walker) bool {
 	return all
 }
 
-// rest returns the items that have no partner.
+// rest returns the items without a partner.
 func (m *middle) rest() (hub, member []int) {
 	for i, j := range m.partner {
 		if j == noPlace {
@@ -189,12 +188,12 @@ func (m *middle) rest() (hub, member []int) {
 	return hub, member
 }
 
-// replaced reports whether no item of the hub's is the same or has a partner.
+// replaced reports whether every item of the hub is new: none is equal or has a partner.
 func (m *middle) replaced() bool {
 	return m.hub() == int(m.n.count) && !slices.ContainsFunc(m.partner, func(j int32) bool { return j != noPlace })
 }
 
-// differences adds what differs between partners, and the items that have none.
+// differences adds the differences between partners, and the items without a partner.
 func (m *middle) differences(w *walker) {
 	for i, j := range m.partner {
 		switch hub := m.n.first + uint32(m.first+i); {
@@ -216,7 +215,7 @@ func (m *middle) differences(w *walker) {
 	}
 }
 
-// moved is for a list of the same items in another order.
+// moved handles a list of the same items in another order.
 func (m *middle) moved(w *walker, at uint32) {
 	class, note := Changed, "reordered"
 	if m.anyOrder() {
@@ -228,23 +227,23 @@ func (m *middle) moved(w *walker, at uint32) {
 	w.listDiffers(class, at, m.l, note)
 }
 
-// maxEdits is how many items of both sides may be without a partner in a list that is
-// reported item by item: a changed item is one on either side.
+// maxEdits is how many items of both sides may be without a partner in a list that is reported
+// item by item. A changed item counts on both sides.
 const maxEdits = 2 * maxInside
 
-// edits are, for a number of items without a partner, the furthest hub item that is
-// reached on each diagonal: that of hub item x and member item y is x-y+maxEdits.
+// edits has, for a number of items without a partner, the furthest hub item on each diagonal: hub
+// item x and member item y are on diagonal x-y+maxEdits.
 type edits [maxEdits + 1][2*maxEdits + 1]int
 
-// down reports whether the way to a diagonal is by an item that only the member has.
+// down reports whether the path to a diagonal comes through an item that only the member has.
 func (e *edits) down(d, k int) bool {
 	before := &e[d-1]
 	return k == -d || k != d && before[k-1+maxEdits] < before[k+1+maxEdits]
 }
 
-// pairInOrder pairs as many items that are the same as can be without turning back, by
-// the algorithm of Myers: its time grows as the list and the items without a partner
-// do. Where those are more than maxEdits there are no pairs.
+// pairInOrder pairs as many equal items as possible in increasing order, by the algorithm of
+// Myers: its time grows with the list and with the items without a partner. If those are more
+// than maxEdits, it makes no pairs.
 func (m *middle) pairInOrder(w *walker) {
 	var e edits
 	for d := 0; d <= maxEdits && !w.exhausted(); d++ {
@@ -269,7 +268,7 @@ func (m *middle) pairInOrder(w *walker) {
 	}
 }
 
-// pairBack pairs the items on the way that pairInOrder found, from its end.
+// pairBack pairs the items on the path that pairInOrder found, from its end.
 func (m *middle) pairBack(e *edits, d int) {
 	x, y := m.hub(), m.member()
 	for ; d >= 0; d-- {
@@ -292,8 +291,8 @@ func (m *middle) pairBack(e *edits, d int) {
 	}
 }
 
-// pairGaps pairs, by their place, items that are between the same partners, or the ends,
-// on both sides, where both have as many there.
+// pairGaps pairs, by position, items between the same partners, or the ends, if both sides have
+// equally many there.
 func (m *middle) pairGaps() {
 	begin, before := 0, noPlace
 	for i := 0; i <= m.hub(); i++ {
@@ -312,8 +311,7 @@ func (m *middle) pairGaps() {
 	}
 }
 
-// pairRest pairs the items that have no partner, in their order, where both sides have
-// as many of them.
+// pairRest pairs the items without a partner, in their order, if both sides have equally many.
 func (m *middle) pairRest() {
 	if hub, member := m.rest(); len(hub) == len(member) {
 		for k := range hub {

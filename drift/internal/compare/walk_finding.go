@@ -6,12 +6,12 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// differ adds a value of the member that is another one.
+// differ adds a different value of the member.
 func (w *walker) differ(class Class, at uint32, item int32, v any) {
 	w.add(Finding{Class: class, Hub: w.tree.values[at], Member: v, InHub: true, InMember: true}, at, item)
 }
 
-// add adds what was found at a node below where the walk is.
+// add adds a finding at a node below the current position.
 func (w *walker) add(f Finding, at uint32, item int32) {
 	if w.probing {
 		w.differs = true
@@ -22,7 +22,7 @@ func (w *walker) add(f Finding, at uint32, item int32) {
 	w.pop()
 }
 
-// here adds what was found where the walk is.
+// here adds a finding at the current position.
 func (w *walker) here(f Finding) {
 	if w.probing {
 		w.differs = true
@@ -33,7 +33,7 @@ func (w *walker) here(f Finding) {
 	w.keep(f)
 }
 
-// extra adds what only the member has below where the walk is.
+// extra adds a value that only the member has, below the current position.
 func (w *walker) extra(last fieldpath.Step, v any, f *schema.Field, note string) {
 	if w.probing {
 		w.differs = true
@@ -45,7 +45,7 @@ func (w *walker) extra(last fieldpath.Step, v any, f *schema.Field, note string)
 	})
 }
 
-// keep adds a difference, unless it was there right after the object was applied.
+// keep adds a difference, unless it existed right after the object was applied.
 func (w *walker) keep(f Finding) {
 	if f.InMember && !w.measured && !w.bounded(&f) {
 		return
@@ -73,9 +73,9 @@ func (w *walker) keep(f Finding) {
 	w.found = append(w.found, &f)
 }
 
-// bounded measures what is found on the member, and all of the member once that is
-// too deep, no JSON, or so much that it may be too much. What remains of the walk
-// is of no interest where an object is refused.
+// bounded measures a finding's value on the member. If that is too deep, no JSON, or so large
+// that the object may exceed the limits, it measures all of the member. If the object is refused,
+// the rest of the walk does not matter.
 func (w *walker) bounded(f *Finding) bool {
 	w.left--
 	if w.left >= 0 && value.Measure(f.Member, value.MaxDepth-len(f.Path), &w.left) {
@@ -88,8 +88,8 @@ func (w *walker) bounded(f *Finding) bool {
 	return w.refused == nil
 }
 
-// parent returns the hub's map that a frame is a field of; that of the member
-// where it is the object itself, which may say more.
+// parent returns the hub's map that contains a frame's field; for the object itself it may return
+// the member's, which may have more fields.
 func (w *walker) parent(i int) map[string]any {
 	if i == 0 && w.tree.Hub["immutable"] == nil {
 		return w.member
@@ -101,7 +101,7 @@ func (w *walker) parent(i int) map[string]any {
 	return m
 }
 
-// path returns the steps to where the walk is. The caller may append to it.
+// path returns the steps to the current position. The caller may append to it.
 func (w *walker) path() []fieldpath.Step {
 	path := make([]fieldpath.Step, 0, w.depth+1)
 	for i, f := range w.frames[:w.depth] {

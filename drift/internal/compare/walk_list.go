@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// reordered is for a list of the same items in another order.
+// reordered handles a list of the same items in another order.
 func (w *walker) reordered(at uint32, l []any, matters bool) {
 	n := &w.tree.nodes[at]
 	ordered := n.typ != nil && n.typ.Ordered
@@ -47,7 +47,7 @@ func (w *walker) keyed(at uint32, l []any) {
 	}
 }
 
-// set compares a list of plain values, each there or not.
+// set compares a list of plain values, which are either in it or not.
 func (w *walker) set(at uint32, l []any) {
 	n := &w.tree.nodes[at]
 	if w.inOrder(n, l) {
@@ -87,25 +87,24 @@ func (w *walker) inOrder(n *node, l []any) bool {
 	return true
 }
 
-// hasKeys reports whether an item has the keys that make a tuple.
+// hasKeys reports whether the keys of an item equal a tuple.
 func (w *walker) hasKeys(item any, t *schema.Type, tuple string) bool {
 	keys, ok := value.AppendKeys(w.room[:0], item, t)
 	return ok && string(keys) == tuple
 }
 
-// What the place of an item is that the other side lacks, and that of a further
-// one with the same key.
+// The place of an item that the other side lacks, and of a further one with the same key.
 const (
 	noPlace  int32 = -1
 	repeated int32 = -2
 )
 
-// placesHere is for how many items there is room without allocating.
+// placesHere is how many items fit a buffer without an allocation.
 const placesHere = 48
 
-// align appends, for each item of the hub, its index on the member, and then for
-// each of the member that on the hub. It returns them and whether those that both
-// have are in another order.
+// align appends, for each item of the hub, its index on the member, and then for each item of the
+// member its index on the hub. It returns the indexes and whether the common items are in another
+// order.
 func (w *walker) align(n *node, l []any, places []int32) (all []int32, moved bool) {
 	for range int(n.count) + len(l) {
 		places = append(places, noPlace)
@@ -152,7 +151,7 @@ func repeat(l []any, places []int32, t *schema.Type) bool {
 	return false
 }
 
-// place returns where on the hub an item of the member is.
+// place returns the index on the hub of an item of the member.
 func (w *walker) place(a *alignment, hub []int32, item any, t *schema.Type) int32 {
 	keys, ok := value.AppendKeys(w.room[:0], item, t)
 	if !ok {
@@ -171,7 +170,7 @@ func (w *walker) place(a *alignment, hub []int32, item any, t *schema.Type) int3
 	return i
 }
 
-// extraItem compares an item that only the member has; place is no item of the hub's list.
+// extraItem compares an item that only the member has; place is no index of the hub's list.
 func (w *walker) extraItem(n *node, j int, item any, place int32) {
 	if place >= 0 || place == noPlace && !w.strict() || w.serverItem(n, item) {
 		return
@@ -183,7 +182,7 @@ func (w *walker) extraItem(n *node, j int, item any, place int32) {
 	w.extra(fieldpath.Step{Item: true, Hub: -1, Member: j, Keys: value.KeysOf(item, n.typ)}, item, nil, note)
 }
 
-// serverItem reports whether a server or controller adds an item by itself.
+// serverItem reports whether a server or controller adds an item itself.
 func (w *walker) serverItem(n *node, item any) bool {
 	if n.is(system) {
 		name, _ := item.(string)

@@ -1,3 +1,3 @@
-// Package fieldpath names places in a pair of objects, that of the hub and that of
-// a member: as JSON pointers, as key paths for people, and by patterns.
+// Package fieldpath names places in a pair of objects, of the hub and of a member: as JSON
+// pointers, as key paths for people, and by patterns.
 package fieldpath

@@ -14,14 +14,14 @@ type Step struct {
 	// Name is the key in a map. It is empty where item is true.
 	Name string
 	Item bool
-	// Hub and member are the indexes of an item, -1 on the side that lacks it.
+	// Hub and member are the indexes of an item, -1 on a side without it.
 	Hub, Member int
-	// Keys identify an item of a keyed list, in the order of the schema; an item of a set has one key without
-	// a name. Nil is an item by its index.
+	// Keys identify an item of a keyed list, in the order of the schema; an item of a set has one
+	// key without a name. Nil means that the item is identified by its index.
 	Keys []value.KeyValue
 }
 
-// Side is the object in which the indexes of a path count.
+// Side is the object to which the indexes of a path refer.
 type Side uint8
 
 // The two objects.
@@ -30,7 +30,7 @@ const (
 	HubSide
 )
 
-// Index returns the place of an item, on the other side where it has none here.
+// Index returns the index of an item on a side, or on the other side if it is missing there.
 func (s Step) Index(at Side) int {
 	first, second := s.Member, s.Hub
 	if at == HubSide {
@@ -59,11 +59,10 @@ func Pointer(path []Step, at Side) string {
 	return string(b)
 }
 
-// Describe returns where something is, for an error: what steers a terminal is
-// left out, and what is too long is cut.
+// Describe returns a path for an error: control characters are removed, and a long path is cut.
 func Describe(path []Step) string { return value.Printable(Pointer(path, HubSide), value.MaxNameText) }
 
-// appendToken appends a name as RFC 6901 writes it.
+// appendToken appends a name in the form of RFC 6901.
 func appendToken(b []byte, name string) []byte {
 	for i := range len(name) {
 		switch c := name[i]; c {
@@ -78,8 +77,7 @@ func appendToken(b []byte, name string) []byte {
 	return b
 }
 
-// splitPointer returns the names and indexes of an RFC 6901 pointer, none for
-// the root.
+// splitPointer returns the names and indexes of an RFC 6901 pointer, none for the root.
 func splitPointer(s string) ([]string, error) {
 	if s == "" {
 		return nil, nil
@@ -130,8 +128,8 @@ func KeyPath(path []Step) string {
 	return string(b)
 }
 
-// AppendStep appends one level of a key path. What it appends does not depend on
-// indexes where an item has keys.
+// AppendStep appends one level of a key path. If items have keys, the result does not depend on
+// indexes.
 func AppendStep(b []byte, s Step) []byte {
 	switch {
 	case s.Item && s.Keys == nil:
@@ -192,8 +190,8 @@ func isIdentifier(s string) bool {
 	return s != ""
 }
 
-// Compare orders paths as people count: by names, indexes and numbers in
-// names by their value. It compares what the pointers of both show.
+// Compare orders paths naturally: by names, with indexes and numbers in names by their value. It
+// compares the pointers of both.
 func Compare(a []Step, atA Side, b []Step, atB Side) int {
 	for i := range min(len(a), len(b)) {
 		if c := CompareSteps(a[i], atA, b[i], atB); c != 0 {

@@ -11,19 +11,18 @@ import (
 // Pattern is a pointer with wildcards and key selectors.
 type Pattern []Segment
 
-// Segment is a level of a pattern: a name or index, or any, or an item by keys.
+// Segment is a level of a pattern: a name or index, a wildcard, or an item by keys.
 type Segment struct {
 	any  bool
 	name string
 	keys []selected
 }
 
-// selected is a key of an item and the text of its value. The name is empty for
-// an item of a set.
+// selected is a key of an item and the text of its value. The name is empty for an item of a set.
 type selected struct{ name, text string }
 
-// ParsePattern reads a pointer in which * is any name or index, and
-// [name=app,protocol="UDP"] an item with these values, [=a] an item of a set.
+// ParsePattern parses a pointer. * stands for any name or index, [name=app,protocol="UDP"] for an
+// item with these values, and [=a] for an item of a set.
 func ParsePattern(s string) (Pattern, error) {
 	tokens, err := splitPointer(s)
 	if err != nil {
@@ -69,7 +68,7 @@ func parseSelector(t string) ([]selected, error) {
 	}
 }
 
-// cutValue cuts a value, quoted or not, up to a comma or the end.
+// cutValue cuts off a value, quoted or not, up to a comma or the end.
 func cutValue(s string) (text, after string, ok bool) {
 	if !strings.HasPrefix(s, `"`) {
 		n := strings.IndexByte(s, ',')
@@ -87,8 +86,7 @@ func cutValue(s string) (text, after string, ok bool) {
 	return text, after, err == nil && (after == "" || after[0] == ',')
 }
 
-// Matches reports whether a step is what the segment names. hub and member are the
-// values that the step leads to.
+// Matches reports whether the segment matches a step. hub and member are the values at the step.
 func (g Segment) Matches(s Step, hub, member any) bool {
 	switch {
 	case g.any:
@@ -106,7 +104,7 @@ func (g Segment) Matches(s Step, hub, member any) bool {
 	return true
 }
 
-// MatchesEither also takes an index for that on the hub, where it is another one.
+// MatchesEither is Matches, but also accepts a different index on the hub.
 func (g Segment) MatchesEither(s Step, hub, member any) bool {
 	return g.Matches(s, hub, member) || s.Item && g.keys == nil && isIndex(g.name, s.Hub)
 }
@@ -115,7 +113,7 @@ func isIndex(name string, index int) bool {
 	return index >= 0 && name == strconv.Itoa(index)
 }
 
-// matches compares with the keys that the schema names, then with the item itself.
+// matches compares with the keys in the schema, then with the item itself.
 func (k selected) matches(s Step, hub, member any) bool {
 	for _, known := range s.Keys {
 		if known.Name == k.name {
@@ -134,7 +132,7 @@ func (k selected) matches(s Step, hub, member any) bool {
 	return ok && textOf(value) == k.text
 }
 
-// textOf is a plain value as a selector writes it.
+// textOf returns a plain value in the form of a selector.
 func textOf(v any) string {
 	if s, ok := v.(string); ok {
 		return s

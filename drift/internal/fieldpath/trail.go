@@ -1,6 +1,6 @@
 package fieldpath
 
-// Trail is a path with the values that each step leads to.
+// Trail is a path with the values at each step.
 type Trail []Location
 
 // Location is a step of a trail.
@@ -9,8 +9,7 @@ type Location struct {
 	InHub, InMember any
 }
 
-// Follow appends the trail of a path through two objects. What one of them does
-// not have is nil.
+// Follow appends the trail of a path through two objects. Missing values are nil.
 func Follow(t Trail, path []Step, hub, member any) Trail {
 	for _, s := range path {
 		hub, member = s.valueIn(hub, s.Hub), s.valueIn(member, s.Member)
@@ -19,7 +18,7 @@ func Follow(t Trail, path []Step, hub, member any) Trail {
 	return t
 }
 
-// valueIn returns the value that a step leads to from v.
+// valueIn returns the value at a step from v.
 func (s Step) valueIn(v any, index int) any {
 	if !s.Item {
 		m, _ := v.(map[string]any)
@@ -32,7 +31,7 @@ func (s Step) valueIn(v any, index int) any {
 	return l[index]
 }
 
-// Matches reports whether a pattern names the whole trail.
+// Matches reports whether a pattern matches the whole trail.
 func (t Trail) Matches(p Pattern) bool {
 	for i, g := range p {
 		if !g.Matches(t[i].Step, t[i].InHub, t[i].InMember) {
@@ -42,11 +41,11 @@ func (t Trail) Matches(p Pattern) bool {
 	return true
 }
 
-// Within reports whether a pattern names the trail or something that it is in.
+// Within reports whether a pattern matches the trail or a prefix of it.
 func (t Trail) Within(p Pattern) bool { return len(p) <= len(t) && t.Matches(p) }
 
-// Without returns a value without what patterns name inside of it. The value is
-// not changed. False is a value of which nothing is left.
+// Without returns a value without the parts that patterns match. The value is not changed. It
+// returns false if nothing is left.
 func Without(v any, patterns []Pattern) (any, bool) {
 	if len(patterns) == 0 {
 		return v, true

@@ -1,5 +1,5 @@
-// Package kinds knows what only some built-in kinds have, and which labels,
-// annotations, finalizers and items servers and controllers write by themselves.
+// Package kinds knows the special rules of some built-in kinds, and the labels, annotations,
+// finalizers and items that servers and controllers write themselves.
 package kinds
 
 import (
@@ -8,28 +8,28 @@ import (
 	"strings"
 )
 
-// Rules are what only some kinds have.
+// Rules are special rules of some kinds.
 type Rules uint8
 
 // The rules.
 const (
-	// SecretData: stringData is a way to write data, whose values are hidden.
+	// SecretData: stringData is a way to write data, whose values are secret.
 	SecretData Rules = 1 << iota
-	// ByteData: a value that is no base64 is a mistake.
+	// ByteData: a value that is not base64 is an error.
 	ByteData
 	// Aggregated: a controller fills the rules of a role.
 	Aggregated
-	// Tokens: a controller adds secrets whose names begin with that of the object.
+	// Tokens: a controller adds secrets whose names begin with the name of the object.
 	Tokens
-	// Definition: the versions, though owned as a whole, have names.
+	// Definition: the versions, though owned as a whole, are identified by names.
 	Definition
-	// Templated: without labels, a server gives it those of its template.
+	// Templated: without labels, a server gives it the labels of its template.
 	Templated
 	// TokenVolume: admission adds a volume with a token, and mounts it.
 	TokenVolume
 )
 
-// Has reports whether a rule is among them.
+// Has reports whether r includes a rule.
 func (r Rules) Has(x Rules) bool { return r&x != 0 }
 
 // RulesOf returns the rules of a kind.
@@ -55,8 +55,8 @@ func RulesOf(group, kind string, o map[string]any) Rules {
 	return 0
 }
 
-// KeyByKey returns the fields that are compared key by key or item by item even
-// where the hub's object does not have them.
+// KeyByKey returns the fields that are compared key by key or item by item even if the hub's
+// object does not have them.
 func (r Rules) KeyByKey() []string {
 	switch {
 	case r.Has(SecretData):
@@ -67,7 +67,7 @@ func (r Rules) KeyByKey() []string {
 	return nil
 }
 
-// CleanMetadata removes from the metadata of an object what servers write.
+// CleanMetadata removes the fields that servers write from the metadata of an object.
 func CleanMetadata(meta map[string]any) {
 	maps.DeleteFunc(meta, func(name string, _ any) bool {
 		return name != "name" && name != "namespace" && !IsComparedMetadata(name)
@@ -84,9 +84,9 @@ func IsComparedMetadata(name string) bool {
 	return name == "labels" || name == "annotations" || name == "finalizers"
 }
 
-// IsSystemKey reports whether a label or annotation of an object is written by a
-// server, a controller of Kubernetes, a client or this module. The list names
-// each one: keys of the same domains that people set are compared.
+// IsSystemKey reports whether a server, a controller of Kubernetes, a client or this module
+// writes a label or annotation. The list names each key, because users' keys in the same domains
+// are compared.
 func IsSystemKey(key string) bool {
 	switch key {
 	case "kubectl.kubernetes.io/last-applied-configuration",
@@ -117,7 +117,7 @@ func IsSystemKey(key string) bool {
 	return strings.HasPrefix(key, "epoch.slipway.dev/") || strings.HasPrefix(key, "digest.slipway.dev/")
 }
 
-// IsSystemFinalizer reports whether a server adds a finalizer to objects by itself.
+// IsSystemFinalizer reports whether a server adds a finalizer to objects itself.
 func IsSystemFinalizer(name string) bool {
 	switch name {
 	case "kubernetes.io/pv-protection", "kubernetes.io/pvc-protection",
@@ -129,7 +129,7 @@ func IsSystemFinalizer(name string) bool {
 	return false
 }
 
-// FoldStringData moves the stringData of a Secret into its data, as a server does.
+// FoldStringData moves the stringData of a Secret into its data, like a server.
 func FoldStringData(o map[string]any) {
 	text, ok := o["stringData"].(map[string]any)
 	if !ok {
@@ -158,8 +158,8 @@ func FoldStringData(o map[string]any) {
 	}
 }
 
-// IsTokenItem reports whether an item of a list of a Pod is the volume with the token
-// of its service account, or mounts it.
+// IsTokenItem reports whether an item of a list of a Pod is the volume with the token of its
+// service account, or mounts it.
 func IsTokenItem(list string, item any) bool {
 	m, _ := item.(map[string]any)
 	switch list {

@@ -8,21 +8,20 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 )
 
-// index finds items of lists in sets, by the keys that the set uses.
+// index finds items of lists in sets, by the keys that a set uses.
 type index map[*fieldpath.Set]*items[fieldpath.PathElement]
 
-// maxShapes is how many combinations of key names one list may have. Servers
-// write one, and few where keys are absent.
+// maxShapes is how many combinations of key names one list may have. Servers write one, and a few
+// if keys are absent.
 const maxShapes = 16
 
-// items are the elements of one list, with what is kept of each.
+// items are the elements of one list, with a value for each.
 type items[E any] struct {
 	shapes []shape[E]
 	values map[string]E
 }
 
-// shape is a combination of key names with its elements by the text of their
-// values.
+// shape is a combination of key names with its elements by the text of their values.
 type shape[E any] struct {
 	names    []string
 	elements map[string]E
@@ -41,7 +40,7 @@ func (x index) find(set *fieldpath.Set, s Step) (fieldpath.PathElement, bool) {
 	return pe, has(set, pe)
 }
 
-// of returns the items of a list, which are put in order once.
+// of returns the items of a list, which are indexed once.
 func (x index) of(set *fieldpath.Set) *items[fieldpath.PathElement] {
 	known := x[set]
 	if known == nil {
@@ -70,12 +69,12 @@ func indexOf(set *fieldpath.Set) *items[fieldpath.PathElement] {
 
 func newItems[E any]() *items[E] { return &items[E]{values: map[string]E{}} }
 
-// sort puts first what names more keys, which is closer.
+// sort sorts shapes with more keys first, because they are more specific.
 func (x *items[E]) sort() {
 	slices.SortStableFunc(x.shapes, func(a, b shape[E]) int { return len(b.names) - len(a.names) })
 }
 
-// add enters an element. Those that are no items of a list are left out.
+// add adds an element, unless it is no item of a list.
 func (x *items[E]) add(pe fieldpath.PathElement, e E) {
 	if pe.Value != nil {
 		x.values[textOf((*pe.Value).Unstructured())] = e
@@ -99,8 +98,8 @@ func (x *items[E]) add(pe fieldpath.PathElement, e E) {
 	x.shapes[at].elements[strings.Join(values, "\x00")] = e
 }
 
-// find returns the element for an item. Of the elements that name fewer keys
-// than the item has, that with the most keys is taken.
+// find returns the element for an item. If several elements name a subset of the item's keys, the
+// one with the most keys is used.
 func (x *items[E]) find(item any) (e E, ok bool) {
 	fields, ok := item.(map[string]any)
 	if !ok {
@@ -117,7 +116,7 @@ func (x *items[E]) find(item any) (e E, ok bool) {
 	return e, false
 }
 
-// keyOf returns the text of the keys of an item. A key that is null is absent.
+// keyOf returns the text of the keys of an item. A null key is absent.
 func (s *shape[E]) keyOf(item map[string]any) (string, bool) {
 	values := make([]string, len(s.names))
 	for i, name := range s.names {
@@ -130,7 +129,7 @@ func (s *shape[E]) keyOf(item map[string]any) (string, bool) {
 	return strings.Join(values, "\x00"), true
 }
 
-// textOf returns the same text for values that are the same: 80 is 80.0.
+// textOf returns the same text for equal values: 80 equals 80.0.
 func textOf(v any) string {
 	switch v := number(v).(type) {
 	case string:

@@ -9,9 +9,9 @@ import (
 	"strconv"
 )
 
-// Lookup returns the owner of a value as [Fields] do, but reads only the part of managedFields on the way to
-// it, so invalid parts elsewhere are not detected. The managedFields must not change meanwhile. It must not
-// be used concurrently.
+// Lookup returns the owner of a value like [Fields], but reads only the part of managedFields on
+// the path to it, so invalid parts elsewhere are not detected. The managedFields must not change
+// during its use. It must not be used concurrently.
 type Lookup struct {
 	entries []unread
 	lists   map[uintptr]list
@@ -25,12 +25,12 @@ type Lookup struct {
 type unread struct {
 	Entry
 	fields map[string]any
-	// index is where it is, for warnings.
+	// index is its index, for warnings.
 	index     int
 	senseless bool
 }
 
-// list are the items of a list, with their names in fieldsV1.
+// list has the items of a list, with their names in fieldsV1.
 type list struct {
 	items *items[string]
 	err   error
@@ -54,12 +54,11 @@ func NewLookup(managed []any) *Lookup {
 	return l
 }
 
-// Warnings name what was left out up to now.
+// Warnings describe the entries that were left out so far.
 func (l *Lookup) Warnings() []string { return l.warnings }
 
-// Owner returns the entry that wrote the value at a path last: the entry that
-// names it, or something below it, or the whole that it is a part of. An entry
-// that makes no sense on the way is left out from then on.
+// Owner returns the entry that last wrote the value at a path: the entry names it, a part of it,
+// or a whole that contains it. An invalid entry on the path is left out from then on.
 func (l *Lookup) Owner(path []Step) (Entry, bool) {
 	best, depth := Entry{}, 0
 	for i := range l.entries {
@@ -72,7 +71,7 @@ func (l *Lookup) Owner(path []Step) (Entry, bool) {
 	return best, depth > 0
 }
 
-// depth is what covers returns, 0 for an entry that is left out.
+// depth returns the result of covers, or 0 for an entry that is left out.
 func (l *Lookup) depth(e *unread, path []Step) int {
 	if e.senseless {
 		return 0
@@ -85,7 +84,7 @@ func (l *Lookup) depth(e *unread, path []Step) int {
 	return d
 }
 
-// covers is [Fields.covers] for an entry as it is.
+// covers is [Fields.covers] for an unparsed entry.
 func (l *Lookup) covers(e *unread, path []Step) (int, error) {
 	at := e.fields
 	for i, s := range path {
@@ -104,13 +103,13 @@ func (l *Lookup) covers(e *unread, path []Step) (int, error) {
 	return 0, nil
 }
 
-// namesMore reports whether there is anything but a field itself.
+// namesMore reports whether fields name anything besides a field itself.
 func namesMore(below map[string]any) bool {
 	_, self := below["."]
 	return len(below) > 1 || len(below) == 1 && !self
 }
 
-// below returns what fields say of a step.
+// below returns the fields at a step.
 func (l *Lookup) below(fields map[string]any, s Step) (below map[string]any, ok bool, err error) {
 	var v any
 	if s.Item {
@@ -138,7 +137,7 @@ func (l *Lookup) item(fields map[string]any, s Step) (v any, ok bool, err error)
 	return v, ok, nil
 }
 
-// list returns the items that fields name, which are put in order once.
+// list returns the items that fields name, which are indexed once.
 func (l *Lookup) list(fields map[string]any) list {
 	at := reflect.ValueOf(fields).Pointer()
 	known, ok := l.lists[at]

@@ -1,12 +1,10 @@
-// Package ownership reads the managedFields of Kubernetes objects: which manager wrote a field last, and
-// which fields a manager applied.
+// Package ownership reads the managedFields of Kubernetes objects: which manager wrote a field
+// last, and which fields a manager applied.
 //
-// It is the one package that knows structured-merge-diff. It uses v4; apimachinery brings v6, which the types here
-// never meet. Keys are decoded here
-// and not by that library, so that items of which some keys are absent are
-// understood, as servers of today write them, and text after a key is refused. What a server
-// sends is bounded in depth and number; an entry that makes no sense is left out
-// with a warning.
+// It is the only package that uses structured-merge-diff. It uses v4; apimachinery uses v6, whose
+// types never meet these. It decodes keys itself instead of using that library, so that it
+// accepts items with absent keys, which current servers write, and refuses text after a key. The
+// data of a server is limited in depth and number; an invalid entry is left out with a warning.
 package ownership
 
 import (
@@ -18,13 +16,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 )
 
-// The limits of managedFields. What is beyond is left out with a warning.
+// The limits of managedFields. Anything beyond them is left out with a warning.
 const (
 	// MaxEntries is how many entries are read.
 	MaxEntries = 256
 	// MaxFields is how many fields all entries together may name.
 	MaxFields = 100_000
-	// MaxDepth is how deep fields may lie in each other.
+	// MaxDepth is the greatest depth of nested fields.
 	MaxDepth = 128
 )
 
@@ -34,7 +32,7 @@ const Apply = "Apply"
 // Entry is an entry of managedFields.
 type Entry struct {
 	Manager, Operation, Subresource string
-	// Time is as the server wrote it, RFC 3339, empty where it is not.
+	// Time is the server's text in RFC 3339, empty if there is none.
 	Time string
 
 	at  time.Time
@@ -48,7 +46,7 @@ type Fields struct {
 	items   index
 }
 
-// Parse reads metadata.managedFields. The warnings name what was left out.
+// Parse reads metadata.managedFields. The warnings describe the entries that were left out.
 func Parse(managed []any) (f *Fields, warnings []string) {
 	f = &Fields{items: index{}}
 	left := MaxFields
@@ -75,7 +73,7 @@ func parseEntry(raw any, left *int) (Entry, error) {
 	return e, err
 }
 
-// parseHead reads all of an entry but its fields, which it returns as they are.
+// parseHead reads all of an entry except its fields, which it returns unparsed.
 func parseHead(raw any) (e Entry, fields map[string]any, err error) {
 	m, ok := raw.(map[string]any)
 	if !ok {
@@ -95,7 +93,7 @@ func parseHead(raw any) (e Entry, fields map[string]any, err error) {
 	return e, fields, nil
 }
 
-// own leaves out what an update of the status cannot write.
+// own leaves out fields that an update of the status cannot write.
 func (e *Entry) own(fields map[string]any) map[string]any {
 	if e.Subresource != "status" {
 		return fields
@@ -113,19 +111,19 @@ func (e *Entry) writes(field string) bool {
 	return e.Subresource != "status" || field == "status" || field == "metadata"
 }
 
-// Step is a level of a path: a field of a map, or an item of a list with its
-// index and its value in the object.
+// Step is a level of a path: a field of a map, or an item of a list with its index and its value
+// in the object.
 type Step struct {
 	Name  string
 	Item  bool
 	Index int
 	Value any
-	// Keys are how managedFields name an item; they are not evaluated.
+	// Keys are the names of an item in managedFields; they are not evaluated.
 	Keys []Key
 }
 
-// Owner returns the entry that wrote the value at a path last: the entry that
-// names it, or something below it, or the whole that it is a part of.
+// Owner returns the entry that last wrote the value at a path: the entry names it, a part of it,
+// or a whole that contains it.
 func (f *Fields) Owner(path []Step) (Entry, bool) {
 	best, depth := -1, 0
 	for i := range f.entries {
@@ -143,8 +141,8 @@ func (f *Fields) Owner(path []Step) (Entry, bool) {
 	return f.entries[best], true
 }
 
-// Owners returns the ownership of a path or something below or around it: own reports whether an apply of
-// manager owns it, others whether any other manager does.
+// Owners returns the owners of a path, a part of it or a whole that contains it: own reports
+// whether an apply of manager owns it, others whether any other manager does.
 func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
 	for i := range f.entries {
 		e := &f.entries[i]
@@ -160,8 +158,8 @@ func (f *Fields) Owners(path []Step, manager string) (own, others bool) {
 	return own, others
 }
 
-// ListKeys returns the names of the keys that identify the items of a list, or that it is a set, as far as an
-// entry says so.
+// ListKeys returns the names of the keys that identify the items of a list, or that it is a set,
+// if an entry shows that.
 func (f *Fields) ListKeys(path []Step) (names []string, set bool) {
 	for i := range f.entries {
 		at, ok := f.descend(f.entries[i].set, path)
@@ -197,9 +195,9 @@ func (e *Entry) appliedBy(manager string) bool {
 	return e.Operation == Apply && e.Manager == manager && e.Subresource == ""
 }
 
-// covers returns 0 where a set does not own the value at a path. More is closer:
-// the path itself is closer than the whole that it is a part of, which only
-// counts where the set names nothing inside of it.
+// covers returns 0 if a set does not own the value at a path. A greater result is more specific:
+// the path itself is more specific than a whole that contains it, which only counts if the set
+// names nothing inside of it.
 func (f *Fields) covers(set *fieldpath.Set, path []Step) int {
 	for i, s := range path {
 		pe, ok := f.items.find(set, s)

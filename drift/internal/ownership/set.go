@@ -16,7 +16,7 @@ import (
 )
 
 var (
-	// errUnknown marks a sort of path element that a later server may write.
+	// errUnknown marks a kind of path element that a later server may write.
 	errUnknown  = errors.New("an unknown sort of field")
 	errNoObject = errors.New("what is below a field is no object")
 )
@@ -31,13 +31,13 @@ func parseSet(fields map[string]any, left *int) (*fieldpath.Set, error) {
 	return set, fill(set, fields, 1, left)
 }
 
-// parsed is an element with what is below it.
+// parsed is an element with its nested fields.
 type parsed struct {
 	element fieldpath.PathElement
 	below   map[string]any
 }
 
-// fill inserts in order: the sets are sorted slices, to which appending is cheap.
+// fill inserts in sorted order, because the sets are sorted slices, to which appending is cheap.
 func fill(set *fieldpath.Set, fields map[string]any, depth int, left *int) error {
 	if depth > MaxDepth {
 		return fmt.Errorf("its fields lie in each other more than %d levels deep", MaxDepth)
@@ -87,8 +87,7 @@ func parseElements(fields map[string]any) ([]parsed, error) {
 	return elements, nil
 }
 
-// parseElement reads f:name, k:{"name":"a"}, v:"a" or i:0. The error does not
-// hold the text.
+// parseElement reads f:name, k:{"name":"a"}, v:"a" or i:0. The error does not contain the text.
 func parseElement(s string) (fieldpath.PathElement, error) {
 	sort, text, ok := strings.Cut(s, ":")
 	if !ok {
@@ -159,7 +158,7 @@ func plain(v any) bool {
 	return true
 }
 
-// number turns a json.Number into what structured-merge-diff knows.
+// number converts a json.Number to a type that structured-merge-diff supports.
 func number(v any) any {
 	n, ok := v.(json.Number)
 	if !ok {

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v4/fieldpath"
 )
 
-// Applied returns the fieldsV1 of the entries that server-side applies of a
-// manager wrote, as they are, among the first [MaxEntries]. It allocates nothing.
+// Applied yields the fieldsV1 of the entries that server-side applies of a manager wrote,
+// unchanged, among the first [MaxEntries]. It allocates nothing.
 func Applied(managed []any, manager string) iter.Seq[map[string]any] {
 	return func(yield func(map[string]any) bool) {
 		for _, raw := range managed[:min(len(managed), MaxEntries)] {
@@ -29,7 +29,7 @@ func Applied(managed []any, manager string) iter.Seq[map[string]any] {
 	}
 }
 
-// Same reports whether two fieldsV1 are the same. It allocates nothing.
+// Same reports whether two fieldsV1 are equal. It allocates nothing.
 func Same(a, b map[string]any) bool {
 	if len(a) != len(b) {
 		return false
@@ -48,11 +48,11 @@ func Same(a, b map[string]any) bool {
 	return true
 }
 
-// Dropped are fields that were applied and are no longer in the object that is
-// applied now. It does not change and may be shared.
+// Dropped are fields that were applied and are missing in the object that is applied now. It is
+// immutable and may be shared.
 type Dropped struct{ set *fieldpath.Set }
 
-// Without returns the applied fields that an object lacks. null is absent.
+// Without returns the applied fields that an object lacks. null counts as absent.
 func Without(fieldsV1, object map[string]any) (Dropped, error) {
 	left := MaxFields
 	set, err := parseSet(fieldsV1, &left)
@@ -62,7 +62,7 @@ func Without(fieldsV1, object map[string]any) (Dropped, error) {
 	return Dropped{lacking(set, object)}, nil
 }
 
-// Empty reports whether there is none.
+// Empty reports whether there are none.
 func (d Dropped) Empty() bool { return d.set == nil || d.set.Empty() }
 
 func lacking(set *fieldpath.Set, object any) *fieldpath.Set {
@@ -88,7 +88,7 @@ func lacking(set *fieldpath.Set, object any) *fieldpath.Set {
 	return out
 }
 
-// elements are the members and children of a set, each once and in order.
+// elements yields the members and children of a set, each once and in order.
 func elements(set *fieldpath.Set) iter.Seq[fieldpath.PathElement] {
 	var all []fieldpath.PathElement
 	add := func(pe fieldpath.PathElement) { all = append(all, pe) }
@@ -104,16 +104,16 @@ type Key struct {
 	Value any
 }
 
-// Stale returns the paths of dropped fields that are still in a live object and that only the manager owns. A
-// map or item is one path where it can be removed as a whole, unless split reports that its fields are
-// separate.
+// Stale returns the paths of dropped fields that are still in a live object and that only the
+// manager owns. A map or item is one path if it can be removed as a whole, unless split reports
+// that its fields are separate.
 func (f *Fields) Stale(d Dropped, manager string, live map[string]any, split func(path []Step) bool) [][]Step {
 	w := staleWalk{split: split}
 	w.walk(d.set, f.others(manager), live, nil)
 	return w.found
 }
 
-// others is what everybody but the manager's applies own.
+// others returns the fields of all entries except the manager's applies.
 func (f *Fields) others(manager string) *fieldpath.Set {
 	all := &fieldpath.Set{}
 	for i := range f.entries {
@@ -154,11 +154,11 @@ func (w *staleWalk) walk(set, others *fieldpath.Set, live any, path []Step) {
 	}
 }
 
-// places finds what elements of one set are in an object.
+// places finds the elements of one set in an object.
 type places struct {
 	fields map[string]any
 	list   []any
-	// partial lets an item without a key be the one with any value of it.
+	// partial lets an item without a key match any value of the key.
 	partial bool
 	shapes  []placedShape
 	values  map[string]int
@@ -169,7 +169,7 @@ type placedShape struct {
 	items map[string]int
 }
 
-// placesIn indexes an object or list, so that lookups in it take linear time together.
+// placesIn indexes an object or list, so that all lookups in it together take linear time.
 func placesIn(v any, set *fieldpath.Set, partial bool) *places {
 	p := &places{partial: partial}
 	p.fields, _ = v.(map[string]any)
@@ -187,7 +187,7 @@ func placesIn(v any, set *fieldpath.Set, partial bool) *places {
 	return p
 }
 
-// place notes where an item is. Of duplicates the first counts.
+// place records the index of an item. Of duplicates the first one counts.
 func (p *places) place(i int, item any) {
 	fields, ok := item.(map[string]any)
 	if !ok {
@@ -209,7 +209,7 @@ func note(m map[string]int, key string, i int) {
 	}
 }
 
-// partialKey is the text of the keys that an item has.
+// partialKey returns the text of the keys that an item has.
 func (s *shape[E]) partialKey(item map[string]any) string {
 	values := make([]string, len(s.names))
 	for i, name := range s.names {
@@ -220,7 +220,7 @@ func (s *shape[E]) partialKey(item map[string]any) string {
 	return strings.Join(values, "\x00")
 }
 
-// find returns where an element is and what is there.
+// find returns the step and the value of an element.
 func (p *places) find(pe fieldpath.PathElement) (Step, bool) {
 	switch {
 	case pe.FieldName != nil:
@@ -270,8 +270,8 @@ func (p *places) keyed(pe fieldpath.PathElement) (Step, bool) {
 	return p.withoutOneKey(s, fields, keys)
 }
 
-// withoutOneKey finds an item that lacks keys, whose default is not known
-// here: better to overlook a stale field than to call one stale that is not.
+// withoutOneKey finds an item without some keys, because their defaults are unknown here. It
+// prefers to miss a stale field over a wrong report.
 func (p *places) withoutOneKey(s placedShape, fields map[string]any, keys []Key) (Step, bool) {
 	for lacks := range 1 << min(len(keys), 6) {
 		some := map[string]any{}
@@ -292,7 +292,7 @@ func (p *places) withoutOneKey(s placedShape, fields map[string]any, keys []Key)
 	return Step{}, false
 }
 
-// completed is an item with the keys that it lacks.
+// completed returns an item with its missing keys added.
 func completed(item any, keys map[string]any) map[string]any {
 	m, _ := item.(map[string]any)
 	out := maps.Clone(m)

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// appliers are field managers by which people apply objects, beginnings of names if they end in "*". None of them
-// writes by itself: an object that one of them wrote stays as it is until a person applies it again.
+// appliers are field managers of tools by which people apply objects, prefixes of names if they
+// end in "*". None of them writes on its own: an object that one of them wrote does not change
+// until a person applies it again.
 var appliers = []string{ //nolint:gochecknoglobals // a table that nothing writes
 	"kubectl", "kubectl-*", "before-first-apply", // kubectl apply, create, edit, …; kubectl's move to server-side apply
 	"helm", "Helm",
@@ -16,7 +17,7 @@ var appliers = []string{ //nolint:gochecknoglobals // a table that nothing write
 	"work-api-agent", // KubeFleet's agent on members, which is stopped before its objects are taken over
 }
 
-// IsApplier reports whether a field manager is one by which people apply objects.
+// IsApplier reports whether a field manager is a tool by which people apply objects.
 func IsApplier(manager string) bool {
 	return slices.ContainsFunc(appliers, func(name string) bool {
 		prefix, open := strings.CutSuffix(name, "*")
@@ -24,9 +25,9 @@ func IsApplier(manager string) bool {
 	})
 }
 
-// TakeOver returns managedFields in which the manager alone owns the fields that it applied and appliers own too,
-// except the appliers in kept. Fields that the manager wrote without an apply become applied ones. It returns managed
-// itself and false if nothing changes.
+// TakeOver returns managedFields in which the manager alone owns the fields that it applied and
+// appliers own too, except the appliers in kept. Fields that the manager wrote without an apply
+// become applied ones. If nothing changes, it returns managed itself and false.
 func TakeOver(managed []any, manager string, kept []string) ([]any, bool) {
 	if len(managed) > MaxEntries {
 		return managed, false
@@ -75,13 +76,15 @@ func TakeOver(managed []any, manager string, kept []string) ([]any, bool) {
 	return out, true
 }
 
-// is reports whether an entry is of a manager and about the object itself, not one of its subresources.
+// is reports whether an entry belongs to a manager and is about the object itself, not a
+// subresource.
 func is(e map[string]any, manager string) bool {
 	sub, _ := e["subresource"].(string)
 	return e["manager"] == manager && sub == ""
 }
 
-// uniteOwn moves what the manager wrote without an apply to the entry of its applies, which is at own, or -1.
+// uniteOwn moves the fields that the manager wrote without an apply to the entry of its applies,
+// which is at own, or -1.
 func uniteOwn(entries []map[string]any, own int, manager string) (out []map[string]any, changed bool) {
 	at := slices.IndexFunc(entries, func(e map[string]any) bool {
 		return is(e, manager) && e["operation"] != Apply && (own < 0 || e["apiVersion"] == entries[own]["apiVersion"])
@@ -104,7 +107,7 @@ func uniteOwn(entries []map[string]any, own int, manager string) (out []map[stri
 	return slices.Delete(out, at, at+1), true
 }
 
-// united is the union of two fieldsV1. A field without anything below it is owned itself.
+// united returns the union of two fieldsV1. A field without nested fields is owned itself.
 func united(a, b map[string]any, depth int) map[string]any {
 	if depth == 0 || len(b) == 0 {
 		return a
@@ -130,8 +133,9 @@ func united(a, b map[string]any, depth int) map[string]any {
 	return out
 }
 
-// without returns a fieldsV1 without what another owns, and whether it owned anything of it. An item of a list goes with
-// all that is below it, because a server keeps an item for as long as somebody owns a field of it, a default too.
+// without returns a fieldsV1 without the fields of another one, and whether it had any of them.
+// An item of a list is removed with all of its fields, because a server keeps an item as long as
+// any manager owns a field of it, even a default.
 func without(fields map[string]any, owned any, depth int) (left map[string]any, taken bool) {
 	mine, _ := owned.(map[string]any)
 	left = make(map[string]any, len(fields))

@@ -13,28 +13,27 @@ import (
 	"unicode/utf8"
 )
 
-// maxShownDepth is how many levels of a value are shown. No object that is
-// compared has as many.
+// maxShownDepth is how many levels of a value are shown. No compared object has as many.
 const maxShownDepth = 256
 
 // writer appends values as JSON.
 type writer struct {
 	buf []byte
-	// byValue writes numbers that are the same in the same way, so that the text
-	// may be compared; otherwise they are written as they came.
+	// byValue writes equal numbers in the same way, so that the text may be compared; otherwise
+	// numbers keep their text.
 	byValue bool
 }
 
-// JSON returns a value as it is shown: one line of JSON with sorted keys.
-// Numbers keep their digits and < its form; characters that steer a terminal are
-// escaped. What is not JSON, such as NaN, becomes a string.
+// JSON returns a value for display: one line of JSON with sorted keys. Numbers keep their digits,
+// and < is not escaped; control characters are escaped. A value that is not JSON, such as NaN,
+// becomes a string.
 func JSON(v any) []byte {
 	var w writer
 	w.value(v, 0)
 	return w.buf
 }
 
-// AppendCanonical appends a value in the same bytes whenever it means the same.
+// AppendCanonical appends the same bytes for equal values.
 func AppendCanonical(b []byte, v any) []byte {
 	w := writer{buf: b, byValue: true}
 	w.value(v, 0)
@@ -100,14 +99,14 @@ func (w *writer) float(f float64) {
 	case math.IsNaN(f) || math.IsInf(f, 0):
 		w.buf = appendText(w.buf, strconv.FormatFloat(f, 'g', -1, 64))
 	case f == math.Trunc(f) && math.Abs(f) < 1<<63:
-		// Minus zero is 0.
+		// Minus zero is written as 0.
 		w.buf = strconv.AppendInt(w.buf, int64(f), 10)
 	default:
 		w.buf = strconv.AppendFloat(w.buf, f, 'g', -1, 64)
 	}
 }
 
-// IsNumber writes the text of a number that a decoder left alone.
+// number writes the text of a number that a decoder left undecoded.
 func (w *writer) number(s string) {
 	if !json.Valid([]byte(s)) || !strings.ContainsRune("-0123456789", rune(s[0])) {
 		w.buf = appendText(w.buf, s)
@@ -125,7 +124,7 @@ func (w *writer) number(s string) {
 	w.float(f)
 }
 
-// other writes what a decoder of JSON does not make, but a program may.
+// other writes a value that no JSON decoder makes, but a program may.
 func (w *writer) other(v any) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -135,8 +134,8 @@ func (w *writer) other(v any) {
 	w.buf = append(w.buf, text...)
 }
 
-// appendText appends a string as JSON. Unlike package json it escapes every
-// character that steers a terminal or the direction of text, and leaves < alone.
+// appendText appends a string as JSON. Unlike package json it escapes every character that
+// controls a terminal or the direction of text, and does not escape <.
 func appendText(b []byte, s string) []byte {
 	b = append(b, '"')
 	from := 0

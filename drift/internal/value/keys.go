@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// AppendKeys appends the identity of an item of a list of type t, in a form that is
-// the same for the same keys alone. False is an item that has none.
+// AppendKeys appends the identity of an item of a list of type t. Only equal keys give equal
+// bytes. It returns false for an item without an identity.
 func AppendKeys(b []byte, item any, t *schema.Type) ([]byte, bool) {
 	if t.List == schema.Set {
 		return appendKey(b, item)
@@ -26,8 +26,8 @@ func AppendKeys(b []byte, item any, t *schema.Type) ([]byte, bool) {
 	return b, len(t.Keys) > 0
 }
 
-// KeyOf returns the value of a key of an item. The empty text is no value where
-// a server does not distinguish them.
+// KeyOf returns the value of a key of an item. The empty text counts as missing if a server does
+// not distinguish them.
 func KeyOf(m map[string]any, t *schema.Type, k *schema.Key) any {
 	v := m[k.Name]
 	if v == nil || v == "" && IsUnset(v, t.Elem.Field(k.Name)) {
@@ -58,7 +58,7 @@ func appendKey(b []byte, v any) ([]byte, bool) {
 	return append(strconv.AppendFloat(append(b, 'f'), f, 'g', -1, 64), ';'), ok
 }
 
-// KeysOf returns the keys of an item as a path shows them, nil where it has none.
+// KeysOf returns the keys of an item for a path, nil if it has none.
 func KeysOf(item any, t *schema.Type) []KeyValue {
 	if t == nil {
 		return nil
@@ -85,7 +85,7 @@ type KeyValue struct {
 	Value any
 }
 
-// Positions returns where the items of a list are, by their keys.
+// Positions returns the indexes of the items of a list, by their keys.
 func Positions(l []any, t *schema.Type) map[string]int {
 	places := make(map[string]int, len(l))
 	for i, item := range l {
@@ -96,7 +96,7 @@ func Positions(l []any, t *schema.Type) map[string]int {
 	return places
 }
 
-// addPosition keeps the first place of a key.
+// addPosition keeps the first index of a key.
 func addPosition(places map[string]int, key string, i int) {
 	if _, ok := places[key]; !ok {
 		places[key] = i

@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// Equal reports whether two values of a type mean the same, null being absent.
+// Equal reports whether two values of a type mean the same; null is absent.
 func Equal(a, b any, t *schema.Type) bool {
 	switch a := a.(type) {
 	case map[string]any:
@@ -67,7 +67,7 @@ func equalLists(a, b []any, t *schema.Type) bool {
 	return true
 }
 
-// equalTyped reports whether two plain values are spellings of the same one.
+// equalTyped reports whether two plain values are notations of the same value.
 func equalTyped(a, b any, t *schema.Type) bool {
 	if t.Kind == schema.Quantity {
 		return equalQuantities(a, b)
@@ -106,8 +106,8 @@ func equalQuantities(a, b any) bool {
 	return ok && also && Stored(p, q)
 }
 
-// Stored reports whether a member has the quantity of the hub: the same one, or that one as an API server rounds it up to a
-// thousandth, away from zero, in a list of resources.
+// Stored reports whether a member has the quantity of the hub: an equal one, or its value rounded
+// up to a thousandth, away from zero, by which an API server stores it in a list of resources.
 func Stored(hub, member resource.Quantity) bool {
 	if hub.Cmp(member) == 0 {
 		return true
@@ -117,7 +117,7 @@ func Stored(hub, member resource.Quantity) bool {
 	return rounded.Cmp(member) == 0
 }
 
-// FieldOf returns what a type says of a key of a map.
+// FieldOf returns the field and the type of a key of a map.
 func FieldOf(t *schema.Type, name string) (*schema.Field, *schema.Type) {
 	if f := t.Field(name); f != nil {
 		return f, f.Type
@@ -128,10 +128,10 @@ func FieldOf(t *schema.Type, name string) (*schema.Field, *schema.Type) {
 	return nil, nil
 }
 
-// HasPresence reports whether the empty value of a field is not its absence.
+// HasPresence reports whether the empty value of a field differs from its absence.
 func HasPresence(f *schema.Field) bool { return f != nil && f.Presence }
 
-// IsMap reports whether a type is that of a map without known fields.
+// IsMap reports whether a type is a map without known fields.
 func IsMap(t *schema.Type) bool { return t != nil && t.Kind == schema.Map }
 
 // IsUnset reports whether a server treats a value the same as an absent one.
@@ -139,7 +139,7 @@ func IsUnset(v any, f *schema.Field) bool {
 	return f != nil && f.Unset && (v == "" || v == false || v == int64(0))
 }
 
-// ElemOf returns the type of the items or values of a type, nil where none is known.
+// ElemOf returns the type of the items or values of a type, nil if it is unknown.
 func ElemOf(t *schema.Type) *schema.Type {
 	if t == nil {
 		return nil
@@ -147,8 +147,8 @@ func ElemOf(t *schema.Type) *schema.Type {
 	return t.Elem
 }
 
-// Implied reports whether what only the member has is due to a server or says
-// nothing. What is deeper than depth levels is not.
+// Implied reports whether a value that only the member has comes from a server or has no meaning.
+// A value below depth levels is not implied.
 func Implied(v any, f *schema.Field, t *schema.Type, parent map[string]any, depth int) bool {
 	if v == nil || IsUnset(v, f) {
 		return true
@@ -162,7 +162,7 @@ func Implied(v any, f *schema.Field, t *schema.Type, parent map[string]any, dept
 	return depth > 0 && Hollow(v, f, t, depth-1)
 }
 
-// Hollow reports whether a value is empty, or of nothing but what is implied.
+// Hollow reports whether a value is empty, or has only implied parts.
 func Hollow(v any, f *schema.Field, t *schema.Type, depth int) bool {
 	if HasPresence(f) {
 		return false

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// IsNumber reports whether a value is a number of JSON in one of Go's types.
+// IsNumber reports whether a value is a JSON number in one of Go's types.
 func IsNumber(v any) bool {
 	switch v := v.(type) {
 	case int64, float64, int, int32, uint32, uint64, float32:
@@ -19,7 +19,7 @@ func IsNumber(v any) bool {
 	return false
 }
 
-// Integer returns the value of a number that is whole and fits.
+// Integer returns the value of a whole number that fits an int64.
 func Integer(v any) (int64, bool) {
 	switch v := v.(type) {
 	case int64:
@@ -47,7 +47,7 @@ func Integer(v any) (int64, bool) {
 	return 0, false
 }
 
-// float returns a number as a float64, the nearest there is.
+// float returns the nearest float64 of a number.
 func float(v any) (float64, bool) {
 	switch v := v.(type) {
 	case float64:
@@ -64,9 +64,8 @@ func float(v any) (float64, bool) {
 	return float64(i), ok
 }
 
-// EqualNumbers reports whether two numbers are the same one: whole ones exactly,
-// others as float64. A whole number beyond int64 that came as a float64 has lost
-// its digits already and is compared as such.
+// EqualNumbers reports whether two numbers are equal: whole numbers exactly, others as float64. A
+// whole number beyond int64 in a float64 has already lost digits and is compared as such.
 func EqualNumbers(a, b any) bool {
 	if !IsNumber(a) || !IsNumber(b) {
 		return false
@@ -88,7 +87,7 @@ func EqualNumbers(a, b any) bool {
 	return ok && p == q
 }
 
-// bothTexts returns two numbers of which every digit is known.
+// bothTexts returns two numbers whose digits are all known.
 func bothTexts(a, b any) (p, q decimal, ok bool) {
 	p, ok = exact(a)
 	q, also := exact(b)
@@ -105,8 +104,8 @@ func exact(v any) (decimal, bool) {
 	return decimal{}, false
 }
 
-// decimal is a number as its digits, without zeros at either end, times a power
-// of ten. Two are equal where they are the same number.
+// decimal is a number as its digits, without zeros at either end, times a power of ten. Equal
+// numbers have equal decimals.
 type decimal struct {
 	negative bool
 	digits   string
@@ -115,7 +114,7 @@ type decimal struct {
 
 func (d decimal) whole() bool { return d.exponent >= 0 }
 
-// Integer returns the value of a decimal that is whole and fits.
+// integer returns the value of a whole decimal that fits an int64.
 func (d decimal) integer(ok bool) (int64, bool) {
 	if !ok || !d.whole() || len(d.digits)+d.exponent > 19 {
 		return 0, false
@@ -131,7 +130,7 @@ func (d decimal) integer(ok bool) (int64, bool) {
 	return i, err == nil
 }
 
-// parseDecimal reads a number as JSON writes it.
+// parseDecimal parses a number in JSON's notation.
 func parseDecimal(text string) (decimal, bool) {
 	d := decimal{}
 	text, d.negative = strings.CutPrefix(text, "-")
@@ -160,14 +159,14 @@ func parseDecimal(text string) (decimal, bool) {
 
 func onlyDigits(text string) bool { return strings.Trim(text, "0123456789") == "" }
 
-// SmallQuantity is digits times a power of ten, the digits not ending in zero.
+// SmallQuantity is digits times a power of ten; the digits do not end in zero.
 type SmallQuantity struct {
 	Digits   int64
 	Exponent int8
 }
 
-// ParseSmallQuantity reads the quantities that people write without allocating:
-// digits, perhaps a fraction, and a suffix. False is any other.
+// ParseSmallQuantity parses the usual quantities without allocating: digits, perhaps a fraction,
+// and a suffix. It returns false for any other.
 func ParseSmallQuantity(v any) (SmallQuantity, bool) {
 	switch v := v.(type) {
 	case string:
@@ -206,14 +205,14 @@ func parseSmallQuantity(text string) (SmallQuantity, bool) {
 		return SmallQuantity{}, false
 	}
 	factor, power, ok := suffix(text[end:])
-	// Below nano a quantity is rounded, and beyond int64 cut, which is not for here.
+	// Below nano a quantity is rounded, and beyond int64 cut; both are left to ParseQuantity.
 	if exponent += power; !ok || exponent < -9 || digits > math.MaxInt64/factor || !fits(digits*factor, exponent) {
 		return SmallQuantity{}, false
 	}
 	return reduced(digits*factor, exponent), true
 }
 
-// fits reports whether digits times a power of ten are at most what an int64 holds.
+// fits reports whether digits times a power of ten fit an int64.
 func fits(digits int64, exponent int) bool {
 	for ; exponent > 0 && digits > 0; exponent-- {
 		if digits > math.MaxInt64/10 {
@@ -235,8 +234,7 @@ func reduced(digits int64, exponent int) SmallQuantity {
 	return SmallQuantity{Digits: digits, Exponent: int8(exponent)}
 }
 
-// suffix returns what the suffix of a quantity multiplies it with, a number times
-// a power of ten.
+// suffix returns the factor of a quantity's suffix, a number times a power of ten.
 func suffix(text string) (factor int64, power int, ok bool) {
 	if len(text) == 2 && text[1] == 'i' {
 		i := strings.IndexByte("KMGTPE", text[0])

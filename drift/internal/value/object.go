@@ -6,16 +6,16 @@ import (
 	"slices"
 )
 
-// The limits of an object that is compared.
+// The limits of a compared object.
 const (
-	// MaxDepth is how many maps and lists may lie in each other.
+	// MaxDepth is the greatest depth of nested maps and lists.
 	MaxDepth = 128
-	// MaxNodes is how many values an object may have altogether.
+	// MaxNodes is the greatest number of values in an object.
 	MaxNodes = 1_000_000
 )
 
-// Measure reports whether a value is of JSON, at most depth levels deep, and has no
-// more than left values.
+// Measure reports whether a value is JSON, at most depth levels deep, and has at most left
+// values.
 func Measure(v any, depth int, left *int) bool {
 	switch v := v.(type) {
 	case map[string]any:
@@ -58,7 +58,7 @@ func IsScalar(v any) bool {
 	return IsNumber(v)
 }
 
-// Copy returns a deep copy of a value that is bounded.
+// Copy returns a deep copy of a value within the limits.
 func Copy(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -77,5 +77,5 @@ func Copy(v any) any {
 	return v
 }
 
-// SortedKeys returns the keys of a map in their order.
+// SortedKeys returns the sorted keys of a map.
 func SortedKeys(m map[string]any) []string { return slices.Sorted(maps.Keys(m)) }

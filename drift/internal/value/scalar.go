@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// ParseDuration reads a duration. A text that is far too long is none.
+// ParseDuration parses a duration. It rejects a text that is far too long.
 func ParseDuration(text string) (time.Duration, bool) {
 	if len(text) > 64 {
 		return 0, false
@@ -17,7 +17,7 @@ func ParseDuration(text string) (time.Duration, bool) {
 	return d, err == nil
 }
 
-// ParseTime reads a time of RFC 3339. A text that is far too long is none.
+// ParseTime parses a time of RFC 3339. It rejects a text that is far too long.
 func ParseTime(text string) (time.Time, bool) {
 	if len(text) > 64 {
 		return time.Time{}, false
@@ -26,7 +26,7 @@ func ParseTime(text string) (time.Time, bool) {
 	return t, err == nil
 }
 
-// CanonicalBase64 returns base64 without line breaks and in its one true spelling.
+// CanonicalBase64 returns base64 without line breaks and in its canonical form.
 func CanonicalBase64(text string) (string, bool) {
 	b, err := base64.StdEncoding.DecodeString(text)
 	if err != nil {
@@ -35,7 +35,7 @@ func CanonicalBase64(text string) (string, bool) {
 	return base64.StdEncoding.EncodeToString(b), true
 }
 
-// EqualBase64 reports whether base64 is that of a canonical text.
+// EqualBase64 reports whether base64 decodes to the same bytes as a canonical text.
 func EqualBase64(canonical, text string) bool {
 	if len(text) == len(canonical) && !strings.HasSuffix(text, "=") {
 		return false
@@ -53,7 +53,7 @@ func EqualBase64(canonical, text string) bool {
 	return i == len(canonical)
 }
 
-// sameTail is sameBytes for texts that may differ in the bits that padding hides.
+// sameTail is EqualBase64 for the last bytes, which may differ in the bits that padding hides.
 func sameTail(canonical, text string) bool {
 	if !strings.HasSuffix(canonical, "=") {
 		return false
@@ -62,14 +62,14 @@ func sameTail(canonical, text string) bool {
 	return ok && c == canonical
 }
 
-// IsCertificate reports whether base64 holds one, and not a placeholder.
+// IsCertificate reports whether base64 contains a certificate, and not a placeholder.
 func IsCertificate(text string) bool {
 	b, err := base64.StdEncoding.DecodeString(text)
 	return err == nil && strings.Contains(string(b), "-----BEGIN ")
 }
 
-// ParseQuantity parses a quantity. Texts that would cost more than they are worth,
-// such as 1e999999999, are none.
+// ParseQuantity parses a quantity. It rejects texts that would be too expensive, such as
+// 1e999999999.
 func ParseQuantity(v any) (resource.Quantity, bool) {
 	text, ok := quantityText(v)
 	if !ok || len(text) > 64 || vast(text) {

@@ -9,11 +9,11 @@ import (
 	"unicode"
 )
 
-// MinShownBytes is the least limit of Show: room for the length, the digest and a
-// few characters.
+// MinShownBytes is the least limit of Show: it has room for the length, the digest and a few
+// characters.
 const MinShownBytes = 64
 
-// Shown is how the two values of a difference are shown.
+// Shown has the two values of a difference for display.
 type Shown struct {
 	Hub, Member json.RawMessage
 	Note        string
@@ -43,8 +43,8 @@ func Show(hub, member any, inHub, inMember bool, limit int) Shown {
 	return s
 }
 
-// shownText is a value as JSON, and as the text that has lines: a string is
-// its own, anything else its JSON. The JSON of a string that is too long is nil.
+// shownText is a value as JSON, and as a text with lines: a string is its own text, other values
+// have their JSON. The JSON of a string that is too long is nil.
 type shownText struct {
 	json []byte
 	text string
@@ -62,8 +62,8 @@ func textToShow(v any, limit int) shownText {
 	return shownText{j, string(j)}
 }
 
-// within returns the JSON, or a string that says how long the value is, its
-// digest, and what stands where it begins to differ.
+// within returns the JSON, or a string with the length of the value, its digest, and an excerpt
+// from its first difference.
 func (t shownText) within(limit, from int) json.RawMessage {
 	if t.json != nil && len(t.json) <= limit {
 		return t.json
@@ -81,8 +81,8 @@ func (t shownText) within(limit, from int) json.RawMessage {
 	}
 }
 
-// excerptAt returns the line around a byte of a text, from shortly before it to
-// the line's end, and its number.
+// excerptAt returns the line around a byte of a text, from shortly before it to the line's end,
+// and its number.
 func excerptAt(text string, at int) (line int, excerpt string) {
 	const before = 24
 	at = min(at, len(text))
@@ -98,8 +98,7 @@ func excerptAt(text string, at int) (line int, excerpt string) {
 	return line, "..." + text[runeStart(text, at-before):end]
 }
 
-// firstDifference returns the first byte in which two texts differ, at the
-// beginning of its rune.
+// firstDifference returns the first differing byte of two texts, at the beginning of its rune.
 func firstDifference(a, b string) int {
 	n := min(len(a), len(b))
 	i := 0
@@ -109,7 +108,7 @@ func firstDifference(a, b string) int {
 	return runeStart(a, i)
 }
 
-// spaceNote says that two strings differ in white space alone.
+// spaceNote notes that two strings differ in white space alone.
 func spaceNote(hub, member any) string {
 	h, ok := hub.(string)
 	m, also := member.(string)
@@ -119,7 +118,7 @@ func spaceNote(hub, member any) string {
 	return "whitespace only"
 }
 
-// sameButSpace reports whether two texts are the same without their white space.
+// sameButSpace reports whether two texts are equal without their white space.
 func sameButSpace(a, b string) bool {
 	for {
 		n := firstDifference(a, b)

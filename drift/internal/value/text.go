@@ -16,7 +16,7 @@ func cut(s string, n int) string {
 	return s[:runeStart(s, n)]
 }
 
-// runeStart returns the beginning of the rune that byte i is in.
+// runeStart returns the beginning of the rune that contains byte i.
 func runeStart(s string, i int) int {
 	for back := 0; i > 0 && i < len(s) && !utf8.RuneStart(s[i]) && back < utf8.UTFMax; back++ {
 		i--
@@ -24,8 +24,7 @@ func runeStart(s string, i int) int {
 	return i
 }
 
-// Printable returns a text that a member made up, without what steers a terminal
-// and of at most limit bytes.
+// Printable returns a text from a member without control characters and of at most limit bytes.
 func Printable(s string, limit int) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsGraphic(r) {
@@ -38,8 +37,8 @@ func Printable(s string, limit int) string {
 // MaxNameText is how many bytes of a name or key a key path shows in full.
 const MaxNameText = 512
 
-// Shorten bounds the length of a name in reports: a long one becomes its beginning and a digest, so that it
-// stays unique.
+// Shorten limits the length of a name in reports: a long name becomes its beginning and a digest,
+// so that it stays unique.
 func Shorten(s string) string {
 	if len(s) <= MaxNameText {
 		return s

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// fill adds the kinds and all types that they are made of.
+// fill adds the kinds and all types in them.
 func (p *goParser) fill(t *table) {
 	for dir, group := range p.groups {
 		if dir != "meta" {
@@ -38,7 +38,7 @@ func (p *goParser) isKind(d *decl) bool {
 	return typeMeta && objectMeta
 }
 
-// add adds the block of a struct, and of those that its fields refer to.
+// add adds the block of a struct, and of the structs to which its fields refer.
 func (p *goParser) add(t *table, name string) {
 	if t.blocks[name] != nil {
 		return
@@ -82,7 +82,7 @@ func (p *goParser) addInline(t *table, b *block, f *ast.Field, d *decl) {
 	b.inline(inner.name, b.fields[first:])
 }
 
-// structOf follows a name and its aliases to a struct, nil where there is none.
+// structOf follows a name and its aliases to a struct, nil if there is none.
 func (p *goParser) structOf(name string) *decl {
 	for d := p.decls[name]; d != nil; d = p.decls[name] {
 		if _, ok := d.spec.Type.(*ast.StructType); ok {
@@ -119,8 +119,8 @@ func (p *goParser) field(t *table, name string, f *ast.Field, d *decl) *field {
 	return out
 }
 
-// defaultOf returns the JSON value of +default without spaces, because spaces separate the flags of
-// the table, or an empty text if there is none.
+// defaultOf returns the JSON value of +default without spaces, because spaces separate the flags
+// of the table, or an empty text if there is none.
 func (p *goParser) defaultOf(doc string, d *decl) string {
 	value := marker(doc, "default")
 	if name, ok := strings.CutPrefix(value, "ref("); ok {
@@ -133,7 +133,7 @@ func (p *goParser) defaultOf(doc string, d *decl) string {
 	return compact.String()
 }
 
-// listMark returns the sort of a list: list, set or keyed(...).
+// listMark returns the kind of a list: list, set or keyed(...).
 func listMark(doc string, tag reflect.StructTag) string {
 	keys := markers(doc, "listMapKey")
 	switch kind := marker(doc, "listType"); {
@@ -147,7 +147,7 @@ func listMark(doc string, tag reflect.StructTag) string {
 	return "list"
 }
 
-// typeExpr writes a type as the table does, and adds the structs in it.
+// typeExpr formats a type for the table, and adds the structs in it.
 func (p *goParser) typeExpr(t *table, e ast.Expr, d *decl, list string) string {
 	switch e := e.(type) {
 	case *ast.StarExpr:
@@ -170,7 +170,7 @@ func (p *goParser) typeExpr(t *table, e ast.Expr, d *decl, list string) string {
 	return p.named(t, name, d, list)
 }
 
-// named writes a declared type: structs by name, others as what they are made of.
+// named formats a declared type: structs by name, others by their underlying type.
 func (p *goParser) named(t *table, name string, from *decl, list string) string {
 	d := p.decls[name]
 	if d == nil {
@@ -201,7 +201,7 @@ func (p *goParser) typeName(e ast.Expr, d *decl) (string, bool) {
 	return "", false
 }
 
-// plainType returns the word for a type that is not made of others, or nothing.
+// plainType returns the word for a type without components, or an empty text.
 func plainType(name string) string {
 	switch name {
 	case "string", "types.UID", "types.NodeName", "types.NamespacedName":

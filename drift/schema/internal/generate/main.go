@@ -1,11 +1,10 @@
-// The program generate writes the built-in table of package schema,
-// drift/schema/builtin.txt, from the Go source of k8s.io/api and from what is
-// written by hand beside it:
+// The program generate writes the built-in table of package schema, drift/schema/builtin.txt,
+// from the Go source of k8s.io/api and from the hand-written files beside it:
 //
 //	go run ./drift/schema/internal/generate
 //
-// known.txt has what public schemas leave out (defaults, the owner of a field, which order has a meaning);
-// extra.txt describes kinds of other modules.
+// known.txt has facts that public schemas leave out (defaults, the owner of a field, lists whose
+// order has a meaning); extra.txt describes kinds of other modules.
 package main
 
 import (
@@ -59,7 +58,7 @@ func generate() (string, error) {
 	return t.text(), nil
 }
 
-// goList asks the go command about a package; it downloads its module if it has to.
+// goList runs go list for a package, which downloads its module if necessary.
 func goList(pkg, format string) (string, error) {
 	out, err := exec.Command("go", "list", "-f", format, pkg).Output()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// decl is a type declaration and where it stands.
+// decl is a type declaration with its place.
 type decl struct {
 	pkg     string
 	name    string
@@ -22,7 +22,7 @@ type decl struct {
 // goParser reads Go source.
 type goParser struct {
 	decls  map[string]*decl  // by package and name, for example core/v1.Pod
-	consts map[string]string // the same, of string constants
+	consts map[string]string // constants, by the same names
 	groups map[string]string // API group by the first element of the package
 	order  []string
 }
@@ -31,7 +31,7 @@ func newParser() *goParser {
 	return &goParser{decls: map[string]*decl{}, consts: map[string]string{}, groups: map[string]string{}}
 }
 
-// readAll reads the packages of k8s.io/api and that of metav1.
+// readAll reads the packages of k8s.io/api and the package metav1.
 func (p *goParser) readAll() error {
 	meta, err := goList("k8s.io/apimachinery/pkg/apis/meta/v1", "{{.Dir}}")
 	if err != nil {
@@ -94,7 +94,7 @@ func (p *goParser) readFile(file, pkg string) error {
 	return nil
 }
 
-// readGroup notes the API group that doc.go names.
+// readGroup records the API group that doc.go names.
 func (p *goParser) readGroup(f *ast.File, pkg string) {
 	dir, _, _ := strings.Cut(pkg, "/")
 	if _, ok := p.groups[dir]; !ok && dir != "meta" {
@@ -135,7 +135,7 @@ func firstLiteral(s *ast.ValueSpec) (string, bool) {
 	return lit.Value, true
 }
 
-// importsOf returns the packages of a file's imports in short, by their name.
+// importsOf returns the short packages of a file's imports, by their name.
 func importsOf(f *ast.File) map[string]string {
 	all := map[string]string{}
 	for _, s := range f.Imports {

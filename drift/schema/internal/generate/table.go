@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// table is the table as it is written: blocks of fields.
+// table is the written table: blocks of fields.
 type table struct {
 	groups map[string]string // directory by API group
 	blocks map[string]*block
@@ -20,7 +20,7 @@ type block struct {
 	kind   bool
 	flags  []string
 	fields []*field
-	// inlined are the fields that came from embedded structs, by their names.
+	// inlined are the fields from embedded structs, by their names.
 	inlined map[string][]string
 }
 
@@ -85,7 +85,7 @@ func writeFlags(out *strings.Builder, flags []string) {
 	out.WriteString("\n")
 }
 
-// readBlocks adds blocks that are written as in the table itself.
+// readBlocks adds blocks in the form of the table itself.
 func (t *table) readBlocks(file, text string) error {
 	var b *block
 	for n, line := range lines(text) {
@@ -123,8 +123,8 @@ func lines(text string) func(yield func(int, string) bool) {
 	}
 }
 
-// overlay adds the flags that were written by hand. A heading names blocks, as
-// apps/*.DeploymentSpec; what it does not find is an error.
+// overlay adds the hand-written flags. A heading names blocks, for example apps/*.DeploymentSpec;
+// an unknown name is an error.
 func (t *table) overlay(file, text string) error {
 	var blocks []*block
 	for n, line := range lines(text) {
@@ -143,7 +143,7 @@ func (t *table) overlay(file, text string) error {
 	return nil
 }
 
-// heading finds the blocks of a heading. With "copy of" it makes a new one first.
+// heading finds the blocks of a heading. With "copy of" it first makes a new one.
 func (t *table) heading(words []string) ([]*block, error) {
 	if len(words) == 4 && words[1] == "copy" && words[2] == "of" {
 		return t.copyBlock(words[0], words[3])
@@ -177,7 +177,7 @@ func (t *table) copyBlock(name, of string) ([]*block, error) {
 // packageOf returns the part of a block's name before its type.
 func packageOf(name string) string { return name[:strings.LastIndex(name, ".")] }
 
-// qualify writes the package of the struct in a type, where it is left out.
+// qualify adds the missing package of the struct in a type.
 func qualify(typ, pkg string) string {
 	i := strings.LastIndexAny(typ, "[*") + 1
 	if inner := strings.TrimRight(typ[i:], "]"); isReference(inner) && !strings.Contains(inner, ".") {
@@ -196,7 +196,7 @@ func (b *block) addFlags(flags []string) {
 	}
 }
 
-// overlayField adds flags to a field; with type=T first it may be a new one.
+// overlayField adds flags to a field, which may be a new one with type=T first.
 func overlayField(blocks []*block, words []string) error {
 	found := false
 	for _, b := range blocks {
@@ -237,7 +237,7 @@ func isReference(typ string) bool {
 	return last[0] >= 'A' && last[0] <= 'Z' && !strings.Contains(typ, "[")
 }
 
-// shorten leaves out the package of a name where it is the one that it is used in.
+// shorten leaves out the package of a name if it equals the package of its use.
 func shorten(name, pkg string) string {
 	if rest, ok := strings.CutPrefix(name, pkg+"."); ok {
 		return rest
