@@ -57,8 +57,8 @@ func newDescribe(o *options) *cobra.Command {
 	return cmd
 }
 
-// describe shows an object, and lists of what belongs to it, which are titled by their kinds. Of a hub whose records may
-// not be read it shows those that are made of objects.
+// describe shows an object, and lists of related objects, titled by their kinds. If the records
+// of a hub may not be read, it shows only the lists that are made of objects.
 func (o *options) describe(ctx context.Context, c call, l *cli.List, g getter, belonging ...string) error {
 	if err := o.Fields(l); err != nil {
 		return err
@@ -67,7 +67,7 @@ func (o *options) describe(ctx context.Context, c call, l *cli.List, g getter, b
 		l, err := g.list(ctx, c, strings.ToLower(title))
 		switch {
 		case o.isUnreadable(err):
-			return nil // nor can what comes after it be read
+			return nil // the following lists cannot be read, either
 		case err != nil:
 			return err
 		}
@@ -78,7 +78,7 @@ func (o *options) describe(ctx context.Context, c call, l *cli.List, g getter, b
 	return nil
 }
 
-// describePlacement shows what a placement selects and which clusters it picks.
+// describePlacement shows the selectors of a placement and the clusters that it picks.
 func (o *options) describePlacement(ctx context.Context, c call, name string) error {
 	p, err := c.Placement(name).Get(ctx)
 	if err != nil {
@@ -98,7 +98,7 @@ func (o *options) describePlacement(ctx context.Context, c call, name string) er
 	return errors.Join(o.Fields(policy), o.Section("Selects", selectors))
 }
 
-// snapshotObjects shows which objects a snapshot has.
+// snapshotObjects shows the objects of a snapshot.
 func (o *options) snapshotObjects(ctx context.Context, c call, s snapshot.Snapshot) error {
 	all, err := c.Placement(s.Placement).SnapshotObjects(ctx, s.Index)
 	if err != nil {
@@ -115,8 +115,8 @@ func (o *options) snapshotObjects(ctx context.Context, c call, s snapshot.Snapsh
 	return o.Section("Objects", l)
 }
 
-// isUnreadable reports whether the records of a hub may not be read, and warns of that: what its objects show is shown
-// without them.
+// isUnreadable reports whether the records of a hub may not be read, and warns about that,
+// because only the content of objects is shown then.
 func (o *options) isUnreadable(err error) bool {
 	refusal, is := errors.AsType[*httpapi.Error](err)
 	if is = is && refusal.Reason == "Forbidden"; is {
@@ -125,7 +125,7 @@ func (o *options) isUnreadable(err error) bool {
 	return is
 }
 
-// lastEvents is how many events a description has.
+// lastEvents is how many events a description shows.
 const lastEvents = 10
 
 func (o *options) describeRun(ctx context.Context, c call, name string) error {
@@ -141,7 +141,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 		},
 	}
 	back, err := c.Run(name).RollbackStatus(ctx)
-	if err != nil && !errors.Is(err, backend.ErrNotFound) { // of a placement that was deleted there is none
+	if err != nil && !errors.Is(err, backend.ErrNotFound) { // a deleted placement has none
 		return err
 	}
 	rollsBack := ""
@@ -158,7 +158,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 		o.Section("Events", cli.Events(h.Events[max(0, len(h.Events)-lastEvents):]...)))
 }
 
-// stagesOf are the stages of a run, a row for each group.
+// stagesOf returns the stages of a run, a row for each group.
 func stagesOf(s *fleet.Status) *cli.List {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "State", "Done", "Failed", "Skipped", "In flight", "Gates"}}
 	for _, st := range stages.Derive(s.Plan, &s.Run).Stages {
@@ -173,7 +173,7 @@ func stagesOf(s *fleet.Status) *cli.List {
 	return l
 }
 
-// describeApproval shows what an open request is about, and how it was answered so far.
+// describeApproval shows the subject of an open request, and the decisions so far.
 func (o *options) describeApproval(ctx context.Context, c call, r approval.Request) error {
 	decisions := &cli.List{Kind: "decision", Columns: []string{"By", "Verdict", "At", "Comment"}}
 	for _, d := range r.Decisions {
@@ -182,7 +182,7 @@ func (o *options) describeApproval(ctx context.Context, c call, r approval.Reque
 	return errors.Join(o.showRequest(ctx, c, r), o.Section("Decisions", decisions))
 }
 
-// showRequest shows a request as it is listed, and which clusters it is about.
+// showRequest shows a request in the form of a list, and its clusters.
 func (o *options) showRequest(ctx context.Context, c call, r approval.Request) error {
 	l := &cli.List{Kind: "approval", Columns: approvalColumns}
 	addRequest(l, r)
@@ -196,7 +196,7 @@ func (o *options) showRequest(ctx context.Context, c call, r approval.Request) e
 	return errors.Join(o.Fields(l), o.Said("%s", strings.Join(watch.Affected(s.Plan, &r), "\n")))
 }
 
-// newExplain explains what a run waits for, or what one of its clusters does.
+// newExplain explains the waiting of a run, or the state of one of its clusters.
 func newExplain(o *options) *cobra.Command {
 	return o.reading("explain RUN [CLUSTER]", "Explain what a run waits for, or what a cluster of it has come to and waits for",
 		"slipway explain web-v2\nslipway explain web-v2 eu-1", func(ctx context.Context, c call) error {

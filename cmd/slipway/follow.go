@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/watch"
 )
 
-// newHistory shows events as they are stored, one for each line.
+// newHistory shows stored events, one per line.
 func newHistory(o *options) *cobra.Command {
 	var follow bool
 	cmd := o.reading("history PLACEMENT|run/NAME", "Show what happened to a placement itself, or to a run",
@@ -39,7 +39,7 @@ func newHistory(o *options) *cobra.Command {
 			if _, other := c.Run(name).History(ctx, 0); errors.Is(err, backend.ErrNotFound) && other == nil && !strings.HasPrefix(c.args[0], "run/") {
 				return fmt.Errorf("placement %s: %w: %s is a run, whose events are those of run/%s", name, backend.ErrNotFound, name, name)
 			}
-			if missed, is := errors.AsType[*fleet.MissedError](err); is { // the oldest ones are gone; those that are kept are shown
+			if missed, is := errors.AsType[*fleet.MissedError](err); is { // shows the other events
 				fmt.Fprintf(o.ErrOut, "%d older events are not kept\n", missed.Events)
 				err = nil
 			}
@@ -55,7 +55,8 @@ func newHistory(o *options) *cobra.Command {
 	return cmd
 }
 
-// follow passes events to show as they come. What cannot be read is reported on the other stream, and does not end it.
+// follow passes new events to show. Reading errors are reported on standard error, and do not end
+// it.
 func (o *options) follow(ctx context.Context, f *httpapi.Follower, show func(stages.Event) error) error {
 	var last error
 	for ev, err := range f.Events(ctx) {
@@ -98,18 +99,18 @@ func newWait(o *options) *cobra.Command {
 		})
 }
 
-// end is how a run ended, and how its rollback did if there is one.
+// end is the end of a run and of its rollback, if there is one.
 type end struct {
 	run  stages.Run
 	back fleet.Rollback
 }
 
-// endOf reads how a run and its rollback end, as far as they have.
+// endOf reads the end of a run and of its rollback, if they have ended.
 func endOf(ctx context.Context, c call, run string) (end, error) {
 	s, err := c.Run(run).Status(ctx)
 	out := end{run: s.Run}
 	if err == nil && s.Run.IsEnded() {
-		if out.back, err = c.Run(run).RollbackStatus(ctx); errors.Is(err, backend.ErrNotFound) { // the placement was deleted
+		if out.back, err = c.Run(run).RollbackStatus(ctx); errors.Is(err, backend.ErrNotFound) { // deleted
 			err = nil
 		}
 	}
@@ -121,7 +122,7 @@ func (e *end) isOver() bool {
 	return e.run.IsEnded() && !e.back.Pending && (e.back.State == "" || by.IsEnded())
 }
 
-// outcome is an error if the run, which has ended, did not complete.
+// outcome returns an error if the run, which has ended, did not complete.
 func (e *end) outcome() error {
 	if e.run.State == stages.Completed {
 		return nil
@@ -133,7 +134,7 @@ func (e *end) outcome() error {
 	return fmt.Errorf("run %s is %s%s: %w", e.run.Name, e.run.State, text, cli.ErrUnsuccessful)
 }
 
-// rollbackText says how far the rollback of a run is, "" if none was requested.
+// rollbackText describes the progress of a run's rollback, "" if none was requested.
 func rollbackText(back *fleet.Rollback) string {
 	switch {
 	case back.Refused != "":
@@ -153,8 +154,8 @@ func rollbackText(back *fleet.Rollback) string {
 	}
 }
 
-// newWatch shows a run until it and its rollback have ended. On a file that no program holds nothing happens: it is shown
-// as it is.
+// newWatch shows a run until it and its rollback have ended. In a file that no program holds
+// nothing happens, so the stored state is shown once.
 func newWatch(o *options) *cobra.Command {
 	return o.reading("watch RUN", "Show a run until it and its rollback have ended: on a terminal as a tree, elsewhere a line for each event",
 		"slipway watch web-v2", func(ctx context.Context, c call) error {

@@ -22,17 +22,17 @@ import (
 // kind is one of the kinds of get and describe.
 type kind struct {
 	name string
-	// of is the flag, placement or run, that chooses among what there is, if any; its value may be empty. A kind that is
-	// listed in another way for the other flag is there twice.
+	// of is the flag, placement or run, that filters the objects, if any; its value may be empty. A
+	// kind with a different list for the other flag has two entries.
 	of string
-	// columns are those of a table; the ones after the first narrow are shown with -o wide.
+	// columns are the columns of a table; those after the first narrow ones are shown with -o wide.
 	columns []string
 	narrow  int
-	// add adds a row for each that there is.
+	// add adds a row for each object.
 	add func(ctx context.Context, c call, of string, l *cli.List) error
 }
 
-// kindOf returns a kind: read returns what there is, and row adds one of it to a list.
+// kindOf returns a kind: read returns the objects, and row adds one of them to a list.
 func kindOf[T any](name, of string, narrow int, columns []string, read func(call, context.Context, string) ([]T, error), row func(*cli.List, T)) kind {
 	return kind{name, of, columns, narrow, func(ctx context.Context, c call, of string, l *cli.List) error {
 		all, err := read(c, ctx, of)
@@ -43,18 +43,18 @@ func kindOf[T any](name, of string, narrow int, columns []string, read func(call
 	}}
 }
 
-// all reads what no flag chooses among.
+// all reads objects without a filter.
 func all[T any](read func(call, context.Context) ([]T, error)) func(call, context.Context, string) ([]T, error) {
 	return func(c call, ctx context.Context, _ string) ([]T, error) { return read(c, ctx) }
 }
 
-// placed is what belongs to a placement.
+// placed is an object of a placement.
 type placed[T any] struct {
 	placement string
 	it        T
 }
 
-// ofPlacements reads what belongs to the placement that is named, or to each.
+// ofPlacements reads the objects of the named placement, or of all placements.
 func ofPlacements[T any](read func(httpapi.PlacementHandle, context.Context) ([]T, error)) func(call, context.Context, string) ([]placed[T], error) {
 	return func(c call, ctx context.Context, name string) (out []placed[T], err error) {
 		names := []string{name}
@@ -79,7 +79,7 @@ func ofPlacements[T any](read func(httpapi.PlacementHandle, context.Context) ([]
 	}
 }
 
-// runs returns the runs of the placement that is named, or all.
+// runs returns the runs of the named placement, or all.
 func (c call) runs(ctx context.Context, placement string) ([]fleet.RunSummary, error) {
 	if placement == "" {
 		return c.Runs(ctx)
@@ -87,7 +87,7 @@ func (c call) runs(ctx context.Context, placement string) ([]fleet.RunSummary, e
 	return c.Placement(placement).Runs(ctx)
 }
 
-// requests returns the open requests of the placement that is named, or all.
+// requests returns the open requests of the named placement, or all.
 func (c call) requests(ctx context.Context, placement string) ([]approval.Request, error) {
 	if placement == "" {
 		return c.Requests(ctx)
@@ -151,7 +151,7 @@ func kindNames() (out []string) {
 	return slices.Compact(out)
 }
 
-// getter is what is listed of a kind: all, or what belongs to a placement or a run.
+// getter filters the objects of a kind by their placement or run.
 type getter struct{ placement, run string }
 
 func (g *getter) flags(cmd *cobra.Command) {
@@ -159,7 +159,8 @@ func (g *getter) flags(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&g.run, "run", "", "only the approvals, or the clusters, of this run")
 }
 
-// list reads what there is of a kind: with names these, of which one that is not there is an error.
+// list reads the objects of a kind. If names are given, it reads only these, and a missing one is
+// an error.
 func (g *getter) list(ctx context.Context, c call, name string, names ...string) (*cli.List, error) {
 	flag, of := "placement", g.placement
 	if g.run != "" {
@@ -210,7 +211,7 @@ func newGet(o *options) *cobra.Command {
 	return cmd
 }
 
-// newLeases is get leases, in a word of its own.
+// newLeases is get leases as a separate verb.
 func newLeases(o *options) *cobra.Command {
 	return o.reading("leases", "Show which engine drives which run",
 		"", func(ctx context.Context, c call) error {

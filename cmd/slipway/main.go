@@ -1,12 +1,14 @@
-// Command slipway reads and directs what an engine of package fleet keeps: in the file of a store, behind a server, or
-// on a hub cluster. Installed under the name kubectl-slipway it is a plugin of kubectl.
+// Command slipway reads and controls the rollouts of an engine of package fleet: in the file of a
+// store, behind a server, or on a hub cluster. Installed under the name kubectl-slipway it is a
+// plugin of kubectl.
 //
 //	slipway create run web-v2 --placement web --strategy strategy.yaml
 //	slipway watch web-v2
 //	slipway approve web-v2
 //
-// slipway --help has the verbs in groups, and slipway VERB --help the flags of one, with examples. docs/command.md says
-// what the command works on and as whom, what it prints, and the exit codes.
+// slipway --help lists the verbs in groups, and slipway VERB --help the flags of a verb, with
+// examples. docs/command.md describes the targets, the identities, the output, and the exit
+// codes.
 package main
 
 import (
@@ -40,12 +42,12 @@ func run(ctx context.Context, args []string, streams genericiooptions.IOStreams,
 	return (&cli.Options{IOStreams: streams, Name: name}).ExitCode(root.ExecuteContext(ctx))
 }
 
-// release is the version that a release is built with.
+// release is the version of a release build.
 var release string
 
 func newVersion(o *options) *cobra.Command {
 	return &cobra.Command{Use: "version", Short: "Show which version this is, and of which Go", RunE: func(*cobra.Command, []string) error {
-		info, _ := debug.ReadBuildInfo() // of a program that is built from modules it is known
+		info, _ := debug.ReadBuildInfo() // set in a program that is built from modules
 		return o.Said("slipway %s %s", cmp.Or(release, info.Main.Version), info.GoVersion)
 	}}
 }

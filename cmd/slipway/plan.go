@@ -21,7 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// specOptions are the flags that describe a run which need not exist, and which of its clusters are meant.
+// specOptions are the flags that describe a run, which need not exist, and select its clusters.
 type specOptions struct {
 	strategy string
 	index    int
@@ -34,7 +34,7 @@ func (s *specOptions) flags(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&s.index, "index", -1, "index of the snapshot; without it what the source holds now")
 }
 
-// at is the index of the snapshot, nil where none is named.
+// at returns the index of the snapshot, nil if none is named.
 func (s *specOptions) at() *int {
 	if s.index < 0 {
 		return nil
@@ -42,7 +42,7 @@ func (s *specOptions) at() *int {
 	return &s.index
 }
 
-// spec is what a run of a placement is asked for by.
+// spec returns the specification of a run of a placement.
 func (s *specOptions) spec(c call, name string) (fleet.RunSpec, error) {
 	spec := fleet.RunSpec{Placement: name, Index: s.at()}
 	if s.strategy == "" {
@@ -69,8 +69,8 @@ func newPreview(o *options) *cobra.Command {
 	return cmd
 }
 
-// printPlan shows a plan that could be made: what its digest is about, its stages with their gates, and its clusters in
-// their order. Its warnings are on the other stream.
+// printPlan shows a plan: its digest, its stages with their gates, and its clusters in their
+// order. Warnings go to standard error.
 func (o *options) printPlan(p *stages.Plan, err error) error {
 	if err != nil {
 		return err
@@ -92,7 +92,7 @@ func (o *options) printPlan(p *stages.Plan, err error) error {
 	return errors.Join(o.Fields(fields), o.Section("Stages", plannedStages(p)), o.Section("Clusters", l))
 }
 
-// plannedStages are the stages of a plan, a row for each group.
+// plannedStages returns the stages of a plan, a row for each group.
 func plannedStages(p *stages.Plan) *cli.List {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "Clusters", "Before", "After"}}
 	for i := range p.Stages {
@@ -124,7 +124,8 @@ func gatesCell(when approval.When, gates ...[]stages.PlannedGate) string {
 	return strings.Join(out, ", ")
 }
 
-// indexCell is the index of a snapshot; empty for the removal of a placement, which brings none.
+// indexCell returns the index of a snapshot; empty for the removal of a placement, which has
+// none.
 func indexCell(index int) string {
 	if index < 0 {
 		return ""
@@ -175,7 +176,7 @@ func newDiff(o *options) *cobra.Command {
 	return cmd
 }
 
-// newDrift compares what a placement has brought to clusters, or two files.
+// newDrift compares the clusters with the objects of a placement, or two files.
 func newDrift(o *options) *cobra.Command {
 	var s specOptions
 	cmd := o.reading("drift PLACEMENT | --hub FILE --member FILE", "Show how the clusters, or a file, differ from what they should have; nothing is written",
@@ -189,8 +190,9 @@ func newDrift(o *options) *cobra.Command {
 	return cmd
 }
 
-// printDifferences shows the differences of clusters, a row for each object, and with -o json, yaml and name each cluster
-// once. The error is cli.ErrDiffers where there are some, and names the clusters that could not be compared.
+// printDifferences shows the differences of clusters, a row for each object, and with -o json,
+// yaml and name each cluster once. The error is cli.ErrDiffers if there are differences, and
+// names the clusters that could not be compared.
 func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) *drift.ClusterReport) error {
 	l := &cli.List{Kind: "cluster", Columns: []string{"Cluster", "Object", "Reason", "Paths"}}
 	differ, unread := false, []string(nil)
@@ -219,7 +221,7 @@ func printDifferences[T any](o *options, found iter.Seq2[T, error], of func(*T) 
 			l.Add(c.Cluster, value, obj.Kind+" "+name, obj.Reason, strings.Join(paths, " "))
 		}
 	}
-	l.Sort() // they come as they were compared
+	l.Sort() // they arrive in the order of comparison
 	if !o.IsTable() || l.Len() > 0 {
 		if err := o.Print(l); err != nil {
 			return err

@@ -27,16 +27,16 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// options are the flags that all verbs have.
+// options are the common flags of all verbs.
 type options struct {
 	cli.Options
 	target target.Options
 }
 
-// pluginAMC is the name of the command as the plugin amc of kubectl.
+// pluginAMC is the name of the command in its role as kubectl's plugin amc.
 const pluginAMC = "kubectl amc"
 
-// commandName is how the command is called: kubectl calls a plugin by the name of its file.
+// commandName returns the name of the command: kubectl calls a plugin by the name of its file.
 func commandName(path string) string {
 	if strings.TrimSuffix(filepath.Base(path), ".exe") == "kubectl-amc" {
 		return pluginAMC
@@ -47,8 +47,8 @@ func commandName(path string) string {
 	return "slipway"
 }
 
-// newRoot returns the command. Clusters, and the source of snapshots, are reached as connect says; nil is by the kubeconfig
-// that the flags name.
+// newRoot returns the command. connect provides the clusters and the source of snapshots; nil
+// uses the kubeconfig in the flags.
 func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) error, name string) *cobra.Command {
 	o := &options{Options: cli.Options{IOStreams: streams, Name: name}}
 	o.target = target.Options{Options: &o.Options, Connect: connect}
@@ -99,29 +99,30 @@ func newRoot(streams genericiooptions.IOStreams, connect func(*fleet.Config) err
 	return root
 }
 
-// call is a verb that is carried out on a target.
+// call is a call of a verb on a target.
 type call struct {
 	*target.Target
 	args []string
 }
 
-// run is the name of the run that the first argument is, given as NAME or run/NAME.
+// run returns the name of the run in the first argument, given as NAME or run/NAME.
 func (c call) run() string { return runName(c.args[0]) }
 
-// reading returns the command of a verb that only reads. Formats are those of -o; none are those of lists.
+// reading returns the command of a verb that only reads. Formats are the formats of -o; none
+// means the formats of lists.
 func (o *options) reading(use, short, example string, do func(context.Context, call) error, formats ...string) *cobra.Command {
 	reads := true
 	return o.command(use, short, example, do, &reads, formats...)
 }
 
-// writing returns the command of a verb that asks for something.
+// writing returns the command of a verb that changes something.
 func (o *options) writing(use, short, example string, do func(context.Context, call) error) *cobra.Command {
 	return o.command(use, short, example, do, new(bool))
 }
 
-// command returns the command of a verb. Its arguments are the words of use up to the first flag: RUN has to be given,
-// [RUN] may be, and NAME... is any number of names. They are completed by what they are. A store is opened for reading only
-// where reads is true when the verb runs.
+// command returns the command of a verb. Its arguments are the words of use up to the first flag:
+// RUN is required, [RUN] optional, and NAME... means any number of names. They are completed by
+// their kind. A store is opened read-only if reads is true when the verb runs.
 func (o *options) command(use, short, example string, do func(context.Context, call) error, reads *bool, formats ...string) *cobra.Command {
 	name, rest, _ := strings.Cut(use, " ")
 	words := strings.Fields(strings.TrimSuffix(rest[:strings.IndexAny(rest+"-", "-|")], "["))
@@ -160,10 +161,11 @@ func (o *options) command(use, short, example string, do func(context.Context, c
 	return cmd
 }
 
-// completing is how long a completion may take: the shell waits for it.
+// completing limits the time of a completion, because the shell waits for it.
 const completing = 2 * time.Second
 
-// complete returns what an argument may be that begins with a word; where the target cannot be reached there is nothing.
+// complete returns the possible values of an argument with a prefix, or none if the target is
+// unreachable.
 func (o *options) complete(ctx context.Context, verb, argument string, args []string, word string) (names []string) {
 	if argument == "KIND" {
 		return kindNames()
@@ -193,8 +195,8 @@ func (o *options) complete(ctx context.Context, verb, argument string, args []st
 	return slices.DeleteFunc(names, func(name string) bool { return !strings.HasPrefix(name, word) })
 }
 
-// recorded reports what was asked for of an object, unless that has failed, and where no engine runs that it is carried
-// out later.
+// recorded reports the recorded request about an object, unless it failed. If no engine is
+// running, it adds that an engine carries it out later.
 func (o *options) recorded(c call, err error, object, format string, args ...any) error {
 	if err != nil {
 		return err
@@ -205,7 +207,7 @@ func (o *options) recorded(c call, err error, object, format string, args ...any
 	return o.Recorded(object, format, args...)
 }
 
-// nothingGoesOn is the error of a verb that waits on a file that no program holds.
+// nothingGoesOn returns the error of a verb that would wait on a file that no program holds.
 func nothingGoesOn(c call) error {
 	if c.Live {
 		return nil
@@ -213,5 +215,5 @@ func nothingGoesOn(c call) error {
 	return errors.New("nothing goes on here: no program holds the file of the store; slipway serve runs an engine on it")
 }
 
-// runName is the name of a run that is given as NAME or run/NAME.
+// runName returns the name of a run that is given as NAME or run/NAME.
 func runName(arg string) string { return strings.TrimPrefix(arg, "run/") }

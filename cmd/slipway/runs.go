@@ -38,7 +38,7 @@ func newCreate(o *options) *cobra.Command {
 			status, err := c.CreateRun(ctx, spec)
 			return o.created(c, status, err)
 		})
-	run.ValidArgsFunction = cobra.NoFileCompletions // it is a new name
+	run.ValidArgsFunction = cobra.NoFileCompletions // a new name
 	s.flags(run)
 	run.Flags().StringVar(&placed, "placement", "", "placement that is rolled out")
 	run.Flags().StringVar(&title, "title", "", "title, for people")
@@ -59,7 +59,8 @@ func newCatchUp(o *options) *cobra.Command {
 	return cmd
 }
 
-// created reports which run there is now if there is one, and on the other stream what its plan warns of.
+// created reports the created run if there is one, and the warnings of its plan on standard
+// error.
 func (o *options) created(c call, s fleet.Status, err error) error {
 	if err != nil || s.Plan == nil { // a hub makes the plan itself
 		return o.recorded(c, err, "run/"+s.Run.Name, "created")
@@ -70,8 +71,8 @@ func (o *options) created(c call, s fleet.Status, err error) error {
 	return o.recorded(c, nil, "run/"+s.Run.Name, "created, stages %d, clusters %d", len(s.Plan.Stages), s.Plan.Len())
 }
 
-// runVerbs are the verbs that pass a command to a run. Where one has a flag, read completes the command by its value,
-// which is one of what usage says.
+// runVerbs are the verbs that send a command to a run. If a verb has a flag, read completes the
+// command by its value, and usage lists the values.
 var runVerbs = []struct {
 	verb                        stages.Verb
 	short, example, flag, usage string
@@ -134,7 +135,7 @@ func newRollback(o *options) *cobra.Command {
 				return o.printPlan(c.Run(run).PreviewRollback(ctx))
 			}
 			name, err := c.Run(run).Rollback(ctx, opts)
-			if name == "" { // a hub that is slow has recorded the request, and not named the run yet
+			if name == "" { // a slow hub has recorded the request, but not named the run yet
 				return o.recorded(c, err, "run/"+run, "rollback is recorded; describe run %s shows the run that does it", run)
 			}
 			return o.recorded(c, err, "run/"+name, "it rolls back %s", run)
@@ -175,7 +176,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 	return cmd
 }
 
-// openRequest returns the request that is named, or the one that is open.
+// openRequest returns the named request, or the only open one.
 func openRequest(ctx context.Context, c call, run string, named ...string) (r approval.Request, err error) {
 	g := getter{run: run}
 	l, err := g.list(ctx, c, "approval", named...)
@@ -190,21 +191,21 @@ func openRequest(ctx context.Context, c call, run string, named ...string) (r ap
 	return l.Values()[0].(approval.Request), nil
 }
 
-// confirm asks on a terminal whether what was shown is meant.
+// confirm asks on a terminal for a confirmation.
 func (o *options) confirm(use string, yes bool) error {
 	if f, is := o.In.(*os.File); yes || !is || !term.IsTerminal(int(f.Fd())) {
 		return nil
 	}
 	fmt.Fprintf(o.ErrOut, "%s? [y/N] ", use)
 	in := bufio.NewScanner(o.In)
-	in.Scan() // what cannot be read is no answer
+	in.Scan() // unreadable input is no answer
 	if answer := strings.ToLower(strings.TrimSpace(in.Text())); answer != "y" && answer != "yes" {
 		return errors.New("nothing is recorded: the answer was not y")
 	}
 	return nil
 }
 
-// newDrains are kubectl's verbs for the nodes of a cluster, for the members of a hub.
+// newDrains returns kubectl's verbs for nodes of a cluster, applied to members of a hub.
 func newDrains(o *options) []*cobra.Command {
 	verb := func(name, short, done string, do func(h *hubapi.Hub, ctx context.Context, cluster string) error) *cobra.Command {
 		return o.writing(name+" MEMBER", short, "", func(ctx context.Context, c call) error {

@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/secretfile"
 )
 
-// newServe runs an engine on a file, and answers for it.
+// newServe runs an engine on a store, and serves its API.
 func newServe(o *options) *cobra.Command {
 	var listen, cert, key string
 	var play bool
@@ -80,7 +80,7 @@ func newServe(o *options) *cobra.Command {
 	return cmd
 }
 
-// checkServe checks the flags by which an engine has a store and clusters; play is --demo.
+// checkServe checks the flags for the store and the clusters of an engine; play is --demo.
 func (o *options) checkServe(play bool) error {
 	shared := target.InDatabase(o.target.Store)
 	switch {
@@ -96,7 +96,8 @@ func (o *options) checkServe(play bool) error {
 	return target.CheckStore("--store", o.target.Store)
 }
 
-// engineName returns a name by which an operator finds the process of an engine: that of the machine, and something that no other has.
+// engineName returns a unique name for the process of an engine. It begins with the name of the
+// machine, so that operators find it.
 func engineName() string {
 	host, err := os.Hostname()
 	if err != nil {
@@ -105,7 +106,8 @@ func engineName() string {
 	return host + "-" + rand.Text()[:6]
 }
 
-// listen completes what serves an address: the identities are those of the token file.
+// listen completes the options of a server with an address: the identities come from the token
+// file.
 func (o *options) listen(serve *httpapi.ServeOptions, address, cert, key string) error {
 	if o.target.TokenFile == "" {
 		return cli.Usagef(`--listen %s: --token-file is not set: it names a file of lines token,user,uid,"group,group"`, address)

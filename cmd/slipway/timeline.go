@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
-// drawn are the formats of pictures. The picture of a verb that has no table is a text where -o is not set.
+// drawn are the formats of pictures. A verb without a table draws text if -o is not set.
 var drawn = []string{"text", "svg"}
 
 // newTimeline draws a run.
@@ -26,7 +26,7 @@ func newTimeline(o *options) *cobra.Command {
 	return cmd
 }
 
-// newForecast forecasts a run, or one that there is not yet.
+// newForecast forecasts an existing run, or a run that does not exist yet.
 func newForecast(o *options) *cobra.Command {
 	var s specOptions
 	var a fleet.Assumptions
@@ -59,7 +59,7 @@ func newForecast(o *options) *cobra.Command {
 	return cmd
 }
 
-// printForecast shows when the stages begin and end, and when the run does.
+// printForecast shows when the stages and the run begin and end.
 func (o *options) printForecast(f fleet.Forecast) error {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "State then", "Starts", "Ends"}, Value: f}
 	for _, st := range f.Stages {
@@ -80,7 +80,7 @@ func (o *options) printForecast(f fleet.Forecast) error {
 	return o.Said("the run ends %s as %s, %s from %s on", cli.Cell(f.Ends), f.End.State, f.Ends.Sub(f.Now).Round(time.Second), cli.Cell(f.Now))
 }
 
-// drawRun draws what happened to a run, and what is to come as far as is assumed.
+// drawRun draws the past of a run, and its expected future under assumptions.
 func (o *options) drawRun(ctx context.Context, c call, run string, a fleet.Assumptions, width int) error {
 	s, h, err := c.Run(run).Progress(ctx, 0)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package amc has the verbs of the kubectl plugin amc of ACK One: get, which reads the members of a hub as kubectl reads a
-// cluster, and workflow, which directs the workflows of applications. A member is only read: whatever else would be sent
-// to one is refused before that.
+// Package amc has the verbs of the kubectl plugin amc of ACK One: get, which reads the members of
+// a hub as kubectl reads a cluster, and workflow, which controls the workflows of applications.
+// Members are only read: every other request is refused before it is sent.
 package amc
 
 import (
@@ -25,8 +25,8 @@ func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.C
 	return cmd
 }
 
-// Complete adds the verbs of the plugin to a command, which is the plugin itself or the command amc. Any other verb is a
-// wrong command line.
+// Complete adds the verbs of the plugin to a command, which is the plugin itself or the command
+// amc. Any other verb is an error of the command line.
 func Complete(cmd *cobra.Command, shared *cli.Options, t *target.Options, kube *hubtarget.Flags) {
 	cmd.Args = cobra.ArbitraryArgs
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -84,7 +84,7 @@ func newGet(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobr
 	return cli.Without([]string{"store", "source", "server", "token-file"}, cmd)[0]
 }
 
-// run reads the members, several at a time, and shows each once those before it are shown.
+// run reads the members concurrently, and shows each after those before it.
 func (g *getter) run(ctx context.Context) error {
 	show, err := g.printer(g.IOStreams)
 	if err != nil {
@@ -115,7 +115,7 @@ func (g *getter) run(ctx context.Context) error {
 	return nil
 }
 
-// namespaceName is the namespace of -n, or the one of the context, as for kubectl.
+// namespaceName returns the namespace of -n, or of the context, like kubectl.
 func (g *getter) namespaceName() string {
 	if *g.kube.Namespace != "" {
 		return *g.kube.Namespace
@@ -126,7 +126,7 @@ func (g *getter) namespaceName() string {
 	return "default"
 }
 
-// chosen returns the names of the members that are asked for, each once and in order, or of all.
+// chosen returns the names of the requested members, each once and in order, or of all.
 func (m *members) chosen(ctx context.Context, asked []string) ([]string, error) {
 	all, err := m.list(ctx)
 	switch {

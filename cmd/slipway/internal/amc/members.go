@@ -21,22 +21,22 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// clustersVariable is the environment variable that stands for --clusters.
+// clustersVariable is the environment variable in place of --clusters.
 const clustersVariable = "SLIPWAY_CLUSTERS"
 
 // members are the members that can be read.
 type members struct {
-	// where is who has them, for people.
+	// where describes the source of the members, for people.
 	where string
 	// list returns their names, ascending.
 	list func(ctx context.Context) ([]string, error)
-	// config returns how the API server of one is reached.
+	// config returns the client configuration for a member's API server.
 	config member.ConfigFunc
-	// as is the user that their API servers are asked to impersonate.
+	// as is the user that the API servers of members impersonate.
 	as rest.ImpersonationConfig
 }
 
-// find returns the members that the flags and the environment name.
+// find returns the members in the flags and the environment.
 func (g *getter) find() (*members, error) {
 	m, err := g.named(cmp.Or(g.target.Clusters, os.Getenv(clustersVariable)))
 	if err != nil {
@@ -136,7 +136,8 @@ func memberClusters(ctx context.Context, client dynamic.Interface) (names []stri
 	return names, nil
 }
 
-// reach returns how a member is read. Requests end with ctx, and none is sent that would change anything.
+// reach returns the configuration for reading a member. Requests end with ctx, and requests that
+// would change anything are not sent.
 func (m *members) reach(ctx context.Context, name string) (*rest.Config, error) {
 	config, err := m.config(ctx, placement.Cluster{Name: name})
 	if err != nil {

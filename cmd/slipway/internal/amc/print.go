@@ -44,7 +44,7 @@ func (p *printing) addFlags(cmd *cobra.Command) {
 
 const wide = "wide"
 
-// printer returns what shows the members.
+// printer returns the printer for members.
 func (p *printing) printer(streams genericiooptions.IOStreams) (*printer, error) {
 	show := &printer{IOStreams: streams, printing: p}
 	if format := *p.flags.OutputFormat; format != "" && format != wide && format != cli.Table {
@@ -66,8 +66,8 @@ type printer struct {
 
 func (p *printer) isTable() bool { return p.format == nil }
 
-// member shows what a member has, below its name, and what is wrong with it. Beside a format that programs read the name is on
-// the other stream.
+// member shows the objects of a member, below its name, and its errors. For a format that
+// programs read, the name is on standard error.
 func (p *printer) member(a *answer) error {
 	title := p.ErrOut
 	if p.isTable() {
@@ -148,7 +148,7 @@ func (p *printer) table(a *answer) error {
 	return err
 }
 
-// kinds says of what kinds the objects of an answer are.
+// kinds summarizes the kinds of an answer's objects.
 type kinds struct{ several, namespaced, cluster bool }
 
 func kindsOf(a *answer) (k kinds) {
@@ -163,7 +163,7 @@ func kindsOf(a *answer) (k kinds) {
 	return k
 }
 
-// rows returns what prints the objects of a kind.
+// rows returns the printer for the objects of a kind.
 func (p *printer) rows(of *meta.RESTMapping, withKind, withNamespace bool) printers.ResourcePrinter {
 	return printers.NewTablePrinter(printers.PrintOptions{
 		Kind: of.GroupVersionKind.GroupKind(), WithKind: withKind, WithNamespace: withNamespace,
@@ -171,7 +171,8 @@ func (p *printer) rows(of *meta.RESTMapping, withKind, withNamespace bool) print
 	})
 }
 
-// tableOf returns the table of an API server, with its objects, or the object if the API server makes no tables of the kind.
+// tableOf returns the table of an API server, with its objects, or the object if the API server
+// makes no tables of the kind.
 func tableOf(info *resource.Info) (runtime.Object, error) {
 	obj, ok := info.Object.(*unstructured.Unstructured)
 	if !ok || obj.GroupVersionKind().Group != metav1.GroupName || obj.GetKind() != "Table" {
@@ -214,7 +215,7 @@ func (w *parted) Write(p []byte) (int, error) {
 	return w.Writer.Write(p)
 }
 
-// errorText is an error in kubectl's words.
+// errorText formats an error like kubectl.
 func errorText(err error) string {
 	status := apierrors.APIStatus(nil)
 	address := (*url.Error)(nil)

@@ -18,34 +18,35 @@ import (
 	"github.com/slipway-dev/slipway/internal/parallel"
 )
 
-// query is which objects are read.
+// query selects the objects to read.
 type query struct {
 	types          []string
 	namespace      string
 	allNamespaces  bool
 	labels, fields string
 	ignoreNotFound bool
-	// tables asks for the tables that the API server makes.
+	// tables requests the tables that the API server makes.
 	tables bool
 }
 
-// answer is what was read of a member.
+// answer is the result from a member.
 type answer struct {
 	query *query
 	name  string
 	infos []*resource.Info
-	// isOne reports whether one object was asked for by its name.
+	// isOne reports whether one object was requested by its name.
 	isOne bool
 	errs  []error
 }
 
-// atOnce is how many members are read at the same time, chunk how many objects of a list are.
+// atOnce is how many members are read at the same time, chunk how many objects a page of a list
+// has.
 const (
 	atOnce = 16
 	chunk  = 500
 )
 
-// readAll reads members, and yields what they have in the order of their names.
+// readAll reads members, and yields their answers in the order of names.
 func readAll(ctx context.Context, m *members, names []string, q *query) iter.Seq[*answer] {
 	return func(yield func(*answer) bool) {
 		done := map[string]*answer{}
@@ -74,7 +75,7 @@ func read(ctx context.Context, m *members, name string, q *query) *answer {
 	return a
 }
 
-// fetch reads the objects as kubectl does.
+// fetch reads the objects like kubectl.
 func (a *answer) fetch(config *rest.Config) error {
 	client, err := discovery.NewDiscoveryClientForConfig(config)
 	if err != nil {
@@ -86,7 +87,7 @@ func (a *answer) fetch(config *rest.Config) error {
 		NamespaceParam(q.namespace).DefaultNamespace().AllNamespaces(q.allNamespaces).
 		LabelSelectorParam(q.labels).FieldSelectorParam(q.fields).
 		RequestChunksOf(chunk).
-		ResourceTypeOrNameArgs(true, slices.Clone(q.types)...). // which changes them
+		ResourceTypeOrNameArgs(true, slices.Clone(q.types)...). // it changes them
 		ContinueOnError().Flatten()
 	if q.tables {
 		builder = builder.TransformRequests(func(r *rest.Request) {
@@ -102,7 +103,7 @@ func (a *answer) fetch(config *rest.Config) error {
 	return err
 }
 
-// getterOf is a member for a resource.Builder.
+// getterOf provides a member's clients to a resource.Builder.
 type getterOf struct {
 	config *rest.Config
 	cached discovery.CachedDiscoveryInterface

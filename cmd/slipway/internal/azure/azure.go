@@ -1,15 +1,18 @@
-// Package azure has the verbs of az fleet for cluster update runs: they upgrade the members of a fleet by stages and
-// groups, with the commands and the flags of Azure's tutorial. With -o json they show what az shows. The word fleet
-// may stand first, so that az fleet becomes slipway fleet.
+// Package azure has the verbs of az fleet for cluster update runs: they upgrade the members of a
+// fleet by stages and groups, with the commands and the flags of Azure's tutorial. With -o json
+// they have the output of az. The word fleet may come first, so that az fleet becomes slipway
+// fleet.
 //
-// What is not Azure's: everything is kept in the file that --store names, FLEET.db where it is not set, and in one beside
-// it. The verbs ask as the user of the machine unless --as names another identity. A member is a simulated cluster: each
-// of the two steps of its upgrade takes as long as --takes says, and the next --fail steps fail.
+// The differences to Azure: all state is kept in the file of --store, FLEET.db by default, and in
+// a file beside it. The identity is the user of the machine unless --as names another one. A
+// member is a simulated cluster: each of the two steps of its upgrade takes as long as --takes
+// says, and the next --fail steps fail.
 //
-// updaterun create starts nothing, and --speed N makes the waits after stages N times shorter. updaterun start drives all
-// runs of the fleet that were started until they end or wait for people only. It draws the one that is named, or prints
-// its events and what it waits for. Interrupted or killed, the next start goes on where it was. Where another process
-// drives, start asks that one, as the verbs do that direct a run.
+// updaterun create starts nothing, and --speed N makes the waits after stages N times shorter.
+// updaterun start drives all started runs of the fleet until they end or only wait for people. It
+// draws the named run, or prints its events and its reasons for waiting. After an interruption,
+// the next start continues. If another process drives the runs, start sends its command to that
+// process, like the other verbs for a run.
 package azure
 
 import (
@@ -29,7 +32,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 )
 
-// Commands returns the verbs, and fleet, which has them all again.
+// Commands returns the verbs, and fleet, which has all of them again.
 func Commands(o *cli.Options) []*cobra.Command {
 	noun := func(name, short string, verbs []verb) *cobra.Command {
 		cmd := cli.Group(name, short)
@@ -49,17 +52,19 @@ func Commands(o *cli.Options) []*cobra.Command {
 	return append(nouns(), cli.Group("fleet", "The verbs of az fleet: member, updatestrategy, updaterun and gate", nouns()...))
 }
 
-// verb is what can be done with a noun. Beside those of the fleet it needs and takes flags of these names.
+// verb is an operation on a noun. Besides the flags of the fleet it requires and accepts flags
+// with these names.
 type verb struct {
 	use, short   string
 	needs, takes string
-	// writes reports whether the verb changes the record of the fleet, for which it has to have the store.
+	// writes reports whether the verb changes the record of the fleet, so that it must have the
+	// store.
 	writes bool
 	do     func(context.Context, *session) error
 }
 
-// flag is a flag with text, unless it is yes or no, or may have many values. Each value matches the pattern, which want
-// says in words.
+// flag is a flag with text, unless it is yes or no, or may have many values. Each value must
+// match the pattern, which want describes.
 type flag struct{ short, usage, value, pattern, want string }
 
 const (
@@ -67,7 +72,7 @@ const (
 	no   = "no"
 )
 
-// flags are those of all verbs: of every name there is one, as in az.
+// flags returns the flags of all verbs: a name has the same meaning everywhere, as in az.
 func flags() map[string]flag {
 	const (
 		name, wantName       = `^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$`, "1 to 50 lower-case letters, digits and hyphens, and begin and end with a letter or a digit"
@@ -99,7 +104,7 @@ func flags() map[string]flag {
 	}
 }
 
-// fleetFlags are needed by all verbs.
+// fleetFlags are required by all verbs.
 const fleetFlags = "resource-group fleet-name "
 
 // command returns the verb as a command.
@@ -107,7 +112,7 @@ func (v verb) command(o *cli.Options) *cobra.Command {
 	cmd := &cobra.Command{Use: v.use, Short: v.short}
 	s := &session{Options: o, verb: v, flags: cmd.Flags()}
 	s.flags.String("namespace", "", "")
-	_ = s.flags.MarkHidden("namespace") // -n is the name here, as in az
+	_ = s.flags.MarkHidden("namespace") // -n means the name here, as in az
 	for name := range strings.FieldsSeq(fleetFlags + v.needs + " " + v.takes) {
 		switch f := flags()[name]; f.value {
 		case many:
@@ -135,20 +140,21 @@ func (v verb) command(o *cli.Options) *cobra.Command {
 	return cmd
 }
 
-// session is a verb that is carried out.
+// session is a call of a verb.
 type session struct {
 	*cli.Options
 	verb  verb
 	flags *pflag.FlagSet
 	// group, fleet and name are values of flags, and path is the file of the store.
 	group, fleet, name, path string
-	// The target is the engine of the process that has the store. Where it is not live, that is this one.
+	// The target is the engine of the process that has the store. If it is not live, it is this
+	// process.
 	*target.Target
 	record *record
 }
 
-// check returns everything that is wrong with the flags. What belongs to no flag is a further value of the flag that
-// takes several, as az has them: --targets Group:a Stage:b.
+// check returns all problems of the flags. An argument without a flag is a further value of the
+// flag that accepts several, as in az: --targets Group:a Stage:b.
 func (s *session) check(args []string) error {
 	var problems []error
 	for name := range strings.FieldsSeq(fleetFlags + s.verb.needs) {
@@ -161,7 +167,7 @@ func (s *session) check(args []string) error {
 		k, values := known[f.Name], []string{f.Value.String()}
 		if list, is := f.Value.(pflag.SliceValue); is && k.value == many {
 			values, args = append(list.GetSlice(), args...), nil
-			_ = list.Replace(values) // a list of text takes everything
+			_ = list.Replace(values) // a list of text accepts everything
 		}
 		for _, value := range values {
 			if !regexp.MustCompile(k.pattern).MatchString(value) {
@@ -178,7 +184,7 @@ func (s *session) check(args []string) error {
 	return nil
 }
 
-// text is the value of a flag; it is empty where the verb does not have the flag.
+// text returns the value of a flag; it is empty if the verb does not have the flag.
 func (s *session) text(flag string) string {
 	if f := s.flags.Lookup(flag); f != nil {
 		return f.Value.String()
@@ -191,15 +197,16 @@ func (s *session) list(flag string) []string {
 	return v
 }
 
-// id is the resource id of something of the fleet. There is no subscription.
+// id returns the resource id of an object of the fleet. There is no subscription.
 func (s *session) id(kind, name string) string {
 	return fmt.Sprintf("/resourceGroups/%s/providers/Microsoft.ContainerService/fleets/%s/%s/%s", s.group, s.fleet, kind, name)
 }
 
-// note says on the other stream what became of what was asked for.
+// note prints the result of a request on standard error.
 func (s *session) note(format string, args ...any) { fmt.Fprintf(s.ErrOut, format+"\n", args...) }
 
-// show shows a table, or with -o json and yaml the value, as az does: a list is not in an object.
+// show shows a table, or with -o json and yaml the value, like az: a list is not inside an
+// object.
 func (s *session) show(table *cli.List, value any) error {
 	if s.IsValue() {
 		return s.PrintValue(value)
@@ -211,7 +218,7 @@ func missing(what, name string) error {
 	return fmt.Errorf("there is no %s %s: the verb list shows which there are", what, name)
 }
 
-// recordVerbs list, show and delete what the record of the fleet has of a kind.
+// recordVerbs list, show and delete the entries of a kind in the record of the fleet.
 func recordVerbs[T any](what string, of func(*record) map[string]T, table func(*session, ...T) *cli.List) []verb {
 	return []verb{
 		{use: "list", short: "List each " + what, do: func(_ context.Context, s *session) error {

@@ -30,7 +30,8 @@ type run struct {
 	fleet.History
 }
 
-// get reads a run. Where the process is gone that has driven it, it opens the store in its place, or reaches the next one.
+// get reads a run. If the process that drove it is gone, get opens the store in its place, or
+// reaches the next one.
 func (s *session) get(ctx context.Context, name string) (r run, err error) {
 	r.Status, r.History, err = s.Run(name).Progress(ctx, 0)
 	answered, is := errors.AsType[*httpapi.Error](err)
@@ -45,16 +46,17 @@ func (s *session) get(ctx context.Context, name string) (r run, err error) {
 	return r, err
 }
 
-// isGoing reports whether a run was started and is neither over nor stopped.
+// isGoing reports whether a run was started and has neither ended nor stopped.
 func isGoing(state stages.State) bool {
 	return slices.Contains([]stages.State{stages.Running, stages.Pending, stages.Stopping}, state)
 }
 
-// interval is how often runs are read.
+// interval is the interval of readings of runs.
 const interval = 100 * time.Millisecond
 
-// direct gives commands to the run, and shows what became of them and of the run. The process that drives carries them
-// out. Where none does, start drives the run, unless --no-wait is set, and what starts nothing is carried out.
+// direct sends commands to the run, and shows their results and the run. The driving process
+// carries them out. If there is none, start drives the run, unless --no-wait is set, and commands
+// that start nothing are carried out directly.
 func (s *session) direct(ctx context.Context, commands ...stages.Command) error {
 	before, err := s.get(ctx, s.name)
 	if err != nil {
@@ -107,7 +109,8 @@ func (s *session) direct(ctx context.Context, commands ...stages.Command) error 
 	return s.showRun(now)
 }
 
-// ask gives commands to the run, all or, where one does not fit, none, and returns their ids.
+// ask sends commands to the run, either all or, if one is not allowed, none, and returns their
+// ids.
 func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (ids []string, err error) {
 	for _, c := range commands {
 		if refused := step.Allowed(r.Plan, &r.Run, c); refused != nil && c.Verb != stages.Decide {
@@ -128,8 +131,8 @@ func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (i
 	return ids, err
 }
 
-// drive drives the runs of the fleet until none goes on without a person. It shows the one that is named, from its event
-// of a number on, and what that has come to; with -o json only that.
+// drive drives the runs of the fleet until all of them wait for a person or have ended. It shows
+// the named run, from an event number on, and its result; with -o json only the result.
 func (s *session) drive(ctx context.Context, after int64) error {
 	out, rested := s.Out, false
 	if !s.IsTable() {
@@ -139,7 +142,7 @@ func (s *session) drive(ctx context.Context, after int64) error {
 		_, err := watch.Run(ctx, s.Engine, s.name, s.In, out, watch.Options{
 			Interval: interval, After: after, Hint: hint,
 			Over: func(*fleet.Status) bool {
-				before := rested // what was read since then is final
+				before := rested // later readings are final
 				rested = s.rests(ctx)
 				return before && rested
 			},
@@ -170,7 +173,7 @@ func (s *session) drive(ctx context.Context, after int64) error {
 	return err
 }
 
-// rests reports whether no run of the fleet goes on without a person.
+// rests reports whether no run of the fleet proceeds without a person.
 func (s *session) rests(ctx context.Context) bool {
 	runs, err := s.Engine.Placement(s.fleet).RunNames(ctx)
 	for _, name := range runs {
@@ -181,7 +184,7 @@ func (s *session) rests(ctx context.Context) bool {
 	return err == nil
 }
 
-// hint is the command that ends what a run waits for.
+// hint returns the command that ends a reason for waiting.
 func hint(a stages.Awaited) string {
 	switch {
 	case a.Kind == stages.AwaitDecision || a.Message == stages.ScheduledStartMessage:

@@ -30,17 +30,18 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// record is what is kept of a fleet in a file beside the store, which every process reads; the one that has the store
-// open writes it. It is the inventory of the members, and upgrades them.
+// record is the data of a fleet in a file beside the store. Every process reads it; the one that
+// has the store open writes it. It is the inventory of the members, and upgrades them.
 type record struct {
 	Format        int                                  `json:"format"`
 	ResourceGroup string                               `json:"resourceGroup"`
 	Fleet         string                               `json:"fleet"`
 	Members       map[string]azure.FleetMember         `json:"members"`
 	Strategies    map[string]azure.FleetUpdateStrategy `json:"strategies"`
-	// Targets are what runs do, as it was resolved.
+	// Targets are the resolved targets of runs.
 	Targets map[string]upgrade.Target `json:"targets"`
-	// Simulated is how the members are, so that what was begun goes on while no process is there.
+	// Simulated is the state of the members, so that operations proceed even while no process is
+	// running.
 	Simulated embedded.State `json:"simulated"`
 
 	*embedded.Provider `json:"-"`
@@ -60,7 +61,7 @@ func (s *session) open(ctx context.Context) error {
 	t, err := (&target.Options{Options: s.Options, Store: s.path, Create: makes, Connect: func(c *fleet.Config) error {
 		c.Name, c.Inventory, c.Updater = "updaterun", r, upgrade.NewUpdater(r)
 		c.Source = snapshot.SourceFunc(func(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
-			return upgrade.Source(s.fleet, r.Targets[s.name]).Objects(ctx, q) // which the run is made from that is created
+			return upgrade.Source(s.fleet, r.Targets[s.name]).Objects(ctx, q) // the source of a new run
 		})
 		return nil
 	}}).Open(ctx, false)
@@ -79,7 +80,8 @@ func (s *session) open(ctx context.Context) error {
 	return nil
 }
 
-// load reads the record, which may be missing where the verb makes it. That of another fleet is refused.
+// load reads the record, which may be missing if the verb makes it. It refuses the record of
+// another fleet.
 func (r *record) load(s *session, makes bool) error {
 	text, err := os.ReadFile(r.path)
 	switch {
@@ -110,7 +112,7 @@ func (r *record) save() error {
 	return err
 }
 
-// Begin begins a change, and keeps that it did.
+// Begin begins a change, and saves that.
 func (r *record) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
 	if err := r.Provider.Begin(ctx, c, change); err != nil {
 		return err
@@ -160,7 +162,7 @@ func createMember(ctx context.Context, s *session) error {
 	return updateMember(ctx, s)
 }
 
-// updateMember stores a member with the update group and the labels that the flags say, and shows it.
+// updateMember stores a member with the update group and the labels in the flags, and shows it.
 func updateMember(_ context.Context, s *session) error {
 	m, there := s.record.Members[s.name]
 	if !there {
@@ -184,7 +186,7 @@ func updateMember(_ context.Context, s *session) error {
 	return s.show(t, t.Values()[0])
 }
 
-// shownMember is a member as az shows it, with how its simulated cluster is now.
+// shownMember is a member in the form of az, with the state of its simulated cluster.
 type shownMember struct {
 	azure.FleetMember
 	Cluster embedded.Cluster `json:"cluster"`
@@ -242,8 +244,8 @@ func listStrategies(_ *session, list ...azure.FleetUpdateStrategy) *cli.List {
 	return table
 }
 
-// stages returns those that the flags say: of a file, a copy of those of a strategy, or one member after the other.
-// The waits after stages are as many times shorter as --speed says.
+// stages returns the stages in the flags: from a file, copied from a strategy, or one member
+// after the other. --speed divides the waits after stages.
 func (s *session) stages() (out stages.Strategy, err error) {
 	from, name := s.text("stages"), s.text("update-strategy-name")
 	st, there := s.record.Strategies[name]

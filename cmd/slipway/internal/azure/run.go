@@ -89,7 +89,7 @@ func skip(ctx context.Context, s *session) error {
 	return s.direct(ctx, all...)
 }
 
-// updateRun returns a run as az shows it.
+// updateRun returns a run in the form of az.
 func (s *session) updateRun(r run) azure.UpdateRun {
 	rec := azure.Record{Run: &r.Run, Plan: r.Plan, Events: r.Events, Target: s.record.Targets[r.Run.Name]}
 	if r.Owner != "" {
@@ -102,7 +102,7 @@ func (s *session) updateRun(r run) azure.UpdateRun {
 
 func listRuns(ctx context.Context, s *session) error {
 	runs, err := s.Placement(s.fleet).Runs(ctx)
-	if err != nil && !errors.Is(err, backend.ErrNotFound) { // as where no run was ever made
+	if err != nil && !errors.Is(err, backend.ErrNotFound) { // no run exists yet
 		return err
 	}
 	table := &cli.List{Kind: "updaterun", Columns: []string{"Name", "State", "Upgrade", "Version", "Images", "Failed"}, Narrow: 6}

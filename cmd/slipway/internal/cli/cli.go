@@ -1,6 +1,6 @@
-// Package cli is what the verbs of the command share: the streams, the formats of output, who asks, what a
-// wrong command line is, and the exit codes. Each room of the command beside it makes its verbs from an
-// [Options] and is added to the root by package main.
+// Package cli has the common parts of the command's verbs: the streams, the formats of output,
+// the identity, errors of the command line, and the exit codes. Each package of the command
+// beside it makes its verbs from an [Options], and package main adds them to the root.
 package cli
 
 import (
@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The exit codes, as the documentation of the command has them in a table.
+// The exit codes. The documentation of the command has a table of them.
 const (
 	ExitDone         = 0
 	ExitFailed       = 1
@@ -29,19 +29,19 @@ const (
 	ExitInterrupted  = 130
 )
 
-// Errors that end the command after what they say was shown.
+// Errors that end the command after it has shown the details.
 var (
-	// ErrDiffers says that differences were found.
+	// ErrDiffers reports that differences were found.
 	ErrDiffers = errors.New("differences were found")
-	// ErrUnsuccessful says that a run which was followed to its end did not complete.
+	// ErrUnsuccessful reports that a run which was followed to its end did not complete.
 	ErrUnsuccessful = errors.New("the run did not complete")
-	// ErrShown says that what went wrong was shown.
+	// ErrShown reports that the error was already shown.
 	ErrShown = errors.New("something went wrong, which was shown")
-	// ErrTimeout says that --timeout has passed.
+	// ErrTimeout reports that --timeout has passed.
 	ErrTimeout = errors.New("--timeout has passed")
 )
 
-// UsageError is a wrong command line.
+// UsageError is an error of the command line.
 type UsageError struct{ Err error }
 
 func (e UsageError) Error() string { return e.Err.Error() }
@@ -51,23 +51,24 @@ func (e UsageError) Unwrap() error { return e.Err }
 // Usagef returns a UsageError.
 func Usagef(format string, args ...any) error { return UsageError{fmt.Errorf(format, args...)} }
 
-// Options are the flags and streams that all verbs have.
+// Options are the common flags and streams of all verbs.
 type Options struct {
 	genericiooptions.IOStreams
-	// Name is how the command was called, slipway or kubectl slipway.
+	// Name is the name of the command in its call, slipway or kubectl slipway.
 	Name string
-	// Output is the value of -o, and Formats are those of the verb; nil are those of lists.
+	// Output is the value of -o, and Formats are the formats of the verb; nil means the formats of
+	// lists.
 	Output  string
 	Formats []string
-	// As and Groups are the identity that asks.
+	// As and Groups are the identity of the requester.
 	As     string
 	Groups []string
-	// Timeout bounds what waits; 0 is no bound.
+	// Timeout limits waiting; 0 means no limit.
 	Timeout time.Duration
 }
 
-// Within calls do for as long as --timeout allows. Where the time has passed, or the command was interrupted, the error
-// is [ErrTimeout] or context.Canceled, whatever could not be done because of that.
+// Within calls do for at most --timeout. If the time has passed, or the command was interrupted,
+// the error is [ErrTimeout] or context.Canceled, instead of its consequences.
 func (o *Options) Within(ctx context.Context, do func(context.Context) error) error {
 	if o.Timeout < 0 {
 		return Usagef("--timeout %s: want a time that is not negative", o.Timeout)
@@ -87,7 +88,8 @@ func (o *Options) Within(ctx context.Context, do func(context.Context) error) er
 	return context.Canceled
 }
 
-// Recorded reports on the output what was recorded of an object, KIND/NAME; with -o name it is only that.
+// Recorded reports on the output a recorded request about an object, KIND/NAME; with -o name it
+// prints only the object.
 func (o *Options) Recorded(object, format string, args ...any) error {
 	if o.Output == Name {
 		return o.Said("%s", object)
@@ -101,7 +103,7 @@ func (o *Options) Said(format string, args ...any) error {
 	return err
 }
 
-// Open opens a file that a verb reads, or the standard input where it is -, and returns what stands for it in errors.
+// Open opens a file for a verb, or the standard input for -, and returns its name for errors.
 func (o *Options) Open(file string) (io.ReadCloser, string, error) {
 	if file == "-" {
 		return io.NopCloser(o.In), "standard input", nil
@@ -110,7 +112,7 @@ func (o *Options) Open(file string) (io.ReadCloser, string, error) {
 	return f, file, err
 }
 
-// ReadFile decodes a document, YAML or JSON. A field that is not known is an error.
+// ReadFile decodes a YAML or JSON document. An unknown field is an error.
 func ReadFile(path string, into any) error {
 	text, err := os.ReadFile(path)
 	if err == nil {
@@ -122,17 +124,17 @@ func ReadFile(path string, into any) error {
 	return nil
 }
 
-// Warn reports on the other stream, see [Printable].
+// Warn prints a warning on standard error, see [Printable].
 func (o *Options) Warn(format string, args ...any) {
 	_, _ = fmt.Fprintf(o.ErrOut, "warning: %s\n", Printable(fmt.Sprintf(format, args...)))
 }
 
-// Logger returns a log on the standard error of what goes wrong while a command runs for long.
+// Logger returns a log on standard error for errors of a long-running command.
 func (o *Options) Logger() *slog.Logger {
 	return slog.New(slog.NewTextHandler(o.ErrOut, &slog.HandlerOptions{Level: slog.LevelWarn}))
 }
 
-// Arguments makes a wrong number of arguments a UsageError, which has the line of usage.
+// Arguments turns a wrong number of arguments into a UsageError with the line of usage.
 func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := check(cmd, args); err != nil {
@@ -142,8 +144,8 @@ func Arguments(check cobra.PositionalArgs) cobra.PositionalArgs {
 	}
 }
 
-// Without makes commands and their subcommands refuse inherited flags that they do not use: ignored, such a flag names another thing
-// than the command works on.
+// Without makes commands and their subcommands refuse inherited flags that they do not use,
+// because an ignored flag would name a different target from the one that the command uses.
 func Without(flags []string, cmds ...*cobra.Command) []*cobra.Command {
 	for _, cmd := range cmds {
 		Without(flags, cmd.Commands()...)
@@ -163,7 +165,7 @@ func Without(flags []string, cmds ...*cobra.Command) []*cobra.Command {
 	return cmds
 }
 
-// Group is a command that has others.
+// Group returns a command with subcommands.
 func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short,
@@ -178,7 +180,7 @@ func Group(use, short string, verbs ...*cobra.Command) *cobra.Command {
 	return cmd
 }
 
-// ExitCode is the code that the command ends with after err, which is printed unless it was shown already.
+// ExitCode returns the exit code for err, and prints err unless it was shown already.
 func (o *Options) ExitCode(err error) int {
 	switch {
 	case err == nil:

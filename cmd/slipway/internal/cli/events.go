@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Events returns a list of events, one row for each, in the form that all verbs show them in.
+// Events returns a list of events, one row for each, in the common form of all verbs.
 func Events(all ...stages.Event) *List {
 	l := &List{Kind: "event", Columns: []string{"Time", "Type", "Run", "Stage", "Cluster", "By", "Message"}, Narrow: 7}
 	for _, ev := range all {
@@ -15,7 +15,7 @@ func Events(all ...stages.Event) *List {
 	return l
 }
 
-// Awaited returns a list of what a run or a cluster waits for.
+// Awaited returns a list of the reasons for waiting of a run or a cluster.
 func Awaited(all []stages.Awaited) *List {
 	l := &List{Kind: "cause", Columns: []string{"Waits for", "Name", "Until", "Why"}, Narrow: 4}
 	for _, w := range all {

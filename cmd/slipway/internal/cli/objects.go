@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// IsObjects reports whether a file has documents of Kubernetes objects, as a hub takes them, and not one value of the
-// library.
+// IsObjects reports whether a file contains Kubernetes objects in the form of a hub, instead of
+// one value of the library.
 func IsObjects(text []byte) bool {
 	for document := range bytes.SplitSeq(text, []byte("\n---")) {
 		var head struct {
@@ -30,14 +30,14 @@ func IsObjects(text []byte) bool {
 	return false
 }
 
-// Objects reads the documents of a file that has some, as [IsObjects] reports.
+// Objects reads the documents of a file for which [IsObjects] returns true.
 func Objects(path string, text []byte) (kubefleet.Documents, error) {
 	return kubefleet.Read(bytes.NewReader(text), path)
 }
 
-// ReadStrategy reads the strategy of a run from a file: a value of the library, or the ClusterStagedUpdateStrategy or
-// StagedUpdateStrategy of a hub. A staged update run beside it says which one is meant, if there are several, and which
-// snapshot, unless the spec has one.
+// ReadStrategy reads the strategy of a run from a file: a value of the library, or the
+// ClusterStagedUpdateStrategy or StagedUpdateStrategy of a hub. A staged update run in the same
+// file selects the strategy, if there are several, and the snapshot, unless the spec has one.
 func ReadStrategy(path string, spec *fleet.RunSpec) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -64,7 +64,8 @@ func ReadStrategy(path string, spec *fleet.RunSpec) error {
 	return nil
 }
 
-// StrategyIn returns the strategy that documents have: the one that their run names, with the run, or the only one.
+// StrategyIn returns the strategy in documents: the one that their run names, with the run, or
+// the only one.
 func StrategyIn(docs kubefleet.Documents) (stages.Strategy, *kubefleet.Run, error) {
 	var run *kubefleet.Run
 	switch len(docs.Runs) {
@@ -93,8 +94,8 @@ func StrategyIn(docs kubefleet.Documents) (stages.Strategy, *kubefleet.Run, erro
 	return stages.Strategy{}, nil, fmt.Errorf("there is no ClusterStagedUpdateStrategy and no StagedUpdateStrategy, but %s", kindsIn(docs))
 }
 
-// ReadPolicy reads the policy of a placement from a file: a value of the library, or that of the ClusterResourcePlacement
-// or ResourcePlacement of a hub.
+// ReadPolicy reads the policy of a placement from a file: a value of the library, or the policy
+// of a ClusterResourcePlacement or ResourcePlacement of a hub.
 func ReadPolicy(path string) (*placement.Policy, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -114,7 +115,7 @@ func ReadPolicy(path string) (*placement.Policy, error) {
 	return &docs.Placements[0].Policy, nil
 }
 
-// kindsIn says what documents have.
+// kindsIn lists the kinds in documents.
 func kindsIn(docs kubefleet.Documents) string {
 	var out []string
 	for _, k := range []struct {

@@ -31,10 +31,10 @@ const (
 	Name  = "name"
 )
 
-// Formats returns those of lists.
+// Formats returns the formats of lists.
 func Formats() []string { return []string{Table, Wide, JSON, YAML, Name} }
 
-// CheckOutput reports a value of -o that is none of the formats of the verb.
+// CheckOutput reports a value of -o that is not a format of the verb.
 func (o *Options) CheckOutput() error {
 	formats := o.Formats
 	if formats == nil {
@@ -53,14 +53,15 @@ func (o *Options) IsValue() bool { return o.Output == JSON || o.Output == YAML }
 // IsTable reports whether -o asks for a table.
 func (o *Options) IsTable() bool { return o.Output == Table || o.Output == Wide }
 
-// List is what a verb shows.
+// List is the output of a verb.
 type List struct {
-	// Kind is that of the rows, which -o name begins with.
+	// Kind is the kind of the rows, the prefix for -o name.
 	Kind string
-	// Columns are the heads of the cells; those after the first Narrow ones are shown with -o wide. 0 is all.
+	// Columns are the headers of the cells; those after the first Narrow ones are shown with -o
+	// wide. 0 means all.
 	Columns []string
 	Narrow  int
-	// Value is what -o json and -o yaml show in the place of the rows, unless it is nil.
+	// Value replaces the rows for -o json and -o yaml, unless it is nil.
 	Value any
 	rows  []row
 }
@@ -76,7 +77,7 @@ func (l *List) Names() (out []string) {
 	return out
 }
 
-// Values returns what -o json shows of the rows.
+// Values returns the values of the rows for -o json.
 func (l *List) Values() []any {
 	out := []any{}
 	for _, r := range l.rows {
@@ -85,8 +86,8 @@ func (l *List) Values() []any {
 	return out
 }
 
-// Only drops the rows with other names than these, which may have the kind before them as in run/NAME, and returns the
-// names that no row has.
+// Only drops the rows with other names, which may be prefixed by the kind as in run/NAME, and
+// returns the names without a row.
 func (l *List) Only(names ...string) (missing []string) {
 	all := l.Names()
 	for i, name := range names {
@@ -99,7 +100,7 @@ func (l *List) Only(names ...string) (missing []string) {
 	return missing
 }
 
-// Sort orders the rows by name; those of one name stay as they are.
+// Sort sorts the rows by name; rows with one name keep their order.
 func (l *List) Sort() {
 	slices.SortStableFunc(l.rows, func(a, b row) int { return strings.Compare(a.name, b.name) })
 }
@@ -107,17 +108,17 @@ func (l *List) Sort() {
 type row struct {
 	name  string
 	cells []any
-	// value is what -o json and -o yaml show.
+	// value is the value for -o json and -o yaml.
 	value any
 }
 
-// Add adds a row: its name, which is the first cell, the value that -o json shows, and the other cells.
+// Add adds a row: its name, which is the first cell, the value for -o json, and the other cells.
 func (l *List) Add(name string, value any, cells ...any) {
 	l.rows = append(l.rows, row{name, cells, value})
 }
 
-// Print shows a list as -o says. A table without rows says on the other stream that there are none, as
-// kubectl does.
+// Print shows a list in the format of -o. For a table without rows it says on standard error that
+// there are none, like kubectl.
 func (o *Options) Print(l *List) error {
 	switch {
 	case o.IsTable() && len(l.rows) == 0:
@@ -131,7 +132,7 @@ func (o *Options) Print(l *List) error {
 	return o.NewStream().Show(l)
 }
 
-// PrintLine shows a value on a line of its own: as JSON where -o asks for that, otherwise as text.
+// PrintLine shows a value on one line: as JSON for -o json, otherwise as text.
 func (o *Options) PrintLine(v any, text string) error {
 	if o.Output == JSON {
 		line, err := json.Marshal(v)
@@ -143,7 +144,7 @@ func (o *Options) PrintLine(v any, text string) error {
 	return o.Said("%s", text)
 }
 
-// PrintValue shows one value as YAML where -o asks for that, otherwise as JSON.
+// PrintValue shows one value as YAML for -o yaml, otherwise as JSON.
 func (o *Options) PrintValue(v any) error {
 	var text bytes.Buffer
 	e := json.NewEncoder(&text)
@@ -181,7 +182,8 @@ func (l *List) table() *metav1.Table {
 	return t
 }
 
-// Cell is a value as text: what is empty is a dash, and nothing breaks a line or steers a terminal.
+// Cell formats a value as text: an empty value is a dash, and nothing breaks a line or controls a
+// terminal.
 func Cell(v any) string {
 	p := reflect.ValueOf(v)
 	at, isTime := v.(time.Time)
@@ -196,8 +198,8 @@ func Cell(v any) string {
 	return cmp.Or(Printable(strings.Join(strings.Fields(fmt.Sprint(v)), " ")), "-")
 }
 
-// Printable returns text in which what a terminal would obey is written out as an escape of JSON: names and
-// messages come from files and clusters. It keeps the ends of lines, and JSON means the same afterwards.
+// Printable returns text in which control characters are replaced by JSON escapes, because names
+// and messages come from files and clusters. It keeps line ends, and JSON keeps its meaning.
 func Printable(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -205,14 +207,14 @@ func Printable(text string) string {
 			b.WriteRune(r)
 			continue
 		}
-		for _, unit := range utf16.AppendRune(nil, r) { // two of which JSON reads as one character
+		for _, unit := range utf16.AppendRune(nil, r) { // JSON reads two of them as one character
 			fmt.Fprintf(&b, `\u%04x`, unit)
 		}
 	}
 	return b.String()
 }
 
-// Section shows a list below a title, nothing where it is empty or -o asks for values.
+// Section shows a list below a title, or nothing if it is empty or -o selects values.
 func (o *Options) Section(title string, l *List) error {
 	if l.Len() == 0 || !o.IsTable() {
 		return nil
@@ -220,7 +222,8 @@ func (o *Options) Section(title string, l *List) error {
 	return errors.Join(o.Said("\n%s:", title), o.Print(l))
 }
 
-// Stream shows rows as they come: those of a table are aligned with the ones before, and with -o json each is a line.
+// Stream shows rows as they arrive: rows of a table are aligned with earlier ones, and with -o
+// json each row is a line.
 type Stream struct {
 	o *Options
 	// table aligns the cells of a table.
@@ -234,7 +237,7 @@ type Stream struct {
 // NewStream returns a stream on the output.
 func (o *Options) NewStream() *Stream { return &Stream{o: o, table: printers.GetNewTabWriter(o.Out)} }
 
-// Show shows the rows of a list. The first ones come with the heads of the columns.
+// Show shows the rows of a list. The column headers precede the first ones.
 func (s *Stream) Show(l *List) error {
 	if len(l.rows) == 0 {
 		return nil
@@ -261,10 +264,10 @@ func (s *Stream) Show(l *List) error {
 	return err
 }
 
-// watchEvery is how often a list that is watched is read.
+// watchEvery is the interval of readings of a watched list.
 const watchEvery = time.Second
 
-// Watch shows a list, and then each row as it changes, until ctx ends.
+// Watch shows a list, and then each changed row, until ctx ends.
 func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
 	s, before := o.NewStream(), map[string]bool{}
 	for {
@@ -289,7 +292,8 @@ func (o *Options) Watch(ctx context.Context, get func() (*List, error)) error {
 	}
 }
 
-// Fields shows what describes one object: its list of one row, a line for each column, with the narrow ones first.
+// Fields shows one object in detail: its list of one row, a line for each column, with the narrow
+// ones first.
 func (o *Options) Fields(l *List) error {
 	if !o.IsTable() {
 		return o.Print(l)
@@ -297,7 +301,7 @@ func (o *Options) Fields(l *List) error {
 	w := printers.GetNewTabWriter(o.Out)
 	for _, r := range l.rows {
 		for i, cell := range append([]any{r.name}, r.cells...) {
-			fmt.Fprintf(w, "%s:\t%s\n", l.Columns[i], Cell(cell)) // what goes wrong is the error of Flush
+			fmt.Fprintf(w, "%s:\t%s\n", l.Columns[i], Cell(cell)) // errors are returned by Flush
 		}
 	}
 	return w.Flush()

@@ -1,4 +1,4 @@
-// Package clitest calls the verbs of a room of the command in tests, as package main does.
+// Package clitest calls the verbs of the command's packages in tests, like package main.
 package clitest
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
-// Result is what a call came to.
+// Result is the result of a call.
 type Result struct {
 	Code     int
 	Out, Err string

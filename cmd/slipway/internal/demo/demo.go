@@ -1,5 +1,6 @@
-// Package demo plays the tutorial of KubeFleet's staged update runs from its own YAML: the hub, the members and the
-// engine's store are all in this process. A host that embeds Slipway reads tutorial.go: what it has to write is there.
+// Package demo runs the tutorial of KubeFleet's staged update runs from its own YAML: the hub,
+// the members and the engine's store are all in this process. tutorial.go shows the code that a
+// host needs to embed Slipway.
 package demo
 
 import (
@@ -36,10 +37,11 @@ import (
 //go:embed tutorial/*.yaml
 var tutorialFiles embed.FS
 
-// storeFile is the store in the directory of --data: the engine's, beside which hub and members keep what they hold.
+// storeFile is the store in the directory of --data: it has the state of the engine, and beside
+// it the state of the hub and the members.
 const storeFile = "slipway.db"
 
-// flags are those of the verb.
+// flags are the flags of the verb.
 type flags struct {
 	dir, data, output, approve string
 	wait, latency              time.Duration
@@ -98,7 +100,7 @@ func (f *flags) check(o *cli.Options) error {
 	return target.CheckStore("--data", f.data)
 }
 
-// play reads the files and plays the tutorial.
+// play reads the files and runs the tutorial.
 func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 	docs, err := documents(f.dir)
 	if err != nil {
@@ -117,7 +119,7 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 			place, file = "the database", f.data // the URL may have a password
 		}
 		var log *slog.Logger
-		if !show.drawn { // it would be written over the picture
+		if !show.drawn { // it would damage the picture
 			log = o.Logger()
 		}
 		kept, opening := openStore(ctx, f.data, log)
@@ -151,8 +153,8 @@ func (f *flags) play(ctx context.Context, o *cli.Options) (err error) {
 	return err
 }
 
-// documents reads the YAML files of a directory, those that are built in if dir is "". The runs come in the order of
-// their names.
+// documents reads the YAML files of a directory, or the built-in ones if dir is "". The runs are
+// sorted by name.
 func documents(dir string) (kubefleet.Documents, error) {
 	root, err := fs.Sub(tutorialFiles, "tutorial")
 	if dir != "" {
@@ -163,13 +165,14 @@ func documents(dir string) (kubefleet.Documents, error) {
 		err = fmt.Errorf("--dir %s: %w", dir, err)
 	}
 	for i := range docs.Strategies {
-		docs.Strategies[i].Requests = approval.NamedByStage // as a hub does by default
+		docs.Strategies[i].Requests = approval.NamedByStage // a hub's default
 	}
 	slices.SortStableFunc(docs.Runs, func(a, b kubefleet.Run) int { return strings.Compare(a.Name, b.Name) })
 	return docs, err
 }
 
-// openStore opens a database, or the store in a directory, and makes both, for their owner only, where they are missing.
+// openStore opens a database, or the store in a directory. It creates both if they are missing,
+// with access for their owner only.
 func openStore(ctx context.Context, place string, log *slog.Logger) (target.Store, error) {
 	if !target.InDatabase(place) {
 		if err := os.MkdirAll(place, 0o700); err != nil {
@@ -180,7 +183,7 @@ func openStore(ctx context.Context, place string, log *slog.Logger) (target.Stor
 	return target.OpenStore(ctx, place, bolt.Options{Wait: time.Second}, log) // a process that was killed gives the file free
 }
 
-// shortenWaits makes every timed wait last as long as --wait says, and says so; 0 leaves them as they are.
+// shortenWaits sets every timed wait to the duration of --wait, and says so; 0 changes nothing.
 func (f *flags) shortenWaits(strategies []stages.Strategy, show *printer) {
 	for _, s := range strategies {
 		for _, st := range s.Stages {
@@ -196,14 +199,15 @@ func (f *flags) shortenWaits(strategies []stages.Strategy, show *printer) {
 	}
 }
 
-// approveSoon approves in place of a person, a second after it was asked, so that a reader sees what.
+// approveSoon approves in place of a person, a second after the request, so that a reader sees
+// the request.
 func (f *flags) approveSoon(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	_ = backoff.Sleep(ctx, min(time.Second, cmp.Or(f.wait, time.Second)))
 	return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: starter}, Comment: "lgtm", Binding: r.Binding}, ctx.Err()
 }
 
-// printer shows what happens as lines: objects, or text. Where runs are drawn it shows only what is not of a run. It
-// keeps the first error of the output.
+// printer shows events as lines: objects, or text. If runs are drawn, it shows only events that
+// belong to no run. It keeps the first error of the output.
 type printer struct {
 	*cli.Options
 	drawn bool
@@ -218,7 +222,7 @@ func (p *printer) print(v any, text string) error {
 	return p.err
 }
 
-// note shows something that the program does or says itself, which is no object.
+// note shows a text of the program itself, which is no object.
 func (p *printer) note(format string, args ...any) {
 	if p.Output != cli.JSON {
 		_ = p.print(nil, "# "+fmt.Sprintf(format, args...))
@@ -235,14 +239,14 @@ func (p *printer) event(e stages.Event) error {
 	return p.err
 }
 
-// Member is what a cluster really holds after a run, read from the cluster.
+// Member is the actual state of a cluster after a run, read from the cluster.
 type Member struct {
 	Time time.Time `json:"time"`
 	// Type is "Member".
 	Type    string `json:"type"`
 	Run     string `json:"run"`
 	Cluster string `json:"cluster"`
-	// Data is that of the ConfigMap; null if the cluster has none.
+	// Data is the data of the ConfigMap; null if the cluster has none.
 	Data map[string]string `json:"data"`
 }
 

@@ -22,11 +22,11 @@ import (
 	"github.com/slipway-dev/slipway/watch"
 )
 
-// starter is who starts the runs. A real host names the person it authenticated.
+// starter is the identity that starts the runs. A real host uses the authenticated person.
 const starter = "demo"
 
-// cursorKey is the record of the cursor behind the last event that was shown. It is all that the program has to
-// remember: how far the tutorial has come is decided from what there is.
+// cursorKey is the record with the cursor after the last displayed event. It is the only state of
+// the program, because the progress of the tutorial follows from existing objects.
 const cursorKey = "demo/cursor"
 
 // tutorial is a host that embeds the engine.
@@ -40,16 +40,17 @@ type tutorial struct {
 	store   backend.Store
 	cursor  backend.Revision // of the record of the cursor
 	show    *printer
-	current string // run that is being played
-	// prompt asks a person for approval who sees lines; nil where an authority approves.
+	current string // run in progress
+	// prompt asks a person for approval in lines; nil if an authority approves.
 	prompt *watch.Prompt
-	// leave says what q does while a run is drawn.
+	// leave describes the effect of q while a run is drawn.
 	leave string
 }
 
-// newTutorial makes the engine out of its seams. With another store, a hub cluster as source and real members, what
-// follows stays as it is, but for the edit and showMembers: they play the people at the hub and at the members.
-// Those of other processes drive the runs of a shared store, too.
+// newTutorial makes the engine from its parts. With another store, a hub cluster as source and
+// real members, the rest of this file stays the same, except for edit and showMembers, which
+// stand for the people at the hub and at the members. If the store is shared, other processes
+// drive its runs, too.
 func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.Store, shared bool, approve approval.Authority, measures *target.Measures) (*tutorial, error) {
 	t := &tutorial{docs: docs, store: store, members: durable.NewFleet(store)}
 	t.members.Shared = shared
@@ -73,14 +74,14 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 		Store:     store,     // where its state is kept
 		Inventory: t.members, // which clusters there are
 		Dialer:    t.members, // how they are reached
-		Source:    t.source,  // what snapshots are taken of
-		Authority: approve,   // what approves, where it is not a person
+		Source:    t.source,  // the source of snapshots
+		Authority: approve,   // approves, unless a person does
 		Name:      "demo",
 	}
 	if shared {
 		cfg.Name = "" // a random one
 	}
-	if err := measures.Configure(&cfg); err != nil { // what is healthy, and what measures checks
+	if err := measures.Configure(&cfg); err != nil { // health, and measurements of checks
 		return nil, err
 	}
 	if t.engine, err = fleet.New(cfg); err == nil {
@@ -89,8 +90,8 @@ func newTutorial(ctx context.Context, docs kubefleet.Documents, store backend.St
 	return t, err
 }
 
-// Connect completes the configuration of an engine by the members of the tutorial, which are kept in its store, and by what
-// approves.
+// Connect completes the configuration of an engine by the members of the tutorial, which are kept
+// in its store, and by its authority.
 func Connect(c *fleet.Config) error {
 	docs, err := documents("")
 	members := durable.NewFleet(c.Store)
@@ -98,8 +99,9 @@ func Connect(c *fleet.Config) error {
 	return cmp.Or(err, members.Open(context.Background(), docs.Clusters...))
 }
 
-// play is the tutorial: declare, take snapshots, roll out, roll back. Every step reads what there is and does what is
-// missing, so that a process that was killed is followed by one that plays from the beginning.
+// play is the tutorial: declare, take snapshots, roll out, roll back. Every step reads the
+// existing state and does the missing work, so that after a killed process another one can play
+// from the beginning.
 func (t *tutorial) play(ctx context.Context) error {
 	for _, p := range t.docs.Placements {
 		if err := t.engine.PutPlacement(ctx, p); err != nil {
@@ -118,8 +120,8 @@ func (t *tutorial) play(ctx context.Context) error {
 	return err
 }
 
-// takeSnapshots freezes what every placement selects now, and returns the latest index. That makes no new snapshot
-// where nothing has changed since the latest one.
+// takeSnapshots freezes the current selection of every placement, and returns the latest index.
+// It makes no new snapshot if nothing has changed since the latest one.
 func (t *tutorial) takeSnapshots(ctx context.Context) (latest int, err error) {
 	for _, p := range t.docs.Placements {
 		s, err := t.engine.Placement(p.Name).Capture(ctx)
@@ -131,7 +133,7 @@ func (t *tutorial) takeSnapshots(ctx context.Context) (latest int, err error) {
 	return latest, t.showPast(ctx)
 }
 
-// edit changes the ConfigMap in the source, as kubectl edit does on a hub.
+// edit changes the ConfigMap in the source, like kubectl edit on a hub.
 func (t *tutorial) edit(ctx context.Context, key, value string) error {
 	old, _, err := unstructured.NestedString(t.config.Object, "data", key)
 	if err == nil {
@@ -146,8 +148,9 @@ func (t *tutorial) edit(ctx context.Context, key, value string) error {
 	return err
 }
 
-// rollOut plays one run: create it unless it is there, start it if that is left to the host, follow it to its end, and
-// show what the members hold then, unless a later run is there already.
+// rollOut performs one run: it creates the run unless it exists, starts it if that is left to the
+// host, follows it to its end, and then shows the content of the members, unless a later run
+// exists already.
 func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	spec, err := t.docs.RunSpec(name)
 	if err != nil {
@@ -170,13 +173,13 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	}
 	if s.Run.Hold && s.Run.State == stages.NotStarted { // the file's state is Initialize or Stop
 		start := stages.Command{ID: "start", Verb: stages.Start, By: spec.Starter}
-		err = t.engine.Run(name).Command(ctx, start) // with an ID, so that twice is once
+		err = t.engine.Run(name).Command(ctx, start) // with an ID, so it counts once
 	}
 	if err == nil {
 		err = t.follow(ctx, name)
 	}
 	if err == nil {
-		s, err = t.engine.Run(name).Wait(ctx) // until the engine has seen to the end
+		s, err = t.engine.Run(name).Wait(ctx) // until the engine has finished
 	}
 	if err == nil {
 		err = t.showPast(ctx)
@@ -196,7 +199,7 @@ func (t *tutorial) rollOut(ctx context.Context, name string) error {
 	return nil
 }
 
-// left says how far the current run has come.
+// left describes the progress of the current run.
 func (t *tutorial) left(ctx context.Context) string {
 	if t.current == "" {
 		return "no run was created"
@@ -225,7 +228,8 @@ func (t *tutorial) follow(ctx context.Context, run string) error {
 	if err != nil {
 		return err
 	}
-	// Of a request that is open the event is shown before the question, and so is what happens while a person is asked.
+	// The event of an open request is shown before the question, and so are events while a person is
+	// asked.
 	status := func(ctx context.Context) (fleet.Status, error) {
 		s, err := t.engine.Run(run).Status(ctx)
 		return s, errors.Join(err, t.showPast(ctx))
@@ -243,8 +247,9 @@ func (t *tutorial) follow(ctx context.Context, run string) error {
 	return nil
 }
 
-// showPast shows the events that were not shown yet, and remembers of each that it was. An event is only told once the state it
-// belongs to is stored. None is lost: a process that is killed in between leaves one to be shown twice.
+// showPast shows new events, and records the cursor after each. An event is only reported after
+// its state is stored. None is lost: after a process was killed in between, an event is shown
+// twice.
 func (t *tutorial) showPast(ctx context.Context) error {
 	for e, err := range t.events.Past(ctx) {
 		if err == nil {
@@ -260,8 +265,9 @@ func (t *tutorial) showPast(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// decide passes on the answer of a person. It is bound to the request as it was shown: the engine refuses it for any other
-// run, stage, plan or attempt. The ID makes it the same answer when a process that was killed has given it already.
+// decide passes on the answer of a person. It is bound to the displayed request: the engine
+// refuses it for any other run, stage, plan or attempt. The ID identifies the answer if a killed
+// process has already given it.
 func (t *tutorial) decide(ctx context.Context, r approval.Request, v approval.Verdict) error {
 	return t.engine.Run(r.Run).Decide(ctx, fleet.Answer{
 		Request: r.Name, Verdict: v, By: approval.Identity{Name: "you"}, Binding: r.Binding,

@@ -1,19 +1,20 @@
-// Package drift is the side of the verb drift that compares two files: what was asked for, and what is on a
-// member.
+// Package drift is the part of the verb drift that compares two files: the desired objects, and
+// the objects on a member.
 //
-// The files hold YAML or JSON documents, several of each, and lists. Objects are matched by group, kind,
-// namespace and name, where no namespace is default too; those that only the member's file has are not
-// compared, and where it has none at all, all of the hub's are missing. A member's object of another version
-// than the hub's is compared all the same, with a warning: what differs may be the version alone.
+// The files contain YAML or JSON documents, several of each, and lists. Objects are matched by
+// group, kind, namespace and name; a missing namespace matches default, too. Objects that are
+// only in the member's file are not compared; if it has none at all, all of the hub's are
+// missing. An object of another version on the member is compared nevertheless, with a warning,
+// because the version alone may cause differences.
 //
 // # Output
 //
-// A table has a row for each difference; -o wide adds who wrote it, and shows all of long values. JSON is an array
-// with a [drift.Report] for each object of the hub's file, in its order, whose namespace is always there, and YAML is
-// the same.
+// A table has a row for each difference; -o wide adds the writer, and shows long values
+// completely. JSON is an array with a [drift.Report] for each object of the hub's file, in its
+// order, always with its namespace, and YAML is the same.
 //
-// With -o name there is a line object/KIND/NAME for each object that differs. Values of Secrets, and of what --secret names, are
-// never shown.
+// With -o name there is a line object/KIND/NAME for each object that differs. Values of Secrets,
+// and of the fields in --secret, are never shown.
 package drift
 
 import (
@@ -37,8 +38,8 @@ type files struct {
 	options          drift.Options
 }
 
-// AddFiles gives a verb that compares what a placement has brought the side that compares files: where a flag names
-// one, that is what runs, without an argument.
+// AddFiles adds the comparison of files to a verb that compares clusters: if a flag names a file,
+// the files are compared, and there is no argument.
 func AddFiles(cmd *cobra.Command, o *cli.Options) {
 	f, args, run := &files{}, cmd.Args, cmd.RunE
 	cmd.Args = func(cmd *cobra.Command, a []string) error {
@@ -68,7 +69,7 @@ func AddFiles(cmd *cobra.Command, o *cli.Options) {
 	}
 }
 
-// run compares the files and shows what differs; the error is cli.ErrDiffers where something does.
+// run compares the files and shows the differences; the error is cli.ErrDiffers if there are any.
 func (f *files) run(o *cli.Options) error {
 	if err := errors.Join(o.CheckOutput(), f.check()); err != nil {
 		return err
@@ -83,7 +84,7 @@ func (f *files) run(o *cli.Options) error {
 	return err
 }
 
-// check reports what is missing on the command line or does not go together.
+// check reports missing or conflicting flags.
 func (f *files) check() error {
 	input := slices.DeleteFunc([]string{f.hub, f.member, f.crd}, func(file string) bool { return file != "-" })
 	switch {
@@ -102,12 +103,13 @@ func (f *files) check() error {
 	return nil
 }
 
-// places are where the objects of all files are.
+// places are the places of the objects in all files.
 type places map[*unstructured.Unstructured]manifest.Place
 
-// compare reads the files and returns a report for each object of the hub's, and how many objects only the member's has.
-// The error is all that is wrong with any of the files. A member without objects is an answer, with a warning; nothing to
-// compare it with is a mistake.
+// compare reads the files and returns a report for each object of the hub's file, and the number
+// of objects that only the member's file has. The error lists all problems of the files. A
+// member's file without objects is valid, with a warning; a hub's file without objects is an
+// error.
 func (f *files) compare(o *cli.Options) (reports []drift.Report, unmatched int, err error) {
 	at := places{}
 	hub, hubErr := at.read(o, f.hub)
@@ -132,10 +134,10 @@ func (f *files) compare(o *cli.Options) (reports []drift.Report, unmatched int, 
 	return reports, len(rest), errors.Join(errs...)
 }
 
-// errNoObject is that of a file without objects.
+// errNoObject is the error of a file without objects.
 var errNoObject = errors.New("holds no object")
 
-// read reads the objects of a file, and notes their places. There are none in a file that is not named.
+// read reads the objects of a file, and records their places. Without a file there are none.
 func (at places) read(o *cli.Options, file string) (out []*unstructured.Unstructured, err error) {
 	if file == "" {
 		return nil, nil
@@ -156,8 +158,8 @@ func (at places) read(o *cli.Options, file string) (out []*unstructured.Unstruct
 	return out, err
 }
 
-// learn takes the schemas of custom resources from definitions. Those beside the objects are taken where they
-// can be read, those of a file of definitions must be.
+// learn reads the schemas of custom resources from definitions. Invalid definitions beside the
+// objects are ignored, those in a file of definitions are errors.
 func (f *files) learn(at places, definitions, beside []*unstructured.Unstructured) error {
 	var sources []schema.Source
 	var errs []error
@@ -172,7 +174,8 @@ func (f *files) learn(at places, definitions, beside []*unstructured.Unstructure
 	return errors.Join(errs...)
 }
 
-// report compares an object with the member's. An error begins with the place of the one that it is about.
+// report compares an object with the member's. An error begins with the place of the invalid
+// object.
 func (f *files) report(p drift.Pair, at places) (r drift.Report, err error) {
 	o := f.options
 	if o.Manager == "" && p.Member != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// element is a report as JSON and YAML have it: with the keys of the object first, and always.
+// element is a report for JSON and YAML: the keys of the object come first, and always.
 type element struct {
 	Group     string `json:"group"`
 	Version   string `json:"version"`
@@ -18,7 +18,8 @@ type element struct {
 	drift.Report
 }
 
-// show prints what was found as -o says: for people a row for each difference, and how many objects there are.
+// show prints the findings in the format of -o: for people a row for each difference, and the
+// number of objects.
 func show(o *cli.Options, reports []drift.Report, unmatched int) error {
 	elements, differing, missing := []element{}, &cli.List{Kind: "object"}, 0
 	rows := &cli.List{Kind: "difference", Columns: []string{"Object", "Path", "Difference", "Hub", "Member", "By", "In"}, Narrow: 5}
@@ -86,7 +87,7 @@ func addRows(o *cli.Options, l *cli.List, r *drift.Report) {
 // cut is how many characters of a value a table shows; -o wide shows all.
 const cut = 40
 
-// value is a value as a table shows it.
+// value returns a value for a table.
 func value(o *cli.Options, v []byte) string {
 	if r := []rune(string(v)); o.Output != cli.Wide && len(r) > cut {
 		return string(r[:cut-3]) + "..."
@@ -94,7 +95,7 @@ func value(o *cli.Options, v []byte) string {
 	return string(v)
 }
 
-// author says which manager wrote a field, how and when.
+// author describes which manager wrote a field, how and when.
 func author(o *drift.Owner) string {
 	if o == nil {
 		return ""

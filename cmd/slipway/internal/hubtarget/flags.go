@@ -1,4 +1,4 @@
-// Package hubtarget has the flags by which the command works on a hub cluster, which are kubectl's.
+// Package hubtarget has the flags for a hub cluster as a target, which are kubectl's.
 package hubtarget
 
 import (
@@ -21,24 +21,24 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Flags say which hub is meant, and which of its objects. The flags of a connection are those of kubectl, but for
-// --server and --cluster, which have another meaning here.
+// Flags select the hub and its objects. The flags of a connection are kubectl's, except --server
+// and --cluster, which have another meaning here.
 type Flags struct {
 	*genericclioptions.ConfigFlags
-	// HubNamespace is where the hub keeps its records.
+	// HubNamespace is the namespace of the hub's records.
 	HubNamespace string
-	// AllNamespaces asks for the objects of all namespaces, and those of none.
+	// AllNamespaces selects the objects of all namespaces, and cluster-scoped ones.
 	AllNamespaces bool
 
 	target *target.Options
 }
 
-// NewFlags returns the flags, by which a target is a hub where it is nothing else. --as and --as-group are those of
-// the target: on a hub they are the user that the API server is asked to impersonate.
+// NewFlags returns the flags. They select a hub if no other target is named. --as and --as-group
+// belong to the target: on a hub they name the user that the API server impersonates.
 func NewFlags(t *target.Options) *Flags {
 	f := &Flags{ConfigFlags: genericclioptions.NewConfigFlags(true), HubNamespace: hub.DefaultNamespace, target: t}
 	f.APIServer, f.ClusterName = nil, nil
-	f.CacheDir = nil // nothing is discovered
+	f.CacheDir = nil // no discovery
 	f.Impersonate, f.ImpersonateGroup = nil, nil
 	f.WrapConfigFn = func(c *rest.Config) *rest.Config {
 		if t.As != "" {
@@ -57,20 +57,21 @@ func (f *Flags) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&f.HubNamespace, "hub-namespace", f.HubNamespace, "namespace where a hub keeps its records")
 }
 
-// IsSet reports whether a cluster is named: by the flags, by a kubeconfig, or because the command runs in one.
+// IsSet reports whether a cluster is named: by the flags, by a kubeconfig, or because the command
+// runs in one.
 func (f *Flags) IsSet() bool {
 	if *f.KubeConfig != "" || *f.Context != "" {
 		return true
 	}
 	raw, err := f.ToRawKubeConfigLoader().RawConfig()
 	if err != nil || len(raw.Contexts) > 0 {
-		return true // an error is for Config to return
+		return true // Config returns the error
 	}
 	_, err = rest.InClusterConfig()
 	return err == nil
 }
 
-// Config is how the API server of the hub is reached.
+// Config returns the client configuration for the API server of the hub.
 func (f *Flags) Config() (*rest.Config, error) {
 	if !f.IsSet() {
 		return nil, cli.Usagef("no cluster is named: --kubeconfig, --context or $KUBECONFIG names the hub cluster")
@@ -85,8 +86,8 @@ func (f *Flags) Config() (*rest.Config, error) {
 	return c, nil
 }
 
-// open returns the hub that the flags name. Members are reached by --clusters, a kubeconfig whose contexts they are or
-// a directory that has NAME.kubeconfig for each.
+// open returns the hub in the flags. --clusters provides access to the members: a kubeconfig with
+// a context for each, or a directory with NAME.kubeconfig for each.
 func (f *Flags) open() (*hubapi.Hub, error) {
 	if !f.IsSet() {
 		return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead, and --kubeconfig or --context a hub")
@@ -97,7 +98,7 @@ func (f *Flags) open() (*hubapi.Hub, error) {
 	}
 	return hubapi.New(hubapi.Config{
 		Rest: config, Namespace: *f.Namespace, AllNamespaces: f.AllNamespaces, HubNamespace: f.HubNamespace, Dialer: dialer(f.target.Clusters),
-		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as those of a hub without --secrets
+		Rules: snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "Secret"}}}, // as without --secrets
 	})
 }
 

@@ -1,5 +1,5 @@
-// Package hubverbs has the verbs hub, which makes a cluster the hub of a fleet by serving the Fleet API there, and
-// hub install, which sets the cluster up for that.
+// Package hubverbs has the verbs hub, which makes a cluster the hub of a fleet by serving the
+// Fleet API there, and hub install, which prepares the cluster for it.
 package hubverbs
 
 import (
@@ -30,7 +30,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// options are the flags of a hub that serves.
+// options are the flags of the verb hub.
 type options struct {
 	*cli.Options
 	kube *hubtarget.Flags
@@ -92,8 +92,9 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	return cmd
 }
 
-// serve serves the hub until ctx ends, and its health to others. Members are registered meanwhile, and fenced where
-// that is asked for. What ends first ends the rest.
+// serve serves the hub until ctx ends, and its health on the listen address. Concurrently it
+// registers members and, if requested, fences them. The first part that ends also ends the
+// others.
 func (h *options) serve(ctx context.Context) error {
 	config, err := h.kube.Config()
 	if err != nil {
@@ -165,7 +166,7 @@ func serveHealth(ctx context.Context, listener net.Listener, h *hub.Hub, registr
 	return nil
 }
 
-// newInstall returns the verb that sets a cluster up.
+// newInstall returns the verb that prepares a cluster.
 func newInstall(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	var what manifests.Options
 	var account manifests.HubOptions

@@ -23,14 +23,14 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// manager is the field manager of what is written on the hub and on members.
+// manager is the field manager for objects on the hub and on members.
 const manager = "slipway-hub"
 
-// pollEvery is how often the directory is read, and how soon a member is tried again.
+// pollEvery is the interval of readings of the directory, and of retries for a member.
 const pollEvery = 5 * time.Second
 
-// eachMember does something once with each member of which dir has a kubeconfig, with those that come
-// too, until ctx ends or there is an error.
+// eachMember calls do once for each member with a kubeconfig in dir, including members that are
+// added later, until ctx ends or there is an error.
 func eachMember(ctx context.Context, dir string, do func(ctx context.Context, name string) error) error {
 	done := map[string]bool{}
 	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {
@@ -56,8 +56,8 @@ func eachMember(ctx context.Context, dir string, do func(ctx context.Context, na
 	return err
 }
 
-// registrar returns what makes a MemberCluster of a name, unless there is one. A member that a user deletes is not
-// made again while the hub runs.
+// registrar returns a function that creates a MemberCluster with a name, unless it exists. If a
+// user deletes a member, it is not recreated while the hub runs.
 func (h *options) registrar(config *rest.Config) (func(ctx context.Context, name string) error, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -80,8 +80,9 @@ func (h *options) registrar(config *rest.Config) (func(ctx context.Context, name
 	}, nil
 }
 
-// fenceMembers installs the policies of member.FenceManifests on the members that are there, and that come, until ctx
-// ends. One that cannot be reached, or does not allow it, keeps no other one waiting.
+// fenceMembers installs the policies of member.FenceManifests on all members, including members
+// that are added later, until ctx ends. A member that is unreachable or denies it does not delay
+// the others.
 func (h *options) fenceMembers(ctx context.Context, dialer backend.Dialer) error {
 	var group sync.WaitGroup
 	defer group.Wait()
@@ -91,7 +92,7 @@ func (h *options) fenceMembers(ctx context.Context, dialer backend.Dialer) error
 	})
 }
 
-// fenceMember installs the policies on a member. What keeps it from that is logged once, and it is tried again.
+// fenceMember installs the policies on a member. It logs each new error once, and retries.
 func (h *options) fenceMember(ctx context.Context, dialer backend.Dialer, name string) {
 	logged := ""
 	err := wait.PollUntilContextCancel(ctx, pollEvery, true, func(ctx context.Context) (bool, error) {

@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// namespaceRules are the flags for what placements of namespaces may bring to members.
+// namespaceRules are the flags for the objects that placements of namespaces may bring to
+// members.
 type namespaceRules struct{ allow, deny, only kinds }
 
 // addFlags adds the flags.

@@ -1,11 +1,13 @@
-// Package simulate is the verb of the command that carries out the scenario of a file in virtual time.
+// Package simulate has the verb of the command that simulates the scenario of a file in virtual
+// time.
 //
 // # Output
 //
-// A timeline and an SVG are the picture that package stages/timeline draws of the run. Text has the events, as
-// slipway history shows those of a run, then the end of the run, which clusters did not complete, how many were in
-// flight at most in each stage and group, and which gates held the run; and the same of the run that takes it back. A
-// gate is said to have decided when no other one of its side held the run longer. Warnings are on the other stream.
+// A timeline and an SVG are the picture of the run from package stages/timeline. Text has the
+// events, in the form of slipway history, then the end of the run, the clusters that did not
+// complete, the most clusters in flight in each stage and group, and the gates that held the run;
+// and the same for its rollback run. A gate decided if no other gate of its side held the run
+// longer. Warnings are on standard error.
 //
 // With -o json every line is one JSON object, see [scenario.Scenario.Lines].
 package simulate
@@ -59,7 +61,7 @@ func New(o *cli.Options) *cobra.Command {
 	return cmd
 }
 
-// show carries out a scenario and shows it as -o says.
+// show simulates a scenario and shows it in the format of -o.
 func show(o *cli.Options, s *scenario.Scenario) error {
 	var events []simulate.Event
 	end, err := simulate.Run(s.Plan, s.Environment, func(e simulate.Event) error {

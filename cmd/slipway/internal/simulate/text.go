@@ -9,7 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// printText shows a simulation to people: its events, then what each run came to. The output keeps its first error.
+// printText shows a simulation to people: its events, then the result of each run. The output
+// keeps its first error.
 func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 	var shown []stages.Event
 	for _, e := range events {
@@ -32,7 +33,7 @@ func printText(o *cli.Options, events []simulate.Event, end *simulate.End) {
 	}
 }
 
-// printOutcome says what a run came to.
+// printOutcome shows the result of a run.
 func printOutcome(o *cli.Options, run string, e *simulate.End) {
 	how := fmt.Sprintf("%s would be %s at %s", run, e.State, e.At)
 	how += map[simulate.Reason]string{
@@ -65,7 +66,7 @@ func printOutcome(o *cli.Options, run string, e *simulate.End) {
 	_ = o.Section("Gates", gates)
 }
 
-// since is when something happened, empty where it did not.
+// since formats the time of an event, empty if it did not happen.
 func since(d time.Duration) string {
 	if d < 0 {
 		return ""

@@ -1,12 +1,13 @@
-// Package storefile has the verbs of the command that are about the file of a store itself, rather than about
-// what an engine makes of it: check reads all of it, records shows what is stored, and backup copies it.
+// Package storefile has the verbs of the command for the file of a store itself, instead of an
+// engine's view of it: check reads all of it, records shows its records, and backup copies it.
 //
-// They never write to the file, which nothing may have open for writing meanwhile. A file that is in use,
-// damaged or of a newer version is not shown at all. A record in it that is damaged or newer is reported by
-// check, and the others are read nevertheless.
+// They never write to the file, and no program may have it open for writing. A file that is in
+// use, damaged or of a newer version is not shown at all. check reports a damaged or newer record
+// in it, and still reads the others.
 //
-// Objects that are rolled out may be Secrets, and overrides may carry what is in them. So the records under
-// content/ and placement/ are not shown without --reveal. A backup has everything.
+// Objects that are rolled out may be Secrets, and overrides may contain their data. So the
+// records under content/ and placement/ are not shown without --reveal. A backup contains
+// everything.
 package storefile
 
 import (
@@ -30,7 +31,7 @@ func New(o *cli.Options) *cobra.Command {
 	return cli.Group("store", "Check, show and copy the file of a store", newCheck(o), newRecords(o), newBackup(o))
 }
 
-// onFile calls do with the store of the file that the first argument names.
+// onFile calls do with the store in the file of the first argument.
 func onFile(o *cli.Options, do func(context.Context, *bolt.Store, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, args []string) error {
 		if err := o.CheckOutput(); err != nil {
@@ -43,7 +44,7 @@ func onFile(o *cli.Options, do func(context.Context, *bolt.Store, []string) erro
 	}
 }
 
-// opened calls do with the store of a file, which is checked as a whole when it is opened.
+// opened calls do with the store in a file; opening checks the whole file.
 func opened(file string, do func(*bolt.Store) error) error {
 	s, err := bolt.Open(file, bolt.Options{ReadOnly: true})
 	if err != nil {
@@ -52,7 +53,7 @@ func opened(file string, do func(*bolt.Store) error) error {
 	return errors.Join(do(s), s.Close())
 }
 
-// report reports what was done with a file, and how much it has.
+// report reports what was done with a file, and its size.
 func report(o *cli.Options, file string, s *bolt.Store, done string) error {
 	has := s.Stats()
 	if o.IsValue() {
@@ -61,14 +62,14 @@ func report(o *cli.Options, file string, s *bolt.Store, done string) error {
 	return o.Recorded("store/"+file, "%s: records %d, size %sB", done, has.Records, resource.NewQuantity(has.FileBytes, resource.BinarySI))
 }
 
-// record is what is stored under a key.
+// record is a stored record.
 type record struct {
 	Key      string           `json:"key"`
 	Revision backend.Revision `json:"revision"`
 	Bytes    int              `json:"bytes"`
-	// Value is the record, as text where it is no JSON. A list of records has none.
+	// Value is the value, as text if it is no JSON. A list of records has no values.
 	Value json.RawMessage `json:"value,omitempty"`
-	// Hidden says why there is no value.
+	// Hidden is the reason for a missing value.
 	Hidden string `json:"hidden,omitempty"`
 }
 
@@ -96,7 +97,8 @@ func newRecords(o *cli.Options) *cobra.Command {
 	return cmd
 }
 
-// showRecord shows one record: with its key and revision where -o asks for values, otherwise its value alone.
+// showRecord shows one record: with its key and revision if -o selects values, otherwise only its
+// value.
 func showRecord(ctx context.Context, o *cli.Options, s *bolt.Store, key string, reveal bool) error {
 	stored, err := s.Get(ctx, key)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	celhealth "github.com/slipway-dev/slipway/health/cel"
 )
 
-// Measures are the flags by which a verb that drives runs judges objects and measures checks.
+// Measures are the flags of a verb that drives runs for judging objects and measuring checks.
 type Measures struct {
 	rules      string
 	prometheus prom.Config
@@ -26,8 +26,8 @@ func (m *Measures) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&m.prometheus.BearerTokenFile, "prometheus-token-file", "", "file with the bearer token for it, which is read each time")
 }
 
-// Configure completes the configuration of an engine. Rules that placements bring are evaluated also where the flags
-// name none.
+// Configure completes the configuration of an engine. Rules of placements are evaluated even if
+// the flags name none.
 func (m *Measures) Configure(c *fleet.Config) error {
 	var rules []health.Rule
 	if m.rules != "" {

@@ -22,16 +22,16 @@ type Store interface {
 	io.Closer
 }
 
-// InDatabase reports whether a store is named by the URL of a PostgreSQL database.
+// InDatabase reports whether a store is the URL of a PostgreSQL database.
 func InDatabase(store string) bool {
 	return strings.HasPrefix(store, "postgres://") || strings.HasPrefix(store, "postgresql://")
 }
 
-// almost matches URLs that are not written as they have to be, and connection strings of PostgreSQL that are none.
+// almost matches malformed URLs and connection strings of PostgreSQL.
 var almost = regexp.MustCompile(`(?i)^postgres(ql)?:|(^|\s)(host|hostaddr|port|user|password|passfile|dbname|service|sslmode)\s*=`)
 
-// CheckStore refuses the name of a store that is almost that of a database: it would be a file, and may have a password. What names
-// the store comes first in the error, as in --store.
+// CheckStore refuses a name that almost names a database, because it would be a file and may
+// contain a password. what names the flag at the beginning of the error, for example --store.
 func CheckStore(what, store string) error {
 	if InDatabase(store) || !almost.MatchString(store) {
 		return nil
@@ -39,11 +39,12 @@ func CheckStore(what, store string) error {
 	return cli.Usagef("%s: want the name of a file, or postgres://USER@HOST/DATABASE with lower-case letters and two slashes", what)
 }
 
-// openTimeout is how long a database may take to answer.
+// openTimeout limits the time for a database to answer.
 const openTimeout = 30 * time.Second
 
-// OpenStore opens the store that an engine runs on: a file, which is made where it is missing, or a database, whose tables are. A log
-// is told what an operator has to know of a database; nil is none.
+// OpenStore opens the store for an engine: a file, which is created if it is missing, or a
+// database, whose tables are. The log receives messages for operators about a database; nil is
+// none.
 func OpenStore(ctx context.Context, name string, o bolt.Options, log *slog.Logger) (Store, error) {
 	if InDatabase(name) {
 		return openDatabase(ctx, name, postgres.Options{Migrate: true, Logger: log})

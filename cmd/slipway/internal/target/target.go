@@ -1,5 +1,6 @@
-// Package target is how the command reaches an engine: one that it makes on the file of a store, the program that
-// holds that file, a server, or a hub. Whichever it is, the verbs talk to it through the client of package httpapi.
+// Package target connects the command to an engine: one that it makes on the file of a store, the
+// program that holds that file, a server, or a hub. In each case the verbs use the client of
+// package httpapi.
 package target
 
 import (
@@ -37,22 +38,24 @@ import (
 // Options are the flags that name a target.
 type Options struct {
 	*cli.Options
-	// Store is the file of a store, or the URL of a database, Clusters a kubeconfig whose contexts are the clusters, Source the context of it
-	// that snapshots are taken from.
+	// Store is the file of a store, or the URL of a database. Clusters is a kubeconfig whose
+	// contexts are the clusters, and Source the context that snapshots are taken from.
 	Store, Clusters, Source string
-	// Server is the URL of a server, TokenFile the file of the token that it is called with, see secretfile.Open.
+	// Server is the URL of a server, TokenFile the file with the token for it, see secretfile.Open.
 	Server, TokenFile string
-	// Measures are the flags of a verb that drives runs; elsewhere they are not set.
+	// Measures are the flags of a verb that drives runs; other verbs do not set them.
 	Measures Measures
-	// Connect completes the configuration of an engine by how clusters are reached; nil means by Clusters and Source.
+	// Connect completes the configuration of an engine with access to clusters; nil uses Clusters
+	// and Source.
 	Connect func(*fleet.Config) error
-	// Create makes the file of the store where it is missing.
+	// Create creates a missing file of the store.
 	Create bool
-	// Name is that of the engine where several may run on the store, Log what it logs to; "" and nil are a random one and none.
+	// Name is the engine's name if several may run on the store, Log its log; "" is a random name,
+	// and nil no log.
 	Name string
 	Log  *slog.Logger
-	// Hub returns the hub that other flags name. It is used where neither a store nor a server is named; nil where there
-	// is no such way.
+	// Hub returns the hub in other flags. It is used if neither a store nor a server is named; nil
+	// if hubs are not supported.
 	Hub func() (*hubapi.Hub, error)
 }
 
@@ -65,24 +68,27 @@ func (o *Options) AddFlags(flags *pflag.FlagSet) {
 	flags.StringVar(&o.TokenFile, "token-file", "", "file of the token for the server; of serve, the file of those that it accepts")
 }
 
-// Target is an engine that is reached. Close gives it free.
+// Target is a connected engine. Close releases it.
 type Target struct {
 	*httpapi.Client
-	// Live reports whether an engine may be running there. On a file that no program holds none is, and none can
-	// while the command has it open: what is asked of runs is recorded.
+	// Live reports whether an engine may be running there. If no program holds the file, there is
+	// none, and none can start while the command has the file open: requests to runs are only
+	// recorded.
 	Live bool
-	// Hub is a hub, where strategies are objects that are named; nil elsewhere.
+	// Hub is a hub, whose strategies are named objects; otherwise nil.
 	Hub *hubapi.Hub
-	// Engine is not run, and Store is its: the records of a file that no program holds, or of a hub. Elsewhere they are
-	// nil, and the client is all there is. A verb may run the engine of a file.
+	// Engine is not running, and Store is its store: the records of a file that no program holds, or
+	// of a hub. Otherwise both are nil, and only the client exists. A verb may run the engine of a
+	// file.
 	Engine *fleet.Engine
 	Store  backend.Store
-	// Identity is that of the one who asks, where there is an engine.
+	// Identity returns the requester's identity, if there is an engine.
 	Identity func(context.Context) (approval.Identity, error)
 	Close    func() error
 }
 
-// Do calls do with the target, for as long as --timeout allows, and gives it free. A store that is only read is opened so.
+// Do calls do with the target, for at most --timeout, and closes it. If readOnly, a store is
+// opened read-only.
 func (o *Options) Do(ctx context.Context, readOnly bool, do func(context.Context, *Target) error) error {
 	if err := o.CheckOutput(); err != nil {
 		return err
@@ -97,9 +103,9 @@ func (o *Options) Do(ctx context.Context, readOnly bool, do func(context.Context
 	})
 }
 
-// Drive runs an engine for as long as do is at work. Where store names the file of its store, other commands reach the
-// engine through that meanwhile; "" is a store in memory. An engine that fails ends the context of do, and its error is
-// returned.
+// Drive runs an engine while do runs. If store names the file of its store, other commands can
+// reach the engine through it; "" is a store in memory. An engine that fails ends the context of
+// do, and Drive returns its error.
 func Drive(ctx context.Context, e *fleet.Engine, store string, do func(context.Context) error) error {
 	ctx, stop := context.WithCancel(ctx)
 	background, running := errgroup.WithContext(ctx)
@@ -116,7 +122,7 @@ func Drive(ctx context.Context, e *fleet.Engine, store string, do func(context.C
 	return err
 }
 
-// Open reaches the target; a store that is only read is opened so.
+// Open connects to the target; if readOnly, a store is opened read-only.
 func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	if o.As == "" && len(o.Groups) > 0 {
 		return nil, cli.Usagef("--as-group is set without --as")
@@ -143,10 +149,10 @@ func (o *Options) Open(ctx context.Context, readOnly bool) (*Target, error) {
 	return nil, cli.Usagef("--store is not set: it names the file of the store; --server names a server instead")
 }
 
-// maxToken is how long the file of a token may be.
+// maxToken is the greatest size of a token file.
 const maxToken = 64 << 10
 
-// call reaches a program at an address.
+// call connects to a program at an address.
 func (o *Options) call(address string) (*Target, error) {
 	c := httpapi.ClientOptions{As: approval.Identity{Name: o.As, Groups: o.Groups}}
 	if !strings.HasPrefix(address, "unix:") {
@@ -170,7 +176,8 @@ func (o *Options) call(address string) (*Target, error) {
 	return &Target{Client: client, Live: true, Close: func() error { return nil }}, nil
 }
 
-// Identity returns the one who asks in this process: that of --as, or the user of the system.
+// Identity returns the requester in this process: the identity of --as, or the user of the
+// system.
 func (o *Options) Identity(context.Context) (approval.Identity, error) {
 	if o.As == "" {
 		return approval.Identity{Name: httpapi.LocalUser()}, nil
@@ -178,7 +185,7 @@ func (o *Options) Identity(context.Context) (approval.Identity, error) {
 	return approval.Identity{Name: o.As, Groups: o.Groups}, nil
 }
 
-// openHub makes an API of the objects and the records of a hub.
+// openHub makes an API from the objects and the records of a hub.
 func (o *Options) openHub() (*Target, error) {
 	h, err := o.Hub()
 	if err != nil {
@@ -190,7 +197,8 @@ func (o *Options) openHub() (*Target, error) {
 	return o.inProcess(t, handler, err)
 }
 
-// inProcess has the client of a target call a handler of this process, unless making that has failed.
+// inProcess connects the client of a target to a handler of this process, unless making the
+// handler has failed.
 func (o *Options) inProcess(t *Target, h http.Handler, err error) (*Target, error) {
 	if err == nil {
 		t.Client, err = httpapi.NewClient("http://slipway", httpapi.ClientOptions{Transport: httpapi.InProcess(h), As: approval.Identity{Name: o.As, Groups: o.Groups}})
@@ -202,16 +210,17 @@ func (o *Options) inProcess(t *Target, h http.Handler, err error) (*Target, erro
 }
 
 const (
-	// busy is how long a file is waited for that another command has open for a moment, or whose program is about to
-	// say where it answers.
+	// busy is how long to wait for a file that another command has open for a moment, or whose
+	// program is about to publish its address.
 	busy  = 2 * time.Second
 	again = 20 * time.Millisecond
 )
 
-// openStore reaches the program that holds the file of the store, or makes an engine on it, which does not run.
+// openStore connects to the program that holds the file of the store, or makes an engine on it,
+// which does not run.
 func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error) {
 	if _, err := os.Stat(o.Store); err != nil && (!o.Create || !errors.Is(err, fs.ErrNotExist)) {
-		return nil, fmt.Errorf("store: %w", err) // a file that a verb would make is no store of anything
+		return nil, fmt.Errorf("store: %w", err) // a verb that would create a file has no store
 	}
 	for late := time.Now().Add(busy); ; {
 		store, err := bolt.Open(o.Store, bolt.Options{ReadOnly: readOnly})
@@ -237,7 +246,7 @@ func (o *Options) openStore(ctx context.Context, readOnly bool) (*Target, error)
 	}
 }
 
-// onStore makes an engine on a store, where others may be running.
+// onStore makes an engine on a store that others may also use.
 func (o *Options) onStore(store Store, live bool) (*Target, error) {
 	e, err := o.Engine(store)
 	if err != nil {
@@ -263,7 +272,8 @@ func (o *Options) Engine(store backend.Store) (*fleet.Engine, error) {
 	return fleet.New(cfg)
 }
 
-// kubeconfigs reaches clusters through the contexts of a kubeconfig. Without one there are no clusters.
+// kubeconfigs connects to clusters by the contexts of a kubeconfig. Without one there are no
+// clusters.
 func (o *Options) kubeconfigs(c *fleet.Config) error {
 	c.Inventory = inventory.KubeconfigClusters{Path: o.Clusters}
 	if o.Clusters == "" {

@@ -26,9 +26,10 @@ import (
 type player struct {
 	*options
 	*simulation
-	// resume has the workflows that wait for a person resumed; wait waits for that person.
+	// resume makes the player resume workflows that wait for a person; wait makes it wait for that
+	// person.
 	resume, wait bool
-	// answered are the requests of workflows that were resumed, by what their answers are bound to.
+	// answered are the requests of resumed workflows, by the bindings of their answers.
 	answered map[approval.Binding]bool
 }
 
@@ -87,13 +88,13 @@ func (p *player) run(cmd *cobra.Command, args []string) (err error) {
 	})
 }
 
-// play lets the workflows go on, shows their events, and says what they have come to.
+// play advances the workflows, shows their events, and reports their results.
 func (p *player) play(ctx context.Context) error {
 	events, err := p.apps.Engine.Follow("")
 	if err != nil {
 		return err
 	}
-	for range events.Past(ctx) { // those of processes before this one; an error shows again with the next ones
+	for range events.Past(ctx) { // events of earlier processes; an error returns with the next ones
 	}
 	var outcomes []delivery.Outcome
 	err = target.Drive(ctx, p.apps.Engine, p.target.Store, func(ctx context.Context) error {
@@ -111,7 +112,7 @@ func (p *player) play(ctx context.Context) error {
 				}
 			}
 			if moving {
-				err = p.answer(ctx, outcomes) // a timeout may be all that moves
+				err = p.answer(ctx, outcomes) // a timeout may be the only progress
 			} else {
 				moving, err = p.goOn(ctx, outcomes)
 			}
@@ -124,7 +125,8 @@ func (p *player) play(ctx context.Context) error {
 	return p.report(outcomes)
 }
 
-// answer resumes the workflows that ask a person while they move, once for each request, if --resume is set.
+// answer resumes the workflows that wait for a person while they move, once for each request, if
+// --resume is set.
 func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
 	for i, out := range now {
 		if !p.resume || out.Status.Workflow == nil || !out.Status.Workflow.Suspend {
@@ -153,7 +155,7 @@ func (p *player) answer(ctx context.Context, now []delivery.Outcome) error {
 	return nil
 }
 
-// goOn reports whether to go on once nothing does without a person.
+// goOn reports whether to continue if all workflows wait for a person.
 func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, err error) {
 	by, err := p.target.Identity(ctx)
 	for i, out := range now {
@@ -161,7 +163,7 @@ func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, e
 		switch {
 		case err != nil || w == nil || out.Problem != nil && !w.Finished:
 		case w.Finished:
-			_, err = p.apps.Engine.Run(out.Run).Wait(ctx) // until the engine has seen to the end
+			_, err = p.apps.Engine.Run(out.Run).Wait(ctx) // until the engine has finished
 		case p.resume:
 			goOn = true
 			_, err = p.apps.Do(ctx, delivery.Request{Verb: delivery.Resume, Namespace: app.GetNamespace(), Name: app.GetName(), By: by})
@@ -172,7 +174,8 @@ func (p *player) goOn(ctx context.Context, now []delivery.Outcome) (goOn bool, e
 	return goOn, err
 }
 
-// report shows what the applications have come to; the error says whether all are as they were declared.
+// report shows the results of the applications; the error says whether all are in the declared
+// state.
 func (p *player) report(outcomes []delivery.Outcome) error {
 	l := &cli.List{Kind: "application", Columns: []string{"Name", "Phase", "Workflow", "Healthy", "Message", "Run"}, Narrow: 5}
 	var failed []error

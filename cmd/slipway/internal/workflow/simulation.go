@@ -22,20 +22,20 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// documents are what files declare.
+// documents are the documents of files.
 type documents struct {
 	applications []*unstructured.Unstructured
-	// objects are all of them but clusters, with the namespaces of all.
+	// objects are all of them except clusters, with the namespaces of all.
 	objects  []*unstructured.Unstructured
 	clusters []placement.Cluster
 }
 
-// files are those of the system.
+// files is the file system.
 type files struct{}
 
 func (files) Open(name string) (fs.File, error) { return os.Open(name) }
 
-// readFiles reads files and directories. What has no namespace is in this one.
+// readFiles reads files and directories. An object without a namespace gets the given one.
 func readFiles(args []string, namespace string) (d documents, err error) {
 	docs, err := oam.ReadFS(files{}, args...)
 	if err != nil {
@@ -55,7 +55,7 @@ func readFiles(args []string, namespace string) (d documents, err error) {
 				obj.SetNamespace(namespace)
 			}
 			home := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": obj.GetNamespace()}}}
-			d.objects = slices.Insert(d.objects, 0, home) // before one that a file declares, which takes its place
+			d.objects = slices.Insert(d.objects, 0, home) // before a file's own, which replaces it
 		}
 		if kind == "Application" && obj.GroupVersionKind().Group == "core.oam.dev" {
 			d.applications = append(d.applications, obj)
@@ -70,18 +70,19 @@ func readFiles(args []string, namespace string) (d documents, err error) {
 	return d, nil
 }
 
-// simulation delivers the applications of files to clusters in memory, whose state is in the store beside the
-// engine's: a process that opens the store again goes on where another one was killed.
+// simulation delivers the applications of files to clusters in memory, whose state is in the
+// store beside the engine's: a process that opens the store again continues after another one was
+// killed.
 type simulation struct {
 	docs    documents
 	members *durable.Fleet
 	apps    *delivery.Applications
 }
 
-// isBroken reports whether an image does not come up on the clusters.
+// isBroken reports whether an image fails to start on the clusters.
 func isBroken(image string) bool { return strings.HasSuffix(image, ":broken") }
 
-// poll is how often what moves is observed.
+// poll is the interval of observations of moving workflows.
 const poll = 20 * time.Millisecond
 
 func newSimulation(ctx context.Context, store backend.Store, docs documents) (*simulation, error) {
@@ -107,7 +108,7 @@ func (s *simulation) reconcile(ctx context.Context) (now []delivery.Outcome, mov
 		if err == nil {
 			out, err = s.apps.Reconcile(ctx, app, nil)
 		}
-		first := errors.Is(err, backend.ErrConflict) // the engine was
+		first := errors.Is(err, backend.ErrConflict) // the engine was first
 		if err != nil && !first {
 			return nil, false, fmt.Errorf("application %s: %w", nameOf(app), err)
 		}

@@ -1,6 +1,6 @@
-// Package workflow has the verbs of the application workflow, in the words of KubeVela's command line: suspend, resume,
-// terminate, restart, rollback and status for the workflows of a store, and run, which plays those of files over
-// clusters in memory.
+// Package workflow has the verbs of the application workflow, named like the verbs of KubeVela's
+// command line: suspend, resume, terminate, restart, rollback and status for the workflows of a
+// store, and run, which runs the workflows of files on clusters in memory.
 package workflow
 
 import (
@@ -25,7 +25,8 @@ type options struct {
 	kube   *hubtarget.Flags
 }
 
-// New returns the command workflow, for the store or the server that the flags of t name, or else for the hub of kube.
+// New returns the command workflow, for the store or the server in the flags of t, or else for
+// the hub of kube.
 func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.Command {
 	o := &options{shared, t, kube}
 	return cli.Group("workflow", "Direct the workflows of applications, or play those of files",
@@ -38,23 +39,23 @@ func New(shared *cli.Options, t *target.Options, kube *hubtarget.Flags) *cobra.C
 	)
 }
 
-// namespace is that of the applications: as for kubectl on a hub, and default elsewhere.
+// namespace returns the namespace of the applications: on a hub like kubectl, elsewhere default.
 func (o *options) namespace() (ns string) {
 	if o.target.Store == "" && o.target.Server == "" {
-		ns, _, _ = o.kube.ToRawKubeConfigLoader().Namespace() // what is wrong with it is found where the hub is reached
+		ns, _, _ = o.kube.ToRawKubeConfigLoader().Namespace() // connecting to the hub finds errors
 	}
 	return cmp.Or(*o.kube.Namespace, ns, "default")
 }
 
-// workflows are those of a store, or those that the API of another process shows.
+// workflows are the workflows of a store, or of another process's API.
 type workflows interface {
 	Last(ctx context.Context, namespace, name string) (oam.Record, error)
 	Do(ctx context.Context, r delivery.Request) (message string, err error)
 }
 
-// verb returns a command that calls do with the workflows of what the command line names, of which it takes one. Those of
-// a hub are in its records, which takes the rights to them. Through the API of another process the one who asks is known
-// to that alone.
+// verb returns a command that calls do with the workflows of the target, for one application.
+// Workflows of a hub are in its records, which needs the rights to them. Through the API of
+// another process, only that process knows the requester.
 func (o *options) verb(use, short string, readOnly bool, do func(context.Context, workflows, delivery.Request) error) *cobra.Command {
 	cmd := &cobra.Command{Use: use + " APPLICATION", Short: short, Args: cli.Arguments(cobra.ExactArgs(1))}
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -117,7 +118,7 @@ func newStatus(o *options) *cobra.Command {
 	})
 }
 
-// steps lists the steps of a workflow, those of step-groups behind them.
+// steps lists the steps of a workflow; the steps of a step-group follow the group.
 func steps(status *oam.AppStatus) *cli.List {
 	l := &cli.List{Kind: "step", Columns: []string{"Name", "Type", "Phase", "Message", "Reason", "First executed", "Last executed"}, Narrow: 4}
 	add := func(indent string, s oam.StepStatus) {
