@@ -49,6 +49,8 @@ var (
 var areas = []area{
 	{path: "placement", core: true, third: with(apimachinery, "github.com/evanphx/json-patch/v5")},
 	{path: "snapshot", core: true, third: apimachinery, uses: []string{"versioned"}},
+	// The Fleet API as Go types: a controller that imports them gets apimachinery alone.
+	{path: "api/...", core: true, third: apimachinery},
 	{path: "drift/schema/internal/generate", program: true},
 	{path: "drift/internal/kinds", core: true},
 	{path: "drift/internal/value", core: true, third: apimachinery, uses: []string{"drift/schema"}},
@@ -119,7 +121,7 @@ var areas = []area{
 	{path: "fleet/upgrade/...", uses: with(engine, "fleet/upgrade/...", "internal/parallel"), testUses: with(with(tried, kube...), "fleet/trigger")},
 	{path: "formats/...", uses: with(engine, "formats/...", "versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", uses: []string{"hub/compat"}, program: true},
-	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat"}, testUses: with(tried, "backend/kube/..."), cluster: true},
+	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat"}, testUses: with(tried, "api/...", "backend/kube/..."), cluster: true},
 	// The rooms of the hub, from the ground up: what the API is called, facts to status, the client, and a reconciler for each kind.
 	{path: "hub/compat", uses: []string{"approval", "formats/kubefleet"}, bars: withoutIO},
 	{path: "hub/internal/api", uses: with(engine, "formats/kubefleet")},
@@ -140,7 +142,7 @@ var areas = []area{
 	{path: "hub/migrate", uses: with(with(engine, "backend/kube/inventory", "backend/kube/member", "backend/kube/source"), "formats/kubefleet", "hub/internal/api", "hub/manifests", "internal/kubehttp"), testUses: with(tried, "hub", "hub/compat"), cluster: true},
 	{path: "hub/hubapi", uses: with(with(engine, kube...), "fleet/httpapi", "formats/kubefleet", "hub/status", "internal/kubehttp"), testUses: with(tried, "hub", "hub/compat", "hub/manifests", "internal/parallel"), cluster: true},
 	{path: "hub", uses: with(with(engine, kube...), "formats/kubefleet", "formats/oam", "formats/oam/delivery", "internal/kubehttp", "internal/backoff", "internal/reconcile", "hub/..."), testUses: with(tried, "formats/...", "backend/metrics/prometheus", "internal/promenv"), cluster: true},
-	{path: "examples/...", uses: with(engine, "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/durable"), program: true, cluster: true},
+	{path: "examples/...", uses: with(engine, "api/...", "backend/...", "formats/...", "hub/...", "internal/kubeenv", "internal/durable"), program: true, cluster: true},
 	{path: "internal/arch"},
 	{path: "internal/backoff"},
 	{path: "internal/reconcile", cluster: true}, // only for the work queue of client-go
