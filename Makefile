@@ -4,7 +4,7 @@ SHELL := /bin/bash
 # Each module is built and tested as one that imports it gets it.
 export GOWORK := off
 .DEFAULT_GOAL := help
-.PHONY: help kube kubefleet beside test lint fmt bench fuzz soak cover krew
+.PHONY: help kube kubefleet beside test lint generate fmt bench fuzz soak cover krew
 
 # How long a benchmark and a fuzz target run, and which packages have benchmarks that are followed.
 BENCHTIME ?= 1s
@@ -32,6 +32,9 @@ test: ## all tests with the race detector (needs a C compiler)
 
 lint: ## golangci-lint; its first build takes minutes
 	@.ci/lint
+
+generate: ## deep copies and definitions of the Fleet API, from the types below api
+	@.ci/generate
 
 fmt: ## format the Go files
 	go tool -modfile=tools/go.mod golangci-lint fmt

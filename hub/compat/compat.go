@@ -1,8 +1,8 @@
 // Package compat has the compatibility setting of a hub: the version of KubeFleet whose behaviour the hub has where
 // versions of KubeFleet differ.
 //
-// All that differs is in [Setting.Behaviour] and, for the definitions, in the keys "settings", "setting" and "servedBy" of
-// hub/manifests/source. docs/hub.md has the table for users.
+// All that differs is in [Setting.Behaviour] and, for the definitions, in hub/manifests/internal/generate. docs/hub.md has
+// the table for users.
 package compat
 
 import (

@@ -22,9 +22,9 @@
 //
 //	kubectl apply --server-side -R -f hub/manifests/applications -f hub/manifests/optional/managedclusters.yaml
 //
-// [Install] does the same and waits until the API server serves it. The definitions are generated from
-// source, one file for a kind and its namespaced twin in all versions; the versions v1 and v1beta1 have
-// the same schema, v1beta1 is stored, and nothing is converted.
+// [Install] does the same and waits until the API server serves it. make generate generates the definitions
+// from the Go types of api/placement/v1beta1 and api/cluster/v1beta1. The versions v1 and v1beta1 have the same schema,
+// v1beta1 is stored, and nothing is converted.
 //
 // # Who approved
 //

@@ -15,8 +15,6 @@ import (
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-//go:generate go run ./internal/generate
-
 //go:embed crds/*.yaml crds/*/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml applications/*.yaml applications/rbac/*.yaml
 var files embed.FS
 

@@ -1,10 +1,10 @@
-// The program generate writes the CustomResourceDefinitions of package manifests,
-// hub/manifests/crds, from hub/manifests/source:
+// The program generate writes the CustomResourceDefinitions of package manifests, hub/manifests/crds,
+// from the definitions that controller-gen made of the types below api:
 //
-//	go run ./hub/manifests/internal/generate
+//	go run ./hub/manifests/internal/generate DIRECTORY
 //
-// A file of the source describes a kind and its namespaced twin once, for all versions; types.yaml has
-// the shapes that several kinds share.
+// Run it with make generate, which also runs controller-gen. A definition of controller-gen has one
+// version and one meaning; the program adds the version v1 and both compatibility settings.
 package main
 
 import (
@@ -17,22 +17,30 @@ import (
 )
 
 func main() {
-	if err := write(); err != nil {
+	if len(os.Args) != 2 {
+		log.Fatal("usage: generate DIRECTORY, the output of controller-gen; run make generate")
+	}
+	if err := write(os.Args[1]); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func write() error {
+// write replaces the definitions of package manifests.
+func write(from string) error {
 	dir, err := packageDir()
 	if err != nil {
 		return err
 	}
-	files, err := generate(os.DirFS(filepath.Join(dir, "source")))
+	files, err := generate(os.DirFS(from))
 	if err != nil {
 		return err
 	}
+	dir = filepath.Join(dir, "crds")
+	if err := os.RemoveAll(dir); err != nil {
+		return err
+	}
 	for name, text := range files {
-		path := filepath.Join(dir, "crds", filepath.FromSlash(name))
+		path := filepath.Join(dir, filepath.FromSlash(name))
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return err
 		}
@@ -43,7 +51,7 @@ func write() error {
 	return nil
 }
 
-// packageDir asks the go command where package manifests is.
+// packageDir asks the go command for the directory of package manifests.
 func packageDir() (string, error) {
 	out, err := exec.Command("go", "list", "-e", "-find", "-f", "{{.Dir}}", "github.com/slipway-dev/slipway/hub/manifests").Output()
 	if err != nil {
