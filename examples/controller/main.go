@@ -5,7 +5,8 @@
 //	go run . -members DIR            with KUBECONFIG or -kubeconfig for the hub cluster
 //
 // The manager elects the leader, so the hub needs no election of its own. Beside it runs a reconciler of the host's, which
-// labels new members, so that they take part in the first stage of every strategy. Package hub/manifests, or slipway hub
+// labels new members, so that they take part in the first stage of every strategy. It reads and writes them as the Go types of
+// package api/cluster/v1beta1. Package hub/manifests, or slipway hub
 // install, sets the cluster up.
 package main
 
@@ -18,7 +19,8 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -27,6 +29,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	clusterv1beta1 "github.com/slipway-dev/slipway/api/cluster/v1beta1"
+	placementv1beta1 "github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/backend/kube/member"
 	"github.com/slipway-dev/slipway/hub"
 )
@@ -51,6 +55,11 @@ func main() {
 
 // newManager returns a manager that runs a hub and the host's own reconciler while it leads.
 func newManager(config *rest.Config, members string, o manager.Options, log *slog.Logger) (manager.Manager, error) {
+	scheme, err := newScheme()
+	if err != nil {
+		return nil, err
+	}
+	o.Scheme = scheme
 	mgr, err := ctrl.NewManager(config, o)
 	if err != nil {
 		return nil, err
@@ -71,18 +80,27 @@ func newManager(config *rest.Config, members string, o manager.Options, log *slo
 	return mgr, labelMembers(mgr)
 }
 
+// newScheme returns the kinds of Kubernetes and those of the Fleet API.
+func newScheme() (*runtime.Scheme, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{kubernetes.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, err
+		}
+	}
+	return scheme, nil
+}
+
 // labelMembers adds a reconciler that gives members without an environment the label environment=staging.
 func labelMembers(mgr manager.Manager) error {
-	member := &metav1.PartialObjectMetadata{}
-	member.SetGroupVersionKind(schema.GroupVersionKind{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Kind: "MemberCluster"})
-	return ctrl.NewControllerManagedBy(mgr).For(member).Named("member-environment").
+	return ctrl.NewControllerManagedBy(mgr).For(&clusterv1beta1.MemberCluster{}).Named("member-environment").
 		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {
-			m := member.DeepCopy()
-			if err := mgr.GetClient().Get(ctx, r.NamespacedName, m); err != nil || m.Labels["environment"] != "" {
+			var m clusterv1beta1.MemberCluster
+			if err := mgr.GetClient().Get(ctx, r.NamespacedName, &m); err != nil || m.Labels["environment"] != "" {
 				return reconcile.Result{}, client.IgnoreNotFound(err)
 			}
 			before := m.DeepCopy()
 			metav1.SetMetaDataLabel(&m.ObjectMeta, "environment", "staging")
-			return reconcile.Result{}, mgr.GetClient().Patch(ctx, m, client.MergeFrom(before))
+			return reconcile.Result{}, mgr.GetClient().Patch(ctx, &m, client.MergeFrom(before))
 		}))
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -9,14 +10,15 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
+	clusterv1beta1 "github.com/slipway-dev/slipway/api/cluster/v1beta1"
+	placementv1beta1 "github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/manifests"
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
@@ -33,11 +35,15 @@ func TestTheManagerRunsTheHub(t *testing.T) {
 	if err := manifests.Install(t.Context(), config, manifests.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	client, err := dynamic.NewForConfig(config)
+	scheme, err := newScheme()
 	if err != nil {
 		t.Fatal(err)
 	}
-	declare(t, client)
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	declare(t, c)
 	start(t, servers, members)
 
 	typed, err := kubernetes.NewForConfig(servers[1].Config())
@@ -48,13 +54,15 @@ func TestTheManagerRunsTheHub(t *testing.T) {
 	defer cancel()
 	for {
 		cm, err := typed.CoreV1().ConfigMaps("shop").Get(deadline, "settings", metav1.GetOptions{})
-		member, merr := client.Resource(memberClusters()).Get(deadline, "member1", metav1.GetOptions{})
-		if err == nil && cm.Data["greeting"] == "hello" && merr == nil && member.GetLabels()["environment"] == "staging" {
+		var member clusterv1beta1.MemberCluster
+		var placed placementv1beta1.ClusterResourcePlacement
+		errs := errors.Join(c.Get(deadline, client.ObjectKey{Name: "member1"}, &member), c.Get(deadline, client.ObjectKey{Name: "web"}, &placed))
+		if err == nil && cm.Data["greeting"] == "hello" && errs == nil && member.Labels["environment"] == "staging" && isPlaced(&placed) {
 			return
 		}
 		select {
 		case <-deadline.Done():
-			t.Fatalf("the member has %v, %v, and its object is %v, %v", cm, err, member, merr)
+			t.Fatalf("the member has %v, %v, and the objects are %v, %v, %v", cm, err, member, placed.Status, errs)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
@@ -95,29 +103,27 @@ func start(t *testing.T, servers []*kubeenv.Server, members string) {
 	})
 }
 
-// declare makes a member without labels, and a placement with a run of one stage.
-func declare(t *testing.T, client dynamic.Interface) {
+// declare makes a member without labels, and a placement of a namespace.
+func declare(t *testing.T, c client.Client) {
 	t.Helper()
-	const placement = "placement.kubernetes-fleet.io"
-	for _, o := range []struct {
-		group, resource, kind, name string
-		spec                        map[string]any
-	}{
-		{"cluster.kubernetes-fleet.io", "memberclusters", "MemberCluster", "member1", map[string]any{}},
-		{placement, "clusterresourceplacements", "ClusterResourcePlacement", "web", map[string]any{
-			"resourceSelectors": []any{map[string]any{"group": "", "version": "v1", "kind": "Namespace", "name": "shop"}},
-			"strategy":          map[string]any{"type": "RollingUpdate"},
-		}},
+	for _, obj := range []client.Object{
+		&clusterv1beta1.MemberCluster{ObjectMeta: metav1.ObjectMeta{Name: "member1"}},
+		&placementv1beta1.ClusterResourcePlacement{
+			ObjectMeta: metav1.ObjectMeta{Name: "web"},
+			Spec: placementv1beta1.PlacementSpec{
+				ResourceSelectors: []placementv1beta1.ResourceSelectorTerm{{Version: "v1", Kind: "Namespace", Name: "shop"}},
+				Strategy:          placementv1beta1.RolloutStrategy{Type: placementv1beta1.RollingUpdateRolloutStrategyType},
+			},
+		},
 	} {
-		u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": o.group + "/v1beta1", "kind": o.kind, "spec": o.spec}}
-		u.SetName(o.name)
-		gvr := schema.GroupVersionResource{Group: o.group, Version: "v1beta1", Resource: o.resource}
-		if _, err := client.Resource(gvr).Create(t.Context(), u, metav1.CreateOptions{}); err != nil {
+		if err := c.Create(t.Context(), obj); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-func memberClusters() schema.GroupVersionResource {
-	return schema.GroupVersionResource{Group: "cluster.kubernetes-fleet.io", Version: "v1beta1", Resource: "memberclusters"}
+// isPlaced reports whether the placement says that its objects are available on the member.
+func isPlaced(p *placementv1beta1.ClusterResourcePlacement) bool {
+	return meta.IsStatusConditionTrue(p.Status.Conditions, "ClusterResourcePlacementAvailable") &&
+		len(p.Status.PerClusterPlacementStatuses) == 1 && p.Status.PerClusterPlacementStatuses[0].ClusterName == "member1"
 }
