@@ -2,6 +2,7 @@ package manifests_test
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -98,14 +99,11 @@ func compareFields(t *testing.T, at string, s map[string]any, goType reflect.Typ
 // jsonFields are the types of the fields of a struct by JSON name, with those of embedded structs.
 func jsonFields(goType reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
-	for i := range goType.NumField() {
-		f := goType.Field(i)
+	for f := range goType.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case f.Anonymous && (name == "" || strings.Contains(options, "inline")) && name != "metadata":
-			for inner, t := range jsonFields(f.Type) {
-				out[inner] = t
-			}
+			maps.Copy(out, jsonFields(f.Type))
 		case name != "-":
 			out[name] = f.Type
 		}
