@@ -195,9 +195,10 @@ func isPeer(t reflect.Type) bool {
 // jsonFields are the fields of a struct by JSON name, with those of embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.StructField {
 	out := map[string]reflect.StructField{}
-	for f := range fieldsOf(t) {
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
+		case !f.IsExported():
 		case name == "" || name == "-":
 			maps.Copy(out, jsonFields(f.Type))
 		default:
@@ -205,17 +206,6 @@ func jsonFields(t reflect.Type) map[string]reflect.StructField {
 		}
 	}
 	return out
-}
-
-// fieldsOf iterates over the exported fields of a struct.
-func fieldsOf(t reflect.Type) func(func(reflect.StructField) bool) {
-	return func(yield func(reflect.StructField) bool) {
-		for i := range t.NumField() {
-			if f := t.Field(i); f.IsExported() && !yield(f) {
-				return
-			}
-		}
-	}
 }
 
 // sameOmission compares what both write for an empty field.
