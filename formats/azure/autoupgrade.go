@@ -65,32 +65,3 @@ func ReadAutoUpgradeProfile(r io.Reader, name string) (AutoUpgradeProfile, error
 	}
 	return p, nil
 }
-
-// autoUpgradeProfile is the document.
-type autoUpgradeProfile struct {
-	Name       string `json:"name,omitempty"`
-	Properties struct {
-		Channel           upgrade.Channel     `json:"channel"`
-		KubernetesVersion string              `json:"targetKubernetesVersion,omitempty"`
-		LongTermSupport   bool                `json:"longTermSupport,omitempty"`
-		NodeImages        *NodeImageSelection `json:"nodeImageSelection,omitempty"`
-		UpdateStrategyID  string              `json:"updateStrategyId,omitempty"`
-		Disabled          bool                `json:"disabled,omitempty"`
-	} `json:"properties"`
-}
-
-// WriteAutoUpgradeProfile returns a profile as JSON for [ReadAutoUpgradeProfile]. The error lists
-// the problems of the profile.
-func WriteAutoUpgradeProfile(p AutoUpgradeProfile) ([]byte, error) {
-	if errs := p.Profile.Validate(nil); len(errs) > 0 {
-		return nil, errs.ToAggregate()
-	}
-	doc := autoUpgradeProfile{Name: p.Name}
-	doc.Properties.Channel, doc.Properties.KubernetesVersion = p.Profile.Channel, p.Profile.KubernetesVersion
-	doc.Properties.LongTermSupport, doc.Properties.Disabled = p.Profile.LongTermSupport, p.Disabled
-	doc.Properties.UpdateStrategyID = p.UpdateStrategyID
-	if p.Profile.NodeImages != "" {
-		doc.Properties.NodeImages = &NodeImageSelection{Type: string(p.Profile.NodeImages)}
-	}
-	return marshal(doc)
-}

@@ -109,7 +109,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 func TestWhatWasReadIsWrittenAgainFieldByField(t *testing.T) {
 	for _, name := range []string{"example-stages.json", "every-field.json"} {
 		text, s := readFile(t, name)
-		written, err := azure.Write(s)
+		written, err := formOf(azure.Form(s))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -227,7 +227,7 @@ func TestOneByOneIsAllMembersOneAfterTheOther(t *testing.T) {
 	if _, s := readFile(t, "example-stages.json"); !azure.IsOneByOne(&p.Strategy) || azure.IsOneByOne(&s) {
 		t.Error("IsOneByOne does not tell it from others")
 	}
-	if _, err := azure.Write(s); err == nil || !strings.Contains(err.Error(), "labelSelector") {
+	if _, err := formOf(azure.Form(s)); err == nil || !strings.Contains(err.Error(), "labelSelector") {
 		t.Errorf("a file of it: %v", err)
 	}
 }

@@ -36,7 +36,7 @@ func TestSlipwayRollback(t *testing.T) {
 		if d := cmp.Diff(want, s.Rollback); d != "" {
 			t.Errorf("%s (-want +got):\n%s", more, d)
 		}
-		text, err := azure.Write(s)
+		text, err := formOf(azure.Form(s))
 		if err != nil || strings.Contains(string(text), "slipwayRollback") != (want != nil) {
 			t.Fatalf("%s %v", text, err)
 		}

@@ -123,15 +123,6 @@ func UpdateForm(t upgrade.Target) (Update, error) {
 	return u, nil
 }
 
-// WriteUpdate returns a target as the JSON of a managedClusterUpdate, which [ReadUpdate] reads.
-func WriteUpdate(t upgrade.Target) ([]byte, error) {
-	u, err := UpdateForm(t)
-	if err != nil {
-		return nil, err
-	}
-	return marshal(u)
-}
-
 func versions(names []string) []NodeImageVersion {
 	var list []NodeImageVersion
 	for _, v := range names {

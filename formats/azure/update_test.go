@@ -31,7 +31,7 @@ func TestAnUpdateIsReadAndWrittenAgain(t *testing.T) {
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v (-want +got):\n%s", text, err, diff)
 		}
-		written, err := azure.WriteUpdate(got)
+		written, err := formOf(azure.UpdateForm(got))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func TestProblemsOfAnUpdateAreToldAtOnce(t *testing.T) {
 }
 
 func TestATargetThatIsWrongIsNotWritten(t *testing.T) {
-	if _, err := azure.WriteUpdate(upgrade.Target{Type: upgrade.Full}); err == nil || !strings.Contains(err.Error(), "kubernetesVersion") {
+	if _, err := azure.UpdateForm(upgrade.Target{Type: upgrade.Full}); err == nil || !strings.Contains(err.Error(), "kubernetesVersion") {
 		t.Errorf("error = %v", err)
 	}
 }

@@ -99,18 +99,8 @@ type ScheduledStart struct {
 	UTCOffset string `json:"utcOffset"`
 }
 
-// Write returns a strategy as the JSON of a file of stages. [Read] returns the same strategy from
-// it except for the name, because the file has none. The error names every field that Azure
-// cannot express.
-func Write(s stages.Strategy) ([]byte, error) {
-	out, err := Form(s)
-	if err != nil {
-		return nil, err
-	}
-	return marshal(out)
-}
-
-// Form returns a strategy in Azure's form, or an error like [Write].
+// Form returns a strategy in Azure's form. [Read] returns the same strategy from its JSON except for
+// the name, because the file has none. The error names every field that Azure cannot express.
 func Form(s stages.Strategy) (Strategy, error) {
 	w := writer{}
 	w.options(&s)

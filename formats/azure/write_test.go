@@ -1,6 +1,7 @@
 package azure_test
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -76,7 +77,7 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 		t.Run(want, func(t *testing.T) {
 			_, s := readFile(t, "example-stages.json")
 			change(&s)
-			if _, err := azure.Write(s); err == nil || !strings.Contains(err.Error(), want) {
+			if _, err := azure.Form(s); err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("error = %v, want one about %s", err, want)
 			}
 		})
@@ -86,9 +87,17 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 func TestAllThatHasNoFormIsToldAtOnce(t *testing.T) {
 	_, s := readFile(t, "example-stages.json")
 	s.Name, s.Attempts, s.Stages[1].SortKey = "mine", 3, "order"
-	_, err := azure.Write(s)
+	_, err := azure.Form(s)
 	if err == nil || !strings.Contains(err.Error(), `strategy "mine" has no form in Azure`) ||
 		!strings.Contains(err.Error(), "attempts") || !strings.Contains(err.Error(), "stages[1].sortingLabelKey") {
 		t.Errorf("error = %v", err)
 	}
+}
+
+// formOf returns a form as JSON.
+func formOf(form any, err error) ([]byte, error) {
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(form)
 }

@@ -18,9 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
-	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 func webNamespace(owner string) *unstructured.Unstructured {
@@ -196,20 +194,6 @@ func TestTheApplyStrategyIsReadAndWritten(t *testing.T) {
 		if d := cmp.Diff(c.want, p.ApplyStrategy); d != "" {
 			t.Errorf("%s (-want +got):\n%s", c.text, d)
 		}
-		text, err := kubefleet.WritePlacement(p)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if again := read(t, string(text)).Placements[0]; !cmp.Equal(p, again) {
-			t.Errorf("%s became\n%s", c.text, text)
-		}
-	}
-	p := fleet.Placement{Name: "p", ApplyStrategy: apply.Strategy{Ignore: []drift.IgnoreRule{{Pointers: []string{""}}}, Secrets: []string{""}, DryRun: true, Health: []health.Rule{{}}}}
-	_, err := kubefleet.WritePlacement(p)
-	for _, want := range []string{"applyStrategy.whenToApply: Required", "applyStrategy.ignore", "applyStrategy.secrets", "applyStrategy.dryRun", "applyStrategy.health"} {
-		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: %s is missing", err, want)
-		}
 	}
 }
 
@@ -227,21 +211,6 @@ func serverSide(refuse bool) apply.Strategy {
 	return apply.Strategy{
 		Type: apply.ServerSide, RefuseConflicts: refuse,
 		ComparisonOption: drift.Partial, WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
-	}
-}
-
-// A strategy whose type is empty applies on the server, and is written so.
-func TestAnEmptyTypeIsWrittenAsServerSideApply(t *testing.T) {
-	p := fleet.Placement{
-		Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "n"}},
-		ApplyStrategy: apply.Strategy{WhenToApply: apply.Always, RefuseConflicts: true},
-	}
-	text, err := kubefleet.WritePlacement(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(serverSide(true), read(t, string(text)).Placements[0].ApplyStrategy); d != "" {
-		t.Errorf("(-want +got):\n%s\n%s", d, text)
 	}
 }
 

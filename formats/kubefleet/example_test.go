@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // The files of the tutorial, read one by one and put together by the host, or
@@ -65,22 +64,4 @@ spec:
 	// run.yaml:7: ClusterStagedUpdateRun/example-run: spec.stagedRolloutStrategyName: is required
 	// run.yaml:8: ClusterStagedUpdateRun/example-run: spec.resourceSnapshotIndex: must be a string, not the number 1; write "1"
 	// run.yaml:9: ClusterStagedUpdateRun/example-run: spec.strategyName: unknown field; known are placementName, resourceSnapshotIndex, stagedRolloutStrategyName, state
-}
-
-func ExampleWriteStrategy() {
-	text, err := kubefleet.WriteStrategy(stages.Strategy{Name: "careful", Stages: []stages.Stage{
-		{Name: "canary", After: []stages.Task{{Type: stages.Approval}}},
-	}})
-	fmt.Printf("%s%v", text, err)
-	// Output:
-	// apiVersion: placement.kubernetes-fleet.io/v1beta1
-	// kind: ClusterStagedUpdateStrategy
-	// metadata:
-	//   name: careful
-	// spec:
-	//   stages:
-	//     - afterStageTasks:
-	//         - type: Approval
-	//       name: canary
-	// <nil>
 }

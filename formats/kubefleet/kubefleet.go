@@ -1,5 +1,5 @@
-// Package kubefleet answers how KubeFleet's own YAML files become Slipway's
-// nouns, and how those become YAML again.
+// Package kubefleet reads KubeFleet's own YAML files, and objects of an API server, as Slipway's
+// nouns.
 //
 // [Read] takes the documents of a placement with staged update runs as they
 // are applied to a hub cluster:
@@ -34,8 +34,8 @@
 //
 // It differs from KubeFleet in this: names of stages are DNS labels, which is
 // wider than KubeFleet's lower-case letters and digits; each stage name stands
-// once in a strategy; a run without spec.state runs; an Approval may have an approval policy, which
-// [WriteStrategy] does not write; a placement may have carry, see fleet.Placement; a strategy may have rollback and
+// once in a strategy; a run without spec.state runs; an Approval may have an approval policy;
+// a placement may have carry, see fleet.Placement; a strategy may have rollback and
 // progressDeadline, its stages maxFailures, and a run the state Rollback; an
 // override may have a priority. Numbers of
 // things are limited by size, and else by what the nouns say. Objects are

@@ -226,27 +226,6 @@ func TestOverridesConcern(t *testing.T) {
 	}
 }
 
-// What is in a namespace is written there, and a name that was cut is refused.
-func TestWriteNamespaced(t *testing.T) {
-	b := roundTrip(t, read(t, file(t, "namespaced.yaml")))
-	for _, want := range []string{"kind: ResourcePlacement\n", "kind: StagedUpdateRun\n", "scope: Namespaced\n", "name: slow.and.steady\n"} {
-		if !strings.Contains(string(b), want) {
-			t.Errorf("written:\n%s\nwant it to contain %q", b, want)
-		}
-	}
-	p := read(t, file(t, "namespaced.yaml")).Placements[0]
-	b, err := kubefleet.WritePlacement(p)
-	equal(t, "placement", p, read(t, string(b)).Placements[0], err)
-	p.Selectors[0].Namespace, p.Namespace = "team-b", ""
-	_, err = kubefleet.WritePlacement(p)
-	fails(t, err, "ResourcePlacement/web", "selectors[0].namespace: Invalid", `namespace: Invalid value: "": must be that of the name, "team-a"`)
-	p.Name = kubefleet.EngineName("team-a", strings.Repeat("a", 70))
-	_, err = kubefleet.WritePlacement(p)
-	fails(t, err, "name: Invalid", "not one that it cut")
-	_, err = kubefleet.WriteOverride(kubefleet.Override{Override: placement.Override{Name: "o", Namespace: "a"}, Placement: "p", PlacementNamespace: "b"})
-	fails(t, err, "placementNamespace: Invalid")
-}
-
 func TestRolloutSettings(t *testing.T) {
 	quarter := intstr.FromString("25%")
 	for text, want := range map[string]kubefleet.Rollout{
@@ -268,7 +247,6 @@ func TestRolloutSettings(t *testing.T) {
 		if got := d.Rollouts["x"]; got != want {
 			t.Errorf("%s = %+v, want %+v", text, got, want)
 		}
-		roundTrip(t, d)
 	}
 	const at = "spec.strategy.rollingUpdate."
 	for text, want := range map[string]string{
@@ -315,23 +293,7 @@ func TestRollingUpdateIsARun(t *testing.T) {
 	}
 }
 
-func TestWriteRolloutErrors(t *testing.T) {
-	p := fleet.Placement{Name: "p", Selectors: []snapshot.Selector{{Version: "v1", Kind: "Namespace", Name: "a"}}}
-	for want, r := range map[string]kubefleet.Rollout{
-		"rollouts: Forbidden":                 {Type: kubefleet.External, UnavailablePeriod: 1},
-		"rollouts.type: Unsupported":          {Type: "Other"},
-		"rollouts.reportBack: Unsupported":    {Type: kubefleet.External, ReportBack: "Elsewhere"},
-		"rollouts.maxUnavailable: Invalid":    {Type: kubefleet.RollingUpdate, MaxUnavailable: intstr.FromString("0%")},
-		"rollouts.maxSurge: Invalid":          {Type: kubefleet.RollingUpdate, MaxSurge: intstr.FromInt32(-1)},
-		"rollouts.unavailablePeriod: Invalid": {Type: kubefleet.RollingUpdate, UnavailablePeriod: time.Millisecond},
-	} {
-		_, err := kubefleet.Write(kubefleet.Documents{Placements: []fleet.Placement{p}, Rollouts: map[string]kubefleet.Rollout{"p": r}})
-		fails(t, err, want)
-	}
-}
-
-// Whatever an object holds, it is read or refused, and what is read can be
-// written and reads as the same.
+// Whatever an object holds, it is read or refused.
 func FuzzObjects(f *testing.F) {
 	for _, name := range []string{"served.yaml", "tutorial/placement.yaml", "tutorial/strategy.yaml", "tutorial/run.yaml", "tutorial/run-2.yaml"} {
 		body, err := yaml.YAMLToJSON([]byte(file(f, name)))
@@ -348,28 +310,20 @@ func FuzzObjects(f *testing.F) {
 		}
 		_, _ = kubefleet.ClusterOf(obj)
 		_, _ = kubefleet.OverrideOf(obj)
-		if p, r, err := kubefleet.PlacementOf(obj); err == nil {
-			again(t, kubefleet.Documents{Placements: []fleet.Placement{p}, Rollouts: map[string]kubefleet.Rollout{p.Name: r}})
-		}
-		if s, err := kubefleet.StrategyOf(obj); err == nil {
-			again(t, kubefleet.Documents{Strategies: []stages.Strategy{s}})
-		}
-		if r, err := kubefleet.RunOf(obj); err == nil {
-			again(t, kubefleet.Documents{Runs: []kubefleet.Run{r}})
-		}
+		_, _, _ = kubefleet.PlacementOf(obj)
+		_, _ = kubefleet.StrategyOf(obj)
+		_, _ = kubefleet.RunOf(obj)
 	})
 }
 
-// again writes and reads documents, unless the name of one was cut.
-func again(t *testing.T, d kubefleet.Documents) {
-	b, err := kubefleet.Write(d)
-	if err != nil {
-		if !strings.Contains(err.Error(), "not one that it cut") {
-			t.Fatalf("%+v cannot be written: %v", d, err)
-		}
-		return
+func fails(t *testing.T, err error, want ...string) {
+	t.Helper()
+	if err == nil {
+		t.Fatalf("no error, want %q", want)
 	}
-	if diff := cmp.Diff(d, read(t, string(b))); diff != "" {
-		t.Errorf("(-read +written and read):\n%s\n%s", diff, b)
+	for _, w := range want {
+		if !strings.Contains(err.Error(), w) {
+			t.Errorf("error = %v\nwant it to contain %q", err, w)
+		}
 	}
 }

@@ -52,7 +52,6 @@ func TestAStrategySaysWhatIsMeasured(t *testing.T) {
 	if diff := cmp.Diff(want, docs.Strategies[0].Stages[0]); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	roundTrip(t, docs)
 }
 
 // TestProblemsOfChecksAreAtTheirFields: the errors name the fields of the document.

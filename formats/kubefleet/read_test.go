@@ -257,3 +257,25 @@ func TestReadTooLong(t *testing.T) {
 		t.Errorf("error = %v", err)
 	}
 }
+
+// Whatever the input is, Read returns, and a second Read returns the same.
+func FuzzRead(f *testing.F) {
+	f.Add(tutorial(f))
+	overrides, err := os.ReadFile("testdata/overrides.yaml")
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(string(overrides))
+	f.Add(file(f, "namespaced.yaml"))
+	f.Add(file(f, "served.yaml"))
+	f.Add(crp("policy: {placementType: PickFixed, clusterNames: [a]}\nstrategy: {type: RollingUpdate}"))
+	f.Add(stage("afterStageTasks: [{type: TimedWait, waitTime: -1h}]"))
+	f.Add("a: &a [*a]\n---\n- x\n---\n%\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		d, err := kubefleet.Read(strings.NewReader(text), "f")
+		again, errAgain := kubefleet.Read(strings.NewReader(text), "f")
+		if diff := cmp.Diff(d, again); diff != "" || (err == nil) != (errAgain == nil) {
+			t.Errorf("%v, %v (-first +second):\n%s", err, errAgain, diff)
+		}
+	})
+}

@@ -8,9 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -215,53 +213,4 @@ func isShare(x intstr.IntOrString, least int32) bool {
 		return x.IntVal >= least
 	}
 	return regexp.MustCompile(`^(100|[1-9]?[0-9])%$`).MatchString(x.StrVal) && (least == 0 || x.StrVal != "0%")
-}
-
-// rolloutTree is spec.strategy without how objects are applied.
-func rolloutTree(r Rollout) map[string]any {
-	tree := map[string]any{"type": string(r.Type)}
-	if r.ReportBack != "" {
-		tree["reportBackStrategy"] = map[string]any{"type": "Mirror", "destination": string(r.ReportBack)}
-	}
-	if r.Type != RollingUpdate {
-		return tree
-	}
-	settings := map[string]any{
-		"maxSurge":                 yamldoc.Plain(r.MaxSurge),
-		"unavailablePeriodSeconds": int64(r.UnavailablePeriod / time.Second),
-	}
-	if r.MaxUnavailable != (intstr.IntOrString{}) {
-		settings["maxUnavailable"] = yamldoc.Plain(r.MaxUnavailable)
-	}
-	tree["rollingUpdate"] = settings
-	return tree
-}
-
-// rolloutErrors names what is wrong with a rollout.
-func rolloutErrors(r Rollout) field.ErrorList {
-	at := field.NewPath("rollouts")
-	if !slices.Contains([]ReportBack{"", OriginalResource, WorkAPI}, r.ReportBack) {
-		return field.ErrorList{field.NotSupported(at.Child("reportBack"), r.ReportBack, []ReportBack{OriginalResource, WorkAPI})}
-	}
-	switch r.Type {
-	case External:
-		if r != (Rollout{Type: External, ReportBack: r.ReportBack}) {
-			return field.ErrorList{field.Forbidden(at, "External goes without the settings of a RollingUpdate")}
-		}
-		return nil
-	case RollingUpdate:
-	default:
-		return field.ErrorList{field.NotSupported(at.Child("type"), r.Type, []RolloutType{External, RollingUpdate})}
-	}
-	var errs field.ErrorList
-	if r.MaxUnavailable != (intstr.IntOrString{}) && !isShare(r.MaxUnavailable, 1) {
-		errs = append(errs, field.Invalid(at.Child("maxUnavailable"), r.MaxUnavailable.String(), "must be a number of at least 1, or a percentage from 1% to 100%"))
-	}
-	if !isShare(r.MaxSurge, 0) {
-		errs = append(errs, field.Invalid(at.Child("maxSurge"), r.MaxSurge.String(), "must be a number of at least 0, or a percentage from 0% to 100%"))
-	}
-	if p := r.UnavailablePeriod; p < 0 || p > maxWait || p%time.Second != 0 {
-		errs = append(errs, field.Invalid(at.Child("unavailablePeriod"), p.String(), "must be whole seconds, from 0 to 365 days"))
-	}
-	return errs
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/placement"
-	"github.com/slipway-dev/slipway/snapshot"
 )
 
 // picked is the policy of testdata/policies.yaml.
@@ -65,49 +64,4 @@ func TestReadPolicies(t *testing.T) {
 	}
 	c, err := kubefleet.ClusterOf(served(t, file(t, "member-status.yaml")))
 	equal(t, "a member whose status is odd", placement.Cluster{Name: "member2", Properties: map[string]resource.Quantity{"good": resource.MustParse("1")}}, c, err)
-}
-
-// Policies and clusters come back as they were written.
-func TestWritePolicies(t *testing.T) {
-	roundTrip(t, read(t, file(t, "policies.yaml")))
-	p := fullPlacement()
-	p.Policy = picked()
-	b, err := kubefleet.WritePlacement(p)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(p, read(t, string(b)).Placements[0]); diff != "" {
-		t.Errorf("(-want +got):\n%s\n%s", diff, b)
-	}
-}
-
-// What a Namespace brings along is read and written, and what an API server fills
-// in reads as nothing; envelopes are objects.
-func TestSelections(t *testing.T) {
-	d := read(t, file(t, "selections.yaml"))
-	want := [][]snapshot.Scope{{snapshot.NamespaceOnly, ""}, {snapshot.NamespaceWithResourceSelectors, "", ""}}
-	for i, p := range d.Placements {
-		var got []snapshot.Scope
-		for _, s := range p.Selectors {
-			got = append(got, s.Scope)
-		}
-		if diff := cmp.Diff(want[i], got); diff != "" {
-			t.Errorf("%s (-want +got):\n%s", p.Name, diff)
-		}
-		if err := p.Validate(); err != nil {
-			t.Errorf("the engine does not take it: %v", err)
-		}
-	}
-	if len(d.Objects) != 1 || d.Objects[0].GetKind() != "ResourceEnvelope" {
-		t.Errorf("objects = %v, want the envelope", d.Objects)
-	}
-	roundTrip(t, d)
-}
-
-// What the format has no place for is named, not dropped.
-func TestWriteOfClustersThatTheFormatCannotExpress(t *testing.T) {
-	_, err := kubefleet.WriteCluster(placement.Cluster{
-		Name: "c", Leaving: true, Unhealthy: "x", Taints: []placement.Taint{{Key: "k", Effect: "NoExecute"}},
-	})
-	fails(t, err, "leaving: Forbidden: the format has no place for it", "unhealthy: Forbidden", `taints[0].effect: Unsupported value: "NoExecute"`)
 }
