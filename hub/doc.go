@@ -254,6 +254,8 @@
 //     name and the first key in it, in KubeFleet by the order of their JSON. An object of
 //     another scope is WrongScope there, and the others are placed; KubeFleet places nothing on
 //     such a cluster, and says SyncWorkFailed.
+//   - The objects of a snapshot are for people to read and show no value of a Secret. Content
+//     with large Secrets may take fewer of these objects than in KubeFleet.
 //   - revisionHistoryLimit counts beside it the snapshots that clusters have or had before the
 //     last run, which a rollback brings back, and those of runs that failed.
 //   - A cluster with objects of kinds that KubeFleet does not track is available once they are,

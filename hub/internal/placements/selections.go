@@ -104,18 +104,35 @@ func (w *selections) change(k api.Key) {
 // at the last take, or because a selected object changed and the time during which changes are
 // collected is over. A caller that cannot take the snapshot must call mark. Before that time is
 // over, take returns false, because a reconcile for another reason, such as a run that takes a
-// snapshot of its own, would otherwise read all selected objects once more beside it.
+// snapshot of its own, would otherwise read all selected objects once more beside it. take then
+// adds the placement to its queue once more: the reconcile may be the one that the queue had
+// planned, at an earlier time, in place of that of [selections.change].
 func (w *selections) take(k api.Key, p fleet.Placement) bool {
+	taken, after := w.takeNow(k, p)
+	if after > 0 {
+		w.s.Queues.Placements.AddAfter(k, after)
+	}
+	return taken
+}
+
+// takeNow is take without the queue: after is the rest of the time during which changes are
+// collected.
+func (w *selections) takeNow(k api.Key, p fleet.Placement) (taken bool, after time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	before, ok := w.taken[k]
 	since, changed := w.changed[k]
-	if ok && reflect.DeepEqual(before, p) && (!changed || time.Since(since) < w.s.Collect) {
-		return false
+	if ok && reflect.DeepEqual(before, p) {
+		if !changed {
+			return false, 0
+		}
+		if after = w.s.Collect - time.Since(since); after > 0 {
+			return false, after
+		}
 	}
 	w.taken[k] = p
 	delete(w.changed, k)
-	return true
+	return true, 0
 }
 
 func (w *selections) remove(k api.Key) {
