@@ -37,7 +37,7 @@ type options struct {
 
 	members, listen              string
 	compatibility                compat.Setting
-	lease, deadline              time.Duration
+	lease, deadline, collect     time.Duration
 	fence, secrets, applications bool
 	namespaces                   bool
 	rules                        namespaceRules
@@ -80,6 +80,7 @@ func New(o *cli.Options, kube *hubtarget.Flags) *cobra.Command {
 	flags.StringVar(&h.listen, "listen", "127.0.0.1:8080", "address for /healthz, /readyz and /metrics; empty for none")
 	flags.DurationVar(&h.lease, "lease", 15*time.Second, "how long a hub that is not heard of leads on")
 	flags.DurationVar(&h.deadline, "deadline", 5*time.Minute, "how long a member that cannot be reached holds up the deletion of a placement")
+	flags.DurationVar(&h.collect, "collect", 500*time.Millisecond, "how long changes of the selected objects are collected before a snapshot is taken")
 	flags.BoolVar(&h.fence, "fence", false, "have members refuse what a hub that was replaced still creates: install or update the policies for it on each, which the kubeconfigs must allow")
 	flags.BoolVar(&h.secrets, "secrets", false, "place Secrets, too; without it the next rollout removes those which an earlier one brought")
 	flags.BoolVar(&h.applications, "applications", false, "serve Application, Workflow and Policy objects of core.oam.dev, too")
@@ -113,7 +114,7 @@ func (h *options) serve(ctx context.Context) error {
 	registry := prometheus.NewRegistry()
 	dialer := member.NewDialer(member.KubeconfigDirectory(h.members, member.Trusted()), member.Options{Fenced: h.fence})
 	cfg := hub.Config{
-		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Registry: registry,
+		Rest: config, Namespace: h.kube.HubNamespace, LeaseDuration: h.lease, DeleteDeadline: h.deadline, Collect: h.collect, Registry: registry,
 		Log: h.log, Dialer: dialer, Engine: fleet.Config{Rules: rules, NamespaceRules: ofNamespaces}, MemberNamespaces: h.namespaces, Compatibility: h.compatibility,
 	}
 	if err := h.measures.Configure(&cfg.Engine); err != nil {
