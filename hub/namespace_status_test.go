@@ -105,13 +105,13 @@ spec:
 		if err != nil {
 			return err
 		}
-		told, why := conditionOf(u, "ClusterResourcePlacementStatusSynced")
-		if told != "Unknown" || !strings.HasPrefix(why, "InvalidResourceSelectors: ") || !strings.Contains(why, "choosing a different namespace 'default' from what was originally picked '"+w.name+"'") {
+		told, why := conditionOf(u, "ClusterResourcePlacementScheduled")
+		if told != "False" || !strings.HasPrefix(why, "InvalidResourceSelectors: ") || !strings.Contains(why, "choosing a different namespace 'default' from what was originally picked '"+w.name+"'") {
 			return errors.New(told + " " + why)
 		}
 		for _, st := range []map[string]any{before.Object, u.Object} {
 			conditions, _, _ := unstructured.NestedSlice(st, "status", "conditions")
-			conditions = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "ClusterResourcePlacementStatusSynced" })
+			conditions = slices.DeleteFunc(conditions, func(c any) bool { return c.(map[string]any)["type"] == "ClusterResourcePlacementScheduled" })
 			_ = unstructured.SetNestedSlice(st, conditions, "status", "conditions")
 		}
 		if !reflect.DeepEqual(before.Object["status"], u.Object["status"]) {

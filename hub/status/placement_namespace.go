@@ -113,12 +113,12 @@ func ReportedInNamespace(obj *unstructured.Unstructured, namespace string, err e
 	return sinceBefore(obj, c)
 }
 
-// NotReportedInNamespace is the condition of a placement whose status is not shown where it is to be now, for what is wrong
-// with its selectors.
-func NotReportedInNamespace(obj *unstructured.Unstructured, wrong error, now stages.Instant) metav1.Condition {
-	kind := api.ClusterScope.Kind(api.PlacementKind) + api.ConditionStatusSynced
+// NamespaceMoved is the condition Scheduled of a placement that selects another namespace than the one in which its status
+// is shown. As in KubeFleet v0.18 it is False, and all other conditions stay as they are.
+func NamespaceMoved(obj *unstructured.Unstructured, wrong error, now stages.Instant) metav1.Condition {
+	kind := api.ClusterScope.Kind(api.PlacementKind) + api.ConditionScheduled
 	t := conditions{observedGeneration: obj.GetGeneration()}
-	return sinceBefore(obj, t.isUnknown(kind, api.ReasonInvalidSelectors, wrong.Error(), now))
+	return sinceBefore(obj, t.isFalse(kind, api.ReasonInvalidSelectors, wrong.Error(), now))
 }
 
 // sinceBefore is a condition with the time of the one that obj has, where that is the same.

@@ -43,8 +43,8 @@ func (e *movedError) Error() string {
 		"This is not allowed for NamespaceAccessible ClusterResourcePlacement", e.is, e.was)
 }
 
-// writeRefused says in the status of a placement why the engine cannot have it. What is told of one that selects another
-// namespace stays, about the generation before, as in KubeFleet: only StatusSynced says what is wrong.
+// writeRefused says in the status of a placement why the engine cannot have it. The status of a placement that selects
+// another namespace stays, with the generation before, and only Scheduled says what is wrong, as in KubeFleet.
 func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructured.Unstructured, refused error) error {
 	var moved *movedError
 	if !errors.As(refused, &moved) {
@@ -55,7 +55,7 @@ func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructu
 	if st == nil {
 		st = map[string]any{}
 	}
-	told := status.NotReportedInNamespace(obj, moved, stages.At(time.Now()))
+	told := status.NamespaceMoved(obj, moved, stages.At(time.Now()))
 	c, err := api.ToMap(&told)
 	if err != nil {
 		return err
