@@ -1,11 +1,12 @@
-// Package approval decides whether a run may pass a gate: by which approvers, and how many of them.
+// Package approval decides whether a run may pass a gate, and which approvers and how many of
+// them are required.
 //
-// A run that reaches a gate makes a [Request]; an [Authority] answers it with a [Decision]; a [Policy] says
-// how many approvals of which groups are required. [Evaluate] is the rule, a pure function. Identity is what
-// the host authenticated; this package never takes it from a document.
+// A run creates a [Request] when it reaches a gate; an [Authority] answers it with a [Decision];
+// a [Policy] requires a number of approvals from groups. [Evaluate] is the decision rule, a pure
+// function. The host authenticates each Identity; this package never reads one from a document.
 //
-// Neighbours: package stages opens the gates and keeps the decisions in the run; package fleet calls
-// authorities and records their decisions.
+// Neighbours: package stages opens the gates and keeps the decisions in the run; package fleet
+// calls authorities and records their decisions.
 package approval
 
 import (
@@ -13,13 +14,13 @@ import (
 	"time"
 )
 
-// Identity is a person or a service as the host authenticated it.
+// Identity is a person or a service that the host has authenticated.
 type Identity struct {
-	// Name is compared byte by byte, so the host has to spell one identity one way. An empty name decides
-	// nothing; neither does one of more than 512 bytes, with a space at an end, or with an invisible
-	// character.
+	// Name is compared byte by byte, so the host must spell an identity the same way every time. An
+	// empty name cannot decide, and neither can a name of more than 512 bytes, with a space at an
+	// end, or with an invisible character.
 	Name string `json:"name"`
-	// Groups are the groups the host vouches for.
+	// Groups are the groups of the identity according to the host.
 	Groups []string `json:"groups,omitempty"`
 }
 
@@ -31,8 +32,8 @@ type Quorum struct {
 	Count int `json:"count"`
 }
 
-// Policy says which approvals pass a gate. The zero value requires one approval by any identity that the host
-// accepts, the starter of the run included, and never expires.
+// Policy defines the approvals that a gate requires. The zero value requires one approval by any
+// identity that the host accepts, including the starter of the run, and never expires.
 type Policy struct {
 	// Quorums must all be met. An identity counts once in each quorum whose group it is in. None means one
 	// approval by any identity. An identity in none of the groups can neither approve nor reject.
@@ -40,17 +41,17 @@ type Policy struct {
 	// ForbidStarter refuses decisions by the identity that started the run, and all
 	// decisions if that identity is unknown.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
-	// Expires is how long a request may be answered, at most 365 days; 0 means for ever. An expired request
-	// is made again as the next attempt, without the approvals that it had.
+	// Expires is the lifetime of a request, at most 365 days; 0 means for ever. An expired request
+	// is created again as the next attempt, without its previous approvals.
 	Expires time.Duration `json:"expires,omitempty"`
-	// RequireBinding refuses answers without the Binding of the request that the approver was shown. Without
-	// it an answer by name applies to the request that has that name when it arrives, which may be a request
-	// of another attempt, or of a run of the same name made again. It is for hosts that receive answers; an
-	// Authority is always given the request.
+	// RequireBinding refuses answers without the Binding of the request that the approver has seen.
+	// Without it an answer by name applies to the request with this name at the arrival of the
+	// answer. That may be a request of another attempt, or of a new run of the same name.
+	// RequireBinding is for hosts that receive answers; an Authority always receives the request.
 	RequireBinding bool `json:"requireBinding,omitempty"`
 }
 
-// When is the side of a stage, or of a group, on which a gate stands.
+// When is the position of a gate relative to a stage or a group.
 type When string
 
 // The sides of a stage or a group.
@@ -65,8 +66,7 @@ const (
 type Binding struct {
 	RunUID string `json:"runUID"`
 	Stage  string `json:"stage"`
-	// Group is the group of the stage that the gate is about; empty for the whole
-	// stage.
+	// Group is the name of the group in a group's request; empty for the whole stage.
 	Group   string `json:"group,omitempty"`
 	When    When   `json:"when"`
 	Attempt int    `json:"attempt"`
@@ -75,23 +75,23 @@ type Binding struct {
 	Plan string `json:"plan"`
 }
 
-// Request is an open gate that requires decisions. The engine makes it when the gate is reached and not
-// before.
+// Request is an open gate that requires decisions. The engine creates it when the run reaches the
+// gate, and not before.
 type Request struct {
-	// Name is <run>-after-<stage> after a stage, or <run>-<stage> if the run's strategy says
-	// NamedByStage, and <run>-before-<stage> before a stage. The name of a request of a group has
-	// -<group> at the end.
+	// Name is <run>-after-<stage> after a stage, or <run>-<stage> if the run's strategy is
+	// NamedByStage, and <run>-before-<stage> before a stage. The name of a group's request ends with
+	// -<group>.
 	Name      string `json:"name"`
 	Run       string `json:"run"`
 	Placement string `json:"placement"`
 	Binding
-	// Snapshot is the index that is being rolled out.
+	// Snapshot is the index of the snapshot of the rollout.
 	Snapshot int       `json:"snapshot"`
 	Starter  Identity  `json:"starter"`
 	Policy   Policy    `json:"policy"`
 	Opened   time.Time `json:"opened"`
-	// NotBefore is the end of the other waits at the same gate; zero if there is none. An
-	// approval that holds at a point in time only does not count before it.
+	// NotBefore is the end of the other waits at the same gate; zero if there is none. An approval
+	// with PointInTime does not count before it.
 	NotBefore time.Time `json:"notBefore,omitzero"`
 	// Decisions are the decisions so far, in the order of their arrival.
 	Decisions []Decision `json:"decisions,omitempty"`
@@ -110,41 +110,43 @@ const (
 type Decision struct {
 	Verdict Verdict  `json:"verdict"`
 	By      Identity `json:"by"`
-	// At is set by the engine that received the decision; for an approval with PointInTime it is the time at
-	// which it was given.
+	// At is the arrival time of the decision at the engine, or for an approval with PointInTime the
+	// time of the approval itself.
 	At time.Time `json:"at"`
-	// PointInTime says that an approval holds only at the moment at which it is given, as a measurement does:
-	// the error rate is low, nothing has drifted. It counts only where it is the last that was missing, and
-	// is at most [PointInTimeAge] old; an earlier one has to be given again. A rejection is final either way.
+	// PointInTime means that an approval is valid only for the moment, like a measurement: the error
+	// rate is low, or there is no drift. It counts only if it is the last missing approval and at
+	// most [PointInTimeAge] old; an earlier one must be given again. A rejection is final in either
+	// case.
 	PointInTime bool `json:"pointInTime,omitempty"`
 	// Comment is at most 1024 bytes.
 	Comment string  `json:"comment,omitempty"`
 	Binding Binding `json:"binding"`
 }
 
-// PointInTimeAge is how old an approval with PointInTime may be when it counts: it allows for the delivery of
-// the answer, and several authorities of one request have to agree within it.
+// PointInTimeAge is the maximum age of an approval with PointInTime when it counts. It allows for
+// the delivery of the answer, and several authorities of one request must agree within it.
 const PointInTimeAge = time.Minute
 
-// Authority answers requests: people by way of a queue, a webhook, a metric query, a change calendar.
+// Authority answers requests: people by way of a queue, a webhook, a metric query, a change
+// calendar.
 //
-// Decide is called when a request opens and again until the gate is decided:
-// at intervals that grow, and at once when something has changed that the answer
-// may depend on, which is that a decision of another approver was recorded, that a wait
-// beside the request has ended, or that another authority has given an approval
-// that holds at a point in time only. Package fleet says after which times. The
-// request has the decisions that were recorded by then, and such approvals of other
-// authorities as hold now, so that [Missing] says what the gate lacks besides the
-// answer.
+// The engine calls Decide when a request opens and again until the gate is decided. The intervals
+// grow. It also calls Decide immediately after a change that may affect the answer: a decision of
+// another approver was recorded, a wait beside the request has ended, or another authority has
+// given an approval with PointInTime. Package fleet documents the intervals. The request contains
+// the decisions recorded so far and the currently valid PointInTime approvals of other
+// authorities, so that [Missing] returns the approvals that the gate lacks besides this answer.
 //
-// It returns a decision without a verdict to say "not yet". It is called with a deadline, may be called again
-// after a crash with the same request, and may block until the deadline. A panic counts as an error; an error
-// is recorded, and the authority is called again later. The engine overwrites the decision's Binding and At.
+// Decide returns a decision without a verdict to say "not yet". It is called with a deadline, may
+// be called again after a crash with the same request, and may block until the deadline. A panic
+// counts as an error. The engine records an error and calls the authority again later. The engine
+// overwrites the decision's Binding and At.
 //
-// A recorded approval stands, however long other approvers take, and the authority is not called again. An
-// approval that has to hold when the gate opens sets [Decision].PointInTime: the authority is called again
-// after the last of the others approved, and only the last answer counts. It is not called after the gate has
-// opened: clusters that a maintenance window or a cap delays further start on that answer.
+// A recorded approval stays valid, however long other approvers take, and the authority is not
+// called again. An approval that must be valid when the gate opens sets [Decision].PointInTime:
+// the engine calls the authority again after the last of the others approved, and only the last
+// answer counts. It does not call the authority after the gate has opened: clusters that a
+// maintenance window or a cap delays further start with this answer.
 type Authority interface {
 	Decide(ctx context.Context, r Request) (Decision, error)
 }
@@ -152,10 +154,10 @@ type Authority interface {
 // Scheduler is an [Authority] that chooses the time of its next call, sooner or later than the
 // intervals of the engine: a change calendar when it opens, a metric when it has new data.
 //
-// The engine calls NextAsk after Decide with the same request. NextAsk returns the time until
-// the next call of Decide; zero or less leaves the choice to the engine. If something has
-// changed, the engine calls the authority at once all the same. NextAsk must return at once and
-// may be called concurrently.
+// The engine calls NextAsk after Decide with the same request. NextAsk returns the time until the
+// next call of Decide; zero or less leaves the choice to the engine. If something has changed,
+// the engine still calls the authority immediately. NextAsk must return without blocking and may
+// be called concurrently.
 type Scheduler interface {
 	Authority
 	NextAsk(r Request) time.Duration

@@ -18,19 +18,21 @@ const (
 	Rejected Outcome = "Rejected"
 )
 
-// Evaluate adds a decision to an open request and returns the new request and its outcome. Neither argument
-// is changed. Of the decider's groups it keeps those that the policy names.
+// Evaluate adds a decision to an open request and returns the new request and its outcome. It
+// changes neither argument. It keeps only those groups of the decider that the policy names.
 //
-// One rejection ends a request; approvals end it when they meet every quorum. An approval with PointInTime
-// counts for [PointInTimeAge], and until a lasting decision is recorded after it: then it is dropped from the
-// request and has to be given again. So it can only be the last approval.
+// One rejection ends a request; approvals end it when they meet every quorum. An approval with
+// PointInTime counts for [PointInTimeAge]. When a lasting decision is recorded after it, Evaluate
+// removes it from the request, and it must be given again. So it can only be the last approval.
 //
-// A decision that does not count is refused with a [*RefusedError], and the request is returned unchanged
-// with the outcome it had. That is so when the request is already decided, the verdict is unknown, the
-// identity is empty or invalid, the binding differs, or the decision is from before the request opened or
-// after it expired; when the identity started the run and the policy forbids that, has decided before, or is
-// in none of the groups; and when the quorums of its groups are already met. An approval with PointInTime is
-// also refused when it is too old or in the future, or when a wait beside the request has not ended.
+// A decision that does not count is refused with a [*RefusedError], and the request is returned
+// unchanged with its previous outcome. A decision does not count if the request is already
+// decided, the verdict is unknown, the identity is empty or invalid, the binding differs, or the
+// decision is from before the opening or after the expiry of the request. It does not count
+// either if the identity started the run and the policy forbids that, if the identity has decided
+// before or is in none of the groups, or if the quorums of its groups are already met. An
+// approval with PointInTime is also refused if it is too old or in the future, or if a wait
+// beside the request has not ended.
 //
 // now must never go back, so that a clock that is set back does not reopen an expired request.
 func Evaluate(r Request, d Decision, now time.Time) (Request, Outcome, error) {
@@ -100,7 +102,7 @@ func (n Naming) RequestName(run, stage, group string, when When) string {
 }
 
 // GroupRequestName returns the name of the request at a gate of a group by the default naming.
-// Without a group it is that of [RequestName].
+// Without a group it equals [RequestName].
 func GroupRequestName(run, stage, group string, when When) string {
 	return NamedBySide.RequestName(run, stage, group, when)
 }
@@ -122,8 +124,8 @@ func outcome(r *Request) Outcome {
 	}
 }
 
-// quorums returns the quorums of the policy, at least one and each of at least one approval: a policy that
-// was not validated must not let a run pass.
+// quorums returns the quorums of the policy, at least one and each of at least one approval: a
+// policy without validation must not let a run pass.
 func quorums(p Policy) []Quorum {
 	if len(p.Quorums) == 0 {
 		return []Quorum{{Count: 1}}

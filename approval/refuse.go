@@ -13,13 +13,13 @@ import (
 // ErrRefused reports whether a decision was refused and changed nothing.
 var ErrRefused = errors.New("approval: refused")
 
-// RefusedError says why a decision was refused. It is [ErrRefused].
+// RefusedError is the refusal of a decision. It is [ErrRefused].
 type RefusedError struct {
 	// Request is the name of the request.
 	Request string
-	// By is the name of the identity that decided.
+	// By is the name of the identity of the decision.
 	By string
-	// Reason says what is wrong with the decision.
+	// Reason is the problem of the decision.
 	Reason string
 }
 
@@ -36,7 +36,7 @@ const (
 	longestComment = 1024
 )
 
-// decided returns that the request is already decided, or "".
+// decided returns a message if the request is already decided, or "".
 func decided(r *Request) string {
 	if o := outcome(r); o != Pending {
 		return "the request was decided already: " + string(o)
@@ -44,8 +44,8 @@ func decided(r *Request) string {
 	return ""
 }
 
-// refusal returns why the decision does not count, or "". The content of the decision is checked before the
-// right of its identity to decide.
+// refusal returns the reason why the decision does not count, or "". It checks the content of the
+// decision before the right of its identity to decide.
 func refusal(r *Request, d *Decision, now time.Time) string {
 	if d.Verdict != Approve && d.Verdict != Reject {
 		return fmt.Sprintf("verdict %.64q is neither %s nor %s", d.Verdict, Approve, Reject)
@@ -62,8 +62,8 @@ func refusal(r *Request, d *Decision, now time.Time) string {
 	return unentitled(r, d)
 }
 
-// unclear returns what is wrong with the texts of a decision, or "". They are stored and shown, so they are
-// bounded and must survive JSON unchanged.
+// unclear returns the problem of a decision's texts, or "". The texts are stored and shown, so
+// they are bounded and must survive JSON unchanged.
 func unclear(d *Decision) string {
 	if d.By.Name == "" {
 		return "the identity has no name"
@@ -80,7 +80,7 @@ func unclear(d *Decision) string {
 	return ""
 }
 
-// unreadable returns why a name could be displayed like a different one, or "".
+// unreadable returns the reason why a name could look like a different one, or "".
 func unreadable(name string) string {
 	switch {
 	case len(name) > longestName:
@@ -95,7 +95,7 @@ func unreadable(name string) string {
 	return ""
 }
 
-// unbound returns the fields in which a binding differs from the wanted one, or "".
+// unbound returns the fields that differ between two bindings, or "".
 func unbound(got, want Binding) string {
 	var fields []string
 	differ := func(field string, got, want any) {
@@ -115,8 +115,8 @@ func unbound(got, want Binding) string {
 	return "it is about something else: " + strings.Join(fields, "; ")
 }
 
-// untimely returns whether a decision came before the request opened or after it expired, or "". The later of
-// the two clocks counts for expiry.
+// untimely returns a message if a decision came before the request opened or after it expired, or
+// "". The later of the two clocks counts for the expiry.
 func untimely(r *Request, d *Decision, now time.Time) string {
 	if d.At.Before(r.Opened) {
 		return "it is stamped " + stamp(d.At) + ", before the request opened at " + stamp(r.Opened)
@@ -133,7 +133,7 @@ func untimely(r *Request, d *Decision, now time.Time) string {
 	return ""
 }
 
-// mistimed returns why an approval with PointInTime does not hold now, or "".
+// mistimed returns the reason why an approval with PointInTime is not valid now, or "".
 func mistimed(r *Request, d *Decision, now time.Time) string {
 	switch {
 	case now.Sub(d.At) > PointInTimeAge:
@@ -148,7 +148,7 @@ func mistimed(r *Request, d *Decision, now time.Time) string {
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) }
 
-// unentitled returns why this identity may not decide, or may not decide this now, or "".
+// unentitled returns the reason why this identity may not decide, or not this, or not now, or "".
 func unentitled(r *Request, d *Decision) string {
 	if r.Policy.ForbidStarter && r.Starter.Name == "" {
 		return "the policy forbids the one who started the run, and who that was is not known"

@@ -9,8 +9,8 @@ import (
 
 const longestExpiry = 365 * 24 * time.Hour
 
-// Validate returns an error that lists everything that is wrong with the
-// policy, each problem with the path of its field, or nil.
+// Validate returns nil, or an error that lists all problems of the policy with the paths of their
+// fields.
 func (p Policy) Validate() error {
 	if err := p.Problems(nil).ToAggregate(); err != nil {
 		return fmt.Errorf("approval: policy: %w", err)
@@ -18,7 +18,7 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Problems returns everything that is wrong with the policy, with field paths below at; nil is the root.
+// Problems returns all problems of the policy, with field paths below at; nil is the root.
 func (p Policy) Problems(at *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	if p.Expires < 0 || p.Expires > longestExpiry {
