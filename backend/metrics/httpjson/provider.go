@@ -22,38 +22,44 @@ const (
 	DefaultMaxSamples = 10_000
 )
 
-// Host is a service that may be asked, and what is sent to it and to no other. Of user name with password, BearerToken,
-// BearerTokenFile and a header Authorization at most one is set.
+// Host is a permitted service with the credentials for it. No other host receives these
+// credentials. At most one of these may be set: user name with password, BearerToken,
+// BearerTokenFile, and a header Authorization.
 type Host struct {
-	// URL is http or https, without user info, query and fragment. Queries reach what is beneath its path and nothing else.
+	// URL is http or https, without user info, query and fragment. Queries reach only URLs below its
+	// path.
 	URL string
-	// BearerToken returns a token for each query; it is called concurrently. BearerTokenFile is the name of a file with one,
-	// which is read for each query. Outside of Pods no other user may have access to it: its mode must be 0600.
+	// BearerToken returns a token for each query and is called concurrently. BearerTokenFile is the
+	// name of a file with a token, which is read for each query. Outside of Pods no other user may
+	// have access to the file: its mode must be 0600.
 	BearerToken     func(context.Context) (string, error)
 	BearerTokenFile string
 	// Username and Password are for basic authentication.
 	Username, Password string
 	// Headers are sent with each query.
 	Headers http.Header
-	// TLS has the authorities that are trusted, and client certificates. Default: those of the system, and none.
+	// TLS configures trusted authorities and client certificates. Default: the authorities of the
+	// system, and no client certificate.
 	TLS *tls.Config
 }
 
-// Config says which services are asked, and how.
+// Config configures the permitted services and the limits of queries.
 type Config struct {
-	// Hosts are the services, at least one. No other is ever asked. Where there is one, a query may leave its URL out.
+	// Hosts are the permitted services, at least one. With a single host, a query may omit the host
+	// in its URL.
 	Hosts []Host
-	// Networks are addresses that may be dialed though they are not public, such as those of the cluster's services. Without
-	// them loopback, link-local, private and reserved addresses are refused, whatever name they have.
+	// Networks are permitted addresses that are not public, such as the addresses of the cluster's
+	// services. All other loopback, link-local, private and reserved addresses are refused, whatever
+	// name resolves to them.
 	Networks []netip.Prefix
-	// Timeout is how long a query may take, at least 1 ms; default 10 s.
+	// Timeout is the maximum duration of a query, at least 1 ms; default 10 s.
 	Timeout time.Duration
 	// MaxBytes bounds the answer, decompressed; default 1 MiB. MaxSamples bounds its samples; default 10,000.
 	MaxBytes   int64
 	MaxSamples int
 }
 
-// Provider is a [backend.MetricProvider] that asks services. It may be used concurrently.
+// Provider is a [backend.MetricProvider] that queries HTTP services. It may be used concurrently.
 type Provider struct {
 	hosts   []host
 	limits  outbound.Limits
@@ -67,7 +73,8 @@ type host struct {
 
 var _ backend.MetricProvider = (*Provider)(nil)
 
-// New returns a provider. It does not connect. An error says which field is wrong, and repeats no value of it.
+// New returns a provider without connecting to a service. An error names the wrong field and
+// contains no value of it.
 func New(cfg Config) (*Provider, error) {
 	p := &Provider{limits: outbound.Limits{Timeout: DefaultTimeout, Bytes: DefaultMaxBytes}, samples: DefaultMaxSamples}
 	if cfg.Timeout != 0 {
@@ -112,8 +119,8 @@ func New(cfg Config) (*Provider, error) {
 	return p, nil
 }
 
-// Measure sends the request of a query, and returns the numbers to which its pointer leads. The window of the query is not
-// used: only the service knows how old its numbers are.
+// Measure sends the request of a query, and returns the numbers that its pointer selects. It does
+// not use the window of the query, because only the service knows the age of its numbers.
 func (p *Provider) Measure(ctx context.Context, q backend.MetricQuery) ([]backend.Sample, error) {
 	asked, err := parse(q.Text)
 	if err != nil {
@@ -146,7 +153,7 @@ func (p *Provider) locate(asked *question) (*host, error) {
 			return nil, errors.New("there are several hosts: begin with http:// or https://")
 		}
 		base := p.hosts[0].endpoint.URL
-		// Paths are joined as they are written, so that nothing is resolved away.
+		// Joining must not resolve path segments.
 		asked.url.Path = strings.TrimRight(base.Path, "/") + asked.url.Path
 		asked.url.RawPath = strings.TrimRight(base.EscapedPath(), "/") + asked.url.EscapedPath()
 		asked.url.Scheme, asked.url.Host = base.Scheme, base.Host

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// question is a query once it is parsed.
+// question is a parsed query.
 type question struct {
 	method  string
 	url     *url.URL
@@ -15,7 +15,8 @@ type question struct {
 	body    string
 }
 
-// parse reads a query: METHOD URL #POINTER, and after the first line a body. Errors do not repeat it, for it may have a secret.
+// parse reads a query: METHOD URL #POINTER, and after the first line a body. Errors do not
+// contain the query, because it may contain a secret.
 func parse(text string) (*question, error) {
 	line, body, hasBody := strings.Cut(strings.TrimLeft(text, " \t\r\n"), "\n")
 	q := &question{method: http.MethodGet, body: body}

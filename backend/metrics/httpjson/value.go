@@ -50,7 +50,7 @@ func read(document []byte, pointer []string, most int) ([]backend.Sample, error)
 	return samples, nil
 }
 
-// follow returns the value to which a pointer leads, nil where there is none.
+// follow returns the value at a pointer, or nil if there is none.
 func follow(value any, pointer []string) (any, error) {
 	for _, step := range pointer {
 		switch at := value.(type) {
@@ -74,7 +74,7 @@ func follow(value any, pointer []string) (any, error) {
 	return value, nil
 }
 
-// sample returns what a value comes to. An element of an array may be an object with a value and labels.
+// sample converts a JSON value. An element of an array may be an object with a value and labels.
 func sample(value any, element bool) (s backend.Sample, found bool, err error) {
 	if object, ok := value.(map[string]any); ok && element {
 		if value, ok = object["value"]; !ok {
@@ -108,7 +108,7 @@ func labels(value any) (map[string]string, error) {
 	return out, nil
 }
 
-// number returns the number that a value is.
+// number converts a JSON value to a number.
 func number(value any) (float64, error) {
 	switch v := value.(type) {
 	case json.Number:

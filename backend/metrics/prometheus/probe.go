@@ -13,12 +13,13 @@ import (
 	"github.com/slipway-dev/slipway/backend/metrics/internal/outbound"
 )
 
-// errLookback is the error of a server that finds samples from before a change.
+// errLookback is the error of a server that returns samples from before a change.
 var errLookback = errors.New("prometheus: the server ignores lookback_delta, so that samples from before a change are found: " +
 	"Prometheus knows it from 2.43 on")
 
-// Probe reports, by its error, whether the server takes queries with these credentials and bounds how old a sample may be that it
-// finds. Nothing else shows that it does not: a host that relies on it calls Probe when it starts.
+// Probe reports by its error whether the server accepts queries with these credentials and limits
+// the age of a sample to the lookback of the query. A server that ignores the limit returns no
+// error later, so a host that relies on the limit must call Probe at its start.
 func (p *Provider) Probe(ctx context.Context) error {
 	if _, err := p.Measure(ctx, backend.MetricQuery{Text: "1", Window: time.Second}); err != nil {
 		return err
@@ -32,7 +33,7 @@ func (p *Provider) Probe(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// A server that knows the parameter refuses what is no duration.
+	// A server that supports the parameter refuses a value that is not a duration.
 	form := url.Values{"query": {"1"}, "lookback_delta": {"none"}}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, client.URL("/api/v1/query", nil).String(), strings.NewReader(form.Encode()))
 	if err != nil {

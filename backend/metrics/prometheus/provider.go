@@ -26,36 +26,40 @@ const (
 	DefaultMaxSamples  = 10_000
 )
 
-// Config says which server is asked, and with which credentials. Of user name with password, BearerToken, BearerTokenFile and a
-// header Authorization at most one is set.
+// Config configures the server and the credentials. At most one of these may be set: user name
+// with password, BearerToken, BearerTokenFile, and a header Authorization.
 type Config struct {
-	// URL is that of the server, http or https, with the path beneath which it has its API, such as
+	// URL is the http or https URL of the server, including the path of its API, such as
 	// "https://mimir.example.com/prometheus". It has no user info.
 	URL string
-	// BearerToken returns a token for each query; it is called concurrently. BearerTokenFile is the name of a file with one,
-	// which is read for each query. Outside of Pods no other user may have access to it: its mode must be 0600.
+	// BearerToken returns a token for each query and is called concurrently. BearerTokenFile is the
+	// name of a file with a token, which is read for each query. Outside of Pods no other user may
+	// have access to the file: its mode must be 0600.
 	BearerToken     func(context.Context) (string, error)
 	BearerTokenFile string
 	// Username and Password are for basic authentication.
 	Username, Password string
 	// Headers are sent with each query, for example X-Scope-OrgID.
 	Headers http.Header
-	// TLS has the authorities that are trusted, and client certificates. Default: those of the system, and none.
+	// TLS configures trusted authorities and client certificates. Default: the authorities of the
+	// system, and no client certificate.
 	TLS *tls.Config
-	// Transport replaces the one of this package, for what it cannot do: a proxy, or requests that are signed. TLS must not be
-	// set with it.
+	// Transport replaces the transport of this package, for example for a proxy or for signed
+	// requests. TLS must not be set with it.
 	Transport http.RoundTripper
-	// Timeout is how long a query may take, at least 1 s; default 10 s. The server is told to give up then too.
+	// Timeout is the maximum duration of a query, at least 1 s; default 10 s. The server receives it
+	// too.
 	Timeout time.Duration
-	// MaxLookback bounds how old a sample may be that an instant vector selector finds, at least 1 s; default 5 min, which is
-	// also a server's own default. A shorter window of the query is the bound instead.
+	// MaxLookback is the maximum age of a sample that an instant vector selector finds, at least 1
+	// s; default 5 min, which is also a server's own default. A shorter window of the query replaces
+	// it.
 	MaxLookback time.Duration
 	// MaxBytes bounds the answer, decompressed; default 10 MiB. MaxSamples bounds its samples; default 10,000.
 	MaxBytes   int64
 	MaxSamples int
 }
 
-// Provider is a [backend.MetricProvider] that asks a server. It may be used concurrently.
+// Provider is a [backend.MetricProvider] that queries a server. It may be used concurrently.
 type Provider struct {
 	cfg      Config
 	endpoint outbound.Endpoint
@@ -64,7 +68,8 @@ type Provider struct {
 
 var _ backend.MetricProvider = (*Provider)(nil)
 
-// New returns a provider. It does not connect. An error says which field is wrong, and repeats no value of it.
+// New returns a provider without connecting to the server. An error names the wrong field and
+// contains no value of it.
 func New(cfg Config) (*Provider, error) {
 	u, err := outbound.ParseURL(cfg.URL)
 	if err != nil {
@@ -111,8 +116,9 @@ func orDefault[T comparable](value, otherwise T) T {
 	return value
 }
 
-// Measure asks the server for the value of a query at this moment. A scalar is one sample without labels, an instant vector a
-// sample for each of its elements; no element is no sample and no error. NaN and infinities are values.
+// Measure queries the server for the current value of a query. A scalar is one sample without
+// labels, an instant vector one sample for each of its elements; no element is no sample and no
+// error. NaN and infinities are values.
 func (p *Provider) Measure(ctx context.Context, q backend.MetricQuery) ([]backend.Sample, error) {
 	call, ctx, cancel, err := outbound.Begin(ctx, p.next, &p.endpoint, outbound.Limits{Timeout: p.cfg.Timeout, Bytes: p.cfg.MaxBytes})
 	if err != nil {
@@ -129,7 +135,7 @@ func (p *Provider) Measure(ctx context.Context, q backend.MetricQuery) ([]backen
 		return nil, fmt.Errorf("prometheus: %w", explain(ctx, call, err))
 	}
 	for _, w := range warnings {
-		// Older servers have among the warnings what newer ones tell apart as remarks about the query.
+		// Older servers return remarks about the query among the warnings.
 		if !strings.HasPrefix(w, "PromQL info:") {
 			return nil, errors.New("prometheus: the answer may be incomplete: " + call.Text(w))
 		}
@@ -152,12 +158,13 @@ func (p *Provider) client(call *outbound.Call) (api.Client, error) {
 	return client, nil
 }
 
-// lookback is how old a sample may be, in whole seconds: a server refuses fractions.
+// lookback returns the maximum age of a sample in whole seconds, because a server refuses
+// fractions.
 func (p *Provider) lookback(window time.Duration) time.Duration {
 	return max(min(window, p.cfg.MaxLookback).Truncate(time.Second), time.Second)
 }
 
-// patience is how long the server may take, in whole seconds, and at least as long as the context.
+// patience returns the timeout for the server in whole seconds, at least as long as the context.
 func patience(ctx context.Context) time.Duration {
 	deadline, _ := ctx.Deadline()
 	return max(time.Until(deadline).Truncate(time.Second), 0) + time.Second
@@ -165,7 +172,7 @@ func patience(ctx context.Context) time.Duration {
 
 var errString = errors.New("the result is a string: ask for a number or an instant vector")
 
-// explain says what an error of the API means.
+// explain translates an error of the API.
 func explain(ctx context.Context, call *outbound.Call, err error) error {
 	answered := (*v1.Error)(nil)
 	if !errors.As(err, &answered) {
@@ -186,7 +193,7 @@ func explain(ctx context.Context, call *outbound.Call, err error) error {
 		if strings.Contains(message, `unexpected value type "string"`) {
 			return errString
 		}
-		// The message has an excerpt of the body, which may be a page of a proxy.
+		// The message contains an excerpt of the body, which may be a page of a proxy.
 		return errors.New("the answer is not one of the API of Prometheus")
 	case v1.ErrServer, v1.ErrClient:
 		return errors.New("the server refused: " + call.Text(message))
@@ -195,8 +202,9 @@ func explain(ctx context.Context, call *outbound.Call, err error) error {
 	}
 }
 
-// detail returns what a server says with a status that the client takes for that of a proxy: 503 of a query that takes too long,
-// for example. A body that is not of the API is not repeated.
+// detail returns the server's message from an answer with a status that the client attributes to
+// a proxy, for example 503 for a query that takes too long. It never returns a body that is not
+// from the API.
 func detail(e *v1.Error) (v1.ErrorType, string) {
 	var body struct {
 		Status    string
@@ -209,7 +217,7 @@ func detail(e *v1.Error) (v1.ErrorType, string) {
 	return body.ErrorType, body.Error
 }
 
-// samples returns what a value comes to.
+// samples converts a value of the API.
 func (p *Provider) samples(value model.Value) ([]backend.Sample, error) {
 	switch v := value.(type) {
 	case *model.Scalar:

@@ -10,7 +10,8 @@ import (
 	"strconv"
 )
 
-// strictly is a transport that refuses answers in which the client would take a missing value for 0: 0 passes every maximum.
+// strictly is a transport that refuses answers with a missing value. The client would read such a
+// value as 0, and 0 passes every maximum.
 type strictly struct{ next http.RoundTripper }
 
 // RoundTrip sends a request and reads the answer.
@@ -30,7 +31,8 @@ func (s strictly) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// checkAnswer returns what is missing in an answer to a query. What is not JSON, and errors of a server, are for the client.
+// checkAnswer returns an error if an answer to a query lacks a value. The client handles answers
+// that are not JSON and errors of the server.
 func checkAnswer(body []byte) error {
 	var answer struct {
 		Status string
@@ -71,7 +73,7 @@ func checkAnswer(body []byte) error {
 
 func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
 
-// checkPoint returns what is missing in a pair of a time and a value.
+// checkPoint returns an error if a pair of a time and a value is incomplete.
 func checkPoint(raw json.RawMessage) error {
 	if isNull(raw) {
 		return errors.New("it has no value")

@@ -22,23 +22,23 @@ const (
 	maxText      = 512 // bytes of an error
 )
 
-// TooLargeError is the error of a body that is longer than it may be.
+// TooLargeError is the error of a body beyond its limit.
 type TooLargeError struct{ Limit int64 }
 
 func (e *TooLargeError) Error() string {
 	return fmt.Sprintf("the answer has more than %d bytes", e.Limit)
 }
 
-// Limits are those of a call.
+// Limits are the limits of a call.
 type Limits struct {
-	// Timeout is how long it may take, with its redirects and its body.
+	// Timeout is the maximum duration of the call, including redirects and body.
 	Timeout time.Duration
-	// Bytes is how many bytes the body may have, once it is decompressed.
+	// Bytes is the maximum size of the body after decompression.
 	Bytes int64
 }
 
-// Call is one question to an endpoint: a request with its redirects. It carries the credentials, so that it may be
-// [http.Client.Transport].
+// Call is one question to an endpoint: a request with its redirects. It is the
+// [http.Client.Transport] of its client, because it adds the credentials.
 type Call struct {
 	next     http.RoundTripper
 	endpoint *Endpoint
@@ -47,7 +47,7 @@ type Call struct {
 	secrets  []string
 }
 
-// Begin returns a call, whose credentials are read now, and the context that its request has to have.
+// Begin reads the credentials and returns a call and the context for its request.
 func Begin(ctx context.Context, next http.RoundTripper, e *Endpoint, l Limits) (*Call, context.Context, context.CancelFunc, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.Timeout)
 	c := &Call{next: next, endpoint: e, limits: l}
@@ -64,7 +64,8 @@ func (c *Call) Client() *http.Client {
 	return &http.Client{Transport: c, CheckRedirect: c.redirect}
 }
 
-// errElsewhere refuses a redirect. It does not say where to, since an address may have a secret.
+// errElsewhere refuses a redirect. It does not contain the target, because an address may contain
+// a secret.
 var errElsewhere = errors.New("the server redirects to another host, which is refused")
 
 func (c *Call) redirect(req *http.Request, via []*http.Request) error {
@@ -84,8 +85,9 @@ func (c *Call) within(u *url.URL) bool {
 	return u.User == nil && Origin(u) == Origin(c.endpoint.URL) && Beneath(c.endpoint.URL, u)
 }
 
-// Beneath reports whether the path of a URL is that of base or beneath it, and stays there whatever a server makes of it. Servers
-// decode a path twice, cut parameters off its segments, and take other characters for dots and slashes.
+// Beneath reports whether the path of u equals the path of base or is below it, however a server
+// reads the path. Some servers decode a path twice, remove parameters from its segments, and read
+// other characters as dots and slashes.
 func Beneath(base, u *url.URL) bool {
 	if !utf8.ValidString(u.Path) || strings.Contains(strings.ToLower(u.EscapedPath()), "%2f") || strings.ContainsFunc(u.Path, isAmbiguous) {
 		return false
@@ -103,8 +105,8 @@ func Beneath(base, u *url.URL) bool {
 	return u.Path == prefix || strings.HasPrefix(u.Path, prefix+"/") || prefix == "" && u.Path == ""
 }
 
-// isAmbiguous reports whether a server may read a character of a path as a dot, a slash, a percent sign or a semicolon, or
-// leave it out.
+// isAmbiguous reports whether a server may read a character of a path as a dot, a slash, a
+// percent sign or a semicolon, or ignore it.
 func isAmbiguous(r rune) bool {
 	return !unicode.IsPrint(r) || unicode.Is(unicode.Variation_Selector, r) || strings.ContainsRune("\\"+
 		"\u2024\u2025\u2026\u3002\ufe12\ufe19\ufe30\ufe52\uff0e\uff61"+ // dots
@@ -112,7 +114,7 @@ func isAmbiguous(r rune) bool {
 		"\u037e\ufe14\ufe54\ufe6a\uff05\uff1b", r) // semicolons and percent signs
 }
 
-// RoundTrip sends a request with the credentials to the endpoint, and bounds the answer.
+// RoundTrip sends a request with the credentials to the endpoint, and limits the answer.
 func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !c.within(req.URL) {
 		return nil, errElsewhere
@@ -127,7 +129,7 @@ func (c *Call) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// bounded is a body that fails past its limit.
+// bounded is a body that returns an error beyond its limit.
 type bounded struct {
 	body        io.ReadCloser
 	left, limit int64
@@ -147,8 +149,8 @@ func (b *bounded) Read(p []byte) (int, error) {
 
 func (b *bounded) Close() error { return b.body.Close() }
 
-// Error returns err as it may be shown: without addresses, without what the call kept secret, in one line, bounded. Of what it
-// wraps only the end of a context remains.
+// Error returns err in a form that may be shown to users: one short line without addresses and
+// without secrets of the call. It wraps only the error of an ended context.
 func (c *Call) Error(ctx context.Context, err error) error {
 	switch {
 	case err == nil:
@@ -161,7 +163,7 @@ func (c *Call) Error(ctx context.Context, err error) error {
 	return errors.New(c.Text(reason(err)))
 }
 
-// Text returns what a server said as it may be shown.
+// Text returns a message of a server in a form that may be shown to users.
 func (c *Call) Text(s string) string {
 	for _, secret := range c.secrets {
 		if secret != "" {
@@ -186,7 +188,8 @@ func Line(s string) string {
 	return strings.TrimSpace(out.String())
 }
 
-// reason is the text of an error without the URL and the addresses that the standard library puts before it.
+// reason returns the text of an error without the URL and the addresses that the standard library
+// adds.
 func reason(err error) string {
 	if sent := (*url.Error)(nil); errors.As(err, &sent) {
 		err = sent.Err

@@ -10,15 +10,15 @@ import (
 	"time"
 )
 
-// RefusedError is the error of an address that must not be dialed. It does not say which, since that is what a name inside
-// a network resolves to.
+// RefusedError is the error of an address that must not be dialed. It does not contain the
+// address, because that would reveal names inside a network.
 type RefusedError struct{}
 
 func (*RefusedError) Error() string {
 	return "the host of the URL has an address that is refused: loopback, link-local, private or reserved"
 }
 
-// Transport returns a transport of its own, which asks no proxy. tlsConfig may be nil.
+// Transport returns a new transport without a proxy. tlsConfig may be nil.
 func Transport(d *net.Dialer, tlsConfig *tls.Config) *http.Transport {
 	if tlsConfig != nil {
 		tlsConfig = tlsConfig.Clone()
@@ -38,8 +38,9 @@ func Transport(d *net.Dialer, tlsConfig *tls.Config) *http.Transport {
 // Dialer returns a dialer that may reach any address.
 func Dialer() *net.Dialer { return &net.Dialer{Timeout: 10 * time.Second} }
 
-// PublicDialer returns a dialer that refuses addresses which are not public, but for those in allowed. It checks the address
-// that is dialed, after the name has been resolved: a name that resolves to another address the next time gains nothing.
+// PublicDialer returns a dialer that refuses all addresses that are neither public nor in
+// allowed. It checks the dialed address after name resolution, so a name that resolves to another
+// address the next time cannot bypass the check.
 func PublicDialer(allowed []netip.Prefix) *net.Dialer {
 	allowed = slices.Clone(allowed)
 	d := Dialer()
@@ -53,7 +54,8 @@ func PublicDialer(allowed []netip.Prefix) *net.Dialer {
 	return d
 }
 
-// reserved returns prefixes beside those that netip knows: they are not public, or wrap an IPv4 address.
+// reserved returns prefixes that netip does not classify: they are not public, or wrap an IPv4
+// address.
 func reserved() []netip.Prefix {
 	return []netip.Prefix{
 		netip.MustParsePrefix("0.0.0.0/8"),       // this host

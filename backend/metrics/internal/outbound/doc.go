@@ -1,3 +1,4 @@
-// Package outbound makes requests to servers outside of the fleet for the providers of metrics: within one origin, with the
-// credentials of the host, bounded in time and size, and with errors that may be shown to everybody who may see a run.
+// Package outbound sends requests of metric providers to servers outside of the fleet. A request
+// stays within one origin, carries the credentials of the host, and is limited in time and size.
+// Its errors may be shown to all users with access to a run.
 package outbound

@@ -12,10 +12,10 @@ import (
 	"github.com/slipway-dev/slipway/internal/secretfile"
 )
 
-// maxToken is how long a bearer token may be.
+// maxToken is the maximum length of a bearer token.
 const maxToken = 64 << 10
 
-// Endpoint is a server, and what is sent to it and to no other.
+// Endpoint is a server with the headers and credentials for it. No other server receives them.
 type Endpoint struct {
 	// URL has a scheme, a host and maybe a path.
 	URL *url.URL
@@ -23,13 +23,14 @@ type Endpoint struct {
 	Header http.Header
 	// Username and Password are for basic authentication.
 	Username, Password string
-	// Token returns a bearer token, TokenFile has one, which only its owner can read. Both are read for each call, because
-	// tokens are renewed.
+	// Token returns a bearer token; TokenFile is a file with a token that only its owner can read.
+	// Both are read for each call, because tokens are renewed.
 	Token     func(context.Context) (string, error)
 	TokenFile string
 }
 
-// ParseURL returns the URL of an endpoint. Its errors do not repeat what is wrong, since that may have a password.
+// ParseURL returns the URL of an endpoint. Its errors do not contain the text, because it may
+// contain a password.
 func ParseURL(text string) (*url.URL, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -49,7 +50,8 @@ func ParseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// Prepare makes the names of headers canonical, and returns what is wrong with the credentials.
+// Prepare makes the names of headers canonical, and returns an error if the credentials are
+// wrong.
 func (e *Endpoint) Prepare() error {
 	header := http.Header{}
 	for name, values := range e.Header {
@@ -72,7 +74,7 @@ func (e *Endpoint) Prepare() error {
 	if strings.Contains(e.Username, ":") {
 		return errors.New("the user name has a colon, which basic authentication cannot send")
 	}
-	// A file that is missing now may be there for the first call.
+	// A file that is missing now may exist at the first call.
 	_, err := e.readToken()
 	if _, open := errors.AsType[*secretfile.ModeError](err); open {
 		return err
@@ -93,7 +95,7 @@ func Origin(u *url.URL) string {
 	return strings.ToLower(u.Scheme) + "://" + strings.ToLower(u.Hostname()) + ":" + port
 }
 
-// credentials returns the headers of a call, and what of them must not be in an error.
+// credentials returns the headers of a call, and the secrets in them, which no error may contain.
 func (e *Endpoint) credentials(ctx context.Context) (header http.Header, secrets []string, err error) {
 	header = e.Header.Clone()
 	for _, values := range header {
@@ -117,11 +119,12 @@ func (e *Endpoint) credentials(ctx context.Context) (header http.Header, secrets
 	return header, secrets, nil
 }
 
-// leastSecret is from how many bytes on the value of a header is taken for a secret: a shorter one, such as the number of a
-// tenant, is part of many a word.
+// leastSecret is the minimum length in bytes of a header value that counts as a secret. A shorter
+// value, such as the number of a tenant, also occurs inside of ordinary words.
 const leastSecret = 8
 
-// parts returns what of the value of a header may be a secret: all of it, and the token in "Bearer token" or "session=token".
+// parts returns the possible secrets in the value of a header: the complete value, and the token
+// in "Bearer token" or "session=token".
 func parts(value string) (secrets []string) {
 	all := append([]string{value}, strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(" =;,", r) })...)
 	for _, part := range all {
@@ -132,7 +135,7 @@ func parts(value string) (secrets []string) {
 	return secrets
 }
 
-// token returns the bearer token, "" where none is configured.
+// token returns the bearer token, or "" if none is configured.
 func (e *Endpoint) token(ctx context.Context) (string, error) {
 	var token string
 	var err error
@@ -148,7 +151,7 @@ func (e *Endpoint) token(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("there is no bearer token: its file has mode %04o and must have 0600", open.Mode.Perm()) // without the path of the host
 	}
 	if err != nil {
-		// What the source of a token says may have the token.
+		// The error of a token source may contain the token.
 		return "", errors.New("there is no bearer token: its source failed")
 	}
 	token = strings.TrimSpace(token)
@@ -158,7 +161,7 @@ func (e *Endpoint) token(ctx context.Context) (string, error) {
 	return token, nil
 }
 
-// readToken returns the text of the file with the token, "" if there is none.
+// readToken returns the content of the token file, or "" if there is none.
 func (e *Endpoint) readToken() (string, error) {
 	if e.TokenFile == "" {
 		return "", nil
