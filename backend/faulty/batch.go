@@ -8,20 +8,21 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// batcher is a store that makes several writes at once.
+// batcher is a store with batches.
 type batcher struct{ store }
 
-// watchBatcher is one that can watch.
+// watchBatcher is a batcher that is also a watcher.
 type watchBatcher struct{ watcher }
 
-// BatchStore returns s with the plan's faults as a [backend.Batcher], which is a [backend.Watcher] too if s
-// is one. Each write of a batch counts as a put or a delete, and the rules decide on all of them before any
-// is made. The batch ends at the first that has a fault: those before it take effect, and it does too where
-// the fault is After; where it is Late, it and all that follow take effect later.
+// BatchStore returns s with the plan's faults as a [backend.Batcher], and as a [backend.Watcher]
+// too if s is one. Each write of a batch counts as a put or a delete, and the rules decide about
+// all of them before the first is made. The batch ends at the first write with a fault: the
+// writes before it take effect, and it takes effect too if the fault is After. If the fault is
+// Late, it and all following writes take effect later.
 //
-// The caller gets the error and no revision, as from a store that was cut off before it could answer; only an
-// error that is ErrConflict, ErrNotFound or ErrPermanent comes with the revisions of the writes that were
-// made.
+// The caller gets the error and no revision, as from a store that lost its connection before it
+// could answer. Only an error that is ErrConflict, ErrNotFound or ErrPermanent comes with the
+// revisions of the completed writes.
 func (p *Plan) BatchStore(s backend.Store) backend.Batcher {
 	if w, ok := s.(backend.Watcher); ok {
 		return &watchBatcher{watcher{store{p, s}, w}}
@@ -56,7 +57,8 @@ func (s *store) writeAll(ctx context.Context, writes []backend.Write) ([]backend
 	return made, err
 }
 
-// cut makes the first writes of a batch and fails the batch. It ends early if one of them fails by itself.
+// cut makes the first writes of a batch and fails the batch. It ends early if one of them fails
+// itself.
 func (s *store) cut(ctx context.Context, first []backend.Write, fail func(error) error) ([]backend.Revision, error) {
 	made, err := backend.WriteAll(context.WithoutCancel(ctx), s.inner, first)
 	if err != nil && !s.plan.Crashed() {

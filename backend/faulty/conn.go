@@ -12,14 +12,14 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// conn is a connection whose calls meet a plan.
+// conn is a connection with the faults of a plan.
 type conn struct {
 	plan  *Plan
 	name  string
 	inner backend.Conn
 }
 
-// connWatcher is a connection that can watch.
+// connWatcher is a conn that is also a watcher.
 type connWatcher struct {
 	conn
 	inner backend.ConnWatcher
@@ -66,7 +66,7 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 	return c.object(ctx, "apply", id, func(ctx context.Context) (*unstructured.Unstructured, error) { return c.inner.Apply(ctx, obj, o) })
 }
 
-// DryRun is unsupported where the connection inside is no [backend.ConnDryRunner].
+// DryRun is unsupported if the inner connection is not a [backend.ConnDryRunner].
 func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
 	var id snapshot.ID
 	if obj != nil {
@@ -77,7 +77,7 @@ func (c *conn) DryRun(ctx context.Context, obj *unstructured.Unstructured, o bac
 	})
 }
 
-// List is unsupported where the connection inside is no [backend.ConnLister].
+// List is unsupported if the inner connection is not a [backend.ConnLister].
 func (c *conn) List(ctx context.Context, namespace string) iter.Seq2[*unstructured.Unstructured, error] {
 	key := c.key(snapshot.ID{Namespace: namespace})
 	return sequence(ctx, c.plan, "list", key, func(ctx context.Context) iter.Seq2[*unstructured.Unstructured, error] {
@@ -90,7 +90,7 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 	return err
 }
 
-// object carries out a call on one object.
+// object performs a call on one object.
 func (c *conn) object(ctx context.Context, op string, id snapshot.ID, call func(context.Context) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	key := c.key(id)
 	f, err := c.plan.enter(ctx, op, key)

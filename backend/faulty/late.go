@@ -13,7 +13,7 @@ type lateWrite struct {
 	effect func()
 }
 
-// postpone delays the effect of a write, and returns what the call returns now.
+// postpone delays the effect of a write, and returns the immediate error of the call.
 func (p *Plan) postpone(ctx context.Context, f Fault, op, key string, effect func(context.Context)) error {
 	ctx = context.WithoutCancel(ctx)
 	if f.LateDelay > 0 {
@@ -26,7 +26,7 @@ func (p *Plan) postpone(ctx context.Context, f Fault, op, key string, effect fun
 	return &backend.Error{Op: op, Object: key, Err: f.Late}
 }
 
-// land carries out the effects that are due before the nth call.
+// land performs the effects that are due before the nth call.
 func (p *Plan) land(n int) {
 	p.mu.Lock()
 	var due, rest []lateWrite

@@ -9,51 +9,51 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// ErrCrashed is what every call returns after a crash. It is none of the kinds
-// of package backend.
+// ErrCrashed is the error of every call after a crash. It matches none of the kinds of package
+// backend.
 var ErrCrashed = errors.New("the process crashed")
 
-// errInjected is the fault of a rule that names no error: a transient one.
+// errInjected is the fault of a rule without an error: a transient one.
 var errInjected = errors.New("injected fault")
 
 // Call describes a call to a rule.
 type Call struct {
-	// Op is get, put, delete, list or watch for a store, and dial, get, apply,
-	// delete or watch for a cluster. Closing a connection is no call, it always
-	// works.
+	// Op is get, put, delete, list or watch for a store, and dial, get, apply, delete or watch for a
+	// cluster. Closing a connection is not a call; it always works.
 	Op string
-	// Key is the key, or the prefix of a list or watch. For a cluster it is
-	// the cluster's name, and for an object cluster/Kind/namespace/name
-	// without the parts that are empty; a watch of objects has the cluster's.
+	// Key is the key, or the prefix of a list or watch. For a cluster it is the cluster's name, and
+	// for an object cluster/Kind/namespace/name without empty parts; a watch of objects has the
+	// cluster's key.
 	Key string
 	// N counts the calls of the plan from 1.
 	N int
-	// Write counts the calls that may change something (put, delete, apply)
-	// from 1, whether they succeed or not; it is 0 for other calls.
+	// Write counts the calls that may change something (put, delete, apply) from 1, whether they
+	// succeed or not; it is 0 for other calls.
 	Write int
 }
 
-// Fault is what happens to a call. The zero Fault is nothing.
+// Fault is the fault of a call. The zero Fault has no effect.
 type Fault struct {
-	// Delay is waited before anything else, or until the context ends.
+	// Delay is a wait before anything else, or until the context ends.
 	Delay time.Duration
 	// Hang blocks until the context ends. There is no effect.
 	Hang bool
 	// Before fails the call without an effect.
 	Before error
-	// After fails the call after it had its effect: it is ambiguous. A call
-	// that fails by itself returns its own error. For a list or a watch it
-	// ends the sequence after the first element.
+	// After fails the call after it had its effect: the result is ambiguous. A call that fails
+	// itself returns its own error. For a list or a watch it ends the sequence after the first
+	// element.
 	After error
-	// Late fails a call that may change something now, and its effect is still to come: after LateDelay, or
-	// if that is 0 right before the plan's LateCalls-th further call, the next one at least. Preconditions
-	// such as a revision are checked then, so the effect may silently never happen. The end of the context
-	// does not prevent it, and a crash only one that waits for calls. A call that changes nothing just fails.
+	// Late fails a call that may change something now, and the effect follows later: after
+	// LateDelay, or if that is 0 right before the plan's LateCalls-th further call, the next one at
+	// least. The backend checks preconditions such as a revision at that time, so the effect may
+	// silently never happen. The end of the context does not prevent the effect; a crash prevents
+	// only an effect that waits for calls. A call that changes nothing just fails.
 	Late      error
 	LateDelay time.Duration
 	LateCalls int
-	// Crash makes this call and all later ones fail with ErrCrashed: this one
-	// before its effect, or after it where After is set too.
+	// Crash makes this call and all later ones fail with ErrCrashed: this one before its effect, or
+	// after it if After is set too.
 	Crash bool
 }
 
@@ -61,10 +61,10 @@ func (f Fault) none() bool {
 	return f.Delay <= 0 && !f.Hang && f.Before == nil && f.After == nil && f.Late == nil && !f.Crash
 }
 
-// Rule returns what happens to a call. It may be called concurrently.
+// Rule returns the fault of a call. It may be called concurrently.
 type Rule func(Call) Fault
 
-// On is the rule that f happens to calls which match.
+// On is the rule that applies f to matching calls.
 func On(match func(Call) bool, f Fault) Rule {
 	return func(c Call) Fault {
 		if match(c) {
@@ -74,12 +74,12 @@ func On(match func(Call) bool, f Fault) Rule {
 	}
 }
 
-// Nth is the rule that f happens to the nth call, from 1.
+// Nth is the rule that applies f to the nth call, from 1.
 func Nth(n int, f Fault) Rule {
 	return On(func(c Call) bool { return c.N == n }, f)
 }
 
-// NthWrite is the rule that f happens to the nth write, from 1.
+// NthWrite is the rule that applies f to the nth write, from 1.
 func NthWrite(n int, f Fault) Rule {
 	return On(func(c Call) bool { return c.Write == n }, f)
 }
@@ -87,23 +87,20 @@ func NthWrite(n int, f Fault) Rule {
 // CrashBefore is a crash right before the nth write, from 1.
 func CrashBefore(n int) Rule { return NthWrite(n, Fault{Crash: true}) }
 
-// CrashAfter is a crash right after the nth write, from 1, took effect.
+// CrashAfter is a crash right after the effect of the nth write, from 1.
 func CrashAfter(n int) Rule { return NthWrite(n, Fault{Crash: true, After: ErrCrashed}) }
 
-// Before is a fault that fails a call without an effect; nil is some transient
-// error.
+// Before is a fault that fails a call without an effect; nil is a transient error.
 func Before(err error) Fault { return Fault{Before: orInjected(err)} }
 
-// After is a fault that fails a call which had its effect; nil is some
-// transient error.
+// After is a fault that fails a call after its effect; nil is a transient error.
 func After(err error) Fault { return Fault{After: orInjected(err)} }
 
-// Late is a fault that fails a write whose effect comes later, after d; nil is
-// some transient error.
+// Late is a fault that fails a write with an effect later, after d; nil is a transient error.
 func Late(err error, d time.Duration) Fault { return Fault{Late: orInjected(err), LateDelay: d} }
 
-// LateCalls is a fault that fails a write whose effect comes right before the
-// nth further call; nil is some transient error.
+// LateCalls is a fault that fails a write with an effect right before the nth further call; nil
+// is a transient error.
 func LateCalls(err error, n int) Fault { return Fault{Late: orInjected(err), LateCalls: n} }
 
 func orInjected(err error) error {
@@ -113,7 +110,7 @@ func orInjected(err error) error {
 	return err
 }
 
-// Plan says what happens to the calls of one process, and counts them.
+// Plan decides about the faults of the calls of one process, and counts the calls.
 type Plan struct {
 	rules []Rule
 
@@ -125,8 +122,8 @@ type Plan struct {
 	cut     map[*context.CancelCauseFunc]struct{}
 }
 
-// NewPlan returns a plan of these rules. The first rule that has a fault for a
-// call decides. Without rules nothing fails and calls are only counted.
+// NewPlan returns a plan with these rules. The first rule with a fault for a call decides.
+// Without rules nothing fails and the plan only counts calls.
 func NewPlan(rules ...Rule) *Plan {
 	return &Plan{rules: rules, cut: map[*context.CancelCauseFunc]struct{}{}}
 }
@@ -138,7 +135,8 @@ func (p *Plan) Calls() int {
 	return p.calls
 }
 
-// Writes returns the number of calls before a crash that may change something, the one that crashed included.
+// Writes returns the number of calls before a crash that may change something, including the call
+// of the crash.
 func (p *Plan) Writes() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -152,8 +150,8 @@ func (p *Plan) Crashed() bool {
 	return p.crashed
 }
 
-// Crash crashes the process now: watches end, calls that wait return, and
-// calls that are being carried out are.
+// Crash crashes the process now: watches end, waiting calls return, and calls that already run
+// complete.
 func (p *Plan) Crash() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -188,7 +186,7 @@ func (p *Plan) fault(c Call) Fault {
 	return Fault{}
 }
 
-// enter admits a call, or returns the error that it fails with. The fault is for leave.
+// enter admits a call, or returns its error. The returned fault is for leave.
 func (p *Plan) enter(ctx context.Context, op, key string) (Fault, error) {
 	c, err := p.count(op, key)
 	if err != nil {
@@ -206,7 +204,7 @@ func (p *Plan) enter(ctx context.Context, op, key string) (Fault, error) {
 	return f, nil
 }
 
-// suffer carries out the part of a fault that is before the effect.
+// suffer performs the part of a fault before the effect.
 func (p *Plan) suffer(ctx context.Context, f Fault) error {
 	if f.Delay > 0 || f.Hang {
 		if err := p.block(ctx, f); err != nil {
@@ -220,8 +218,7 @@ func (p *Plan) suffer(ctx context.Context, f Fault) error {
 	return f.Before
 }
 
-// block waits for the delay, or for ever, until the context or the process
-// ends.
+// block waits for the delay, or for ever, until the context or the process ends.
 func (p *Plan) block(ctx context.Context, f Fault) error {
 	ctx, release := p.attach(ctx)
 	defer release()
@@ -239,7 +236,7 @@ func (p *Plan) block(ctx context.Context, f Fault) error {
 	}
 }
 
-// leave returns what a call that had its effect returns.
+// leave returns the result of a call after its effect.
 func (p *Plan) leave(f Fault, op, key string, err error) error {
 	switch {
 	case f.Crash:
