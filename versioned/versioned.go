@@ -1,7 +1,8 @@
 // Package versioned reads stored records of JSON that begin with the number of their format.
 //
-// All records of Slipway are such: snapshots, plans, runs and what an engine stores. A record that a newer version wrote
-// is refused with a [FormatError], so that a host can tell it from a damaged one.
+// All records of Slipway have this form: snapshots, plans, runs and the records of an engine. A
+// record of a newer version is refused with a [FormatError], so that a host can distinguish it
+// from a damaged record.
 package versioned
 
 import (
@@ -12,12 +13,12 @@ import (
 	"io"
 )
 
-// FormatError refuses a stored record that a newer version wrote. Nothing was read from it, and it must not be overwritten.
+// FormatError refuses a stored record of a newer version. No part of the record was decoded, and
+// it must not be overwritten.
 type FormatError struct {
-	// Record says what was to be read, for example "plan header".
+	// Record names the kind of the record, for example "plan header".
 	Record string
-	// Have is the format of the record, Want the newest that this version
-	// reads.
+	// Have is the format of the record, Want the newest format that this version reads.
 	Have, Want int
 }
 
@@ -39,9 +40,9 @@ func CheckFormat(record string, have, want int) error {
 	}
 }
 
-// Decode reads one JSON value strictly: a field that is not known and what stands behind
-// the value are errors. The format is checked first, so that a newer record is refused as
-// such. What begins with the first format, as most does, is not read twice for that.
+// Decode reads one JSON value strictly: unknown fields and data after the value are errors. It
+// checks the format first, so that the error of a newer record is a FormatError. A record that
+// begins with the first format, the most common case, is decoded only once.
 func Decode(record string, newest int, b []byte, into any) error {
 	if !bytes.HasPrefix(b, []byte(`{"format":1,`)) {
 		var probe struct {
