@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/versioned"
 )
 
@@ -39,7 +40,7 @@ func quiet() {
 }
 
 // is checks the state of a run, once the engines are quiet.
-func is(t *testing.T, e *fleet.Engine, run string, want stages.State) stages.Run {
+func is(t *testing.T, e *fleet.Engine, run string, want stages.State) step.Run {
 	t.Helper()
 	quiet()
 	s := must(e.Run(run).Status(t.Context()))(t)

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -67,13 +68,18 @@ func (s *approvalEnv) drive(e *Engine) (stop func()) {
 	}
 }
 
-func (s *approvalEnv) create() stages.Run {
+func (s *approvalEnv) create() step.Run {
 	s.t.Helper()
 	status, err := s.host.CreateRun(s.t.Context(), RunSpec{
 		Name: "r", Placement: "p", Starter: approval.Identity{Name: "sam", Groups: []string{"sre"}}, Strategy: attackStrategy(s.policy),
 	})
 	s.must(err)
 	return status.Run
+}
+
+func (s *approvalEnv) stages() []runstate.StageRun {
+	run := s.status().Run
+	return run.Form(runstate.Key{}).Stages
 }
 
 func (s *approvalEnv) status() Status {
@@ -163,7 +169,7 @@ func (s *approvalEnv) refuses(what, key string, value []byte) {
 		s.t.Errorf("%s: the journal tells %+v", what, events)
 	}
 	now := s.status()
-	if len(now.Run.Stages[now.Run.Stage].Gates) != len(was.Run.Stages[was.Run.Stage].Gates) || now.Run.Stage != was.Run.Stage {
+	if len(now.Run.Form(runstate.Key{}).Stages[now.Run.Form(runstate.Key{}).Stage].Gates) != len(was.Run.Form(runstate.Key{}).Stages[was.Run.Form(runstate.Key{}).Stage].Gates) || now.Run.Form(runstate.Key{}).Stage != was.Run.Form(runstate.Key{}).Stage {
 		s.t.Errorf("%s: the run went on", what)
 	}
 }

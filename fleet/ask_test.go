@@ -82,7 +82,9 @@ func (s *approvalEnv) approve(name string) {
 }
 
 // started reports whether the first stage of the run has.
-func (s *approvalEnv) started() bool { return s.status().Run.Stages[0].Started != 0 }
+func (s *approvalEnv) started() bool {
+	return s.stages()[0].Started != 0
+}
 
 // A person approves hours after a measurement was good. It is bad by then, so the gate
 // stays shut until it is good again, whatever the authority does meanwhile.
@@ -106,7 +108,7 @@ func TestAMeasurementIsTakenAgainAfterTheLastPerson(t *testing.T) {
 				}
 				g.set(approves)
 				time.Sleep(10 * time.Minute)
-				gate := s.status().Run.Stages[0].Gates[0]
+				gate := s.stages()[0].Gates[0]
 				if !s.started() || len(gate.Decisions) != 2 {
 					t.Fatalf("the measurement is good again, and the gate is %+v", gate)
 				}
@@ -169,7 +171,7 @@ func TestAMeasurementIsTakenAfterTheWaitsBesideIt(t *testing.T) {
 		_, err := s.host.CreateRun(t.Context(), RunSpec{Name: "r", Placement: "p", Strategy: strategy})
 		s.must(err)
 		time.Sleep(time.Hour)
-		if gates := s.status().Run.Stages[0].Gates; gates[0].State != stages.Pending || gates[1].State != stages.Pending {
+		if gates := s.stages()[0].Gates; gates[0].State != stages.Pending || gates[1].State != stages.Pending {
 			t.Errorf("an hour before the wait is over, the gates are %+v", gates)
 		}
 		g.set(abstains)
@@ -202,7 +204,7 @@ func TestTwoMeasurementsOfOneGateHoldTogether(t *testing.T) {
 		}
 		g.set(approves)
 		time.Sleep(10 * time.Minute)
-		gate := s.status().Run.Stages[0].Gates[0]
+		gate := s.stages()[0].Gates[0]
 		if !s.started() || len(gate.Decisions) != 3 || gate.Decisions[2].At.Sub(gate.Decisions[1].At).Abs() > approval.PointInTimeAge {
 			t.Errorf("the gate is %+v", gate)
 		}
@@ -297,7 +299,7 @@ func crashWhileMeasuring(t *testing.T, k int, after bool) bool {
 
 // passed counts the gates that have.
 func (s *approvalEnv) passed() (n int) {
-	for _, st := range s.status().Run.Stages {
+	for _, st := range s.stages() {
 		for _, g := range st.Gates {
 			if g.State == stages.Completed {
 				n++

@@ -68,7 +68,7 @@ func TestApprovalsUnderAttackThroughEngines(t *testing.T) {
 type randomAttack struct {
 	*approvalEnv
 	rnd            *rand.Rand
-	run            stages.Run
+	run            step.Run
 	journalChecker journalChecker
 	spent          []spentCommand
 

@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // journalChecker reads the journal of a run and says what is wrong with it.
@@ -26,7 +28,7 @@ type journalChecker struct {
 	seen    map[string]int
 }
 
-func (r *journalChecker) begin(p approval.Policy, run stages.Run) {
+func (r *journalChecker) begin(p approval.Policy, run step.Run) {
 	r.model = attackModel{policy: p, starter: "sam", run: stages.Running, binding: approval.Binding{RunUID: run.UID, Plan: run.Plan}, at: -1}
 	r.waiting, r.ids, r.named, r.counted = nil, nil, map[string]string{}, map[string]bool{}
 }
@@ -39,7 +41,7 @@ func (r *journalChecker) wrong(ev stages.Event, format string, args ...any) {
 }
 
 // judge checks the journal of a run from its beginning, and the run.
-func (r *journalChecker) judge(run *stages.Run, events []stages.Event) {
+func (r *journalChecker) judge(run *step.Run, events []stages.Event) {
 	first := len(events)
 	for i, ev := range events {
 		if ev.Type == stages.RunCreated {
@@ -52,8 +54,8 @@ func (r *journalChecker) judge(run *stages.Run, events []stages.Event) {
 	for i := range r.waiting {
 		r.t.Errorf("what became of %+v? The run is %s\n%s", r.waiting[i], run.State, tail(events[first:]))
 	}
-	if run.Stage < len(run.Stages) && len(run.Stages[run.Stage].Gates) > 0 {
-		gates := run.Stages[run.Stage].Gates
+	if run.Form(runstate.Key{}).Stage < len(run.Form(runstate.Key{}).Stages) && len(run.Form(runstate.Key{}).Stages[run.Form(runstate.Key{}).Stage].Gates) > 0 {
+		gates := run.Form(runstate.Key{}).Stages[run.Form(runstate.Key{}).Stage].Gates
 		r.compare(&gates[len(gates)-1])
 	}
 }
@@ -67,7 +69,7 @@ func tail(events []stages.Event) string {
 }
 
 // compare checks the decisions that a gate has kept.
-func (r *journalChecker) compare(g *stages.Gate) {
+func (r *journalChecker) compare(g *runstate.Gate) {
 	if len(g.Decisions) != len(r.model.given) {
 		r.t.Errorf("the gate has %+v, the journal tells of %+v", g.Decisions, r.model.given)
 		return

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -81,7 +82,7 @@ func (a *attacked) carryOut(in stages.Input) (events []stages.Event) {
 		next.Run = ready.Run
 		a.rec, events = &next, append(events, ready.Events...)
 		in.Commands, in.Observations = nil, nil
-		for _, f := range ready.Run.InFlight {
+		for _, f := range ready.Run.Form(runstate.Key{}).InFlight {
 			if f.Attempt != 0 {
 				in.Observations = append(in.Observations, stages.Observation{
 					Cluster: a.plan.Clusters[f.Pos].Name, Attempt: f.Attempt, Revision: "revision",

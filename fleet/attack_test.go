@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
@@ -182,7 +183,7 @@ func attackStrategy(p approval.Policy) stages.Strategy {
 // that CreateRun writes, which costs a hundred times as much.
 func (a *attacked) create() {
 	a.plan = a.planOf(a.model.policy, a.rnd.IntN(2))
-	run := stages.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.state.Now())
+	run := step.NewRun(a.plan, "r", record.NewUID(), approval.Identity{Name: a.model.starter}, false, a.e.state.Now())
 	run = step.Step(a.plan, run, stages.Input{Now: time.Now()}).Run
 	a.rec = &record.Run{Run: run}
 	prev := backend.Revision("")
@@ -221,16 +222,16 @@ func (a *attacked) check(what string) {
 	if m.final() {
 		return
 	}
-	st := &run.Stages[run.Stage]
-	i := slices.IndexFunc(st.Gates, func(g stages.Gate) bool { return g.When == m.binding.When })
-	if i < 0 || a.plan.Stages[run.Stage].Name != m.binding.Stage {
-		a.t.Errorf("after %s: the run is in stage %d, gates %+v, want %+v", what, run.Stage, st.Gates, m.binding)
+	st := &run.Form(runstate.Key{}).Stages[run.Form(runstate.Key{}).Stage]
+	i := slices.IndexFunc(st.Gates, func(g runstate.Gate) bool { return g.When == m.binding.When })
+	if i < 0 || a.plan.Stages[run.Form(runstate.Key{}).Stage].Name != m.binding.Stage {
+		a.t.Errorf("after %s: the run is in stage %d, gates %+v, want %+v", what, run.Form(runstate.Key{}).Stage, st.Gates, m.binding)
 		return
 	}
 	a.checkGate(what, &st.Gates[i])
 }
 
-func (a *attacked) checkGate(what string, g *stages.Gate) {
+func (a *attacked) checkGate(what string, g *runstate.Gate) {
 	m := &a.model
 	same := slices.EqualFunc(g.Decisions, m.given, func(got, want approval.Decision) bool {
 		return got.By.Name == want.By.Name && got.Verdict == want.Verdict && got.Comment == want.Comment && got.Binding == want.Binding

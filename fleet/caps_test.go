@@ -18,6 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/faulty"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -107,7 +108,7 @@ func (g *capGuard) look() {
 			continue
 		}
 		n := 0
-		for _, f := range s.Run.InFlight {
+		for _, f := range s.Run.Form(runstate.Key{}).InFlight {
 			if f.Attempt != 0 {
 				n++
 			}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -138,14 +139,14 @@ func TestAJobIsTheCheckOfEachCluster(t *testing.T) {
 		w.end("member1", "Complete", "all 12 tests passed")
 		w.end("member3", "Complete", "")
 		time.Sleep(time.Minute)
-		measuring := func(f stages.InFlight) bool { return f.Phase == stages.Measuring }
-		if s := must(e.Run("r").Status(t.Context()))(t); s.Run.State != stages.Running || !slices.ContainsFunc(s.Run.InFlight, measuring) {
-			t.Fatalf("the run is %s while a Job goes on, in flight are %+v", s.Run.State, s.Run.InFlight)
+		measuring := func(f runstate.InFlight) bool { return f.Phase == stages.Measuring }
+		if s := must(e.Run("r").Status(t.Context()))(t); s.Run.State != stages.Running || !slices.ContainsFunc(s.Run.Form(runstate.Key{}).InFlight, measuring) {
+			t.Fatalf("the run is %s while a Job goes on, in flight are %+v", s.Run.State, s.Run.Form(runstate.Key{}).InFlight)
 		}
 		w.end("member2", "Failed", strings.Repeat("…", 200)+"the shop does not answer")
 		s := endOf(t, e, "r")
-		if s.Run.State != stages.Completed || len(s.Run.Unsuccessful) != 1 {
-			t.Errorf("the run is %s (%s), unsuccessful are %v", s.Run.State, s.Run.Reason, s.Run.Unsuccessful)
+		if s.Run.State != stages.Completed || len(s.Run.Form(runstate.Key{}).Unsuccessful) != 1 {
+			t.Errorf("the run is %s (%s), unsuccessful are %v", s.Run.State, s.Run.Reason, s.Run.Form(runstate.Key{}).Unsuccessful)
 		}
 		said := map[string]string{}
 		for _, event := range w.eventsOf("r", stages.CheckEnded) {

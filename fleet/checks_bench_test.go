@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/internal/storebench"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
@@ -90,14 +91,14 @@ func benchmarkChecks(b *testing.B, c check.Check) {
 			b.Fatal(err)
 		}
 		n = 1 << 30
-		for i := range s.Run.InFlight {
-			if f := &s.Run.InFlight[i]; f.Checks != nil {
+		for i := range s.Run.Form(runstate.Key{}).InFlight {
+			if f := &s.Run.Form(runstate.Key{}).InFlight[i]; f.Checks != nil {
 				n = min(n, f.Checks.Checks[0].Number)
 			} else {
 				return 0
 			}
 		}
-		if len(s.Run.InFlight) < clusters {
+		if len(s.Run.Form(runstate.Key{}).InFlight) < clusters {
 			return 0
 		}
 		return n

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -131,8 +132,8 @@ func TestClustersAreMeasuredByOneRequest(t *testing.T) {
 		})
 		must(e.CreateRun(t.Context(), spec))(t)
 		s := endOf(t, e, "r")
-		if s.Run.State != stages.Completed || len(s.Run.Unsuccessful) != 1 {
-			t.Fatalf("the run is %s (%s), and %v have failed", s.Run.State, s.Run.Reason, s.Run.Unsuccessful)
+		if s.Run.State != stages.Completed || len(s.Run.Form(runstate.Key{}).Unsuccessful) != 1 {
+			t.Fatalf("the run is %s (%s), and %v have failed", s.Run.State, s.Run.Reason, s.Run.Form(runstate.Key{}).Unsuccessful)
 		}
 		if got := d.queries(); len(got) != 1 || got[0] != "max by (cluster) (errors[20s])" {
 			t.Errorf("asked %q", got)
@@ -289,7 +290,7 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 		defer running(t, two)()
 		time.Sleep(10 * time.Minute)
 		s := must(two.Run("r").Status(t.Context()))(t)
-		if got := s.Run.Stages[0].Gates; s.Run.State != stages.Running || len(d.queries()) != 5 {
+		if got := s.Run.Form(runstate.Key{}).Stages[0].Gates; s.Run.State != stages.Running || len(d.queries()) != 5 {
 			t.Fatalf("after %d measurements the run is %s, %+v", len(d.queries()), s.Run.State, got)
 		}
 		open := step.Requests(s.Plan, &s.Run)

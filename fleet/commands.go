@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/commands"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -154,7 +155,7 @@ func (h RunHandle) Decide(ctx context.Context, a Answer) error {
 	if i < 0 {
 		return errdef.NotFound(errdef.Request, a.Request, openRequests(h.name, open))
 	}
-	if a.ID != "" && slices.Contains(s.Run.Seen, a.ID) {
+	if a.ID != "" && slices.Contains(s.Run.Form(runstate.Key{}).Seen, a.ID) {
 		return a.repeated(&open[i])
 	}
 	d, err := a.decision(&open[i], commands.Later(h.e.state.Now(), s.Run.Now.Time()))

@@ -22,6 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/health"
 	"github.com/slipway-dev/slipway/internal/keyed"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -249,11 +250,11 @@ func (w *engineEnv) outcome(run string) map[string]any {
 		w.t.Fatal(err)
 	}
 	states := map[string]stages.State{}
-	for pos, state := range stages.States(s.Plan, &s.Run) {
+	for pos, state := range s.Run.States(s.Plan) {
 		states[s.Plan.Clusters[pos].Name] = state
 	}
 	gates := []string{}
-	for i, st := range s.Run.Stages {
+	for i, st := range s.Run.Form(runstate.Key{}).Stages {
 		for _, g := range st.Gates {
 			gates = append(gates, fmt.Sprint(s.Plan.Stages[i].Name, g.When, g.Type, g.State, g.Attempt, len(g.Decisions)))
 		}

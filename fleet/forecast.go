@@ -9,8 +9,10 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Assumptions are inputs that a [Forecast] cannot know.
@@ -205,7 +207,7 @@ func (r *Forecaster) simulate(ctx context.Context, status *Status) (Forecast, er
 
 // assumeStart adds a start command for a run that does not continue by itself, and returns that as
 // an assumption.
-func assumeStart(r *stages.Run, w *simulate.Environment) string {
+func assumeStart(r *step.Run, w *simulate.Environment) string {
 	held := r.State == stages.NotStarted && r.Hold
 	stopped := r.State == stages.Stopped || r.State == stages.Stopping && r.Ending == stages.Stopped
 	switch {
@@ -235,7 +237,7 @@ func (f *Forecast) event(ctx context.Context) func(simulate.Event) error {
 // conclude derives the remaining fields from the end of the simulation.
 func (f *Forecast) conclude(w *simulate.Environment) {
 	for i := range f.End.Stages {
-		st, run := &f.End.Stages[i], &f.End.Run.Stages[i]
+		st, run := &f.End.Stages[i], &f.End.Run.Form(runstate.Key{}).Stages[i]
 		f.Stages = append(f.Stages, StageForecast{Name: st.Name, State: st.State, Starts: run.Started.Time(), Ends: run.Ended.Time()})
 	}
 	switch f.End.Reason {

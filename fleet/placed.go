@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -99,7 +100,7 @@ func (s *summary) miss(name string, index int) {
 // way.
 func (s *summary) take(status *state.RunStatus, underway bool) {
 	p := status.Plan
-	for pos, state := range stages.States(p, &status.Run) {
+	for pos, state := range status.Run.States(p) {
 		planned := &p.Clusters[pos]
 		c := s.clusters[planned.Name]
 		if c == nil && underway {
@@ -114,7 +115,7 @@ func (s *summary) take(status *state.RunStatus, underway bool) {
 		}
 		if state == stages.Completed && planned.Revision >= 0 && s.unknown[p.IndexAt(pos)][planned.Name] {
 			stage, _ := p.StageOf(pos)
-			c.UID, c.Revision, c.Since = planned.UID, p.Revisions[planned.Revision], status.Run.Stages[stage].Done.Time()
+			c.UID, c.Revision, c.Since = planned.UID, p.Revisions[planned.Revision], status.Run.Form(runstate.Key{}).Stages[stage].Done.Time()
 			delete(s.unknown[p.IndexAt(pos)], planned.Name)
 		}
 	}

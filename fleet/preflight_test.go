@@ -263,7 +263,7 @@ func TestAClusterThatIsSkippedByItsUpdater(t *testing.T) {
 		is(t, e, "r", stages.Failed)
 		status := must(e.Run("r").Status(t.Context()))(t)
 		got := map[string]stages.State{}
-		for pos, state := range stages.States(status.Plan, &status.Run) {
+		for pos, state := range status.Run.States(status.Plan) {
 			got[status.Plan.Clusters[pos].Name] = state
 		}
 		want := map[string]stages.State{"c00": stages.Skipped, "c01": stages.Completed, "c02": stages.Failed}

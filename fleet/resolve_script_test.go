@@ -262,7 +262,7 @@ func (s *selectionScript) planned(name string) error {
 	}
 	s.say("%s, selection %d", now.Run.State, now.Selection)
 	var lines []string
-	for pos, state := range stages.States(now.Plan, &now.Run) {
+	for pos, state := range now.Run.States(now.Plan) {
 		stage, _ := now.Plan.StageOf(pos)
 		lines = append(lines, fmt.Sprintf("  %s %s %s", now.Plan.Stages[stage].Name, now.Plan.Clusters[pos].Name, state))
 	}

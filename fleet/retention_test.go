@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -31,7 +32,7 @@ func endOf(t *testing.T, e *fleet.Engine, run string) fleet.Status {
 	s, err := e.Run(run).Wait(ctx)
 	if err != nil {
 		now, _ := e.Run(run).Status(t.Context())
-		t.Fatalf("run %s has not ended: %v: it is %s, %+v", run, err, now.Run.State, now.Run.InFlight)
+		t.Fatalf("run %s has not ended: %v: it is %s, %+v", run, err, now.Run.State, now.Run.Form(runstate.Key{}).InFlight)
 	}
 	return s
 }

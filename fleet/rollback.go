@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -48,7 +49,7 @@ type Rollback struct {
 
 // Rollback rolls back a run by a run of its own, and returns the name of that rollback run. Every
 // cluster that the run may have changed returns to its previous state: its own earlier snapshot
-// with its own overrides at that time. See [planner.RollBack] for the order, the caps and the
+// with its own overrides at that time. See [step.RollBack] for the order, the caps and the
 // treatment of clusters that had nothing; the strategy of the run must have a Rollback. Objects
 // that Config.Rules and Config.Restrictions forbid now are not restored: the clusters that had such
 // an object stay unchanged, and the plan names them with the object and the reason. The rollback
@@ -69,7 +70,7 @@ func (h RunHandle) Rollback(ctx context.Context, o RollbackOptions) (string, err
 	if err != nil {
 		return "", err
 	}
-	if u := s.Run.RollbackRequest; u != nil {
+	if u := s.Run.Form(runstate.Key{}).RollbackRequest; u != nil {
 		if by, err := h.RollbackStatus(ctx); err != nil || by.Pending || by.By == "" && by.Refused == "" {
 			return cmp.Or(by.By, u.Run, h.e.state.RollbackName(h.name, s.Title, 1)), err
 		}
@@ -156,8 +157,8 @@ func rollbackIn(rec *record.Placement, rr *record.Run) Rollback {
 		out.By, out.Pending, out.Since = b.Run, true, b.Since.Time()
 	case is && known.RolledBackBy+known.RollbackRefused != "":
 		out.By, out.Refused = known.RolledBackBy, known.RollbackRefused
-	case is && rr.Run.State == stages.Failed && rr.Run.RollbackRequest != nil:
-		out.By, out.Pending, out.Since = rr.Run.RollbackRequest.Run, true, rr.Run.Ended.Time()
+	case is && rr.Run.State == stages.Failed && rr.Run.Form(runstate.Key{}).RollbackRequest != nil:
+		out.By, out.Pending, out.Since = rr.Run.Form(runstate.Key{}).RollbackRequest.Run, true, rr.Run.Ended.Time()
 	}
 	return out
 }

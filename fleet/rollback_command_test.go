@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -135,8 +136,8 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 				must(e.Run("r1").Rollback(t.Context(), fleet.RollbackOptions{Name: "undo", By: approval.Identity{Name: "ann"}}))(t)
 				ended := waitFor(t.Context(), e, "r1")
 				time.Sleep(time.Minute)
-				if s := must(e.Run("r1").Status(t.Context()))(t); s.Run.State != stages.Failed || s.Run.RollbackRequest.Cause != stages.OnCommand {
-					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
+				if s := must(e.Run("r1").Status(t.Context()))(t); s.Run.State != stages.Failed || s.Run.Form(runstate.Key{}).RollbackRequest.Cause != stages.OnCommand {
+					t.Errorf("r1 is %s, %+v", s.Run.State, s.Run.Form(runstate.Key{}).RollbackRequest)
 				}
 				if len(ended) > 0 {
 					t.Error("the rollback waits for its approval, and the run is waited for no more")
@@ -178,8 +179,8 @@ func TestFailureDuringARollback(t *testing.T) {
 		w.failsAt("s2a", "v0")
 		w.holds("v1")
 		create(t, e, inAll("r1"))
-		if back := endOfRollback(t, e, "r1"); back.Run.State != stages.Failed || back.Run.RollbackRequest != nil {
-			t.Fatalf("it is %s, %+v", back.Run.State, back.Run.RollbackRequest)
+		if back := endOfRollback(t, e, "r1"); back.Run.State != stages.Failed || back.Run.Form(runstate.Key{}).RollbackRequest != nil {
+			t.Fatalf("it is %s, %+v", back.Run.State, back.Run.Form(runstate.Key{}).RollbackRequest)
 		}
 		time.Sleep(time.Hour)
 		want := everywhere("v0")

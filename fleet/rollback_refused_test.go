@@ -6,6 +6,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -20,8 +21,8 @@ func TestARefusedRollbackIsTold(t *testing.T) {
 		w.capture(e, "v1")
 		must(0, e.Placement(ep).SetIrreversible(t.Context(), 1, true, "ann"))(t)
 		create(t, e, inAll("r1"))
-		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.RollbackRequest == nil {
-			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.RollbackRequest)
+		if s := endOf(t, e, "r1"); s.Run.State != stages.Failed || s.Run.Form(runstate.Key{}).RollbackRequest == nil {
+			t.Fatalf("r1 is %s, %+v", s.Run.State, s.Run.Form(runstate.Key{}).RollbackRequest)
 		}
 		time.Sleep(time.Minute)
 		const why = "4 stay as they are: snapshot 1 is irreversible"

@@ -12,13 +12,14 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Status is the last saved state of a run.
 type Status struct {
-	Run stages.Run `json:"run"`
+	Run step.Run `json:"run"`
 	// Plan is shared: the caller must not change it.
 	Plan *stages.Plan `json:"plan,omitempty"`
 	// Owner and Title are the host's values for this run, or for the run that it rolls back.
@@ -152,7 +153,7 @@ func (h RunHandle) Explain(ctx context.Context, cluster string) (stages.Explanat
 	if err != nil {
 		return x, err
 	}
-	if s.Run.RollbackRequest != nil {
+	if s.Run.Form(runstate.Key{}).RollbackRequest != nil {
 		if r, err := h.RollbackStatus(ctx); err == nil {
 			x.Reason += r.explain()
 		}

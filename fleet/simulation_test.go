@@ -326,7 +326,7 @@ func (s *staged) carriedOut(t *testing.T) (lines []string, end stages.Outline, s
 	if status, err = w.newEngine(fleet.Config{}).Run(simulate.RunName).Status(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return lines, stages.Derive(status.Plan, &status.Run), func() ([]string, simulate.End) { return want, expected }
+	return lines, status.Run.Outline(status.Plan), func() ([]string, simulate.End) { return want, expected }
 }
 
 // play does what operators do and what happens to the fleet, until the end.

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -116,20 +117,20 @@ func (e *Engine) summaryOf(ctx context.Context, rec backend.Record, outlines pla
 		Name: r.Name, UID: r.UID, Placement: r.Placement, Owner: rr.Owner, Title: rr.Title, State: r.State, Reason: r.Reason,
 		Index: plan.Index, Created: r.Created.Time(), Started: r.Started.Time(), Ended: r.Ended.Time(), Holder: rr.Lease.Holder,
 	}
-	if r.Stage >= 0 && r.Stage < len(plan.Stages) {
-		s.Stage = plan.Stages[r.Stage].Name
+	if r.Form(runstate.Key{}).Stage >= 0 && r.Form(runstate.Key{}).Stage < len(plan.Stages) {
+		s.Stage = plan.Stages[r.Form(runstate.Key{}).Stage].Name
 	}
 	for _, st := range plan.Stages {
 		for _, g := range st.Groups {
 			s.Clusters += g.Len
 		}
 	}
-	for i := range r.Stages {
-		for _, g := range r.Stages[i].Groups {
+	for i := range r.Form(runstate.Key{}).Stages {
+		for _, g := range r.Form(runstate.Key{}).Stages[i].Groups {
 			s.Completed += g.Completed
 		}
 	}
-	for _, u := range r.Unsuccessful {
+	for _, u := range r.Form(runstate.Key{}).Unsuccessful {
 		if n := u.Last - u.First + 1; u.State == stages.Failed {
 			s.Failed += n
 		} else {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -50,7 +51,7 @@ func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 				t.Fatal(err)
 			}
 			count := map[stages.State]int{}
-			for _, state := range stages.States(status.Plan, &status.Run) {
+			for _, state := range status.Run.States(status.Plan) {
 				count[state]++
 			}
 			r := &status.Run
@@ -62,7 +63,7 @@ func TestSummariesSayWhatTheStatusSays(t *testing.T) {
 			if s != want {
 				t.Errorf("%s:\n got %+v\nwant %+v", s.Name, s, want)
 			}
-			if r.Stage < len(status.Plan.Stages) && s.Stage != status.Plan.Stages[r.Stage].Name {
+			if r.Form(runstate.Key{}).Stage < len(status.Plan.Stages) && s.Stage != status.Plan.Stages[r.Form(runstate.Key{}).Stage].Name {
 				t.Errorf("%s: stage %q", s.Name, s.Stage)
 			}
 		}

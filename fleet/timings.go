@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // forecastRuns limits how many of the placement's latest runs a forecast reads.
@@ -133,11 +135,11 @@ func (t *timings) pace() float64 {
 
 // inFlight tells an environment when the current attempts of a run began. An attempt that has
 // exceeded its expected duration gets the median of the completed durations that were longer still.
-func (t *timings) inFlight(p *stages.Plan, r *stages.Run, w *simulate.Environment) {
+func (t *timings) inFlight(p *stages.Plan, r *step.Run, w *simulate.Environment) {
 	w.Began = t.began
 	var all []time.Duration
-	for i := range r.InFlight {
-		f := &r.InFlight[i]
+	for i := range r.Form(runstate.Key{}).InFlight {
+		f := &r.Form(runstate.Key{}).InFlight[i]
 		if f.Attempt == 0 || f.Phase != stages.Applying && f.Phase != stages.Settling {
 			continue
 		}

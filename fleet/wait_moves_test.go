@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -81,7 +82,7 @@ func TestARunThatTimesOutMoves(t *testing.T) {
 		moves(true, "before the timeout")
 		s := must(e.Run("r").Status(t.Context()))(t)
 		waits := step.Waiting(s.Plan, &s.Run)
-		if len(waits) != 2 || waits[1].Kind != stages.AwaitTimeout || waits[1].Name != "hold" || !waits[1].Until.Equal(s.Run.Stages[0].Deadline.Time()) {
+		if len(waits) != 2 || waits[1].Kind != stages.AwaitTimeout || waits[1].Name != "hold" || !waits[1].Until.Equal(s.Run.Form(runstate.Key{}).Stages[0].Deadline.Time()) {
 			t.Errorf("it waits for %+v", waits)
 		}
 		command(t, e, "r", stages.Stop)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
@@ -272,7 +273,7 @@ func TestAHostThatHangsOverTheWindowsHoldsUpNothingInFlight(t *testing.T) {
 		defer close(hang.until)
 		time.Sleep(5 * time.Minute)
 		s := must(two.Run("r").Status(t.Context()))(t)
-		if g := s.Run.Stages[0].Groups[0]; g.Completed != 1 {
+		if g := s.Run.Form(runstate.Key{}).Stages[0].Groups[0]; g.Completed != 1 {
 			t.Errorf("%d clusters have completed, want c00, which was in flight", g.Completed)
 		}
 		for name, at := range w.started("r", begun) {

@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/reconcile"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // asked answers as an API server that has nothing and takes everything, and remembers what it was asked.
@@ -209,7 +210,7 @@ func TestTheSealTellsTheObjectOfARollback(t *testing.T) {
 func TestTheLabelOfARollbackIsPutBack(t *testing.T) {
 	of := api.Key{Namespace: longNamespace, Name: "a-name-that-is-cut"}
 	back := api.Key{Namespace: of.Namespace, Name: of.Name + "-rollback"}
-	plain := fleet.Status{Run: stages.Run{Name: "r"}, Plan: &stages.Plan{}}
+	plain := fleet.Status{Run: step.Run{Name: "r"}, Plan: &stages.Plan{}}
 	for label, c := range map[string]struct {
 		status fleet.Status
 		want   int
@@ -232,7 +233,7 @@ var longNamespace = strings.Repeat("n", 55)
 func statusOfRollback(of api.Key, n int) *fleet.Status {
 	run, title := kubefleet.EngineName(of.Namespace, of.Name), api.TitleOf(of)
 	return &fleet.Status{
-		Run: stages.Run{Name: api.RollbackName(run, title, n)}, Title: title,
+		Run: step.Run{Name: api.RollbackName(run, title, n)}, Title: title,
 		Plan: &stages.Plan{Rollback: &stages.PlannedRollback{Run: run}},
 	}
 }

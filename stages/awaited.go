@@ -11,7 +11,7 @@ import (
 type RefusedError struct {
 	// Verb is the refused command.
 	Verb Verb
-	// State is the state of the run as [Derive] returns it.
+	// State is the state of the run as the outline of the run has it.
 	State State
 	// Reason is a sentence without its point.
 	Reason string

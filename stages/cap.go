@@ -55,7 +55,7 @@ type Claim struct {
 	Run   string
 	Epoch int64
 	// Uses is how many clusters the run has in flight according to its saved record, and
-	// Wants how many it would have, see [Ready].Wants.
+	// Wants how many it would have, see step.Ready.Wants.
 	Uses, Wants int
 }
 

@@ -37,14 +37,6 @@ type CheckRun struct {
 	Bad string `json:"bad,omitempty"`
 }
 
-// ClusterCheckRun is the state of the checks of a healthy cluster.
-type ClusterCheckRun struct {
-	// Since is when the cluster became healthy, Until when its checks expire.
-	Since  Instant    `json:"s"`
-	Until  Instant    `json:"u"`
-	Checks []CheckRun `json:"c"`
-}
-
 // HasEnded reports whether nothing more is measured.
 func (r *CheckRun) HasEnded() bool {
 	return r.Phase == check.Failed || r.Phase == check.Error || r.Phase == check.Inconclusive

@@ -10,17 +10,13 @@
 // plan in pieces, and its JSON holds the whole plan. [DecodePlan] reads the pieces and refuses
 // a plan that the planner could not have made.
 //
-// A [Run] is the state of an execution of a plan. It is small, plain data: its JSON has a
-// format number and decodes to an equal run, and [Check] reports whether the run belongs to a
-// plan. A driver needs to store nothing else. [Derive], [States] and [Clusters] describe the
-// state of the run, its stages and its clusters for people. An [Input] is the news since the
-// last step, such as a [Command] or an [Observation]. A step returns a [Ready]: the run to
-// save, the [Event] values to publish, and the [Action] values to carry out after the save. A
-// [Cap] bounds the number of clusters that several runs together have in flight.
-//
 // Two packages below this one work with the types: stages/planner makes plans, and stages/step
-// is the state machine of a run. Package stages/check defines the checks and their
-// measurements.
+// is the state machine of a run, and has its state, step.Run. An [Input] is the news since the
+// last step, such as a [Command] or an [Observation]. A step returns the run to save, the
+// [Event] values to publish, and the [Action] values to carry out after the save. An [Outline]
+// and [ClusterOutline] values describe the state of a run, its stages and its clusters for people.
+// A [Cap] bounds the number of clusters that several runs together have in flight. Package
+// stages/check defines the checks and their measurements.
 //
 // Every function depends on its arguments only: no I/O, no clock, no randomness, no goroutine.
 // A Plan does not change after it is made. Several goroutines may read a value at the same

@@ -227,25 +227,6 @@ const (
 	Measure ActionType = "Measure"
 )
 
-// Ready is the outcome of a step: save Run and Events, then do Actions, then
-// step again at Wake or when there is input.
-type Ready struct {
-	Run     Run
-	Actions []Action
-	Events  []Event
-	// Wake is when to step again without any input; zero means only on input.
-	Wake time.Time
-	// Wants is how many clusters would be in flight now without the Cap of the strategy; 0
-	// if the strategy names no cap.
-	Wants int
-	// Changed reports whether Run differs from the input run in more than its clock. If so,
-	// it must be saved before Actions are carried out.
-	Changed bool
-	// Err is a [*RunError] if the run does not belong to the plan. Then nothing was done,
-	// Run is unchanged and every other field is empty. Another step will not help.
-	Err error
-}
-
 // Words describes the clusters that only selects.
 func (only Only) Words() string {
 	switch only {

@@ -302,7 +302,7 @@ const (
 )
 
 // RollbackPolicy says when and how a run is rolled back. A run of its own does the rollback,
-// with the plan that planner.RollBack makes.
+// with the plan that step.RollBack makes.
 type RollbackPolicy struct {
 	// Causes are the reasons for which a run is rolled back; none means BudgetExceeded and
 	// GateRejected. The command [RequestRollback] may always roll a run back.

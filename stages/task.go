@@ -180,3 +180,6 @@ func sorted(errs field.ErrorList) field.ErrorList {
 	slices.SortStableFunc(errs, func(a, b *field.Error) int { return cmp.Compare(texts[a], texts[b]) })
 	return errs
 }
+
+// ScheduledStartMessage is the message of the events of a ScheduledStart.
+const ScheduledStartMessage = "scheduled start"

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -21,7 +22,7 @@ func Frame(m Model, width, height int, s Style) string {
 		return ""
 	}
 	d := drawing{Style: s, m: &m, p: m.Status.Plan, r: &m.Status.Run, width: width, height: height}
-	d.outline = stages.Derive(d.p, d.r)
+	d.outline = d.r.Outline(d.p)
 	footer := make([]string, 0, len(m.Footer))
 	for i, line := range m.Footer {
 		of := plain
@@ -52,7 +53,7 @@ type drawing struct {
 	Style
 	m             *Model
 	p             *stages.Plan
-	r             *stages.Run
+	r             *step.Run
 	outline       stages.Outline
 	width, height int
 	// names is the width of the column of names.
@@ -69,7 +70,7 @@ func (d *drawing) blocks() []block {
 	if from > 0 {
 		out = append(out, block{line: d.mark(stages.Completed) + d.paint(faint, fmt.Sprintf(" %d stages before", from))})
 	}
-	if d.r.Stage >= to || !d.isUnderWay() {
+	if d.r.Form(runstate.Key{}).Stage >= to || !d.isUnderWay() {
 		out = append(out, d.waits("  "))
 	}
 	for i := from; i < to; i++ {
@@ -84,7 +85,7 @@ func (d *drawing) blocks() []block {
 // isUnderWay reports whether the run has a current stage to contain its reasons for waiting.
 func (d *drawing) isUnderWay() bool {
 	return (d.outline.Run == stages.Running || d.outline.Run == stages.Pending && d.r.State == stages.Running || d.r.State == stages.Stopping) &&
-		d.r.Stage < len(d.outline.Stages)
+		d.r.Form(runstate.Key{}).Stage < len(d.outline.Stages)
 }
 
 // stagesShown returns the stages with their own line: those around the current one.
@@ -94,7 +95,7 @@ func (d *drawing) stagesShown() (from, to int) {
 	if n <= most {
 		return 0, n
 	}
-	from = min(max(0, d.r.Stage-(most-1)/2), n-most)
+	from = min(max(0, d.r.Form(runstate.Key{}).Stage-(most-1)/2), n-most)
 	return from, from + most
 }
 
@@ -191,7 +192,7 @@ func (d *drawing) ends() string {
 // rollback describes the progress of the run's rollback and its reason; "" if none was requested.
 func (d *drawing) rollback() string {
 	back, why := &d.m.Rollback, ""
-	if u := d.r.RollbackRequest; u != nil && u.Message != "" {
+	if u := d.r.Form(runstate.Key{}).RollbackRequest; u != nil && u.Message != "" {
 		why = ": " + u.Message
 	}
 	switch {
@@ -199,10 +200,10 @@ func (d *drawing) rollback() string {
 		return d.paint(bad, "not rolled back: "+back.Refused)
 	case back.Pending && back.By != "":
 		return d.paint(held, "run "+back.By+" is about to roll it back"+why)
-	case back.By == "" && d.r.RollbackRequest == nil:
+	case back.By == "" && d.r.Form(runstate.Key{}).RollbackRequest == nil:
 		return ""
-	case back.By == "" && d.r.RollbackRequest.Run != "":
-		return d.paint(held, "run "+d.r.RollbackRequest.Run+" is going to roll it back"+why)
+	case back.By == "" && d.r.Form(runstate.Key{}).RollbackRequest.Run != "":
+		return d.paint(held, "run "+d.r.Form(runstate.Key{}).RollbackRequest.Run+" is going to roll it back"+why)
 	case back.By == "":
 		return d.paint(held, "it is going to be rolled back"+why)
 	case back.State == stages.Completed:
@@ -222,8 +223,8 @@ func (d *drawing) reason() string {
 	switch {
 	case text != "":
 		return text
-	case d.r.Closing != nil:
-		return d.paint(bad, string(d.r.Closing.State)+" once what runs always has run: "+d.r.Closing.Reason)
+	case d.r.Form(runstate.Key{}).Closing != nil:
+		return d.paint(bad, string(d.r.Form(runstate.Key{}).Closing.State)+" once what runs always has run: "+d.r.Form(runstate.Key{}).Closing.Reason)
 	case d.r.IsEnded() && d.r.Reason != "":
 		return d.paint(looks[d.r.State].ink, d.r.Reason)
 	case d.r.State == stages.Stopping && d.r.Reason != "":
@@ -247,10 +248,10 @@ func sumOf(groups []stages.GroupOutline) (sum stages.GroupOutline) {
 
 // stage draws a stage; the current one with its content.
 func (d *drawing) stage(i int) []block {
-	st, o, run := &d.p.Stages[i], &d.outline.Stages[i], &d.r.Stages[i]
+	st, o, run := &d.p.Stages[i], &d.outline.Stages[i], &d.r.Form(runstate.Key{}).Stages[i]
 	sum := sumOf(o.Groups)
 	line := d.row("", st.Name, o.State, &sum, st.MaxFailures) + d.took(o.Started, o.Ended)
-	current := i == d.r.Stage && d.isUnderWay()
+	current := i == d.r.Form(runstate.Key{}).Stage && d.isUnderWay()
 	if st.Remove {
 		line += d.paint(faint, "  cleaned")
 	}
@@ -305,7 +306,7 @@ func (d *drawing) took(started, ended time.Time) string {
 }
 
 // outcome lists on one line the deciders of the gates of a stage that is not the current one.
-func (d *drawing) outcome(gates []stages.Gate) (out string) {
+func (d *drawing) outcome(gates []runstate.Gate) (out string) {
 	for _, v := range []approval.Verdict{approval.Approve, approval.Reject} {
 		var by []string
 		for i := range gates {
@@ -323,7 +324,7 @@ func (d *drawing) outcome(gates []stages.Gate) (out string) {
 }
 
 // groups draws the active groups of the current stage, in their order.
-func (d *drawing) groups(st *stages.PlannedStage, o *stages.StageOutline, run *stages.StageRun) (out []block) {
+func (d *drawing) groups(st *stages.PlannedStage, o *stages.StageOutline, run *runstate.StageRun) (out []block) {
 	shown := d.groupsShown(o.Groups)
 	hidden := map[stages.State]int{}
 	for j := range st.Groups {
@@ -333,7 +334,7 @@ func (d *drawing) groups(st *stages.PlannedStage, o *stages.StageOutline, run *s
 			continue
 		}
 		out = append(out, block{line: d.row("  ", g.Name, o.Groups[j].State, &o.Groups[j], g.MaxFailures)})
-		var gates []stages.Gate
+		var gates []runstate.Gate
 		if len(run.Groups) > 0 {
 			gates = run.Groups[j].Gates
 		}
@@ -387,13 +388,13 @@ func (d *drawing) waits(indent string) block {
 // waits returns the reasons for waiting of a run, except those of its clusters.
 func waits(s *fleet.Status) (all []stages.Awaited) {
 	clusters := map[string]int{}
-	for i := range s.Run.InFlight {
-		if f := &s.Run.InFlight[i]; f.Attempt != 0 {
+	for i := range s.Run.Form(runstate.Key{}).InFlight {
+		if f := &s.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 {
 			clusters[s.Plan.Clusters[f.Pos].Name]++
 		}
 	}
-	for i := range s.Run.Waiting {
-		clusters[s.Plan.Clusters[s.Run.Waiting[i].Pos].Name]++
+	for i := range s.Run.Form(runstate.Key{}).Waiting {
+		clusters[s.Plan.Clusters[s.Run.Form(runstate.Key{}).Waiting[i].Pos].Name]++
 	}
 	for _, a := range slices.Backward(step.Waiting(s.Plan, &s.Run)) { // gates come first
 		if (a.Kind == stages.AwaitObservation || a.Kind == stages.AwaitTime || a.Kind == stages.AwaitWindow) && clusters[a.Name] > 0 {
@@ -416,10 +417,10 @@ func (d *drawing) more(indent string, n int, what string) func(from int) string 
 // failures lists the clusters from a position to another that failed or were skipped, the failed
 // ones first.
 func (d *drawing) failures(indent string, first, last int) block {
-	var all []stages.Unsuccessful
+	var all []runstate.Unsuccessful
 	for _, state := range []stages.State{stages.Failed, stages.Skipped} {
-		for i := range d.r.Unsuccessful {
-			if x := &d.r.Unsuccessful[i]; x.State == state && x.First <= last && x.Last >= first {
+		for i := range d.r.Form(runstate.Key{}).Unsuccessful {
+			if x := &d.r.Form(runstate.Key{}).Unsuccessful[i]; x.State == state && x.First <= last && x.Last >= first {
 				all = append(all, x.Spanning(max(x.First, first), min(x.Last, last)))
 			}
 		}
@@ -452,27 +453,27 @@ func (d *drawing) failures(indent string, first, last int) block {
 // flying lists the clusters in flight from a position to another, those in trouble first, and the
 // clusters that will be started again.
 func (d *drawing) flying(indent string, first, last int) []block {
-	var flying []*stages.InFlight
-	for i := range d.r.InFlight {
-		if f := &d.r.InFlight[i]; f.Attempt != 0 && f.Pos >= first && f.Pos <= last {
+	var flying []*runstate.InFlight
+	for i := range d.r.Form(runstate.Key{}).InFlight {
+		if f := &d.r.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 && f.Pos >= first && f.Pos <= last {
 			flying = append(flying, f)
 		}
 	}
-	trouble := func(f *stages.InFlight) int {
+	trouble := func(f *runstate.InFlight) int {
 		if f.Attempt > 1 || f.Phase == stages.BackingOff || f.Message != "" {
 			return 0
 		}
 		return 1
 	}
-	slices.SortStableFunc(flying, func(a, b *stages.InFlight) int {
+	slices.SortStableFunc(flying, func(a, b *runstate.InFlight) int {
 		if t := trouble(a) - trouble(b); t != 0 {
 			return t
 		}
 		return a.Pos - b.Pos
 	})
-	var retrying []*stages.Retrying
-	for i := range d.r.Waiting {
-		if y := &d.r.Waiting[i]; y.Pos >= first && y.Pos <= last {
+	var retrying []*runstate.Retrying
+	for i := range d.r.Form(runstate.Key{}).Waiting {
+		if y := &d.r.Form(runstate.Key{}).Waiting[i]; y.Pos >= first && y.Pos <= last {
 			retrying = append(retrying, y)
 		}
 	}
@@ -500,7 +501,7 @@ func (d *drawing) flying(indent string, first, last int) []block {
 }
 
 // inFlight draws a cluster in flight: its phase, the time in it, and its problem.
-func (d *drawing) inFlight(f *stages.InFlight) string {
+func (d *drawing) inFlight(f *runstate.InFlight) string {
 	out := d.mark(stages.Running) + " " + d.paint(plain, d.p.Clusters[f.Pos].Name) + " " + d.paint(busy, phases[f.Phase])
 	out += d.paint(plain, " for "+brief(d.m.Now.Sub(d.m.since(f))))
 	if f.Attempt > 1 {
@@ -520,7 +521,7 @@ func (d *drawing) inFlight(f *stages.InFlight) string {
 
 // gates lists the gates on one side that do not wait: passed gates with their deciders, and
 // future gates.
-func (d *drawing) gates(indent string, outlines []stages.GateOutline, gates []stages.Gate, when approval.When) block {
+func (d *drawing) gates(indent string, outlines []stages.GateOutline, gates []runstate.Gate, when approval.When) block {
 	var lines []string
 	first := firstGates
 	for i := range outlines {
@@ -536,9 +537,9 @@ func (d *drawing) gates(indent string, outlines []stages.GateOutline, gates []st
 	return newList(first, len(lines), func(i int) string { return lines[i] }, d.more(indent, len(lines), "gates"))
 }
 
-func (d *drawing) gate(o *stages.GateOutline, gates []stages.Gate) string {
+func (d *drawing) gate(o *stages.GateOutline, gates []runstate.Gate) string {
 	out := d.mark(o.State) + " " + d.paint(map[bool]ink{true: faint, false: plain}[o.State == stages.NotStarted], gateName(o.When, o.Type))
-	i := slices.IndexFunc(gates, func(g stages.Gate) bool { return g.When == o.When && g.Type == o.Type })
+	i := slices.IndexFunc(gates, func(g runstate.Gate) bool { return g.When == o.When && g.Type == o.Type })
 	switch {
 	case len(decisionsOf(o, gates)) > 0:
 		out += d.paint(plain, " "+decided(gates[i].Decisions))
@@ -559,7 +560,7 @@ func (d *drawing) gate(o *stages.GateOutline, gates []stages.Gate) string {
 }
 
 // decisionsOf are the decisions of a gate that has been reached.
-func decisionsOf(o *stages.GateOutline, gates []stages.Gate) []approval.Decision {
+func decisionsOf(o *stages.GateOutline, gates []runstate.Gate) []approval.Decision {
 	for i := range gates {
 		if g := &gates[i]; g.When == o.When && g.Type == o.Type {
 			return g.Decisions
@@ -572,10 +573,10 @@ func decisionsOf(o *stages.GateOutline, gates []stages.Gate) []approval.Decision
 // clusters that are done, and its reasons for waiting.
 func Summary(m Model) string {
 	p, r := m.Status.Plan, &m.Status.Run
-	o := stages.Derive(p, r)
+	o := r.Outline(p)
 	out := fmt.Sprintf("run %s is %s", r.Name, o.Run)
-	if r.Stage < len(p.Stages) {
-		out += " in stage " + p.Stages[r.Stage].Name
+	if r.Form(runstate.Key{}).Stage < len(p.Stages) {
+		out += " in stage " + p.Stages[r.Form(runstate.Key{}).Stage].Name
 	}
 	done := 0
 	for i := range o.Stages {

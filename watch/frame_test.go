@@ -18,6 +18,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
@@ -127,7 +128,7 @@ func (s *scene) model(t *testing.T) watch.Model {
 		m.Status.Run = end.Run
 	} else {
 		m.Now = w.Start
-		m.Status.Run = stages.NewRun(p, "run", "uid", approval.Identity{Name: "alice"}, true, w.Start)
+		m.Status.Run = step.NewRun(p, "run", "uid", approval.Identity{Name: "alice"}, true, w.Start)
 	}
 	if s.then != nil {
 		s.then(&m.Status)
@@ -259,7 +260,7 @@ func scenes() map[string]*scene {
 		"windows":   {world: simulate.Environment{Orders: toProd(), Calendar: closed{from: 9}}, at: 72 * time.Minute, footer: keys, end: 3 * time.Hour},
 		"cap":       {strategy: domain, world: simulate.Environment{Orders: append(toProd()[:2], approveAt(68*time.Minute, "prod", approval.Before, "carol")), Slots: 1}, at: 90 * time.Minute, footer: keys},
 		"queued": {at: -1, then: func(s *fleet.Status) {
-			s.Run = stages.NewRun(s.Plan, "run", "uid", approval.Identity{Name: "alice"}, false, s.Run.Created.Time())
+			s.Run = step.NewRun(s.Plan, "run", "uid", approval.Identity{Name: "alice"}, false, s.Run.Created.Time())
 			s.Run = step.Step(s.Plan, s.Run, stages.Input{Now: s.Run.Created.Time(), Blocked: "web-1"}).Run
 		}},
 		"stopped": {
@@ -280,8 +281,8 @@ func scenes() map[string]*scene {
 		"unreachable": {
 			world: simulate.Environment{Orders: toProd(), Members: troubled()}, at: 70*time.Minute + 20*time.Second, footer: keys,
 			then: func(s *fleet.Status) {
-				for i := range s.Run.Unsuccessful {
-					s.Run.Unsuccessful[i].Reason = "connection refused (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443, 10.0.0.1:443): apply ConfigMap.v1 shop/web"
+				for i := range s.Run.Form(runstate.Key{}).Unsuccessful {
+					s.Run.Form(runstate.Key{}).Unsuccessful[i].Reason = "connection refused (eu-1-dns-0c4e7f.hcp.westeurope.azmk8s.io:443, 10.0.0.1:443): apply ConfigMap.v1 shop/web"
 				}
 			},
 		},

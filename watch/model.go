@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -50,7 +51,7 @@ func (m Model) Observe(events []stages.Event) Model {
 
 // since returns when a cluster in flight entered its phase. For a soak it follows from the end
 // alone.
-func (m *Model) since(f *stages.InFlight) time.Time {
+func (m *Model) since(f *runstate.InFlight) time.Time {
 	p := m.Status.Plan
 	if d := p.Strategy.MinHealthy; f.Phase == stages.Soaking && d > 0 && f.Until != 0 {
 		return f.Until.Time().Add(-d)

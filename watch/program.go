@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Errors that end [Run] before the run has ended.
@@ -108,7 +109,7 @@ func (o *Options) next(r *reading) (run string, over bool) {
 
 // isOver reports whether the rollback of an ended run is finished.
 func isOver(back *fleet.Rollback) bool {
-	by := stages.Run{State: back.State}
+	by := step.Run{State: back.State}
 	return !back.Pending && (back.State == "" || by.IsEnded())
 }
 

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 	"github.com/slipway-dev/slipway/watch"
@@ -17,7 +18,7 @@ func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
 	s := scenes()["rolled-back"]
 	s.clusters = fleetOf()
 	m := s.model(t)
-	why := m.Status.Run.RollbackRequest.Message
+	why := m.Status.Run.Form(runstate.Key{}).RollbackRequest.Message
 	for want, back := range map[string]fleet.Rollback{
 		"it is going to be rolled back: " + why:                   {},
 		"run back is about to roll it back: " + why:               {By: "back", Pending: true},
@@ -34,7 +35,7 @@ func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
 			t.Errorf("%+v: want %q\n%s", back, want, got)
 		}
 	}
-	m.Status.Run.RollbackRequest, m.Rollback = nil, fleet.Rollback{By: "undo", State: stages.Running} // by command, after the end
+	m.Status.Run.Form(runstate.Key{}).RollbackRequest, m.Rollback = nil, fleet.Rollback{By: "undo", State: stages.Running} // by command, after the end
 	if got := watch.Frame(m, 200, 24, watch.Style{}); !strings.Contains(got, "run undo rolls it back and is Running\n") {
 		t.Errorf("by command:\n%s", got)
 	}

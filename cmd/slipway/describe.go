@@ -16,9 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
-	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
@@ -149,8 +149,8 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 		rollsBack = s.Plan.Rollback.Run
 	}
 	rollback := rollbackText(&back)
-	if rollback == "" && r.RollbackRequest != nil {
-		rollback = "requested: " + r.RollbackRequest.Message
+	if rollback == "" && r.Form(runstate.Key{}).RollbackRequest != nil {
+		rollback = "requested: " + r.Form(runstate.Key{}).RollbackRequest.Message
 	}
 	fields.Add(name, s, s.Title, r.Placement, r.State, r.Reason, rollsBack, rollback, indexCell(s.Plan.Index), s.Plan.Digest, s.Plan.Len(), r.Starter.Name,
 		r.Created.Time(), r.Started.Time(), r.Ended.Time(), s.Holder)
@@ -161,7 +161,7 @@ func (o *options) describeRun(ctx context.Context, c call, name string) error {
 // stagesOf returns the stages of a run, a row for each group.
 func stagesOf(s *fleet.Status) *cli.List {
 	l := &cli.List{Kind: "stage", Columns: []string{"Stage", "Group", "State", "Done", "Failed", "Skipped", "In flight", "Gates"}}
-	for _, st := range stages.Derive(s.Plan, &s.Run).Stages {
+	for _, st := range s.Run.Outline(s.Plan).Stages {
 		for _, g := range st.Groups {
 			var gates []string
 			for _, gate := range append(st.Gates, g.Gates...) {

@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
 )
 
@@ -101,7 +102,7 @@ func newWait(o *options) *cobra.Command {
 
 // end is the end of a run and of its rollback, if there is one.
 type end struct {
-	run  stages.Run
+	run  step.Run
 	back fleet.Rollback
 }
 
@@ -118,7 +119,7 @@ func endOf(ctx context.Context, c call, run string) (end, error) {
 }
 
 func (e *end) isOver() bool {
-	by := stages.Run{State: e.back.State}
+	by := step.Run{State: e.back.State}
 	return e.run.IsEnded() && !e.back.Pending && (e.back.State == "" || by.IsEnded())
 }
 

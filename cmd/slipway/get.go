@@ -228,7 +228,7 @@ func (c call) clustersOfRun(ctx context.Context, run string) ([]stages.ClusterOu
 	if err != nil {
 		return nil, err
 	}
-	return slices.Collect(stages.Clusters(s.Plan, &s.Run)), nil
+	return slices.Collect(s.Run.Clusters(s.Plan)), nil
 }
 
 func addRequest(l *cli.List, r approval.Request) {

@@ -58,7 +58,7 @@ func newPlan(version string, clusters []string) (*stages.Plan, error) {
 // stored is what the file has. The plan is frozen with the run: flags of a later start change nothing.
 type stored struct {
 	Plan *stages.Plan
-	Run  stages.Run
+	Run  step.Run
 }
 
 // load reads the file. Where there is none, it begins a run.
@@ -71,7 +71,7 @@ func load(file, version string, clusters []string) (s stored, err error) {
 		return s, err
 	}
 	if s.Plan, err = newPlan(version, clusters); err == nil {
-		s.Run = stages.NewRun(s.Plan, "web-"+version, version, approval.Identity{Name: "step"}, false, time.Now())
+		s.Run = step.NewRun(s.Plan, "web-"+version, version, approval.Identity{Name: "step"}, false, time.Now())
 	}
 	return s, err
 }

@@ -344,7 +344,7 @@ func (c *Client) withPlan(run string, s *fleet.Status, get func(url.Values) erro
 	return nil
 }
 
-// Outline returns the states of the run, its stages, groups and gates; see [stages.Derive].
+// Outline returns the states of the run, its stages, groups and gates; see [step.Run.Outline].
 func (h RunHandle) Outline(ctx context.Context) (stages.Outline, error) {
 	return get[stages.Outline](ctx, h.c, path("runs", h.name, "outline"), nil)
 }

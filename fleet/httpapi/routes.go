@@ -146,7 +146,7 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 		if err != nil {
 			return stages.Outline{}, err
 		}
-		return stages.Derive(s.Plan, &s.Run), nil
+		return s.Run.Outline(s.Plan), nil
 	})},
 	{"GET /v1/runs/{run}/progress", false, one(progress)},
 	{"GET /v1/runs/{run}/events", false, events(
@@ -386,7 +386,7 @@ func forecastRun(c *call, a fleet.Assumptions) (fleet.Forecast, error) {
 	defer one.mu.Unlock()
 	f, err := one.Forecast(c.ctx())
 	if brief {
-		f.Plan, f.Events, f.End.Clusters, f.End.Run = nil, nil, nil, stages.Run{}
+		f.Plan, f.Events, f.End.Clusters, f.End.Run = nil, nil, nil, step.Run{}
 	}
 	return f, err
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 	"github.com/slipway-dev/slipway/fleet/upgrade/embedded"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -65,7 +66,7 @@ func TestTheSeedsStagedUpgrade(t *testing.T) {
 		if d := began("e6").Sub(ends("w1")); d < time.Hour || d > time.Hour+time.Minute {
 			t.Errorf("the second stage began %v after the first had ended", d)
 		}
-		if n := s.Run.Stages[1].Groups[0].Completed; n != 2 {
+		if n := s.Run.Form(runstate.Key{}).Stages[1].Groups[0].Completed; n != 2 {
 			t.Errorf("%d clusters of group-2a are done", n)
 		}
 	})

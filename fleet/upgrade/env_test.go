@@ -133,7 +133,7 @@ func (r *env) until(run string, want stages.State) fleet.Status {
 // ended names the clusters of a run and what became of them.
 func ended(s fleet.Status) map[string]stages.State {
 	out := map[string]stages.State{}
-	for pos, state := range stages.States(s.Plan, &s.Run) {
+	for pos, state := range s.Run.States(s.Plan) {
 		out[s.Plan.Clusters[pos].Name] = state
 	}
 	return out

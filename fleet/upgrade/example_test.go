@@ -77,7 +77,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	for pos, state := range stages.States(status.Plan, &status.Run) {
+	for pos, state := range status.Run.States(status.Plan) {
 		c, _ := provider.Cluster(status.Plan.Clusters[pos].Name)
 		fmt.Println(status.Plan.Clusters[pos].Name, state, c.ControlPlane, c.Pools[0].Version, c.Pools[0].Image)
 	}

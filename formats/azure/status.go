@@ -7,13 +7,15 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet/upgrade"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Record is the data for the status of an update run.
 type Record struct {
 	// Run and Plan belong together, as in a fleet.Status. They are not changed.
-	Run  *stages.Run
+	Run  *step.Run
 	Plan *stages.Plan
 	// Events are all events of the run, for the times and the messages of members. Without them
 	// those are missing.
@@ -27,7 +29,7 @@ type Record struct {
 	ResourceIDs map[string]string
 }
 
-// NewUpdateRun returns a run in Azure's form. The states are those from [stages.Derive]; a run
+// NewUpdateRun returns a run in Azure's form. The states are those from [step.Run.Outline]; a run
 // that was aborted or superseded is Failed. The strategy is left out if Azure has no form for it,
 // for example for one-by-one.
 func NewUpdateRun(rec Record) UpdateRun {
@@ -75,8 +77,8 @@ type life struct {
 }
 
 func newStatus(rec Record) *status {
-	s := &status{Record: rec, outline: stages.Derive(rec.Plan, rec.Run), lives: map[string]life{}, several: map[[2]string]life{}}
-	for _, state := range stages.States(rec.Plan, rec.Run) {
+	s := &status{Record: rec, outline: rec.Run.Outline(rec.Plan), lives: map[string]life{}, several: map[[2]string]life{}}
+	for _, state := range rec.Run.States(rec.Plan) {
 		s.states = append(s.states, state)
 	}
 	for i := range rec.Events {
@@ -154,9 +156,9 @@ func isOver(s stages.State) bool {
 }
 
 func (s *status) stage(i int) StageStatus {
-	o, p, r := &s.outline.Stages[i], &s.Plan.Stages[i], &s.Run.Stages[i]
+	o, p, r := &s.outline.Stages[i], &s.Plan.Stages[i], &s.Run.Form(runstate.Key{}).Stages[i]
 	reason, ended := "", o.Ended
-	if i == s.Run.Stage {
+	if i == s.Run.Form(runstate.Key{}).Stage {
 		reason, ended = s.Run.Reason, latest(ended, s.Run.Ended.Time())
 	}
 	out := StageStatus{
@@ -192,8 +194,8 @@ func (s *status) group(i, j int) GroupStatus {
 		reason = s.Run.Reason
 	}
 	out.Status = newUpdateStatus(o.State, started, ended, reason)
-	var reached []stages.Gate
-	if groups := s.Run.Stages[i].Groups; len(groups) > 0 {
+	var reached []runstate.Gate
+	if groups := s.Run.Form(runstate.Key{}).Stages[i].Groups; len(groups) > 0 {
 		reached = groups[j].Gates
 	}
 	tasks := s.tasks(s.outline.Stages[i].Name, o.Name)
@@ -264,7 +266,7 @@ func (s *status) tasks(stage, group string) map[approval.When][]stages.Task {
 
 // gates are the gates of a stage or a group.
 type gates struct {
-	reached           []stages.Gate
+	reached           []runstate.Gate
 	outlines          []stages.GateOutline
 	run, stage, group string
 }
@@ -306,7 +308,7 @@ func (g *gates) id(o *stages.GateOutline) string {
 }
 
 // reachedGate returns the gate of an outline, or nil if the run has not reached it.
-func reachedGate(list []stages.Gate, o *stages.GateOutline) *stages.Gate {
+func reachedGate(list []runstate.Gate, o *stages.GateOutline) *runstate.Gate {
 	for i := range list {
 		if list[i].When == o.When && list[i].Type == o.Type {
 			return &list[i]
@@ -315,7 +317,7 @@ func reachedGate(list []stages.Gate, o *stages.GateOutline) *stages.Gate {
 	return nil
 }
 
-func gateStatus(o *stages.GateOutline, reached *stages.Gate) UpdateStatus {
+func gateStatus(o *stages.GateOutline, reached *runstate.Gate) UpdateStatus {
 	var opened time.Time
 	if reached != nil {
 		opened = reached.Opened.Time()
@@ -324,7 +326,7 @@ func gateStatus(o *stages.GateOutline, reached *stages.Gate) UpdateStatus {
 }
 
 // waitStatus returns the wait after a stage, or nil if there is none.
-func waitStatus(planned []stages.PlannedGate, outlines []stages.GateOutline, reached []stages.Gate) *WaitStatus {
+func waitStatus(planned []stages.PlannedGate, outlines []stages.GateOutline, reached []runstate.Gate) *WaitStatus {
 	i := slices.IndexFunc(planned, func(g stages.PlannedGate) bool { return g.When == approval.After && g.Type == stages.TimedWait })
 	if i < 0 || i >= len(outlines) {
 		return nil

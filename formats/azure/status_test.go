@@ -27,7 +27,7 @@ var update = flag.Bool("update", false, "write what the statuses are to testdata
 type played struct {
 	t      *testing.T
 	plan   *stages.Plan
-	run    stages.Run
+	run    step.Run
 	events []stages.Event
 	now    time.Time
 }
@@ -55,7 +55,7 @@ func play(t *testing.T) *played {
 		t.Fatal(err)
 	}
 	g := &played{t: t, plan: p, now: time.Date(2026, 1, 4, 22, 0, 0, 0, time.UTC)} // a Sunday
-	g.run = stages.NewRun(p, "run-1", "uid", approval.Identity{Name: "ann"}, true, g.now)
+	g.run = step.NewRun(p, "run-1", "uid", approval.Identity{Name: "ann"}, true, g.now)
 	return g
 }
 
@@ -178,7 +178,7 @@ func TestARunShowsWhatItWasMadeFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	g.plan, g.run = p, stages.NewRun(p, "run-2", "uid", approval.Identity{}, true, g.now)
+	g.plan, g.run = p, step.NewRun(p, "run-2", "uid", approval.Identity{}, true, g.now)
 	if u := g.status(); u.Strategy != nil || u.Status.Stages[0].Groups[0].Members[0].Name != "a1" {
 		t.Errorf("one by one: %+v", u)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -117,7 +118,7 @@ func (rec Record) Restart(step string, nth int) (Release, Operation, error) {
 	}
 	status := newWalk(rec).status()
 	switch at, ok := status.find(step); {
-	case rec.Run.RollbackRequest != nil:
+	case rec.Run.Form(runstate.Key{}).RollbackRequest != nil:
 		return Release{}, Operation{}, ErrTakenBack
 	case !ok:
 		return Release{}, Operation{}, fmt.Errorf("failed step %s not found", step)
@@ -196,16 +197,16 @@ func (r *Release) hasStep(name string) bool {
 // openGate is a gate that suspends a step.
 type openGate struct {
 	step, stage, group string
-	gate               *stages.Gate
+	gate               *runstate.Gate
 }
 
 // gates returns the open gates before steps.
 func (rec Record) gates() (open []openGate) {
-	if rec.Run.Stage >= len(rec.Plan.Stages) {
+	if rec.Run.Form(runstate.Key{}).Stage >= len(rec.Plan.Stages) {
 		return nil
 	}
-	st, run := &rec.Plan.Stages[rec.Run.Stage], &rec.Run.Stages[rec.Run.Stage]
-	add := func(step, group string, gates []stages.Gate) {
+	st, run := &rec.Plan.Stages[rec.Run.Form(runstate.Key{}).Stage], &rec.Run.Form(runstate.Key{}).Stages[rec.Run.Form(runstate.Key{}).Stage]
+	add := func(step, group string, gates []runstate.Gate) {
 		for i := range gates {
 			if g := &gates[i]; g.State == stages.Pending && g.When == approval.Before {
 				open = append(open, openGate{step, st.Name, group, g})

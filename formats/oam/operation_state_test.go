@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -38,7 +39,7 @@ spec:
 }
 
 func (w *workflowEnv) attempt() int {
-	for _, f := range w.rec.Run.InFlight {
+	for _, f := range w.rec.Run.Form(runstate.Key{}).InFlight {
 		if f.Attempt != 0 {
 			return f.Attempt
 		}
@@ -53,9 +54,9 @@ func TestAttemptsAndBackoffOutliveTheProcessAndASuspension(t *testing.T) {
 	w.do("a fails")
 	w.do("step 1s")
 	w.do("a fails")
-	until := w.rec.Run.InFlight[0].Until
+	until := w.rec.Run.Form(runstate.Key{}).InFlight[0].Until
 	w.reload()
-	if got := w.rec.Run.InFlight[0]; got.Attempt != 2 || got.Phase != stages.BackingOff || got.Until != until {
+	if got := w.rec.Run.Form(runstate.Key{}).InFlight[0]; got.Attempt != 2 || got.Phase != stages.BackingOff || got.Until != until {
 		t.Errorf("after a restart: attempt %d in phase %d until %d, want attempt 2 waiting until %d", got.Attempt, got.Phase, got.Until, until)
 	}
 	w.do("suspend")

@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/oam"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
@@ -187,7 +188,7 @@ func (w *workflowEnv) begin(rel oam.Release) string {
 		return err.Error() + "\n"
 	}
 	w.runs++
-	run := stages.NewRun(plan, rel.Run.Name, fmt.Sprintf("uid-%d", w.runs), approval.Identity{Name: "ann"}, false, w.now)
+	run := step.NewRun(plan, rel.Run.Name, fmt.Sprintf("uid-%d", w.runs), approval.Identity{Name: "ann"}, false, w.now)
 	w.rec = oam.Record{Release: &rel, Run: &run, Plan: plan}
 	return out + "run " + run.Name + "\n" + w.step(stages.Input{})
 }
@@ -227,7 +228,7 @@ func (w *workflowEnv) step(in stages.Input) string {
 // reload stores the run and reads it, as a controller that starts again does.
 func (w *workflowEnv) reload() string {
 	b, err := json.Marshal(w.rec.Run)
-	var run stages.Run
+	var run step.Run
 	if err == nil {
 		err = json.Unmarshal(b, &run)
 	}
@@ -243,7 +244,7 @@ func (w *workflowEnv) observe(words []string) string {
 	var in stages.Input
 	for i := 0; i+1 < len(words); i += 2 {
 		o := stages.Observation{Cluster: words[i], Sent: true}
-		for _, f := range w.rec.Run.InFlight {
+		for _, f := range w.rec.Run.Form(runstate.Key{}).InFlight {
 			if f.Attempt != 0 && w.rec.Plan.Clusters[f.Pos].Name == words[i] {
 				o.Attempt = f.Attempt
 			}
@@ -316,14 +317,14 @@ func (w *workflowEnv) restart(step string) string {
 // rollback reports that the workflow is taken back, and by which stages, where all
 // clusters had something before.
 func (w *workflowEnv) rollback() string {
-	if w.rec.Run.RollbackRequest == nil {
+	if w.rec.Run.Form(runstate.Key{}).RollbackRequest == nil {
 		return "nothing is taken back\n"
 	}
 	previous := map[string]stages.Previous{}
 	for _, c := range w.clusters {
 		previous[c.Name] = stages.Previous{Snapshot: "s0", Revision: "before"}
 	}
-	plan, err := planner.RollBack(w.rec.Plan, w.rec.Run, previous)
+	plan, err := step.RollBack(w.rec.Plan, w.rec.Run, previous)
 	if err != nil {
 		return "Error: " + err.Error() + "\n"
 	}

@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -124,7 +125,7 @@ type StepStatus struct {
 // in a fleet.Status. Run and Plan are nil if there is no run yet. Nothing of it is changed.
 type Record struct {
 	Release *Release
-	Run     *stages.Run
+	Run     *step.Run
 	Plan    *stages.Plan
 }
 
@@ -203,8 +204,8 @@ func (rec Record) suspended() bool {
 	case r.State != stages.Running || len(rec.gates()) == 0:
 		return false
 	}
-	for i := range r.InFlight {
-		if r.InFlight[i].Attempt != 0 {
+	for i := range r.Form(runstate.Key{}).InFlight {
+		if r.Form(runstate.Key{}).InFlight[i].Attempt != 0 {
 			return false
 		}
 	}
@@ -219,20 +220,20 @@ func (rec Record) terminated() bool {
 	case stages.Stopping:
 		return rec.Run.Ending != stages.Stopped
 	default:
-		return rec.Run.Closing != nil
+		return rec.Run.Form(runstate.Key{}).Closing != nil
 	}
 }
 
 // services returns the components on the clusters that the run has reached.
 func (rec Record) services() []Service {
-	slots := map[int]*stages.InFlight{}
-	for i := range rec.Run.InFlight {
-		if f := &rec.Run.InFlight[i]; f.Attempt != 0 {
+	slots := map[int]*runstate.InFlight{}
+	for i := range rec.Run.Form(runstate.Key{}).InFlight {
+		if f := &rec.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 {
 			slots[f.Pos] = f
 		}
 	}
 	var sick, well []Service
-	for pos, state := range stages.States(rec.Plan, rec.Run) {
+	for pos, state := range rec.Run.States(rec.Plan) {
 		if stage, _ := rec.Plan.StageOf(pos); rec.Plan.Stages[stage].Remove {
 			break
 		}

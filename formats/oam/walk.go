@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -20,7 +21,7 @@ type walk struct {
 }
 
 func newWalk(rec Record) *walk {
-	w := &walk{Record: rec, outline: stages.Derive(rec.Plan, rec.Run), before: map[string]StepStatus{}}
+	w := &walk{Record: rec, outline: rec.Run.Outline(rec.Plan), before: map[string]StepStatus{}}
 	for _, s := range rec.Release.Before {
 		w.before[s.Name] = s
 	}
@@ -33,7 +34,7 @@ func (w *walk) status() *WorkflowStatus {
 		AppRevision: r.Name, Mode: w.mode(), Phase: w.workflowPhase(), Message: r.Reason,
 		Suspend: w.suspended(), Terminated: w.terminated(), Finished: r.IsEnded(), StartTime: moment(r.Started), EndTime: moment(r.Ended),
 	}
-	if r.RollbackRequest != nil {
+	if r.Form(runstate.Key{}).RollbackRequest != nil {
 		out.Message += "; what it brought is taken back"
 	}
 	if r.Started == 0 {
@@ -113,10 +114,10 @@ func (w *walk) new(s *Step, phase, reason, message string) StepStatus {
 type unit struct {
 	stage, group int // group is -1 for a stage
 	state        stages.State
-	gates        []stages.Gate
+	gates        []runstate.Gate
 	planned      *stages.Flow
 	clusters     int
-	clock        stages.Clock
+	clock        runstate.Clock
 	skipGates    bool
 	first, last  stages.Instant
 }
@@ -124,7 +125,7 @@ type unit struct {
 // unit finds the stage or the group of a step; false if there is none.
 func (w *walk) unit(name string) (unit, bool) {
 	for i := range w.Plan.Stages {
-		st, run := &w.Plan.Stages[i], &w.Run.Stages[i]
+		st, run := &w.Plan.Stages[i], &w.Run.Form(runstate.Key{}).Stages[i]
 		if st.Remove {
 			continue
 		}
@@ -145,7 +146,7 @@ func (w *walk) unit(name string) (unit, bool) {
 }
 
 func (w *walk) groupUnit(i, j int) unit {
-	st, run := &w.Plan.Stages[i], &w.Run.Stages[i]
+	st, run := &w.Plan.Stages[i], &w.Run.Form(runstate.Key{}).Stages[i]
 	g := &st.Groups[j]
 	out := &w.outline.Stages[i].Groups[j]
 	u := unit{stage: i, group: j, state: out.State, planned: &g.Flow, clusters: g.Len, skipGates: run.SkipGates}
@@ -218,7 +219,7 @@ func (w *walk) phase(s *Step, u *unit) (phase, reason, message string) {
 		return Succeeded, "", ""
 	case w.Run.IsEnded():
 		return PhaseSkipped, ReasonSkip, ""
-	case u.state == stages.NotStarted && u.group < 0, w.Run.Stages[u.stage].Reached == 0:
+	case u.state == stages.NotStarted && u.group < 0, w.Run.Form(runstate.Key{}).Stages[u.stage].Reached == 0:
 		return "", "", ""
 	case w.gate(u) != nil:
 		return Suspending, ReasonSuspend, s.waits()
@@ -226,7 +227,7 @@ func (w *walk) phase(s *Step, u *unit) (phase, reason, message string) {
 		return Suspending, ReasonSuspend, ""
 	case u.state == stages.NotStarted:
 		return PhasePending, "", ""
-	case u.group >= 0 && w.Run.Stages[u.stage].Groups[u.group].Reached == 0 && len(w.Plan.Stages[u.stage].Groups[u.group].After) > 0:
+	case u.group >= 0 && w.Run.Form(runstate.Key{}).Stages[u.stage].Groups[u.group].Reached == 0 && len(w.Plan.Stages[u.stage].Groups[u.group].After) > 0:
 		return PhasePending, "", ""
 	default:
 		return w.running(u)
@@ -257,10 +258,10 @@ func (u *unit) isBroken() bool {
 // failed returns the reason of a failed step.
 func (w *walk) failed(u *unit) (phase, reason, message string) {
 	message = w.Run.Reason
-	if c := w.Run.Closing; c != nil {
+	if c := w.Run.Form(runstate.Key{}).Closing; c != nil {
 		message = c.Reason
 	}
-	rejected := slices.ContainsFunc(u.gates, func(g stages.Gate) bool { return g.State == stages.Failed })
+	rejected := slices.ContainsFunc(u.gates, func(g runstate.Gate) bool { return g.State == stages.Failed })
 	switch {
 	case u.clock.TimedOut:
 		return PhaseFailed, ReasonTimeout, message
@@ -272,7 +273,7 @@ func (w *walk) failed(u *unit) (phase, reason, message string) {
 }
 
 func (w *walk) isAborted() bool {
-	c := w.Run.Closing
+	c := w.Run.Form(runstate.Key{}).Closing
 	return w.Run.State == stages.Aborted && c == nil || c != nil && c.State == stages.Aborted
 }
 
@@ -280,8 +281,8 @@ func (w *walk) isAborted() bool {
 // the phase is failed.
 func (w *walk) running(u *unit) (phase, reason, message string) {
 	phase = PhaseRunning
-	for i := range w.Run.InFlight {
-		f := &w.Run.InFlight[i]
+	for i := range w.Run.Form(runstate.Key{}).InFlight {
+		f := &w.Run.Form(runstate.Key{}).InFlight[i]
 		if f.Attempt == 0 {
 			continue
 		}
@@ -299,7 +300,7 @@ func (w *walk) running(u *unit) (phase, reason, message string) {
 }
 
 // gate returns the gate that suspends a unit, nil if there is none.
-func (w *walk) gate(u *unit) *stages.Gate {
+func (w *walk) gate(u *unit) *runstate.Gate {
 	for i := range u.gates {
 		if g := &u.gates[i]; g.State == stages.Pending && g.When == approval.Before {
 			return g

@@ -17,6 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/httpapi"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Handler returns the API that the package describes. Names in it are names of objects. The
@@ -53,7 +54,7 @@ func (h *Hub) Handler() (http.Handler, error) {
 		return nil, h.remove(r.Context(), placementKind, r.PathValue("placement"))
 	}))
 	route("POST /v1/runs", with(func(r *http.Request, spec fleet.RunSpec) (any, error) {
-		return fleet.Status{Run: stages.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
+		return fleet.Status{Run: step.Run{Name: spec.Name}}, h.createRun(r.Context(), spec)
 	}))
 	route("DELETE /v1/runs/{run}", with(func(r *http.Request, o httpapi.RunDeletion) (any, error) {
 		return nil, h.deleteRun(r.Context(), r.PathValue("run"), o)

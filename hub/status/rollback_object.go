@@ -7,6 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // RollbackObjectFacts are what the object of a run is made of that the engine made
@@ -19,7 +20,7 @@ type RollbackObjectFacts struct {
 	Of, Placement, Strategy string
 	// Seal says that the hub made it.
 	Seal string
-	Run  *stages.Run
+	Run  *step.Run
 	Plan *stages.Plan
 	// Snapshots are those of the placement that are kept, ascending.
 	Snapshots []snapshot.Snapshot
@@ -45,7 +46,7 @@ func RollbackObject(f *RollbackObjectFacts) *unstructured.Unstructured {
 }
 
 // stateShown is the state that an object declares which is made of a run.
-func stateShown(run *stages.Run) kubefleet.State {
+func stateShown(run *step.Run) kubefleet.State {
 	if run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped {
 		return kubefleet.Stop
 	}

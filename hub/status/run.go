@@ -18,9 +18,11 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // defaultListed is how many clusters a status lists where nothing else is said.
@@ -37,7 +39,7 @@ type RunFacts struct {
 	// State is the object's spec.state.
 	State kubefleet.State
 
-	Run  *stages.Run
+	Run  *step.Run
 	Plan *stages.Plan
 	// History is what the run's events tell.
 	History *RunHistory
@@ -191,7 +193,7 @@ func Run(f *RunFacts) *RunStatus {
 }
 
 // startedBy is who started a run, nil where that is not known.
-func startedBy(run *stages.Run) *approver {
+func startedBy(run *step.Run) *approver {
 	if run.Starter.Name == "" {
 		return nil
 	}
@@ -374,8 +376,8 @@ func (b *RollbackFacts) refusedBefore(generation int64) bool {
 }
 
 // isUnderway reports whether the engine is about to take the run back.
-func (b *RollbackFacts) isUnderway(run *stages.Run) bool {
-	return b.Engine.Pending || run.RollbackRequest != nil && b.Engine.By == "" && b.Engine.Refused == ""
+func (b *RollbackFacts) isUnderway(run *step.Run) bool {
+	return b.Engine.Pending || run.Form(runstate.Key{}).RollbackRequest != nil && b.Engine.By == "" && b.Engine.Refused == ""
 }
 
 // Asks reports whether the engine has to be asked to take a run back: once for each
@@ -477,13 +479,13 @@ func isLast(p *stages.Plan, stage int) bool { return p.Stages[stage].Remove && p
 // eachBegun calls do for each cluster that has begun and not ended, with since
 // when. One that is healthy and observed to stay so takes as long as it is to.
 func (p *runBuilder) eachBegun(do func(pos int, since stages.Instant)) {
-	for i := range p.Run.InFlight {
-		if f := &p.Run.InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
+	for i := range p.Run.Form(runstate.Key{}).InFlight {
+		if f := &p.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {
 			do(f.Pos, f.Started)
 		}
 	}
-	for i := range p.Run.Waiting {
-		if y := &p.Run.Waiting[i]; y.Since != 0 {
+	for i := range p.Run.Form(runstate.Key{}).Waiting {
+		if y := &p.Run.Form(runstate.Key{}).Waiting[i]; y.Since != 0 {
 			do(y.Pos, y.Since)
 		}
 	}

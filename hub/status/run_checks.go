@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
@@ -51,7 +52,7 @@ type clusterCheck struct {
 }
 
 // clusterChecks are those of a cluster that is measured now, or was: then events say what they came to.
-func clusterChecks(flight *stages.InFlight, seen clusterTimes) []clusterCheck {
+func clusterChecks(flight *runstate.InFlight, seen clusterTimes) []clusterCheck {
 	if flight == nil || flight.Checks == nil {
 		return seen.checks
 	}
@@ -79,7 +80,7 @@ func (c *clusterTimes) foldCheck(e *stages.Event, at stages.Instant) {
 }
 
 // gateChecks are the checks on a side of a stage.
-func gateChecks(run *stages.StageRun, when approval.When) []checkStatus {
+func gateChecks(run *runstate.StageRun, when approval.When) []checkStatus {
 	for i := range run.Gates {
 		if g := &run.Gates[i]; g.When == when && g.Type == stages.CheckTask {
 			return checkStatuses(g.Checks)
@@ -89,7 +90,7 @@ func gateChecks(run *stages.StageRun, when approval.When) []checkStatus {
 }
 
 // holding says which checks of a stage let none of its clusters start, "" where all do.
-func holding(run *stages.StageRun) string {
+func holding(run *runstate.StageRun) string {
 	if why := stages.BadChecks(run.Checks); why != "" {
 		return "; no cluster starts: " + why
 	}
@@ -97,7 +98,7 @@ func holding(run *stages.StageRun) string {
 }
 
 // awaited are the tasks on a side of a stage that hold the run: which ones, and what the checks came to.
-func awaited(run *stages.StageRun, when approval.When, other string) string {
+func awaited(run *runstate.StageRun, when approval.When, other string) string {
 	var out []string
 	for i := range run.Gates {
 		switch g := &run.Gates[i]; {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -14,9 +15,9 @@ import (
 type listedCluster struct {
 	pos       int
 	state     stages.State
-	flight    *stages.InFlight
-	waiting   *stages.Retrying
-	exception *stages.Unsuccessful
+	flight    *runstate.InFlight
+	waiting   *runstate.Retrying
+	exception *runstate.Unsuccessful
 }
 
 // count fills counts.
@@ -26,18 +27,18 @@ func (p *runBuilder) count() {
 		for j := range p.Plan.Stages[i].Groups {
 			p.counts[i].Total += p.Plan.Stages[i].Groups[j].Len
 		}
-		for j := range p.Run.Stages[i].Groups {
-			p.counts[i].Completed += p.Run.Stages[i].Groups[j].Completed
+		for j := range p.Run.Form(runstate.Key{}).Stages[i].Groups {
+			p.counts[i].Completed += p.Run.Form(runstate.Key{}).Stages[i].Groups[j].Completed
 		}
 	}
 	p.countUnsuccessful()
-	if p.Run.Stage >= len(p.counts) {
+	if p.Run.Form(runstate.Key{}).Stage >= len(p.counts) {
 		return
 	}
-	now := &p.counts[p.Run.Stage]
-	now.Waiting = len(p.Run.Waiting)
-	for i := range p.Run.InFlight {
-		if p.Run.InFlight[i].Attempt != 0 {
+	now := &p.counts[p.Run.Form(runstate.Key{}).Stage]
+	now.Waiting = len(p.Run.Form(runstate.Key{}).Waiting)
+	for i := range p.Run.Form(runstate.Key{}).InFlight {
+		if p.Run.Form(runstate.Key{}).InFlight[i].Attempt != 0 {
 			now.InFlight++
 		}
 	}
@@ -47,7 +48,7 @@ func (p *runBuilder) count() {
 // of the plan, and one may reach over stages.
 func (p *runBuilder) countUnsuccessful() {
 	first, i := 0, 0
-	for _, e := range p.Run.Unsuccessful {
+	for _, e := range p.Run.Form(runstate.Key{}).Unsuccessful {
 		for pos := e.First; pos <= e.Last; {
 			for pos >= first+p.counts[i].Total {
 				first += p.counts[i].Total
@@ -72,14 +73,14 @@ func (p *runBuilder) listClusters() {
 		p.listAll()
 		return
 	}
-	p.listUnsuccessful(func(e *stages.Unsuccessful) bool { return e.State == stages.Failed })
-	p.listInFlight(func(f *stages.InFlight) bool { return f.Message != "" })
-	for i := range p.Run.Waiting {
-		y := &p.Run.Waiting[i]
+	p.listUnsuccessful(func(e *runstate.Unsuccessful) bool { return e.State == stages.Failed })
+	p.listInFlight(func(f *runstate.InFlight) bool { return f.Message != "" })
+	for i := range p.Run.Form(runstate.Key{}).Waiting {
+		y := &p.Run.Form(runstate.Key{}).Waiting[i]
 		p.list(listedCluster{pos: y.Pos, state: stages.Pending, waiting: y})
 	}
-	p.listInFlight(func(f *stages.InFlight) bool { return f.Message == "" })
-	p.listUnsuccessful(func(e *stages.Unsuccessful) bool { return e.State != stages.Failed && e.Reason != "" })
+	p.listInFlight(func(f *runstate.InFlight) bool { return f.Message == "" })
+	p.listUnsuccessful(func(e *runstate.Unsuccessful) bool { return e.State != stages.Failed && e.Reason != "" })
 }
 
 func (p *runBuilder) full() bool { return p.listed >= p.Listed }
@@ -92,18 +93,18 @@ func (p *runBuilder) list(s listedCluster) {
 	}
 }
 
-func (p *runBuilder) listUnsuccessful(wanted func(*stages.Unsuccessful) bool) {
-	for i := range p.Run.Unsuccessful {
-		e := &p.Run.Unsuccessful[i]
+func (p *runBuilder) listUnsuccessful(wanted func(*runstate.Unsuccessful) bool) {
+	for i := range p.Run.Form(runstate.Key{}).Unsuccessful {
+		e := &p.Run.Form(runstate.Key{}).Unsuccessful[i]
 		for pos := e.First; pos <= e.Last && !p.full() && wanted(e); pos++ {
 			p.list(listedCluster{pos: pos, state: e.State, exception: e})
 		}
 	}
 }
 
-func (p *runBuilder) listInFlight(wanted func(*stages.InFlight) bool) {
-	for i := range p.Run.InFlight {
-		if f := &p.Run.InFlight[i]; f.Attempt != 0 && !p.full() && wanted(f) {
+func (p *runBuilder) listInFlight(wanted func(*runstate.InFlight) bool) {
+	for i := range p.Run.Form(runstate.Key{}).InFlight {
+		if f := &p.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 && !p.full() && wanted(f) {
 			p.list(listedCluster{pos: f.Pos, state: stages.Running, flight: f})
 		}
 	}
@@ -111,20 +112,20 @@ func (p *runBuilder) listInFlight(wanted func(*stages.InFlight) bool) {
 
 func (p *runBuilder) listAll() {
 	all := make([]listedCluster, p.Plan.Len())
-	for pos, state := range stages.States(p.Plan, p.Run) {
+	for pos, state := range p.Run.States(p.Plan) {
 		all[pos] = listedCluster{pos: pos, state: state}
 	}
-	for i := range p.Run.InFlight {
-		if f := &p.Run.InFlight[i]; f.Attempt != 0 {
+	for i := range p.Run.Form(runstate.Key{}).InFlight {
+		if f := &p.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 {
 			all[f.Pos].flight = f
 		}
 	}
-	for i := range p.Run.Waiting {
-		all[p.Run.Waiting[i].Pos].waiting = &p.Run.Waiting[i]
+	for i := range p.Run.Form(runstate.Key{}).Waiting {
+		all[p.Run.Form(runstate.Key{}).Waiting[i].Pos].waiting = &p.Run.Form(runstate.Key{}).Waiting[i]
 	}
-	for i := range p.Run.Unsuccessful {
-		for pos := p.Run.Unsuccessful[i].First; pos <= p.Run.Unsuccessful[i].Last; pos++ {
-			all[pos].exception = &p.Run.Unsuccessful[i]
+	for i := range p.Run.Form(runstate.Key{}).Unsuccessful {
+		for pos := p.Run.Form(runstate.Key{}).Unsuccessful[i].First; pos <= p.Run.Form(runstate.Key{}).Unsuccessful[i].Last; pos++ {
+			all[pos].exception = &p.Run.Form(runstate.Key{}).Unsuccessful[i]
 		}
 	}
 	for _, s := range all {
@@ -136,7 +137,7 @@ func (p *runBuilder) listAll() {
 // it started and what it came to; in between, or while it waits to be tried
 // again, a third one says what is not as it should be, if anything is.
 func (p *runBuilder) cluster(stage int, s listedCluster) clusterStatus {
-	run := &p.Run.Stages[stage]
+	run := &p.Run.Form(runstate.Key{}).Stages[stage]
 	times := p.History.of(s.pos)
 	start := cmp.Or(times.started, run.Started)
 	if s.flight != nil {

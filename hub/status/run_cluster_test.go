@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -127,7 +128,7 @@ func bigRig(t *testing.T, n int) *rig {
 	r.step("", stages.Input{})
 	hostile := strings.Repeat("\x00<", 4096)
 	var seen []stages.Observation
-	for i, f := range r.run.InFlight {
+	for i, f := range r.run.Form(runstate.Key{}).InFlight {
 		o := stages.Observation{Cluster: r.plan.Clusters[f.Pos].Name, Attempt: 1, Revision: r.plan.Revisions[0], Message: hostile}
 		switch i % 8 {
 		case 0:
@@ -194,7 +195,7 @@ func checkCounts(t *testing.T, r *rig, got map[string]any) {
 		stages.Completed: "completed", stages.Running: "inFlight", stages.Failed: "failed",
 		stages.Skipped: "skipped", stages.Pending: "waiting",
 	}
-	for pos, state := range stages.States(r.plan, &r.run) {
+	for pos, state := range r.run.States(r.plan) {
 		stage, _ := r.plan.StageOf(pos)
 		want[stage]["total"] = want[stage]["total"].(float64) + 1
 		if name, ok := names[state]; ok {
@@ -236,7 +237,7 @@ func TestClustersOfTwoStagesThatWereSkippedAlikeAreCountedInTheirOwn(t *testing.
 	for _, stage := range []string{"a", "b"} {
 		r.command("10:00:01", stages.Command{Verb: stages.Skip, Scope: stages.SkipStage, Name: stage})
 	}
-	if n := len(r.run.Unsuccessful); n != 1 {
+	if n := len(r.run.Form(runstate.Key{}).Unsuccessful); n != 1 {
 		t.Fatalf("%d exceptions, and not one over both stages", n)
 	}
 	checkCounts(t, r, r.status())

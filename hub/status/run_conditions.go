@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -95,8 +96,8 @@ func (p *runBuilder) awaited() string {
 // running tells of a run that is under way: whether it waits for a task, for a
 // cluster that takes too long, or gets on.
 func (p *runBuilder) running() metav1.Condition {
-	if p.Run.Stage < len(p.Plan.Stages) {
-		name, st := p.Plan.Stages[p.Run.Stage].Name, &p.Run.Stages[p.Run.Stage]
+	if p.Run.Form(runstate.Key{}).Stage < len(p.Plan.Stages) {
+		name, st := p.Plan.Stages[p.Run.Form(runstate.Key{}).Stage].Name, &p.Run.Form(runstate.Key{}).Stages[p.Run.Form(runstate.Key{}).Stage]
 		if when, since, ok := gateOf(st); ok {
 			return p.isFalse(api.ConditionProgressing, api.ReasonRunWaiting, fmt.Sprintf(
 				"The updateRun is waiting for %s-stage tasks in stage %s to complete", Side(when), name)+p.heldMessage(), max(since, p.History.resumed))
@@ -119,7 +120,7 @@ func (p *runBuilder) heldMessage() (out string) {
 }
 
 // gateOf says what the run waits for before or after the stage, and since when.
-func gateOf(st *stages.StageRun) (approval.When, stages.Instant, bool) {
+func gateOf(st *runstate.StageRun) (approval.When, stages.Instant, bool) {
 	for i := range st.Gates {
 		if st.Gates[i].State != stages.Pending {
 			continue
@@ -135,17 +136,17 @@ func gateOf(st *stages.StageRun) (approval.When, stages.Instant, bool) {
 // progressingSince is when the run last began or went on.
 func (p *runBuilder) progressingSince() stages.Instant {
 	since := max(p.Run.Started, p.History.resumed, p.History.freed)
-	if i := p.Run.Stage; i < len(p.Run.Stages) {
-		since = max(since, gatesPassed(&p.Run.Stages[i], approval.Before))
+	if i := p.Run.Form(runstate.Key{}).Stage; i < len(p.Run.Form(runstate.Key{}).Stages) {
+		since = max(since, gatesPassed(&p.Run.Form(runstate.Key{}).Stages[i], approval.Before))
 		if i > 0 {
-			since = max(since, gatesPassed(&p.Run.Stages[i-1], approval.After))
+			since = max(since, gatesPassed(&p.Run.Form(runstate.Key{}).Stages[i-1], approval.After))
 		}
 	}
 	return since
 }
 
 // gatesPassed is when the last task on a side of a stage ended.
-func gatesPassed(st *stages.StageRun, when approval.When) (at stages.Instant) {
+func gatesPassed(st *runstate.StageRun, when approval.When) (at stages.Instant) {
 	for i := range st.Gates {
 		if st.Gates[i].When == when {
 			at = max(at, st.Gates[i].Ended)
@@ -246,7 +247,7 @@ func (p *runBuilder) ended() []metav1.Condition {
 
 // takenBack reports that what the run brought is taken back.
 func (p *runBuilder) takenBack() string {
-	u := p.Run.RollbackRequest
+	u := p.Run.Form(runstate.Key{}).RollbackRequest
 	if u == nil {
 		return ""
 	}

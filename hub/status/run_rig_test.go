@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -27,7 +28,7 @@ type rig struct {
 	t       *testing.T
 	now     time.Time
 	plan    *stages.Plan
-	run     stages.Run
+	run     step.Run
 	history RunHistory
 	facts   RunFacts
 	nth     int
@@ -49,7 +50,7 @@ func newRig(t *testing.T, at string, s stages.Strategy, hold bool, clusters ...p
 	t.Helper()
 	r := &rig{t: t, now: clock(t, at)}
 	r.plan = planOf(t, s, clusters)
-	r.run = stages.NewRun(r.plan, "example-run", "u1", approval.Identity{Name: "sam"}, hold, r.now)
+	r.run = step.NewRun(r.plan, "example-run", "u1", approval.Identity{Name: "sam"}, hold, r.now)
 	r.facts = RunFacts{
 		Name: "example-run", Generation: 1, Run: &r.run, Plan: r.plan, History: &r.history,
 		Placement: &fleet.Placement{Name: "example-placement"},
@@ -112,7 +113,7 @@ func (r *rig) finish(at string, clusters ...string) {
 func (r *rig) observation(name string) stages.Observation {
 	r.t.Helper()
 	pos, _ := r.plan.Position(name)
-	for _, f := range r.run.InFlight {
+	for _, f := range r.run.Form(runstate.Key{}).InFlight {
 		if f.Attempt != 0 && f.Pos == pos {
 			o := stages.Observation{Cluster: name, Attempt: f.Attempt}
 			if rev := r.plan.Clusters[pos].Revision; rev >= 0 {

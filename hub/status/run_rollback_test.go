@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // takenBackRig is the tutorial's run, rejected, by a strategy with a rollback.
@@ -115,7 +116,7 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 	} {
 		r := takenBackRig(t)
 		if !c.undo {
-			r.run.RollbackRequest = nil
+			r.run.Form(runstate.Key{}).RollbackRequest = nil
 		}
 		if got := c.facts.Asks(c.state, 1, &fleet.Status{Run: r.run, Plan: r.plan}); got != c.want {
 			t.Errorf("%s: asked is %t, want %t", what, got, c.want)
@@ -131,12 +132,12 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 // inverse is a rig of the run that takes the tutorial's back; clusters had what before says.
 func inverse(t *testing.T, before map[string]stages.Previous) *rig {
 	of := takenBackRig(t)
-	plan, err := planner.RollBack(of.plan, &of.run, before)
+	plan, err := step.RollBack(of.plan, &of.run, before)
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := &rig{t: t, now: clock(t, "21:32:00"), plan: plan}
-	r.run = stages.NewRun(plan, "example-run-rollback", "u2", approval.Identity{Name: "sam"}, false, r.now)
+	r.run = step.NewRun(plan, "example-run-rollback", "u2", approval.Identity{Name: "sam"}, false, r.now)
 	r.facts = RunFacts{Name: "example-run-rollback", Generation: 1, Run: &r.run, Plan: plan, History: &r.history, Policy: -1, Placement: &fleet.Placement{Name: "example-placement"}}
 	r.step("", stages.Input{})
 	return r

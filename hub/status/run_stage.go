@@ -8,12 +8,13 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // stage is the status of the stage at index i of the plan.
 func (p *runBuilder) stage(i int) stageStatus {
-	st, run := &p.Plan.Stages[i], &p.Run.Stages[i]
+	st, run := &p.Plan.Stages[i], &p.Run.Form(runstate.Key{}).Stages[i]
 	s := stageStatus{
 		Name: st.Name, Clusters: make([]clusterStatus, 0, len(p.sights[i])), Counts: &p.counts[i],
 		Before: p.tasks(i, approval.Before), After: p.tasks(i, approval.After),
@@ -40,7 +41,7 @@ func (p *runBuilder) stage(i int) stageStatus {
 
 // stageConditions are those of a stage. One that has not been reached has none.
 func (p *runBuilder) stageConditions(i int) []metav1.Condition {
-	run := &p.Run.Stages[i]
+	run := &p.Run.Form(runstate.Key{}).Stages[i]
 	switch {
 	case run.Reached == 0:
 		return nil
@@ -75,7 +76,7 @@ func (p *runBuilder) stageSkipped(i int) []metav1.Condition {
 	if n := p.counts[i].Total; n > 0 {
 		message = fmt.Sprintf("Stage skipped because its %d cluster(s) were skipped", n)
 	}
-	at := p.Run.Stages[i].Ended
+	at := p.Run.Form(runstate.Key{}).Stages[i].Ended
 	return []metav1.Condition{
 		p.isFalse(api.ConditionProgressing, api.ReasonStageSkipped, message, at),
 		p.isTrue(api.ConditionSucceeded, api.ReasonStageSkipped, message, at),
@@ -90,7 +91,7 @@ func (p *runBuilder) stageStoppedMessage(i int) string {
 }
 
 func (p *runBuilder) stageRunning(i int) metav1.Condition {
-	run := &p.Run.Stages[i]
+	run := &p.Run.Form(runstate.Key{}).Stages[i]
 	switch {
 	case run.Started == 0:
 		return p.isFalse(api.ConditionProgressing, api.ReasonStageWaiting,
@@ -116,7 +117,7 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 		if pg.Type == stages.Approval {
 			t.Request = p.Plan.Strategy.Requests.RequestName(p.Name, p.Plan.Stages[i].Name, "", when)
 		}
-		if g := reached(&p.Run.Stages[i], pg); g != nil {
+		if g := reached(&p.Run.Form(runstate.Key{}).Stages[i], pg); g != nil {
 			t.Conditions = p.taskConditions(p.Plan.Stages[i].Name, g)
 		}
 		out = append(out, t)
@@ -125,7 +126,7 @@ func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
 }
 
 // reached is the run of a planned task, nil where the run has not come to it.
-func reached(run *stages.StageRun, pg *stages.PlannedGate) *stages.Gate {
+func reached(run *runstate.StageRun, pg *stages.PlannedGate) *runstate.Gate {
 	for i := range run.Gates {
 		if g := &run.Gates[i]; g.When == pg.When && g.Type == pg.Type {
 			return g
@@ -134,7 +135,7 @@ func reached(run *stages.StageRun, pg *stages.PlannedGate) *stages.Gate {
 	return nil
 }
 
-func (p *runBuilder) taskConditions(stage string, g *stages.Gate) []metav1.Condition {
+func (p *runBuilder) taskConditions(stage string, g *runstate.Gate) []metav1.Condition {
 	if g.Type == stages.TimedWait {
 		return []metav1.Condition{p.waitCondition(g)}
 	}
@@ -166,7 +167,7 @@ func (p *runBuilder) requestObject() string {
 }
 
 // taskReason returns a reason of a condition of a task, which names the side of the stage if the setting says so.
-func (p *runBuilder) taskReason(g *stages.Gate, reason string) string {
+func (p *runBuilder) taskReason(g *runstate.Gate, reason string) string {
 	if p.Setting.Behaviour().TasksBySide {
 		return string(g.When) + reason
 	}
@@ -175,7 +176,7 @@ func (p *runBuilder) taskReason(g *stages.Gate, reason string) string {
 
 // waitCondition tells of a wait also how long it takes, which KubeFleet does
 // not.
-func (p *runBuilder) waitCondition(g *stages.Gate) metav1.Condition {
+func (p *runBuilder) waitCondition(g *runstate.Gate) metav1.Condition {
 	switch g.State {
 	case stages.Completed:
 		return p.isTrue(api.ConditionWaitElapsed, api.ReasonTaskElapsed, "Wait time elapsed", g.Ended)
@@ -188,7 +189,7 @@ func (p *runBuilder) waitCondition(g *stages.Gate) metav1.Condition {
 }
 
 // byLast names who decided last.
-func byLast(g *stages.Gate) string {
+func byLast(g *runstate.Gate) string {
 	if n := len(g.Decisions); n > 0 && g.Decisions[n-1].By.Name != "" {
 		return " by " + g.Decisions[n-1].By.Name
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -372,7 +373,7 @@ func TestARejectedRequestSaysByWhom(t *testing.T) {
 func TestARunWhoseWorkIsTakenBackSaysSo(t *testing.T) {
 	r := tutorialRig(t)
 	r.decide("21:31:00", approval.Reject)
-	r.run.RollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, Run: "example-run-rollback", Message: "it was rejected"}
+	r.run.Form(runstate.Key{}).RollbackRequest = &stages.RollbackRequest{Cause: stages.OnCommand, Run: "example-run-rollback", Message: "it was rejected"}
 	got := told(t, r.status()["conditions"])[2]
 	if want := "; what the run brought is taken back by run example-run-rollback: it was rejected"; !strings.HasSuffix(got, want) {
 		t.Errorf("%v, want %s at its end", got, want)

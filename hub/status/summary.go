@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -31,7 +32,7 @@ type runSummary struct {
 // summary is that of the run, whose message is that of the condition that is the reason why it is not on its way.
 func (p *runBuilder) summary(all []metav1.Condition) *runSummary {
 	s := &runSummary{State: p.Run.State, Start: api.SecondsOrNil(p.Run.Started), End: api.SecondsOrNil(p.Run.Ended)}
-	if i := p.Run.Stage; i >= 0 && i < len(p.Plan.Stages) {
+	if i := p.Run.Form(runstate.Key{}).Stage; i >= 0 && i < len(p.Plan.Stages) {
 		s.Stage = p.Plan.Stages[i].Name
 	}
 	progressing, succeeded := conditionOf(all, api.ConditionProgressing), conditionOf(all, api.ConditionSucceeded)

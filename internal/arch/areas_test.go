@@ -30,7 +30,7 @@ var (
 	// tried are implementations that tests run against instead of mocks.
 	tried = []string{"backend/memory", "backend/bolt", "backend/faulty", "backend/backendtest", "internal/kubeenv"}
 	// timing is when: the planner, calendars, and runs in virtual time.
-	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "stages/calendar", "stages/simulate", "versioned"}
+	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "internal/runstate", "stages/calendar", "stages/simulate", "versioned"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/errdef", "fleet/upgrade/...", "health", "apply")
 	// kube are the backends on API servers, kubeRoom what they share.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
@@ -65,11 +65,13 @@ var areas = []area{
 	{path: "stages/check", core: true, third: apimachinery, bars: waiting},
 	{path: "stages/internal/values", core: true, third: apimachinery, uses: []string{"approval"}, bars: waiting},
 	{path: "stages", core: true, third: apimachinery, uses: with(ground, "stages/check", "stages/internal/values", "versioned"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
+	// The stored form of a run, which nobody outside of the module can name.
+	{path: "internal/runstate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check"), bars: waiting},
 	{path: "stages/internal/inverse", core: true, third: apimachinery, uses: []string{"approval", "stages", "stages/internal/values"}, bars: waiting},
-	{path: "stages/planner", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/inverse", "stages/internal/values"), testUses: []string{"versioned"}, bars: waiting},
-	{path: "stages/step", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/values"), testUses: []string{"stages/internal/inverse", "stages/planner", "versioned"}, bars: waiting},
+	{path: "stages/planner", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/values"), testUses: []string{"stages/internal/inverse", "versioned"}, bars: waiting},
+	{path: "stages/step", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/inverse", "stages/internal/values", "internal/runstate", "versioned"), testUses: []string{"stages/planner"}, bars: waiting},
 	{path: "stages/calendar", core: true, third: with(apimachinery, "github.com/teambition/rrule-go"), uses: with(ground, "stages"), testUses: []string{"stages/planner"}},
-	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check", "stages/planner", "stages/step")},
+	{path: "stages/simulate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/calendar", "stages/check", "stages/planner", "stages/step", "internal/runstate")},
 	{path: "stages/timeline", core: true, uses: []string{"stages", "stages/check", "stages/simulate"}, testUses: with(ground, "stages/calendar")},
 	{path: "backend", uses: with(ground, "apply"), testUses: tried},
 	{path: "backend/memory", uses: with(ground, "backend", "internal/feed"), testUses: tried},
@@ -88,7 +90,7 @@ var areas = []area{
 	{path: "backend/kube/store", uses: with(kubeRoom, "backend"), testUses: with(tried, "backend/kube/internal/kubetest", "internal/storebench", "fleet"), cluster: true},
 	{path: "backend/kube/inventory", uses: with(kubeRoom, "backend", "placement"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
 	{path: "backend/kube/source", uses: with(kubeRoom, "backend", "snapshot", "internal/parallel"), testUses: with(tried, "backend/kube/internal/kubetest"), cluster: true},
-	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "fleet", "apply", "backend/kube/internal/kubetest"), cluster: true},
+	{path: "backend/kube/member", uses: with(kubeRoom, "backend", "placement", "snapshot"), testUses: with(with(tried, ground...), "stages", "internal/runstate", "fleet", "apply", "backend/kube/internal/kubetest"), cluster: true},
 	{path: "fleet", uses: with(with(ground, timing...), "backend", "fleet/errdef", "apply", "health", "fleet/internal/...", "internal/backoff", "internal/flight", "internal/keyed", "internal/lru", "internal/parallel", "internal/reconcile"), testUses: with(tried, "internal/storebench")},
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/lru", "internal/serving"), testUses: tried},
 	{path: "fleet/errdef", uses: []string{"backend"}},
@@ -98,12 +100,12 @@ var areas = []area{
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},
 	// The state machine of a placement, which is as pure as that of a run.
-	{path: "fleet/internal/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
+	{path: "fleet/internal/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages", "stages/step", "internal/runstate"), testUses: []string{"stages/planner"}, bars: waiting},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
 	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "apply", "fleet/internal/member", "fleet/internal/guard", "versioned"), testUses: with(tried, "health")},
 	{path: "fleet/internal/content", uses: with(ground, "backend", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "internal/flight", "internal/lru"), testUses: tried},
 	{path: "fleet/internal/state", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "apply", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "internal/flight", "internal/lru"), testUses: tried},
-	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/errdef", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
+	{path: "fleet/internal/caps", uses: []string{"stages", "backend", "fleet/errdef", "fleet/internal/record", "fleet/internal/state"}, testUses: with(tried, "stages/step")},
 	{path: "fleet/internal/commands", uses: []string{"stages", "versioned", "backend", "fleet/internal/record", "fleet/internal/state"}, testUses: tried},
 	{path: "fleet/internal/planning", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "fleet/internal/member", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state"), testUses: tried},
 	{path: "fleet/internal/admission", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "fleet/errdef", "fleet/internal/record", "fleet/internal/guard", "fleet/internal/content", "fleet/internal/problems", "fleet/internal/state", "fleet/internal/caps", "fleet/internal/planning"), testUses: tried},
@@ -135,7 +137,7 @@ var areas = []area{
 	{path: "hub/internal/overrides", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects")},
 	{path: "hub/internal/members", uses: []string{"backend", "placement", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues"}, testUses: []string{"internal/reconcile"}},
 	{path: "hub/internal/applications", uses: with(engine, "formats/oam", "formats/oam/delivery", "hub/internal/api", "hub/internal/objects", "hub/internal/queues")},
-	{path: "hub/internal/placements", uses: with(with(engine, "backend/kube/source", "formats/kubefleet", "internal/backoff"), "hub/compat", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides")},
+	{path: "hub/internal/placements", uses: with(with(engine, "backend/kube/source", "formats/kubefleet", "internal/backoff"), "hub/compat", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides"), testUses: []string{"internal/reconcile"}},
 	{path: "hub/internal/reportback", uses: with(engine, "backend/kube/source", "formats/kubefleet", "hub/internal/api", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/evictions", uses: with(engine, "formats/kubefleet", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/placements")},
 	{path: "hub/internal/runs", uses: with(with(engine, "formats/kubefleet", "hub/manifests"), "hub/compat", "hub/internal/api", "hub/status", "hub/internal/objects", "hub/internal/queues", "hub/internal/overrides", "hub/internal/placements", "hub/internal/requests", "hub/internal/policies", "hub/internal/seals", "hub/internal/metrics")},
@@ -166,7 +168,7 @@ var areas = []area{
 	{path: "internal/storebench", program: true, uses: with(engine, "backend/memory")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
-	{path: "internal/soak/laws", uses: with(ground, "stages", "stages/step"), testUses: []string{"stages/planner"}, bars: with(withoutIO, "context")},
+	{path: "internal/soak/laws", uses: with(ground, "stages", "stages/step", "internal/runstate"), testUses: []string{"stages/planner"}, bars: with(withoutIO, "context")},
 	{path: "internal/soak/environment", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/durable", "internal/keyed", "internal/soak/laws")},
 	{path: "internal/soak", uses: with(engine, "backend/bolt", "backend/faulty", "internal/soak/laws", "internal/soak/environment"), program: true},
 }

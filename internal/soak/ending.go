@@ -8,8 +8,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/internal/soak/environment"
-	"github.com/slipway-dev/slipway/stages"
 )
 
 // ending is what must be the same however often the process was killed.
@@ -65,11 +65,11 @@ func addRun(ctx context.Context, env *environment.Environment, end *ending, run 
 		return err
 	}
 	lines := []string{fmt.Sprint(s.Run.State, " ", s.Run.Reason, " attempt ", s.Run.Attempt, " plan ", s.Plan.Digest)}
-	for pos, state := range stages.States(s.Plan, &s.Run) {
+	for pos, state := range s.Run.States(s.Plan) {
 		lines = append(lines, fmt.Sprint(s.Plan.Clusters[pos].Name, " ", state))
 	}
-	for i := range s.Run.Stages {
-		for _, g := range s.Run.Stages[i].Gates {
+	for i := range s.Run.Form(runstate.Key{}).Stages {
+		for _, g := range s.Run.Form(runstate.Key{}).Stages[i].Gates {
 			lines = append(lines, fmt.Sprint(s.Plan.Stages[i].Name, " ", g.When, " ", g.Type, " ", g.State, " ", g.Attempt))
 			for _, d := range g.Decisions {
 				end.Approvals = append(end.Approvals, fmt.Sprint(run, " ", d.Binding.Stage, " ", d.Verdict, " by ", d.By.Name, ", ", d.Comment, ", for ", d.Binding.Plan))

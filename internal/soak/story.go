@@ -15,6 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -175,7 +176,7 @@ func someStep(run, stage string) act {
 			return false, err
 		}
 		i := slices.IndexFunc(s.Plan.Stages, func(p stages.PlannedStage) bool { return p.Name == stage })
-		return len(s.Run.Stages[i].Groups) > 0 && s.Run.Stages[i].Groups[0].Completed > 0, nil
+		return len(s.Run.Form(runstate.Key{}).Stages[i].Groups) > 0 && s.Run.Form(runstate.Key{}).Stages[i].Groups[0].Completed > 0, nil
 	}}
 }
 
@@ -188,7 +189,7 @@ func commandStep(run string, v stages.Verb, want stages.State) act {
 		if err != nil {
 			return false, err
 		}
-		if slices.Contains(s.Run.Seen, id) {
+		if slices.Contains(s.Run.Form(runstate.Key{}).Seen, id) {
 			return s.Run.State == want, nil
 		}
 		return false, env.Workers[0].Run(run).Command(ctx, stages.Command{ID: id, Verb: v})
@@ -215,7 +216,7 @@ func approveStep(run, stage, by string) act {
 
 func decided(s fleet.Status, stage, by string) bool {
 	i := slices.IndexFunc(s.Plan.Stages, func(p stages.PlannedStage) bool { return p.Name == stage })
-	for _, g := range s.Run.Stages[i].Gates {
+	for _, g := range s.Run.Form(runstate.Key{}).Stages[i].Gates {
 		if slices.ContainsFunc(g.Decisions, func(d approval.Decision) bool { return d.By.Name == by }) {
 			return true
 		}

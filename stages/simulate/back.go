@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // BackName is the name of the rollback run in a simulation.
@@ -15,7 +15,7 @@ const BackName = RunName + "-rollback"
 
 // Return is the part of an [Environment] for a rollback of the run.
 type Return struct {
-	// Previous has the clusters' revisions before the run, by name; see [planner.RollBack]. An
+	// Previous has the clusters' revisions before the run, by name; see [step.RollBack]. An
 	// unnamed cluster had nothing. If it is nil, the revisions are unknown, and the run is not
 	// rolled back.
 	Previous map[string]stages.Previous
@@ -78,7 +78,7 @@ func (s *simulation) rollBack() error {
 		}
 	}
 	b := newSimulation(plan, &w, s.tell)
-	b.run = stages.NewRun(plan, BackName, "simulated-back", request.By, false, w.Start.Add(s.now))
+	b.run = step.NewRun(plan, BackName, "simulated-back", request.By, false, w.Start.Add(s.now))
 	b.of, b.now, b.last, b.steps, b.taken = plan, s.now, s.now, s.steps, s.taken
 	b.orders, b.churn, b.away = s.orders, s.churn, s.away
 	s.orders, s.churn = nil, nil
@@ -95,7 +95,7 @@ func (s *simulation) inverse() (*stages.Plan, error) {
 	if s.w.Return.Previous == nil {
 		return nil, errors.New("what the clusters had before is not known")
 	}
-	return planner.RollBack(s.p, &s.run, s.w.Return.Previous)
+	return step.RollBack(s.p, &s.run, s.w.Return.Previous)
 }
 
 // reasons returns the end of a sentence about clusters that are not rolled back.

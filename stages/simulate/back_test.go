@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
@@ -88,7 +89,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 			w.Orders = orders
 			w.Return.Members = map[string]simulate.Member{"c1": {Fail: simulate.Always}}
 			got, end := play(t, plan(t, backStrategy(nil), fleet(1, 1, 1)), w)
-			if end.Back == nil || end.Back.End.State != stages.Failed || end.Back.End.Run.RollbackRequest != nil {
+			if end.Back == nil || end.Back.End.State != stages.Failed || end.Back.End.Run.Form(runstate.Key{}).RollbackRequest != nil {
 				t.Fatalf("%+v\n%s", end.Back, got)
 			}
 			if strings.Count(got, "RollbackRequested") != 1 {

@@ -19,7 +19,7 @@
 // clusters in flight.
 //
 // If a run is rolled back, the run that does the rollback follows it, with the plan that
-// [planner.RollBack] makes: an engine plans it at the same moment.
+// [step.RollBack] makes: an engine plans it at the same moment.
 //
 // # Moments
 //

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
@@ -28,7 +29,7 @@ type End struct {
 	Reason Reason        `json:"reason"`
 	// Waiting are the reasons for waiting of a run that has not ended.
 	Waiting []stages.Awaited `json:"waiting,omitempty"`
-	// State is the run's state by [stages.Derive], and Message the reason if it is not obvious.
+	// State is the run's state by [step.Run.Outline], and Message the reason if it is not obvious.
 	State   stages.State `json:"state"`
 	Message string       `json:"message,omitempty"`
 	// Peak is the greatest number of clusters in flight.
@@ -40,7 +41,7 @@ type End struct {
 	// those of its groups.
 	Gates []GateEnd `json:"gates,omitempty"`
 	// Run is the state of the run.
-	Run stages.Run `json:"run"`
+	Run step.Run `json:"run"`
 	// Back is the result of the rollback of the run; nil if none was requested.
 	Back *Back `json:"back,omitempty"`
 }
@@ -105,12 +106,12 @@ func (s *simulation) end(why Reason) End {
 		e.Waiting = step.Waiting(s.p, &s.run)
 	}
 	s.outline(&e)
-	for pos, state := range stages.States(s.p, &s.run) {
+	for pos, state := range s.run.States(s.p) {
 		stage, group := s.p.StageOf(pos)
 		st := &s.p.Stages[stage]
 		e.Clusters = append(e.Clusters, ClusterEnd{s.p.Clusters[pos].Name, st.Name, st.Groups[group].Name, state})
 	}
-	for i := range s.run.Stages {
+	for i := range s.run.Form(runstate.Key{}).Stages {
 		e.Gates = append(e.Gates, s.gatesOf(i, e.At)...)
 	}
 	return e
@@ -118,10 +119,10 @@ func (s *simulation) end(why Reason) End {
 
 // outline fills in the states of the run, its stages and its groups.
 func (s *simulation) outline(e *End) {
-	seen := stages.Derive(s.p, &s.run)
+	seen := s.run.Outline(s.p)
 	e.State = seen.Run
 	for i := range seen.Stages {
-		of, st, run := &seen.Stages[i], &s.p.Stages[i], &s.run.Stages[i]
+		of, st, run := &seen.Stages[i], &s.p.Stages[i], &s.run.Form(runstate.Key{}).Stages[i]
 		out := StageEnd{
 			Name: of.Name, State: of.State, Peak: s.peaks.stages[i], Limit: st.MaxConcurrency,
 			Started: s.since(run.Started), Ended: s.since(run.Ended),
@@ -145,7 +146,7 @@ func (s *simulation) since(i stages.Instant) time.Duration {
 
 // gatesOf returns the results of the gates of a stage and its groups.
 func (s *simulation) gatesOf(stage int, end time.Duration) []GateEnd {
-	st, run := &s.p.Stages[stage], &s.run.Stages[stage]
+	st, run := &s.p.Stages[stage], &s.run.Form(runstate.Key{}).Stages[stage]
 	out := s.gatesEnd(st.Name, "", run.Gates, end)
 	for g := range run.Groups {
 		out = append(out, s.gatesEnd(st.Name, st.Groups[g].Name, run.Groups[g].Gates, end)...)
@@ -153,7 +154,7 @@ func (s *simulation) gatesOf(stage int, end time.Duration) []GateEnd {
 	return out
 }
 
-func (s *simulation) gatesEnd(stage, group string, gates []stages.Gate, end time.Duration) []GateEnd {
+func (s *simulation) gatesEnd(stage, group string, gates []runstate.Gate, end time.Duration) []GateEnd {
 	var out []GateEnd
 	longest := map[approval.When]time.Duration{}
 	for _, g := range gates {
@@ -192,15 +193,15 @@ func newPeaks(p *stages.Plan) peaks {
 }
 
 // count counts the clusters in flight. All of them are in the run's stage.
-func (k *peaks) count(p *stages.Plan, r *stages.Run) {
-	if r.Stage >= len(k.stages) {
+func (k *peaks) count(p *stages.Plan, r *step.Run) {
+	if r.Form(runstate.Key{}).Stage >= len(k.stages) {
 		return
 	}
-	groups := k.groups[r.Stage]
+	groups := k.groups[r.Form(runstate.Key{}).Stage]
 	k.now = append(k.now[:0], make([]int, len(groups))...)
 	all := 0
-	for i := range r.InFlight {
-		if f := &r.InFlight[i]; f.Attempt != 0 {
+	for i := range r.Form(runstate.Key{}).InFlight {
+		if f := &r.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 {
 			_, g := p.StageOf(f.Pos)
 			k.now[g]++
 			all++
@@ -209,6 +210,6 @@ func (k *peaks) count(p *stages.Plan, r *stages.Run) {
 	for g, n := range k.now {
 		groups[g] = max(groups[g], n)
 	}
-	k.stages[r.Stage] = max(k.stages[r.Stage], all)
+	k.stages[r.Form(runstate.Key{}).Stage] = max(k.stages[r.Form(runstate.Key{}).Stage], all)
 	k.run = max(k.run, all)
 }

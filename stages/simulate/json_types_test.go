@@ -16,11 +16,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/calendar"
 	"github.com/slipway-dev/slipway/stages/planner"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // plainData are the exported structs that hosts may keep as JSON, by the directory of
@@ -30,31 +32,22 @@ var plainData = map[string][]any{
 		stages.Action{},
 		stages.Answer{},
 		stages.Awaited{},
-		stages.Bypass{},
 		stages.Cap{},
 		stages.CellMembers{},
 		stages.CheckRun{},
 		stages.Claim{},
-		stages.Clock{},
-		stages.Closing{},
-		stages.ClusterCheckRun{},
 		stages.ClusterOutline{},
 		stages.Command{},
 		stages.Domain{},
 		stages.Event{},
-		stages.Unsuccessful{},
 		stages.Explanation{},
-		stages.InFlight{},
 		stages.Flow{},
-		stages.Gate{},
 		stages.GateOutline{},
 		stages.Group{},
 		stages.GroupOutline{},
-		stages.GroupRun{},
 		stages.KeptClusters{},
 		stages.Observation{},
 		stages.Outline{},
-		stages.Deferred{},
 		stages.PlannedCluster{},
 		stages.PlannedDomain{},
 		stages.PlannedGate{},
@@ -64,22 +57,21 @@ var plainData = map[string][]any{
 		stages.Previous{},
 		stages.Removal{},
 		stages.RollbackPolicy{},
-		stages.Run{},
 		stages.Schedule{},
 		stages.Share{},
 		stages.Stage{},
 		stages.StageOutline{},
-		stages.StageRun{},
 		stages.Strategy{},
 		stages.Target{},
 		stages.Task{},
 		stages.RollbackRequest{},
 		stages.Window{},
-		stages.Retrying{},
 	},
-	"../calendar":    {calendar.Rules{}, calendar.Level{}, calendar.Window{}, calendar.Freeze{}},
-	".":              {simulate.Back{}, simulate.End{}, simulate.StageEnd{}, simulate.GroupEnd{}, simulate.ClusterEnd{}, simulate.GateEnd{}, simulate.Member{}, simulate.Interval{}, simulate.Attempt{}, simulate.Event{}, simulate.Change{}, simulate.Order{}},
-	"../../approval": {approval.Identity{}, approval.Quorum{}, approval.Policy{}, approval.Binding{}, approval.Request{}, approval.Decision{}},
+	"../step":                 {step.Run{}},
+	"../../internal/runstate": {runstate.Form{}, runstate.Bypass{}, runstate.Clock{}, runstate.Closing{}, runstate.ClusterCheckRun{}, runstate.Deferred{}, runstate.Gate{}, runstate.GroupRun{}, runstate.InFlight{}, runstate.Retrying{}, runstate.StageRun{}, runstate.Unsuccessful{}},
+	"../calendar":             {calendar.Rules{}, calendar.Level{}, calendar.Window{}, calendar.Freeze{}},
+	".":                       {simulate.Back{}, simulate.End{}, simulate.StageEnd{}, simulate.GroupEnd{}, simulate.ClusterEnd{}, simulate.GateEnd{}, simulate.Member{}, simulate.Interval{}, simulate.Attempt{}, simulate.Event{}, simulate.Change{}, simulate.Order{}},
+	"../../approval":          {approval.Identity{}, approval.Quorum{}, approval.Policy{}, approval.Binding{}, approval.Request{}, approval.Decision{}},
 }
 
 // notPlain are the others, by why they are none.
@@ -87,7 +79,7 @@ var notPlain = map[string]string{
 	"Plan": "it has a test of its own", "Input": "has a Calendar, which is the host's", "Ready": "has an error",
 	"Environment": "has a Calendar, which is the host's", "Return": "has functions of the host",
 	"Measure": "its numbers may be NaN, which JSON has not",
-	"Lookup":  "an index of a run", "RunError": "an error", "RefusedError": "an error", "RejectedError": "an error",
+	"Key":     "it has nothing", "RunError": "an error", "RefusedError": "an error", "RejectedError": "an error",
 }
 
 // Everything that is plain data comes back from JSON as it was, with every field set:
@@ -130,6 +122,14 @@ func fill(t *testing.T, v reflect.Value, deep int, at string) {
 		return
 	case *intstr.IntOrString:
 		*x = intstr.FromString("10%")
+		return
+	case *step.Run:
+		fill(t, reflect.ValueOf(x.Form(runstate.Key{})).Elem(), deep, at+".form")
+		for i := range v.NumField() {
+			if f := v.Type().Field(i); f.IsExported() {
+				fill(t, v.Field(i), deep, at+"."+f.Name)
+			}
+		}
 		return
 	case **stages.Plan:
 		p, err := planner.Plan(

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
@@ -179,8 +180,8 @@ func TestAnAttemptGoesOnFromWhenItBegan(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(1))
 	w := simulate.Environment{Default: simulate.Member{Take: 10 * second, Unhealthy: []simulate.Interval{{}}}, Until: 30 * second}
 	_, then := play(t, p, w)
-	if then.Run.InFlight[0].Phase != stages.Settling {
-		t.Fatalf("the cluster is in phase %d", then.Run.InFlight[0].Phase)
+	if then.Run.Form(runstate.Key{}).InFlight[0].Phase != stages.Settling {
+		t.Fatalf("the cluster is in phase %d", then.Run.Form(runstate.Key{}).InFlight[0].Phase)
 	}
 	for want, began := range map[time.Duration]map[string]time.Time{
 		30 * second: nil, // when the cluster was started

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -45,7 +46,7 @@ func NewPlan(s stages.Strategy, clusters []placement.Cluster) (*stages.Plan, err
 // stopped waits for later orders. A refused order is an event.
 //
 // If the strategy or an order requests a rollback, the rollback run follows at once, with the
-// plan of [planner.RollBack]. Later orders are for that run. An order that rolls back an ended
+// plan of [step.RollBack]. Later orders are for that run. An order that rolls back an ended
 // run must come before the simulation ends.
 //
 // The error is an error of tell, which ends the simulation, an invalid environment, or an error
@@ -66,12 +67,12 @@ func Run(p *stages.Plan, w Environment, tell func(Event) error) (End, error) {
 //
 // If the run is rolled back, the simulation ends, because the rollback is another run.
 //
-// The error is an error of [Run], or of [stages.Check] if r is not a run of the plan.
-func Resume(p *stages.Plan, r stages.Run, w Environment, tell func(Event) error) (End, error) {
+// The error is an error of [Run], or of [step.Run.Check] if r is not a run of the plan.
+func Resume(p *stages.Plan, r step.Run, w Environment, tell func(Event) error) (End, error) {
 	if err := w.Validate(); err != nil {
 		return End{}, fmt.Errorf("environment: %w", err)
 	}
-	if err := stages.Check(p, &r); err != nil {
+	if err := r.Check(p); err != nil {
 		return End{}, err
 	}
 	w = w.settled()
@@ -109,7 +110,7 @@ type simulation struct {
 	w    *Environment
 	tell func(Event) error
 
-	run     stages.Run
+	run     step.Run
 	workers *workerPool
 	now     time.Duration
 	last    time.Duration // of the last event
@@ -137,7 +138,7 @@ func newSimulation(p *stages.Plan, w *Environment, tell func(Event) error) *simu
 	}
 	return &simulation{
 		p: p, w: w, tell: tell, workers: newWorkerPool(w, p.Len()), churn: w.Churn, orders: w.Orders,
-		run:   stages.NewRun(p, RunName, "simulated", w.Starter, false, w.Start),
+		run:   step.NewRun(p, RunName, "simulated", w.Starter, false, w.Start),
 		peaks: newPeaks(p), wake: -1,
 	}
 }
@@ -240,7 +241,7 @@ func (s *simulation) order() stages.Command {
 func (s *simulation) newID() string {
 	for {
 		s.taken++
-		if id := "order-" + strconv.Itoa(s.taken); !slices.Contains(s.run.Seen, id) {
+		if id := "order-" + strconv.Itoa(s.taken); !slices.Contains(s.run.Form(runstate.Key{}).Seen, id) {
 			return id
 		}
 	}
@@ -263,7 +264,7 @@ func (s *simulation) step(in stages.Input, left bool) error {
 		return ready.Err
 	}
 	s.run, s.wake = ready.Run, -1
-	if s.rollbackRequest = s.run.RollbackRequest; s.back != nil {
+	if s.rollbackRequest = s.run.Form(runstate.Key{}).RollbackRequest; s.back != nil {
 		s.rollbackRequest = nil // it was refused
 	}
 	if !ready.Wake.IsZero() {

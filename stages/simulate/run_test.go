@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/simulate"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 var tenSeconds = simulate.Member{Take: 10 * second}
@@ -49,7 +50,7 @@ func TestARunEndsWhenItsLastClusterDoes(t *testing.T) {
 			{Name: "c4", Stage: "s2", State: stages.Completed},
 		},
 	}
-	end.Run = stages.Run{}
+	end.Run = step.Run{}
 	if diff := cmp.Diff(want, end); diff != "" {
 		t.Errorf("end (-want +got):\n%s", diff)
 	}

@@ -4,7 +4,9 @@ import (
 	"container/heap"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // workerPool has the workers, one for each cluster in flight, and the times of their next
@@ -27,9 +29,9 @@ func newWorkerPool(w *Environment, clusters int) *workerPool {
 }
 
 // resume takes over the running attempts of a run.
-func (p *workerPool) resume(plan *stages.Plan, r *stages.Run) {
-	for i := range r.InFlight {
-		f := &r.InFlight[i]
+func (p *workerPool) resume(plan *stages.Plan, r *step.Run) {
+	for i := range r.Form(runstate.Key{}).InFlight {
+		f := &r.Form(runstate.Key{}).InFlight[i]
 		if f.Attempt == 0 || f.Phase == stages.BackingOff {
 			continue
 		}

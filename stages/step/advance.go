@@ -2,6 +2,7 @@ package step
 
 import (
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -65,7 +66,7 @@ func (c course) runStage() bool {
 	}
 	if run.Reached == 0 {
 		run.Reached, run.State = c.now, stages.Pending
-		run.Groups = make([]stages.GroupRun, len(st.Groups))
+		run.Groups = make([]runstate.GroupRun, len(st.Groups))
 		for i := range st.Groups {
 			if cells := c.cellsOf(&st.Groups[i]); cells != nil {
 				run.Groups[i].Cells = make([]int, len(cells))
@@ -105,7 +106,7 @@ func (c course) runStage() bool {
 }
 
 // allSkipped reports whether every cluster of the stage is skipped already.
-func (c course) allSkipped(st *stages.PlannedStage, run *stages.StageRun) bool {
+func (c course) allSkipped(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	left := st.Size()
 	switch {
 	case st.Pauses():
@@ -115,7 +116,7 @@ func (c course) allSkipped(st *stages.PlannedStage, run *stages.StageRun) bool {
 	}
 	first := st.Groups[0].First
 	last := first + left - 1
-	for _, e := range c.r.Unsuccessful {
+	for _, e := range c.r.form.Unsuccessful {
 		if n := min(e.Last, last) - max(e.First, first) + 1; n > 0 {
 			left -= n
 		}
@@ -125,7 +126,7 @@ func (c course) allSkipped(st *stages.PlannedStage, run *stages.StageRun) bool {
 
 // leaveStage goes on to the next stage once the after-stage gates have passed.
 // A stage whose clusters were all skipped does not wait.
-func (c course) leaveStage(st *stages.PlannedStage, run *stages.StageRun) bool {
+func (c course) leaveStage(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	if run.Done == 0 {
 		run.Done, run.Deadline = c.now, 0
 		c.changed = true
@@ -144,7 +145,7 @@ func (c course) leaveStage(st *stages.PlannedStage, run *stages.StageRun) bool {
 }
 
 // leaveSkipped goes on from a stage without updates, skipping its gates.
-func (c course) leaveSkipped(run *stages.StageRun) bool {
+func (c course) leaveSkipped(run *runstate.StageRun) bool {
 	c.closeGates()
 	run.Ended, run.Deadline = c.now, 0
 	if !run.IsBroken() {
@@ -170,7 +171,7 @@ func (c course) countEnded() {
 }
 
 // openGroups counts the groups that have not ended.
-func openGroups(r *stages.StageRun) (n int) {
+func openGroups(r *runstate.StageRun) (n int) {
 	for i := range r.Groups {
 		if r.Groups[i].Ended == 0 {
 			n++

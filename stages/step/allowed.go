@@ -4,13 +4,14 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
 // Allowed returns a [*stages.RefusedError] if [Step] would refuse the command because of the state of
 // the run, or because the command names a stage, group, cluster or gate that the run does not have. It
-// returns the error of [stages.Check] if the run is not a run of the plan. Allowed does not see the
+// returns the error of [Run.Check] if the run is not a run of the plan. Allowed does not see the
 // rest of an [stages.Input]: Step may still refuse the command because the run waits for another run,
 // because a policy does not accept the decision, or because of the time.
 //
@@ -18,12 +19,12 @@ import (
 // or a Stop of one that is Stopped, and so is everything but an abort and the decisions at gates while a run
 // is Stopping. In the other profiles such a command changes nothing, and in all of them neither does a
 // Supersede of a run that has ended.
-func Allowed(p *stages.Plan, r *stages.Run, c stages.Command) error {
-	if err := stages.Check(p, r); err != nil {
+func Allowed(p *stages.Plan, r *Run, c stages.Command) error {
+	if err := r.Check(p); err != nil {
 		return err
 	}
 	if why := (commands{control: control{reading(p, r)}}).refusal(&c); why != "" {
-		return &stages.RefusedError{Verb: c.Verb, State: stages.StateOf(p, r), Reason: why}
+		return &stages.RefusedError{Verb: c.Verb, State: stateOf(p, r), Reason: why}
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (c commands) unskippable(cmd *stages.Command) string {
 		}
 	case stages.SkipGroup:
 		stage, _, why := groupNamed(c.p, cmd.Name)
-		if why == "" && stage < c.r.Stage {
+		if why == "" && stage < c.r.form.Stage {
 			why = "group " + cmd.Name + " has ended already"
 		}
 		return why
@@ -127,7 +128,7 @@ func (c commands) unskippable(cmd *stages.Command) string {
 		switch i := c.p.StageIndex(cmd.Name); {
 		case i < 0:
 			return "the plan has no stage " + cmd.Name
-		case i < c.r.Stage:
+		case i < c.r.form.Stage:
 			return "stage " + cmd.Name + " has ended already"
 		}
 	case stages.SkipAfterWait:
@@ -136,7 +137,7 @@ func (c commands) unskippable(cmd *stages.Command) string {
 			return "the plan has no stage " + cmd.Name
 		case !slices.ContainsFunc(c.p.Stages[i].Gates, isAfterWait):
 			return "stage " + cmd.Name + " has no wait after it"
-		case i < c.r.Stage || slices.ContainsFunc(c.r.Stages[i].Gates, func(g stages.Gate) bool {
+		case i < c.r.form.Stage || slices.ContainsFunc(c.r.form.Stages[i].Gates, func(g runstate.Gate) bool {
 			return isAfterWait(stages.PlannedGate{When: g.When, Type: g.Type}) && g.State != stages.Pending
 		}):
 			return "the wait after stage " + cmd.Name + " has ended already"
@@ -154,7 +155,7 @@ func isAfterWait(g stages.PlannedGate) bool {
 
 // skippable reports whether the cluster at pos has not ended, or has failed and may be retried.
 func (c commands) skippable(pos int) bool {
-	return c.inFlightAt(pos) != nil || c.retrying(pos) >= 0 || c.r.DeferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
+	return c.inFlightAt(pos) != nil || c.retrying(pos) >= 0 || c.r.deferredAt(c.p, pos) != nil || c.retryable(pos) || c.ahead(pos)
 }
 
 // undecidable returns why cmd has no gate to decide, or "".
@@ -201,11 +202,11 @@ func (c commands) rollbackRefusal() string {
 		return values.NoRollback
 	case c.r.Started == 0:
 		return "the run has not changed anything yet: abort it"
-	case c.r.RollbackRequest != nil:
+	case c.r.form.RollbackRequest != nil:
 		return "it is being taken back already"
 	case c.r.State == stages.Stopping && c.r.Ending == stages.Superseded:
 		return "the run is ending: it will be " + string(c.r.Ending)
-	case c.r.IsAborting():
+	case c.r.isAborting():
 		return "the run was aborted, and is in its steps that run always: take it back when it has ended"
 	default:
 		return ""

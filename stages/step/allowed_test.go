@@ -151,7 +151,7 @@ func TestTheAzureStateTable(t *testing.T) {
 				w := azureEnv(t)
 				w.play(way...)
 				w.play("reload")
-				if got := stages.Derive(w.cur.plan, &w.cur.r).Run; got != state {
+				if got := w.cur.r.Outline(w.cur.plan).Run; got != state {
 					t.Fatalf("the run is %s, not %s", got, state)
 				}
 				checkCell(t, w, directive, state, want)
@@ -176,7 +176,7 @@ func checkCell(t *testing.T, w *scriptEnv, directive string, state stages.State,
 		}
 		want = string(state)
 	}
-	if got := stages.Derive(p, &w.cur.r).Run; string(got) != want {
+	if got := w.cur.r.Outline(p).Run; string(got) != want {
 		t.Errorf("the run is %s, want %s:\n%s", got, want, out)
 	}
 	if again := Step(p, reloaded(w.cur.r), stages.Input{Now: w.now, Commands: sent}); again.Changed || len(again.Events) > 0 {

@@ -3,22 +3,23 @@ package step
 import (
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // runAlways makes a run that has failed or was aborted, with nothing in flight, continue with what runs
 // always. It returns false if there is none of that, or the run has already begun it.
 func (c control) runAlways(state stages.State, reason string) bool {
-	if c.r.Closing != nil || c.r.Started == 0 || !c.alwaysLeft() {
+	if c.r.form.Closing != nil || c.r.Started == 0 || !c.alwaysLeft() {
 		return false
 	}
-	c.r.Closing = &stages.Closing{State: state, Reason: cut(reason)}
-	c.r.Ending, c.r.StopAt = "", 0
+	c.r.form.Closing = &runstate.Closing{State: state, Reason: cut(reason)}
+	c.r.Ending, c.r.form.StopAt = "", 0
 	c.resumeClocks()
 	skip := skipping{c.draft, "not run: " + reason}
-	for i := c.r.Stage; i < len(c.p.Stages); i++ {
+	for i := c.r.form.Stage; i < len(c.p.Stages); i++ {
 		st := &c.p.Stages[i]
-		if st.Always && i > c.r.Stage {
+		if st.Always && i > c.r.form.Stage {
 			continue
 		}
 		if !slices.ContainsFunc(st.Groups, func(g stages.PlannedGroup) bool { return g.Always }) {
@@ -40,12 +41,12 @@ func (c control) runAlways(state stages.State, reason string) bool {
 
 // alwaysLeft reports whether a stage or a group runs always and has not ended.
 func (c control) alwaysLeft() bool {
-	for i := c.r.Stage; i < len(c.p.Stages); i++ {
-		st, run := &c.p.Stages[i], &c.r.Stages[i]
+	for i := c.r.form.Stage; i < len(c.p.Stages); i++ {
+		st, run := &c.p.Stages[i], &c.r.form.Stages[i]
 		switch {
 		case run.SkipGates:
 			continue
-		case st.Always && i > c.r.Stage:
+		case st.Always && i > c.r.form.Stage:
 			return true
 		}
 		for j := range st.Groups {

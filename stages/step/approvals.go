@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -13,9 +14,9 @@ const maxAnswered = 16
 // Requests returns the open approval requests of the run: the request of the current stage first, then
 // the requests of its groups in their order. It returns none for a run that is Stopping because it
 // failed or was superseded, because such a run takes no decision any more, and none for a run that
-// [stages.Check] refuses.
-func Requests(p *stages.Plan, r *stages.Run) []approval.Request {
-	if stages.Check(p, r) != nil {
+// [Run.Check] refuses.
+func Requests(p *stages.Plan, r *Run) []approval.Request {
+	if r.Check(p) != nil {
 		return nil
 	}
 	return reading(p, r).requests()
@@ -39,7 +40,7 @@ func (d *draft) isEnding() bool { return d.r.State == stages.Stopping && d.r.End
 
 // requestFor returns the open approval of the current stage, or of a group of it,
 // that a decision is about, or nil.
-func (c control) requestFor(b approval.Binding) (gates, *stages.Gate) {
+func (c control) requestFor(b approval.Binding) (gates, *runstate.Gate) {
 	if st, _, ok := c.stage(); !ok || st.Name != b.Stage {
 		return gates{}, nil
 	}
@@ -53,7 +54,7 @@ func (c control) requestFor(b approval.Binding) (gates, *stages.Gate) {
 
 // decide applies the approval policy to a decision on a request and returns why the decision does not count,
 // or "". A decision that was received before the request opened does not count, however late it is read.
-func (c control) decide(gs gates, g *stages.Gate, decision approval.Decision) string {
+func (c control) decide(gs gates, g *runstate.Gate, decision approval.Decision) string {
 	req := gs.request(g)
 	if !decision.At.IsZero() && stages.At(decision.At) < g.Opened {
 		return "request " + req.Name + ": it was taken in before the request opened"
@@ -78,7 +79,7 @@ func (c control) decide(gs gates, g *stages.Gate, decision approval.Decision) st
 }
 
 // rejectGate ends the run for a gate that does not let it pass.
-func (c control) rejectGate(gs gates, g *stages.Gate, reason string) {
+func (c control) rejectGate(gs gates, g *runstate.Gate, reason string) {
 	gs.end(g, stages.Failed)
 	c.requestRollback(stages.RollbackRequest{Cause: stages.GateRejected, Message: reason})
 	c.fail(reason)
@@ -99,7 +100,7 @@ func (c control) answers(all []stages.Answer) {
 
 // answersTo applies the answers to one request. Approvals with PointInTime count together, and are recorded
 // with the gate that they open.
-func (c control) answersTo(gs gates, g *stages.Gate, all []stages.Answer) {
+func (c control) answersTo(gs gates, g *runstate.Gate, all []stages.Answer) {
 	req := gs.request(g)
 	now, outcome := req, approval.Pending
 	for i := range all {

@@ -28,7 +28,7 @@ func BenchmarkStep(b *testing.B) {
 
 func benchStep(b *testing.B, clusters, flying int) {
 	p := benchPlan(b, clusters, flying)
-	begin := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
+	begin := Step(p, NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	if len(begin.Actions) != flying {
 		b.Fatalf("%d are in flight", len(begin.Actions))
 	}
@@ -36,7 +36,7 @@ func benchStep(b *testing.B, clusters, flying int) {
 	b.ReportAllocs()
 	b.ResetTimer()
 	for i := range b.N {
-		if ready.Run.Stages[0].Groups[0].Completed >= clusters-flying {
+		if ready.Run.form.Stages[0].Groups[0].Completed >= clusters-flying {
 			ready = begin
 		}
 		a := &ready.Actions[i%len(ready.Actions)]
@@ -54,7 +54,7 @@ func benchStep(b *testing.B, clusters, flying int) {
 }
 
 // recordSize is how much of a run is stored, the clusters in flight included.
-func recordSize(tb testing.TB, r stages.Run) int {
+func recordSize(tb testing.TB, r Run) int {
 	run, err := json.Marshal(r)
 	if err != nil {
 		tb.Fatal(err)
@@ -82,7 +82,7 @@ func benchPlan(tb testing.TB, clusters, flying int) *stages.Plan {
 func TestRecordDoesNotGrowWithTheFleet(t *testing.T) {
 	size := func(clusters int) int {
 		p := benchPlan(t, clusters, 100)
-		r := stages.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch)
+		r := NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch)
 		ready := Step(p, r, stages.Input{Now: scriptEpoch})
 		for range clusters - 100 {
 			a := &ready.Actions[0]

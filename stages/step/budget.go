@@ -3,11 +3,12 @@ package step
 import (
 	"fmt"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // giveUp takes a failed cluster out of flight, and ends the run if that exceeds the budget.
-func (c control) giveUp(f *stages.InFlight, reason string) {
+func (c control) giveUp(f *runstate.InFlight, reason string) {
 	drain := f.Drain
 	c.leave(f, stages.Failed, reason)
 	if !drain {
@@ -31,7 +32,7 @@ func (c control) checkBudget() {
 
 // checkUsedUp ends the run when a strict budget is used up, so that no remaining cluster may ever start, and
 // reports whether it did.
-func (c control) checkUsedUp(st *stages.PlannedStage, run *stages.StageRun) bool {
+func (c control) checkUsedUp(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	const format = "%s, which is all that may: no other can be started, and not all have been"
 	c.passAllSkipped(st, run)
 	_, failed := run.Counts()
@@ -51,7 +52,7 @@ func (c control) checkUsedUp(st *stages.PlannedStage, run *stages.StageRun) bool
 }
 
 // overBudget returns which budget of a stage is exceeded, or "".
-func overBudget(st *stages.PlannedStage, run *stages.StageRun) string {
+func overBudget(st *stages.PlannedStage, run *runstate.StageRun) string {
 	if _, failed := run.Counts(); st.MaxFailures >= 0 && failed+checkFailures(st, run) > st.MaxFailures {
 		return haveFailedWith(st, run) + mayFail(st.MaxFailures)
 	}
@@ -64,7 +65,7 @@ func overBudget(st *stages.PlannedStage, run *stages.StageRun) string {
 }
 
 // haveFailedWith says how many clusters of a stage have failed, and which of its checks.
-func haveFailedWith(st *stages.PlannedStage, run *stages.StageRun) (out string) {
+func haveFailedWith(st *stages.PlannedStage, run *runstate.StageRun) (out string) {
 	_, failed := run.Counts()
 	if failed > 0 || checkFailures(st, run) == 0 {
 		out = haveFailed(failed, "stage "+st.Name)
@@ -101,10 +102,10 @@ func mayFail(n int) string {
 // exceeded ends the run as the profile says, for a budget or a timeout that is
 // exceeded: a workflow that suspends is stopped, all else fails.
 func (c control) exceeded(reason string) {
-	if c.r.Closing == nil {
+	if c.r.form.Closing == nil {
 		undone := c.requestRollback(stages.RollbackRequest{Cause: stages.BudgetExceeded, Message: reason})
 		if c.p.Strategy.Suspends() && !undone {
-			c.r.StopAt = c.now.Add(c.grace())
+			c.r.form.StopAt = c.now.Add(c.grace())
 			c.windDown(stages.Stopped, reason, "")
 			return
 		}

@@ -22,7 +22,7 @@ type failing struct {
 	r     *rand.Rand
 	p     *stages.Plan
 	now   time.Time
-	ready stages.Ready
+	ready Ready
 }
 
 func newFailing(t *testing.T, r *rand.Rand, n, concurrency int) *failing {
@@ -54,7 +54,7 @@ func newFailing(t *testing.T, r *rand.Rand, n, concurrency int) *failing {
 		t.Fatal(err)
 	}
 	f := &failing{r: r, p: p, now: scriptEpoch}
-	f.ready = Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, f.now), stages.Input{Now: f.now})
+	f.ready = Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, f.now), stages.Input{Now: f.now})
 	return f
 }
 
@@ -79,13 +79,13 @@ func (f *failing) step(rate float64) {
 // spent returns how many clusters have failed or are in flight: of the stage,
 // and of each group.
 func (f *failing) spent() (failed, all int, own []int) {
-	st, run := &f.p.Stages[0], &f.ready.Run.Stages[0]
+	st, run := &f.p.Stages[0], &f.ready.Run.form.Stages[0]
 	for i := range st.Groups {
 		own = append(own, run.Groups[i].Failed)
 		failed += run.Groups[i].Failed
 	}
 	all = failed
-	for _, fl := range f.ready.Run.InFlight {
+	for _, fl := range f.ready.Run.form.InFlight {
 		if fl.Attempt != 0 {
 			_, g := f.p.StageOf(fl.Pos)
 			own[g]++
@@ -142,7 +142,7 @@ func strictly(t *testing.T, f *failing, rate float64) stages.State {
 	}
 	failed, _, own := f.spent()
 	left, used := 0, failed == st.MaxFailures
-	for _, state := range stages.States(f.p, &f.ready.Run) {
+	for _, state := range f.ready.Run.States(f.p) {
 		if state == stages.NotStarted {
 			left++
 		}

@@ -9,13 +9,13 @@ import (
 	"testing"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // afoot is a plan and a run of it with a cluster in flight, one that failed and
 // one that was not started, and a gate that was passed.
-func afoot(t testing.TB) (*stages.Plan, stages.Run) {
+func afoot(t testing.TB) (*stages.Plan, Run) {
 	t.Helper()
 	w := newScriptEnv()
 	w.setClusters("a env=x\nb env=x\nc env=x\nd env=z\n")
@@ -38,7 +38,7 @@ stages:
 	w.decide(approval.Approve, parseArgs("first by=ann when=Before"))
 	w.observe(parseArgs("a failed"))
 	r := reloaded(w.cur.r)
-	if len(r.InFlight) != 1 || len(r.Unsuccessful) != 1 || len(r.Stages[0].Gates) != 1 || r.Stages[0].Gates[0].State != stages.Completed {
+	if len(r.form.InFlight) != 1 || len(r.form.Unsuccessful) != 1 || len(r.form.Stages[0].Gates) != 1 || r.form.Stages[0].Gates[0].State != stages.Completed {
 		t.Fatalf("%+v", r)
 	}
 	return w.plan, r
@@ -52,48 +52,48 @@ func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 	lost := &stages.Plan{Strategy: p.Strategy, Placement: p.Placement, Stages: p.Stages, Revisions: p.Revisions, Digest: p.Digest}
 	for name, tt := range map[string]struct {
 		plan   *stages.Plan
-		change func(*stages.Run)
+		change func(*Run)
 		field  string
 	}{
-		"no plan":                               {nil, func(*stages.Run) {}, "plan"},
-		"an empty plan":                         {new(stages.Plan), func(*stages.Run) {}, "plan"},
-		"another plan":                          {other, func(*stages.Run) {}, "plan"},
-		"a plan that lost its clusters":         {lost, func(*stages.Run) {}, "plan"},
-		"the zero run":                          {p, func(r *stages.Run) { *r = stages.Run{} }, "plan"},
-		"another digest":                        {p, func(r *stages.Run) { r.Plan = other.Digest }, "plan"},
-		"another placement":                     {p, func(r *stages.Run) { r.Placement = "other" }, "placement"},
-		"no UID":                                {p, func(r *stages.Run) { r.UID = "" }, "uid"},
-		"a cursor past the stages":              {p, func(r *stages.Run) { r.Stage = 3 }, "stage"},
-		"a negative cursor":                     {p, func(r *stages.Run) { r.Stage = -1 }, "stage"},
-		"a stage ahead of its clusters":         {p, func(r *stages.Run) { r.Stage = 1 }, "stages[0]"},
-		"a stage too few":                       {p, func(r *stages.Run) { r.Stages = r.Stages[:1] }, "stages"},
-		"a group too many":                      {p, func(r *stages.Run) { r.Stages[0].Groups = make([]stages.GroupRun, 2) }, "stages[0].groups"},
-		"a group past its clusters":             {p, func(r *stages.Run) { r.Stages[0].Groups[0].Next = 4 }, "stages[0].groups[0].next"},
-		"a slot of no cluster":                  {p, func(r *stages.Run) { r.InFlight[0].Pos = 4 }, "inFlight"},
-		"a slot before all clusters":            {p, func(r *stages.Run) { r.InFlight[0].Pos = -1 }, "inFlight"},
-		"a slot of another stage":               {p, func(r *stages.Run) { r.InFlight[0].Pos = 3 }, "inFlight"},
-		"a slot of a cluster that has failed":   {p, func(r *stages.Run) { r.InFlight[0].Pos = 0 }, "inFlight"},
-		"a slot of one that was not started":    {p, func(r *stages.Run) { r.InFlight[0].Pos = 2 }, "inFlight"},
-		"a cluster in flight twice":             {p, func(r *stages.Run) { r.InFlight = append(r.InFlight, r.InFlight[0]) }, "inFlight"},
+		"no plan":                               {nil, func(*Run) {}, "plan"},
+		"an empty plan":                         {new(stages.Plan), func(*Run) {}, "plan"},
+		"another plan":                          {other, func(*Run) {}, "plan"},
+		"a plan that lost its clusters":         {lost, func(*Run) {}, "plan"},
+		"the zero run":                          {p, func(r *Run) { *r = Run{} }, "plan"},
+		"another digest":                        {p, func(r *Run) { r.Plan = other.Digest }, "plan"},
+		"another placement":                     {p, func(r *Run) { r.Placement = "other" }, "placement"},
+		"no UID":                                {p, func(r *Run) { r.UID = "" }, "uid"},
+		"a cursor past the stages":              {p, func(r *Run) { r.form.Stage = 3 }, "stage"},
+		"a negative cursor":                     {p, func(r *Run) { r.form.Stage = -1 }, "stage"},
+		"a stage ahead of its clusters":         {p, func(r *Run) { r.form.Stage = 1 }, "stages[0]"},
+		"a stage too few":                       {p, func(r *Run) { r.form.Stages = r.form.Stages[:1] }, "stages"},
+		"a group too many":                      {p, func(r *Run) { r.form.Stages[0].Groups = make([]runstate.GroupRun, 2) }, "stages[0].groups"},
+		"a group past its clusters":             {p, func(r *Run) { r.form.Stages[0].Groups[0].Next = 4 }, "stages[0].groups[0].next"},
+		"a slot of no cluster":                  {p, func(r *Run) { r.form.InFlight[0].Pos = 4 }, "inFlight"},
+		"a slot before all clusters":            {p, func(r *Run) { r.form.InFlight[0].Pos = -1 }, "inFlight"},
+		"a slot of another stage":               {p, func(r *Run) { r.form.InFlight[0].Pos = 3 }, "inFlight"},
+		"a slot of a cluster that has failed":   {p, func(r *Run) { r.form.InFlight[0].Pos = 0 }, "inFlight"},
+		"a slot of one that was not started":    {p, func(r *Run) { r.form.InFlight[0].Pos = 2 }, "inFlight"},
+		"a cluster in flight twice":             {p, func(r *Run) { r.form.InFlight = append(r.form.InFlight, r.form.InFlight[0]) }, "inFlight"},
 		"more in flight than the cap":           {p, overCap, "inFlight"},
-		"more slots than clusters":              {p, func(r *stages.Run) { r.InFlight = slices.Concat(make([]stages.InFlight, 4), r.InFlight) }, "inFlight"},
-		"a free slot at the end":                {p, func(r *stages.Run) { r.InFlight = append(r.InFlight, stages.InFlight{}) }, "inFlight"},
-		"a phase that does not exist":           {p, func(r *stages.Run) { r.InFlight[0].Phase = 9 }, "inFlight"},
-		"what is in flight was lost":            {p, func(r *stages.Run) { r.InFlight = nil }, "stages[0].groups[0]"},
-		"what failed was lost":                  {p, func(r *stages.Run) { r.Unsuccessful = nil }, "stages[0].groups[0].failed"},
-		"failures that the groups do not count": {p, func(r *stages.Run) { r.Stages[0].Groups[0].Failed, r.Stages[0].Groups[0].Completed = 0, 1 }, "stages[0].groups[0].failed"},
-		"a gate of the plan in no state of one": {p, func(r *stages.Run) { r.Stages[0].Gates[0].State = "Open" }, "stages[0].gates[0].state"},
-		"an approval of a moment that was kept": {p, func(r *stages.Run) {
-			g := &r.Stages[0].Gates[0]
+		"more slots than clusters":              {p, func(r *Run) { r.form.InFlight = slices.Concat(make([]runstate.InFlight, 4), r.form.InFlight) }, "inFlight"},
+		"a free slot at the end":                {p, func(r *Run) { r.form.InFlight = append(r.form.InFlight, runstate.InFlight{}) }, "inFlight"},
+		"a phase that does not exist":           {p, func(r *Run) { r.form.InFlight[0].Phase = 9 }, "inFlight"},
+		"what is in flight was lost":            {p, func(r *Run) { r.form.InFlight = nil }, "stages[0].groups[0]"},
+		"what failed was lost":                  {p, func(r *Run) { r.form.Unsuccessful = nil }, "stages[0].groups[0].failed"},
+		"failures that the groups do not count": {p, func(r *Run) { r.form.Stages[0].Groups[0].Failed, r.form.Stages[0].Groups[0].Completed = 0, 1 }, "stages[0].groups[0].failed"},
+		"a gate of the plan in no state of one": {p, func(r *Run) { r.form.Stages[0].Gates[0].State = "Open" }, "stages[0].gates[0].state"},
+		"an approval of a moment that was kept": {p, func(r *Run) {
+			g := &r.form.Stages[0].Gates[0]
 			g.State, g.Ended, g.Decisions[0].PointInTime = stages.Pending, 0, true
 		}, "stages[0].gates[0].decisions"},
-		"a gate that the plan does not have":      {p, func(r *stages.Run) { r.Stages[0].Gates[0].Type = stages.TimedWait }, "stages[0].gates[0]"},
-		"a gate twice":                            {p, func(r *stages.Run) { r.Stages[0].Gates = append(r.Stages[0].Gates, r.Stages[0].Gates[0]) }, "stages[0].gates[1]"},
-		"a state that no run is in":               {p, func(r *stages.Run) { r.State = "Done" }, "state"},
-		"an ending without an end":                {p, func(r *stages.Run) { r.Ending = stages.Failed }, "ending"},
-		"completed before its last stage":         {p, func(r *stages.Run) { r.State = stages.Completed }, "stage"},
-		"a stage that was reached before a start": {p, func(r *stages.Run) { r.Started = 0 }, "stages[0]"},
-		"a time that cannot be stored":            {p, func(r *stages.Run) { r.Now = 1 << 62 }, "now"},
+		"a gate that the plan does not have":      {p, func(r *Run) { r.form.Stages[0].Gates[0].Type = stages.TimedWait }, "stages[0].gates[0]"},
+		"a gate twice":                            {p, func(r *Run) { r.form.Stages[0].Gates = append(r.form.Stages[0].Gates, r.form.Stages[0].Gates[0]) }, "stages[0].gates[1]"},
+		"a state that no run is in":               {p, func(r *Run) { r.State = "Done" }, "state"},
+		"an ending without an end":                {p, func(r *Run) { r.Ending = stages.Failed }, "ending"},
+		"completed before its last stage":         {p, func(r *Run) { r.State = stages.Completed }, "stage"},
+		"a stage that was reached before a start": {p, func(r *Run) { r.Started = 0 }, "stages[0]"},
+		"a time that cannot be stored":            {p, func(r *Run) { r.Now = 1 << 62 }, "now"},
 	} {
 		bad := reloaded(r)
 		tt.change(&bad)
@@ -104,12 +104,12 @@ func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 			Observations: []stages.Observation{{Cluster: "b", Attempt: 1, Sent: true, Applied: true, Revision: "r1", Current: true, Healthy: true}},
 		}
 		ready := Step(tt.plan, bad, in)
-		problem, ok := errors.AsType[*stages.RunError](ready.Err)
+		problem, ok := errors.AsType[*RunError](ready.Err)
 		if !ok || !strings.HasPrefix(problem.Field, tt.field) {
 			t.Errorf("%s: %v", name, ready.Err)
 		}
 		ready.Err = nil
-		if !reflect.DeepEqual(ready, stages.Ready{Run: bad}) || dump(bad) != before {
+		if !reflect.DeepEqual(ready, Ready{Run: bad}) || dump(bad) != before {
 			t.Errorf("%s: %+v", name, ready)
 		}
 		checkAnswers(t, name, tt.plan, &bad)
@@ -120,22 +120,22 @@ func TestStepLeavesARunAloneThatIsNotOfItsPlan(t *testing.T) {
 }
 
 // overCap has two clusters in flight where one may be.
-func overCap(r *stages.Run) {
-	r.Stages[0].Groups[0].Next = 3
-	f := r.InFlight[0]
+func overCap(r *Run) {
+	r.form.Stages[0].Groups[0].Next = 3
+	f := r.form.InFlight[0]
 	f.Pos = 2
-	r.InFlight = append(r.InFlight, f)
+	r.form.InFlight = append(r.form.InFlight, f)
 }
 
 // checkAnswers checks that nothing is said of a run that is not one of the plan.
-func checkAnswers(t *testing.T, name string, p *stages.Plan, r *stages.Run) {
+func checkAnswers(t *testing.T, name string, p *stages.Plan, r *Run) {
 	t.Helper()
-	n := len(Requests(p, r)) + len(Waiting(p, r)) + len(stages.Derive(p, r).Stages)
-	for range stages.States(p, r) {
+	n := len(Requests(p, r)) + len(Waiting(p, r)) + len(r.Outline(p).Stages)
+	for range r.States(p) {
 		n++
 	}
 	_, explained := Explain(p, r, "a")
-	_, back := planner.RollBack(p, r, nil)
+	_, back := RollBack(p, r, nil)
 	if allowed := Allowed(p, r, stages.Command{Verb: stages.Stop}); n != 0 || explained == nil || back == nil || allowed == nil {
 		t.Errorf("%s: %d answers, %v, %v, %v", name, n, explained, back, allowed)
 	}
@@ -146,7 +146,7 @@ func checkAnswers(t *testing.T, name string, p *stages.Plan, r *stages.Run) {
 // allows.
 func FuzzRunOfAnyBytes(f *testing.F) {
 	p, r := afoot(f)
-	ready := stages.Ready{Run: r}
+	ready := Ready{Run: r}
 	for i := range 8 {
 		b, err := json.Marshal(ready.Run)
 		if err != nil {
@@ -165,7 +165,7 @@ func FuzzRunOfAnyBytes(f *testing.F) {
 	f.Add([]byte(`null`))
 	f.Add([]byte(`{"format":1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		var r stages.Run
+		var r Run
 		if json.Unmarshal(data, &r) != nil {
 			return
 		}
@@ -188,7 +188,7 @@ func FuzzRunOfAnyBytes(f *testing.F) {
 
 // within checks that what is to be done is about clusters of the stage that the run
 // is in, each once, no more of them than may be in flight.
-func within(t *testing.T, p *stages.Plan, ready *stages.Ready) {
+func within(t *testing.T, p *stages.Plan, ready *Ready) {
 	t.Helper()
 	seen := map[int]bool{}
 	for _, a := range ready.Actions {
@@ -196,14 +196,14 @@ func within(t *testing.T, p *stages.Plan, ready *stages.Ready) {
 			continue
 		}
 		stage, _ := p.StageOf(a.Pos)
-		if seen[a.Pos] || stage != ready.Run.Stage || a.Cluster != p.Clusters[a.Pos].Name || a.UID != p.Clusters[a.Pos].UID || a.Revision != "r1" {
-			t.Fatalf("%+v in stage %d", a, ready.Run.Stage)
+		if seen[a.Pos] || stage != ready.Run.form.Stage || a.Cluster != p.Clusters[a.Pos].Name || a.UID != p.Clusters[a.Pos].UID || a.Revision != "r1" {
+			t.Fatalf("%+v in stage %d", a, ready.Run.form.Stage)
 		}
 		seen[a.Pos] = true
 		if most := p.Stages[stage].MaxConcurrency; most > 0 && len(seen) > most {
 			t.Fatalf("%d clusters of stage %d are in flight", len(seen), stage)
 		}
-		if x := stages.UnsuccessfulAt(ready.Run.Unsuccessful, a.Pos); x != nil {
+		if x := runstate.UnsuccessfulAt(ready.Run.form.Unsuccessful, a.Pos); x != nil {
 			t.Fatalf("cluster %s is %s and in flight", a.Cluster, x.State)
 		}
 	}

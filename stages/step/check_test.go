@@ -25,7 +25,7 @@ import (
 type tossed struct {
 	r     *rand.Rand
 	plan  *stages.Plan
-	ready stages.Ready
+	ready Ready
 	now   time.Time
 	ids   int
 	// timed reports whether clusters have windows.
@@ -52,7 +52,7 @@ func toss(t testing.TB, seed uint64) *tossed {
 		t.Fatal(err)
 	}
 	s.timed = s.one(2)
-	s.ready.Run = stages.NewRun(plan, "r", "uid", approval.Identity{Name: "ann"}, s.one(5), s.now)
+	s.ready.Run = NewRun(plan, "r", "uid", approval.Identity{Name: "ann"}, s.one(5), s.now)
 	return s
 }
 
@@ -182,14 +182,14 @@ func TestARunThatStepMadeIsNotRefused(t *testing.T) {
 		for range 60 {
 			s.ready = Step(s.plan, s.ready.Run, s.input())
 			run := new(reloaded(s.ready.Run))
-			if err := stages.Check(s.plan, run); err != nil {
+			if err := run.Check(s.plan); err != nil {
 				t.Fatalf("seed %d: %v\n%+v", seed, err, run)
 			}
 			states[run.State]++
-			waiting += len(run.Waiting)
+			waiting += len(run.form.Waiting)
 			again += max(0, run.Attempt-1)
-			if run.Stage < len(s.plan.Stages) && s.plan.Stages[run.Stage].Remove {
-				removing += len(run.InFlight)
+			if run.form.Stage < len(s.plan.Stages) && s.plan.Stages[run.form.Stage].Remove {
+				removing += len(run.form.InFlight)
 			}
 			s.ready.Run = *run
 		}
@@ -223,7 +223,7 @@ func TestATamperedRunIsRefusedOrBorne(t *testing.T) {
 			if run == nil {
 				continue
 			}
-			if stages.Check(s.plan, run) != nil {
+			if run.Check(s.plan) != nil {
 				refused++
 				continue
 			}
@@ -239,7 +239,7 @@ func TestATamperedRunIsRefusedOrBorne(t *testing.T) {
 
 // tampered returns a copy of the run of which a value is another one, or nil
 // where that is no run.
-func (s *tossed) tampered(t *testing.T) (*stages.Run, string) {
+func (s *tossed) tampered(t *testing.T) (*Run, string) {
 	b, err := json.Marshal(s.ready.Run)
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func (s *tossed) tampered(t *testing.T) (*stages.Run, string) {
 		tree = s.spoil(tree)
 	}
 	bad, err := json.Marshal(tree)
-	var out stages.Run
+	var out Run
 	if err != nil || bytes.Equal(b, bad) || json.Unmarshal(bad, &out) != nil {
 		return nil, ""
 	}
@@ -319,17 +319,17 @@ func (s *tossed) reshape(v []any) []any {
 }
 
 // bear drives a run that was tampered with on, and asks all about it.
-func (s *tossed) bear(t *testing.T, run *stages.Run, what string) {
+func (s *tossed) bear(t *testing.T, run *Run, what string) {
 	defer func() {
 		if p := recover(); p != nil {
 			t.Fatalf("%v, of the run %s", p, what)
 		}
 	}()
-	on := &tossed{r: s.r, plan: s.plan, ready: stages.Ready{Run: *run}, now: s.now, ids: s.ids}
+	on := &tossed{r: s.r, plan: s.plan, ready: Ready{Run: *run}, now: s.now, ids: s.ids}
 	for range 15 {
 		Requests(on.plan, &on.ready.Run)
 		Waiting(on.plan, &on.ready.Run)
-		for pos := range stages.States(on.plan, &on.ready.Run) {
+		for pos := range on.ready.Run.States(on.plan) {
 			if _, err := Explain(on.plan, &on.ready.Run, on.plan.Clusters[pos].Name); err != nil {
 				t.Errorf("%v, of the run %s", err, what)
 			}
@@ -356,12 +356,12 @@ func TestTheCheckOfARunDoesNotGrowWithTheFleet(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		run := Step(p, stages.NewRun(p, "r", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch}).Run
-		if n := len(run.InFlight); n != 50 {
+		run := Step(p, NewRun(p, "r", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch}).Run
+		if n := len(run.form.InFlight); n != 50 {
 			t.Fatalf("%d are in flight", n)
 		}
 		return testing.AllocsPerRun(20, func() {
-			if err := stages.Check(p, &run); err != nil {
+			if err := run.Check(p); err != nil {
 				t.Fatal(err)
 			}
 		})
@@ -392,16 +392,16 @@ func TestAClusterInFlightElsewhereIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run := Step(p, stages.NewRun(p, "r", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch}).Run
-	if err := stages.Check(p, &run); err != nil {
+	run := Step(p, NewRun(p, "r", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch}).Run
+	if err := run.Check(p); err != nil {
 		t.Fatal(err)
 	}
-	run.InFlight[0].Pos, _ = p.Position("c")
-	if err := stages.Check(p, &run); err == nil || !strings.Contains(err.Error(), "cluster c") {
+	run.form.InFlight[0].Pos, _ = p.Position("c")
+	if err := run.Check(p); err == nil || !strings.Contains(err.Error(), "cluster c") {
 		t.Errorf("a cluster of another stage: %v", err)
 	}
-	run.InFlight[0].Pos, run.State, run.Stage = 0, stages.Completed, len(p.Stages)
-	if err := stages.Check(p, &run); err == nil {
+	run.form.InFlight[0].Pos, run.State, run.form.Stage = 0, stages.Completed, len(p.Stages)
+	if err := run.Check(p); err == nil {
 		t.Error("a run that is completed has a cluster in flight, and is not refused")
 	}
 }

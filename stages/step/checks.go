@@ -3,6 +3,7 @@ package step
 import (
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
@@ -88,14 +89,14 @@ func (c control) measuredGate(m *check.Measured) {
 func (c control) expireChecks() {
 	for gs, g := range c.eachOpen {
 		if g.Type == stages.CheckTask && c.r.State == stages.Running && c.now >= g.Until && !allSuccessful(g.Checks) {
-			c.rejectGate(gs, g, "checks "+where(g.When, c.p.Stages[c.r.Stage].Name, gs.group)+" have expired: "+stages.UnsuccessfulChecks(g.Checks))
+			c.rejectGate(gs, g, "checks "+where(g.When, c.p.Stages[c.r.form.Stage].Name, gs.group)+" have expired: "+stages.UnsuccessfulChecks(g.Checks))
 			return
 		}
 	}
 }
 
 // measuredStage takes in what was measured while the current stage goes on. What is bad counts in its budget.
-func (c control) measuredStage(st *stages.PlannedStage, run *stages.StageRun, m *check.Measured) {
+func (c control) measuredStage(st *stages.PlannedStage, run *runstate.StageRun, m *check.Measured) {
 	if pc, _ := c.take(st.Checks, run.Checks, m, true); pc != nil && (run.Done == 0 || held(run) != "") {
 		c.checkBudget()
 	}
@@ -147,8 +148,8 @@ func (d *draft) questions() (out []stages.Action) {
 		}
 	}
 	if len(st.ClusterChecks) > 0 {
-		for i := range d.r.InFlight {
-			if f := &d.r.InFlight[i]; f.Attempt != 0 && f.Phase == stages.Measuring {
+		for i := range d.r.form.InFlight {
+			if f := &d.r.form.InFlight[i]; f.Attempt != 0 && f.Phase == stages.Measuring {
 				c := &d.p.Clusters[f.Pos]
 				a := stages.Action{Pos: f.Pos, Cluster: c.Name, UID: c.UID, Attempt: f.Attempt}
 				_, group := d.namesAt(f.Pos)
@@ -181,8 +182,8 @@ func (d *draft) nextMeasurement(w *alarm) {
 			w.at(checks[i].Next)
 		}
 	}
-	for i := range d.r.InFlight {
-		if f := &d.r.InFlight[i]; f.Attempt != 0 && f.Phase == stages.Measuring {
+	for i := range d.r.form.InFlight {
+		if f := &d.r.form.InFlight[i]; f.Attempt != 0 && f.Phase == stages.Measuring {
 			due(f.Checks.Checks)
 			w.at(f.Checks.Until)
 		}
@@ -199,7 +200,7 @@ func (d *draft) nextMeasurement(w *alarm) {
 }
 
 // held says which checks of a stage let none of its clusters start, "" where all do.
-func held(run *stages.StageRun) string {
+func held(run *runstate.StageRun) string {
 	if run.SkipGates {
 		return ""
 	}
@@ -207,7 +208,7 @@ func held(run *stages.StageRun) string {
 }
 
 // checkFailures is how many failed clusters the checks of a stage count as.
-func checkFailures(st *stages.PlannedStage, run *stages.StageRun) (n int) {
+func checkFailures(st *stages.PlannedStage, run *runstate.StageRun) (n int) {
 	for i := range run.Checks {
 		n += failuresOf(&run.Checks[i], &st.Checks[i])
 	}

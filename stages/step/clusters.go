@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
@@ -17,9 +18,9 @@ const (
 )
 
 // inFlightAt returns the slot of the cluster at pos, or nil.
-func (d *draft) inFlightAt(pos int) *stages.InFlight {
-	for i := range d.r.InFlight {
-		if f := &d.r.InFlight[i]; f.Pos == pos && f.Attempt != 0 {
+func (d *draft) inFlightAt(pos int) *runstate.InFlight {
+	for i := range d.r.form.InFlight {
+		if f := &d.r.form.InFlight[i]; f.Pos == pos && f.Attempt != 0 {
 			return f
 		}
 	}
@@ -27,9 +28,9 @@ func (d *draft) inFlightAt(pos int) *stages.InFlight {
 }
 
 // eachInFlight calls do for every cluster in flight; do may end the flight.
-func (d *draft) eachInFlight(do func(*stages.InFlight)) {
-	for i := 0; i < len(d.r.InFlight); i++ {
-		if f := &d.r.InFlight[i]; f.Attempt != 0 {
+func (d *draft) eachInFlight(do func(*runstate.InFlight)) {
+	for i := 0; i < len(d.r.form.InFlight); i++ {
+		if f := &d.r.form.InFlight[i]; f.Attempt != 0 {
 			do(f)
 		}
 	}
@@ -37,8 +38,8 @@ func (d *draft) eachInFlight(do func(*stages.InFlight)) {
 
 // inFlight counts the slots in use.
 func (d *draft) inFlight() (n int) {
-	for i := range d.r.InFlight {
-		if d.r.InFlight[i].Attempt != 0 {
+	for i := range d.r.form.InFlight {
+		if d.r.form.InFlight[i].Attempt != 0 {
 			n++
 		}
 	}
@@ -46,33 +47,33 @@ func (d *draft) inFlight() (n int) {
 }
 
 // take puts a cluster in flight into the first free slot.
-func (d *draft) take(f stages.InFlight) {
+func (d *draft) take(f runstate.InFlight) {
 	d.changed = true
 	d.domains.count(d.p.Clusters[f.Pos].Cell, 1)
-	for i := range d.r.InFlight {
-		if d.r.InFlight[i].Attempt == 0 {
-			d.r.InFlight[i] = f
+	for i := range d.r.form.InFlight {
+		if d.r.form.InFlight[i].Attempt == 0 {
+			d.r.form.InFlight[i] = f
 			return
 		}
 	}
-	d.r.InFlight = append(d.r.InFlight, f)
+	d.r.form.InFlight = append(d.r.form.InFlight, f)
 }
 
 // free releases the slot of f and drops free slots at the end.
-func (d *draft) free(f *stages.InFlight) {
+func (d *draft) free(f *runstate.InFlight) {
 	d.domains.count(d.p.Clusters[f.Pos].Cell, -1)
-	*f = stages.InFlight{}
+	*f = runstate.InFlight{}
 	d.changed = true
-	n := len(d.r.InFlight)
-	for n > 0 && d.r.InFlight[n-1].Attempt == 0 {
+	n := len(d.r.form.InFlight)
+	for n > 0 && d.r.form.InFlight[n-1].Attempt == 0 {
 		n--
 	}
-	d.r.InFlight = d.r.InFlight[:n]
+	d.r.form.InFlight = d.r.form.InFlight[:n]
 }
 
 // doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it. The soak
 // continues once the cluster is proven healthy again.
-func (d *draft) doubt(f *stages.InFlight) {
+func (d *draft) doubt(f *runstate.InFlight) {
 	if f.Phase == stages.Soaking || f.Phase == stages.Measuring {
 		f.Phase = stages.Settling
 		d.changed = true
@@ -80,7 +81,7 @@ func (d *draft) doubt(f *stages.InFlight) {
 }
 
 // reached ends a series of attempts to reach a cluster.
-func (d *draft) reached(f *stages.InFlight) {
+func (d *draft) reached(f *runstate.InFlight) {
 	if f.Tries > 0 {
 		f.Tries, f.Since = 0, 0
 		d.changed = true
@@ -88,13 +89,13 @@ func (d *draft) reached(f *stages.InFlight) {
 }
 
 // complete takes a proven cluster out of flight.
-func (d *draft) complete(f *stages.InFlight, unchanged bool) {
+func (d *draft) complete(f *runstate.InFlight, unchanged bool) {
 	pos, attempt := f.Pos, f.Attempt
 	d.free(f)
 	_, g := d.groupOf(pos)
 	g.Completed++
 	e := stages.Event{Type: stages.ClusterCompleted, Attempt: attempt, Unchanged: unchanged}
-	if d.p.Stages[d.r.Stage].Remove {
+	if d.p.Stages[d.r.form.Stage].Remove {
 		e.Type = stages.ClusterRemoved
 	}
 	d.emitCluster(pos, e)
@@ -102,13 +103,13 @@ func (d *draft) complete(f *stages.InFlight, unchanged bool) {
 
 // leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip does not
 // fail. [control.giveUp] decides whether a failure exceeds the budget.
-func (d *draft) leave(f *stages.InFlight, state stages.State, reason string) {
+func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
 	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	d.free(f)
 	if state == stages.Failed && !drain {
 		_, g := d.groupOf(pos)
 		g.Failed++
-		d.addUnsuccessful(stages.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Attempts: attempt, Reason: reason})
+		d.addUnsuccessful(runstate.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Attempts: attempt, Reason: reason})
 		d.emitCluster(pos, stages.Event{Type: stages.ClusterFailed, Attempt: attempt, Message: cut(reason)})
 		return
 	}
@@ -118,19 +119,19 @@ func (d *draft) leave(f *stages.InFlight, state stages.State, reason string) {
 }
 
 // recordSkipped counts a cluster that the run has reached as skipped.
-func (d *draft) recordSkipped(e stages.Unsuccessful) {
+func (d *draft) recordSkipped(e runstate.Unsuccessful) {
 	_, g := d.groupOf(e.First)
 	g.Skipped++
 	d.addUnsuccessful(e)
 	d.emitCluster(e.First, stages.Event{Type: stages.ClusterSkipped, Message: cut(e.Reason)})
 }
 
-func skipped(pos int, reason string) stages.Unsuccessful {
-	return stages.Unsuccessful{First: pos, Last: pos, State: stages.Skipped, Reason: reason}
+func skipped(pos int, reason string) runstate.Unsuccessful {
+	return runstate.Unsuccessful{First: pos, Last: pos, State: stages.Skipped, Reason: reason}
 }
 
 // skipAhead records that clusters which the run has not reached are skipped.
-func (d *draft) skipAhead(e stages.Unsuccessful) {
+func (d *draft) skipAhead(e runstate.Unsuccessful) {
 	n := d.addUnsuccessful(e)
 	if n == 0 {
 		return
@@ -147,7 +148,7 @@ func (d *draft) skipAhead(e stages.Unsuccessful) {
 
 // retryLater takes a cluster out of flight, to be started again from notYet on, and emits an event if news is
 // true. A cluster that must not be started again is skipped.
-func (d *draft) retryLater(f *stages.InFlight, notYet stages.Instant, news bool) {
+func (d *draft) retryLater(f *runstate.InFlight, notYet stages.Instant, news bool) {
 	switch {
 	case f.Drain:
 		d.leave(f, stages.Skipped, "skipped")
@@ -159,7 +160,7 @@ func (d *draft) retryLater(f *stages.InFlight, notYet stages.Instant, news bool)
 	if f.Since == 0 {
 		f.Since = d.now
 	}
-	y := stages.Retrying{
+	y := runstate.Retrying{
 		Pos: f.Pos, Attempt: f.Attempt, Sent: f.Sent, Tries: f.Tries, Since: f.Since, NotYet: notYet,
 		Started: f.Started, Spent: int64(d.now - f.Started), Message: values.Cut(f.Message, maxRetryMessage),
 	}
@@ -167,23 +168,23 @@ func (d *draft) retryLater(f *stages.InFlight, notYet stages.Instant, news bool)
 		d.emitCluster(f.Pos, stages.Event{Type: stages.ClusterPending, Attempt: f.Attempt, Message: f.Message, Until: y.NotYet.Time()})
 	}
 	d.free(f)
-	d.r.Waiting = append(d.r.Waiting, y)
+	d.r.form.Waiting = append(d.r.form.Waiting, y)
 }
 
 // retrying returns the index in Waiting of the cluster at pos, or -1.
 func (d *draft) retrying(pos int) int {
-	return slices.IndexFunc(d.r.Waiting, func(y stages.Retrying) bool { return y.Pos == pos })
+	return slices.IndexFunc(d.r.form.Waiting, func(y runstate.Retrying) bool { return y.Pos == pos })
 }
 
 // dropRetry removes the cluster at index i from Waiting.
 func (d *draft) dropRetry(i int) {
-	d.r.Waiting = slices.Delete(d.r.Waiting, i, i+1)
+	d.r.form.Waiting = slices.Delete(d.r.form.Waiting, i, i+1)
 	d.changed = true
 }
 
 // skippedRetry is the range of a cluster in Waiting. Its next attempt has begun if it could not be
 // reached in it.
-func skippedRetry(y *stages.Retrying, reason string) stages.Unsuccessful {
+func skippedRetry(y *runstate.Retrying, reason string) runstate.Unsuccessful {
 	e := skipped(y.Pos, reason)
 	e.Attempts, e.Sent = y.Attempt-1, y.Sent
 	if y.Tries > 0 {
@@ -194,8 +195,8 @@ func skippedRetry(y *stages.Retrying, reason string) stages.Unsuccessful {
 
 // dropWaiting skips the clusters in Waiting.
 func (d *draft) dropWaiting(reason string) {
-	waiting := d.r.Waiting
-	d.r.Waiting = nil
+	waiting := d.r.form.Waiting
+	d.r.form.Waiting = nil
 	for _, y := range waiting {
 		d.recordSkipped(skippedRetry(&y, reason))
 	}
@@ -203,14 +204,14 @@ func (d *draft) dropWaiting(reason string) {
 
 // undefer removes the cluster at pos from the deferred ones, and reports whether it was one.
 func (d *draft) undefer(pos int) bool {
-	found := d.r.DeferredAt(d.p, pos)
+	found := d.r.deferredAt(d.p, pos)
 	if found == nil {
 		return false
 	}
 	r := *found
 	_, gr := d.groupOf(pos)
 	i := slices.Index(gr.Deferred, r)
-	var rest []stages.Deferred
+	var rest []runstate.Deferred
 	if r.First < pos {
 		rest = append(rest, r.Spanning(r.First, pos-1))
 	}
@@ -223,24 +224,24 @@ func (d *draft) undefer(pos int) bool {
 }
 
 // clustersEnded reports whether every cluster of the current stage has ended.
-func (d *draft) clustersEnded(st *stages.PlannedStage, run *stages.StageRun) bool {
+func (d *draft) clustersEnded(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	for i := range st.Groups {
 		if run.Groups[i].Next < st.Groups[i].Len || len(run.Groups[i].Deferred) > 0 {
 			return false
 		}
 	}
-	return len(d.r.Waiting) == 0 && len(d.r.InFlight) == 0
+	return len(d.r.form.Waiting) == 0 && len(d.r.form.InFlight) == 0
 }
 
 // membersEnded reports whether every cluster of the group has ended.
-func (d *draft) membersEnded(g *stages.PlannedGroup, gr *stages.GroupRun) bool {
+func (d *draft) membersEnded(g *stages.PlannedGroup, gr *runstate.GroupRun) bool {
 	return gr.Next >= g.Len && len(gr.Deferred) == 0 && !d.flying(g) &&
-		!slices.ContainsFunc(d.r.Waiting, func(y stages.Retrying) bool { return g.Has(y.Pos) })
+		!slices.ContainsFunc(d.r.form.Waiting, func(y runstate.Retrying) bool { return g.Has(y.Pos) })
 }
 
 // flying reports whether a cluster of the group is in flight.
 func (d *draft) flying(g *stages.PlannedGroup) bool {
-	return slices.ContainsFunc(d.r.InFlight, func(f stages.InFlight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
+	return slices.ContainsFunc(d.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
 }
 
 // deadline is the time limit of a cluster of the current stage; 0 is none.

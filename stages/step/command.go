@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
@@ -21,12 +22,12 @@ type commands struct {
 // command carries out cmd, once, or refuses it.
 func (c commands) command(cmd stages.Command) {
 	cmd.ID, cmd.Name, cmd.Message, cmd.By = values.Clean(cmd.ID), values.Clean(cmd.Name), values.Clean(cmd.Message), values.CleanIdentity(cmd.By)
-	if slices.Contains(c.r.Seen, cmd.ID) {
+	if slices.Contains(c.r.form.Seen, cmd.ID) {
 		return
 	}
-	c.r.Seen = append(c.r.Seen, cmd.ID)
-	if n := len(c.r.Seen) - maxSeen; n > 0 {
-		c.r.Seen = slices.Delete(c.r.Seen, 0, n)
+	c.r.form.Seen = append(c.r.form.Seen, cmd.ID)
+	if n := len(c.r.form.Seen) - maxSeen; n > 0 {
+		c.r.form.Seen = slices.Delete(c.r.form.Seen, 0, n)
 	}
 	c.changed = true
 	why := c.refusal(&cmd)
@@ -76,7 +77,7 @@ func (c commands) start(cmd stages.Command) {
 		c.r.Hold = false
 		c.changed = true
 	case stages.Stopped, stages.Stopping, stages.Failed:
-		again := c.r.Closing == nil && (c.r.State == stages.Failed || c.p.Strategy.Suspends())
+		again := c.r.form.Closing == nil && (c.r.State == stages.Failed || c.p.Strategy.Suspends())
 		if c.resume(cmd) && again {
 			c.requeue(stages.OnlyFailed)
 		}
@@ -91,33 +92,33 @@ func (c commands) resume(cmd stages.Command) bool {
 		c.r.Attempt++
 		c.r.Ended = 0
 	}
-	c.r.Ending, c.r.StopAt, c.r.Hold = "", 0, false
+	c.r.Ending, c.r.form.StopAt, c.r.Hold = "", 0, false
 	c.resumeClocks()
 	if c.r.Started == 0 {
 		c.set(stages.NotStarted, "")
 		return false
 	}
 	parked := c.r.State == stages.Stopped
-	c.eachInFlight(func(f *stages.InFlight) {
+	c.eachInFlight(func(f *runstate.InFlight) {
 		f.Started = c.now
 		if parked {
 			c.doubt(f)
 		}
 	})
-	for i := range c.r.Waiting {
-		c.r.Waiting[i].Started, c.r.Waiting[i].Spent = c.now, 0
+	for i := range c.r.form.Waiting {
+		c.r.form.Waiting[i].Started, c.r.form.Waiting[i].Spent = c.now, 0
 	}
 	if planned, st, ok := c.stage(); ok && st.Started != 0 {
 		st.Checks = newCheckRuns(planned.Checks, c.now) // what was bad is measured again
 	}
 	// The stage is what it was before the run ended in it.
-	if _, st, ok := c.stage(); ok && st.Reached != 0 && (c.r.Closing == nil || !st.IsBroken()) {
+	if _, st, ok := c.stage(); ok && st.Reached != 0 && (c.r.form.Closing == nil || !st.IsBroken()) {
 		st.State = stages.Running
 		if st.Started == 0 {
 			st.State = stages.Pending
 		}
 	}
-	c.set(stages.Running, c.r.Closing.Why())
+	c.set(stages.Running, c.r.form.Closing.Why())
 	c.emit(stages.Event{Type: stages.RunResumed, By: cmd.By.Name, Attempt: c.r.Attempt})
 	return true
 }
@@ -129,7 +130,7 @@ func (c commands) stop(cmd stages.Command) {
 		c.set(stages.Stopped, reasonBy("stopped", cmd))
 		c.emit(stages.Event{Type: stages.RunStopped, Message: c.r.Reason})
 	case stages.Running:
-		c.r.StopAt = c.now.Add(c.grace())
+		c.r.form.StopAt = c.now.Add(c.grace())
 		c.windDown(stages.Stopped, reasonBy("stopped", cmd), cmd.By.Name)
 	default:
 	}
@@ -138,7 +139,7 @@ func (c commands) stop(cmd stages.Command) {
 func (c commands) abort(cmd stages.Command) {
 	c.cancelRollback()
 	c.set(stages.Aborted, reasonBy("aborted", cmd))
-	c.eachInFlight(func(f *stages.InFlight) {
+	c.eachInFlight(func(f *runstate.InFlight) {
 		c.leave(f, stages.Failed, "the run was aborted while the cluster was in flight")
 	})
 	c.dropWaiting("the run was aborted")
@@ -157,9 +158,9 @@ func (c commands) supersede(cmd stages.Command) {
 	}
 	c.cancelRollback()
 	reason := "superseded by run " + cmd.Message
-	c.r.StopAt = c.now.Add(drainGrace)
+	c.r.form.StopAt = c.now.Add(drainGrace)
 	c.windDown(stages.Superseded, reason, cmd.By.Name)
-	c.eachInFlight(func(f *stages.InFlight) {
+	c.eachInFlight(func(f *runstate.InFlight) {
 		if f.Phase != stages.Applying {
 			c.leave(f, stages.Skipped, reason+" before the cluster was proven healthy")
 		}
@@ -181,7 +182,7 @@ func (c commands) skip(cmd stages.Command) {
 	case stages.SkipStage:
 		s.stage(c.p.StageIndex(cmd.Name))
 	default:
-		c.r.Stages[c.p.StageIndex(cmd.Name)].SkipWait = true
+		c.r.form.Stages[c.p.StageIndex(cmd.Name)].SkipWait = true
 		c.changed = true
 	}
 	if len(c.events) == told {
@@ -204,12 +205,12 @@ func (c commands) skipsLater(cmd stages.Command) string {
 	default:
 	}
 	switch {
-	case stage > c.r.Stage || c.r.Started == 0:
+	case stage > c.r.form.Stage || c.r.Started == 0:
 		return what + " when the run comes to it"
 	case cmd.Scope != stages.SkipAfterWait: // those that are open are closed at once
 	case c.r.State == stages.Stopped || c.r.State == stages.Failed:
 		return what + " when the run, which is " + string(c.r.State) + ", is started again"
-	case c.r.Stages[stage].Done == 0:
+	case c.r.form.Stages[stage].Done == 0:
 		return what + " when the clusters of the stage have ended"
 	}
 	return what
@@ -241,20 +242,20 @@ func (c commands) bypass(cmd stages.Command) string {
 		return "a bypass of windows needs to know until when"
 	case until > c.now.Add(longestBypass):
 		return "windows may be bypassed for 7 days at most, until " + c.now.Add(longestBypass).Time().Format(time.RFC3339)
-	case until <= c.now && !c.r.IsBypassed():
+	case until <= c.now && !c.r.isBypassed():
 		return "it is " + c.now.Time().Format(time.RFC3339) + " already, and there is no bypass to end"
 	}
 	until = max(until, c.now)
-	c.r.Bypass = &stages.Bypass{Until: until, By: cmd.By.Name, Reason: cut(cmd.Message)}
+	c.r.form.Bypass = &runstate.Bypass{Until: until, By: cmd.By.Name, Reason: cut(cmd.Message)}
 	c.emit(stages.Event{Type: stages.WindowsBypassed, By: cmd.By.Name, Until: until.Time(), Message: cut(cmd.Message)})
 	return ""
 }
 
 // scheduled returns the open scheduled start, or wait of a pause, of that name at the current stage or the
 // group of it; nil if there is none. A name of a stage is never that of a group alone.
-func (c commands) scheduled(name string) (gates, *stages.Gate) {
+func (c commands) scheduled(name string) (gates, *runstate.Gate) {
 	for gs, g := range c.eachOpen {
-		stage := c.p.Stages[c.r.Stage].Name
+		stage := c.p.Stages[c.r.form.Stage].Name
 		called := name == stage
 		if gs.group != "" {
 			called = name == stage+"/"+gs.group || name == gs.group && c.p.StageIndex(name) < 0

@@ -26,12 +26,12 @@ func TestCompleteGateOfAStageIsNotThatOfAGroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := scriptEpoch
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 	ready = Step(p, ready.Run, stages.Input{Now: now, Observations: []stages.Observation{
 		(&scriptRun{plan: p, r: ready.Run}).observation("a", "healthy"),
 	}})
-	if ready.Run.Stage != 1 || len(ready.Actions) != 0 {
-		t.Fatalf("the run is in stage %d with %d actions, want that it waits in the second one", ready.Run.Stage, len(ready.Actions))
+	if ready.Run.form.Stage != 1 || len(ready.Actions) != 0 {
+		t.Fatalf("the run is in stage %d with %d actions, want that it waits in the second one", ready.Run.form.Stage, len(ready.Actions))
 	}
 	for name, want := range map[string]bool{"eu": false, "prod": false, "prod/eu": true} {
 		c := stages.Command{ID: name, Verb: stages.CompleteGate, Name: name}

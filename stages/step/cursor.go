@@ -1,18 +1,21 @@
 package step
 
-import "github.com/slipway-dev/slipway/stages"
+import (
+	"github.com/slipway-dev/slipway/internal/runstate"
+	"github.com/slipway-dev/slipway/stages"
+)
 
 // ahead reports whether the cluster at pos is not yet reached and not to be skipped.
 func (d *draft) ahead(pos int) bool {
-	return stages.UnsuccessfulAt(d.r.Unsuccessful, pos) == nil && d.beyond(pos)
+	return runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos) == nil && d.beyond(pos)
 }
 
 // beyond reports whether pos is after the position that the run has reached in its group.
 func (d *draft) beyond(pos int) bool {
-	if stage, _ := d.p.StageOf(pos); stage != d.r.Stage {
-		return stage > d.r.Stage
+	if stage, _ := d.p.StageOf(pos); stage != d.r.form.Stage {
+		return stage > d.r.form.Stage
 	}
-	return !d.r.HasComeTo(d.p, pos)
+	return !d.r.hasComeTo(d.p, pos)
 }
 
 // cursor is the position of the run in a group of the current stage: which cluster is next, by position and
@@ -20,12 +23,12 @@ func (d *draft) beyond(pos int) bool {
 type cursor struct {
 	d  *draft
 	g  *stages.PlannedGroup
-	gr *stages.GroupRun
+	gr *runstate.GroupRun
 	// cells are those of the group; nil where the stage has no failure domains.
 	cells []stages.CellMembers
 }
 
-func (d *draft) cursor(g *stages.PlannedGroup, gr *stages.GroupRun) cursor {
+func (d *draft) cursor(g *stages.PlannedGroup, gr *runstate.GroupRun) cursor {
 	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g)}
 }
 
@@ -34,7 +37,7 @@ func (c *cursor) passSkipped() {
 	d, g, gr := c.d, c.g, c.gr
 	for i := range c.cells {
 		all := c.cells[i].Positions
-		for gr.Cells[i] < len(all) && stages.UnsuccessfulAt(d.r.Unsuccessful, int(all[gr.Cells[i]])) != nil {
+		for gr.Cells[i] < len(all) && runstate.UnsuccessfulAt(d.r.form.Unsuccessful, int(all[gr.Cells[i]])) != nil {
 			gr.Cells[i]++
 			gr.Next++
 			gr.Skipped++
@@ -42,7 +45,7 @@ func (c *cursor) passSkipped() {
 		}
 	}
 	for c.cells == nil && gr.Next < g.Len {
-		e := stages.UnsuccessfulAt(d.r.Unsuccessful, g.First+gr.Next)
+		e := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, g.First+gr.Next)
 		if e == nil {
 			return
 		}
@@ -55,7 +58,7 @@ func (c *cursor) passSkipped() {
 
 // passAllSkipped moves the cursors of all groups of the current stage over clusters that
 // are not to be started.
-func (d *draft) passAllSkipped(st *stages.PlannedStage, run *stages.StageRun) {
+func (d *draft) passAllSkipped(st *stages.PlannedStage, run *runstate.StageRun) {
 	for i := range st.Groups {
 		c := d.cursor(&st.Groups[i], &run.Groups[i])
 		c.passSkipped()
@@ -97,7 +100,7 @@ func (c *cursor) head() (first, cell int) {
 
 // startable returns the first cluster of a deferred range whose domains have room; -1 if there is none. With
 // whole set, only the first cluster of the range may start.
-func (c *cursor) startable(r stages.Deferred, whole bool) int {
+func (c *cursor) startable(r runstate.Deferred, whole bool) int {
 	switch {
 	case c.cells == nil:
 		return r.First
@@ -121,7 +124,7 @@ func (c *cursor) startable(r stages.Deferred, whole bool) int {
 // cellsOf returns the cells of a group of the current stage; nil where the stage has no
 // failure domains.
 func (d *draft) cellsOf(g *stages.PlannedGroup) []stages.CellMembers {
-	if len(d.p.Stages[d.r.Stage].Cells) == 0 || g.Len == 0 {
+	if len(d.p.Stages[d.r.form.Stage].Cells) == 0 || g.Len == 0 {
 		return nil
 	}
 	return d.p.Members(d.p.StageOf(g.First))

@@ -34,13 +34,13 @@ func opensAt(at, open time.Time) stages.Window {
 	return stages.Window{Limited: true, Open: true}
 }
 
-func begun(p *stages.Plan, c stages.Calendar) stages.Ready {
-	return Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Calendar: c})
+func begun(p *stages.Plan, c stages.Calendar) Ready {
+	return Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Calendar: c})
 }
 
 // completes lets everything in flight be healthy until the run ends or nothing
 // moves and nothing is to come, and returns the largest record.
-func completes(tb testing.TB, p *stages.Plan, ready stages.Ready, c stages.Calendar) (last stages.Ready, largest int) {
+func completes(tb testing.TB, p *stages.Plan, ready Ready, c stages.Calendar) (last Ready, largest int) {
 	now := ready.Run.Now.Time()
 	for i := 0; ready.Run.State == stages.Running && i < 100000; i++ {
 		in := stages.Input{Calendar: c}
@@ -74,7 +74,7 @@ func TestAFreezeOfEverybodyIsOneRange(t *testing.T) {
 		return w
 	})
 	ready := begun(p, c)
-	if g := ready.Run.Stages[0].Groups[0]; len(g.Deferred) != 1 || g.Next != n || g.Deferred[0].Reason != "the end of the quarter" {
+	if g := ready.Run.form.Stages[0].Groups[0]; len(g.Deferred) != 1 || g.Next != n || g.Deferred[0].Reason != "the end of the quarter" {
 		t.Errorf("%+v", g)
 	}
 	last := ready.Events[len(ready.Events)-1]
@@ -121,7 +121,7 @@ func TestBeyondTheBoundNothingIsPassedOver(t *testing.T) {
 	p := benchPlan(t, 4000, 1)
 	c := calendarOf(func(pos int, _ time.Time) stages.Window { return stages.Window{Limited: pos%2 == 0, Open: pos%2 == 1} })
 	ready, _ := completes(t, p, begun(p, c), c)
-	g := ready.Run.Stages[0].Groups[0]
+	g := ready.Run.form.Stages[0].Groups[0]
 	if len(g.Deferred) != maxDeferred || g.Completed != maxDeferred-1 || len(Waiting(p, &ready.Run)) != 1 {
 		t.Errorf("%d ranges, %d completed, waits for %v", len(g.Deferred), g.Completed, Waiting(p, &ready.Run))
 	}
@@ -137,7 +137,7 @@ func TestSkippingAStageThatWaitsForWindowsIsOneEvent(t *testing.T) {
 	c := calendarOf(func(pos int, _ time.Time) stages.Window { return stages.Window{Limited: true, Open: pos == 17} })
 	in := stages.Input{Now: scriptEpoch, Calendar: c, Commands: []stages.Command{{ID: "1", Verb: stages.Skip, Scope: stages.SkipStage, Name: "all"}}}
 	ready := Step(p, begun(p, c).Run, in)
-	if len(ready.Events) != 1 || ready.Events[0].Count != 9999 || ready.Run.Stages[0].Groups[0].Skipped != 9999 {
+	if len(ready.Events) != 1 || ready.Events[0].Count != 9999 || ready.Run.form.Stages[0].Groups[0].Skipped != 9999 {
 		t.Errorf("%d events, the first %+v", len(ready.Events), ready.Events[0])
 	}
 	if ready, _ = completes(t, p, ready, c); ready.Run.State != stages.Completed {
@@ -160,14 +160,14 @@ func TestRetryOfSkippedClustersIsSmall(t *testing.T) {
 	// Cluster 5000 has the slot of the first, so the cursor is behind it.
 	retry := []stages.Command{{ID: "retry", Verb: stages.Retry, Only: stages.OnlySkipped}}
 	ready = Step(p, ready.Run, stages.Input{Now: scriptEpoch, Commands: retry})
-	if r := &ready.Run; len(r.Unsuccessful) != 0 || len(r.Waiting) != 1 || len(r.Stages[0].Groups[0].Deferred) > 2 {
-		t.Errorf("%d unsuccessful ranges, %d wait, %d ranges", len(r.Unsuccessful), len(r.Waiting), len(r.Stages[0].Groups[0].Deferred))
+	if r := &ready.Run; len(r.form.Unsuccessful) != 0 || len(r.form.Waiting) != 1 || len(r.form.Stages[0].Groups[0].Deferred) > 2 {
+		t.Errorf("%d unsuccessful ranges, %d wait, %d ranges", len(r.form.Unsuccessful), len(r.form.Waiting), len(r.form.Stages[0].Groups[0].Deferred))
 	}
 	if e := ready.Events[0]; e.Type != stages.RunRetried || e.Count != 9900 {
 		t.Errorf("%+v", e)
 	}
-	if ready, _ = completes(t, p, ready, nil); ready.Run.State != stages.Completed || ready.Run.Stages[0].Groups[0].Completed != 10000 {
-		t.Errorf("the run is %s, %+v", ready.Run.State, ready.Run.Stages[0].Groups[0])
+	if ready, _ = completes(t, p, ready, nil); ready.Run.State != stages.Completed || ready.Run.form.Stages[0].Groups[0].Completed != 10000 {
+		t.Errorf("the run is %s, %+v", ready.Run.State, ready.Run.form.Stages[0].Groups[0])
 	}
 }
 

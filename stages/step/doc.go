@@ -1,8 +1,9 @@
 // Package step is the state machine of a run: [Step] takes a run and an input, and returns the new run,
 // the actions to carry out now, and the events that happened.
 //
-// The types are in package stages: [stages.Plan], [stages.Run], [stages.Input] and, for the result,
-// [stages.Ready]. [Allowed] predicts whether Step would refuse a command, [Waiting] names everything that a
+// A [Run] is opaque: its exported fields say what it is and how far, [Run.Outline] and
+// [Run.Clusters] describe it for people, and a driver stores it with [Run.Encode] and needs to store
+// nothing else. [RollBack] plans its rollback. [Allowed] predicts whether Step would refuse a command, [Waiting] names everything that a
 // run waits for, and [Explain] gives the reason for the state of one cluster.
 //
 // Every function depends on its arguments only: no I/O, no clock, no randomness, no goroutine. A host that
@@ -96,8 +97,8 @@
 // have passed, so that the wait for a person does not count. After it, the clusters
 // in flight count as failed. In profile Workflow a failure stops the run, to be resumed, or
 // with [stages.EndRun] ends it. Before a run ends as Failed or Aborted it runs the stages
-// and groups with Always and skips the rest. During that time it is Running with
-// [stages.Run].Closing, can be stopped and resumed, and a second [stages.Abort] ends it at once.
+// and groups with Always and skips the rest. During that time it is Running: it can be stopped
+// and resumed, and a second [stages.Abort] ends it at once.
 //
 // # Failure domains and shared caps
 //

@@ -13,7 +13,6 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // What a run keeps of its domains grows with those, and not with the fleet, and
@@ -27,7 +26,7 @@ func TestDividedRunsStaySmall(t *testing.T) {
 	st.MaxConcurrency = &intstr.IntOrString{IntVal: 50}
 	st.Domains = []stages.Domain{{Key: "region", MaxConcurrency: &intstr.IntOrString{IntVal: 3}}, {Key: "zone", MaxConcurrency: &intstr.IntOrString{IntVal: 10}}}
 	p := newPlan(t, stages.Strategy{Stages: []stages.Stage{st}}, clusters)
-	w := &scriptRun{plan: p, r: stages.NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch)}
+	w := &scriptRun{plan: p, r: NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch)}
 	w.last = Step(p, w.r, stages.Input{Now: scriptEpoch})
 	peak := 0
 	for round := 0; w.last.Run.State == stages.Running && round < 20000; round++ {
@@ -51,13 +50,13 @@ func TestDividedRunsStaySmall(t *testing.T) {
 // A plan that takes back has the domains of the one that it takes back.
 func TestRollBackKeepsDomains(t *testing.T) {
 	p := divided(t, &stages.RollbackPolicy{})
-	r := Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Slots: 100}).Run
+	r := Step(p, NewRun(p, "r", "uid", approval.Identity{Name: "ann"}, false, scriptEpoch), stages.Input{Now: scriptEpoch, Slots: 100}).Run
 	previous := map[string]stages.Previous{}
-	for i := range r.InFlight {
-		r.InFlight[i].Sent = true
-		previous[p.Clusters[r.InFlight[i].Pos].Name] = stages.Previous{Index: 1, Snapshot: "old", Revision: "old-rev"}
+	for i := range r.form.InFlight {
+		r.form.InFlight[i].Sent = true
+		previous[p.Clusters[r.form.InFlight[i].Pos].Name] = stages.Previous{Index: 1, Snapshot: "old", Revision: "old-rev"}
 	}
-	back, err := planner.RollBack(p, &r, previous)
+	back, err := RollBack(p, &r, previous)
 	if err != nil {
 		t.Fatal(err)
 	}

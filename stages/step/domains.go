@@ -18,8 +18,8 @@ func (d *draft) load() *domainLoad {
 	}
 	if d.domains == nil {
 		d.domains = &domainLoad{st: st, inFlight: make([]int, len(st.Domains))}
-		for i := range d.r.InFlight {
-			if f := &d.r.InFlight[i]; f.Attempt != 0 {
+		for i := range d.r.form.InFlight {
+			if f := &d.r.form.InFlight[i]; f.Attempt != 0 {
 				d.domains.count(d.p.Clusters[f.Pos].Cell, 1)
 			}
 		}

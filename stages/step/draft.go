@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
@@ -16,7 +17,7 @@ const maxMessage = 256
 // decides nothing; what decides holds a draft and changes the run through it.
 type draft struct {
 	p   *stages.Plan
-	r   stages.Run
+	r   Run
 	now stages.Instant
 	// events are what has happened in this step, changed is whether the run has to be
 	// saved.
@@ -27,28 +28,28 @@ type draft struct {
 }
 
 // newDraft copies the parts of a run that a step may change: its lists, and its current stage.
-func newDraft(p *stages.Plan, r stages.Run, now time.Time) *draft {
+func newDraft(p *stages.Plan, r Run, now time.Time) *draft {
 	// An instant of 0 is none, so a run's time is at least 1.
 	d := &draft{p: p, r: r, now: max(min(stages.At(now), stages.LastNow), r.Now, 1)}
 	d.r.Now = d.now
-	d.r.InFlight = slices.Clone(r.InFlight)
-	d.r.Waiting = slices.Clone(r.Waiting)
-	d.r.Unsuccessful = slices.Clone(r.Unsuccessful)
-	d.r.Seen = slices.Clone(r.Seen)
-	d.r.Stages = slices.Clone(r.Stages)
+	d.r.form.InFlight = slices.Clone(r.form.InFlight)
+	d.r.form.Waiting = slices.Clone(r.form.Waiting)
+	d.r.form.Unsuccessful = slices.Clone(r.form.Unsuccessful)
+	d.r.form.Seen = slices.Clone(r.form.Seen)
+	d.r.form.Stages = slices.Clone(r.form.Stages)
 	d.copyStage()
 	return d
 }
 
 // reading returns a draft for queries: it shares everything with the run and must not be changed.
-func reading(p *stages.Plan, r *stages.Run) *draft { return &draft{p: p, r: *r, now: r.Now} }
+func reading(p *stages.Plan, r *Run) *draft { return &draft{p: p, r: *r, now: r.Now} }
 
 // copyStage copies what the current stage shares with the run that was passed in.
 func (d *draft) copyStage() {
-	if d.r.Stage >= len(d.r.Stages) {
+	if d.r.form.Stage >= len(d.r.form.Stages) {
 		return
 	}
-	st := &d.r.Stages[d.r.Stage]
+	st := &d.r.form.Stages[d.r.form.Stage]
 	st.Groups = slices.Clone(st.Groups)
 	st.Gates = slices.Clone(st.Gates)
 	st.Checks = slices.Clone(st.Checks)
@@ -61,7 +62,7 @@ func (d *draft) copyStage() {
 }
 
 // cloneChecks copies the checks of gates.
-func cloneChecks(gates []stages.Gate) {
+func cloneChecks(gates []runstate.Gate) {
 	for i := range gates {
 		gates[i].Checks = slices.Clone(gates[i].Checks)
 	}
@@ -69,16 +70,16 @@ func cloneChecks(gates []stages.Gate) {
 
 // stage returns the current stage of the plan and of the run; false when all
 // are done.
-func (d *draft) stage() (*stages.PlannedStage, *stages.StageRun, bool) {
-	if d.r.Stage >= len(d.p.Stages) {
+func (d *draft) stage() (*stages.PlannedStage, *runstate.StageRun, bool) {
+	if d.r.form.Stage >= len(d.p.Stages) {
 		return nil, nil, false
 	}
-	return &d.p.Stages[d.r.Stage], &d.r.Stages[d.r.Stage], true
+	return &d.p.Stages[d.r.form.Stage], &d.r.form.Stages[d.r.form.Stage], true
 }
 
 // groupOf returns the planned group of the current stage that pos is in, and
 // its run; nil where pos is not in the current stage.
-func (d *draft) groupOf(pos int) (*stages.PlannedGroup, *stages.GroupRun) {
+func (d *draft) groupOf(pos int) (*stages.PlannedGroup, *runstate.GroupRun) {
 	st, run, _ := d.stage()
 	i, found := slices.BinarySearchFunc(st.Groups, pos, func(g stages.PlannedGroup, pos int) int {
 		switch {
@@ -99,7 +100,7 @@ func (d *draft) groupOf(pos int) (*stages.PlannedGroup, *stages.GroupRun) {
 // nextStage leaves the current stage for the one after it.
 func (d *draft) nextStage() {
 	d.tidyStage()
-	d.r.Stage++
+	d.r.form.Stage++
 	d.domains = nil
 	d.copyStage()
 	d.changed = true
@@ -127,7 +128,7 @@ func (d *draft) emit(e stages.Event) {
 
 // emitStage records an event of the current stage.
 func (d *draft) emitStage(e stages.Event) {
-	e.Stage = d.p.Stages[d.r.Stage].Name
+	e.Stage = d.p.Stages[d.r.form.Stage].Name
 	d.emit(e)
 }
 
@@ -147,7 +148,7 @@ func (d *draft) namesAt(pos int) (stage, group string) {
 // tidy sets empty lists to nil, so that a stored run equals the one that came out of the step.
 func (d *draft) tidy() {
 	r := &d.r
-	r.InFlight, r.Waiting, r.Unsuccessful, r.Seen = orNil(r.InFlight), orNil(r.Waiting), orNil(r.Unsuccessful), orNil(r.Seen)
+	r.form.InFlight, r.form.Waiting, r.form.Unsuccessful, r.form.Seen = orNil(r.form.InFlight), orNil(r.form.Waiting), orNil(r.form.Unsuccessful), orNil(r.form.Seen)
 	d.tidyStage()
 }
 

@@ -3,6 +3,7 @@ package step
 import (
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -26,7 +27,7 @@ func (c control) windDown(ending stages.State, reason, by string) {
 	c.r.Ending = ending
 	c.set(stages.Stopping, reason)
 	c.emit(stages.Event{Type: stages.RunStopping, By: by, Message: c.r.Reason})
-	c.eachInFlight(func(f *stages.InFlight) {
+	c.eachInFlight(func(f *runstate.InFlight) {
 		if parked || f.Phase == stages.BackingOff {
 			c.ground(f)
 		}
@@ -34,7 +35,7 @@ func (c control) windDown(ending stages.State, reason, by string) {
 }
 
 // ground takes a cluster between attempts out of flight.
-func (c control) ground(f *stages.InFlight) {
+func (c control) ground(f *runstate.InFlight) {
 	switch {
 	case f.Drain, c.r.Ending == stages.Stopped, c.r.Ending == stages.Superseded:
 		f.Attempt++
@@ -55,13 +56,13 @@ func (c control) grace() time.Duration {
 // fail ends the run as failed once nothing is in flight. It does not extend a stop under way. If a part that
 // runs always fails, the rest of its stage is skipped, and the run goes on with the next.
 func (c control) fail(reason string) {
-	if c.r.Closing != nil {
-		skipping{c.draft, "not run: " + reason}.stage(c.r.Stage)
+	if c.r.form.Closing != nil {
+		skipping{c.draft, "not run: " + reason}.stage(c.r.form.Stage)
 		c.breakStage(stages.Failed)
 		return
 	}
 	if c.r.State != stages.Stopping {
-		c.r.StopAt = c.now.Add(c.grace())
+		c.r.form.StopAt = c.now.Add(c.grace())
 	}
 	c.windDown(stages.Failed, reason, "")
 }
@@ -69,13 +70,13 @@ func (c control) fail(reason string) {
 // endStopping ends a run that is Stopping, once nothing is in flight or it has
 // been waited for long enough.
 func (c control) endStopping() {
-	if c.inFlight() > 0 && (c.r.StopAt == 0 || c.now < c.r.StopAt) {
+	if c.inFlight() > 0 && (c.r.form.StopAt == 0 || c.now < c.r.form.StopAt) {
 		return
 	}
 	reason := c.r.Reason
 	switch c.r.Ending {
 	case stages.Failed:
-		c.eachInFlight(func(f *stages.InFlight) { c.leave(f, stages.Failed, "still in flight when the run failed") })
+		c.eachInFlight(func(f *runstate.InFlight) { c.leave(f, stages.Failed, "still in flight when the run failed") })
 		if c.runAlways(stages.Failed, reason) {
 			return
 		}
@@ -86,13 +87,13 @@ func (c control) endStopping() {
 		}
 		c.end(stages.Event{Type: stages.RunFailed, Message: reason})
 	case stages.Superseded:
-		c.eachInFlight(func(f *stages.InFlight) { c.leave(f, stages.Skipped, reason) })
+		c.eachInFlight(func(f *runstate.InFlight) { c.leave(f, stages.Skipped, reason) })
 		c.dropWaiting(reason)
 		c.closeGates()
 		c.set(stages.Superseded, reason)
 		c.end(stages.Event{Type: stages.RunSuperseded, Message: reason})
 	default:
-		c.r.StopAt, c.r.Ending = 0, ""
+		c.r.form.StopAt, c.r.Ending = 0, ""
 		c.set(stages.Stopped, reason)
 		c.emit(stages.Event{Type: stages.RunStopped, Message: reason})
 	}
@@ -101,7 +102,7 @@ func (c control) endStopping() {
 // finish ends a run whose last stage is done: as completed or, if it had failed or was aborted before what
 // runs always, as that.
 func (c control) finish() {
-	if closing := c.r.Closing; closing != nil {
+	if closing := c.r.form.Closing; closing != nil {
 		c.set(closing.State, closing.Reason)
 		e := stages.Event{Type: stages.RunFailed, Message: closing.Reason}
 		if closing.State == stages.Aborted {
@@ -111,9 +112,9 @@ func (c control) finish() {
 		return
 	}
 	total := 0
-	for i := range c.r.Stages {
+	for i := range c.r.form.Stages {
 		if !c.p.Stages[i].Remove {
-			completed, _ := c.r.Stages[i].Counts()
+			completed, _ := c.r.form.Stages[i].Counts()
 			total += completed
 		}
 	}
@@ -128,7 +129,7 @@ func (c control) end(e stages.Event) {
 			st.State = stages.Stopped
 		}
 	}
-	c.r.Ended, c.r.StopAt, c.r.Ending = c.now, 0, ""
+	c.r.Ended, c.r.form.StopAt, c.r.Ending = c.now, 0, ""
 	c.emit(e)
 }
 
@@ -136,22 +137,22 @@ func (c control) end(e stages.Event) {
 // whether it does. A run that was aborted ends as Aborted, also while steps that run always still run, and is
 // not rolled back.
 func (c control) requestRollback(u stages.RollbackRequest) bool {
-	if !c.p.Strategy.Rollback.Includes(u.Cause) || c.r.RollbackRequest != nil || c.r.IsAborting() {
-		return c.r.RollbackRequest != nil
+	if !c.p.Strategy.Rollback.Includes(u.Cause) || c.r.form.RollbackRequest != nil || c.r.isAborting() {
+		return c.r.form.RollbackRequest != nil
 	}
 	by := u.By.Name
 	if u.Cause != stages.OnCommand {
 		u.By = c.r.Starter
 	}
 	u.Message = cut(u.Message)
-	c.r.RollbackRequest = &u
+	c.r.form.RollbackRequest = &u
 	c.emit(stages.Event{Type: stages.RollbackRequested, By: by, Message: u.Message})
 	return true
 }
 
 // cancelRollback drops the request for a rollback: another run has the placement, or the run was aborted.
 func (c control) cancelRollback() {
-	if c.r.RollbackRequest != nil {
-		c.r.RollbackRequest, c.changed = nil, true
+	if c.r.form.RollbackRequest != nil {
+		c.r.form.RollbackRequest, c.changed = nil, true
 	}
 }

@@ -35,7 +35,7 @@ func ExampleDomain() {
 		return
 	}
 	now := time.Date(2026, time.January, 5, 9, 0, 0, 0, time.UTC)
-	ready := step.Step(plan, stages.NewRun(plan, "web-1", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+	ready := step.Step(plan, step.NewRun(plan, "web-1", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 	for _, a := range ready.Actions {
 		fmt.Println(a.Type, a.Cluster, plan.Domains(a.Pos)[0])
 	}

@@ -44,14 +44,14 @@ func ExampleStep() {
 		return
 	}
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	stored, err := json.Marshal(stages.NewRun(plan, "release-1", "5f1c", approval.Identity{Name: "ann"}, false, now))
+	stored, err := json.Marshal(step.NewRun(plan, "release-1", "5f1c", approval.Identity{Name: "ann"}, false, now))
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
 	in := stages.Input{}
 	for {
-		var run stages.Run
+		var run step.Run
 		if err := json.Unmarshal(stored, &run); err != nil {
 			fmt.Println(err)
 			return
@@ -119,7 +119,7 @@ func ExampleExplain() {
 		return
 	}
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	run := stages.NewRun(plan, "release-1", "5f1c", approval.Identity{Name: "ann"}, false, now)
+	run := step.NewRun(plan, "release-1", "5f1c", approval.Identity{Name: "ann"}, false, now)
 	run = step.Step(plan, run, stages.Input{Now: now}).Run
 	run = step.Step(plan, run, stages.Input{Now: now, Observations: []stages.Observation{{
 		Cluster: "test", Attempt: 1, Sent: true, Applied: true, Revision: "fd61a03a", Current: true,

@@ -8,14 +8,15 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
 // Waiting returns everything that a run waits for. It is empty only if the run has ended or does not
-// belong to the plan, see [stages.Check].
-func Waiting(p *stages.Plan, r *stages.Run) []stages.Awaited {
-	if stages.Check(p, r) != nil {
+// belong to the plan, see [Run.Check].
+func Waiting(p *stages.Plan, r *Run) []stages.Awaited {
+	if r.Check(p) != nil {
 		return nil
 	}
 	switch r.State {
@@ -30,7 +31,7 @@ func Waiting(p *stages.Plan, r *stages.Run) []stages.Awaited {
 	}
 }
 
-func waitingNow(p *stages.Plan, r *stages.Run) []stages.Awaited {
+func waitingNow(p *stages.Plan, r *Run) []stages.Awaited {
 	var out []stages.Awaited
 	d := reading(p, r)
 	for gs, g := range d.eachOpen {
@@ -48,23 +49,23 @@ func waitingNow(p *stages.Plan, r *stages.Run) []stages.Awaited {
 			out = append(out, stages.Awaited{Kind: stages.AwaitCheck, Name: st.Name, Message: "no cluster starts: " + why})
 		}
 	}
-	for i := range r.InFlight {
-		if f := &r.InFlight[i]; f.Attempt != 0 {
+	for i := range r.form.InFlight {
+		if f := &r.form.InFlight[i]; f.Attempt != 0 {
 			out = append(out, awaitsInFlight(p, r, f))
 		}
 	}
 	out = append(out, windowsAwaited(p, r)...)
-	for i := range r.Waiting {
-		out = append(out, awaitsRetry(p, &r.Waiting[i]))
+	for i := range r.form.Waiting {
+		out = append(out, awaitsRetry(p, &r.form.Waiting[i]))
 	}
-	if r.Capped {
+	if r.form.Capped {
 		out = append(out, stages.Awaited{Kind: stages.AwaitCap, Name: p.Strategy.Cap, Message: "what runs may have in flight together is used up, or it is the turn of another one"})
 	}
 	return out
 }
 
 // timeoutsAwaited returns the timeouts of a stage and its groups that have begun.
-func timeoutsAwaited(st *stages.PlannedStage, run *stages.StageRun) (out []stages.Awaited) {
+func timeoutsAwaited(st *stages.PlannedStage, run *runstate.StageRun) (out []stages.Awaited) {
 	if run.Clock.Deadline != 0 {
 		out = append(out, stages.Awaited{Kind: stages.AwaitTimeout, Name: st.Name, Until: run.Clock.Deadline.Time()})
 	}
@@ -77,12 +78,12 @@ func timeoutsAwaited(st *stages.PlannedStage, run *stages.StageRun) (out []stage
 }
 
 // awaited returns what an open gate waits for.
-func (gs *gates) awaited(g *stages.Gate) stages.Awaited {
+func (gs *gates) awaited(g *runstate.Gate) stages.Awaited {
 	if g.Type == stages.Approval {
 		req := gs.request(g)
 		return stages.Awaited{Kind: stages.AwaitDecision, Name: req.Name, Until: g.Until.Time(), Message: missing(req)}
 	}
-	a := stages.Awaited{Kind: stages.AwaitTime, Name: gs.d.p.Stages[gs.d.r.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
+	a := stages.Awaited{Kind: stages.AwaitTime, Name: gs.d.p.Stages[gs.d.r.form.Stage].Name, Until: g.Until.Time(), Message: "timed wait"}
 	if gs.group != "" {
 		a.Name += "/" + gs.group
 	}
@@ -93,14 +94,14 @@ func (gs *gates) awaited(g *stages.Gate) stages.Awaited {
 }
 
 // awaitedChecks is what a gate of checks waits for.
-func (gs *gates) awaitedChecks(g *stages.Gate) (out []stages.Awaited) {
+func (gs *gates) awaitedChecks(g *runstate.Gate) (out []stages.Awaited) {
 	pg := gs.plannedOf(g)
 	for i := range g.Checks {
 		r := &g.Checks[i]
 		if r.Phase == check.Successful && r.Next == 0 {
 			continue
 		}
-		stage := gs.d.p.Stages[gs.d.r.Stage].Name
+		stage := gs.d.p.Stages[gs.d.r.form.Stage].Name
 		a := stages.Awaited{
 			Kind: stages.AwaitCheck, Name: r.Name, Until: g.Until.Time(),
 			Message: fmt.Sprintf("%s: %s", where(g.When, stage, gs.group), r.Progress(&pg.Checks[i], gs.d.r.Now)),
@@ -146,15 +147,15 @@ func missing(req approval.Request) string {
 
 // windowsAwaited names the groups of the current stage that have clusters which
 // are outside their windows.
-func windowsAwaited(p *stages.Plan, r *stages.Run) []stages.Awaited {
-	if r.Stage >= len(p.Stages) || r.IsBypassed() {
+func windowsAwaited(p *stages.Plan, r *Run) []stages.Awaited {
+	if r.form.Stage >= len(p.Stages) || r.isBypassed() {
 		return nil
 	}
-	st := &p.Stages[r.Stage]
+	st := &p.Stages[r.form.Stage]
 	var out []stages.Awaited
-	for i := range r.Stages[r.Stage].Groups {
+	for i := range r.form.Stages[r.form.Stage].Groups {
 		n, first := 0, alarm{now: r.Now}
-		for _, c := range r.Stages[r.Stage].Groups[i].Deferred {
+		for _, c := range r.form.Stages[r.form.Stage].Groups[i].Deferred {
 			if c.Closed {
 				n += c.Last - c.First + 1
 				first.at(c.NotYet)
@@ -172,7 +173,7 @@ func windowsAwaited(p *stages.Plan, r *stages.Run) []stages.Awaited {
 	return out
 }
 
-func awaitsRetry(p *stages.Plan, y *stages.Retrying) stages.Awaited {
+func awaitsRetry(p *stages.Plan, y *runstate.Retrying) stages.Awaited {
 	a := stages.Awaited{Kind: stages.AwaitTime, Name: p.Clusters[y.Pos].Name, Until: y.NotYet.Time(), Message: y.Message}
 	if y.Closed {
 		a.Kind = stages.AwaitWindow
@@ -180,7 +181,7 @@ func awaitsRetry(p *stages.Plan, y *stages.Retrying) stages.Awaited {
 	return a
 }
 
-func awaitsInFlight(p *stages.Plan, r *stages.Run, f *stages.InFlight) stages.Awaited {
+func awaitsInFlight(p *stages.Plan, r *Run, f *runstate.InFlight) stages.Awaited {
 	a := stages.Awaited{Kind: stages.AwaitObservation, Name: p.Clusters[f.Pos].Name, Message: f.Message}
 	switch f.Phase {
 	case stages.Soaking, stages.BackingOff:
@@ -197,7 +198,7 @@ func awaitsInFlight(p *stages.Plan, r *stages.Run, f *stages.InFlight) stages.Aw
 		var measured []string
 		for i := range f.Checks.Checks {
 			if run := &f.Checks.Checks[i]; run.Phase != check.Successful {
-				measured = append(measured, run.Progress(&p.Stages[r.Stage].ClusterChecks[i], r.Now))
+				measured = append(measured, run.Progress(&p.Stages[r.form.Stage].ClusterChecks[i], r.Now))
 			}
 		}
 		a.Kind, a.Until, a.Message = stages.AwaitCheck, f.Checks.Until.Time(), "healthy, and measured: "+strings.Join(measured, "; ")
@@ -209,9 +210,9 @@ func awaitsInFlight(p *stages.Plan, r *stages.Run, f *stages.InFlight) stages.Aw
 }
 
 // Explain returns the state of the cluster in the run and the conditions that it waits for. It fails if the
-// cluster is not in the plan. If the run does not belong to the plan, it returns the error of [stages.Check].
-func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation, error) {
-	if err := stages.Check(p, r); err != nil {
+// cluster is not in the plan. If the run does not belong to the plan, it returns the error of [Run.Check].
+func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error) {
+	if err := r.Check(p); err != nil {
 		return stages.Explanation{}, err
 	}
 	pos, ok := p.Position(cluster)
@@ -222,11 +223,11 @@ func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation,
 	e := stages.Explanation{
 		Run: r.Name, Cluster: cluster, Stage: p.Stages[stage].Name, Group: p.Stages[stage].Groups[group].Name,
 	}
-	book := stages.NewLookup(p, r)
+	book := newLookup(p, r)
 	e.State = book.State(pos)
 	switch e.State {
 	case stages.Skipped, stages.Failed:
-		x := stages.UnsuccessfulAt(r.Unsuccessful, pos)
+		x := runstate.UnsuccessfulAt(r.form.Unsuccessful, pos)
 		if e.Reason = x.Reason; e.State == stages.Failed {
 			e.Attempt = x.Attempts
 		}
@@ -234,14 +235,14 @@ func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation,
 			e.Reason = "the reason is in the run's journal, in the event of the cluster"
 		}
 		if r.IsTouched(pos, e.State) {
-			e.Reason += r.RollbackRequest.Sentence()
+			e.Reason += r.form.RollbackRequest.Sentence()
 		}
 	case stages.Completed:
 		e.Reason = "the cluster has been proven to be at the plan's revision"
 		if p.Stages[stage].Remove {
 			e.Reason = "the cluster has been proven to be clean"
 		}
-		e.Reason += p.Rollback.AsBefore() + r.RollbackRequest.Sentence()
+		e.Reason += p.Rollback.AsBefore() + r.form.RollbackRequest.Sentence()
 	case stages.Running:
 		f := book.InFlight(pos)
 		e.Attempt, e.Waiting = f.Attempt, []stages.Awaited{awaitsInFlight(p, r, f)}
@@ -250,7 +251,7 @@ func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation,
 			e.Reason, e.Waiting = "in flight when the run was stopped", Waiting(p, r)
 		}
 	case stages.Pending:
-		if out := r.DeferredAt(p, pos); out != nil {
+		if out := r.deferredAt(p, pos); out != nil {
 			e.Reason = cmp.Or(out.Reason, "outside its maintenance window")
 			next := alarm{now: r.Now}
 			next.at(out.NotYet)
@@ -267,29 +268,29 @@ func Explain(p *stages.Plan, r *stages.Run, cluster string) (stages.Explanation,
 }
 
 // notStarted says why the cluster at pos has not started.
-func notStarted(p *stages.Plan, r *stages.Run, pos int) string {
+func notStarted(p *stages.Plan, r *Run, pos int) string {
 	stage, group := p.StageOf(pos)
 	switch {
 	case r.IsEnded():
 		return "the run ended before the cluster's turn: it is " + string(r.State)
 	case r.State != stages.Running:
 		return "the run is " + string(r.State)
-	case stage > r.Stage:
-		return "stage " + p.Stages[r.Stage].Name + " is not done"
-	case r.Stages[stage].Started == 0:
+	case stage > r.form.Stage:
+		return "stage " + p.Stages[r.form.Stage].Name + " is not done"
+	case r.form.Stages[stage].Started == 0:
 		return "the stage waits at its gates"
-	case !stages.IsNext(&p.Stages[stage].Groups[group], &r.Stages[stage]):
+	case !runstate.IsNext(&p.Stages[stage].Groups[group], &r.form.Stages[stage]):
 		return "the group waits for those that it depends on"
-	case !r.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.Stages[stage]):
+	case !r.form.Stages[stage].Groups[group].Admits(&p.Stages[stage].Groups[group], &r.form.Stages[stage]):
 		return "the group waits at its gates"
 	}
-	if why := held(&r.Stages[stage]); why != "" {
+	if why := held(&r.form.Stages[stage]); why != "" {
 		return "no cluster of the stage starts: " + why
 	}
 	if d := reading(p, r).load().full(p.Clusters[pos].Cell); d != nil {
 		return fmt.Sprintf("its failure domain is full: %d of %d clusters of %s may be in flight, and are", d.MaxConcurrency, d.Clusters, d)
 	}
-	if r.Capped {
+	if r.form.Capped {
 		return "cap " + p.Strategy.Cap + ", which several runs share, is used up"
 	}
 	return "the clusters in flight use up the stage's concurrency"

@@ -2,6 +2,7 @@ package step
 
 import (
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
@@ -13,7 +14,7 @@ type gates struct {
 	// group is the group's name, empty for the whole stage.
 	group   string
 	planned []stages.PlannedGate
-	list    *[]stages.Gate
+	list    *[]runstate.Gate
 	// reached and ended are when those before and those after the clusters open.
 	reached, ended stages.Instant
 	// skip reports whether none of them holds the run, skipWait that the wait after the
@@ -23,14 +24,14 @@ type gates struct {
 	pause bool
 }
 
-func (d *draft) stageGates(st *stages.PlannedStage, run *stages.StageRun) gates {
+func (d *draft) stageGates(st *stages.PlannedStage, run *runstate.StageRun) gates {
 	return gates{
 		d: d, planned: st.Gates, list: &run.Gates, reached: run.Reached, ended: run.Done,
 		skip: run.SkipGates, skipWait: run.SkipWait, pause: st.Pause,
 	}
 }
 
-func (d *draft) groupGates(run *stages.StageRun, g *stages.PlannedGroup, gr *stages.GroupRun) gates {
+func (d *draft) groupGates(run *runstate.StageRun, g *stages.PlannedGroup, gr *runstate.GroupRun) gates {
 	return gates{
 		d: d, group: g.Name, planned: g.Gates, list: &gr.Gates, reached: gr.Reached, ended: gr.Done,
 		skip: run.SkipGates || gr.SkipGates, pause: g.Pause,
@@ -52,7 +53,7 @@ func (d *draft) eachGates(yield func(gates) bool) {
 }
 
 // eachOpen yields every gate of the current stage and its groups that holds the run.
-func (d *draft) eachOpen(yield func(gates, *stages.Gate) bool) {
+func (d *draft) eachOpen(yield func(gates, *runstate.Gate) bool) {
 	for gs := range d.eachGates {
 		for i := range *gs.list {
 			if g := &(*gs.list)[i]; g.State == stages.Pending && !yield(gs, g) {
@@ -86,15 +87,15 @@ func (gs *gates) pass(when approval.When) bool {
 }
 
 // open returns the planned gate's run, opening it when it is reached.
-func (gs *gates) open(pg *stages.PlannedGate) *stages.Gate {
-	if g := stages.GateOf(*gs.list, pg); g != nil {
+func (gs *gates) open(pg *stages.PlannedGate) *runstate.Gate {
+	if g := runstate.GateOf(*gs.list, pg); g != nil {
 		return g
 	}
 	opened := gs.reached
 	if pg.When == approval.After {
 		opened = gs.ended
 	}
-	*gs.list = append(*gs.list, stages.Gate{When: pg.When, Type: pg.Type, State: stages.Pending, Opened: opened})
+	*gs.list = append(*gs.list, runstate.Gate{When: pg.When, Type: pg.Type, State: stages.Pending, Opened: opened})
 	g := &(*gs.list)[len(*gs.list)-1]
 	gs.d.changed = true
 	switch {
@@ -115,7 +116,7 @@ func (gs *gates) open(pg *stages.PlannedGate) *stages.Gate {
 }
 
 // ask opens an approval request, as the next attempt of the gate.
-func (gs *gates) ask(pg *stages.PlannedGate, g *stages.Gate) {
+func (gs *gates) ask(pg *stages.PlannedGate, g *runstate.Gate) {
 	g.Attempt++
 	g.State, g.Decisions, g.Until, g.Ended, g.Answered = stages.Pending, nil, 0, 0, nil
 	if g.Attempt > 1 {
@@ -131,7 +132,7 @@ func (gs *gates) ask(pg *stages.PlannedGate, g *stages.Gate) {
 }
 
 // passes reports whether a gate lets the run through now.
-func (gs *gates) passes(pg *stages.PlannedGate, g *stages.Gate) bool {
+func (gs *gates) passes(pg *stages.PlannedGate, g *runstate.Gate) bool {
 	switch {
 	case g.State == stages.Failed && g.Type == stages.CheckTask:
 		gs.measure(pg, g)
@@ -163,7 +164,7 @@ func (gs *gates) passes(pg *stages.PlannedGate, g *stages.Gate) bool {
 }
 
 // plannedOf returns the planned gate of one that is open.
-func (gs *gates) plannedOf(g *stages.Gate) *stages.PlannedGate {
+func (gs *gates) plannedOf(g *runstate.Gate) *stages.PlannedGate {
 	for i := range gs.planned {
 		if pg := &gs.planned[i]; pg.When == g.When && pg.Type == g.Type {
 			return pg
@@ -173,7 +174,7 @@ func (gs *gates) plannedOf(g *stages.Gate) *stages.PlannedGate {
 }
 
 // measure begins the checks of a gate, as its next attempt.
-func (gs *gates) measure(pg *stages.PlannedGate, g *stages.Gate) {
+func (gs *gates) measure(pg *stages.PlannedGate, g *runstate.Gate) {
 	g.Attempt++
 	g.State, g.Ended = stages.Pending, 0
 	if g.Attempt > 1 {
@@ -185,11 +186,11 @@ func (gs *gates) measure(pg *stages.PlannedGate, g *stages.Gate) {
 
 // checked reports whether the checks of a gate let the run through: each is Successful, by a measurement that was asked for
 // when everything else on that side had ended. Where that is all that is missing, it is due at once.
-func (gs *gates) checked(g *stages.Gate) bool {
+func (gs *gates) checked(g *runstate.Gate) bool {
 	var others stages.Instant
 	for i := range gs.planned {
 		if pg := &gs.planned[i]; pg.When == g.When && pg.Type != stages.CheckTask {
-			o := stages.GateOf(*gs.list, pg)
+			o := runstate.GateOf(*gs.list, pg)
 			if o == nil || o.State == stages.Pending || o.State == stages.Failed {
 				return false
 			}
@@ -227,7 +228,7 @@ func where(when approval.When, stage, group string) string {
 }
 
 // end closes a gate.
-func (gs *gates) end(g *stages.Gate, state stages.State) {
+func (gs *gates) end(g *runstate.Gate, state stages.State) {
 	g.State, g.Ended = state, gs.d.now
 	gs.d.changed = true
 }
@@ -248,9 +249,9 @@ func (gs *gates) emit(e stages.Event) {
 }
 
 // request returns the approval request of a gate.
-func (gs *gates) request(g *stages.Gate) approval.Request {
+func (gs *gates) request(g *runstate.Gate) approval.Request {
 	p, r := gs.d.p, &gs.d.r
-	stage := p.Stages[r.Stage].Name
+	stage := p.Stages[r.form.Stage].Name
 	req := approval.Request{
 		Name: p.Strategy.Requests.RequestName(r.Name, stage, gs.group, g.When),
 		Run:  r.Name, Placement: r.Placement, Snapshot: p.Index, Starter: r.Starter,
@@ -274,7 +275,7 @@ func (gs *gates) request(g *stages.Gate) approval.Request {
 
 // reopen resets the gates after clusters that are retried. Passed gates stay passed; open ones begin again
 // once the clusters have ended, with a new request or a new wait.
-func reopen(list []stages.Gate) []stages.Gate {
+func reopen(list []runstate.Gate) []runstate.Gate {
 	out := list[:0]
 	for _, g := range list {
 		// What was measured is about the clusters as they were.
@@ -297,7 +298,7 @@ func reopen(list []stages.Gate) []stages.Gate {
 
 // unskip resets the gates of a group that were skipped with its clusters: a cluster that is started again
 // waits at them. Requests are made again.
-func unskip(list []stages.Gate) {
+func unskip(list []runstate.Gate) {
 	for i := range list {
 		switch g := &list[i]; {
 		case g.State != stages.Skipped:

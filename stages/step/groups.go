@@ -2,15 +2,16 @@ package step
 
 import (
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // reachGroups starts the groups of a stage that has started, and opens the gates before them. A group of
 // which all clusters are skipped does not wait.
-func (c course) reachGroups(st *stages.PlannedStage, run *stages.StageRun) {
+func (c course) reachGroups(st *stages.PlannedStage, run *runstate.StageRun) {
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]
-		if !g.IsTracked(st) || gr.Ended != 0 || !stages.IsNext(g, run) {
+		if !g.IsTracked(st) || gr.Ended != 0 || !runstate.IsNext(g, run) {
 			continue
 		}
 		cur := c.cursor(g, gr)
@@ -31,7 +32,7 @@ func (c course) reachGroups(st *stages.PlannedStage, run *stages.StageRun) {
 
 // groupsEnded reports whether every group of the stage has ended; open says
 // whether gates may be opened and waited for.
-func (c course) groupsEnded(st *stages.PlannedStage, run *stages.StageRun, open bool) bool {
+func (c course) groupsEnded(st *stages.PlannedStage, run *runstate.StageRun, open bool) bool {
 	ended := c.clustersEnded(st, run)
 	for i := range st.Groups {
 		if st.Groups[i].IsTracked(st) && !c.groupEnded(run, &st.Groups[i], &run.Groups[i], open) {
@@ -43,11 +44,11 @@ func (c course) groupsEnded(st *stages.PlannedStage, run *stages.StageRun, open 
 
 // groupEnded ends a group with gates whose clusters have ended, once those
 // after it have passed.
-func (c course) groupEnded(run *stages.StageRun, g *stages.PlannedGroup, gr *stages.GroupRun, open bool) bool {
+func (c course) groupEnded(run *runstate.StageRun, g *stages.PlannedGroup, gr *runstate.GroupRun, open bool) bool {
 	switch {
 	case gr.Ended != 0:
 		return true
-	case !c.membersEnded(g, gr) || !gr.PausePassed(g, run) || !stages.IsNext(g, run):
+	case !c.membersEnded(g, gr) || !gr.PausePassed(g, run) || !runstate.IsNext(g, run):
 		return false
 	case gr.Done == 0:
 		gr.Done = c.now
@@ -56,7 +57,7 @@ func (c course) groupEnded(run *stages.StageRun, g *stages.PlannedGroup, gr *sta
 	gs := c.groupGates(run, g, gr)
 	if gr.Completed+gr.Failed == 0 && !g.Pause {
 		gs.skipOpen()
-	} else if !open && stages.WaitsAfter(g, gr) || open && !gs.pass(approval.After) {
+	} else if !open && runstate.WaitsAfter(g, gr) || open && !gs.pass(approval.After) {
 		return false
 	}
 	gr.Ended, gr.Deadline = c.now, 0

@@ -4,11 +4,12 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // after compares what a step came to with the model.
-func (c *checker) after(was *stages.Run, ready *stages.Ready) {
+func (c *checker) after(was *Run, ready *Ready) {
 	r := &ready.Run
 	if r.State != c.state {
 		c.fail("4", "the run is %s, and its events say %s", r.State, c.state)
@@ -32,7 +33,7 @@ func (c *checker) after(was *stages.Run, ready *stages.Ready) {
 
 // silently takes in what no event tells: that a cluster is Pending again which
 // still cannot be reached, and that it is tried again.
-func (c *checker) silently(r *stages.Run) {
+func (c *checker) silently(r *Run) {
 	for pos := range c.members {
 		m := &c.members[pos]
 		if m.silent && m.state == stages.Running {
@@ -40,8 +41,8 @@ func (c *checker) silently(r *stages.Run) {
 		}
 		m.silent = false
 	}
-	for i := range r.InFlight {
-		f := &r.InFlight[i]
+	for i := range r.form.InFlight {
+		f := &r.form.InFlight[i]
 		m := &c.members[f.Pos]
 		if f.Attempt != m.attempt || m.state != stages.Pending || m.tries == 0 {
 			continue
@@ -88,10 +89,10 @@ func (c *checker) wait(tries int) time.Duration {
 }
 
 // inFlight compares the slots with the clusters in flight.
-func (c *checker) inFlight(r *stages.Run) {
+func (c *checker) inFlight(r *Run) {
 	at := map[int]bool{}
-	for i := range r.InFlight {
-		f := &r.InFlight[i]
+	for i := range r.form.InFlight {
+		f := &r.form.InFlight[i]
 		if f.Attempt == 0 {
 			continue
 		}
@@ -108,7 +109,7 @@ func (c *checker) inFlight(r *stages.Run) {
 		}
 	}
 	waiting := map[int]bool{}
-	for _, y := range r.Waiting {
+	for _, y := range r.form.Waiting {
 		waiting[y.Pos] = true
 	}
 	for pos := range c.members {
@@ -119,7 +120,7 @@ func (c *checker) inFlight(r *stages.Run) {
 }
 
 // slot follows a cluster in flight into its next attempt.
-func (c *checker) slot(f *stages.InFlight) {
+func (c *checker) slot(f *runstate.InFlight) {
 	m := &c.members[f.Pos]
 	stage, group := c.p.StageOf(f.Pos)
 	if f.Phase != stages.BackingOff && m.backing && f.Attempt == m.attempt+1 {
@@ -140,7 +141,7 @@ func (c *checker) slot(f *stages.InFlight) {
 }
 
 // actions compares what is to be done with what is in flight.
-func (c *checker) actions(ready *stages.Ready) {
+func (c *checker) actions(ready *Ready) {
 	acts, asks := map[[2]int]bool{}, 0
 	for i := range ready.Actions {
 		a := &ready.Actions[i]
@@ -195,9 +196,9 @@ func (c *checker) action(a *stages.Action) {
 }
 
 // groups checks that counts add up and budgets hold.
-func (c *checker) groups(r *stages.Run) {
+func (c *checker) groups(r *Run) {
 	for i := range c.p.Stages {
-		for j, g := range r.Stages[i].Groups {
+		for j, g := range r.form.Stages[i].Groups {
 			pg := c.p.Stages[i].Groups[j]
 			completed, failed := c.count(pg, stages.Completed), c.count(pg, stages.Failed)
 			flying, waiting := c.count(pg, stages.Running), c.aside(i, pg, &g)+c.count(pg, stages.Pending)
@@ -209,7 +210,7 @@ func (c *checker) groups(r *stages.Run) {
 			c.fail("5", "stage %d is over its budget and the run goes on", i)
 		}
 	}
-	for pos, state := range stages.States(c.p, r) {
+	for pos, state := range r.States(c.p) {
 		if state != c.shown(pos) {
 			c.fail("counts", "cluster %d is %s and the run says %s", pos, c.members[pos].state, state)
 		}
@@ -217,13 +218,13 @@ func (c *checker) groups(r *stages.Run) {
 }
 
 // gatesAre checks that what the run says of its gates is so.
-func (c *checker) gatesAre(r *stages.Run) {
-	for i := range r.Stages {
-		for _, g := range r.Stages[i].Gates {
+func (c *checker) gatesAre(r *Run) {
+	for i := range r.form.Stages {
+		for _, g := range r.form.Stages[i].Gates {
 			c.gateIs(gateKey{i, -1, g.When, g.Type}, &g)
 		}
-		for j := range r.Stages[i].Groups {
-			for _, g := range r.Stages[i].Groups[j].Gates {
+		for j := range r.form.Stages[i].Groups {
+			for _, g := range r.form.Stages[i].Groups[j].Gates {
 				c.gateIs(gateKey{i, j, g.When, g.Type}, &g)
 			}
 			if c.state == stages.Running || c.state == stages.Stopping || c.state == stages.Stopped || c.state == stages.Failed {
@@ -233,7 +234,7 @@ func (c *checker) gatesAre(r *stages.Run) {
 	}
 }
 
-func (c *checker) gateIs(k gateKey, g *stages.Gate) {
+func (c *checker) gateIs(k gateKey, g *runstate.Gate) {
 	m := c.gates[k]
 	switch {
 	case m.passed && g.State != stages.Completed:
@@ -286,7 +287,7 @@ func (c *checker) spared(k gateKey) bool {
 }
 
 // waits checks law 6.
-func (c *checker) waits(ready *stages.Ready) {
+func (c *checker) waits(ready *Ready) {
 	r := &ready.Run
 	awaited := Waiting(c.p, r)
 	if r.IsEnded() {
@@ -316,7 +317,7 @@ func (c *checker) waits(ready *stages.Ready) {
 }
 
 // alarms checks that a run wakes for everything that time alone changes.
-func (c *checker) alarms(ready *stages.Ready) {
+func (c *checker) alarms(ready *Ready) {
 	if c.state != stages.Running {
 		return
 	}
@@ -349,7 +350,7 @@ func (c *checker) alarms(ready *stages.Ready) {
 
 // explains checks that of every cluster that has not ended Explain names what
 // it waits for.
-func (c *checker) explains(r *stages.Run) {
+func (c *checker) explains(r *Run) {
 	for pos := range c.p.Clusters {
 		e, err := Explain(c.p, r, c.p.Clusters[pos].Name)
 		if err != nil || e.Reason == "" {

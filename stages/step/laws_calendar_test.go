@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -101,7 +102,7 @@ func (c *checker) inTurn(pos int) {
 
 // aside checks those of a group that let others go first, and returns how many
 // there are more than are Pending for their windows.
-func (c *checker) aside(stage int, pg stages.PlannedGroup, g *stages.GroupRun) (n int) {
+func (c *checker) aside(stage int, pg stages.PlannedGroup, g *runstate.GroupRun) (n int) {
 	in := map[int]bool{}
 	for _, r := range g.Deferred {
 		for pos := r.First; pos <= r.Last; pos++ {
@@ -269,13 +270,13 @@ func (c *checker) skips(pos int) bool {
 }
 
 // left takes in who of those that have ended has left.
-func (c *checker) left(r *stages.Run) {
+func (c *checker) left(r *Run) {
 	for _, name := range c.in.Gone {
 		pos, ok := c.p.Position(name)
 		if !ok {
 			continue
 		}
-		if x := stages.UnsuccessfulAt(r.Unsuccessful, pos); x != nil && x.Gone {
+		if x := runstate.UnsuccessfulAt(r.form.Unsuccessful, pos); x != nil && x.Gone {
 			c.members[pos].gone = true
 		}
 	}

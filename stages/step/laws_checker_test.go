@@ -100,7 +100,7 @@ type gateModel struct {
 	approvers map[string]bool
 }
 
-func newChecker(p *stages.Plan, r *stages.Run) *checker {
+func newChecker(p *stages.Plan, r *Run) *checker {
 	c := &checker{
 		p: p, now: r.Now, state: stages.NotStarted, members: make([]member, len(p.Clusters)), drained: make([]bool, len(p.Clusters)), stages: make([]stageModel, len(p.Stages)),
 		gates: map[gateKey]gateModel{}, acts: map[[2]int]bool{}, seen: map[string]bool{},
@@ -134,7 +134,7 @@ func (c *checker) fail(law, format string, args ...any) {
 
 // step lets the machine take a step and returns what came out, the checker
 // for what follows if that is saved, and what was violated.
-func (c *checker) step(r stages.Run, in stages.Input, do machine) (stages.Ready, *checker, []violation) {
+func (c *checker) step(r Run, in stages.Input, do machine) (Ready, *checker, []violation) {
 	var found []violation
 	n := c.clone(&found)
 	ready := n.function(r, in, do)
@@ -167,7 +167,7 @@ func (c *checker) terminal() bool {
 }
 
 // function checks law 1.
-func (c *checker) function(r stages.Run, in stages.Input, do machine) stages.Ready {
+func (c *checker) function(r Run, in stages.Input, do machine) Ready {
 	before := dump(r)
 	ready := do(c.p, r, in)
 	if ready.Err != nil {
@@ -200,7 +200,7 @@ func dump(v any) string {
 }
 
 // take takes an input in.
-func (c *checker) take(in stages.Input, ready *stages.Ready) {
+func (c *checker) take(in stages.Input, ready *Ready) {
 	c.in, c.fresh = in, nil
 	c.now = max(c.now, stages.At(in.Now))
 	watched := c.state == stages.Running || c.state == stages.Stopping ||
@@ -212,7 +212,7 @@ func (c *checker) take(in stages.Input, ready *stages.Ready) {
 		c.seen[cmd.ID] = true
 		c.fresh = append(c.fresh, cmd)
 		c.drain(&cmd)
-		if i := c.p.StageIndex(cmd.Name); cmd.Scope == stages.SkipStage && i >= 0 && ready.Run.Stages[i].SkipGates {
+		if i := c.p.StageIndex(cmd.Name); cmd.Scope == stages.SkipStage && i >= 0 && ready.Run.form.Stages[i].SkipGates {
 			c.skipped[cmd.Name] = true
 		}
 		c.waived[cmd.Name] = c.waived[cmd.Name] || cmd.Scope == stages.SkipAfterWait
@@ -230,9 +230,9 @@ func (c *checker) take(in stages.Input, ready *stages.Ready) {
 
 // skipsGroup takes in a command about a group of the current stage, where it was
 // carried out: to skip it, or to take clusters of it up again.
-func (c *checker) skipsGroup(cmd *stages.Command, ready *stages.Ready) {
-	for i := range ready.Run.Stages {
-		for j, g := range ready.Run.Stages[i].Groups {
+func (c *checker) skipsGroup(cmd *stages.Command, ready *Ready) {
+	for i := range ready.Run.form.Stages {
+		for j, g := range ready.Run.form.Stages[i].Groups {
 			name := c.p.Stages[i].Name + "/" + c.p.Stages[i].Groups[j].Name
 			if cmd.Verb == stages.Retry && !g.SkipGates || cmd.Scope == stages.SkipGroup && cmd.Name == name {
 				c.skipped[name] = g.SkipGates
@@ -296,7 +296,7 @@ func (c *checker) wanted(pos int) string {
 
 // again steps with the same commands, and just before the time to wake: nothing
 // may change.
-func (c *checker) again(ready *stages.Ready, in stages.Input, do machine) {
+func (c *checker) again(ready *Ready, in stages.Input, do machine) {
 	if len(in.Commands) > 0 || len(in.Gone) > 0 {
 		if r := do(c.p, ready.Run, stages.Input{Now: in.Now, Commands: in.Commands, Gone: in.Gone, Blocked: in.Blocked, Calendar: in.Calendar, Slots: in.Slots}); r.Changed {
 			c.fail("commands", "delivered again they change something: %v", r.Events)
@@ -324,7 +324,7 @@ func (c *checker) room(stage, group int) int {
 			}
 		}
 	}
-	room := min(stages.Limit(st.Groups[group].MaxConcurrency)-own, stages.Limit(st.MaxConcurrency)-all)
+	room := min(limit(st.Groups[group].MaxConcurrency)-own, limit(st.MaxConcurrency)-all)
 	if g := st.Groups[group]; g.Strict {
 		room = min(room, g.MaxFailures-c.count(g, stages.Failed)-own)
 	}

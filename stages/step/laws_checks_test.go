@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -24,10 +25,10 @@ type checkWalk struct {
 	t   *testing.T
 	rnd *rand.Rand
 	p   *stages.Plan
-	r   stages.Run
+	r   Run
 	now time.Time
 	// last is the outcome of the last step.
-	last stages.Ready
+	last Ready
 	// good has the checks that ended as Successful, by cluster and attempt, since the attempt began or health was lost.
 	good     map[string]map[string]bool
 	commands int
@@ -95,7 +96,7 @@ func newCheckWalk(t *testing.T, seed uint64) *checkWalk {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.p, w.r = p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, w.now)
+	w.p, w.r = p, NewRun(p, "run", "uid", approval.Identity{}, false, w.now)
 	return w
 }
 
@@ -128,36 +129,36 @@ func (w *checkWalk) step(in stages.Input) {
 }
 
 // heldStarts: no cluster of a stage starts in a step that begins and ends with a check of it that is bad.
-func (w *checkWalk) heldStarts(before *stages.Run, out *stages.Ready) {
-	if before.Stage != out.Run.Stage || before.Stage >= len(w.p.Stages) {
+func (w *checkWalk) heldStarts(before *Run, out *Ready) {
+	if before.form.Stage != out.Run.form.Stage || before.form.Stage >= len(w.p.Stages) {
 		return
 	}
-	if held(&before.Stages[before.Stage]) == "" || held(&out.Run.Stages[before.Stage]) == "" {
+	if held(&before.form.Stages[before.form.Stage]) == "" || held(&out.Run.form.Stages[before.form.Stage]) == "" {
 		return
 	}
 	for _, e := range out.Events {
 		if e.Type == stages.ClusterStarted {
-			w.t.Fatalf("%s starts while %s", e.Cluster, held(&before.Stages[before.Stage]))
+			w.t.Fatalf("%s starts while %s", e.Cluster, held(&before.form.Stages[before.form.Stage]))
 		}
 	}
 }
 
 // gatesThatPassed: the last measurement of each check of a gate that has passed is good, and was asked for when all else on its
 // side had ended.
-func (w *checkWalk) gatesThatPassed(before, after *stages.Run) {
-	for i := range after.Stages {
-		for _, g := range after.Stages[i].Gates {
+func (w *checkWalk) gatesThatPassed(before, after *Run) {
+	for i := range after.form.Stages {
+		for _, g := range after.form.Stages[i].Gates {
 			if g.Type != stages.CheckTask || g.State != stages.Completed {
 				continue
 			}
-			if slices.ContainsFunc(before.Stages[i].Gates, func(o stages.Gate) bool { return o.Type == g.Type && o.When == g.When && o.State == stages.Completed }) {
+			if slices.ContainsFunc(before.form.Stages[i].Gates, func(o runstate.Gate) bool { return o.Type == g.Type && o.When == g.When && o.State == stages.Completed }) {
 				continue
 			}
 			for _, r := range g.Checks {
 				if r.Phase != check.Successful || r.Last != check.Successful {
 					w.t.Fatalf("a gate passes, and %s", r.Says())
 				}
-				for _, o := range after.Stages[i].Gates {
+				for _, o := range after.form.Stages[i].Gates {
 					if o.When == g.When && o.Type != stages.CheckTask && (o.State == stages.Pending || r.At < o.Ended) {
 						w.t.Fatalf("a gate passes, and check %s was asked at %d, before %s ended at %d", r.Name, r.At, o.Type, o.Ended)
 					}
@@ -184,7 +185,7 @@ func (w *checkWalk) event(e *stages.Event) {
 	case stages.ClusterCompleted:
 		pos, _ := w.p.Position(e.Cluster)
 		stage, _ := w.p.StageOf(pos)
-		if e.Unchanged || w.r.Stages[stage].SkipGates {
+		if e.Unchanged || w.r.form.Stages[stage].SkipGates {
 			return
 		}
 		for _, c := range w.p.Stages[stage].ClusterChecks {

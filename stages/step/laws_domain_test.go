@@ -28,9 +28,9 @@ func (d *dice) divide(st *stages.Stage) {
 
 // retries are the clusters that a step tries to reach again. No event says so, and each takes up its domains: since
 // groups take turns, one of another group may do that before a cluster starts.
-func (c *checker) retries(r *stages.Run) (out []int) {
-	for i := range r.InFlight {
-		f := &r.InFlight[i]
+func (c *checker) retries(r *Run) (out []int) {
+	for i := range r.form.InFlight {
+		f := &r.form.InFlight[i]
 		if m := &c.members[f.Pos]; f.Attempt != 0 && f.Attempt == m.attempt && m.state == stages.Pending && m.tries > 0 {
 			out = append(out, f.Pos)
 		}
@@ -91,15 +91,15 @@ func (c *checker) spare() int {
 
 // wants checks that a run wants what it would use: with so many slots it has that
 // many clusters in flight, and no more slots change anything.
-func (c *checker) wants(ready *stages.Ready, in stages.Input, do machine) {
+func (c *checker) wants(ready *Ready, in stages.Input, do machine) {
 	if c.p.Strategy.Cap == "" {
-		if ready.Wants != 0 || ready.Run.Capped {
+		if ready.Wants != 0 || ready.Run.form.Capped {
 			c.fail("2", "the run wants %d of no cap", ready.Wants)
 		}
 		return
 	}
-	if n := c.flying(); ready.Wants < n || ready.Run.Capped != (ready.Wants > n) {
-		c.fail("2", "the run wants %d, capped %t, and has %d in flight", ready.Wants, ready.Run.Capped, n)
+	if n := c.flying(); ready.Wants < n || ready.Run.form.Capped != (ready.Wants > n) {
+		c.fail("2", "the run wants %d, capped %t, and has %d in flight", ready.Wants, ready.Run.form.Capped, n)
 	}
 	for _, slots := range []int{ready.Wants, len(c.members)} {
 		more := do(c.p, ready.Run, stages.Input{Now: in.Now, Blocked: in.Blocked, Calendar: in.Calendar, Slots: slots})
@@ -141,14 +141,14 @@ func domainMutants() []mutant {
 				panic(err)
 			}
 		}),
-		onInput("has one slot too many", "2", func(_ *stages.Plan, _ stages.Run, in *stages.Input) { in.Slots++ }),
-		onInput("has one slot too few", "6", func(_ *stages.Plan, _ stages.Run, in *stages.Input) { in.Slots-- }),
-		onOutput("wants one too many", "2", func(p *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
+		onInput("has one slot too many", "2", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Slots++ }),
+		onInput("has one slot too few", "6", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Slots-- }),
+		onOutput("wants one too many", "2", func(p *stages.Plan, _ Run, _ stages.Input, out *Ready) {
 			if p.Strategy.Cap != "" {
 				out.Wants++
 			}
 		}),
-		onOutput("does not say that it is capped", "2", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) { out.Run.Capped = false }),
+		onOutput("does not say that it is capped", "2", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) { out.Run.form.Capped = false }),
 	})
 }
 

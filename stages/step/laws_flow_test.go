@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
@@ -42,7 +43,7 @@ func TestWorkflowLaws(t *testing.T) {
 // Machines that are broken in what only workflows have are found out.
 func TestWorkflowLawsFindMutants(t *testing.T) {
 	change := func(how func(*stages.PlannedStage, *stages.PlannedGroup)) machine {
-		return func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+		return func(p *stages.Plan, r Run, in stages.Input) Ready {
 			broken := *p
 			broken.Stages = slices.Clone(p.Stages)
 			for i := range broken.Stages {
@@ -62,14 +63,14 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 		"what is late goes on":     change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Timeout, g.Timeout = 0, 0 }),
 		"pauses are passed":        change(func(st *stages.PlannedStage, g *stages.PlannedGroup) { st.Pause, g.Pause = false, false }),
 		"a pause has no gates":     change(func(st *stages.PlannedStage, _ *stages.PlannedGroup) { st.Gates = nil }),
-		"a clock is not stored":    func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready { return forget(Step(p, r, in)) },
-		"takes back without a request": func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+		"a clock is not stored":    func(p *stages.Plan, r Run, in stages.Input) Ready { return forget(Step(p, r, in)) },
+		"takes back without a request": func(p *stages.Plan, r Run, in stages.Input) Ready {
 			broken := *p
 			broken.Strategy.Rollback = &stages.RollbackPolicy{}
 			return step(&broken, r, in)
 		},
-		"is taken back, and goes on":    func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready { return goOnAnyway(Step(p, r, in)) },
-		"a failure ends it all at once": func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready { return endAtOnce(Step(p, r, in)) },
+		"is taken back, and goes on":    func(p *stages.Plan, r Run, in stages.Input) Ready { return goOnAnyway(Step(p, r, in)) },
+		"a failure ends it all at once": func(p *stages.Plan, r Run, in stages.Input) Ready { return endAtOnce(Step(p, r, in)) },
 	} {
 		found := false
 		for seed := uint64(0); seed < 300 && !found; seed++ {
@@ -81,23 +82,23 @@ func TestWorkflowLawsFindMutants(t *testing.T) {
 	}
 }
 
-func forget(r stages.Ready) stages.Ready {
-	r.Run.Stages = slices.Clone(r.Run.Stages)
-	for i := range r.Run.Stages {
-		r.Run.Stages[i].Deadline = 0
+func forget(r Ready) Ready {
+	r.Run.form.Stages = slices.Clone(r.Run.form.Stages)
+	for i := range r.Run.form.Stages {
+		r.Run.form.Stages[i].Deadline = 0
 	}
 	return r
 }
 
-func goOnAnyway(r stages.Ready) stages.Ready {
-	if r.Run.RollbackRequest != nil && r.Run.State == stages.Failed {
+func goOnAnyway(r Ready) Ready {
+	if r.Run.form.RollbackRequest != nil && r.Run.State == stages.Failed {
 		r.Run.State = stages.Completed
 	}
 	return r
 }
 
-func endAtOnce(r stages.Ready) stages.Ready {
-	if c := r.Run.Closing; c != nil && r.Run.State == stages.Running {
+func endAtOnce(r Ready) Ready {
+	if c := r.Run.form.Closing; c != nil && r.Run.State == stages.Running {
 		r.Run.State, r.Actions = c.State, nil
 	}
 	return r
@@ -175,7 +176,7 @@ func playFlow(t *testing.T, data []byte, step machine) []violation {
 	}
 	s := &flowSim{sim: sim{d: d, p: p, step: step, clock: scriptEpoch}}
 	s.check = &checker{p: p, found: &s.found}
-	s.run = stages.NewRun(p, "run", "uid-run", approval.Identity{Name: "ann"}, false, s.clock)
+	s.run = NewRun(p, "run", "uid-run", approval.Identity{Name: "ann"}, false, s.clock)
 	for i := 0; i < 150 && !d.out() && len(s.found) == 0; i++ {
 		in := s.chaos()
 		if p.Strategy.Rollback != nil && i > 10 && d.one(40) {
@@ -220,9 +221,9 @@ func (s *flowSim) end() {
 }
 
 // checkStep holds a step to the laws.
-func (s *flowSim) checkStep(was *stages.Run, ready *stages.Ready, in stages.Input) {
+func (s *flowSim) checkStep(was *Run, ready *Ready, in stages.Input) {
 	r, c := &ready.Run, s.check
-	closing := was.Closing != nil
+	closing := was.form.Closing != nil
 	for i := range ready.Events {
 		e := &ready.Events[i]
 		closing = closing || e.Type == stages.RunClosing
@@ -234,7 +235,7 @@ func (s *flowSim) checkStep(was *stages.Run, ready *stages.Ready, in stages.Inpu
 		case e.Type == stages.StageStarted:
 			s.begins(r, e, closing)
 		case e.Type == stages.StageSkipped && !closing:
-			if i := s.p.StageIndex(e.Stage); s.p.Stages[i].Pause && !r.Stages[i].SkipGates {
+			if i := s.p.StageIndex(e.Stage); s.p.Stages[i].Pause && !r.form.Stages[i].SkipGates {
 				c.fail("2", "pause %s was passed over", e.Stage)
 			}
 		}
@@ -248,45 +249,45 @@ func (s *flowSim) checkStep(was *stages.Run, ready *stages.Ready, in stages.Inpu
 
 // rollbackRequested checks that a run is taken back for what its strategy says, and fails then:
 // it is not done, not stopped, and does not go on with what does not run always.
-func (s *flowSim) rollbackRequested(was, r *stages.Run) {
-	u := r.RollbackRequest
+func (s *flowSim) rollbackRequested(was, r *Run) {
+	u := r.form.RollbackRequest
 	if u == nil {
 		return
 	}
 	b := s.p.Strategy.Rollback
 	asked := b != nil && (u.Cause == stages.OnCommand || len(b.Causes) == 0 || slices.Contains(b.Causes, u.Cause))
-	ending := r.State == stages.Failed || r.State == stages.Stopping && r.Ending == stages.Failed || r.Closing != nil && r.Closing.State == stages.Failed
+	ending := r.State == stages.Failed || r.State == stages.Stopping && r.Ending == stages.Failed || r.form.Closing != nil && r.form.Closing.State == stages.Failed
 	switch {
 	case !asked:
 		s.check.fail("rollback", "it is taken back because of %s", u.Cause)
 	case !ending:
 		s.check.fail("rollback", "it is taken back, and is %s", r.State)
-	case was.RollbackRequest != nil && dump(*was.RollbackRequest) != dump(*u):
-		s.check.fail("rollback", "it was taken back because %+v, and now because %+v", was.RollbackRequest, u)
+	case was.form.RollbackRequest != nil && dump(*was.form.RollbackRequest) != dump(*u):
+		s.check.fail("rollback", "it was taken back because %+v, and now because %+v", was.form.RollbackRequest, u)
 	}
 }
 
 // starts checks that a cluster may start.
-func (s *flowSim) starts(was, r *stages.Run, e *stages.Event, closing bool) {
+func (s *flowSim) starts(was, r *Run, e *stages.Event, closing bool) {
 	pos, _ := s.p.Position(e.Cluster)
 	stage, group := s.p.StageOf(pos)
 	st := &s.p.Stages[stage]
 	if closing && !st.Always && !st.Groups[group].Always {
 		s.check.fail("4", "%s started in %s while only what runs always does", e.Cluster, e.Stage)
 	}
-	first := len(was.Stages[stage].Groups) == 0 || was.Stages[stage].Groups[group].Next == 0
+	first := len(was.form.Stages[stage].Groups) == 0 || was.form.Stages[stage].Groups[group].Next == 0
 	for _, i := range st.Groups[group].After {
-		if first && r.Stages[stage].Groups[i].Ended == 0 {
+		if first && r.form.Stages[stage].Groups[i].Ended == 0 {
 			s.check.fail("2", "%s started in %s/%s before %s had ended", e.Cluster, e.Stage, e.Group, st.Groups[i].Name)
 		}
 	}
 }
 
 // begins checks that a stage may begin.
-func (s *flowSim) begins(r *stages.Run, e *stages.Event, closing bool) {
+func (s *flowSim) begins(r *Run, e *stages.Event, closing bool) {
 	i := s.p.StageIndex(e.Stage)
-	st, run := &s.p.Stages[i], &r.Stages[i]
-	if st.Pause && !run.SkipGates && !stages.GatesPassed(st.Gates, run.Gates, approval.Before) {
+	st, run := &s.p.Stages[i], &r.form.Stages[i]
+	if st.Pause && !run.SkipGates && !runstate.GatesPassed(st.Gates, run.Gates, approval.Before) {
 		s.check.fail("2", "pause %s ended before its gates had passed", e.Stage)
 	}
 	always := st.Always || slices.ContainsFunc(st.Groups, func(g stages.PlannedGroup) bool { return g.Always })
@@ -296,25 +297,25 @@ func (s *flowSim) begins(r *stages.Run, e *stages.Event, closing bool) {
 }
 
 // goesOn checks a run that has not ended: its caps, its timeouts, what it waits for.
-func (s *flowSim) goesOn(r *stages.Run) {
+func (s *flowSim) goesOn(r *Run) {
 	if len(Waiting(s.p, r)) == 0 {
 		s.check.fail("6", "the run is %s and waits for nothing", r.State)
 	}
-	st, run := &s.p.Stages[r.Stage], &r.Stages[r.Stage]
+	st, run := &s.p.Stages[r.form.Stage], &r.form.Stages[r.form.Stage]
 	for i := range run.Groups {
 		if g, gr := &st.Groups[i], &run.Groups[i]; g.Pause && gr.Ended != 0 && !gr.SkipGates && !run.SkipGates && slices.ContainsFunc(gr.Gates, isNotPassed) {
 			s.check.fail("2", "pause %s ended before its gates had passed", g.Name)
 		}
 	}
 	flying := make([]int, len(st.Groups))
-	for i := range r.InFlight {
-		if r.InFlight[i].Attempt != 0 {
-			_, group := s.p.StageOf(r.InFlight[i].Pos)
+	for i := range r.form.InFlight {
+		if r.form.InFlight[i].Attempt != 0 {
+			_, group := s.p.StageOf(r.form.InFlight[i].Pos)
 			flying[group]++
 		}
 	}
 	for i, n := range flying {
-		if n > stages.Limit(st.Groups[i].MaxConcurrency) {
+		if n > limit(st.Groups[i].MaxConcurrency) {
 			s.check.fail("2", "%d clusters of group %s are in flight", n, st.Groups[i].Name)
 		}
 		if r.State == stages.Running && run.Groups != nil {
@@ -326,24 +327,24 @@ func (s *flowSim) goesOn(r *stages.Run) {
 	}
 }
 
-func isNotPassed(g stages.Gate) bool { return g.State != stages.Completed }
+func isNotPassed(g runstate.Gate) bool { return g.State != stages.Completed }
 
 // inTime checks that what has a timeout has a deadline while it is under way, and
 // one that has not passed.
-func (s *flowSim) inTime(r *stages.Run, f *stages.Flow, c *stages.Clock, busy bool, name string) {
+func (s *flowSim) inTime(r *Run, f *stages.Flow, c *runstate.Clock, busy bool, name string) {
 	switch {
 	case c.IsOver(r.Now):
 		s.check.fail("8", "%s goes on after its timeout", name)
-	case busy && f.Timeout > 0 && c.Deadline == 0 && r.Closing == nil:
+	case busy && f.Timeout > 0 && c.Deadline == 0 && r.form.Closing == nil:
 		s.check.fail("8", "%s is under way and has no deadline", name)
 	case c.Deadline > r.Now.Add(f.Timeout):
 		s.check.fail("8", "%s has more time than its timeout", name)
 	}
 }
 
-func inFlight(r *stages.Run) (n int) {
-	for i := range r.InFlight {
-		if r.InFlight[i].Attempt != 0 {
+func inFlight(r *Run) (n int) {
+	for i := range r.form.InFlight {
+		if r.form.InFlight[i].Attempt != 0 {
 			n++
 		}
 	}
@@ -351,7 +352,7 @@ func inFlight(r *stages.Run) (n int) {
 }
 
 // ends checks that a run which ends has run what runs always.
-func (s *flowSim) ends(was, r *stages.Run, in stages.Input) {
+func (s *flowSim) ends(was, r *Run, in stages.Input) {
 	if was.IsEnded() || r.State != stages.Failed && r.State != stages.Aborted {
 		return
 	}
@@ -360,13 +361,13 @@ func (s *flowSim) ends(was, r *stages.Run, in stages.Input) {
 		aborts[c.ID] = c.Verb == stages.Abort
 	}
 	maps.DeleteFunc(aborts, func(_ string, is bool) bool { return !is })
-	again := was.Closing != nil && len(aborts) > 0 || len(aborts) > 1
+	again := was.form.Closing != nil && len(aborts) > 0 || len(aborts) > 1
 	if again || was.Started == 0 {
 		return
 	}
-	for pos, state := range stages.States(s.p, r) {
+	for pos, state := range r.States(s.p) {
 		stage, _ := s.p.StageOf(pos)
-		if st := &s.p.Stages[stage]; st.Always && stage > was.Stage && (state == stages.NotStarted || state == stages.Pending || state == stages.Running) {
+		if st := &s.p.Stages[stage]; st.Always && stage > was.form.Stage && (state == stages.NotStarted || state == stages.Pending || state == stages.Running) {
 			s.check.fail("9", "the run is %s, and %s of stage %s, which runs always, is %s", r.State, s.p.Clusters[pos].Name, st.Name, state)
 		}
 	}

@@ -52,7 +52,7 @@ func sampled(all []mutant) (out []mutant) {
 // onPlan is Step with a plan that lacks what change takes away.
 func onPlan(name, law string, change func(*stages.Plan)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
-		return func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+		return func(p *stages.Plan, r Run, in stages.Input) Ready {
 			c := *p
 			c.Stages = slices.Clone(p.Stages)
 			for i := range c.Stages {
@@ -65,9 +65,9 @@ func onPlan(name, law string, change func(*stages.Plan)) mutant {
 }
 
 // onInput is Step that is told something else.
-func onInput(name, law string, change func(*stages.Plan, stages.Run, *stages.Input)) mutant {
+func onInput(name, law string, change func(*stages.Plan, Run, *stages.Input)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
-		return func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+		return func(p *stages.Plan, r Run, in stages.Input) Ready {
 			in.Observations, in.Commands = slices.Clone(in.Observations), slices.Clone(in.Commands)
 			change(p, r, &in)
 			return step(p, r, in)
@@ -76,14 +76,14 @@ func onInput(name, law string, change func(*stages.Plan, stages.Run, *stages.Inp
 }
 
 // onOutput is Step whose outcome is changed.
-func onOutput(name, law string, change func(*stages.Plan, stages.Run, stages.Input, *stages.Ready)) mutant {
+func onOutput(name, law string, change func(*stages.Plan, Run, stages.Input, *Ready)) mutant {
 	return mutant{name: name, law: law, make: func() machine {
-		return func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+		return func(p *stages.Plan, r Run, in stages.Input) Ready {
 			out := step(p, r, in)
-			out.Run.Stages = slices.Clone(out.Run.Stages)
-			for i := range out.Run.Stages {
-				out.Run.Stages[i].Groups = slices.Clone(out.Run.Stages[i].Groups)
-				out.Run.Stages[i].Gates = slices.Clone(out.Run.Stages[i].Gates)
+			out.Run.form.Stages = slices.Clone(out.Run.form.Stages)
+			for i := range out.Run.form.Stages {
+				out.Run.form.Stages[i].Groups = slices.Clone(out.Run.form.Stages[i].Groups)
+				out.Run.form.Stages[i].Gates = slices.Clone(out.Run.form.Stages[i].Gates)
 			}
 			change(p, r, in, &out)
 			return out
@@ -92,27 +92,27 @@ func onOutput(name, law string, change func(*stages.Plan, stages.Run, stages.Inp
 }
 
 func inputMutants() []mutant {
-	without := func(v stages.Verb) func(*stages.Plan, stages.Run, *stages.Input) {
-		return func(_ *stages.Plan, _ stages.Run, in *stages.Input) {
+	without := func(v stages.Verb) func(*stages.Plan, Run, *stages.Input) {
+		return func(_ *stages.Plan, _ Run, in *stages.Input) {
 			in.Commands = slices.DeleteFunc(in.Commands, func(c stages.Command) bool { return c.Verb == v })
 		}
 	}
 	return []mutant{
-		onInput("soaks through unwatched time", "3", func(_ *stages.Plan, _ stages.Run, in *stages.Input) { in.Unwatched = false }),
+		onInput("soaks through unwatched time", "3", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Unwatched = false }),
 		onInput("does not stop", "4", without(stages.Stop)),
-		onInput("resumes by itself", "4", func(_ *stages.Plan, r stages.Run, in *stages.Input) {
+		onInput("resumes by itself", "4", func(_ *stages.Plan, r Run, in *stages.Input) {
 			if r.State == stages.Stopped {
 				in.Commands = append(in.Commands, stages.Command{ID: "mutant", Verb: stages.Start})
 			}
 		}),
-		onInput("does not wait for its turn", "2", func(_ *stages.Plan, _ stages.Run, in *stages.Input) { in.Blocked = "" }),
-		onInput("takes an approval of another attempt", "gates", func(p *stages.Plan, r stages.Run, in *stages.Input) { bind(p, r, in, false) }),
-		onInput("takes an approval of another run", "gates", func(p *stages.Plan, r stages.Run, in *stages.Input) { bind(p, r, in, true) }),
+		onInput("does not wait for its turn", "2", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Blocked = "" }),
+		onInput("takes an approval of another attempt", "gates", func(p *stages.Plan, r Run, in *stages.Input) { bind(p, r, in, false) }),
+		onInput("takes an approval of another run", "gates", func(p *stages.Plan, r Run, in *stages.Input) { bind(p, r, in, true) }),
 	}
 }
 
 // bind makes every decision one about the request that is open.
-func bind(p *stages.Plan, r stages.Run, in *stages.Input, run bool) {
+func bind(p *stages.Plan, r Run, in *stages.Input, run bool) {
 	for i := range in.Commands {
 		d := in.Commands[i].Decision
 		for _, req := range Requests(p, &r) {
@@ -132,27 +132,27 @@ func bind(p *stages.Plan, r stages.Run, in *stages.Input, run bool) {
 
 func actionMutants() []mutant {
 	return []mutant{
-		onOutput("returns no time to wake", "6", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) { out.Wake = scriptEpoch.Add(-1) }),
-		onOutput("sleeps for ever", "6", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
+		onOutput("returns no time to wake", "6", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) { out.Wake = scriptEpoch.Add(-1) }),
+		onOutput("sleeps for ever", "6", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
 			out.Wake = stages.Instant(0).Time()
 		}),
-		onOutput("returns an action once", "6", func(_ *stages.Plan, r stages.Run, _ stages.Input, out *stages.Ready) {
+		onOutput("returns an action once", "6", func(_ *stages.Plan, r Run, _ stages.Input, out *Ready) {
 			out.Actions = slices.DeleteFunc(out.Actions, func(a stages.Action) bool {
 				return a.Type != stages.Ask && (&draft{r: r}).inFlightAt(a.Pos) != nil
 			})
 		}),
-		onOutput("requests no approval", "6", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
+		onOutput("requests no approval", "6", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
 			out.Actions = slices.DeleteFunc(out.Actions, func(a stages.Action) bool { return a.Type == stages.Ask })
 		}),
-		onOutput("applies what is completed again", "5", func(p *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
-			for pos, state := range stages.States(p, &out.Run) {
+		onOutput("applies what is completed again", "5", func(p *stages.Plan, _ Run, _ stages.Input, out *Ready) {
+			for pos, state := range out.Run.States(p) {
 				if state == stages.Completed && out.Run.State == stages.Running {
 					out.Actions = append(out.Actions, stages.Action{Type: stages.Apply, Pos: pos, Cluster: p.Clusters[pos].Name, Attempt: 1})
 				}
 			}
 		}),
-		onOutput("applies after a stop", "4", func(p *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
-			for pos, state := range stages.States(p, &out.Run) {
+		onOutput("applies after a stop", "4", func(p *stages.Plan, _ Run, _ stages.Input, out *Ready) {
+			for pos, state := range out.Run.States(p) {
 				if state == stages.NotStarted && out.Run.State == stages.Stopping {
 					out.Actions = append(out.Actions, stages.Action{Type: stages.Apply, Pos: pos, Cluster: p.Clusters[pos].Name, Attempt: 1})
 				}
@@ -163,42 +163,42 @@ func actionMutants() []mutant {
 
 func countMutants() []mutant {
 	return []mutant{
-		onOutput("does not report that it changed", "1", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) { out.Changed = false }),
-		onOutput("counts clusters as skipped that were before", "counts", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
+		onOutput("does not report that it changed", "1", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) { out.Changed = false }),
+		onOutput("counts clusters as skipped that were before", "counts", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
 			for i := range out.Events {
 				if out.Events[i].Count > 0 && out.Events[i].Type == stages.ClusterSkipped {
 					out.Events[i].Count++
 				}
 			}
 		}),
-		onOutput("says of each try that it starts", "counts", func(p *stages.Plan, r stages.Run, _ stages.Input, out *stages.Ready) {
-			for i := range out.Run.InFlight {
-				f := &out.Run.InFlight[i]
+		onOutput("says of each try that it starts", "counts", func(p *stages.Plan, r Run, _ stages.Input, out *Ready) {
+			for i := range out.Run.form.InFlight {
+				f := &out.Run.form.InFlight[i]
 				if f.Tries > 0 && (&draft{r: r}).retrying(f.Pos) >= 0 {
-					out.Events = append(out.Events, stages.Event{Type: stages.ClusterStarted, Run: r.Name, Stage: p.Stages[r.Stage].Name, Cluster: p.Clusters[f.Pos].Name, Attempt: f.Attempt})
+					out.Events = append(out.Events, stages.Event{Type: stages.ClusterStarted, Run: r.Name, Stage: p.Stages[r.form.Stage].Name, Cluster: p.Clusters[f.Pos].Name, Attempt: f.Attempt})
 				}
 			}
 		}),
-		onOutput("counts a completed cluster twice", "counts", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
+		onOutput("counts a completed cluster twice", "counts", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
 			for _, e := range out.Events {
-				if e.Type == stages.ClusterCompleted && out.Run.Stage < len(out.Run.Stages) {
-					out.Run.Stages[out.Run.Stage].Groups[0].Completed++
+				if e.Type == stages.ClusterCompleted && out.Run.form.Stage < len(out.Run.form.Stages) {
+					out.Run.form.Stages[out.Run.form.Stage].Groups[0].Completed++
 				}
 			}
 		}),
-		onOutput("loses a slot", "counts", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
-			if n := len(out.Run.InFlight); n > 1 {
-				out.Run.InFlight = out.Run.InFlight[:n-1]
+		onOutput("loses a slot", "counts", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
+			if n := len(out.Run.form.InFlight); n > 1 {
+				out.Run.form.InFlight = out.Run.form.InFlight[:n-1]
 			}
 		}),
-		onOutput("loses a cluster that waits", "counts", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) { out.Run.Waiting = nil }),
-		onOutput("completes without an event", "counts", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
+		onOutput("loses a cluster that waits", "counts", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) { out.Run.form.Waiting = nil }),
+		onOutput("completes without an event", "counts", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
 			out.Events = slices.DeleteFunc(out.Events, func(e stages.Event) bool { return e.Type == stages.ClusterCompleted })
 		}),
-		onOutput("closes a gate by itself", "gates", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
-			for i := range out.Run.Stages {
-				for j := range out.Run.Stages[i].Gates {
-					out.Run.Stages[i].Gates[j].State = stages.Completed
+		onOutput("closes a gate by itself", "gates", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
+			for i := range out.Run.form.Stages {
+				for j := range out.Run.form.Stages[i].Gates {
+					out.Run.form.Stages[i].Gates[j].State = stages.Completed
 				}
 			}
 		}),

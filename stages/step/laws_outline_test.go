@@ -4,8 +4,8 @@ import "github.com/slipway-dev/slipway/stages"
 
 // outline checks what people see: the counts are those of the model, and a
 // cluster update run that does nothing but wait is Pending.
-func (c *checker) outline(r *stages.Run) {
-	out := stages.Derive(c.p, r)
+func (c *checker) outline(r *Run) {
+	out := r.Outline(c.p)
 	for i, st := range out.Stages {
 		for j, g := range st.Groups {
 			c.groupOutline(c.p.Stages[i].Groups[j], &g)

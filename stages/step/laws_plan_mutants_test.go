@@ -110,10 +110,10 @@ func groupMutants() []mutant {
 				g.Schedule = &stages.Schedule{Day: g.Schedule.Day, Time: "03:33"}
 			}
 		})),
-		onInput("ends a scheduled start without a command", "6", func(p *stages.Plan, r stages.Run, in *stages.Input) {
+		onInput("ends a scheduled start without a command", "6", func(p *stages.Plan, r Run, in *stages.Input) {
 			s := &draft{p: p, r: r}
 			for h := range s.eachGates {
-				name := p.Stages[r.Stage].Name
+				name := p.Stages[r.form.Stage].Name
 				if h.group != "" {
 					name += "/" + h.group
 				}
@@ -122,23 +122,23 @@ func groupMutants() []mutant {
 				}
 			}
 		}),
-		onOutput("waits for a schedule again at every step", "time", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
-			for i := range out.Run.Stages {
-				for j := range out.Run.Stages[i].Gates {
-					if g := &out.Run.Stages[i].Gates[j]; g.Type == stages.ScheduledStart && g.State == stages.Pending {
+		onOutput("waits for a schedule again at every step", "time", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
+			for i := range out.Run.form.Stages {
+				for j := range out.Run.form.Stages[i].Gates {
+					if g := &out.Run.form.Stages[i].Gates[j]; g.Type == stages.ScheduledStart && g.State == stages.Pending {
 						g.Until = out.Run.Now.Add(24 * time.Hour)
 					}
 				}
 			}
 		}),
-		onOutput("forgets that a gate of a group was passed", "4", func(_ *stages.Plan, _ stages.Run, _ stages.Input, out *stages.Ready) {
-			for i := range out.Run.Stages {
-				for j := range out.Run.Stages[i].Groups {
-					gates := slices.Clone(out.Run.Stages[i].Groups[j].Gates)
+		onOutput("forgets that a gate of a group was passed", "4", func(_ *stages.Plan, _ Run, _ stages.Input, out *Ready) {
+			for i := range out.Run.form.Stages {
+				for j := range out.Run.form.Stages[i].Groups {
+					gates := slices.Clone(out.Run.form.Stages[i].Groups[j].Gates)
 					for k := range gates {
 						gates[k].State = stages.Pending
 					}
-					out.Run.Stages[i].Groups[j].Gates = gates
+					out.Run.form.Stages[i].Groups[j].Gates = gates
 				}
 			}
 		}),

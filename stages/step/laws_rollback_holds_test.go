@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -36,7 +37,7 @@ func (b *backCase) everyCluster(out *stages.Plan) {
 			kept[name]++
 		}
 	}
-	for pos, state := range stages.States(b.p, b.r) {
+	for pos, state := range b.r.States(b.p) {
 		c := &b.p.Clusters[pos]
 		had, n := b.previous[c.Name], times[c.Name]+kept[c.Name]
 		touched := state == stages.Completed || state == stages.Failed || b.sent(pos)
@@ -61,9 +62,9 @@ func (b *backCase) everyCluster(out *stages.Plan) {
 // sent reports whether something may have been sent to a cluster which has not ended.
 func (b *backCase) sent(pos int) bool {
 	is := func(at int, sent bool) bool { return at == pos && sent }
-	return slices.ContainsFunc(b.r.InFlight, func(f stages.InFlight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
-		slices.ContainsFunc(b.r.Waiting, func(y stages.Retrying) bool { return is(y.Pos, y.Sent) }) ||
-		slices.ContainsFunc(b.r.Unsuccessful, func(x stages.Unsuccessful) bool { return x.First <= pos && pos <= x.Last && x.Sent })
+	return slices.ContainsFunc(b.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && is(f.Pos, f.Sent) }) ||
+		slices.ContainsFunc(b.r.form.Waiting, func(y runstate.Retrying) bool { return is(y.Pos, y.Sent) }) ||
+		slices.ContainsFunc(b.r.form.Unsuccessful, func(x runstate.Unsuccessful) bool { return x.First <= pos && pos <= x.Last && x.Sent })
 }
 
 // goes checks where a cluster goes.

@@ -7,8 +7,6 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/internal/inverse"
-	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // backMutant is RollBack that is broken in one way.
@@ -38,28 +36,28 @@ func TestRollBackLawsCatchMutants(t *testing.T) {
 // onHistory is RollBack that is told something else of what clusters had.
 func onHistory(name, law string, change func(*stages.Plan, *stages.PlannedCluster, *stages.Previous)) backMutant {
 	return backMutant{name, law, func() inversion {
-		return func(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
+		return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
 			told := maps.Clone(previous)
 			for i := range p.Clusters {
 				had := told[p.Clusters[i].Name]
 				change(p, &p.Clusters[i], &had)
 				told[p.Clusters[i].Name] = had
 			}
-			return planner.RollBack(p, r, told)
+			return RollBack(p, r, told)
 		}
 	}}
 }
 
 // onRun is RollBack of another run and another plan.
-func onRun(name, law string, change func(*stages.Plan, *stages.Run)) backMutant {
+func onRun(name, law string, change func(*stages.Plan, *Run)) backMutant {
 	return backMutant{name, law, func() inversion {
-		return func(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
+		return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
 			q, run := *p, *r
 			b := *p.Strategy.Rollback
 			q.Strategy.Rollback = &b
-			run.Unsuccessful = slices.Clone(r.Unsuccessful)
+			run.form.Unsuccessful = slices.Clone(r.form.Unsuccessful)
 			change(&q, &run)
-			return inverse.Plan(&q, &run, previous)
+			return inverseOf(&q, &run, previous)
 		}
 	}}
 }
@@ -67,8 +65,8 @@ func onRun(name, law string, change func(*stages.Plan, *stages.Run)) backMutant 
 // onInverse is RollBack whose plan is changed, and given another digest.
 func onInverse(name, law string, change func(p, out *stages.Plan)) backMutant {
 	return backMutant{name, law, func() inversion {
-		return func(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
-			out, err := planner.RollBack(p, r, previous)
+		return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
+			out, err := RollBack(p, r, previous)
 			if err != nil {
 				return nil, err
 			}
@@ -97,30 +95,30 @@ func backInputMutants() []backMutant {
 			}
 		}),
 		onHistory("tells an older index", "goes", func(_ *stages.Plan, _ *stages.PlannedCluster, had *stages.Previous) { had.Index = 0 }),
-		onRun("cleans what is to be left", "goes", func(p *stages.Plan, _ *stages.Run) { p.Strategy.Rollback.New = stages.RemoveNew }),
-		onRun("requests no approval", "gates", func(p *stages.Plan, _ *stages.Run) { p.Strategy.Rollback.Approval = nil }),
-		onRun("requests an approval that the policy does not want", "gates", func(p *stages.Plan, _ *stages.Run) { p.Strategy.Rollback.Approval = &approval.Policy{} }),
-		onRun("forgets what is in flight", "touched", func(_ *stages.Plan, r *stages.Run) { r.InFlight = nil }),
-		onRun("forgets what waits to be tried again", "touched", func(_ *stages.Plan, r *stages.Run) {
-			r.Waiting = slices.Clone(r.Waiting)
-			for i := range r.Waiting {
-				r.Waiting[i].Sent = false
+		onRun("cleans what is to be left", "goes", func(p *stages.Plan, _ *Run) { p.Strategy.Rollback.New = stages.RemoveNew }),
+		onRun("requests no approval", "gates", func(p *stages.Plan, _ *Run) { p.Strategy.Rollback.Approval = nil }),
+		onRun("requests an approval that the policy does not want", "gates", func(p *stages.Plan, _ *Run) { p.Strategy.Rollback.Approval = &approval.Policy{} }),
+		onRun("forgets what is in flight", "touched", func(_ *stages.Plan, r *Run) { r.form.InFlight = nil }),
+		onRun("forgets what waits to be tried again", "touched", func(_ *stages.Plan, r *Run) {
+			r.form.Waiting = slices.Clone(r.form.Waiting)
+			for i := range r.form.Waiting {
+				r.form.Waiting[i].Sent = false
 			}
 		}),
-		onRun("forgets what was skipped in flight", "touched", func(_ *stages.Plan, r *stages.Run) {
-			for i := range r.Unsuccessful {
-				r.Unsuccessful[i].Sent = false
+		onRun("forgets what was skipped in flight", "touched", func(_ *stages.Plan, r *Run) {
+			for i := range r.form.Unsuccessful {
+				r.form.Unsuccessful[i].Sent = false
 			}
 		}),
-		onRun("takes back what was skipped before it began", "untouched", func(_ *stages.Plan, r *stages.Run) {
-			for i := range r.Unsuccessful {
-				r.Unsuccessful[i].Sent = true
+		onRun("takes back what was skipped before it began", "untouched", func(_ *stages.Plan, r *Run) {
+			for i := range r.form.Unsuccessful {
+				r.form.Unsuccessful[i].Sent = true
 			}
 		}),
-		onRun("takes all for done", "untouched", func(p *stages.Plan, r *stages.Run) {
-			r.Stage, r.InFlight, r.Waiting, r.Unsuccessful = len(p.Stages), nil, nil, nil
+		onRun("takes all for done", "untouched", func(p *stages.Plan, r *Run) {
+			r.form.Stage, r.form.InFlight, r.form.Waiting, r.form.Unsuccessful = len(p.Stages), nil, nil, nil
 		}),
-		onRun("takes back another run", "valid", func(_ *stages.Plan, r *stages.Run) { r.UID = "uid-other" }),
+		onRun("takes back another run", "valid", func(_ *stages.Plan, r *Run) { r.UID = "uid-other" }),
 	}
 }
 
@@ -176,8 +174,8 @@ func backOutputMutants() []backMutant {
 			out.Rollback.Run = "run" + string(rune('a'+calls%26))
 		}),
 		{"writes into what it is given", "pure", func() inversion {
-			return func(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
-				out, err := planner.RollBack(p, r, previous)
+			return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
+				out, err := RollBack(p, r, previous)
 				for name := range previous {
 					delete(previous, name)
 				}
@@ -185,8 +183,8 @@ func backOutputMutants() []backMutant {
 			}
 		}},
 		{"panics", "panic", func() inversion {
-			return func(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
-				out, err := planner.RollBack(p, r, previous)
+			return func(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
+				out, err := RollBack(p, r, previous)
 				out.Clusters[len(out.Clusters)-1].UID += ""
 				return out, err
 			}

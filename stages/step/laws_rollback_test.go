@@ -8,7 +8,6 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // FuzzRollBack plays random runs of random plans to random points, and holds the
@@ -19,7 +18,7 @@ func FuzzRollBack(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, kind := range backKinds() {
-			for _, v := range playBack(t, data, kind, planner.RollBack) {
+			for _, v := range playBack(t, data, kind, RollBack) {
 				t.Errorf("%s: law %s: %s", kind, v.law, v.text)
 			}
 		}
@@ -33,7 +32,7 @@ func TestRollBackLaws(t *testing.T) {
 	}
 	for seed := range n {
 		for _, kind := range backKinds() {
-			for _, v := range playBack(t, lawBytes(seed), kind, planner.RollBack) {
+			for _, v := range playBack(t, lawBytes(seed), kind, RollBack) {
 				t.Fatalf("seed %d, %s: law %s: %s", seed, kind, v.law, v.text)
 			}
 		}
@@ -46,12 +45,12 @@ type backKind string
 func backKinds() []backKind { return []backKind{"stages", "domains", "workflow"} }
 
 // inverse is RollBack, or a broken variant of it.
-type inversion func(*stages.Plan, *stages.Run, map[string]stages.Previous) (*stages.Plan, error)
+type inversion func(*stages.Plan, *Run, map[string]stages.Previous) (*stages.Plan, error)
 
 // backCase is a run at a random point, with what its clusters had before.
 type backCase struct {
 	p        *stages.Plan
-	r        *stages.Run
+	r        *Run
 	previous map[string]stages.Previous
 	// started are the clusters of which an event says that they started.
 	started map[string]bool
@@ -126,7 +125,7 @@ func (d *dice) previous(p *stages.Plan) map[string]stages.Previous {
 // advance plays the run to a random point.
 func (b *backCase) advance(d *dice) {
 	s := &sim{d: d, p: b.p, step: Step, clock: scriptEpoch, slots: len(b.p.Clusters)}
-	s.run = stages.NewRun(b.p, "run", "uid-run", approval.Identity{Name: "ann"}, false, s.clock)
+	s.run = NewRun(b.p, "run", "uid-run", approval.Identity{Name: "ann"}, false, s.clock)
 	for i := range d.n(80) {
 		in := s.chaos()
 		if d.n(2) == 0 { // so that it gets somewhere
@@ -173,7 +172,7 @@ func (b *backCase) planned(do inversion) (out *stages.Plan) {
 	if len(out.Clusters) > 0 {
 		b.stored(out)
 	}
-	if _, err := planner.RollBack(out, b.r, b.previous); err == nil {
+	if _, err := RollBack(out, b.r, b.previous); err == nil {
 		b.fail("valid", "a plan that takes back can be taken back")
 	}
 	return out
@@ -195,12 +194,12 @@ func (b *backCase) stored(out *stages.Plan) {
 // it has done.
 func (b *backCase) ends(d *dice, out *stages.Plan) {
 	s := &flowSim{sim: sim{d: d, p: out, clock: scriptEpoch, slots: len(out.Clusters)}}
-	s.step = func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+	s.step = func(p *stages.Plan, r Run, in stages.Input) Ready {
 		in.Slots = s.slots
 		return Step(p, r, in)
 	}
 	s.check = &checker{p: out, found: &s.found}
-	s.run = stages.NewRun(out, "back", "uid-back", approval.Identity{Name: "bob"}, false, s.clock)
+	s.run = NewRun(out, "back", "uid-back", approval.Identity{Name: "bob"}, false, s.clock)
 	for i := 0; i < 40 && !d.out() && len(s.found) == 0; i++ {
 		s.turn(s.chaos())
 	}
@@ -211,7 +210,7 @@ func (b *backCase) ends(d *dice, out *stages.Plan) {
 		return
 	}
 	had := maps.Clone(b.previous)
-	for pos, state := range stages.States(out, &s.run) {
+	for pos, state := range s.run.States(out) {
 		if name := out.Clusters[pos].Name; state == stages.Completed {
 			p := had[name]
 			p.Back = true
@@ -219,7 +218,7 @@ func (b *backCase) ends(d *dice, out *stages.Plan) {
 		}
 	}
 	again := &backCase{p: b.p, r: b.r, previous: had, started: b.started}
-	if next := again.planned(planner.RollBack); next != nil {
+	if next := again.planned(RollBack); next != nil {
 		again.holds(next)
 	}
 	b.found = append(b.found, again.found...)

@@ -148,14 +148,14 @@ func (d *dice) stage(i int) stages.Stage {
 }
 
 // machine is Step, or a broken variant of it.
-type machine func(*stages.Plan, stages.Run, stages.Input) stages.Ready
+type machine func(*stages.Plan, Run, stages.Input) Ready
 
 // sim drives a run through chaos and then to its end, under a checker.
 type sim struct {
 	d       *dice
 	p       *stages.Plan
 	step    machine
-	run     stages.Run
+	run     Run
 	acts    []stages.Action
 	wake    time.Time
 	clock   time.Time
@@ -179,7 +179,7 @@ func play(d *dice, step machine) ([]violation, error) {
 		return nil, err
 	}
 	s := &sim{d: d, p: p, step: step, clock: scriptEpoch}
-	s.run = stages.NewRun(p, "run", "uid-run", approval.Identity{Name: "ann"}, d.one(6), s.clock)
+	s.run = NewRun(p, "run", "uid-run", approval.Identity{Name: "ann"}, d.one(6), s.clock)
 	s.check = newChecker(p, &s.run)
 	if d.one(4) {
 		s.blocked = "other"

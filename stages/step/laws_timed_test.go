@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -110,40 +111,40 @@ func (s *sim) named(c stages.Command) stages.Command {
 }
 
 func timedMutants() []mutant {
-	onRun := func(name, law string, change func(*stages.Plan, *stages.Run)) mutant {
+	onRun := func(name, law string, change func(*stages.Plan, *Run)) mutant {
 		return mutant{name: name, law: law, make: func() machine {
-			return func(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+			return func(p *stages.Plan, r Run, in stages.Input) Ready {
 				r = reloaded(r)
 				change(p, &r)
 				return step(p, r, in)
 			}
 		}}
 	}
-	passed := func(do func(*stages.GroupRun)) func(*stages.Plan, *stages.Run) {
-		return func(_ *stages.Plan, r *stages.Run) {
-			for i := range r.Stages {
-				for j := range r.Stages[i].Groups {
-					do(&r.Stages[i].Groups[j])
+	passed := func(do func(*runstate.GroupRun)) func(*stages.Plan, *Run) {
+		return func(_ *stages.Plan, r *Run) {
+			for i := range r.form.Stages {
+				for j := range r.form.Stages[i].Groups {
+					do(&r.form.Stages[i].Groups[j])
 				}
 			}
 		}
 	}
 	return []mutant{
-		onInput("knows no windows", "7", func(_ *stages.Plan, _ stages.Run, in *stages.Input) { in.Calendar = nil }),
-		onInput("keeps the calendar that it knows", "6", func(_ *stages.Plan, _ stages.Run, in *stages.Input) { in.NewCalendar = false }),
-		onRun("bypasses windows for longer than asked", "7", func(_ *stages.Plan, r *stages.Run) {
-			if r.Bypass != nil {
-				r.Bypass = &stages.Bypass{Until: r.Bypass.Until + 3600000}
+		onInput("knows no windows", "7", func(_ *stages.Plan, _ Run, in *stages.Input) { in.Calendar = nil }),
+		onInput("keeps the calendar that it knows", "6", func(_ *stages.Plan, _ Run, in *stages.Input) { in.NewCalendar = false }),
+		onRun("bypasses windows for longer than asked", "7", func(_ *stages.Plan, r *Run) {
+			if r.form.Bypass != nil {
+				r.form.Bypass = &runstate.Bypass{Until: r.form.Bypass.Until + 3600000}
 			}
 		}),
-		onRun("forgets that windows are bypassed", "6", func(_ *stages.Plan, r *stages.Run) { r.Bypass = nil }),
-		onRun("forgets who let others go first", "counts", passed(func(g *stages.GroupRun) { g.Deferred = nil })),
-		onRun("forgets who is outside its window", "counts", passed(func(g *stages.GroupRun) {
+		onRun("forgets that windows are bypassed", "6", func(_ *stages.Plan, r *Run) { r.form.Bypass = nil }),
+		onRun("forgets who let others go first", "counts", passed(func(g *runstate.GroupRun) { g.Deferred = nil })),
+		onRun("forgets who is outside its window", "counts", passed(func(g *runstate.GroupRun) {
 			for i := range g.Deferred {
 				g.Deferred[i].Closed = false
 			}
 		})),
-		onRun("reads windows too late", "6", passed(func(g *stages.GroupRun) {
+		onRun("reads windows too late", "6", passed(func(g *runstate.GroupRun) {
 			for i := range g.Deferred {
 				g.Deferred[i].NotYet += 1000
 			}
@@ -159,17 +160,17 @@ func timedMutants() []mutant {
 				st.Groups[i].Strict = false
 			}
 		})),
-		onRun("counts attempts from the start again", "counts", func(_ *stages.Plan, r *stages.Run) {
-			for i := range r.Unsuccessful {
-				r.Unsuccessful[i].Attempts = min(r.Unsuccessful[i].Attempts, 1)
+		onRun("counts attempts from the start again", "counts", func(_ *stages.Plan, r *Run) {
+			for i := range r.form.Unsuccessful {
+				r.form.Unsuccessful[i].Attempts = min(r.form.Unsuccessful[i].Attempts, 1)
 			}
 		}),
-		onRun("forgets what was sent to clusters that were skipped", "counts", func(_ *stages.Plan, r *stages.Run) {
-			for i := range r.Unsuccessful {
-				r.Unsuccessful[i].Sent = false
+		onRun("forgets what was sent to clusters that were skipped", "counts", func(_ *stages.Plan, r *Run) {
+			for i := range r.form.Unsuccessful {
+				r.form.Unsuccessful[i].Sent = false
 			}
 		}),
-		onInput("skips what was changed", "5", func(_ *stages.Plan, r stages.Run, in *stages.Input) {
+		onInput("skips what was changed", "5", func(_ *stages.Plan, r Run, in *stages.Input) {
 			for i := range in.Observations {
 				o := &in.Observations[i]
 				o.Skipped = o.Skipped && !o.Sent
@@ -180,7 +181,7 @@ func timedMutants() []mutant {
 				o.Sent = o.Sent && !o.Skipped
 			}
 		}),
-		onInput("retries without a command", "4", func(_ *stages.Plan, _ stages.Run, in *stages.Input) {
+		onInput("retries without a command", "4", func(_ *stages.Plan, _ Run, in *stages.Input) {
 			for i := range in.Commands {
 				if in.Commands[i].Verb == stages.Skip {
 					in.Commands[i] = stages.Command{ID: in.Commands[i].ID, Verb: stages.Retry}

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 	"github.com/slipway-dev/slipway/stages/internal/values"
@@ -59,7 +60,7 @@ func (ob observer) observe(o *stages.Observation) {
 }
 
 // note records a new message of a cluster in flight.
-func (ob observer) note(f *stages.InFlight, message string) {
+func (ob observer) note(f *runstate.InFlight, message string) {
 	if m := cut(message); f.Message != m {
 		f.Message = m
 		ob.changed = true
@@ -68,10 +69,10 @@ func (ob observer) note(f *stages.InFlight, message string) {
 
 // unreachable passes the slot of a cluster that was never reached to the next one, unless its time is up.
 // While maxUnreached wait, only one of those may take the slot.
-func (ob observer) unreachable(f *stages.InFlight, o *stages.Observation) {
+func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 	unreached := 0
-	for i := range ob.r.Waiting {
-		if ob.r.Waiting[i].Tries > 0 {
+	for i := range ob.r.form.Waiting {
+		if ob.r.form.Waiting[i].Tries > 0 {
 			unreached++
 		}
 	}
@@ -93,7 +94,7 @@ func (ob observer) unreachable(f *stages.InFlight, o *stages.Observation) {
 }
 
 // attemptFailed decides whether a cluster is retried.
-func (ob observer) attemptFailed(f *stages.InFlight, o *stages.Observation) {
+func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
 	f.Message, f.Checks = cut(o.Message), nil
 	most := ob.p.Strategy.AttemptLimit()
 	switch {
@@ -135,7 +136,7 @@ func maxBackoff(s *stages.Strategy) time.Duration {
 }
 
 // progress moves a cluster on by its observed state.
-func (ob observer) progress(f *stages.InFlight, o *stages.Observation) {
+func (ob observer) progress(f *runstate.InFlight, o *stages.Observation) {
 	// What an earlier attempt, or this one before a crash, has carried out is
 	// not what the cluster had before the run.
 	unchanged := o.Unchanged && f.Attempt == 1 && !f.Sent
@@ -156,7 +157,7 @@ func (ob observer) progress(f *stages.InFlight, o *stages.Observation) {
 	}
 	switch proven := o.Revision == want && o.Current && o.Healthy; {
 	case proven && (f.Phase == stages.Soaking || f.Phase == stages.Measuring):
-	case proven && (unchanged || soak == 0 || f.Checks != nil || ob.p.Stages[ob.r.Stage].Remove):
+	case proven && (unchanged || soak == 0 || f.Checks != nil || ob.p.Stages[ob.r.form.Stage].Remove):
 		ob.healthy(f, unchanged)
 	case proven:
 		if f.Until == 0 {
@@ -175,9 +176,9 @@ func (ob observer) progress(f *stages.InFlight, o *stages.Observation) {
 }
 
 // healthy completes a cluster that is proven to be healthy, once its checks are Successful.
-func (ob observer) healthy(f *stages.InFlight, unchanged bool) {
-	st := &ob.p.Stages[ob.r.Stage]
-	if unchanged || len(st.ClusterChecks) == 0 || ob.r.Stages[ob.r.Stage].SkipGates {
+func (ob observer) healthy(f *runstate.InFlight, unchanged bool) {
+	st := &ob.p.Stages[ob.r.form.Stage]
+	if unchanged || len(st.ClusterChecks) == 0 || ob.r.form.Stages[ob.r.form.Stage].SkipGates {
 		ob.complete(f, unchanged)
 		return
 	}
@@ -185,11 +186,11 @@ func (ob observer) healthy(f *stages.InFlight, unchanged bool) {
 }
 
 // check starts the checks of a cluster that is healthy, or goes on with them.
-func (ob observer) check(f *stages.InFlight, planned []check.Check) {
+func (ob observer) check(f *runstate.InFlight, planned []check.Check) {
 	if f.Checks == nil {
 		// Clusters that are measured at the same time are measured by one request where the query allows it.
-		f.Checks = &stages.ClusterCheckRun{Since: ob.now, Until: checkExpiry(planned, ob.now), Checks: newCheckRuns(planned, ob.now)}
-		started := ob.r.Stages[ob.r.Stage].Started
+		f.Checks = &runstate.ClusterCheckRun{Since: ob.now, Until: checkExpiry(planned, ob.now), Checks: newCheckRuns(planned, ob.now)}
+		started := ob.r.form.Stages[ob.r.form.Stage].Started
 		for i := range f.Checks.Checks {
 			if planned[i].Object != "" {
 				continue // each cluster has one of its own
@@ -215,7 +216,7 @@ func (ob observer) clocks() {
 		return
 	}
 	deadline := ob.deadline()
-	ob.eachInFlight(func(f *stages.InFlight) {
+	ob.eachInFlight(func(f *runstate.InFlight) {
 		switch {
 		case ob.late(f, deadline):
 			ob.overdue(f, deadline)
@@ -229,7 +230,7 @@ func (ob observer) clocks() {
 	if ob.r.State != stages.Running { // a deadline that has just passed may have ended the run
 		return
 	}
-	ob.eachInFlight(func(f *stages.InFlight) {
+	ob.eachInFlight(func(f *runstate.InFlight) {
 		if f.Phase == stages.BackingOff && ob.now >= f.Until {
 			f.Attempt, f.Phase, f.Until, f.Checks = f.Attempt+1, stages.Applying, 0, nil
 			ob.changed = true
@@ -239,17 +240,17 @@ func (ob observer) clocks() {
 }
 
 // late reports whether the deadline of a cluster has passed.
-func (ob observer) late(f *stages.InFlight, deadline time.Duration) bool {
+func (ob observer) late(f *runstate.InFlight, deadline time.Duration) bool {
 	return deadline > 0 && ob.now >= f.Started.Add(deadline)
 }
 
 // overdue gives up a cluster that has passed its deadline.
-func (ob observer) overdue(f *stages.InFlight, deadline time.Duration) {
+func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 	reason := "not done within " + deadline.String()
 	if f.Message != "" {
 		reason += ": " + f.Message
 	}
-	if ob.p.Stages[ob.r.Stage].Remove {
+	if ob.p.Stages[ob.r.form.Stage].Remove {
 		ob.leave(f, stages.Skipped, reason)
 		return
 	}
@@ -261,7 +262,7 @@ func (ob observer) expireWaiting(deadline time.Duration) {
 	if st, _, ok := ob.stage(); !ok || !st.Remove {
 		return
 	}
-	for i, y := range slices.Backward(ob.r.Waiting) {
+	for i, y := range slices.Backward(ob.r.form.Waiting) {
 		if ob.now >= y.Started.Add(deadline) {
 			ob.dropRetry(i)
 			ob.recordSkipped(skippedRetry(&y, "not cleaned within "+deadline.String()+": "+y.Message))

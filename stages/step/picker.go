@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -82,10 +83,10 @@ func (k *picker) next() int {
 func (k *picker) nextDue(before int) int {
 	now, found := k.now, -1
 	ranges, crowded := k.gr.Deferred, k.crowded()
-	if !slices.ContainsFunc(ranges, func(r stages.Deferred) bool { return r.IsDue(now) && k.startableBefore(r, before, crowded) >= 0 }) {
+	if !slices.ContainsFunc(ranges, func(r runstate.Deferred) bool { return r.IsDue(now) && k.startableBefore(r, before, crowded) >= 0 }) {
 		return -1
 	}
-	k.gr.Deferred = make([]stages.Deferred, 0, len(ranges)+1)
+	k.gr.Deferred = make([]runstate.Deferred, 0, len(ranges)+1)
 	for _, r := range ranges {
 		if found >= 0 || !r.IsDue(now) {
 			k.deferRange(r)
@@ -117,7 +118,7 @@ func (k *picker) nextDue(before int) int {
 }
 
 // startableBefore is startable, for clusters before a position.
-func (k *picker) startableBefore(r stages.Deferred, before int, whole bool) int {
+func (k *picker) startableBefore(r runstate.Deferred, before int, whole bool) int {
 	pos := k.startable(r, whole)
 	if pos >= before {
 		return -1
@@ -172,9 +173,9 @@ func (k *picker) admits(pos int, was bool) bool {
 	case w.Open && (w.Limited || k.p.Strategy.Profile != stages.ClusterUpdate):
 		return true
 	case w.Open:
-		k.deferRange(stages.Deferred{First: pos, Last: pos})
+		k.deferRange(runstate.Deferred{First: pos, Last: pos})
 	default:
-		r := stages.Deferred{First: pos, Last: pos, Closed: true, NotYet: w.Changes(k.now), Reason: windowReason(&w)}
+		r := runstate.Deferred{First: pos, Last: pos, Closed: true, NotYet: w.Changes(k.now), Reason: windowReason(&w)}
 		if !was {
 			k.notePending(pendingCluster{pos, r.NotYet, r.Reason})
 		}
@@ -189,10 +190,10 @@ func (k *picker) crowded() bool {
 }
 
 // groups is the number of groups that share the limits.
-func (k *picker) groups() int { return len(k.p.Stages[k.r.Stage].Groups) }
+func (k *picker) groups() int { return len(k.p.Stages[k.r.form.Stage].Groups) }
 
 // deferRange adds a range to those that are deferred, mostly behind them.
-func (k *picker) deferRange(r stages.Deferred) {
+func (k *picker) deferRange(r runstate.Deferred) {
 	all := k.gr.Deferred
 	i := len(all)
 	for i > 0 && all[i-1].First > r.First {

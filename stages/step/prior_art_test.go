@@ -140,8 +140,8 @@ func TestCommandsDoNotOverwriteTheRun(t *testing.T) {
 	w := fourClusters("maxConcurrency: 2")
 	in := stages.Input{Observations: []stages.Observation{w.cur.observation("m1", "healthy")}, Commands: []stages.Command{{ID: "1", Verb: stages.Stop}}}
 	w.step(in)
-	if r := w.cur.r; r.State != stages.Stopping || r.Stages[0].Groups[0].Completed != 1 {
-		t.Errorf("the run is %s, and %d have completed", r.State, r.Stages[0].Groups[0].Completed)
+	if r := w.cur.r; r.State != stages.Stopping || r.form.Stages[0].Groups[0].Completed != 1 {
+		t.Errorf("the run is %s, and %d have completed", r.State, r.form.Stages[0].Groups[0].Completed)
 	}
 	for range 3 {
 		w.step(in)
@@ -164,13 +164,13 @@ func TestADeadlineStandsStillWhileTheRunIsStopped(t *testing.T) {
 func TestOnlyAStrictBudgetIsABound(t *testing.T) {
 	soft := fourClusters("maxConcurrency: 4, maxFailures: 25%", "profile: ClusterUpdate")
 	soft.says(t, `Failed "2 clusters of stage all have failed, and 1 may"`, "observe m1 failed m2 failed m3 failed m4 failed")
-	if n := soft.cur.r.Stages[0].Groups[0].Failed; n != 4 {
+	if n := soft.cur.r.form.Stages[0].Groups[0].Failed; n != 4 {
 		t.Errorf("%d have failed", n)
 	}
 	strict := fourClusters("maxConcurrency: 4, maxFailures: 25%, strictFailures: true", "profile: ClusterUpdate")
 	strict.say("observe m1 failed m2 failed m3 failed m4 failed")
-	if r := &strict.cur.r; r.State != stages.Failed || r.Stages[0].Groups[0].Failed != 1 {
-		t.Errorf("the run is %s, and %d have failed", r.State, r.Stages[0].Groups[0].Failed)
+	if r := &strict.cur.r; r.State != stages.Failed || r.form.Stages[0].Groups[0].Failed != 1 {
+		t.Errorf("the run is %s, and %d have failed", r.State, r.form.Stages[0].Groups[0].Failed)
 	}
 }
 

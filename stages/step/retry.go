@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
@@ -28,8 +29,8 @@ func (c commands) unretriable(only stages.Only) string {
 		return "clusters are in flight; retry when it is Stopped or Failed"
 	case c.r.State == stages.Failed && c.blocked != "":
 		return "run " + c.blocked + " has the placement; retry when that has ended"
-	case c.r.Closing != nil:
-		return "the run is " + string(c.r.Closing.State) + " but for what runs always: start another one"
+	case c.r.form.Closing != nil:
+		return "the run is " + string(c.r.form.Closing.State) + " but for what runs always: start another one"
 	case only != "" && only != stages.OnlyFailed && only != stages.OnlySkipped:
 		return "cannot retry only what is " + string(only) + ": it is " + string(stages.OnlyFailed) + ", " + string(stages.OnlySkipped) + " or empty"
 	case !ok:
@@ -37,7 +38,7 @@ func (c commands) unretriable(only stages.Only) string {
 	case run.SkipGates:
 		return "stage " + st.Name + " was skipped as a whole: a catch-up run takes its clusters"
 	}
-	if again, _ := c.retriable(only); !slices.ContainsFunc(again, func(e stages.Unsuccessful) bool { return !e.Gone }) {
+	if again, _ := c.retriable(only); !slices.ContainsFunc(again, func(e runstate.Unsuccessful) bool { return !e.Gone }) {
 		return "stage " + st.Name + " has no " + only.Words() + " to be tried again: a catch-up run takes those of other stages"
 	}
 	if over := overBudget(st, run); over != "" && only == stages.OnlySkipped {
@@ -49,10 +50,10 @@ func (c commands) unretriable(only stages.Only) string {
 // retriable divides the unsuccessful clusters into those of the current stage that only selects, each in one group, and
 // the others. The former include failed clusters that have left the inventory: they are not retried, and no
 // longer count.
-func (c commands) retriable(only stages.Only) (again, rest []stages.Unsuccessful) {
-	st := &c.p.Stages[c.r.Stage]
+func (c commands) retriable(only stages.Only) (again, rest []runstate.Unsuccessful) {
+	st := &c.p.Stages[c.r.form.Stage]
 	first, last := st.Groups[0].First, st.End()-1
-	for _, e := range c.r.Unsuccessful {
+	for _, e := range c.r.form.Unsuccessful {
 		if e.Last < first || e.First > last || e.Gone && e.State == stages.Skipped || only != "" && string(only) != string(e.State) {
 			rest = append(rest, e)
 			continue
@@ -84,7 +85,7 @@ func (c commands) requeue(only stages.Only) (n int) {
 	if len(again) == 0 {
 		return 0
 	}
-	c.r.Unsuccessful = rest
+	c.r.form.Unsuccessful = rest
 	c.changed = true
 	for _, e := range again {
 		if e.Gone {
@@ -114,7 +115,7 @@ func (c commands) requeue(only stages.Only) (n int) {
 }
 
 // requeueRange makes ended clusters pending again.
-func (c commands) requeueRange(gr *stages.GroupRun, e stages.Unsuccessful) {
+func (c commands) requeueRange(gr *runstate.GroupRun, e runstate.Unsuccessful) {
 	n := e.Last - e.First + 1
 	if e.State == stages.Failed {
 		gr.Failed -= n
@@ -122,20 +123,20 @@ func (c commands) requeueRange(gr *stages.GroupRun, e stages.Unsuccessful) {
 		gr.Skipped -= n
 	}
 	if e.State == stages.Skipped && e.Attempts == 0 {
-		r := stages.Deferred{First: e.First, Last: e.Last, NotYet: c.now}
-		i, _ := slices.BinarySearchFunc(gr.Deferred, r.First, func(p stages.Deferred, pos int) int { return cmp.Compare(p.First, pos) })
+		r := runstate.Deferred{First: e.First, Last: e.Last, NotYet: c.now}
+		i, _ := slices.BinarySearchFunc(gr.Deferred, r.First, func(p runstate.Deferred, pos int) int { return cmp.Compare(p.First, pos) })
 		if i == 0 || !gr.Deferred[i-1].Join(r, c.now) {
 			gr.Deferred = slices.Insert(gr.Deferred, i, r)
 		}
 		return
 	}
 	// Which of those that failed were changed is not kept, so each may have been.
-	y := stages.Retrying{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == stages.Failed}
+	y := runstate.Retrying{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == stages.Failed}
 	if st, _, _ := c.stage(); st.Remove {
 		y.Started = c.now
 	}
 	for y.Pos = e.First; y.Pos <= e.Last; y.Pos++ {
-		c.r.Waiting = append(c.r.Waiting, y)
+		c.r.form.Waiting = append(c.r.form.Waiting, y)
 	}
 }
 

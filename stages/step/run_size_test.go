@@ -16,9 +16,9 @@ const maxRecord = 256 << 10
 
 // outage steps a run of which the first unreachable of the clusters cannot be
 // reached, until it has got as far as it can, and returns the largest record.
-func outage(tb testing.TB, p *stages.Plan, unreachable int) (ready stages.Ready, largest int) {
+func outage(tb testing.TB, p *stages.Plan, unreachable int) (ready Ready, largest int) {
 	now := scriptEpoch
-	ready = Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+	ready = Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 	for i := 0; i < few(3000, 5) && ready.Run.State == stages.Running; i++ {
 		now = now.Add(time.Second)
 		in := stages.Input{Now: now}
@@ -46,18 +46,18 @@ func TestOutageIsBounded(t *testing.T) {
 		t.Errorf("the record has %d bytes", size)
 	}
 	r := &ready.Run
-	if n := len(r.Waiting); n != maxUnreached {
+	if n := len(r.form.Waiting); n != maxUnreached {
 		t.Errorf("%d clusters wait", n)
 	}
-	if n := r.Stages[0].Groups[0].Next; n != maxUnreached+100 {
+	if n := r.form.Stages[0].Groups[0].Next; n != maxUnreached+100 {
 		t.Errorf("the run has come to %d clusters", n)
 	}
-	for _, y := range r.Waiting {
+	for _, y := range r.form.Waiting {
 		if len(y.Message) > 80 || !strings.HasPrefix(y.Message, "dial cluster-") {
 			t.Fatalf("%q", y.Message)
 		}
 	}
-	e, err := Explain(p, r, p.Clusters[r.InFlight[0].Pos].Name)
+	e, err := Explain(p, r, p.Clusters[r.form.InFlight[0].Pos].Name)
 	if err != nil || !strings.HasPrefix(e.Waiting[0].Message, "dial cluster-") {
 		t.Errorf("%v, %v", e, err)
 	}
@@ -69,8 +69,8 @@ func TestRunGoesOnAfterAnOutage(t *testing.T) {
 	p := benchPlan(t, 1000, 10)
 	ready, _ := outage(t, p, 600)
 	held := map[int]bool{}
-	for i := range ready.Run.InFlight {
-		held[ready.Run.InFlight[i].Pos] = true
+	for i := range ready.Run.form.InFlight {
+		held[ready.Run.form.InFlight[i].Pos] = true
 	}
 	now := ready.Run.Now.Time()
 	for range 2000 {
@@ -85,15 +85,15 @@ func TestRunGoesOnAfterAnOutage(t *testing.T) {
 		}
 		ready = Step(p, ready.Run, in)
 	}
-	if n := ready.Run.Stages[0].Groups[0].Completed; n != 990 {
+	if n := ready.Run.form.Stages[0].Groups[0].Completed; n != 990 {
 		t.Errorf("%d of 990 clusters that can be reached have completed", n)
 	}
 }
 
 // manyFail steps a run in which every step-th cluster fails, each for a reason
 // of its own, and none of the budget is used up.
-func manyFail(tb testing.TB, p *stages.Plan, step int) stages.Ready {
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
+func manyFail(tb testing.TB, p *stages.Plan, step int) Ready {
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	for ready.Run.State == stages.Running {
 		in := stages.Input{Now: scriptEpoch}
 		for _, a := range ready.Actions {
@@ -127,7 +127,7 @@ func TestFailuresAreBounded(t *testing.T) {
 		if size := recordSize(t, r); size > maxRecord {
 			t.Errorf("the record has %d bytes", size)
 		}
-		if n := r.Stages[0].Groups[0].Failed; r.State != stages.Completed || n != 5000 {
+		if n := r.form.Stages[0].Groups[0].Failed; r.State != stages.Completed || n != 5000 {
 			t.Fatalf("the run is %s and %d clusters have failed", r.State, n)
 		}
 		for pos, want := range map[int]string{0: "cluster-000000: 0000", 4999 * step: "the reason is in the run's journal"} {

@@ -138,7 +138,7 @@ func (w *scriptEnv) command(name string, a scriptArgs) string {
 // catchUp plans a run for what this one missed and for what joined=a,b.
 func (w *scriptEnv) catchUp(a scriptArgs) string {
 	var missed []string
-	for pos, state := range stages.States(w.cur.plan, &w.cur.r) {
+	for pos, state := range w.cur.r.States(w.cur.plan) {
 		if state == stages.Skipped || state == stages.Failed {
 			missed = append(missed, w.cur.plan.Clusters[pos].Name)
 		}

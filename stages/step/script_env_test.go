@@ -39,8 +39,8 @@ type scriptEnv struct {
 // scriptRun is a run with the plan it carries out.
 type scriptRun struct {
 	plan *stages.Plan
-	r    stages.Run
-	last stages.Ready
+	r    Run
+	last Ready
 }
 
 // scriptEpoch is the instant at which every script begins.
@@ -100,7 +100,7 @@ func (w *scriptEnv) onRun(name string, a scriptArgs) string {
 	case "resume", "takeback", "stop", "abort", "skip", "supersede", "retry", "bypass", "complete":
 		return w.command(name, a)
 	case "outline":
-		return outlineText(stages.Derive(w.cur.plan, &w.cur.r))
+		return outlineText(w.cur.r.Outline(w.cur.plan))
 	case "explain":
 		return w.explain(a.word(0))
 	case "waiting":
@@ -233,7 +233,7 @@ func planText(p *stages.Plan) string {
 func (w *scriptEnv) start(a scriptArgs) string {
 	name := a.get("run", "run")
 	hold := slices.Contains(a.words, "hold")
-	w.cur = &scriptRun{plan: w.plan, r: stages.NewRun(w.plan, name, "uid-"+name, approval.Identity{Name: a.get("by", "")}, hold, w.now)}
+	w.cur = &scriptRun{plan: w.plan, r: NewRun(w.plan, name, "uid-"+name, approval.Identity{Name: a.get("by", "")}, hold, w.now)}
 	w.runs[name] = w.cur
 	return w.step(stages.Input{Blocked: a.get("blocked", "")})
 }
@@ -349,12 +349,12 @@ func (w *scriptEnv) auto(a scriptArgs) string {
 }
 
 // reloaded is a run as it is after it was stored.
-func reloaded(r stages.Run) stages.Run {
+func reloaded(r Run) Run {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
 	}
-	var out stages.Run
+	var out Run
 	if err := json.Unmarshal(b, &out); err != nil {
 		panic(err)
 	}
@@ -363,7 +363,7 @@ func reloaded(r stages.Run) stages.Run {
 
 // respelled is a run as it is after a store that spells JSON in its own way kept
 // it: keys in another order, and spaces between.
-func respelled(r stages.Run) stages.Run {
+func respelled(r Run) Run {
 	b, err := json.Marshal(r)
 	if err != nil {
 		panic(err)
@@ -377,7 +377,7 @@ func respelled(r stages.Run) stages.Run {
 	if b, err = json.MarshalIndent(tree, "", "\t"); err != nil {
 		panic(err)
 	}
-	var out stages.Run
+	var out Run
 	if err := json.Unmarshal(b, &out); err != nil {
 		panic(err)
 	}

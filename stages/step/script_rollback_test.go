@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
 )
 
 // rollBack plans a run that takes this one back: cluster=index pairs are what they
@@ -22,7 +21,7 @@ func (w *scriptEnv) rollBack(a scriptArgs) string {
 		n, err := strconv.Atoi(value)
 		previous[name] = stages.Previous{Index: n, Snapshot: "s" + value, Revision: "r" + value, Back: err != nil}
 	}
-	p, err := planner.RollBack(w.cur.plan, &w.cur.r, previous)
+	p, err := RollBack(w.cur.plan, &w.cur.r, previous)
 	if err != nil {
 		return "error: " + err.Error() + "\n"
 	}

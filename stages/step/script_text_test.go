@@ -110,20 +110,20 @@ func (w *scriptEnv) explain(cluster string) string {
 // state prints every stage with its clusters and what its groups counted.
 func (w *scriptEnv) state() string {
 	p, r := w.cur.plan, &w.cur.r
-	states := maps.Collect(stages.States(p, r))
+	states := maps.Collect(r.States(p))
 	var b strings.Builder
 	for i := range p.Stages {
-		fmt.Fprintf(&b, "%s %s:", p.Stages[i].Name, r.Stages[i].State)
+		fmt.Fprintf(&b, "%s %s:", p.Stages[i].Name, r.form.Stages[i].State)
 		for _, g := range p.Stages[i].Groups {
 			for pos := g.First; pos < g.First+g.Len; pos++ {
 				fmt.Fprintf(&b, " %s=%s", p.Clusters[pos].Name, states[pos])
 			}
 		}
 		b.WriteString("\n")
-		for _, g := range r.Stages[i].Gates {
+		for _, g := range r.form.Stages[i].Gates {
 			fmt.Fprintf(&b, "  %s %s %s\n", g.When, g.Type, g.State)
 		}
-		for j, g := range r.Stages[i].Groups {
+		for j, g := range r.form.Stages[i].Groups {
 			for _, gate := range g.Gates {
 				fmt.Fprintf(&b, "  %s: %s %s %s\n", p.Stages[i].Groups[j].Name, gate.When, gate.Type, gate.State)
 			}

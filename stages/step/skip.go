@@ -1,6 +1,9 @@
 package step
 
-import "github.com/slipway-dev/slipway/stages"
+import (
+	"github.com/slipway-dev/slipway/internal/runstate"
+	"github.com/slipway-dev/slipway/stages"
+)
 
 // maxSingleEvents is how many clusters of a group to which the same happens
 // at once get an event each.
@@ -26,11 +29,11 @@ func (s skipping) cluster(pos int) {
 	e := skipped(pos, s.reason)
 	switch i := d.retrying(pos); {
 	case i >= 0:
-		e = skippedRetry(&d.r.Waiting[i], s.reason)
+		e = skippedRetry(&d.r.form.Waiting[i], s.reason)
 		d.dropRetry(i)
 	case d.undefer(pos):
 	case d.retryable(pos):
-		e.Attempts, e.Sent = stages.UnsuccessfulAt(d.r.Unsuccessful, pos).Attempts, true
+		e.Attempts, e.Sent = runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos).Attempts, true
 		d.removeUnsuccessful(pos)
 		_, g := d.groupOf(pos)
 		g.Failed--
@@ -48,8 +51,8 @@ func (s skipping) group(stage, group int) {
 	d := s.d
 	g := &d.p.Stages[stage].Groups[group]
 	s.members(g.First, g.Len)
-	run := &d.r.Stages[stage]
-	if stage != d.r.Stage || len(run.Groups) == 0 || run.Groups[group].Ended != 0 {
+	run := &d.r.form.Stages[stage]
+	if stage != d.r.form.Stage || len(run.Groups) == 0 || run.Groups[group].Ended != 0 {
 		return
 	}
 	gr := &run.Groups[group]
@@ -64,10 +67,10 @@ func (s skipping) stage(i int) {
 	for _, g := range s.d.p.Stages[i].Groups {
 		s.members(g.First, g.Len)
 	}
-	if i == s.d.r.Stage {
+	if i == s.d.r.form.Stage {
 		s.d.closeGates()
 	}
-	s.d.r.Stages[i].SkipGates = true
+	s.d.r.form.Stages[i].SkipGates = true
 	s.d.changed = true
 }
 
@@ -78,12 +81,12 @@ func (s skipping) members(first, n int) {
 	}
 	d := s.d
 	stage, group := d.p.StageOf(first)
-	run := &d.r.Stages[stage]
-	if stage > d.r.Stage || stage == d.r.Stage && (len(run.Groups) == 0 || run.Groups[group].Next == 0) {
+	run := &d.r.form.Stages[stage]
+	if stage > d.r.form.Stage || stage == d.r.form.Stage && (len(run.Groups) == 0 || run.Groups[group].Next == 0) {
 		d.skipAhead(skipped(first, s.reason).Spanning(first, first+n-1))
 		return
 	}
-	if stage == d.r.Stage {
+	if stage == d.r.form.Stage {
 		s.unstarted(&d.p.Stages[stage].Groups[group], &run.Groups[group])
 	}
 	for pos := first; pos < first+n; pos++ {
@@ -93,7 +96,7 @@ func (s skipping) members(first, n int) {
 
 // unstarted skips those of a group which have not started, with one event, where they
 // are many.
-func (s skipping) unstarted(g *stages.PlannedGroup, gr *stages.GroupRun) {
+func (s skipping) unstarted(g *stages.PlannedGroup, gr *runstate.GroupRun) {
 	d, n := s.d, g.Len-gr.Next
 	for _, r := range gr.Deferred {
 		n += r.Last - r.First + 1
@@ -136,11 +139,11 @@ func (s skipping) gone(name string) {
 	case d.ahead(pos):
 		d.skipAhead(e)
 	default:
-		if x := stages.UnsuccessfulAt(d.r.Unsuccessful, pos); x != nil && !x.Gone {
+		if x := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos); x != nil && !x.Gone {
 			e = x.Spanning(pos, pos)
 			e.Gone = true
 			d.removeUnsuccessful(pos)
-			d.r.Unsuccessful = mergeUnsuccessful(append(d.r.Unsuccessful, e))
+			d.r.form.Unsuccessful = mergeUnsuccessful(append(d.r.form.Unsuccessful, e))
 		}
 	}
 }
@@ -148,10 +151,10 @@ func (s skipping) gone(name string) {
 // retryable reports whether the cluster at pos has failed and the run may retry it, so that it may be skipped
 // instead.
 func (d *draft) retryable(pos int) bool {
-	e := stages.UnsuccessfulAt(d.r.Unsuccessful, pos)
+	e := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos)
 	stage, _ := d.p.StageOf(pos)
-	again := d.r.Closing == nil && (d.p.Strategy.Profile == stages.ClusterUpdate || d.p.Strategy.Suspends())
-	return e != nil && e.State == stages.Failed && again && stage == d.r.Stage
+	again := d.r.form.Closing == nil && (d.p.Strategy.Profile == stages.ClusterUpdate || d.p.Strategy.Suspends())
+	return e != nil && e.State == stages.Failed && again && stage == d.r.form.Stage
 }
 
 // eachRun calls do with every run of neighbours from first to last that all match.

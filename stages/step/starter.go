@@ -3,6 +3,7 @@ package step
 import (
 	"math"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -19,7 +20,7 @@ type starter struct {
 }
 
 // fill starts clusters while every cap allows, one from each group in turn.
-func (s *starter) fill(st *stages.PlannedStage, run *stages.StageRun) {
+func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 	room, own := s.room(st, run)
 	room = min(room, s.spare())
 	if held(run) != "" {
@@ -43,12 +44,12 @@ func (s *starter) fill(st *stages.PlannedStage, run *stages.StageRun) {
 // room returns how many clusters the stage may start, and how many each of its
 // groups. A strict budget leaves room for as many as may still fail, with those
 // in flight.
-func (s *starter) room(st *stages.PlannedStage, run *stages.StageRun) (int, []int) {
+func (s *starter) room(st *stages.PlannedStage, run *runstate.StageRun) (int, []int) {
 	admitted := func(most, budget, failed int, strict bool) int {
 		if strict {
-			return min(stages.Limit(most), budget-failed)
+			return min(limit(most), budget-failed)
 		}
-		return stages.Limit(most)
+		return limit(most)
 	}
 	_, failed := run.Counts()
 	failed += checkFailures(st, run)
@@ -58,8 +59,8 @@ func (s *starter) room(st *stages.PlannedStage, run *stages.StageRun) (int, []in
 		own[i] = admitted(g.MaxConcurrency, g.MaxFailures, run.Groups[i].Failed, g.Strict)
 	}
 	group := 0
-	for i := range s.r.InFlight {
-		f := &s.r.InFlight[i]
+	for i := range s.r.form.InFlight {
+		f := &s.r.form.InFlight[i]
 		if f.Attempt == 0 {
 			continue
 		}
@@ -80,7 +81,7 @@ func (s *starter) startNext(c cursor) bool {
 		return true
 	}
 	if pos := s.pick(c); pos >= 0 {
-		s.launch(stages.InFlight{Pos: pos, Attempt: 1, Started: s.now})
+		s.launch(runstate.InFlight{Pos: pos, Attempt: 1, Started: s.now})
 		return true
 	}
 	if i := s.due(c.g, true); i >= 0 {
@@ -94,8 +95,8 @@ func (s *starter) startNext(c cursor) bool {
 // of those that could not be reached, or of the others.
 func (s *starter) due(g *stages.PlannedGroup, unreached bool) int {
 	load := s.load()
-	for i := range s.r.Waiting {
-		if y := &s.r.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
+	for i := range s.r.form.Waiting {
+		if y := &s.r.form.Waiting[i]; (y.Tries > 0) == unreached && g.Has(y.Pos) && load.full(s.p.Clusters[y.Pos].Cell) == nil && s.mayStart(y) {
 			return i
 		}
 	}
@@ -118,9 +119,9 @@ func (s *starter) dueUnreached(pos int) int {
 // startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in a removal,
 // whose deadline begins with the first attempt.
 func (s *starter) startAgain(i int) {
-	y := s.r.Waiting[i]
+	y := s.r.form.Waiting[i]
 	s.dropRetry(i)
-	f := stages.InFlight{
+	f := runstate.InFlight{
 		Pos: y.Pos, Attempt: y.Attempt, Sent: y.Sent, Tries: y.Tries, Since: y.Since,
 		Started: s.now - stages.Instant(y.Spent), Message: y.Message,
 	}
@@ -131,7 +132,7 @@ func (s *starter) startAgain(i int) {
 }
 
 // launch puts a cluster into flight. A repeated attempt to reach it emits no start event.
-func (s *starter) launch(f stages.InFlight) {
+func (s *starter) launch(f runstate.InFlight) {
 	f.Phase = stages.Applying
 	s.take(f)
 	if f.Tries == 0 {
@@ -156,13 +157,13 @@ func (s *starter) wants() int {
 	have := s.inFlight()
 	n := have
 	if free := s.uncapped(); free != nil {
-		s.capEnds = s.nextClosing(free.r.InFlight)
+		s.capEnds = s.nextClosing(free.r.form.InFlight)
 		if n = free.inFlight(); n == have {
 			s.r, s.events, s.changed = free.r, append(s.events, free.events...), s.changed || free.changed
 		}
 	}
-	if s.r.Capped != (n > have) {
-		s.r.Capped = n > have
+	if s.r.form.Capped != (n > have) {
+		s.r.form.Capped = n > have
 		s.changed = true
 	}
 	return n
@@ -183,14 +184,14 @@ func (s *starter) uncapped() *draft {
 
 // nextClosing returns when the first window closes, or is checked again, of the clusters that only the cap
 // keeps from starting: they wait for that window then. inFlight are those of the run without the cap.
-func (s *starter) nextClosing(inFlight []stages.InFlight) stages.Instant {
+func (s *starter) nextClosing(inFlight []runstate.InFlight) stages.Instant {
 	first := alarm{now: s.now}
 	for i := range inFlight {
-		before := i < len(s.r.InFlight) && s.r.InFlight[i].Attempt != 0
+		before := i < len(s.r.form.InFlight) && s.r.form.InFlight[i].Attempt != 0
 		switch {
 		case before || inFlight[i].Attempt == 0 || s.calendar == nil:
-		case s.r.IsBypassed():
-			first.at(s.r.Bypass.Until)
+		case s.r.isBypassed():
+			first.at(s.r.form.Bypass.Until)
 		default:
 			w := s.window(inFlight[i].Pos)
 			first.at(w.Changes(s.now))

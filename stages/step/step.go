@@ -1,6 +1,8 @@
 package step
 
 import (
+	"time"
+
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
@@ -11,15 +13,15 @@ import (
 // nothing, and another step is always safe. It does not change r or p, and may be called
 // concurrently.
 //
-// If the run does not belong to the plan, see [stages.Check], Ready has the unchanged run and
+// If the run does not belong to the plan, see [Run.Check], Ready has the unchanged run and
 // Err and nothing else: no action, no event and no time to wake. A run that lost a part of its
 // data in a store fails this check too.
 //
 // The cost of a step grows with the clusters in flight and the unsuccessful ones, not with the
 // fleet.
-func Step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
-	if err := stages.Check(p, &r); err != nil {
-		return stages.Ready{Run: r, Err: err}
+func Step(p *stages.Plan, r Run, in stages.Input) Ready {
+	if err := r.Check(p); err != nil {
+		return Ready{Run: r, Err: err}
 	}
 	return step(p, r, in)
 }
@@ -39,7 +41,7 @@ func Step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
 //	commands  what operators ask for, and when that is refused: command.go, retry.go,
 //	          allowed.go
 //	course    which stage and which groups it is the turn of: advance.go, groups.go
-func step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
+func step(p *stages.Plan, r Run, in stages.Input) Ready {
 	d := newDraft(p, r, in.Now)
 	run := control{d}
 	start := &starter{draft: d, calendar: in.Calendar, slots: in.Slots}
@@ -69,7 +71,7 @@ func step(p *stages.Plan, r stages.Run, in stages.Input) stages.Ready {
 	}
 	wants := start.wants()
 	d.tidy()
-	return stages.Ready{
+	return Ready{
 		Run: d.r, Wants: wants, Events: d.events, Changed: d.changed,
 		Actions: actions(d), Wake: wake(d, start.capEnds).Time(),
 	}
@@ -80,9 +82,9 @@ func actions(d *draft) []stages.Action {
 	if d.r.State != stages.Running && d.r.State != stages.Stopping {
 		return nil
 	}
-	out, n := make([]stages.Action, len(d.r.InFlight)), 0
-	for i := range d.r.InFlight {
-		f := &d.r.InFlight[i]
+	out, n := make([]stages.Action, len(d.r.form.InFlight)), 0
+	for i := range d.r.form.InFlight {
+		f := &d.r.form.InFlight[i]
 		if f.Attempt == 0 || f.Phase == stages.BackingOff {
 			continue
 		}
@@ -114,10 +116,10 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 		return 0
 	}
 	w := alarm{now: d.now}
-	w.at(d.r.StopAt)
+	w.at(d.r.form.StopAt)
 	deadline := d.deadline()
-	for i := range d.r.InFlight {
-		if f := &d.r.InFlight[i]; f.Attempt != 0 {
+	for i := range d.r.form.InFlight {
+		if f := &d.r.form.InFlight[i]; f.Attempt != 0 {
 			w.at(f.Until)
 			if deadline > 0 {
 				w.at(f.Started.Add(deadline))
@@ -131,8 +133,8 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	}
 	w.at(capEnds)
 	w.at(run.Deadline)
-	for i := range d.r.Waiting {
-		y := &d.r.Waiting[i]
+	for i := range d.r.form.Waiting {
+		y := &d.r.form.Waiting[i]
 		w.at(y.NotYet)
 		if st.Remove {
 			w.at(y.Started.Add(deadline))
@@ -149,4 +151,23 @@ func wake(d *draft, capEnds stages.Instant) stages.Instant {
 		w.at(g.Until)
 	}
 	return w.first
+}
+
+// Ready is the outcome of a step: save Run and Events, then do Actions, then
+// step again at Wake or when there is input.
+type Ready struct {
+	Run     Run
+	Actions []stages.Action
+	Events  []stages.Event
+	// Wake is when to step again without any input; zero means only on input.
+	Wake time.Time
+	// Wants is how many clusters would be in flight now without the Cap of the strategy; 0
+	// if the strategy names no cap.
+	Wants int
+	// Changed reports whether Run differs from the input run in more than its clock. If so,
+	// it must be saved before Actions are carried out.
+	Changed bool
+	// Err is a [*RunError] if the run does not belong to the plan. Then nothing was done,
+	// Run is unchanged and every other field is empty. Another step will not help.
+	Err error
 }

@@ -15,7 +15,7 @@ import (
 )
 
 // complete lets everything in flight be healthy until nothing moves.
-func complete(p *stages.Plan, ready stages.Ready, now time.Time) stages.Ready {
+func complete(p *stages.Plan, ready Ready, now time.Time) Ready {
 	for i := 0; len(ready.Actions) > 0 && i < 1000; i++ {
 		in := stages.Input{Now: now}
 		for _, a := range ready.Actions {
@@ -28,7 +28,7 @@ func complete(p *stages.Plan, ready stages.Ready, now time.Time) stages.Ready {
 
 func TestStepNeedsNoTime(t *testing.T) {
 	p := benchPlan(t, 5, 2)
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, time.Time{}), stages.Input{})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, time.Time{}), stages.Input{})
 	for range 3 { // a stage is reached once, and its clusters start once
 		ready = Step(p, ready.Run, stages.Input{})
 	}
@@ -42,7 +42,7 @@ func TestStepNeedsNoTime(t *testing.T) {
 
 func TestStepMayBeCalledConcurrently(t *testing.T) {
 	p := benchPlan(t, 50, 10)
-	begin := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
+	begin := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	want := dump(complete(p, begin, scriptEpoch))
 	var wg sync.WaitGroup
 	for range 8 {
@@ -58,12 +58,12 @@ func TestStepMayBeCalledConcurrently(t *testing.T) {
 // What clusters and people send is bounded before the run keeps it.
 func TestRunKeepsBoundedTexts(t *testing.T) {
 	p := benchPlan(t, 2, 1)
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	long := strings.Repeat("ä€x", 1000)
 	ready = Step(p, ready.Run, stages.Input{Now: scriptEpoch, Observations: []stages.Observation{{
 		Cluster: ready.Actions[0].Cluster, Attempt: 1, Sent: true, Failed: true, Message: long,
 	}}})
-	m := ready.Run.InFlight[0].Message
+	m := ready.Run.form.InFlight[0].Message
 	if len(m) > 256 || !utf8.ValidString(m) || !strings.HasSuffix(m, "…") {
 		t.Errorf("%d bytes: %q", len(m), m)
 	}
@@ -76,7 +76,7 @@ func TestRunKeepsBoundedTexts(t *testing.T) {
 // A run remembers the latest commands, not all.
 func TestRunRemembersTheLatestCommands(t *testing.T) {
 	p := benchPlan(t, 2, 1)
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	for i := range 200 {
 		verb := stages.Stop
 		if i%2 == 1 {
@@ -84,7 +84,7 @@ func TestRunRemembersTheLatestCommands(t *testing.T) {
 		}
 		ready = Step(p, ready.Run, stages.Input{Now: scriptEpoch, Commands: []stages.Command{{ID: fmt.Sprint(i), Verb: verb}}})
 	}
-	if n := len(ready.Run.Seen); n != 64 {
+	if n := len(ready.Run.form.Seen); n != 64 {
 		t.Errorf("%d commands are remembered", n)
 	}
 	if again := Step(p, ready.Run, stages.Input{Now: scriptEpoch, Commands: []stages.Command{{ID: "150", Verb: stages.Stop}}}); again.Changed {
@@ -97,7 +97,7 @@ func TestRunRemembersTheLatestCommands(t *testing.T) {
 func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
 	p := benchPlan(t, 20, 1)
 	now := scriptEpoch
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 	for range 60 {
 		now = now.Add(10 * time.Second)
 		in := stages.Input{Now: now}
@@ -110,7 +110,7 @@ func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
 		}
 		ready = Step(p, ready.Run, in)
 	}
-	if n := ready.Run.Stages[0].Groups[0].Completed; n != 15 {
+	if n := ready.Run.form.Stages[0].Groups[0].Completed; n != 15 {
 		t.Errorf("%d of 15 clusters that can be reached have completed", n)
 	}
 }
@@ -118,7 +118,7 @@ func TestUnreachableClustersDoNotStarveOthers(t *testing.T) {
 // Reports that fit nothing, and of unknown clusters, change nothing.
 func TestStrayReportsChangeNothing(t *testing.T) {
 	p := benchPlan(t, 3, 1)
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, scriptEpoch), stages.Input{Now: scriptEpoch})
 	in := stages.Input{Now: scriptEpoch, Gone: []string{"", "missing"}, Observations: []stages.Observation{
 		{},
 		{Cluster: "missing", Attempt: 1, Healthy: true},
@@ -136,7 +136,7 @@ func TestStrayReportsChangeNothing(t *testing.T) {
 func TestActionSaysThatItWasSent(t *testing.T) {
 	p := benchPlan(t, 1, 1)
 	now := scriptEpoch
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 	if ready.Actions[0].Sent {
 		t.Error("nothing was sent")
 	}
@@ -162,7 +162,7 @@ func TestActionSaysThatItWasSent(t *testing.T) {
 func TestSinceIsWhenAClusterFirstYielded(t *testing.T) {
 	p := benchPlan(t, 1, 1)
 	now := scriptEpoch
-	ready := Step(p, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+	ready := Step(p, NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 	events := 0
 	for range 120 { // an hour and more: the interval grows to a minute
 		for _, a := range ready.Actions {
@@ -171,7 +171,7 @@ func TestSinceIsWhenAClusterFirstYielded(t *testing.T) {
 			ready = Step(p, ready.Run, stages.Input{Now: now, Observations: []stages.Observation{o}})
 			events += len(ready.Events)
 		}
-		if w := ready.Run.Waiting; len(w) == 1 && w[0].Since != stages.At(scriptEpoch.Add(5*time.Second)) {
+		if w := ready.Run.form.Waiting; len(w) == 1 && w[0].Since != stages.At(scriptEpoch.Add(5*time.Second)) {
 			t.Fatalf("since %v", w[0].Since.Time())
 		}
 		now = ready.Wake

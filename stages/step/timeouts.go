@@ -3,13 +3,14 @@ package step
 import (
 	"time"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
 // startClock starts a timeout once its stage or group may start. A run that goes on only with what runs always does not
 // start again the timeout that ended.
-func (c control) startClock(f *stages.Flow, clock *stages.Clock) {
-	if clock.TimedOut && c.r.Closing != nil {
+func (c control) startClock(f *stages.Flow, clock *runstate.Clock) {
+	if clock.TimedOut && c.r.form.Closing != nil {
 		return
 	}
 	if f.Timeout > 0 && clock.Deadline == 0 && c.r.State == stages.Running {
@@ -20,18 +21,18 @@ func (c control) startClock(f *stages.Flow, clock *stages.Clock) {
 
 // haltClocks records the time at which timeouts are suspended.
 func (c control) haltClocks() {
-	if c.r.Halted == 0 && c.p.Strategy.HasFlow() {
-		c.r.Halted = c.now
+	if c.r.form.Halted == 0 && c.p.Strategy.HasFlow() {
+		c.r.form.Halted = c.now
 	}
 }
 
 // resumeClocks resumes the suspended timeouts.
 func (c control) resumeClocks() {
-	if c.r.Halted == 0 {
+	if c.r.form.Halted == 0 {
 		return
 	}
-	stood := c.now - c.r.Halted
-	c.r.Halted = 0
+	stood := c.now - c.r.form.Halted
+	c.r.form.Halted = 0
 	if _, run, ok := c.stage(); ok {
 		run.PutOff(stood)
 		for i := range run.Groups {
@@ -57,11 +58,11 @@ func (c control) timeouts() {
 }
 
 // timeOut fails the clusters in flight of a group, or all if g is nil, and the run with them.
-func (c control) timeOut(clock *stages.Clock, what string, after time.Duration, g *stages.PlannedGroup) {
+func (c control) timeOut(clock *runstate.Clock, what string, after time.Duration, g *stages.PlannedGroup) {
 	clock.Deadline, clock.TimedOut = 0, true
 	reason := what + " was not done within " + after.String()
 	c.exceeded(reason)
-	c.eachInFlight(func(f *stages.InFlight) {
+	c.eachInFlight(func(f *runstate.InFlight) {
 		if g == nil || g.Has(f.Pos) {
 			c.giveUp(f, reason)
 		}

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/internal/runstate"
 )
 
 // maxReasons is how many unsuccessful ranges keep their reason.
@@ -12,11 +12,11 @@ const maxReasons = 256
 
 // addUnsuccessful records as unsuccessful the positions of e that have none yet, and
 // returns how many those are.
-func (d *draft) addUnsuccessful(e stages.Unsuccessful) (n int) {
+func (d *draft) addUnsuccessful(e runstate.Unsuccessful) (n int) {
 	e.Reason = cut(e.Reason)
-	var add []stages.Unsuccessful
+	var add []runstate.Unsuccessful
 	next, room := e.First, maxReasons
-	for _, old := range d.r.Unsuccessful {
+	for _, old := range d.r.form.Unsuccessful {
 		if old.Reason != "" {
 			room--
 		}
@@ -41,14 +41,14 @@ func (d *draft) addUnsuccessful(e stages.Unsuccessful) (n int) {
 		}
 	}
 	d.changed = true
-	d.r.Unsuccessful = mergeUnsuccessful(append(d.r.Unsuccessful, add...))
+	d.r.form.Unsuccessful = mergeUnsuccessful(append(d.r.form.Unsuccessful, add...))
 	return n
 }
 
 // removeUnsuccessful takes the cluster at pos out of its range.
 func (d *draft) removeUnsuccessful(pos int) {
-	var out []stages.Unsuccessful
-	for _, e := range d.r.Unsuccessful {
+	var out []runstate.Unsuccessful
+	for _, e := range d.r.form.Unsuccessful {
 		if pos < e.First || pos > e.Last {
 			out = append(out, e)
 			continue
@@ -60,13 +60,13 @@ func (d *draft) removeUnsuccessful(pos int) {
 			out = append(out, e.Spanning(pos+1, e.Last))
 		}
 	}
-	d.r.Unsuccessful = out
+	d.r.form.Unsuccessful = out
 	d.changed = true
 }
 
 // mergeUnsuccessful sorts and joins neighbours that say the same.
-func mergeUnsuccessful(es []stages.Unsuccessful) []stages.Unsuccessful {
-	slices.SortFunc(es, func(a, b stages.Unsuccessful) int { return cmp.Compare(a.First, b.First) })
+func mergeUnsuccessful(es []runstate.Unsuccessful) []runstate.Unsuccessful {
+	slices.SortFunc(es, func(a, b runstate.Unsuccessful) int { return cmp.Compare(a.First, b.First) })
 	out := es[:0]
 	for _, e := range es {
 		if n := len(out); n > 0 && out[n-1].Last+1 == e.First && out[n-1].Spanning(0, 0) == e.Spanning(0, 0) {

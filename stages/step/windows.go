@@ -1,6 +1,7 @@
 package step
 
 import (
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
@@ -16,11 +17,11 @@ func (s *starter) window(pos int) stages.Window {
 }
 
 // anytime reports whether windows have no effect now.
-func (s *starter) anytime() bool { return s.calendar == nil || s.r.IsBypassed() }
+func (s *starter) anytime() bool { return s.calendar == nil || s.r.isBypassed() }
 
 // mayStart reports whether a cluster in Waiting may have a slot. One that only its window keeps from it is
 // Pending for its window.
-func (s *starter) mayStart(y *stages.Retrying) bool {
+func (s *starter) mayStart(y *runstate.Retrying) bool {
 	never := y.Closed && y.NotYet == 0
 	if y.Closed && s.anytime() {
 		return true
@@ -61,8 +62,8 @@ func (s *starter) recheck() {
 			s.changed = true
 		}
 	}
-	for i := range s.r.Waiting {
-		if y := &s.r.Waiting[i]; y.Closed {
+	for i := range s.r.form.Waiting {
+		if y := &s.r.form.Waiting[i]; y.Closed {
 			y.NotYet = s.now
 			s.changed = true
 		}

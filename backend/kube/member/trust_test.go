@@ -14,6 +14,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -84,7 +85,7 @@ func (r *rollout) attempt(name string) fleet.Status {
 // reasons is all that a run says of its clusters.
 func reasons(s fleet.Status) string {
 	var all []string
-	for _, x := range s.Run.Unsuccessful {
+	for _, x := range s.Run.Form(runstate.Key{}).Unsuccessful {
 		all = append(all, x.Reason)
 	}
 	return strings.Join(all, "\n")

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // CatchUp plans a run of what another one missed, and records it.
@@ -56,7 +56,7 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 	if err := rec.CheckVersion(spec.Version); err != nil {
 		return state.RunStatus{}, fmt.Errorf("run %s: %w", spec.Name, state.HostError(err))
 	}
-	run := stages.NewRun(d.Plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, ad.state.Now())
+	run := step.NewRun(d.Plan, spec.Name, record.NewUID(), spec.Starter, spec.Hold, ad.state.Now())
 	rr := &record.Run{
 		Run: run, Owner: spec.Owner, Title: spec.Title, Of: rec.UID, Whole: d.Whole, Selection: d.Selected(), Apply: rec.Placement.ApplyStrategy,
 		AllowCoOwnership: rec.Placement.AllowCoOwnership, GCGeneration: d.Sweeps, Version: spec.Version,

@@ -12,6 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Continue takes the deletion of a placement, or the planning of a rollback, one step on, and
@@ -57,7 +58,7 @@ func (ad *Admitter) clean(ctx context.Context, rec *record.Placement) error {
 	if err != nil {
 		return err
 	}
-	run := stages.NewRun(d.Plan, rec.Deleting.Run, record.NewUID(), approval.Identity{Name: rec.Deleting.By}, false, ad.state.Now())
+	run := step.NewRun(d.Plan, rec.Deleting.Run, record.NewUID(), approval.Identity{Name: rec.Deleting.By}, false, ad.state.Now())
 	rr := &record.Run{Run: run, Of: rec.UID, Final: rec.Deleting.End, GCGeneration: rec.GCGeneration}
 	if err := ad.storeDraft(ctx, rr, d); err != nil {
 		return err

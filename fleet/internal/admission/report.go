@@ -6,6 +6,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -41,7 +42,7 @@ func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.
 		}
 	}
 	out.Clusters = len(left) + len(s.Plan.Clusters)
-	states := stages.States(s.Plan, &s.Run)
+	states := s.Run.States(s.Plan)
 	for pos, state := range states {
 		switch {
 		case state == stages.Completed:
@@ -56,7 +57,7 @@ func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.
 
 // leftReason says why a run did not clean a cluster.
 func leftReason(s *state.RunStatus, pos int) string {
-	for _, x := range s.Run.Unsuccessful {
+	for _, x := range s.Run.Form(runstate.Key{}).Unsuccessful {
 		if x.First <= pos && pos <= x.Last && x.Reason != "" {
 			return x.Reason
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // RequestRollback records the request to roll back a run that has ended, and returns the name of the run that
@@ -65,7 +66,7 @@ func (ad *Admitter) continueRollback(ctx context.Context, rec *record.Placement)
 func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, of *state.RunStatus, d *planning.Draft) error {
 	b := rec.Rollback
 	rr := &record.Run{
-		Run: stages.NewRun(d.Plan, b.Run, b.UID, b.RollbackRequest.By, false, ad.state.Now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
+		Run: step.NewRun(d.Plan, b.Run, b.UID, b.RollbackRequest.By, false, ad.state.Now()), Owner: of.Owner, Title: of.Title, Of: rec.UID,
 		RollbackOf: b.Of, Apply: of.Apply, AllowCoOwnership: of.AllowCoOwnership, GCGeneration: d.Sweeps,
 	}
 	if err := ad.storeDraft(ctx, rr, d); err != nil {

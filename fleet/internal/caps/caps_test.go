@@ -8,6 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // What a crash left of runs that are over is found by the runs that wait: of a run that was deleted, that is
@@ -16,7 +17,7 @@ func TestSweepCap(t *testing.T) {
 	ctx, store := t.Context(), memory.NewStore()
 	cs := New(store, state.New(state.Options{Store: store}))
 	put := func(name string, state stages.State, holder string) {
-		rr := &record.Run{Run: stages.Run{Placement: "web", Plan: "plan", Attempt: 1}}
+		rr := &record.Run{Run: step.Run{Placement: "web", Plan: "plan", Attempt: 1}}
 		rr.Run.Name, rr.Run.UID, rr.Run.State, rr.Lease.Holder = name, "uid-"+name, state, holder
 		if _, err := store.Put(ctx, record.RunKey(name), rr.Encode(), ""); err != nil {
 			t.Fatal(err)

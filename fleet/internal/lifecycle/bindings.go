@@ -4,7 +4,9 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // None is the index of no snapshot.
@@ -244,7 +246,7 @@ type Result struct {
 
 // ResultOf returns the result of the run r of the plan p. Where r is nil or not one of the plan, as when its
 // clusters in flight were not read, each cluster may have been changed.
-func ResultOf(p *stages.Plan, r *stages.Run) Result {
+func ResultOf(p *stages.Plan, r *step.Run) Result {
 	out := Result{Index: p.Index, NoRollback: p.Strategy.Rollback == nil, Clusters: make([]Reached, len(p.Clusters))}
 	if p.Rollback != nil {
 		out.TakesBack = p.Rollback.Run
@@ -256,12 +258,12 @@ func ResultOf(p *stages.Plan, r *stages.Run) Result {
 			out.Clusters[pos].Revision = p.Revisions[c.Revision]
 		}
 	}
-	if r == nil || stages.Check(p, r) != nil {
+	if r == nil || r.Check(p) != nil {
 		out.Changed, out.Started = len(p.Clusters), true
 		return out
 	}
-	out.State, out.Attempt, out.Started, out.RollbackRequest = r.State, r.Attempt, r.Started != 0, r.RollbackRequest
-	for pos, state := range stages.States(p, r) {
+	out.State, out.Attempt, out.Started, out.RollbackRequest = r.State, r.Attempt, r.Started != 0, r.Form(runstate.Key{}).RollbackRequest
+	for pos, state := range r.States(p) {
 		switch state {
 		case stages.NotStarted:
 			out.Clusters[pos].Got = Untouched
@@ -277,7 +279,7 @@ func ResultOf(p *stages.Plan, r *stages.Run) Result {
 	if out.Complete {
 		out.Left = p.Left
 	}
-	for _, x := range r.Unsuccessful {
+	for _, x := range r.Form(runstate.Key{}).Unsuccessful {
 		out.Complete = out.Complete && x.Gone
 		for pos := x.First; x.Gone && pos <= x.Last && pos < len(p.Clusters); pos++ {
 			out.Clusters[pos].Got = Gone

@@ -6,9 +6,11 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // heldPlan updates five clusters and then cleans two.
@@ -26,36 +28,38 @@ func heldPlan(t *testing.T) *stages.Plan {
 }
 
 // heldRun is a run that has come to all clusters of the first stage but the last.
-func heldRun(p *stages.Plan) *stages.Run {
-	return &stages.Run{
-		UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Running, Started: 1,
-		Stages: []stages.StageRun{
-			{State: stages.Running, Reached: 1, Started: 1, Groups: []stages.GroupRun{{Next: 4, Completed: 1, Failed: 1, Skipped: 1}}},
+func heldRun(p *stages.Plan) *step.Run {
+	r := &step.Run{UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Running, Started: 1}
+	*r.Form(runstate.Key{}) = runstate.Form{
+		Stages: []runstate.StageRun{
+			{State: stages.Running, Reached: 1, Started: 1, Groups: []runstate.GroupRun{{Next: 4, Completed: 1, Failed: 1, Skipped: 1}}},
 			{State: stages.NotStarted},
 		},
-		InFlight: []stages.InFlight{{Pos: 2, Attempt: 1, Phase: stages.Applying}},
-		Unsuccessful: []stages.Unsuccessful{
+		InFlight: []runstate.InFlight{{Pos: 2, Attempt: 1, Phase: stages.Applying}},
+		Unsuccessful: []runstate.Unsuccessful{
 			{First: 1, Last: 1, State: stages.Failed},
 			{First: 3, Last: 3, State: stages.Skipped, Gone: true},
 		},
 	}
+	return r
 }
 
 // cleanedRun is a run that has come to all clusters, the last of which failed.
-func cleanedRun(p *stages.Plan) *stages.Run {
-	ended := func(completed, failed int) stages.StageRun {
-		return stages.StageRun{State: stages.Completed, Reached: 1, Started: 1, Ended: 1, Groups: []stages.GroupRun{{
+func cleanedRun(p *stages.Plan) *step.Run {
+	ended := func(completed, failed int) runstate.StageRun {
+		return runstate.StageRun{State: stages.Completed, Reached: 1, Started: 1, Ended: 1, Groups: []runstate.GroupRun{{
 			Next: completed + failed, Completed: completed, Failed: failed, Reached: 1, Done: 1, Ended: 1,
 		}}}
 	}
-	return &stages.Run{
-		UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Completed, Stage: 2, Started: 1,
-		Stages:       []stages.StageRun{ended(5, 0), ended(1, 1)},
-		Unsuccessful: []stages.Unsuccessful{{First: 6, Last: 6, State: stages.Failed}},
+	r := &step.Run{UID: "uid", Placement: p.Placement, Plan: p.Digest, State: stages.Completed, Started: 1}
+	*r.Form(runstate.Key{}) = runstate.Form{
+		Stage: 2, Stages: []runstate.StageRun{ended(5, 0), ended(1, 1)},
+		Unsuccessful: []runstate.Unsuccessful{{First: 6, Last: 6, State: stages.Failed}},
 	}
+	return r
 }
 
-func result(p *stages.Plan, r *stages.Run) *Result {
+func result(p *stages.Plan, r *step.Run) *Result {
 	out := ResultOf(p, r)
 	out.Policy = 4
 	return &out
@@ -74,8 +78,8 @@ func heldBefore() Bindings {
 func TestWhatClustersMayHave(t *testing.T) {
 	plan := heldPlan(t)
 	held, cleaned := heldRun(plan), cleanedRun(plan)
-	for _, run := range []*stages.Run{held, cleaned} {
-		if err := stages.Check(plan, run); err != nil {
+	for _, run := range []*step.Run{held, cleaned} {
+		if err := run.Check(plan); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -129,8 +133,8 @@ func TestWhatClustersMayHave(t *testing.T) {
 	}
 	r := Bindings{"done": {7, 7, "rev", 4}}
 	quiet := heldRun(plan)
-	quiet.Unsuccessful, quiet.InFlight = nil, nil
-	quiet.Stages[0].Groups[0] = stages.GroupRun{Next: 1, Completed: 1}
+	quiet.Form(runstate.Key{}).Unsuccessful, quiet.Form(runstate.Key{}).InFlight = nil, nil
+	quiet.Form(runstate.Key{}).Stages[0].Groups[0] = runstate.GroupRun{Next: 1, Completed: 1}
 	if r.take(result(plan, quiet), nil) || len(r) != 1 {
 		t.Errorf("a run that brought what there was changes the bindings: %v", r)
 	}

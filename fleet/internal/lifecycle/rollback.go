@@ -264,7 +264,7 @@ func (s *State) Bars(from, to int) (int, bool) {
 }
 
 // Earlier is what a cluster had, by the bindings before a run that has brought the snapshot of index to it, with the
-// reason why it cannot get that again, if there is one: what planner.RollBack asks.
+// reason why it cannot get that again, if there is one: what step.RollBack asks.
 func (s *State) Earlier(h Binding, index int) stages.Previous {
 	out := stages.Previous{Index: h.Applied, Revision: h.Revision}
 	if k, ok := s.Bars(index, h.Applied); ok {

@@ -87,7 +87,7 @@ func TestResultOf(t *testing.T) {
 	if got := unknown.Clusters[2]; got != (Reached{"old", None, "", Attempted}) {
 		t.Errorf("of a cluster that is cleaned: %+v", got)
 	}
-	r := stages.NewRun(p, "a", "uid-a", approval.Identity{Name: "ann"}, false, stages.Instant(startOfTime).Time())
+	r := step.NewRun(p, "a", "uid-a", approval.Identity{Name: "ann"}, false, stages.Instant(startOfTime).Time())
 	fresh := ResultOf(p, &r)
 	if got := fresh.Clusters[0].Got; got != Untouched || fresh.Changed != 0 || fresh.Started || fresh.Complete {
 		t.Errorf("of a run that has not started: %+v", fresh)

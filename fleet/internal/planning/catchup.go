@@ -68,7 +68,7 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 // are still picked, or are still to be cleaned.
 func missed(s *state.RunStatus, d placement.Selection, inventory map[string]placement.Cluster) []string {
 	var out []string
-	for pos, state := range stages.States(s.Plan, &s.Run) {
+	for pos, state := range s.Run.States(s.Plan) {
 		c := &s.Plan.Clusters[pos]
 		_, known := inventory[c.Name]
 		_, picked := slices.BinarySearch(d.Clusters, c.Name)

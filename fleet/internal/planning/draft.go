@@ -15,10 +15,11 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Entry is the run of a draft as the queue has it.
-func (d *Draft) Entry(run *stages.Run) lifecycle.Entry {
+func (d *Draft) Entry(run *step.Run) lifecycle.Entry {
 	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.Plan.Index, Evicts: len(d.Plan.Strategy.Removal.Only) > 0}
 }
 

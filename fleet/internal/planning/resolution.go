@@ -88,7 +88,7 @@ func (pl *Planner) startedBy(ctx context.Context, rec *record.Placement, placed 
 		if err != nil {
 			return err
 		}
-		for pos, state := range stages.States(status.Plan, &status.Run) {
+		for pos, state := range status.Run.States(status.Plan) {
 			c := &status.Plan.Clusters[pos]
 			if _, is := placed[c.Name]; is && c.Revision >= 0 && state != stages.NotStarted && state != stages.Skipped {
 				placed[c.Name] = true

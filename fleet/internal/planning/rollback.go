@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // DraftRollback plans the rollback of a run as if that run had ended now.
@@ -25,14 +25,14 @@ func (pl *Planner) DraftRollback(ctx context.Context, rec *record.Placement, bas
 		return nil, err
 	}
 	d := &Draft{Sweeps: rec.GCGeneration}
-	if d.Plan, err = planner.RollBack(s.Plan, &s.Run, previous); err != nil {
+	if d.Plan, err = step.RollBack(s.Plan, &s.Run, previous); err != nil {
 		return nil, guard.Permanent(err)
 	}
 	switch barred, err := pl.barForbidden(ctx, rec, d.Plan, previous); {
 	case err != nil:
 		return nil, state.PermanentIfGone(err)
 	case barred:
-		if d.Plan, err = planner.RollBack(s.Plan, &s.Run, previous); err != nil {
+		if d.Plan, err = step.RollBack(s.Plan, &s.Run, previous); err != nil {
 			return nil, guard.Permanent(err)
 		}
 	}
@@ -111,7 +111,7 @@ func (pl *Planner) wentBack(ctx context.Context, rec *record.Placement, uid stri
 		if err != nil {
 			return nil, err
 		}
-		for pos, state := range stages.States(s.Plan, &s.Run) {
+		for pos, state := range s.Run.States(s.Plan) {
 			if state == stages.Completed {
 				out[s.Plan.Clusters[pos].Name] = true
 			}

@@ -24,10 +24,12 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 	"github.com/slipway-dev/slipway/health"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
+	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/versioned"
 )
 
@@ -39,9 +41,9 @@ func goldenRecords() map[string]any {
 		"placement":    goldenPlacement(),
 		"run":          goldenRun(),
 		"run-paged":    goldenPagedRun(),
-		"inflight":     &inFlightPage{Format: 1, InFlight: []stages.InFlight{goldenInFlight}},
-		"unsuccessful": &listPage[stages.Unsuccessful]{Format: 1, List: goldenRun().Run.Unsuccessful},
-		"waiting":      &listPage[stages.Retrying]{Format: 1, List: goldenRun().Run.Waiting},
+		"inflight":     &inFlightPage{Format: 1, InFlight: []runstate.InFlight{goldenInFlight}},
+		"unsuccessful": &listPage[runstate.Unsuccessful]{Format: 1, List: goldenRun().Run.Form(runstate.Key{}).Unsuccessful},
+		"waiting":      &listPage[runstate.Retrying]{Format: 1, List: goldenRun().Run.Form(runstate.Key{}).Waiting},
 		"journal": &JournalPage{Format: 1, First: 12, Prev: "0-prev", Events: []json.RawMessage{
 			Encode(&stages.Event{Time: goldenTime, Type: stages.ClusterApplied, Placement: "web", Run: "r", Stage: "s", Cluster: "c", Attempt: 1}),
 		}},
@@ -95,7 +97,7 @@ func goldenRecords() map[string]any {
 var (
 	goldenTime     = time.Date(2026, 11, 20, 12, 30, 0, 0, time.UTC)
 	goldenBinding  = approval.Binding{RunUID: "uid", Stage: "canary", When: approval.After, Attempt: 1, Plan: "plan"}
-	goldenInFlight = stages.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000, Checks: &stages.ClusterCheckRun{Since: 1700000000003, Until: 1700000000004, Checks: []stages.CheckRun{goldenCheck}}}
+	goldenInFlight = runstate.InFlight{Pos: 7, Attempt: 2, Phase: stages.BackingOff, Sent: true, Drain: true, Started: 1700000000001, Until: 1700000000002, Message: "not healthy", Tries: 3, Since: 1700000000000, Checks: &runstate.ClusterCheckRun{Since: 1700000000003, Until: 1700000000004, Checks: []stages.CheckRun{goldenCheck}}}
 	goldenCheck    = stages.CheckRun{
 		Name: "errors", Phase: check.Failed, Number: 10, Successful: 1, Failed: 2, Inconclusive: 3, Errors: 4, ErrorsInARow: 5, Last: check.Error,
 		Value: "0.2", Message: "0.2 is more than 0.1", At: 6, Next: 7, Bad: "check errors is Failed",
@@ -190,35 +192,39 @@ func goldenDrift() drift.ClusterReport {
 
 func goldenRun() *Run {
 	undo := goldenUndo()
-	gates := []stages.Gate{{
+	gates := []runstate.Gate{{
 		When: approval.Before, Type: stages.ScheduledStart, State: stages.Completed, Opened: 3, Until: 4, Attempt: 1, Ended: 4, By: "ann", Answered: []string{"gauge"},
 		Checks:    []stages.CheckRun{goldenCheck},
 		Decisions: []approval.Decision{{Verdict: approval.Reject, By: approval.Identity{Name: "bob"}, At: goldenTime, Comment: "no", Binding: goldenBinding, PointInTime: true}},
 	}}
-	return &Run{
-		Title: "a-namespace/a-name", RollbackOf: "uid-0", Version: "version", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), AllowCoOwnership: true, GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []stages.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
+	rec := &Run{
+		Title: "a-namespace/a-name", RollbackOf: "uid-0", Version: "version", Owner: "owner-uid", Of: "placement-uid", Final: lifecycle.DeleteObjects, Whole: true, Apply: goldenApply(), AllowCoOwnership: true, GCGeneration: 3, Seq: 42, Try: 40, InFlight: InFlight{Here: []runstate.InFlight{goldenInFlight}, Pages: []string{"9-41-0", ""}},
 		Selection: &lifecycle.Selection{Index: 1, PolicyDigest: "policy", Digest: "selection", Clusters: 3, Pages: 1},
 		Lease:     Lease{Holder: "engine-a", Epoch: 9, Until: 1700000000000},
 		Journal:   Journal{Events: 3, First: 1, Tail: "0-tail", Last: []json.RawMessage{[]byte(`{"type":"RunTaken"}`)}},
-		Run: stages.Run{
+		Run: step.Run{
 			Name: "run-1", UID: "uid-1", Placement: "web", Plan: "plan", Starter: approval.Identity{Name: "ann", Groups: []string{"sre"}},
 			State: stages.Stopping, Reason: "stopped by bob", Ahead: "run-0", Hold: true, Ending: stages.Stopped, Attempt: 2,
-			Now: 5, Created: 1, Started: 2, Ended: 4, StopAt: 6, Stage: 1,
-			Closing: &stages.Closing{State: stages.Failed, Reason: "2 clusters have failed"}, Halted: 7, Capped: true, RollbackRequest: &undo,
-			Bypass: &stages.Bypass{Until: 9, By: "ann", Reason: "security fix"},
-			Stages: []stages.StageRun{{
-				State: stages.Running, Reached: 1, Started: 2, Done: 3, Ended: 4, Clock: stages.Clock{Deadline: 8, TimedOut: true},
-				Groups: []stages.GroupRun{{
-					Next: 4, Completed: 1, Failed: 2, Skipped: 1, Reached: 1, Done: 3, Ended: 4, Gates: gates, SkipGates: true, Cells: []int{3, 1},
-					Deferred: []stages.Deferred{{First: 1, Last: 1, Closed: true, NotYet: 9, Reason: "freeze"}}, Clock: stages.Clock{Deadline: 9, TimedOut: true},
-				}},
-				Gates: gates, Checks: []stages.CheckRun{goldenCheck}, SkipGates: true, SkipWait: true,
-			}},
-			Waiting:      []stages.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
-			Unsuccessful: []stages.Unsuccessful{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
-			Seen:         []string{"id-1"},
+			Now: 5, Created: 1, Started: 2, Ended: 4,
 		},
 	}
+	*rec.Run.Form(runstate.Key{}) = runstate.Form{
+		StopAt: 6, Stage: 1,
+		Closing: &runstate.Closing{State: stages.Failed, Reason: "2 clusters have failed"}, Halted: 7, Capped: true, RollbackRequest: &undo,
+		Bypass: &runstate.Bypass{Until: 9, By: "ann", Reason: "security fix"},
+		Stages: []runstate.StageRun{{
+			State: stages.Running, Reached: 1, Started: 2, Done: 3, Ended: 4, Clock: runstate.Clock{Deadline: 8, TimedOut: true},
+			Groups: []runstate.GroupRun{{
+				Next: 4, Completed: 1, Failed: 2, Skipped: 1, Reached: 1, Done: 3, Ended: 4, Gates: gates, SkipGates: true, Cells: []int{3, 1},
+				Deferred: []runstate.Deferred{{First: 1, Last: 1, Closed: true, NotYet: 9, Reason: "freeze"}}, Clock: runstate.Clock{Deadline: 9, TimedOut: true},
+			}},
+			Gates: gates, Checks: []stages.CheckRun{goldenCheck}, SkipGates: true, SkipWait: true,
+		}},
+		Waiting:      []runstate.Retrying{{Pos: 1, Attempt: 2, Sent: true, Tries: 3, Since: 3, NotYet: 4, Started: 2, Spent: 7, Message: "unreachable", Closed: true}},
+		Unsuccessful: []runstate.Unsuccessful{{First: 2, Last: 3, State: stages.Skipped, Gone: true, Attempts: 2, Reason: "removed", Sent: true}},
+		Seen:         []string{"id-1"},
+	}
+	return rec
 }
 
 // goldenPickN is a policy that says all that one of its type can say.
@@ -241,7 +247,7 @@ func goldenUndo() stages.RollbackRequest {
 // goldenPagedRun is a run of which what went wrong is in pages.
 func goldenPagedRun() *Run {
 	r := goldenRun()
-	r.Run.Unsuccessful, r.Run.Waiting = nil, nil
+	r.Run.Form(runstate.Key{}).Unsuccessful, r.Run.Form(runstate.Key{}).Waiting = nil, nil
 	r.InFlight.Unsuccessful, r.InFlight.Waiting = []string{"9-41-40-x0", ""}, []string{"9-41-40-w0"}
 	return r
 }
@@ -382,11 +388,11 @@ func TestRecordsThatAreRefused(t *testing.T) {
 func TestTheRecordOfARunLeavesOutWhatIsInFlight(t *testing.T) {
 	rec := goldenRun()
 	want, plain := rec.Encode(), Encode(rec)
-	rec.Run.InFlight = []stages.InFlight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}
+	rec.Run.Form(runstate.Key{}).InFlight = []runstate.InFlight{{Pos: 1, Attempt: 1, Phase: stages.Applying, Started: 1}}
 	if !bytes.Equal(rec.Encode(), want) || !bytes.Equal(Encode(rec), plain) {
 		t.Errorf("the record has clusters in flight in its run: %s", rec.Encode())
 	}
-	if len(rec.Run.InFlight) != 1 {
+	if len(rec.Run.Form(runstate.Key{}).InFlight) != 1 {
 		t.Error("encoding the record took them out of the run")
 	}
 	for name, value := range map[string][]byte{

@@ -9,7 +9,8 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/internal/runstate"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // inFlightPerPage is how many slots share a page: few enough that a cluster
@@ -23,7 +24,7 @@ const InFlightHere = 32
 // InFlight is the part of a run's record that says where its clusters in flight are stored.
 type InFlight struct {
 	// Here are the slots themselves, where they are few.
-	Here []stages.InFlight `json:"here,omitempty"`
+	Here []runstate.InFlight `json:"here,omitempty"`
 	// Pages name the pages, without their common prefix; "" is a page without
 	// any cluster.
 	Pages []string `json:"pages,omitempty"`
@@ -46,12 +47,12 @@ type InFlightPages struct {
 	None bool
 	// saved are the slots as the named pages hold them; names and revisions are
 	// those of the pages.
-	saved     []stages.InFlight
+	saved     []runstate.InFlight
 	names     []string
 	revisions []backend.Revision
 	// unsuccessful and waiting are the pages of those lists.
-	unsuccessful listPages[stages.Unsuccessful]
-	waiting      listPages[stages.Retrying]
+	unsuccessful listPages[runstate.Unsuccessful]
+	waiting      listPages[runstate.Retrying]
 	// Tries counts the attempts to save, so that what one of unknown outcome
 	// wrote is not written over.
 	Tries int
@@ -59,8 +60,8 @@ type InFlightPages struct {
 
 // inFlightPage is a part of the clusters in flight.
 type inFlightPage struct {
-	Format   int               `json:"format"`
-	InFlight []stages.InFlight `json:"inFlight"`
+	Format   int                 `json:"format"`
+	InFlight []runstate.InFlight `json:"inFlight"`
 }
 
 // Key is that of the page of a name.
@@ -69,16 +70,16 @@ func (p *InFlightPages) Key(name string) string { return "inflight/" + p.UID + "
 // Write returns where the clusters in flight, and the lists of a run that are
 // long, will be. It adds the pages that differ from what is saved to a commit, and
 // the deletions of those that no longer count.
-func (p *InFlightPages) Write(c *Commit, epoch, seq int64, run *stages.Run) InFlight {
+func (p *InFlightPages) Write(c *Commit, epoch, seq int64, run *step.Run) InFlight {
 	p.Tries++
-	h := p.writeInFlight(c, epoch, seq, run.InFlight)
+	h := p.writeInFlight(c, epoch, seq, run.Form(runstate.Key{}).InFlight)
 	prefix := p.Key(fmt.Sprintf("%d-%d-%d-", epoch, seq, p.Tries))
-	h.Unsuccessful = p.unsuccessful.write(c, p.Key(""), prefix+"x", byPosition(run.Unsuccessful))
-	h.Waiting = p.waiting.write(c, p.Key(""), prefix+"w", byPlace(places(p.waiting.saved), run.Waiting))
+	h.Unsuccessful = p.unsuccessful.write(c, p.Key(""), prefix+"x", byPosition(run.Form(runstate.Key{}).Unsuccessful))
+	h.Waiting = p.waiting.write(c, p.Key(""), prefix+"w", byPlace(places(p.waiting.saved), run.Form(runstate.Key{}).Waiting))
 	return h
 }
 
-func (p *InFlightPages) writeInFlight(c *Commit, epoch, seq int64, all []stages.InFlight) (h InFlight) {
+func (p *InFlightPages) writeInFlight(c *Commit, epoch, seq int64, all []runstate.InFlight) (h InFlight) {
 	if len(all) <= InFlightHere {
 		h.Here = all
 	} else {
@@ -89,7 +90,7 @@ func (p *InFlightPages) writeInFlight(c *Commit, epoch, seq int64, all []stages.
 		slots := page(all, i)
 		if i < len(p.names) && slices.Equal(slots, page(p.saved, i)) {
 			names[i] = p.names[i]
-		} else if slices.ContainsFunc(slots, func(f stages.InFlight) bool { return f.Attempt != 0 }) {
+		} else if slices.ContainsFunc(slots, func(f runstate.InFlight) bool { return f.Attempt != 0 }) {
 			names[i] = fmt.Sprintf("%d-%d-%d-%d", epoch, seq, p.Tries, i)
 			c.page(p.Key(names[i]), Encode(inFlightPage{Format: Format, InFlight: slots}))
 		}
@@ -103,7 +104,7 @@ func (p *InFlightPages) writeInFlight(c *Commit, epoch, seq int64, all []stages.
 }
 
 // Commit records that a commit was written: the named pages are the saved ones now.
-func (p *InFlightPages) Commit(c *Commit, h InFlight, slots []stages.InFlight) {
+func (p *InFlightPages) Commit(c *Commit, h InFlight, slots []runstate.InFlight) {
 	names := h.Pages
 	p.unsuccessful.commit(c, p.Key(""), h.Unsuccessful)
 	p.waiting.commit(c, p.Key(""), h.Waiting)
@@ -155,31 +156,31 @@ func (p *InFlightPages) Read(ctx context.Context, rec *Run) (err error) {
 		return err
 	}
 	run := &rec.Run
-	if run.InFlight, err = p.readInFlight(ctx, rec.InFlight); err != nil {
+	if run.Form(runstate.Key{}).InFlight, err = p.readInFlight(ctx, rec.InFlight); err != nil {
 		return err
 	}
 	if len(rec.InFlight.Unsuccessful) > 0 {
 		if err := p.unsuccessful.read(ctx, p.Store, p.Key(""), rec.InFlight.Unsuccessful); err != nil {
 			return fmt.Errorf("the unsuccessful clusters: %w", err)
 		}
-		run.Unsuccessful = slices.Concat(p.unsuccessful.saved...)
+		run.Form(runstate.Key{}).Unsuccessful = slices.Concat(p.unsuccessful.saved...)
 	}
 	if len(rec.InFlight.Waiting) > 0 {
 		if err := p.waiting.read(ctx, p.Store, p.Key(""), rec.InFlight.Waiting); err != nil {
 			return fmt.Errorf("those that wait: %w", err)
 		}
-		run.Waiting = slices.DeleteFunc(slices.Concat(p.waiting.saved...), isHole)
+		run.Form(runstate.Key{}).Waiting = slices.DeleteFunc(slices.Concat(p.waiting.saved...), isHole)
 	}
 	return nil
 }
 
-func (p *InFlightPages) readInFlight(ctx context.Context, h InFlight) ([]stages.InFlight, error) {
+func (p *InFlightPages) readInFlight(ctx context.Context, h InFlight) ([]runstate.InFlight, error) {
 	names := h.Pages
 	if len(names) == 0 {
 		p.names, p.revisions, p.saved = nil, nil, slices.Clone(h.Here)
 		return h.Here, nil
 	}
-	out := make([]stages.InFlight, len(names)*inFlightPerPage)
+	out := make([]runstate.InFlight, len(names)*inFlightPerPage)
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
 		if name == "" {
@@ -204,7 +205,7 @@ func (p *InFlightPages) readInFlight(ctx context.Context, h InFlight) ([]stages.
 }
 
 // page returns the slots of page i, of which the last may be short.
-func page(slots []stages.InFlight, i int) []stages.InFlight {
+func page(slots []runstate.InFlight, i int) []runstate.InFlight {
 	lo := min(i*inFlightPerPage, len(slots))
 	return slots[lo:min(lo+inFlightPerPage, len(slots))]
 }

@@ -2,7 +2,7 @@ package record
 
 import (
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Intent announces the creation of a run. It is written before the plan, under the run's UID, so that a
@@ -20,6 +20,6 @@ type Intent struct {
 }
 
 // WriteIntent is the write that announces what is stored for a run.
-func WriteIntent(r *stages.Run) backend.Write {
+func WriteIntent(r *step.Run) backend.Write {
 	return backend.Write{Key: IntentPrefix(r.Placement) + r.UID, Value: Encode(Intent{Format: Format, Run: r.Name, Plan: r.Plan})}
 }

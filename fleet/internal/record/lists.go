@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/slipway-dev/slipway/backend"
-	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/internal/runstate"
 )
 
 const (
@@ -95,11 +95,11 @@ func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, n
 
 // byPosition divides unsuccessful clusters by the position of their first cluster, so that
 // one that is added changes one page. It returns nothing where they are few.
-func byPosition(list []stages.Unsuccessful) (pages [][]stages.Unsuccessful) {
+func byPosition(list []runstate.Unsuccessful) (pages [][]runstate.Unsuccessful) {
 	if len(list) <= ListHere {
 		return nil
 	}
-	pages = make([][]stages.Unsuccessful, list[len(list)-1].First/listPerPage+1)
+	pages = make([][]runstate.Unsuccessful, list[len(list)-1].First/listPerPage+1)
 	for _, x := range list {
 		i := x.First / listPerPage
 		pages[i] = append(pages[i], x)
@@ -110,11 +110,11 @@ func byPosition(list []stages.Unsuccessful) (pages [][]stages.Unsuccessful) {
 // byPlace divides clusters that wait by their place, which they keep while others
 // leave the list, so that one that leaves changes one page. before are the places
 // that are saved. It returns nothing where they are few.
-func byPlace(before, list []stages.Retrying) [][]stages.Retrying {
+func byPlace(before, list []runstate.Retrying) [][]runstate.Retrying {
 	if len(list) <= ListHere {
 		return nil
 	}
-	places, rest := make([]stages.Retrying, len(before), len(before)+len(list)), list
+	places, rest := make([]runstate.Retrying, len(before), len(before)+len(list)), list
 	for i, y := range before {
 		if len(rest) > 0 && !isHole(y) && y.Pos == rest[0].Pos {
 			places[i], rest = rest[0], rest[1:]
@@ -125,7 +125,7 @@ func byPlace(before, list []stages.Retrying) [][]stages.Retrying {
 	}
 	pages := slices.Collect(slices.Chunk(places, listPerPage))
 	for i, page := range pages {
-		if !slices.ContainsFunc(page, func(y stages.Retrying) bool { return !isHole(y) }) {
+		if !slices.ContainsFunc(page, func(y runstate.Retrying) bool { return !isHole(y) }) {
 			pages[i] = nil
 		}
 	}
@@ -133,8 +133,8 @@ func byPlace(before, list []stages.Retrying) [][]stages.Retrying {
 }
 
 // places returns the places that are saved in pages.
-func places(pages [][]stages.Retrying) []stages.Retrying {
-	out := make([]stages.Retrying, len(pages)*listPerPage)
+func places(pages [][]runstate.Retrying) []runstate.Retrying {
+	out := make([]runstate.Retrying, len(pages)*listPerPage)
 	for i, page := range pages {
 		copy(out[i*listPerPage:(i+1)*listPerPage], page)
 	}
@@ -142,7 +142,7 @@ func places(pages [][]stages.Retrying) []stages.Retrying {
 }
 
 // withoutTail removes the places at the end that no cluster has any more.
-func withoutTail(places []stages.Retrying) []stages.Retrying {
+func withoutTail(places []runstate.Retrying) []runstate.Retrying {
 	for len(places) > 0 && isHole(places[len(places)-1]) {
 		places = places[:len(places)-1]
 	}
@@ -150,12 +150,12 @@ func withoutTail(places []stages.Retrying) []stages.Retrying {
 }
 
 // isHole reports whether no cluster has the place any more.
-func isHole(y stages.Retrying) bool { return y.Attempt == 0 }
+func isHole(y runstate.Retrying) bool { return y.Attempt == 0 }
 
 // checkPaged checks that a record has each list once.
 func (r *Run) checkPaged() error {
 	h := &r.InFlight
-	if len(h.Unsuccessful) > 0 && len(r.Run.Unsuccessful) > 0 || len(h.Waiting) > 0 && len(r.Run.Waiting) > 0 {
+	if len(h.Unsuccessful) > 0 && len(r.Run.Form(runstate.Key{}).Unsuccessful) > 0 || len(h.Waiting) > 0 && len(r.Run.Form(runstate.Key{}).Waiting) > 0 {
 		return Damaged(RunKey(r.Run.Name), errors.New("a list is in the record and in pages"))
 	}
 	return nil

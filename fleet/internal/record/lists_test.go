@@ -13,7 +13,9 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // savedRun saves one run after the other as a driver does.
@@ -29,11 +31,11 @@ type savedRun struct {
 
 func newSavedRun(t *testing.T) *savedRun {
 	s := memory.NewStore()
-	rec := &Run{Run: stages.Run{Name: "run", UID: "uid"}}
+	rec := &Run{Run: step.Run{Name: "run", UID: "uid"}}
 	return &savedRun{t: t, store: s, rec: rec, pages: InFlightPages{Store: s, UID: "uid"}}
 }
 
-func (s *savedRun) save(run stages.Run) {
+func (s *savedRun) save(run step.Run) {
 	s.t.Helper()
 	next, c := *s.rec, new(Commit)
 	next.Run = run
@@ -44,7 +46,7 @@ func (s *savedRun) save(run stages.Run) {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.pages.Commit(c, next.InFlight, run.InFlight)
+	s.pages.Commit(c, next.InFlight, run.Form(runstate.Key{}).InFlight)
 	s.rec, s.rev, s.pagesWritten = &next, rev, len(c.Pages)
 	for _, w := range append(c.Pages, c.Record) {
 		s.largest = max(s.largest, len(w.Value))
@@ -52,7 +54,7 @@ func (s *savedRun) save(run stages.Run) {
 }
 
 // read returns the run as another engine finds it, which from now on saves it.
-func (s *savedRun) read() stages.Run {
+func (s *savedRun) read() step.Run {
 	s.t.Helper()
 	rec, err := s.store.Get(s.t.Context(), RunKey("run"))
 	if err != nil {
@@ -83,9 +85,9 @@ func (s *savedRun) keys() (out []string) {
 
 // everyOther returns unsuccessful ranges of every other of n clusters, each of which says
 // something else.
-func everyOther(n int) (out []stages.Unsuccessful) {
+func everyOther(n int) (out []runstate.Unsuccessful) {
 	for pos := 0; pos < n; pos += 2 {
-		x := stages.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Attempts: 3}
+		x := runstate.Unsuccessful{First: pos, Last: pos, State: stages.Failed, Attempts: 3}
 		if len(out) < 256 {
 			x.Reason = strings.Repeat("\x00", 256)
 		}
@@ -95,9 +97,9 @@ func everyOther(n int) (out []stages.Unsuccessful) {
 }
 
 // waitingAgain returns those clusters lined up again.
-func waitingAgain(xs []stages.Unsuccessful) (out []stages.Retrying) {
+func waitingAgain(xs []runstate.Unsuccessful) (out []runstate.Retrying) {
 	for i, x := range xs {
-		y := stages.Retrying{Pos: x.First, Attempt: 4, Sent: true}
+		y := runstate.Retrying{Pos: x.First, Attempt: 4, Sent: true}
 		if i < 256 {
 			y.Tries, y.Since, y.NotYet, y.Started, y.Spent = 9, 1700000000000, 1700000000001, 1700000000002, 99999999
 			y.Message = strings.Repeat("\x00", 80)
@@ -112,9 +114,9 @@ func waitingAgain(xs []stages.Unsuccessful) (out []stages.Retrying) {
 func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	s := newSavedRun(t)
 	failed := everyOther(100_000)
-	run := stages.Run{Name: "run", UID: "uid"}
+	run := step.Run{Name: "run", UID: "uid"}
 	for _, n := range []int{ListHere, ListHere + 1, 300, len(failed) - 1, len(failed)} {
-		run.Unsuccessful = failed[:n]
+		run.Form(runstate.Key{}).Unsuccessful = failed[:n]
 		s.save(run)
 	}
 	if s.pagesWritten != 1 {
@@ -123,9 +125,9 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	if d := cmp.Diff(run, s.read()); d != "" {
 		t.Error(d)
 	}
-	run.Unsuccessful, run.Waiting = nil, waitingAgain(failed)
+	run.Form(runstate.Key{}).Unsuccessful, run.Form(runstate.Key{}).Waiting = nil, waitingAgain(failed)
 	s.save(run)
-	run.Waiting = run.Waiting[1:]
+	run.Form(runstate.Key{}).Waiting = run.Form(runstate.Key{}).Waiting[1:]
 	s.save(run)
 	if s.pagesWritten != 1 {
 		t.Errorf("one that waits no more wrote %d pages, want 1", s.pagesWritten)
@@ -136,7 +138,7 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 	if s.largest > 256<<10 {
 		t.Errorf("the largest record has %d bytes, want at most 256 KiB", s.largest)
 	}
-	run.Waiting = nil
+	run.Form(runstate.Key{}).Waiting = nil
 	s.save(run)
 	if left := s.keys(); len(left) > 0 {
 		t.Errorf("pages %v are left", left)
@@ -148,22 +150,22 @@ func TestNoRecordOfARunGrowsWithWhatGoesWrong(t *testing.T) {
 func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 	for seed := range uint64(20) {
 		r, s := rand.New(rand.NewPCG(seed, 4)), newSavedRun(t)
-		run := stages.Run{Name: "run", UID: "uid"}
+		run := step.Run{Name: "run", UID: "uid"}
 		free := r.Perm(3000)
 		for range 60 {
-			run.Waiting = slices.Clone(run.Waiting)
+			run.Form(runstate.Key{}).Waiting = slices.Clone(run.Form(runstate.Key{}).Waiting)
 			drop := r.Float64()
-			run.Waiting = slices.DeleteFunc(run.Waiting, func(stages.Retrying) bool { return r.Float64() < drop*drop })
+			run.Form(runstate.Key{}).Waiting = slices.DeleteFunc(run.Form(runstate.Key{}).Waiting, func(runstate.Retrying) bool { return r.Float64() < drop*drop })
 			for range r.IntN(min(200, len(free))) {
-				run.Waiting = append(run.Waiting, stages.Retrying{Pos: free[0], Attempt: 1 + r.IntN(3)})
+				run.Form(runstate.Key{}).Waiting = append(run.Form(runstate.Key{}).Waiting, runstate.Retrying{Pos: free[0], Attempt: 1 + r.IntN(3)})
 				free = free[1:]
 			}
-			run.Unsuccessful = slices.DeleteFunc(everyOther(2*r.IntN(400)), func(stages.Unsuccessful) bool { return r.IntN(5) == 0 })
-			if len(run.Unsuccessful) == 0 {
-				run.Unsuccessful = nil
+			run.Form(runstate.Key{}).Unsuccessful = slices.DeleteFunc(everyOther(2*r.IntN(400)), func(runstate.Unsuccessful) bool { return r.IntN(5) == 0 })
+			if len(run.Form(runstate.Key{}).Unsuccessful) == 0 {
+				run.Form(runstate.Key{}).Unsuccessful = nil
 			}
-			if len(run.Waiting) == 0 {
-				run.Waiting = nil
+			if len(run.Form(runstate.Key{}).Waiting) == 0 {
+				run.Form(runstate.Key{}).Waiting = nil
 			}
 			s.save(run)
 			named := slices.DeleteFunc(s.rec.InFlight.Names(), func(name string) bool { return name == "" })
@@ -183,11 +185,18 @@ func TestARunComesBackFromPagesAsItWas(t *testing.T) {
 	}
 }
 
+// runOf returns a run with a stored form.
+func runOf(f runstate.Form) step.Run {
+	r := step.Run{Name: "run", UID: "uid"}
+	*r.Form(runstate.Key{}) = f
+	return r
+}
+
 // TestARunHasAListOnce is that a list in the record and in pages is refused.
 func TestARunHasAListOnce(t *testing.T) {
 	for name, r := range map[string]*Run{
-		"unsuccessful": {Run: stages.Run{Unsuccessful: everyOther(2)}, InFlight: InFlight{Unsuccessful: []string{"1-1-1-x0"}}},
-		"waiting":      {Run: stages.Run{Waiting: []stages.Retrying{{Pos: 1, Attempt: 1}}}, InFlight: InFlight{Waiting: []string{"1-1-1-w0"}}},
+		"unsuccessful": {Run: runOf(runstate.Form{Unsuccessful: everyOther(2)}), InFlight: InFlight{Unsuccessful: []string{"1-1-1-x0"}}},
+		"waiting":      {Run: runOf(runstate.Form{Waiting: []runstate.Retrying{{Pos: 1, Attempt: 1}}}), InFlight: InFlight{Waiting: []string{"1-1-1-w0"}}},
 	} {
 		s := newSavedRun(t)
 		if err := s.pages.Read(t.Context(), r); !errors.Is(err, backend.ErrPermanent) {
@@ -208,8 +217,8 @@ func (l lostPage) Get(ctx context.Context, key string) (backend.Record, error) {
 
 func TestALostPageOfUnsuccessfulClustersIsNoShorterList(t *testing.T) {
 	s := newSavedRun(t)
-	s.save(stages.Run{Name: "run", UID: "uid", Unsuccessful: everyOther(1000)})
-	s.rec.Run.Unsuccessful = nil
+	s.save(runOf(runstate.Form{Unsuccessful: everyOther(1000)}))
+	s.rec.Run.Form(runstate.Key{}).Unsuccessful = nil
 	pages := InFlightPages{Store: lostPage{s.store}, UID: "uid"}
 	if err := pages.Read(t.Context(), s.rec); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("the error is %v, want that a page is not found", err)

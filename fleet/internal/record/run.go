@@ -9,12 +9,14 @@ import (
 
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // Run is the record of a run, the only one that is written by compare-and-swap. It is stored as its form.
 type Run struct {
-	Run stages.Run `json:"run"`
+	Run step.Run `json:"run"`
 	// Owner is the host's.
 	Owner string `json:"owner,omitempty"`
 	// Title is the host's too: its name for the run, or for the run that this one rolls back.
@@ -60,14 +62,19 @@ type runForm struct {
 	*recordFields
 }
 
-type (
-	runFields    stages.Run
-	recordFields Run
-)
+type recordFields Run
+
+// runFields are the fields of a run without its methods, and the rest of its stored form.
+type runFields struct {
+	head
+	runstate.Form
+}
+
+type head step.Run
 
 // form returns what the record is stored as.
 func (r *Run) form() *runForm {
-	run := runFields(r.Run)
+	run := runFields{head(r.Run), *r.Run.Form(runstate.Key{})}
 	run.InFlight = nil
 	return &runForm{Format: Format, Run: &run, recordFields: (*recordFields)(r)}
 }
@@ -80,14 +87,15 @@ func (r *Run) read(f *runForm) error {
 	case len(f.Run.InFlight) > 0:
 		return errors.New("clusters in flight are in its run, and must be in its inFlight or in pages")
 	}
-	r.Run = stages.Run(*f.Run)
+	r.Run = step.Run(f.Run.head)
+	*r.Run.Form(runstate.Key{}) = f.Run.Form
 	return nil
 }
 
 // Check returns an error where a stored run is not one that [step.Step] can have made of its plan, since a
 // writer other than an engine may have changed it. All that is in pages must have been read.
 func (r *Run) Check(p *stages.Plan) error {
-	if err := stages.Check(p, &r.Run); err != nil {
+	if err := r.Run.Check(p); err != nil {
 		return Damaged(RunKey(r.Run.Name), err)
 	}
 	return nil
@@ -98,10 +106,10 @@ func (r *Run) Check(p *stages.Plan) error {
 func (r *Run) Encode() []byte {
 	head := *r
 	if len(r.InFlight.Unsuccessful) > 0 {
-		head.Run.Unsuccessful = nil
+		head.Run.Form(runstate.Key{}).Unsuccessful = nil
 	}
 	if len(r.InFlight.Waiting) > 0 {
-		head.Run.Waiting = nil
+		head.Run.Form(runstate.Key{}).Waiting = nil
 	}
 	if len(r.Journal.Last) == 0 {
 		return Encode(&head)

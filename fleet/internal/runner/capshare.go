@@ -9,7 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // capShare is a driver's part in the cap of its strategy.
@@ -127,9 +129,9 @@ func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
 }
 
 // inFlight counts the clusters that a run has in flight.
-func inFlight(r *stages.Run) (n int) {
-	for i := range r.InFlight {
-		if r.InFlight[i].Attempt != 0 {
+func inFlight(r *step.Run) (n int) {
+	for i := range r.Form(runstate.Key{}).InFlight {
+		if r.Form(runstate.Key{}).InFlight[i].Attempt != 0 {
 			n++
 		}
 	}

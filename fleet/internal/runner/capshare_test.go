@@ -5,6 +5,7 @@ import (
 
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // A driver uses nothing of a cap before it has made a claim under its own epoch:
@@ -25,7 +26,7 @@ func TestNothingIsUsedOfACapBeforeAClaim(t *testing.T) {
 		"another run waits": {&capShare{name: "x", cap: starving, claimed: true}, stages.Running, 0},
 		"just given":        {&capShare{name: "x", cap: starving, claimed: true, given: true}, stages.Running, 4},
 	} {
-		d := &driver{uid: "uid", rec: &record.Run{Run: stages.Run{State: tt.state}}}
+		d := &driver{uid: "uid", rec: &record.Run{Run: step.Run{State: tt.state}}}
 		d.share.name, d.share.cap, d.share.claimed, d.share.given = tt.share.name, tt.share.cap, tt.share.claimed, tt.share.given
 		if got := d.slots(); got != tt.want {
 			t.Errorf("%s: %d slots, want %d", name, got, tt.want)

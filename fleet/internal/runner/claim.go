@@ -14,7 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 	"github.com/slipway-dev/slipway/internal/reconcile"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // settle is how long a run that has ended is left before it is read, for commands that
@@ -267,7 +269,7 @@ func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 
 // heard deletes the commands that a run has taken in already, and returns the
 // others. One that cannot be deleted does no harm.
-func (e *engine) heard(ctx context.Context, r *stages.Run, taken []commands.Stored) []commands.Stored {
+func (e *engine) heard(ctx context.Context, r *step.Run, taken []commands.Stored) []commands.Stored {
 	var old []backend.Write
 	rest := slices.DeleteFunc(taken, func(t commands.Stored) bool {
 		if hasHeard(r, t.ID) {
@@ -281,7 +283,9 @@ func (e *engine) heard(ctx context.Context, r *stages.Run, taken []commands.Stor
 
 // hasHeard reports whether a run has taken in the command of an ID. A command that
 // cannot be read has none, and there is nothing to take in.
-func hasHeard(r *stages.Run, id string) bool { return id == "" || slices.Contains(r.Seen, id) }
+func hasHeard(r *step.Run, id string) bool {
+	return id == "" || slices.Contains(r.Form(runstate.Key{}).Seen, id)
+}
 
 // giveBack frees the lease of a run that its engine stops driving. A run that
 // has ended keeps its holder, which says that its end was not seen to.

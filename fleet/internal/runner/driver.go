@@ -16,6 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
@@ -253,7 +254,7 @@ func (d *driver) turn(ctx context.Context) (time.Time, error) {
 }
 
 // save commits the outcome of a step.
-func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
+func (d *driver) save(ctx context.Context, ready *step.Ready) error {
 	if !ready.Changed && !d.renew {
 		record.Discard(ctx, d.e.store, d.heard(&d.rec.Run))
 		d.consumed(attempt{observations: len(d.in.Observations), measured: len(d.in.Measured), calendar: d.calendar})
@@ -268,7 +269,7 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 		d.unsure = true
 		return fmt.Errorf("run %s: %w", d.name, err)
 	}
-	d.pages.Commit(c, next.InFlight, next.Run.InFlight)
+	d.pages.Commit(c, next.InFlight, next.Run.Form(runstate.Key{}).InFlight)
 	d.saved(next, rev)
 	return nil
 }
@@ -276,7 +277,7 @@ func (d *driver) save(ctx context.Context, ready *stages.Ready) error {
 // compose returns the next record and the commit of it: the pages that it refers
 // to, and the deletions of the commands that it has taken in and of the pages
 // that it makes superfluous.
-func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commit) {
+func (d *driver) compose(ready *step.Ready) (next *record.Run, c *record.Commit) {
 	next, c = new(record.Run), new(record.Commit)
 	*next = *d.rec
 	next.Run = ready.Run
@@ -298,7 +299,7 @@ func (d *driver) compose(ready *stages.Ready) (next *record.Run, c *record.Commi
 func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.rec, d.rev = next, rev
 	d.wrote[next.Seq%int64(len(d.wrote))] = rev
-	d.inFlight.Store(int64(len(next.Run.InFlight)))
+	d.inFlight.Store(int64(len(next.Run.Form(runstate.Key{}).InFlight)))
 	d.renew, d.renewed = false, time.Now()
 	took := d.tried[next.Try]
 	d.leased = took.began
@@ -308,7 +309,7 @@ func (d *driver) saved(next *record.Run, rev backend.Revision) {
 
 // heard returns the deletions of the commands that a run has taken in. One that
 // cannot be deleted is known by its ID when it is read again.
-func (d *driver) heard(run *stages.Run) (out []backend.Write) {
+func (d *driver) heard(run *step.Run) (out []backend.Write) {
 	for _, t := range d.taken {
 		if hasHeard(run, t.ID) {
 			out = append(out, record.Delete(t.Key, t.Revision))

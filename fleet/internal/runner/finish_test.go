@@ -21,6 +21,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // options are those of a runner on a store, without an updater.
@@ -49,7 +50,7 @@ func started(t *testing.T, store backend.Store, holder string) (rr *record.Run, 
 	if err := state.New(state.Options{Store: store, Contents: content.New(store)}).WritePlan(ctx, plan); err != nil {
 		t.Fatal(err)
 	}
-	rr = &record.Run{Run: stages.NewRun(plan, "r", "uid-r", approval.Identity{}, false, time.Now()), Of: "uid-p", Lease: record.Lease{Holder: holder, Epoch: 2}}
+	rr = &record.Run{Run: step.NewRun(plan, "r", "uid-r", approval.Identity{}, false, time.Now()), Of: "uid-p", Lease: record.Lease{Holder: holder, Epoch: 2}}
 	if holder != "" {
 		rr.Run.State = stages.Running
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -86,7 +87,7 @@ func (d *driver) hearOn(ctx context.Context) {
 	}
 	late := time.NewTimer(longest)
 	defer late.Stop()
-	for len(d.in.Observations) < len(d.rec.Run.InFlight)/4 {
+	for len(d.in.Observations) < len(d.rec.Run.Form(runstate.Key{}).InFlight)/4 {
 		select {
 		case o := <-d.inbox:
 			d.hear(o)
@@ -125,7 +126,7 @@ func (d *driver) listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	cs = slices.DeleteFunc(cs, func(c stages.Command) bool { return slices.Contains(d.rec.Run.Seen, c.ID) })
+	cs = slices.DeleteFunc(cs, func(c stages.Command) bool { return slices.Contains(d.rec.Run.Form(runstate.Key{}).Seen, c.ID) })
 	if len(cs) > commandsAtOnce {
 		cs = cs[:commandsAtOnce]
 		d.nudge()

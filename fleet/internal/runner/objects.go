@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/slipway-dev/slipway/fleet/internal/examine"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages/check"
 )
@@ -79,7 +80,7 @@ func (d *driver) objectOf(ctx context.Context, q *check.Question) (out examine.Q
 			return out, "cluster " + name + " is not in the inventory"
 		}
 		out.Cluster = placement.Cluster{Name: c.Name, UID: c.UID}
-		pos = d.plan.Stages[d.rec.Run.Stage].Groups[0].First
+		pos = d.plan.Stages[d.rec.Run.Form(runstate.Key{}).Stage].Groups[0].First
 	}
 	n := len(d.plan.Clusters)
 	for i := range n {

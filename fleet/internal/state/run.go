@@ -11,11 +11,12 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/problems"
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // RunStatus is a run as it was last saved, with its plan. It is what [Status] shows.
 type RunStatus struct {
-	Run          stages.Run
+	Run          step.Run
 	Plan         *stages.Plan
 	Owner, Title string
 	Selection    int

@@ -10,6 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // longNamespace has more characters than leave room for a rollback in a name of the engine.
@@ -29,7 +30,7 @@ func objectsOfRuns() (out []Key) {
 func statusOfRollback(of Key, n int) *fleet.Status {
 	run, title := kubefleet.EngineName(of.Namespace, of.Name), TitleOf(of)
 	return &fleet.Status{
-		Run: stages.Run{Name: RollbackName(run, title, n)}, Title: title,
+		Run: step.Run{Name: RollbackName(run, title, n)}, Title: title,
 		Plan: &stages.Plan{Rollback: &stages.PlannedRollback{Run: run}},
 	}
 }
@@ -92,7 +93,7 @@ func TestRollbacksOfOlderVersions(t *testing.T) {
 	if want := fleet.RollbackName(run, 1); name != want {
 		t.Errorf("it is called %s, want %s", name, want)
 	}
-	status := &fleet.Status{Run: stages.Run{Name: name}, Plan: &stages.Plan{Rollback: &stages.PlannedRollback{Run: run}}}
+	status := &fleet.Status{Run: step.Run{Name: name}, Plan: &stages.Plan{Rollback: &stages.PlannedRollback{Run: run}}}
 	if k, ok := KeyOfStatus(status); ok {
 		t.Errorf("it is shown as %s", k)
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/overrides"
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -468,10 +469,10 @@ func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *s
 		return err
 	}
 	why := map[string]string{}
-	for _, f := range st.Run.InFlight {
+	for _, f := range st.Run.Form(runstate.Key{}).InFlight {
 		why[st.Plan.Clusters[f.Pos].Name] = f.Message
 	}
-	for _, y := range st.Run.Waiting { // a cluster that cannot be reached waits without a slot
+	for _, y := range st.Run.Form(runstate.Key{}).Waiting { // a cluster that cannot be reached waits without a slot
 		why[st.Plan.Clusters[y.Pos].Name] = y.Message
 	}
 	for _, name := range slices.Sorted(maps.Keys(why)) {

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -200,8 +201,8 @@ func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fl
 }
 
 // inFlight are the clusters in flight of the run that has the placement.
-func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]stages.InFlight, error) {
-	out := map[string]stages.InFlight{}
+func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]runstate.InFlight, error) {
+	out := map[string]runstate.InFlight{}
 	if run == "" {
 		return out, nil
 	}
@@ -212,7 +213,7 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]stage
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range st.Run.InFlight {
+	for _, f := range st.Run.Form(runstate.Key{}).InFlight {
 		if f.Attempt > 0 {
 			out[st.Plan.Clusters[f.Pos].Name] = f
 		}

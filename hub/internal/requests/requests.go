@@ -23,6 +23,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/queues"
 	"github.com/slipway-dev/slipway/hub/internal/seals"
 	"github.com/slipway-dev/slipway/hub/status"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
@@ -205,13 +206,13 @@ func (r *Requests) reportOutcome(ctx context.Context, k api.Key, run, obj *unstr
 }
 
 // GateAt is the approval that a request was made for, nil where the run has none.
-func GateAt(st *fleet.Status, b approval.Binding) *stages.Gate {
+func GateAt(st *fleet.Status, b approval.Binding) *runstate.Gate {
 	if b.RunUID != st.Run.UID || b.Plan != st.Plan.Digest || b.Group != "" {
 		return nil
 	}
-	for i := range st.Run.Stages {
-		for j := range st.Run.Stages[i].Gates {
-			g := &st.Run.Stages[i].Gates[j]
+	for i := range st.Run.Form(runstate.Key{}).Stages {
+		for j := range st.Run.Form(runstate.Key{}).Stages[i].Gates {
+			g := &st.Run.Form(runstate.Key{}).Stages[i].Gates[j]
 			if g.Type == stages.Approval && st.Plan.Stages[i].Name == b.Stage && g.When == b.When && g.Attempt == b.Attempt {
 				return g
 			}
@@ -221,7 +222,7 @@ func GateAt(st *fleet.Status, b approval.Binding) *stages.Gate {
 }
 
 // decidedBy names who decided last at a gate.
-func decidedBy(g *stages.Gate) string {
+func decidedBy(g *runstate.Gate) string {
 	if len(g.Decisions) == 0 {
 		return "nobody"
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // sendCommand sends the run the command that spec.state asks for, once for each generation of the
@@ -45,7 +46,7 @@ func commandID(obj *unstructured.Unstructured, p *stages.Plan) string {
 }
 
 // commandFor returns the command that brings a run to its spec's state, or "".
-func commandFor(state kubefleet.State, run *stages.Run) stages.Verb {
+func commandFor(state kubefleet.State, run *step.Run) stages.Verb {
 	if run.IsEnded() && run.State != stages.Stopped {
 		return ""
 	}

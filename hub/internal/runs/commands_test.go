@@ -5,21 +5,22 @@ import (
 
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // TestAStopIsAskedOnceTheRunHasBegun: the engine refuses to stop a run that has not started, and takes each
 // command once, so that a stop which comes in the moment before has to wait for the start.
 func TestAStopIsAskedOnceTheRunHasBegun(t *testing.T) {
 	for _, c := range []struct {
-		run  stages.Run
+		run  step.Run
 		want stages.Verb
 	}{
-		{stages.Run{State: stages.NotStarted}, ""},
-		{stages.Run{State: stages.NotStarted, Hold: true}, ""},
-		{stages.Run{State: stages.Pending}, stages.Stop},
-		{stages.Run{State: stages.Running}, stages.Stop},
-		{stages.Run{State: stages.Stopped}, ""},
-		{stages.Run{State: stages.Completed}, ""},
+		{step.Run{State: stages.NotStarted}, ""},
+		{step.Run{State: stages.NotStarted, Hold: true}, ""},
+		{step.Run{State: stages.Pending}, stages.Stop},
+		{step.Run{State: stages.Running}, stages.Stop},
+		{step.Run{State: stages.Stopped}, ""},
+		{step.Run{State: stages.Completed}, ""},
 	} {
 		if got := commandFor(kubefleet.Stop, &c.run); got != c.want {
 			t.Errorf("of a run that is %s (held: %t) %q is asked, want %q", c.run.State, c.run.Hold, got, c.want)

@@ -9,18 +9,19 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/soak/laws"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // checker is what earlier checks have read of the engines.
 type checker struct {
 	histories map[string]*laws.History
-	states    map[string]*stages.Run
+	states    map[string]*step.Run
 	follower  *fleet.Follower
 	checks    int64
 }
 
 func newChecker() *checker {
-	return &checker{histories: map[string]*laws.History{}, states: map[string]*stages.Run{}}
+	return &checker{histories: map[string]*laws.History{}, states: map[string]*step.Run{}}
 }
 
 // Checks returns how often Check was called.

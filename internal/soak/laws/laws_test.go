@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/planner"
@@ -130,39 +131,41 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
-	good := step.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
-	if out := StateProblems(p, &good, &good); len(out) > 0 || len(good.InFlight) != 3 {
-		t.Fatal(out, good.InFlight)
+	good := step.Step(p, step.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
+	if out := StateProblems(p, &good, &good); len(out) > 0 || len(good.Form(runstate.Key{}).InFlight) != 3 {
+		t.Fatal(out, good.Form(runstate.Key{}).InFlight)
 	}
 	decision := func(by string) approval.Decision {
 		return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: by}, Binding: approval.Binding{RunUID: "uid", Stage: "s1", When: approval.After, Attempt: 1, Plan: p.Digest}}
 	}
-	gate := func(d ...approval.Decision) func(*stages.Run) {
-		return func(r *stages.Run) {
-			r.Stages[0].Gates = []stages.Gate{{When: approval.After, Type: stages.Approval, State: stages.Completed, Attempt: 1, Decisions: d}}
+	gate := func(d ...approval.Decision) func(*step.Run) {
+		return func(r *step.Run) {
+			r.Form(runstate.Key{}).Stages[0].Gates = []runstate.Gate{{When: approval.After, Type: stages.Approval, State: stages.Completed, Attempt: 1, Decisions: d}}
 		}
 	}
 	other := decision(bob)
 	other.Binding.Plan = "another"
-	for name, broken := range map[string]func(*stages.Run){
-		"4 clusters of stage s1 are in flight": func(r *stages.Run) { r.InFlight = append(r.InFlight, stages.InFlight{Pos: 3, Attempt: 1}) },
-		"while the run is in stage 0":          func(r *stages.Run) { r.InFlight[0].Pos = 12 },
-		"let pass by 1 approvals":              gate(decision(ann)),
-		"decided twice":                        gate(decision(ann), decision(ann)),
-		"is bound to":                          gate(decision(ann), other),
-		"the starter olga decided":             gate(decision(ann), decision(olga)),
-		"went back":                            func(r *stages.Run) { r.Now-- },
-		"went on past its TimedWait After":     func(r *stages.Run) { r.Stages[0].Ended = r.Now },
+	for name, broken := range map[string]func(*step.Run){
+		"4 clusters of stage s1 are in flight": func(r *step.Run) {
+			r.Form(runstate.Key{}).InFlight = append(r.Form(runstate.Key{}).InFlight, runstate.InFlight{Pos: 3, Attempt: 1})
+		},
+		"while the run is in stage 0":      func(r *step.Run) { r.Form(runstate.Key{}).InFlight[0].Pos = 12 },
+		"let pass by 1 approvals":          gate(decision(ann)),
+		"decided twice":                    gate(decision(ann), decision(ann)),
+		"is bound to":                      gate(decision(ann), other),
+		"the starter olga decided":         gate(decision(ann), decision(olga)),
+		"went back":                        func(r *step.Run) { r.Now-- },
+		"went on past its TimedWait After": func(r *step.Run) { r.Form(runstate.Key{}).Stages[0].Ended = r.Now },
 	} {
 		bad := good
-		bad.InFlight, bad.Stages = slices.Clone(good.InFlight), slices.Clone(good.Stages)
+		bad.Form(runstate.Key{}).InFlight, bad.Form(runstate.Key{}).Stages = slices.Clone(good.Form(runstate.Key{}).InFlight), slices.Clone(good.Form(runstate.Key{}).Stages)
 		broken(&bad)
 		if out := strings.Join(StateProblems(p, &good, &bad), "\n"); !strings.Contains(out, name) {
 			t.Errorf("want a violation with %q, have %q", name, out)
 		}
 	}
 	passed, ended := good, good
-	passed.Stages, ended.State = slices.Clone(good.Stages), stages.Aborted
+	passed.Form(runstate.Key{}).Stages, ended.State = slices.Clone(good.Form(runstate.Key{}).Stages), stages.Aborted
 	gate(decision(ann), decision(bob))(&passed)
 	if out := strings.Join(progressProblems(p, &passed, &good), ""); !strings.Contains(out, "was passed and is no more") {
 		t.Error(out)
@@ -178,7 +181,7 @@ func TestAMemberThatWasTouchedTooEarlyIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
 	now := time.Unix(1000, 0)
-	r := step.Step(p, stages.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
+	r := step.Step(p, step.NewRun(p, "r", "uid", approval.Identity{Name: olga}, false, now), stages.Input{Now: now}).Run
 	for _, c := range []struct {
 		cluster, revision, want string
 	}{

@@ -3,23 +3,25 @@ package laws
 import (
 	"fmt"
 
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // TouchProblem returns why a run must not have changed a cluster: the gates before it have not been passed. "" is that
 // it may have.
-func TouchProblem(p *stages.Plan, r *stages.Run, cluster string) string {
+func TouchProblem(p *stages.Plan, r *step.Run, cluster string) string {
 	pos, ok := p.Position(cluster)
 	if !ok {
 		return fmt.Sprintf("cluster %s was touched by run %s, whose plan does not have it", cluster, r.Name)
 	}
 	stage, _ := p.StageOf(pos)
 	for i := range stage {
-		if r.Stages[i].Ended == 0 {
+		if r.Form(runstate.Key{}).Stages[i].Ended == 0 {
 			return fmt.Sprintf("cluster %s of stage %s was touched by run %s before stage %s had ended with its gates", cluster, p.Stages[stage].Name, r.Name, p.Stages[i].Name)
 		}
 	}
-	if r.Stages[stage].Started == 0 {
+	if r.Form(runstate.Key{}).Stages[stage].Started == 0 {
 		return fmt.Sprintf("cluster %s was touched by run %s before its stage %s had started", cluster, r.Name, p.Stages[stage].Name)
 	}
 	return ""
@@ -27,7 +29,7 @@ func TouchProblem(p *stages.Plan, r *stages.Run, cluster string) string {
 
 // MemberProblem returns what is wrong with the revision that a cluster records for a run: it must be the one that the
 // plan names for the cluster, and gates must have allowed the change. "" is that nothing is wrong.
-func MemberProblem(p *stages.Plan, r *stages.Run, cluster, revision string) string {
+func MemberProblem(p *stages.Plan, r *step.Run, cluster, revision string) string {
 	if text := TouchProblem(p, r, cluster); text != "" {
 		return text
 	}

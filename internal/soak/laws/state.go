@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
 // StateProblems returns the laws that a saved run breaks, by itself or as a successor of the state before, which may be
 // nil.
-func StateProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
+func StateProblems(p *stages.Plan, before, now *step.Run) (out []string) {
 	out = append(out, capProblems(p, now)...)
 	out = append(out, gateProblems(p, now)...)
 	out = append(out, waitProblems(p, now)...)
@@ -25,17 +26,17 @@ func StateProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
 }
 
 // capProblems counts the clusters in flight.
-func capProblems(p *stages.Plan, r *stages.Run) (out []string) {
+func capProblems(p *stages.Plan, r *step.Run) (out []string) {
 	inStage, inGroup := map[int]int{}, map[[2]int]int{}
-	for _, f := range r.InFlight {
+	for _, f := range r.Form(runstate.Key{}).InFlight {
 		if f.Attempt == 0 {
 			continue
 		}
 		stage, group := p.StageOf(f.Pos)
 		inStage[stage]++
 		inGroup[[2]int{stage, group}]++
-		if stage != r.Stage {
-			out = append(out, fmt.Sprintf("cluster %s is in flight while the run is in stage %d", p.Clusters[f.Pos].Name, r.Stage))
+		if stage != r.Form(runstate.Key{}).Stage {
+			out = append(out, fmt.Sprintf("cluster %s is in flight while the run is in stage %d", p.Clusters[f.Pos].Name, r.Form(runstate.Key{}).Stage))
 		}
 	}
 	for stage, n := range inStage {
@@ -52,9 +53,9 @@ func capProblems(p *stages.Plan, r *stages.Run) (out []string) {
 }
 
 // gateProblems holds what was decided at each gate to its policy.
-func gateProblems(p *stages.Plan, r *stages.Run) (out []string) {
-	for i := range r.Stages {
-		for _, g := range r.Stages[i].Gates {
+func gateProblems(p *stages.Plan, r *step.Run) (out []string) {
+	for i := range r.Form(runstate.Key{}).Stages {
+		for _, g := range r.Form(runstate.Key{}).Stages[i].Gates {
 			if g.Type == stages.Approval {
 				out = append(out, decisionProblems(p, r, i, g)...)
 			}
@@ -65,8 +66,8 @@ func gateProblems(p *stages.Plan, r *stages.Run) (out []string) {
 }
 
 // passProblems checks that a stage which went on did so past every gate.
-func passProblems(p *stages.Plan, r *stages.Run, stage int) (out []string) {
-	st := &r.Stages[stage]
+func passProblems(p *stages.Plan, r *step.Run, stage int) (out []string) {
+	st := &r.Form(runstate.Key{}).Stages[stage]
 	if st.SkipGates || st.State == stages.Skipped {
 		return nil
 	}
@@ -75,7 +76,7 @@ func passProblems(p *stages.Plan, r *stages.Run, stage int) (out []string) {
 		if planned.When == approval.After {
 			on = st.Ended != 0 && (!st.SkipWait || planned.Type != stages.TimedWait)
 		}
-		passed := slices.ContainsFunc(st.Gates, func(g stages.Gate) bool {
+		passed := slices.ContainsFunc(st.Gates, func(g runstate.Gate) bool {
 			return g.When == planned.When && g.Type == planned.Type && (g.State == stages.Completed || g.State == stages.Skipped)
 		})
 		if on && !passed {
@@ -85,7 +86,7 @@ func passProblems(p *stages.Plan, r *stages.Run, stage int) (out []string) {
 	return out
 }
 
-func decisionProblems(p *stages.Plan, r *stages.Run, stage int, g stages.Gate) (out []string) {
+func decisionProblems(p *stages.Plan, r *step.Run, stage int, g runstate.Gate) (out []string) {
 	name := p.Stages[stage].Name
 	var deciders []string
 	approvals := 0
@@ -132,7 +133,7 @@ func most(p approval.Policy) int {
 
 // waitProblems checks that a run which has not ended says what it waits for,
 // and so does every cluster.
-func waitProblems(p *stages.Plan, r *stages.Run) (out []string) {
+func waitProblems(p *stages.Plan, r *step.Run) (out []string) {
 	if r.IsEnded() {
 		return nil
 	}
@@ -159,16 +160,16 @@ func endState(s stages.State) bool {
 }
 
 // progressProblems checks that nothing is taken back.
-func progressProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
+func progressProblems(p *stages.Plan, before, now *step.Run) (out []string) {
 	if now.Now < before.Now {
 		out = append(out, fmt.Sprintf("its time went back from %v to %v", before.Now.Time(), now.Now.Time()))
 	}
 	if before.Final(p) && now.State != before.State {
 		out = append(out, fmt.Sprintf("it was %s and is %s", before.State, now.State))
 	}
-	for i := range min(len(before.Stages), len(now.Stages)) {
-		for _, g := range before.Stages[i].Gates {
-			if g.State == stages.Completed && !keeps(now.Stages[i].Gates, g) {
+	for i := range min(len(before.Form(runstate.Key{}).Stages), len(now.Form(runstate.Key{}).Stages)) {
+		for _, g := range before.Form(runstate.Key{}).Stages[i].Gates {
+			if g.State == stages.Completed && !keeps(now.Form(runstate.Key{}).Stages[i].Gates, g) {
 				out = append(out, fmt.Sprintf("the %s gate %s stage %s was passed and is no more", g.Type, g.When, p.Stages[i].Name))
 			}
 		}
@@ -178,8 +179,8 @@ func progressProblems(p *stages.Plan, before, now *stages.Run) (out []string) {
 
 // keeps reports whether a gate which was passed is among the gates, with everything
 // that was decided at it.
-func keeps(gates []stages.Gate, was stages.Gate) bool {
-	return slices.ContainsFunc(gates, func(g stages.Gate) bool {
+func keeps(gates []runstate.Gate, was runstate.Gate) bool {
+	return slices.ContainsFunc(gates, func(g runstate.Gate) bool {
 		return g.When == was.When && g.Type == was.Type && g.State == was.State && g.Ended == was.Ended && len(g.Decisions) == len(was.Decisions)
 	})
 }

@@ -8,34 +8,40 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Plan returns the plan that rolls back the run r of the plan p, see planner.RollBack, which checks the run first.
-func Plan(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) (*stages.Plan, error) {
+// Changed is a cluster that a run may have changed.
+type Changed struct {
+	// Pos is the position of the cluster in the plan, State its state in the run.
+	Pos   int
+	State stages.State
+	// Gone reports whether the cluster has left the inventory.
+	Gone bool
+}
+
+// Plan returns the plan that rolls back a run of the plan p, see step.RollBack, which checks the run first.
+func Plan(p *stages.Plan, name, uid string, changed []Changed, previous map[string]stages.Previous) (*stages.Plan, error) {
 	if p.Rollback != nil {
-		return nil, fmt.Errorf("run %s takes back what run %s brought, and is not taken back itself: roll out the snapshot that is to be there", r.Name, p.Rollback.Run)
+		return nil, fmt.Errorf("run %s takes back what run %s brought, and is not taken back itself: roll out the snapshot that is to be there", name, p.Rollback.Run)
 	}
 	if p.Strategy.Rollback == nil {
-		return nil, fmt.Errorf("run %s: %s", r.Name, values.NoRollback)
+		return nil, fmt.Errorf("run %s: %s", name, values.NoRollback)
 	}
-	return Reverse(p, reversalOf(p, r, previous))
+	return Reverse(p, reversalOf(p, name, uid, changed, previous))
 }
 
 // reversalOf returns the target of each cluster that the run may have changed.
-func reversalOf(p *stages.Plan, r *stages.Run, previous map[string]stages.Previous) Reversal {
-	out := Reversal{Run: r.Name, UID: r.UID, To: map[int]Earlier{}, Kept: map[string][]string{}}
-	clusters := stages.NewLookup(p, r)
-	for pos := range p.Clusters {
-		c, state := &p.Clusters[pos], clusters.State(pos)
-		before := previous[c.Name]
-		if !r.IsTouched(pos, state) || before.Back {
-			continue
-		}
-		x, why := stages.UnsuccessfulAt(r.Unsuccessful, pos), ""
+func reversalOf(p *stages.Plan, name, uid string, changed []Changed, previous map[string]stages.Previous) Reversal {
+	out := Reversal{Run: name, UID: uid, To: map[int]Earlier{}, Kept: map[string][]string{}}
+	for _, x := range changed {
+		c := &p.Clusters[x.Pos]
+		before, why := previous[c.Name], ""
 		switch {
-		case x != nil && x.Gone:
+		case before.Back:
+			continue
+		case x.Gone:
 			why = values.HasLeft
 		case c.Revision < 0:
 			why = "the cluster left the placement and was cleaned, and stays so"
-		case p.Revisions[c.Revision] == before.Revision && state == stages.Completed:
+		case p.Revisions[c.Revision] == before.Revision && x.State == stages.Completed:
 			continue // it got what it had
 		case before.Keep != "":
 			why = before.Keep
@@ -45,7 +51,7 @@ func reversalOf(p *stages.Plan, r *stages.Run, previous map[string]stages.Previo
 		if why != "" {
 			out.Kept[why] = append(out.Kept[why], c.Name)
 		} else {
-			out.To[pos] = Earlier{Index: before.Index, Snapshot: before.Snapshot, Revision: before.Revision}
+			out.To[x.Pos] = Earlier{Index: before.Index, Snapshot: before.Snapshot, Revision: before.Revision}
 		}
 	}
 	return out

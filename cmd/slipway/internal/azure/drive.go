@@ -19,6 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/target"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/step"
 	"github.com/slipway-dev/slipway/watch"
@@ -81,7 +82,7 @@ func (s *session) direct(ctx context.Context, commands ...stages.Command) error 
 			if now, err = s.get(ctx, s.name); err != nil {
 				return false, err
 			}
-			isOpen := func(id string) bool { return !slices.Contains(now.Run.Seen, id) }
+			isOpen := func(id string) bool { return !slices.Contains(now.Run.Form(runstate.Key{}).Seen, id) }
 			if done = !slices.ContainsFunc(ids, isOpen); done && (live || verb == stages.Stop) {
 				became = "is carried out"
 			}

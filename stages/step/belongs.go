@@ -1,4 +1,4 @@
-package stages
+package step
 
 import (
 	"cmp"
@@ -8,6 +8,8 @@ import (
 	"sort"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/internal/runstate"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
@@ -26,16 +28,16 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %.256q is not one of the plan: %s: %s", e.Run, e.Field, e.Reason)
 }
 
-// Check returns a [*RunError] with the first problem if NewRun and step.Step cannot
+// Check returns a [*RunError] with the first problem if [NewRun] and [Step] cannot
 // have made r from the plan p, and nil otherwise. It refuses a run of another plan or
 // placement, or of other stages, and a run with a value that is beyond the plan,
 // negative, duplicate, missing or inconsistent. It also refuses a run that lost
 // clusters: every started cluster must have ended, be in flight or wait.
 //
-// step.Step checks its run, and so do the functions of this package that answer
+// [Step] checks its run, and so do the methods that answer
 // questions about one. The cost is less than that of a step: it grows with the
 // clusters in flight, the exceptions and the groups, not with the fleet.
-func Check(p *Plan, r *Run) error {
+func (r *Run) Check(p *stages.Plan) error {
 	c := runCheck{p: p, r: r}
 	c.plan()
 	if c.err == nil {
@@ -58,7 +60,7 @@ func Check(p *Plan, r *Run) error {
 
 // runCheck keeps the first problem of a run.
 type runCheck struct {
-	p   *Plan
+	p   *stages.Plan
 	r   *Run
 	err *RunError
 }
@@ -84,10 +86,10 @@ func (c *runCheck) plan() {
 		c.wrong("placement", "it is %.80q, and the plan's %q", r.Placement, p.Placement)
 	case r.UID == "":
 		c.wrong("uid", "there is none: no answer could be told from one to another run")
-	case len(r.Stages) != len(p.Stages):
-		c.wrong("stages", "there are %d, and must be %d, as in the plan", len(r.Stages), len(p.Stages))
-	case r.Stage < 0 || r.Stage > len(p.Stages):
-		c.wrong("stage", "it is %d, and must be from 0 to %d", r.Stage, len(p.Stages))
+	case len(r.form.Stages) != len(p.Stages):
+		c.wrong("stages", "there are %d, and must be %d, as in the plan", len(r.form.Stages), len(p.Stages))
+	case r.form.Stage < 0 || r.form.Stage > len(p.Stages):
+		c.wrong("stage", "it is %d, and must be from 0 to %d", r.form.Stage, len(p.Stages))
 	}
 }
 
@@ -95,26 +97,26 @@ func (c *runCheck) plan() {
 func (c *runCheck) run() {
 	r := c.r
 	switch r.State {
-	case NotStarted, Pending, Running, Stopping, Stopped, Failed, Completed, Aborted, Superseded:
+	case stages.NotStarted, stages.Pending, stages.Running, stages.Stopping, stages.Stopped, stages.Failed, stages.Completed, stages.Aborted, stages.Superseded:
 	default:
 		c.wrong("state", "a run is never %.80q", r.State)
 	}
 	switch {
-	case (r.State == Stopping) != (r.Ending != ""):
+	case (r.State == stages.Stopping) != (r.Ending != ""):
 		c.wrong("ending", "it is %.80q, and the run is %s: it has one while it is Stopping", r.Ending, r.State)
-	case r.Ending != "" && r.Ending != Stopped && r.Ending != Failed && r.Ending != Superseded:
+	case r.Ending != "" && r.Ending != stages.Stopped && r.Ending != stages.Failed && r.Ending != stages.Superseded:
 		c.wrong("ending", "a run that is Stopping does not come to be %.80q", r.Ending)
-	case (r.State == Pending) != (r.Ahead != ""):
+	case (r.State == stages.Pending) != (r.Ahead != ""):
 		c.wrong("ahead", "it is %.80q, and the run is %s: a run that is Pending names the run that it waits for", r.Ahead, r.State)
-	case r.Closing != nil && r.Closing.State != Failed && r.Closing.State != Aborted:
-		c.wrong("closing.state", "it is %.80q, and must be Failed or Aborted", r.Closing.State)
-	case r.State == Completed && r.Stage < len(c.p.Stages):
-		c.wrong("stage", "it is %d of %d, and the run is Completed", r.Stage, len(c.p.Stages))
+	case r.form.Closing != nil && r.form.Closing.State != stages.Failed && r.form.Closing.State != stages.Aborted:
+		c.wrong("closing.state", "it is %.80q, and must be Failed or Aborted", r.form.Closing.State)
+	case r.State == stages.Completed && r.form.Stage < len(c.p.Stages):
+		c.wrong("stage", "it is %d of %d, and the run is Completed", r.form.Stage, len(c.p.Stages))
 	}
 	c.within("attempt", r.Attempt, 0, math.MaxInt32)
-	c.moments("now, created, started, ended, stopAt or halted", r.Now, r.Created, r.Started, r.Ended, r.StopAt, r.Halted)
-	if r.Bypass != nil {
-		c.moments("bypass.until", r.Bypass.Until)
+	c.moments("now, created, started, ended, stopAt or halted", r.Now, r.Created, r.Started, r.Ended, r.form.StopAt, r.form.Halted)
+	if r.form.Bypass != nil {
+		c.moments("bypass.until", r.form.Bypass.Until)
 	}
 }
 
@@ -126,18 +128,18 @@ func (c *runCheck) within(field string, n, least, most int) {
 	}
 }
 
-func (c *runCheck) moments(field string, all ...Instant) {
+func (c *runCheck) moments(field string, all ...stages.Instant) {
 	for _, t := range all {
-		if t < 0 || t > LastInstant {
-			c.wrong(field, "it is %d, and must be a moment from 0 to %d", t, LastInstant)
+		if t < 0 || t > stages.LastInstant {
+			c.wrong(field, "it is %d, and must be a moment from 0 to %d", t, stages.LastInstant)
 		}
 	}
 }
 
 // isState reports whether a stage can be in a state.
-func isState(s State) bool {
+func isState(s stages.State) bool {
 	switch s {
-	case NotStarted, Pending, Running, Stopping, Stopped, Skipped, Failed, Completed, Aborted:
+	case stages.NotStarted, stages.Pending, stages.Running, stages.Stopping, stages.Stopped, stages.Skipped, stages.Failed, stages.Completed, stages.Aborted:
 		return true
 	default:
 		return false
@@ -147,7 +149,7 @@ func isState(s State) bool {
 // stage checks how far a stage is: those before the current one have ended, those
 // after it were not reached.
 func (c *runCheck) stage(i int) {
-	s, planned := &c.r.Stages[i], &c.p.Stages[i]
+	s, planned := &c.r.form.Stages[i], &c.p.Stages[i]
 	groups := len(planned.Groups)
 	if s.Reached == 0 {
 		groups = 0
@@ -156,10 +158,10 @@ func (c *runCheck) stage(i int) {
 	switch {
 	case !isState(s.State):
 		c.wrong(at(".state"), "a stage is never %.80q", s.State)
-	case i < c.r.Stage && (s.Reached == 0 || s.Ended == 0):
-		c.wrong(at(""), "it has not ended, and the run is in stage %d", c.r.Stage)
-	case i > c.r.Stage && s.Reached != 0:
-		c.wrong(at(""), "it was reached, and the run is in stage %d", c.r.Stage)
+	case i < c.r.form.Stage && (s.Reached == 0 || s.Ended == 0):
+		c.wrong(at(""), "it has not ended, and the run is in stage %d", c.r.form.Stage)
+	case i > c.r.form.Stage && s.Reached != 0:
+		c.wrong(at(""), "it was reached, and the run is in stage %d", c.r.form.Stage)
 	case s.Reached != 0 && c.r.Started == 0:
 		c.wrong(at(""), "it was reached, and the run has not started")
 	case s.Reached == 0 && s.Started != 0:
@@ -180,9 +182,9 @@ func (c *runCheck) stage(i int) {
 }
 
 // areMoments reports whether all are moments that a run may name.
-func areMoments(all ...Instant) bool {
+func areMoments(all ...stages.Instant) bool {
 	for _, t := range all {
-		if t < 0 || t > LastInstant {
+		if t < 0 || t > stages.LastInstant {
 			return false
 		}
 	}
@@ -192,7 +194,7 @@ func areMoments(all ...Instant) bool {
 // group checks how far a group is. One of a stage that the run has left has no
 // cluster that has not ended.
 func (c *runCheck) group(stage, group int) {
-	g, planned := &c.r.Stages[stage].Groups[group], &c.p.Stages[stage].Groups[group]
+	g, planned := &c.r.form.Stages[stage].Groups[group], &c.p.Stages[stage].Groups[group]
 	at := func(field string) string { return fmt.Sprintf("stages[%d].groups[%d]%s", stage, group, field) }
 	for _, n := range [...]int{g.Completed, g.Failed, g.Skipped} {
 		if n < 0 || n > g.Next {
@@ -202,8 +204,8 @@ func (c *runCheck) group(stage, group int) {
 	switch {
 	case g.Next < 0 || g.Next > planned.Len:
 		c.wrong(at(".next"), "it is %d, and must be from 0 to %d", g.Next, planned.Len)
-	case stage < c.r.Stage && (g.Next < planned.Len || len(g.Deferred) > 0):
-		c.wrong(at(""), "clusters have not ended, and the run is in stage %d", c.r.Stage)
+	case stage < c.r.form.Stage && (g.Next < planned.Len || len(g.Deferred) > 0):
+		c.wrong(at(""), "clusters have not ended, and the run is in stage %d", c.r.form.Stage)
 	}
 	if !areMoments(g.Reached, g.Done, g.Ended, g.Deadline) {
 		c.moments(at(""), g.Reached, g.Done, g.Ended, g.Deadline)
@@ -227,7 +229,7 @@ func (c *runCheck) group(stage, group int) {
 }
 
 // cells checks how far a group is in each of its cells.
-func (c *runCheck) cells(g *GroupRun, cells []CellMembers, at func() string) {
+func (c *runCheck) cells(g *runstate.GroupRun, cells []stages.CellMembers, at func() string) {
 	if len(g.Cells) != len(cells) {
 		c.wrong(at(), "there are %d, and must be %d", len(g.Cells), len(cells))
 		return
@@ -247,37 +249,37 @@ func (c *runCheck) cells(g *GroupRun, cells []CellMembers, at func() string) {
 
 // gates checks that each is one of the plan, there once, and in a state that says
 // whether it holds the run.
-func (c *runCheck) gates(gates []Gate, planned []PlannedGate, at func() string) {
+func (c *runCheck) gates(gates []runstate.Gate, planned []stages.PlannedGate, at func() string) {
 	for i := range gates {
 		g := &gates[i]
-		same := func(o Gate) bool { return o.When == g.When && o.Type == g.Type }
+		same := func(o runstate.Gate) bool { return o.When == g.When && o.Type == g.Type }
 		field := func(f string) string { return fmt.Sprintf("%s.gates[%d]%s", at(), i, f) }
 		switch {
-		case !slices.ContainsFunc(planned, func(p PlannedGate) bool { return p.When == g.When && p.Type == g.Type }):
+		case !slices.ContainsFunc(planned, func(p stages.PlannedGate) bool { return p.When == g.When && p.Type == g.Type }):
 			c.wrong(field(""), "the plan has no %.80s %.80s it", g.Type, g.When)
 		case slices.ContainsFunc(gates[:i], same):
 			c.wrong(field(""), "%s %s it is there twice", g.Type, g.When)
-		case g.State != Pending && g.State != Completed && g.State != Skipped && g.State != Failed:
+		case g.State != stages.Pending && g.State != stages.Completed && g.State != stages.Skipped && g.State != stages.Failed:
 			c.wrong(field(".state"), "a gate is never %.80q", g.State)
-		case g.State == Pending && slices.ContainsFunc(g.Decisions, isMomentary):
+		case g.State == stages.Pending && slices.ContainsFunc(g.Decisions, isMomentary):
 			c.wrong(field(".decisions"), "an approval that holds at a point in time only is recorded, and the gate did not open with it")
 		case g.Attempt < 0 || g.Attempt > math.MaxInt32:
 			c.within(field(".attempt"), g.Attempt, 0, math.MaxInt32)
 		case !areMoments(g.Opened, g.Until, g.Ended):
 			c.moments(field(""), g.Opened, g.Until, g.Ended)
-		case g.Type == CheckTask || len(g.Checks) > 0:
+		case g.Type == stages.CheckTask || len(g.Checks) > 0:
 			c.checks(g.Checks, plannedChecks(g, planned), func() string { return field(".checks") })
 		}
 	}
 }
 
-func plannedChecks(g *Gate, planned []PlannedGate) []check.Check {
-	i := slices.IndexFunc(planned, func(p PlannedGate) bool { return p.When == g.When && p.Type == g.Type })
+func plannedChecks(g *runstate.Gate, planned []stages.PlannedGate) []check.Check {
+	i := slices.IndexFunc(planned, func(p stages.PlannedGate) bool { return p.When == g.When && p.Type == g.Type })
 	return planned[i].Checks
 }
 
 // checks checks that each is one of the plan, and that its numbers fit together.
-func (c *runCheck) checks(checks []CheckRun, planned []check.Check, at func() string) {
+func (c *runCheck) checks(checks []stages.CheckRun, planned []check.Check, at func() string) {
 	if len(checks) != len(planned) {
 		c.wrong(at(), "there are %d, and must be %d, as in the plan", len(checks), len(planned))
 		return
@@ -313,16 +315,16 @@ func (c *runCheck) checks(checks []CheckRun, planned []check.Check, at func() st
 }
 
 // clusterChecks checks those of a cluster in flight.
-func (c *runCheck) clusterChecks(f *InFlight) {
+func (c *runCheck) clusterChecks(f *runstate.InFlight) {
 	switch {
 	case f.Checks == nil:
 		c.wrong("inFlight", "a cluster is Measuring, and has no checks")
-	case f.Phase != Measuring && f.Phase != Settling || c.r.Stage >= len(c.p.Stages):
+	case f.Phase != stages.Measuring && f.Phase != stages.Settling || c.r.form.Stage >= len(c.p.Stages):
 		c.wrong("inFlight", "a cluster has checks and is %s", f.Phase)
 	case !areMoments(f.Checks.Since, f.Checks.Until):
 		c.moments("inFlight", f.Checks.Since, f.Checks.Until)
 	default:
-		c.checks(f.Checks.Checks, c.p.Stages[c.r.Stage].ClusterChecks, func() string { return "inFlight.checks" })
+		c.checks(f.Checks.Checks, c.p.Stages[c.r.form.Stage].ClusterChecks, func() string { return "inFlight.checks" })
 	}
 }
 
@@ -331,13 +333,13 @@ func isMomentary(d approval.Decision) bool { return d.IsMomentary() }
 // unsuccessful checks that those are clusters of the plan, in order, and that the
 // groups count them.
 func (c *runCheck) unsuccessful() {
-	es, next := c.r.Unsuccessful, 0
+	es, next := c.r.form.Unsuccessful, 0
 	for i := range es {
 		switch x := &es[i]; {
 		case x.First < next || x.First > x.Last || x.Last >= len(c.p.Clusters):
 			c.wrong("unsuccessful", "positions %d to %d are not among those from %d to %d", x.First, x.Last, next, len(c.p.Clusters)-1)
 			return
-		case x.State != Skipped && x.State != Failed:
+		case x.State != stages.Skipped && x.State != stages.Failed:
 			c.wrong("unsuccessful", "cluster %s is %.80q, and must be Skipped or Failed", c.p.Clusters[x.First].Name, x.State)
 		case x.Attempts < 0 || x.Attempts > math.MaxInt32:
 			c.within("unsuccessful: attempts", x.Attempts, 0, math.MaxInt32)
@@ -354,7 +356,7 @@ func (c *runCheck) unsuccessful() {
 			failed, skipped := 0, 0
 			for k := first; k < len(es) && es[k].First < g.First+g.Len; k++ {
 				n := min(es[k].Last, g.First+g.Len-1) - max(es[k].First, g.First) + 1
-				if es[k].State == Failed {
+				if es[k].State == stages.Failed {
 					failed += n
 				} else {
 					skipped += n
@@ -367,14 +369,14 @@ func (c *runCheck) unsuccessful() {
 
 // counts checks what a group counts against the unsuccessful clusters in it.
 func (c *runCheck) counts(stage, group, failed, skipped int) {
-	var gr GroupRun
-	if groups := c.r.Stages[stage].Groups; len(groups) > 0 {
+	var gr runstate.GroupRun
+	if groups := c.r.form.Stages[stage].Groups; len(groups) > 0 {
 		gr = groups[group]
 	}
 	switch {
 	case gr.Failed != failed:
 		c.wrong(fmt.Sprintf("stages[%d].groups[%d].failed", stage, group), "it is %d, and %d clusters of the group have failed", gr.Failed, failed)
-	case gr.Skipped > skipped || stage < c.r.Stage && gr.Skipped != skipped:
+	case gr.Skipped > skipped || stage < c.r.form.Stage && gr.Skipped != skipped:
 		c.wrong(fmt.Sprintf("stages[%d].groups[%d].skipped", stage, group), "it is %d, and %d clusters of the group are skipped", gr.Skipped, skipped)
 	}
 }
@@ -383,26 +385,26 @@ func (c *runCheck) counts(stage, group, failed, skipped int) {
 // stage, there once, that was started and has not ended, and of the clusters
 // that were started each has ended, is in flight, or waits.
 func (c *runCheck) clusters() {
-	inFlight, waiting := c.r.InFlight, c.r.Waiting
+	inFlight, waiting := c.r.form.InFlight, c.r.form.Waiting
 	if n := len(c.p.Clusters); len(inFlight) > n || len(waiting) > n {
 		c.wrong("inFlight or waiting", "there are %d and %d, and the plan has %d clusters", len(inFlight), len(waiting), n)
 		return
 	}
 	var in []int
-	if c.r.Stage < len(c.p.Stages) {
-		in = make([]int, len(c.p.Stages[c.r.Stage].Groups))
+	if c.r.form.Stage < len(c.p.Stages) {
+		in = make([]int, len(c.p.Stages[c.r.form.Stage].Groups))
 	}
 	placed := make([]int, 0, len(inFlight)+len(waiting))
 	for i := range inFlight {
 		f := &inFlight[i]
 		switch {
-		case f.Attempt == 0 && *f == InFlight{} && i < len(inFlight)-1:
+		case f.Attempt == 0 && *f == runstate.InFlight{} && i < len(inFlight)-1:
 			continue
-		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < Applying || f.Phase > Measuring || f.Tries < 0:
+		case f.Attempt < 1 || f.Attempt > math.MaxInt32 || f.Phase < stages.Applying || f.Phase > stages.Measuring || f.Tries < 0:
 			c.wrong("inFlight", "slot %d: attempt %d, phase %d or %d tries is impossible", i, f.Attempt, f.Phase, f.Tries)
 		case !areMoments(f.Started, f.Until, f.Since):
 			c.moments("inFlight", f.Started, f.Until, f.Since)
-		case f.Checks != nil || f.Phase == Measuring:
+		case f.Checks != nil || f.Phase == stages.Measuring:
 			c.clusterChecks(f)
 		}
 		placed = c.place(placed, in, f.Pos)
@@ -413,8 +415,8 @@ func (c *runCheck) clusters() {
 		switch {
 		case y.Attempt < 1 || y.Attempt > math.MaxInt32 || y.Tries < 0:
 			c.wrong("waiting", "attempt %d or %d tries is impossible", y.Attempt, y.Tries)
-		case !areMoments(y.Started, y.NotYet, y.Since, Instant(y.Spent)):
-			c.moments("waiting", y.Started, y.NotYet, y.Since, Instant(y.Spent))
+		case !areMoments(y.Started, y.NotYet, y.Since, stages.Instant(y.Spent)):
+			c.moments("waiting", y.Started, y.NotYet, y.Since, stages.Instant(y.Spent))
 		}
 		placed = c.place(placed, in, y.Pos)
 	}
@@ -454,12 +456,12 @@ func (c *runCheck) caps(in, flying []int) {
 	if c.err != nil || len(flying) == 0 {
 		return
 	}
-	st := &c.p.Stages[c.r.Stage]
-	if n := Limit(st.MaxConcurrency); len(flying) > n {
+	st := &c.p.Stages[c.r.form.Stage]
+	if n := limit(st.MaxConcurrency); len(flying) > n {
 		c.wrong("inFlight", "%d clusters of stage %s are in flight, and %d may be", len(flying), st.Name, n)
 	}
 	for i, n := range in {
-		if n > Limit(st.Groups[i].MaxConcurrency) {
+		if n > limit(st.Groups[i].MaxConcurrency) {
 			c.wrong("inFlight", "%d clusters of group %s of stage %s are in flight, and %d may be", n, st.Groups[i].Name, st.Name, st.Groups[i].MaxConcurrency)
 		}
 	}
@@ -497,10 +499,10 @@ func (c *runCheck) place(placed, in []int, pos int) []int {
 // misplaced returns the group of a cluster, and why it is not one to be in flight
 // or to wait, or "".
 func (c *runCheck) misplaced(pos int) (group int, wrong string) {
-	if c.r.Stage >= len(c.p.Stages) {
+	if c.r.form.Stage >= len(c.p.Stages) {
 		return 0, "has not ended, and all stages are done"
 	}
-	st, run := &c.p.Stages[c.r.Stage], &c.r.Stages[c.r.Stage]
+	st, run := &c.p.Stages[c.r.form.Stage], &c.r.form.Stages[c.r.form.Stage]
 	last := &st.Groups[len(st.Groups)-1]
 	if pos < st.Groups[0].First || pos >= last.First+last.Len {
 		return 0, "is not one of stage " + st.Name + ", which the run is in"
@@ -511,9 +513,9 @@ func (c *runCheck) misplaced(pos int) (group int, wrong string) {
 	switch {
 	case len(run.Groups) == 0 || !c.started(group, pos):
 		return group, "was not started"
-	case UnsuccessfulAt(c.r.Unsuccessful, pos) != nil:
+	case runstate.UnsuccessfulAt(c.r.form.Unsuccessful, pos) != nil:
 		return group, "has ended"
-	case len(run.Groups[group].Deferred) > 0 && c.r.DeferredAt(c.p, pos) != nil:
+	case len(run.Groups[group].Deferred) > 0 && c.r.deferredAt(c.p, pos) != nil:
 		return group, "lets others go first"
 	}
 	return group, ""
@@ -521,25 +523,25 @@ func (c *runCheck) misplaced(pos int) (group int, wrong string) {
 
 // started reports whether the run has reached a cluster of the current stage.
 func (c *runCheck) started(group, pos int) bool {
-	gr := &c.r.Stages[c.r.Stage].Groups[group]
+	gr := &c.r.form.Stages[c.r.form.Stage].Groups[group]
 	if len(gr.Cells) == 0 {
-		return pos < c.p.Stages[c.r.Stage].Groups[group].First+gr.Next
+		return pos < c.p.Stages[c.r.form.Stage].Groups[group].First+gr.Next
 	}
-	cells := c.p.Members(c.r.Stage, group)
-	i, _ := slices.BinarySearchFunc(cells, c.p.Clusters[pos].Cell, func(m CellMembers, cell int) int { return cmp.Compare(m.Cell, cell) })
+	cells := c.p.Members(c.r.form.Stage, group)
+	i, _ := slices.BinarySearchFunc(cells, c.p.Clusters[pos].Cell, func(m stages.CellMembers, cell int) int { return cmp.Compare(m.Cell, cell) })
 	return cells[i].From(pos) < gr.Cells[i]
 }
 
 // balance checks that of the clusters of a stage that were started each has
 // ended, is in flight, or waits.
 func (c *runCheck) balance(stage int, in []int) {
-	for j := range c.r.Stages[stage].Groups {
-		g := &c.r.Stages[stage].Groups[j]
+	for j := range c.r.form.Stages[stage].Groups {
+		g := &c.r.form.Stages[stage].Groups[j]
 		n := g.Completed + g.Failed + g.Skipped
 		for _, p := range g.Deferred {
 			n += p.Last - p.First + 1
 		}
-		if stage == c.r.Stage {
+		if stage == c.r.form.Stage {
 			n += in[j]
 		}
 		if n != g.Next {
@@ -548,8 +550,8 @@ func (c *runCheck) balance(stage int, in []int) {
 	}
 }
 
-// Limit reads a cap: 0 is none.
-func Limit(n int) int {
+// limit reads a cap: 0 is none.
+func limit(n int) int {
 	if n == 0 {
 		return math.MaxInt
 	}

@@ -1,4 +1,4 @@
-package stages_test
+package step_test
 
 import (
 	"encoding/json"
@@ -39,7 +39,7 @@ func oneAtATime(t testing.TB) *stages.Plan {
 }
 
 // kept returns a run as it is after it was kept as JSON.
-func kept(t testing.TB, r stages.Run) (out stages.Run) {
+func kept(t testing.TB, r step.Run) (out step.Run) {
 	t.Helper()
 	b, err := json.Marshal(r)
 	if err != nil {
@@ -55,7 +55,7 @@ func kept(t testing.TB, r stages.Run) (out stages.Run) {
 // under a cap of one, and the run completes on the proof of all three.
 func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
 	p, now := oneAtATime(t), time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	run := stages.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, now)
+	run := step.NewRun(p, "run", "uid", approval.Identity{Name: "ann"}, false, now)
 	proven := map[string]bool{}
 	var in stages.Input
 	for n := 0; !run.IsEnded(); n++ {
@@ -94,7 +94,7 @@ func TestARunKeptAsJSONStaysUnderItsCap(t *testing.T) {
 // would be lost, none at all. The run that it was read into stays as it was.
 func TestTheJSONOfARunIsReadStrictly(t *testing.T) {
 	p := oneAtATime(t)
-	run := stages.NewRun(p, "run", "uid", approval.Identity{}, false, time.UnixMilli(1))
+	run := step.NewRun(p, "run", "uid", approval.Identity{}, false, time.UnixMilli(1))
 	b, err := json.Marshal(run)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +145,7 @@ func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", name, back, *p)
 		}
 		now := time.UnixMilli(1)
-		ready := step.Step(&back, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
+		ready := step.Step(&back, step.NewRun(p, "run", "uid", approval.Identity{}, false, now), stages.Input{Now: now})
 		if ready.Err != nil || len(ready.Actions) != 1 {
 			t.Errorf("%s: %d actions: %v", name, len(ready.Actions), ready.Err)
 		}
@@ -167,7 +167,7 @@ func TestAPlanKeptAsJSONIsWhole(t *testing.T) {
 // the run is stored: a command is known again by its ID, and nothing changes.
 func TestTextsOfARunSurviveBeingKept(t *testing.T) {
 	p, now, bad := oneAtATime(t), time.UnixMilli(1), "a\xffb\xc3"
-	run := stages.NewRun(p, bad, "uid", approval.Identity{Name: bad, Groups: []string{bad}}, true, now)
+	run := step.NewRun(p, bad, "uid", approval.Identity{Name: bad, Groups: []string{bad}}, true, now)
 	stop := stages.Command{ID: bad, Verb: stages.Start, By: approval.Identity{Name: bad}, Message: bad}
 	in := stages.Input{Now: now, Commands: []stages.Command{stop}}
 	ready := step.Step(p, run, in)
@@ -188,7 +188,7 @@ func TestTextsOfARunSurviveBeingKept(t *testing.T) {
 func TestNoClockMakesARunThatIsNoneOfItsPlan(t *testing.T) {
 	p := oneAtATime(t)
 	for _, now := range []time.Time{{}, time.UnixMilli(-1), time.Date(-5000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(99999, 1, 1, 0, 0, 0, 0, time.UTC)} {
-		run := kept(t, stages.NewRun(p, "run", "uid", approval.Identity{}, false, now))
+		run := kept(t, step.NewRun(p, "run", "uid", approval.Identity{}, false, now))
 		for range 3 {
 			ready := step.Step(p, run, stages.Input{Now: now})
 			if ready.Err != nil || len(ready.Actions) != 1 {

@@ -1,9 +1,10 @@
-package stages
+package runstate
 
 import (
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // Counts returns how many clusters of the stage completed and failed.
@@ -17,7 +18,7 @@ func (r *StageRun) Counts() (completed, failed int) {
 
 // Admits reports whether the gates before the group have passed, so that its
 // clusters may start.
-func (gr *GroupRun) Admits(g *PlannedGroup, run *StageRun) bool {
+func (gr *GroupRun) Admits(g *stages.PlannedGroup, run *StageRun) bool {
 	if gr.SkipGates || run.SkipGates {
 		return true
 	}
@@ -25,25 +26,25 @@ func (gr *GroupRun) Admits(g *PlannedGroup, run *StageRun) bool {
 }
 
 // WaitsAfter reports whether the group has gates after it that have not passed.
-func WaitsAfter(g *PlannedGroup, gr *GroupRun) bool {
-	return slices.ContainsFunc(g.Gates, func(pg PlannedGate) bool {
+func WaitsAfter(g *stages.PlannedGroup, gr *GroupRun) bool {
+	return slices.ContainsFunc(g.Gates, func(pg stages.PlannedGate) bool {
 		gate := GateOf(gr.Gates, &pg)
-		return pg.When == approval.After && (gate == nil || gate.State == Pending || gate.State == Failed)
+		return pg.When == approval.After && (gate == nil || gate.State == stages.Pending || gate.State == stages.Failed)
 	})
 }
 
 // PausePassed reports whether the gates of a pause have passed.
-func (gr *GroupRun) PausePassed(g *PlannedGroup, run *StageRun) bool {
+func (gr *GroupRun) PausePassed(g *stages.PlannedGroup, run *StageRun) bool {
 	return !g.Pause || gr.Admits(g, run)
 }
 
 // GatesPassed reports whether every gate on a side has passed.
-func GatesPassed(planned []PlannedGate, gates []Gate, when approval.When) bool {
+func GatesPassed(planned []stages.PlannedGate, gates []Gate, when approval.When) bool {
 	for i := range planned {
 		if planned[i].When != when {
 			continue
 		}
-		if g := GateOf(gates, &planned[i]); g == nil || g.State != Completed && g.State != Skipped {
+		if g := GateOf(gates, &planned[i]); g == nil || g.State != stages.Completed && g.State != stages.Skipped {
 			return false
 		}
 	}
@@ -51,12 +52,12 @@ func GatesPassed(planned []PlannedGate, gates []Gate, when approval.When) bool {
 }
 
 // IsNext reports whether every group has ended that the group comes after.
-func IsNext(g *PlannedGroup, run *StageRun) bool {
+func IsNext(g *stages.PlannedGroup, run *StageRun) bool {
 	return !slices.ContainsFunc(g.After, func(i int) bool { return run.Groups[i].Ended == 0 })
 }
 
 // GateOf returns the run of a planned gate, nil where it is not reached.
-func GateOf(gates []Gate, pg *PlannedGate) *Gate {
+func GateOf(gates []Gate, pg *stages.PlannedGate) *Gate {
 	i := slices.IndexFunc(gates, func(g Gate) bool { return g.When == pg.When && g.Type == pg.Type })
 	if i < 0 {
 		return nil
@@ -65,13 +66,10 @@ func GateOf(gates []Gate, pg *PlannedGate) *Gate {
 }
 
 // EndEvent is the event of a wait that has ended, by time or by a person.
-func (g *Gate) EndEvent(by string) Event {
-	e := Event{Type: WaitEnded, By: by}
-	if g.Type == ScheduledStart {
-		e.Message = ScheduledStartMessage
+func (g *Gate) EndEvent(by string) stages.Event {
+	e := stages.Event{Type: stages.WaitEnded, By: by}
+	if g.Type == stages.ScheduledStart {
+		e.Message = stages.ScheduledStartMessage
 	}
 	return e
 }
-
-// ScheduledStartMessage is the message of the events of a ScheduledStart.
-const ScheduledStartMessage = "scheduled start"

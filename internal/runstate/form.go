@@ -1,73 +1,24 @@
-package stages
+package runstate
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/stages/internal/values"
+	"github.com/slipway-dev/slipway/stages"
 )
 
-// State is the state of a run, a stage or a cluster.
-type State string
+// Key opens the stored form of a run, see step.Run.Form. Only packages of this module can name it.
+type Key struct{ _ bool }
 
-// The states. A run is never Skipped; clusters and stages are never Queued or
-// Superseded.
-const (
-	NotStarted State = "NotStarted"
-	// Pending: a run waits for another run, or a gate for its condition. A cluster is
-	// Pending if it is outside its window, if it could not be reached before anything was
-	// sent to it, or if it is to be retried.
-	Pending   State = "Pending"
-	Running   State = "Running"
-	Stopping  State = "Stopping"
-	Stopped   State = "Stopped"
-	Skipped   State = "Skipped"
-	Failed    State = "Failed"
-	Completed State = "Completed"
-	// Aborted and Superseded runs are never resumed.
-	Aborted    State = "Aborted"
-	Superseded State = "Superseded"
-)
-
-// Run is the whole state of a run besides its plan: small, plain data. Its JSON decodes to an
-// equal run. Its size grows with the clusters in flight and the unsuccessful ones, not with the
-// fleet. If thousands of clusters fail or cannot be reached, it keeps only the data that
-// step.Step needs, and the events hold the rest.
-type Run struct {
-	Name      string            `json:"name"`
-	UID       string            `json:"uid"`
-	Placement string            `json:"placement"`
-	Plan      string            `json:"plan"`
-	Starter   approval.Identity `json:"starter,omitzero"`
-
-	State State `json:"state"`
-	// Reason explains the state if it is not obvious: the cause of a failure, the identity
-	// that stopped the run, or the run that it waits for.
-	Reason string `json:"reason,omitempty"`
-	// Ahead is the run of the placement that a Pending run waits for; empty in every other state.
-	Ahead string `json:"ahead,omitempty"`
-	// Hold keeps a run from starting until a Start command.
-	Hold bool `json:"hold,omitempty"`
-	// Ending is the state in which a Stopping run will end: Stopped, Failed or Superseded.
-	Ending State `json:"ending,omitempty"`
-	// Attempt counts the starts of the run, from 1.
-	Attempt int `json:"attempt"`
-
-	// Now is the latest time the run has seen; time never goes back for it.
-	Now     Instant `json:"now,omitempty"`
-	Created Instant `json:"created,omitempty"`
-	Started Instant `json:"started,omitempty"`
-	Ended   Instant `json:"ended,omitempty"`
+// Form is the stored form of a run, without the exported fields of step.Run.
+type Form struct {
 	// StopAt is the time after which clusters in flight no longer delay a stop or a
 	// supersession.
-	StopAt Instant `json:"stopAt,omitempty"`
+	StopAt stages.Instant `json:"stopAt,omitempty"`
 
 	// Closing is set if the run has failed or was aborted and still runs its stages and
-	// groups with [Flow].Always.
+	// groups with [stages.Flow].Always.
 	Closing *Closing `json:"closing,omitempty"`
 	// Halted is the time at which the timeouts were paused because the run was stopping.
-	Halted Instant `json:"halted,omitempty"`
+	Halted stages.Instant `json:"halted,omitempty"`
 
 	// Stage is the stage the run is in; len(Plan.Stages) when all are done.
 	Stage  int        `json:"stage"`
@@ -82,7 +33,7 @@ type Run struct {
 	// The first 256 keep their reason.
 	Unsuccessful []Unsuccessful `json:"unsuccessful,omitempty"`
 	// RollbackRequest is set if a rollback of the run was requested.
-	RollbackRequest *RollbackRequest `json:"rollback,omitempty"`
+	RollbackRequest *stages.RollbackRequest `json:"rollback,omitempty"`
 	// Capped reports whether clusters could start if it were not for the Cap of the
 	// strategy.
 	Capped bool `json:"capped,omitempty"`
@@ -95,18 +46,18 @@ type Run struct {
 
 // StageRun is the stored state of a stage.
 type StageRun struct {
-	State State `json:"state"`
+	State stages.State `json:"state"`
 	// Reached is when the run reached the stage, and Started when its first cluster could
 	// start. Done is when its last group ended; in groups without gates that is the end of
 	// the last cluster. Ended is when the gates after the stage had passed too.
-	Reached Instant    `json:"reached,omitempty"`
-	Started Instant    `json:"started,omitempty"`
-	Done    Instant    `json:"done,omitempty"`
-	Ended   Instant    `json:"ended,omitempty"`
-	Groups  []GroupRun `json:"groups,omitempty"`
-	Gates   []Gate     `json:"gates,omitempty"`
+	Reached stages.Instant `json:"reached,omitempty"`
+	Started stages.Instant `json:"started,omitempty"`
+	Done    stages.Instant `json:"done,omitempty"`
+	Ended   stages.Instant `json:"ended,omitempty"`
+	Groups  []GroupRun     `json:"groups,omitempty"`
+	Gates   []Gate         `json:"gates,omitempty"`
 	// Checks are the states of the stage's checks while the stage is in progress.
-	Checks []CheckRun `json:"checks,omitempty"`
+	Checks []stages.CheckRun `json:"checks,omitempty"`
 	// SkipGates and SkipWait report whether an operator skipped the stage or its
 	// after-stage wait.
 	SkipGates bool `json:"skipGates,omitempty"`
@@ -133,11 +84,11 @@ type GroupRun struct {
 	// three are 0 in a group without gates and timeout, in a stage in which no group waits
 	// for others. SkipGates reports whether an operator skipped the group after the run had
 	// reached its stage.
-	Reached   Instant `json:"reached,omitempty"`
-	Done      Instant `json:"done,omitempty"`
-	Ended     Instant `json:"ended,omitempty"`
-	Gates     []Gate  `json:"gates,omitempty"`
-	SkipGates bool    `json:"skipGates,omitempty"`
+	Reached   stages.Instant `json:"reached,omitempty"`
+	Done      stages.Instant `json:"done,omitempty"`
+	Ended     stages.Instant `json:"ended,omitempty"`
+	Gates     []Gate         `json:"gates,omitempty"`
+	SkipGates bool           `json:"skipGates,omitempty"`
 	Clock
 }
 
@@ -151,7 +102,7 @@ type Deferred struct {
 	Closed bool `json:"c,omitempty"`
 	// NotYet is when the calendar is asked again, because the first of their windows may
 	// open then. 0 means at the next change of the calendar.
-	NotYet Instant `json:"u,omitempty"`
+	NotYet stages.Instant `json:"u,omitempty"`
 	// Reason explains why they are outside their windows, at most 80 bytes. It is empty if
 	// the reasons differ, and beyond the first 64 ranges of a group.
 	Reason string `json:"r,omitempty"`
@@ -159,25 +110,25 @@ type Deferred struct {
 
 // Bypass is a permission to start clusters outside their windows.
 type Bypass struct {
-	Until  Instant `json:"until"`
-	By     string  `json:"by,omitempty"`
-	Reason string  `json:"reason,omitempty"`
+	Until  stages.Instant `json:"until"`
+	By     string         `json:"by,omitempty"`
+	Reason string         `json:"reason,omitempty"`
 }
 
 // Gate is a task of a stage or a group that the run has reached.
 type Gate struct {
-	When approval.When `json:"when"`
-	Type TaskType      `json:"type"`
+	When approval.When   `json:"when"`
+	Type stages.TaskType `json:"type"`
 	// State is Pending while it holds the run, Completed, Skipped, or Failed
 	// when it was rejected.
-	State  State   `json:"state"`
-	Opened Instant `json:"opened"`
+	State  stages.State   `json:"state"`
+	Opened stages.Instant `json:"opened"`
 	// Until is when a TimedWait or a ScheduledStart ends, or a request or the checks expire.
-	Until Instant `json:"until,omitempty"`
+	Until stages.Instant `json:"until,omitempty"`
 	// Attempt counts the requests made at this gate, or how often its checks began, from 1.
 	Attempt   int                 `json:"attempt,omitempty"`
 	Decisions []approval.Decision `json:"decisions,omitempty"`
-	Ended     Instant             `json:"ended,omitempty"`
+	Ended     stages.Instant      `json:"ended,omitempty"`
 	// Answered are the identities that approved for a point in time since the last decision
 	// and have an event for it, at most 16. They are asked again when nothing else is
 	// missing.
@@ -185,33 +136,7 @@ type Gate struct {
 	// By is the identity that ended a ScheduledStart before its time.
 	By string `json:"by,omitempty"`
 	// Checks are the states of the checks of a CheckTask.
-	Checks []CheckRun `json:"checks,omitempty"`
-}
-
-// ClusterPhase is the phase of a cluster in flight.
-type ClusterPhase uint8
-
-// The phases of a cluster in flight.
-const (
-	// Applying: the update is not carried out yet.
-	Applying ClusterPhase = iota + 1
-	// Settling: the update was carried out; the cluster is not healthy yet.
-	Settling
-	// Soaking: healthy, and must remain healthy until the soak ends.
-	Soaking
-	// BackingOff: an attempt failed; the next starts at Until.
-	BackingOff
-	// Measuring: healthy, and measured by the checks of its stage.
-	Measuring
-)
-
-// String returns the name of the phase.
-func (p ClusterPhase) String() string {
-	names := [...]string{Applying: "Applying", Settling: "Settling", Soaking: "Soaking", BackingOff: "BackingOff", Measuring: "Measuring"}
-	if int(p) >= len(names) {
-		return "ClusterPhase(" + strconv.Itoa(int(p)) + ")"
-	}
-	return names[p]
+	Checks []stages.CheckRun `json:"checks,omitempty"`
 }
 
 // InFlight is a cluster in flight.
@@ -219,8 +144,8 @@ type InFlight struct {
 	// Pos is the cluster's position in the plan.
 	Pos int `json:"p"`
 	// Attempt counts from 1; 0 marks a free slot.
-	Attempt int          `json:"a"`
-	Phase   ClusterPhase `json:"f"`
+	Attempt int                 `json:"a"`
+	Phase   stages.ClusterPhase `json:"f"`
 	// Sent reports whether the member may have been changed, by this attempt or by
 	// one before it.
 	Sent bool `json:"x,omitempty"`
@@ -229,17 +154,17 @@ type InFlight struct {
 	Drain bool `json:"d,omitempty"`
 	// Started is when the cluster started, moved forward by the time in which it was
 	// Pending if that time does not count. Its deadline begins at Started.
-	Started Instant `json:"s"`
+	Started stages.Instant `json:"s"`
 	// Until is the end of the soak or of the backoff. A soaking cluster whose state becomes
 	// unknown keeps Until while it is Settling.
-	Until Instant `json:"u,omitempty"`
+	Until stages.Instant `json:"u,omitempty"`
 	// Message is the error of the last attempt or names the unhealthy objects, at most 256
 	// bytes.
 	Message string `json:"m,omitempty"`
 	// Tries counts how often in a row the cluster could not be reached and yielded its
 	// slot, and Since is the time of the first one.
-	Tries int     `json:"t,omitempty"`
-	Since Instant `json:"y,omitempty"`
+	Tries int            `json:"t,omitempty"`
+	Since stages.Instant `json:"y,omitempty"`
 	// Checks holds the states of its checks if the cluster is Measuring, or was before its
 	// state became unknown. The value behind the pointer is immutable.
 	Checks *ClusterCheckRun `json:"c,omitempty"`
@@ -255,15 +180,15 @@ type Retrying struct {
 	Sent  bool `json:"x,omitempty"`
 	Tries int  `json:"t,omitempty"`
 	// Since is when it first yielded, NotYet the earliest time of the next attempt.
-	Since  Instant `json:"y,omitempty"`
-	NotYet Instant `json:"u,omitempty"`
+	Since  stages.Instant `json:"y,omitempty"`
+	NotYet stages.Instant `json:"u,omitempty"`
 	// Closed reports whether it is outside its window until NotYet; if NotYet is 0, until
 	// the calendar changes.
 	Closed bool `json:"c,omitempty"`
 	// Started is the value of its [InFlight], and Spent the milliseconds from then until
 	// the cluster yielded: its deadline continues from there.
-	Started Instant `json:"s,omitempty"`
-	Spent   int64   `json:"e,omitempty"`
+	Started stages.Instant `json:"s,omitempty"`
+	Spent   int64          `json:"e,omitempty"`
 	// Message is the reason why it yielded, at most 80 bytes.
 	Message string `json:"m,omitempty"`
 }
@@ -271,9 +196,9 @@ type Retrying struct {
 // Unsuccessful is a range of clusters that were skipped or have failed.
 type Unsuccessful struct {
 	// First and Last are positions, both included.
-	First int   `json:"p"`
-	Last  int   `json:"q"`
-	State State `json:"s"`
+	First int          `json:"p"`
+	Last  int          `json:"q"`
+	State stages.State `json:"s"`
 	// Gone reports whether the cluster has left the inventory.
 	Gone bool `json:"g,omitempty"`
 	// Attempts is the number of attempts. Sent reports whether an attempt may have changed
@@ -286,12 +211,12 @@ type Unsuccessful struct {
 }
 
 // Closing marks a run that has failed or was aborted and only runs its stages and groups with
-// [Flow].Always.
+// [stages.Flow].Always.
 type Closing struct {
 	// State is the state in which the run will end, Failed or Aborted, and Reason its
 	// reason.
-	State  State  `json:"state"`
-	Reason string `json:"reason,omitempty"`
+	State  stages.State `json:"state"`
+	Reason string       `json:"reason,omitempty"`
 }
 
 // Why returns the reason, or an empty string if the run is not closing.
@@ -306,89 +231,28 @@ func (c *Closing) Why() string {
 type Clock struct {
 	// Deadline is when the timeout expires; it moves forward by the time in which the run
 	// was stopped.
-	Deadline Instant `json:"deadline,omitempty"`
+	Deadline stages.Instant `json:"deadline,omitempty"`
 	// TimedOut reports whether the deadline passed before the stage or group had ended.
 	TimedOut bool `json:"timedOut,omitempty"`
 }
 
 // IsOver reports whether the deadline has passed.
-func (c *Clock) IsOver(now Instant) bool { return c.Deadline != 0 && now >= c.Deadline }
+func (c *Clock) IsOver(now stages.Instant) bool { return c.Deadline != 0 && now >= c.Deadline }
 
 // PutOff moves the deadline forward by the time in which a run was stopped.
-func (c *Clock) PutOff(by Instant) {
+func (c *Clock) PutOff(by stages.Instant) {
 	if c.Deadline != 0 {
 		c.Deadline += by
 	}
 }
 
 // IsBroken reports whether the run failed or was aborted in the stage.
-func (r *StageRun) IsBroken() bool { return r.State == Failed || r.State == Aborted }
+func (r *StageRun) IsBroken() bool { return r.State == stages.Failed || r.State == stages.Aborted }
 
-// RollbackRequest is the request to roll a run back. Such a run ends as Failed, in every
-// profile, and is never started again; its driver then plans the rollback with
-// planner.RollBack. A run that is superseded or aborted before its end is not rolled back.
-type RollbackRequest struct {
-	Cause RollbackCause `json:"cause"`
-	// Run is the requested name of the run that does the rollback; if it is empty, the
-	// planner of that run chooses a name.
-	Run string `json:"run,omitempty"`
-	// By is the identity that requested it; for other causes than OnCommand, the starter of
-	// the run.
-	By approval.Identity `json:"by,omitzero"`
-	// Message explains the cause, at most 256 bytes.
-	Message string `json:"message,omitempty"`
-}
-
-// Sentence returns the end of a sentence about a cluster that the run may have changed.
-func (u *RollbackRequest) Sentence() string {
-	if u == nil {
-		return ""
-	}
-	return "; what the run brought is taken back: " + u.Message
-}
-
-// IsAborting reports whether the run was aborted and still runs stages and groups with
-// [Flow].Always.
-func (r *Run) IsAborting() bool { return r.Closing != nil && r.Closing.State == Aborted }
-
-// Final reports whether the run will never do anything again. A failed run of profile
-// ClusterUpdate is not final because it can be started again, unless a rollback was requested.
-func (r *Run) Final(p *Plan) bool {
-	switch r.State {
-	case Completed, Aborted, Superseded:
-		return true
-	case Failed:
-		return p.Strategy.Profile != ClusterUpdate || r.RollbackRequest != nil
-	default:
-		return false
-	}
-}
-
-// IsEnded reports whether the run does nothing by itself any more and releases its placement.
-func (r *Run) IsEnded() bool {
-	switch r.State {
-	case Completed, Aborted, Superseded, Failed:
-		return true
-	default:
-		return false
-	}
-}
-
-// IsBypassed reports whether clusters may start outside their windows.
-func (r *Run) IsBypassed() bool { return r.Bypass != nil && r.Now < r.Bypass.Until }
-
-// NewRun returns the run of a plan before its first step. The uid must not be empty and must
-// identify the run among all runs, also among runs of the same name. A held run does not start
-// until a Start command.
-func NewRun(p *Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
-	created := min(max(At(now), 0), LastNow)
-	r := Run{
-		Name: values.Clean(name), UID: values.Clean(uid), Placement: p.Placement, Plan: p.Digest, Starter: values.CleanIdentity(starter),
-		State: NotStarted, Hold: hold, Created: created, Now: created,
-		Stages: make([]StageRun, len(p.Stages)),
-	}
-	for i := range r.Stages {
-		r.Stages[i].State = NotStarted
-	}
-	return r
+// ClusterCheckRun is the state of the checks of a healthy cluster.
+type ClusterCheckRun struct {
+	// Since is when the cluster became healthy, Until when its checks expire.
+	Since  stages.Instant    `json:"s"`
+	Until  stages.Instant    `json:"u"`
+	Checks []stages.CheckRun `json:"c"`
 }

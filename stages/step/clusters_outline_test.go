@@ -1,4 +1,4 @@
-package stages_test
+package step_test
 
 import (
 	"slices"
@@ -29,7 +29,7 @@ func TestClustersAreOutlined(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := stages.NewRun(p, "web-v1", "uid", approval.Identity{Name: "ann"}, false, now)
+	r := step.NewRun(p, "web-v1", "uid", approval.Identity{Name: "ann"}, false, now)
 	step := func(in stages.Input) []stages.Action {
 		t.Helper()
 		in.Now = now
@@ -60,11 +60,11 @@ func TestClustersAreOutlined(t *testing.T) {
 		{Name: "d", Stage: "first", State: stages.Skipped, Message: "skipped in flight; its last attempt failed: no route"},
 		{Name: "e", Stage: "others", State: stages.NotStarted},
 	}
-	if d := cmp.Diff(want, slices.Collect(stages.Clusters(p, &r))); d != "" {
+	if d := cmp.Diff(want, slices.Collect(r.Clusters(p))); d != "" {
 		t.Error(d)
 	}
 	r.Plan = "another"
-	if got := slices.Collect(stages.Clusters(p, &r)); len(got) != 0 {
+	if got := slices.Collect(r.Clusters(p)); len(got) != 0 {
 		t.Errorf("of a run that is not one of the plan: %v", got)
 	}
 }

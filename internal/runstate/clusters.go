@@ -1,0 +1,58 @@
+package runstate
+
+import (
+	"slices"
+
+	"github.com/slipway-dev/slipway/stages"
+)
+
+// UnsuccessfulAt returns the range that covers pos, or nil.
+func UnsuccessfulAt(es []Unsuccessful, pos int) *Unsuccessful {
+	i, found := slices.BinarySearchFunc(es, pos, func(e Unsuccessful, pos int) int {
+		switch {
+		case pos < e.First:
+			return 1
+		case pos > e.Last:
+			return -1
+		default:
+			return 0
+		}
+	})
+	if !found {
+		return nil
+	}
+	return &es[i]
+}
+
+// Spanning returns the range with other bounds.
+func (e Unsuccessful) Spanning(first, last int) Unsuccessful {
+	e.First, e.Last = first, last
+	return e
+}
+
+// Spanning returns the range with other bounds.
+func (r Deferred) Spanning(first, last int) Deferred {
+	r.First, r.Last = first, last
+	return r
+}
+
+// IsDue reports whether the calendar has to be read again for the range.
+func (r *Deferred) IsDue(now stages.Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
+
+// Join extends the range by the one that follows, if both have the same state, and reports whether it did.
+func (r *Deferred) Join(next Deferred, now stages.Instant) bool {
+	if r.Last+1 != next.First || r.Closed != next.Closed {
+		return false
+	}
+	if r.NotYet != next.NotYet && (!r.Closed || r.IsDue(now) || next.IsDue(now)) {
+		return false
+	}
+	if r.NotYet == 0 || next.NotYet != 0 && next.NotYet < r.NotYet {
+		r.NotYet = next.NotYet
+	}
+	if r.Reason != next.Reason {
+		r.Reason = ""
+	}
+	r.Last = next.Last
+	return true
+}
