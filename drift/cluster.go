@@ -38,7 +38,7 @@ const (
 	// FailedToTakeOver: the object was there before, and differs.
 	FailedToTakeOver Reason = "FailedToTakeOver"
 	// ToCreate, ToChange, ToRemove and ToRelease are changes that a run would make, see
-	// fleet.Engine.Diff. An object that is released is no longer the placement's and stays.
+	// fleet.Preview.Diff. An object that is released is no longer the placement's and stays.
 	ToCreate  Reason = "ToCreate"
 	ToChange  Reason = "ToChange"
 	ToRemove  Reason = "ToRemove"

@@ -55,10 +55,7 @@ func TestT6ApprovedIsApplied(t *testing.T) {
 		w.declare(e, p)
 		strategy := allAtOnce(4)
 		strategy.Stages[0].Before = []stages.Task{{Type: stages.Approval}}
-		plan, err := e.Preview(t.Context(), fleet.RunSpec{Name: "r", Placement: "p", Strategy: strategy})
-		if err != nil {
-			t.Fatal(err)
-		}
+		plan := must(e.Preview(t.Context(), fleet.RunSpec{Name: "r", Placement: "p", Strategy: strategy}))(t).Plan
 		w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: strategy, Plan: plan.Digest})
 		stop := running(t, e)
 		request := feed.of("r", stages.ApprovalRequested)

@@ -27,7 +27,7 @@ func TestBindingsOfConcurrentRuns(t *testing.T) {
 			if err := e.PutPlacement(t.Context(), p); err != nil {
 				t.Fatal(err)
 			}
-			plan := must(e.Preview(t.Context(), specOf("clean", 0)))(t)
+			plan := must(e.Preview(t.Context(), specOf("clean", 0)))(t).Plan
 			if got := names(fleet.Status{Plan: plan}); !slices.Equal(got, []string{"member1", "member0", "member2", "member3"}) {
 				t.Errorf("updated, then cleaned: %v", got)
 			}

@@ -38,10 +38,10 @@ func newRun() fleet.RunSpec { return fleet.RunSpec{Placement: ep, Strategy: inOn
 func differs(t *testing.T, w *engineEnv, e *fleet.Engine, only ...string) []string {
 	t.Helper()
 	before, members := dump(t, w.store), w.members()
-	d := must(e.Diff(t.Context(), newRun()))(t)
+	d := must(e.Preview(t.Context(), newRun()))(t)
 	var lines []string
 	tag := regexp.MustCompile(`\(redacted [0-9a-f]+\)`)
-	for c, err := range d.Clusters(t.Context(), only...) {
+	for c, err := range d.Diff(t.Context(), only...) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -115,7 +115,7 @@ func TestADifferenceIsWhatARunDoes(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.edit("member2", set("key", "edited"))
-		d := must(e.Diff(t.Context(), newRun()))(t)
+		d := must(e.Preview(t.Context(), newRun()))(t)
 		wantLines(t, "what changes", differs(t, w, e),
 			`member1 ToChange ConfigMap test-cm Changed /data/key hub="mine" member="value1"`,
 			`member1 ToChange ConfigMap test-cm Stale /data/dropped hub= member="x"`,
@@ -141,12 +141,12 @@ func TestADifferenceIsWhatARunDoes(t *testing.T) {
 func TestADifferenceIsThatOfThePlan(t *testing.T) {
 	w, e := declared(t, nil)
 	spec := newRun()
-	spec.Plan = must(e.Preview(t.Context(), spec))(t).Digest
-	if d := must(e.Diff(t.Context(), spec))(t); d.Plan.Digest != spec.Plan {
+	spec.Plan = must(e.Preview(t.Context(), spec))(t).Plan.Digest
+	if d := must(e.Preview(t.Context(), spec))(t); d.Plan.Digest != spec.Plan {
 		t.Errorf("the plan is %s, want %s", d.Plan.Digest, spec.Plan)
 	}
 	w.holds("other")
-	if _, err := e.Diff(t.Context(), spec); !errors.Is(err, errdef.ErrPlanChanged) || !strings.Contains(err.Error(), spec.Plan) {
+	if _, err := e.Preview(t.Context(), spec); !errors.Is(err, errdef.ErrPlanChanged) || !strings.Contains(err.Error(), spec.Plan) {
 		t.Errorf("the source has changed, the error is %v", err)
 	}
 }
@@ -228,8 +228,8 @@ func TestADifferenceTellsWhoseObjectsAre(t *testing.T) {
 		if err := e.PutPlacement(t.Context(), other); err != nil {
 			t.Fatal(err)
 		}
-		d := must(e.Diff(t.Context(), fleet.RunSpec{Placement: "other", Strategy: inOneStage()}))(t)
-		for c, err := range d.Clusters(t.Context(), "member2") {
+		d := must(e.Preview(t.Context(), fleet.RunSpec{Placement: "other", Strategy: inOneStage()}))(t)
+		for c, err := range d.Diff(t.Context(), "member2") {
 			if err != nil || len(c.Problems) == 0 || !strings.Contains(c.Problems[0], "applied by placement "+ep) {
 				t.Errorf("%v, %v", c.Problems, err)
 			}
@@ -243,9 +243,9 @@ func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := declared(t, nil)
 		w.fleet.SetDown("member2", true)
-		d := must(e.Diff(t.Context(), newRun()))(t)
+		d := must(e.Preview(t.Context(), newRun()))(t)
 		states := map[string]string{}
-		for c, err := range d.Clusters(t.Context()) {
+		for c, err := range d.Diff(t.Context()) {
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -254,7 +254,7 @@ func TestADifferenceOfAClusterThatCannotBeReached(t *testing.T) {
 		if d := cmp.Diff(map[string]string{"member1": "Compared 2 0", "member2": "Unknown 0 1", "member3": "Compared 2 0"}, states); d != "" {
 			t.Error(d)
 		}
-		for _, err := range d.Clusters(t.Context(), "missing", "member1") {
+		for _, err := range d.Diff(t.Context(), "missing", "member1") {
 			if !errors.Is(err, backend.ErrNotFound) || !strings.Contains(err.Error(), "missing") {
 				t.Errorf("error %v", err)
 			}
@@ -275,8 +275,8 @@ func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
 		objs = append(objs, configMap(fmt.Sprint("c", i), "v"))
 	}
 	w.puts(objs...)
-	d := must(e.Diff(t.Context(), newRun()))(t)
-	for c, err := range d.Clusters(t.Context()) {
+	d := must(e.Preview(t.Context(), newRun()))(t)
+	for c, err := range d.Diff(t.Context()) {
 		if err != nil || len(c.Objects) != 100 || c.Total != 153 {
 			t.Errorf("%s: %d of %d objects, %v", c.Cluster, len(c.Objects), c.Total, err)
 		}
@@ -293,7 +293,7 @@ func TestADifferenceIsBoundedAndTellsNoSecret(t *testing.T) {
 			t.Errorf("%s gets %s", c.Cluster, set.Bodies[i])
 		}
 	}
-	for range d.Clusters(t.Context()) {
+	for range d.Diff(t.Context()) {
 		break // the client that has seen enough leaves nothing behind
 	}
 }

@@ -120,7 +120,7 @@
 // the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
 // differences. A placement's [apply.Strategy] says which differences count, how to treat objects
 // that drifted or existed before, and whether its clusters are watched between runs. If they are
-// watched, [PlacementHandle.Drifted] returns the last observation without asking the clusters, events report
+// watched, [DriftOptions].Recorded returns the last observation without asking the clusters, events report
 // drift and its correction, and one of the engines that share the store does the work. A correction
 // is made under the ledger of the run that placed the object, only while no run has the placement
 // and only while the ledger is still that run's. A new run takes over from the engine like from any
@@ -133,9 +133,9 @@
 //
 // # Before a run
 //
-// [Engine.Preview] returns the plan that a run would have, [Engine.Diff] the changes that this plan
-// would make on each cluster, in the form of a drift report, and [Engine.Forecast] how long it
-// would take. The digest of the plan covers the objects of every cluster after overrides, so a run
+// [Engine.Preview] plans a run and writes nothing: [Preview].Plan is the plan that the run would
+// have, [Preview.Diff] compares it with each cluster and returns the changes in the form of a drift
+// report, and [Preview.Forecast] says how long the run would take. The digest of the plan covers the objects of every cluster after overrides, so a run
 // that names the digest brings exactly these objects or is refused. An override that cannot be
 // applied, or that violates [Config.Restrictions], fails the plan before anything has begun.
 //
@@ -175,7 +175,7 @@
 // [Config.Windows] says when clusters may be started: it returns maintenance windows and freezes of
 // a run, its groups and its clusters. They gate only the start of a cluster: updates in flight
 // continue, and drift is corrected at any time. A [stages.BypassWindows] command lets clusters
-// start outside the windows for a while, and is recorded. [Engine.Forecast] simulates a run in
+// start outside the windows for a while, and is recorded. [Preview.Forecast] simulates a run in
 // virtual time before the run exists, by the same rules, and reports when it would end and what
 // would delay it.
 //

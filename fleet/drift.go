@@ -3,10 +3,12 @@ package fleet
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"iter"
 	"slices"
 
 	"github.com/slipway-dev/slipway/approval"
+	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/internal/driftwatch"
 	"github.com/slipway-dev/slipway/fleet/internal/planning"
@@ -24,18 +26,50 @@ type DriftOptions struct {
 	Index *int `json:"index,omitempty"`
 	// Comparison overrides the comparison option of the placement.
 	Comparison drift.Comparison `json:"comparison,omitempty"`
+	// Recorded returns the recorded drift instead, without asking a cluster. It excludes Index and
+	// Comparison.
+	Recorded bool `json:"recorded,omitempty"`
 }
 
-// Drift compares the clusters of a placement with their desired state: the ledger of each cluster,
+// Drift compares the clusters of the placement with their desired state: the ledger of each cluster,
 // or, if the placement only reports, the latest snapshot. It only reads, on the clusters and in the
 // store, and may be called at any time.
 //
 // It yields every cluster once, as soon as it has been compared; a few are compared at the same
-// time. A cluster that cannot be read is yielded with its problems. An object that [PlacementHandle.Drifted]
-// returns keeps its FirstObserved. After an error, which is about the placement, it yields nothing
+// time. A cluster that cannot be read is yielded with its problems. An object of the recorded drift keeps its
+// FirstObserved. After an error, which is about the placement, it yields nothing
 // more. [GroupDrift] groups clusters that differ in the same way.
+//
+// With [DriftOptions].Recorded it yields the recorded drift instead, ascending by cluster: the
+// clusters that differed or could not be compared when a run or the drift reconciler of
+// [Engine.Start] last compared them. It reads the store only. Observed of a cluster is then when the
+// recorded drift last changed, or, in the engine that reconciles the placement, when the cluster was
+// last compared.
 func (h PlacementHandle) Drift(ctx context.Context, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
-	return h.e.drifts.Drift(ctx, h.name, driftwatch.Query(o))
+	if o.Recorded {
+		return h.recordedDrift(ctx, o)
+	}
+	return h.e.drifts.Drift(ctx, h.name, driftwatch.Query{Clusters: o.Clusters, Index: o.Index, Comparison: o.Comparison})
+}
+
+func (h PlacementHandle) recordedDrift(ctx context.Context, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
+	return func(yield func(drift.ClusterReport, error) bool) {
+		if o.Index != nil || o.Comparison != "" {
+			yield(drift.ClusterReport{Placement: h.name}, fmt.Errorf(
+				"drift of placement %s: the recorded drift has one index and comparison: leave both out, or ask the clusters: %w", h.name, backend.ErrPermanent))
+			return
+		}
+		all, err := h.e.drifts.Drifted(ctx, h.name)
+		if err != nil {
+			yield(drift.ClusterReport{Placement: h.name}, err)
+			return
+		}
+		for _, c := range all {
+			if (len(o.Clusters) == 0 || slices.Contains(o.Clusters, c.Cluster)) && !yield(c, nil) {
+				return
+			}
+		}
+	}
 }
 
 // DriftGroup are clusters that differ in the same way.
@@ -70,16 +104,6 @@ func GroupDrift(all []drift.ClusterReport) []DriftGroup {
 		return cmp.Or(cmp.Compare(len(b.Clusters), len(a.Clusters)), cmp.Compare(a.Clusters[0], b.Clusters[0]))
 	})
 	return out
-}
-
-// Drifted returns the recorded drift of a placement, ascending by cluster: the clusters that
-// differed or could not be compared when a run or the drift reconciler of [Engine.Start] last
-// compared them. It reads the store only; [PlacementHandle.Drift] compares the clusters themselves.
-//
-// Observed of a cluster is when the recorded drift last changed, or, in the engine that reconciles
-// the placement, when the cluster was last compared.
-func (h PlacementHandle) Drifted(ctx context.Context) ([]drift.ClusterReport, error) {
-	return h.e.drifts.Drifted(ctx, h.name)
 }
 
 // NoDriftGroup is the group for approvals by the engine itself: it approves that the clusters of a

@@ -339,7 +339,7 @@ func TestARunThatOnlyReportsEndsInEveryProfile(t *testing.T) {
 				t.Errorf("%s: %s: %s", profile, got.Run.State, got.Run.Reason)
 			}
 			time.Sleep(time.Second)
-			if seen, err := e.Placement(p.Name).Drifted(t.Context()); err != nil || len(seen) != 2 {
+			if seen, err := recordedDrift(t.Context(), e.Placement(p.Name)); err != nil || len(seen) != 2 {
 				t.Errorf("%s: %d clusters are told of, %v", profile, len(seen), err)
 			}
 			if log := w.fleet.Cluster("member2").Log(); len(log) > 0 {

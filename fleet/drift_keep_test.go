@@ -27,7 +27,7 @@ import (
 // driftedPaths are the paths that are told of a cluster.
 func driftedPaths(t *testing.T, e *fleet.Engine, cluster string) string {
 	t.Helper()
-	seen, err := e.Placement("example-placement").Drifted(t.Context())
+	seen, err := recordedDrift(t.Context(), e.Placement("example-placement"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,7 +294,7 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 		runTo(t, e, "one", inOneStage())
 		w.edit("member2", set("key", "theirs"))
 		time.Sleep(time.Second)
-		seen, _ := e.Placement(p.Name).Drifted(t.Context())
+		seen, _ := recordedDrift(t.Context(), e.Placement(p.Name))
 		if puts.Load() != 1 || len(seen) != 1 {
 			t.Fatalf("%d writes, %+v", puts.Load(), seen)
 		}
@@ -302,7 +302,7 @@ func TestAClusterThatCannotBeLookedAtIsWrittenOnce(t *testing.T) {
 		down.Store(true)
 		w.edit("member2", set("key", "theirs too"))
 		time.Sleep(5 * time.Minute)
-		seen, err := e.Placement(p.Name).Drifted(t.Context())
+		seen, err := recordedDrift(t.Context(), e.Placement(p.Name))
 		if err != nil || puts.Load() > 4 || len(seen) == 0 {
 			t.Fatalf("%d writes, %+v, %v", puts.Load(), seen, err)
 		}
@@ -423,7 +423,7 @@ func TestAnEngineThatDiesWhilePuttingBackIsFollowed(t *testing.T) {
 						t.Errorf("%+v", c)
 					}
 				}
-				if seen, err := e.Placement("example-placement").Drifted(t.Context()); err != nil || len(seen) > 0 {
+				if seen, err := recordedDrift(t.Context(), e.Placement("example-placement")); err != nil || len(seen) > 0 {
 					t.Errorf("%+v, %v", seen, err)
 				}
 				w.fleet.Cluster("member2").Record(true)

@@ -202,7 +202,7 @@ func TestTheTableOfWhenToApply(t *testing.T) {
 				if back := now != "theirs"; back != c.back {
 					t.Errorf("the field is %q", now)
 				}
-				seen, err := e.Placement("example-placement").Drifted(t.Context())
+				seen, err := recordedDrift(t.Context(), e.Placement("example-placement"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -288,7 +288,7 @@ func TestTheTableOfWhenToTakeOver(t *testing.T) {
 				if v := w.value("member2"); v != c.value {
 					t.Errorf("member2 has %s, want %s", v, c.value)
 				}
-				seen, err := e.Placement("example-placement").Drifted(t.Context())
+				seen, err := recordedDrift(t.Context(), e.Placement("example-placement"))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -334,7 +334,7 @@ func TestARunThatOnlyReportsWritesNothing(t *testing.T) {
 					t.Errorf("the run is %s: %s", got.Run.State, got.Run.Reason)
 				}
 				time.Sleep(time.Minute)
-				seen, err := e.Placement("example-placement").Drifted(t.Context())
+				seen, err := recordedDrift(t.Context(), e.Placement("example-placement"))
 				if err != nil || len(seen) != 3 {
 					t.Fatalf("%+v, %v", seen, err)
 				}

@@ -28,7 +28,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		recorded := func() drift.ClusterReport {
 			t.Helper()
 			time.Sleep(time.Second)
-			seen, err := e.Placement("example-placement").Drifted(t.Context())
+			seen, err := recordedDrift(t.Context(), e.Placement("example-placement"))
 			if err != nil || len(seen) != 1 {
 				t.Fatalf("%+v, %v", seen, err)
 			}
@@ -61,7 +61,7 @@ func TestSinceWhenSomethingDriftedIsKept(t *testing.T) {
 		}
 		w.edit("member2", set("key", "value1"))
 		time.Sleep(time.Second)
-		if seen, err := e.Placement("example-placement").Drifted(t.Context()); err != nil || len(seen) > 0 {
+		if seen, err := recordedDrift(t.Context(), e.Placement("example-placement")); err != nil || len(seen) > 0 {
 			t.Errorf("%+v, %v", seen, err)
 		}
 		w.edit("member2", set("key", "theirs"))
@@ -217,7 +217,7 @@ func TestNothingSecretLeavesTheEngine(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		seen, err := e.Placement(p.Name).Drifted(t.Context())
+		seen, err := recordedDrift(t.Context(), e.Placement(p.Name))
 		if err != nil || len(seen) != 1 || seen[0].Total != 2 {
 			t.Fatalf("%+v, %v", seen, err)
 		}
@@ -283,7 +283,7 @@ func TestALookDoesNotTakeAwayWhatARunSaw(t *testing.T) {
 		})
 		defer running(t, watches)()
 		time.Sleep(time.Minute)
-		if seen := must(two.Placement(p.Name).Drifted(t.Context()))(t); len(seen) != 1 || seen[0].Cluster != "member2" {
+		if seen := must(recordedDrift(t.Context(), two.Placement(p.Name)))(t); len(seen) != 1 || seen[0].Cluster != "member2" {
 			t.Errorf("it has seen %+v", seen)
 		}
 	})

@@ -20,6 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 	"github.com/slipway-dev/slipway/fleet/internal/runner"
 	"github.com/slipway-dev/slipway/fleet/internal/state"
+	"github.com/slipway-dev/slipway/internal/lru"
 )
 
 // Engine freezes, plans and rolls out placements. [PlacementHandle.Get] and [Engine.Start] return
@@ -38,8 +39,10 @@ type Engine struct {
 	admitter *admission.Admitter
 	drifts   *driftwatch.Reporter
 	failing  failures
-	lanes    *member.Limiter
-	updater  member.Updater
+	// forecasts are the forecasters of the runs that were forecast last.
+	forecasts *lru.Cache[forecastKey, *forecaster]
+	lanes     *member.Limiter
+	updater   member.Updater
 	// applier is the updater unless the host has its own, and conns are its connections.
 	applier *member.Applier
 	conns   *member.Conns
@@ -51,7 +54,7 @@ func New(cfg Config) (*Engine, error) {
 		return nil, err
 	}
 	cfg.defaults()
-	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates)}
+	e := &Engine{cfg: cfg, store: guard.Store(cfg.Store, cfg.CallTimeout), log: cfg.Log, lanes: member.NewLimiter(cfg.MaxUpdates), forecasts: lru.New[forecastKey, *forecaster](forecastsKept, nil)}
 	e.contents = content.New(e.store)
 	e.state = state.New(state.Options{
 		Store: e.store, Contents: e.contents, Inventory: cfg.Inventory, Windows: cfg.Windows, RollbackName: cfg.RollbackName,

@@ -103,7 +103,7 @@ func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run st
 	ctx, cancel := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	go func() { done <- e.Start(ctx) }()
-	f, err := e.Placement(placement).Follow("")
+	f, err := follow(e, placement, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,11 +152,11 @@ func TestTutorial(t *testing.T) {
 			t.Fatalf("second snapshot: %s, %v", s.Name(), err)
 		}
 		spec := fleet.RunSpec{Name: "example-run", Placement: "example-placement", Index: new(1), Strategy: tutorialStrategy()}
-		plan, err := e.Preview(ctx, spec)
+		preview, err := e.Preview(ctx, spec)
 		if err != nil {
 			t.Fatal(err)
 		}
-		spec.Plan = plan.Digest
+		spec.Plan = preview.Plan.Digest
 		if _, err := e.CreateRun(ctx, spec); err != nil {
 			t.Fatal(err)
 		}

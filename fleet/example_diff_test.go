@@ -13,7 +13,7 @@ import (
 
 // What a run would do is told before there is one. The digest of the plan covers what each cluster would get,
 // so an approval of that digest approves this.
-func ExampleEngine_Diff() {
+func ExamplePreview_Diff() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _ := shop(ctx)
@@ -41,11 +41,11 @@ func ExampleEngine_Diff() {
 	}
 
 	spec := fleet.RunSpec{Name: "shop-2", Placement: "shop", Strategy: all()}
-	diff, err := engine.Diff(ctx, spec)
+	preview, err := engine.Preview(ctx, spec)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for c, err := range diff.Clusters(ctx, "eu-1", "eu-2") {
+	for c, err := range preview.Diff(ctx, "eu-1", "eu-2") {
 		if err != nil {
 			log.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func ExampleEngine_Diff() {
 			}
 		}
 	}
-	spec.Plan = diff.Plan.Digest // this plan or none
+	spec.Plan = preview.Plan.Digest // this plan or none
 	if _, err := engine.CreateRun(ctx, spec); err != nil {
 		log.Fatal(err)
 	}

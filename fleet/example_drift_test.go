@@ -79,11 +79,10 @@ func ExamplePlacement_reportDiff() {
 	if _, err := engine.Run("audit-1").Wait(ctx); err != nil {
 		log.Fatal(err)
 	}
-	seen, err := engine.Placement("audit").Drifted(ctx)
-	if err != nil {
-		log.Fatal(err)
-	}
-	for _, c := range seen {
+	for c, err := range engine.Placement("audit").Drift(ctx, fleet.DriftOptions{Recorded: true}) {
+		if err != nil {
+			log.Fatal(err)
+		}
 		for _, o := range c.Objects {
 			fmt.Println(c.Cluster, o.Kind, o.Name, o.State, o.Reason)
 		}

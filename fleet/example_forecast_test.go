@@ -16,7 +16,7 @@ import (
 
 // When would a run end that does not exist yet? No earlier run says how long the
 // clusters take, so that is assumed.
-func ExampleEngine_Forecast() {
+func ExamplePreview_Forecast() {
 	members := memory.NewFleet(placement.Cluster{Name: "east"}, placement.Cluster{Name: "west"})
 	engine, err := fleet.New(fleet.Config{
 		Store: memory.NewStore(), Inventory: members, Dialer: members, Source: memory.NewSource(namespace("web")),
@@ -32,9 +32,14 @@ func ExampleEngine_Forecast() {
 		return
 	}
 	gate := stages.Task{Type: stages.Approval}
-	f, err := engine.Forecast(ctx, fleet.RunSpec{Placement: "web", Strategy: stages.Strategy{Stages: []stages.Stage{
+	preview, err := engine.Preview(ctx, fleet.RunSpec{Placement: "web", Strategy: stages.Strategy{Stages: []stages.Stage{
 		{Name: "all", Selector: &metav1.LabelSelector{}, After: []stages.Task{gate}},
-	}}}, fleet.Assumptions{Take: 5 * time.Minute, Approve: time.Hour})
+	}}})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	f, err := preview.Forecast(ctx, fleet.Assumptions{Take: 5 * time.Minute, Approve: time.Hour})
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -107,14 +107,14 @@ func ExampleEngine_Preview() {
 	engine, clusters := shop(ctx)
 
 	spec := fleet.RunSpec{Name: "shop-1", Placement: "shop", Strategy: all()}
-	plan, err := engine.Preview(ctx, spec)
+	preview, err := engine.Preview(ctx, spec)
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, c := range plan.Clusters {
+	for _, c := range preview.Plan.Clusters {
 		fmt.Println("will update", c.Name)
 	}
-	spec.Plan = plan.Digest
+	spec.Plan = preview.Plan.Digest
 
 	clusters.Add(placement.Cluster{Name: "eu-3"})
 	_, err = engine.CreateRun(ctx, spec)

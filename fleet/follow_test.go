@@ -40,10 +40,18 @@ func history(t *testing.T) (*engineEnv, *fleet.Engine) {
 	return w, e
 }
 
+// follow follows a placement, or all of them if it is "".
+func follow(e *fleet.Engine, placement, after string) (*fleet.Follower, error) {
+	if placement == "" {
+		return e.Follow(after)
+	}
+	return e.Placement(placement).Follow(after)
+}
+
 // collected reads the events after a cursor that are there, at most n.
 func collected(t *testing.T, e *fleet.Engine, placement, cursor string, n int) (out []string, next string) {
 	t.Helper()
-	f := must(e.Placement(placement).Follow(cursor))(t)
+	f := must(follow(e, placement, cursor))(t)
 	if n == 0 {
 		return nil, f.Cursor()
 	}
@@ -89,7 +97,7 @@ func TestFollowFromEveryCursor(t *testing.T) {
 
 // live follows until ctx ends and returns what was told.
 func live(ctx context.Context, t *testing.T, e *fleet.Engine, placement, cursor string) <-chan []string {
-	f := must(e.Placement(placement).Follow(cursor))(t)
+	f := must(follow(e, placement, cursor))(t)
 	out := make(chan []string, 1)
 	go func() {
 		var all []string

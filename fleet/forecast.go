@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/slipway-dev/slipway/approval"
@@ -72,19 +73,15 @@ type StageForecast struct {
 	Ends   time.Time `json:"ends,omitzero"`
 }
 
-// Forecast simulates the run that spec asks for: the order, the start of each cluster, the end of
-// the run, and the causes of delay. It simulates the plan in virtual time with the engine's own
-// rules and windows. Each cluster is assumed to take as long as in the latest run of the placement
-// that updated it. The forecast assumes that the whole cap of the strategy is free. It writes
-// nothing, asks no cluster, and does not wait for runs that are queued before this one.
-func (e *Engine) Forecast(ctx context.Context, spec RunSpec, a Assumptions) (Forecast, error) {
-	p, err := e.Preview(ctx, spec)
+// Forecast simulates the run: the order, the start of each cluster, the end of the run, and the
+// causes of delay. It simulates the plan in virtual time with the engine's own rules and windows.
+// Each cluster is assumed to take as long as in the latest run of the placement that updated it.
+// The forecast assumes that the whole cap of the strategy is free. It writes nothing, asks no
+// cluster, and does not wait for runs that are queued before this one.
+func (p *Preview) Forecast(ctx context.Context, a Assumptions) (Forecast, error) {
+	f, err := p.e.forecastOf(ctx, p.Plan, p.starter, a)
 	if err != nil {
-		return Forecast{}, err
-	}
-	f, err := e.forecastOf(ctx, p, spec.Starter, a)
-	if err != nil {
-		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", spec.Placement, err)
+		return Forecast{}, fmt.Errorf("forecast of a run of placement %s: %w", p.Plan.Placement, err)
 	}
 	return f, nil
 }
@@ -108,32 +105,55 @@ func (e *Engine) forecastOf(ctx context.Context, p *stages.Plan, starter approva
 	return f, err
 }
 
-// Forecast forecasts the end of the run, and the events until then. It simulates the run
-// in virtual time from its current state: clusters in flight with the time they have used so far,
-// open gates, and clusters that wait for a window or a retry, with the current windows and cap.
-// Durations follow the clusters that the run has completed. A cluster that an earlier run updated
-// takes its earlier duration, scaled by the pace of this run. Any other cluster takes the median of
-// this run. A cluster that has exceeded its duration takes the median of the ones that took longer
-// still; if there are none, it is assumed to finish now. It writes nothing and asks no cluster.
+// Forecast forecasts the end of the run, and the events until then. It simulates the run in virtual
+// time from its current state: clusters in flight with the time they have used so far, open gates,
+// and clusters that wait for a window or a retry, with the current windows and cap. Durations
+// follow the clusters that the run has completed. A cluster that an earlier run updated takes its
+// earlier duration, scaled by the pace of this run. Any other cluster takes the median of this run.
+// A cluster that has exceeded its duration takes the median of the ones that took longer still; if
+// there are none, it is assumed to finish now. It writes nothing and asks no cluster.
 //
 // A run that has not begun or is stopped is assumed to start now, without waiting for the run
 // before it; Forecast.Assumes says so. The forecast of an ended run is its real end. A rollback is
 // another run with its own forecast. The run is assumed to have the slots of its cap that other
 // runs do not hold now, and at least its own.
 //
-// It reads the run's whole journal. A program that forecasts the same run repeatedly should keep a
-// [Forecaster].
+// The first forecast of a run reads its whole journal. The engine remembers the journals of the
+// runs that it forecast last, so a display may call Forecast every second: it reads one record if
+// nothing is new, and otherwise the new part of the journal. While only cluster events occur, it
+// returns a forecast again for twenty times the duration of its computation, so that polling takes
+// at most a twentieth of one processor; Forecast.Now is the time of the forecast. The result is
+// shared: the caller must not change it.
 func (h RunHandle) Forecast(ctx context.Context, a Assumptions) (Forecast, error) {
-	return h.Forecaster(a).Forecast(ctx)
+	r := h.e.forecasts.GetOrAdd(forecastKey{h.name, a}, func() *forecaster { return &forecaster{e: h.e, run: h.name, a: a} })
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, err := r.forecast(ctx)
+	if err != nil {
+		return Forecast{}, fmt.Errorf("forecast of run %s: %w", h.name, err)
+	}
+	return f, nil
 }
 
-// Forecaster forecasts one run repeatedly, for example for a display that is drawn every second. It
-// keeps the parts of the run's journal and of earlier runs that it has read, and its last forecast.
-// It must not be used concurrently.
-type Forecaster struct {
+// forecastsKept is how many forecasters an engine keeps: one for each run that is watched at the
+// same time.
+const forecastsKept = 16
+
+// forecastKey identifies a forecaster.
+type forecastKey struct {
+	run string
+	a   Assumptions
+}
+
+// forecaster forecasts one run repeatedly. It keeps the parts of the run's journal and of earlier
+// runs that it has read, and its last forecast.
+type forecaster struct {
 	e   *Engine
 	run string
 	a   Assumptions
+
+	// mu protects the fields below.
+	mu sync.Mutex
 	// uid is the UID of the run whose events up to next are in timings.
 	uid     string
 	next    int64
@@ -146,42 +166,26 @@ type Forecaster struct {
 // forecastShare is the validity of a forecast, as a multiple of its computation time.
 const forecastShare = 20
 
-// Forecaster returns a forecaster of a run. Nothing is read yet.
-func (h RunHandle) Forecaster(a Assumptions) *Forecaster {
-	return &Forecaster{e: h.e, run: h.name, a: a}
-}
-
-// Forecast is [RunHandle.Forecast] at a bounded cost: it reads one record if nothing is new, and
-// otherwise the new part of the journal. While only cluster events occur, it returns a forecast
-// again for twenty times the duration of its computation, so that polling takes at most a twentieth
-// of one processor; Forecast.Now is the time of the forecast. The result is shared: the caller must
-// not change it.
-func (r *Forecaster) Forecast(ctx context.Context) (Forecast, error) {
-	f, err := r.forecast(ctx)
-	if err != nil {
-		return Forecast{}, fmt.Errorf("forecast of run %s: %w", r.run, err)
-	}
-	return f, nil
-}
-
-func (r *Forecaster) forecast(ctx context.Context) (Forecast, error) {
-	status, h, err := r.e.Run(r.run).Progress(ctx, r.next)
+func (r *forecaster) forecast(ctx context.Context) (Forecast, error) {
+	h, err := r.e.Run(r.run).History(ctx, r.next)
 	if err != nil || h.UID != r.uid {
-		if status, h, err = r.e.Run(r.run).Progress(ctx, 0); err != nil {
+		if h, err = r.e.Run(r.run).History(ctx, 0); err != nil {
 			return Forecast{}, err
 		}
-		r.uid, r.timings, r.good = h.UID, timings{}, time.Time{}
-		if err := r.timings.readEarlier(ctx, r.e, status.Plan, h.UID); err != nil {
+		r.uid, r.next, r.timings, r.good = "", 0, timings{}, time.Time{}
+		if err := r.timings.readEarlier(ctx, r.e, h.Status.Plan, h.UID); err != nil {
 			return Forecast{}, err
 		}
+		r.uid = h.UID
 	}
 	r.next = h.Next
-	r.timings.add(h.Events, status.Plan)
+	r.timings.add(h.Events, h.Status.Plan)
 	began := time.Now()
 	if began.Before(r.good) && !slices.ContainsFunc(h.Events, func(ev stages.Event) bool { return ev.Cluster == "" }) {
 		return r.last, nil
 	}
-	if r.last, err = r.simulate(ctx, &status); err != nil {
+	if r.last, err = r.simulate(ctx, &h.Status); err != nil {
+		r.good = time.Time{}
 		return Forecast{}, err
 	}
 	done := time.Now()
@@ -190,7 +194,7 @@ func (r *Forecaster) forecast(ctx context.Context) (Forecast, error) {
 }
 
 // simulate continues the run in virtual time from now.
-func (r *Forecaster) simulate(ctx context.Context, status *Status) (Forecast, error) {
+func (r *forecaster) simulate(ctx context.Context, status *Status) (Forecast, error) {
 	a := r.a
 	a.Start = r.e.state.Now()
 	w, err := r.e.environmentOf(ctx, status.Plan, &r.timings, a, r.uid)

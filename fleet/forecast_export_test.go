@@ -2,5 +2,10 @@ package fleet
 
 import "time"
 
-// UseFor lets the last forecast be used for so long.
-func (r *Forecaster) UseFor(d time.Duration) { r.good = time.Now().Add(d) }
+// UseFor lets the last forecast of a run be used for so long.
+func (h RunHandle) UseFor(a Assumptions, d time.Duration) {
+	r, _ := h.e.forecasts.Get(forecastKey{h.name, a})
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.good = time.Now().Add(d)
+}

@@ -25,15 +25,20 @@ import (
 func newConstantEnv(t *testing.T, clusters int, take time.Duration, rules calendar.Rules) (*engineEnv, *fleet.Engine) {
 	w := newSmallEnv(t, clusters)
 	u := &modelled{begun: time.Now(), attempts: map[string]simulate.Attempt{}, environment: &simulate.Environment{Default: simulate.Member{Take: take}}}
-	e := w.newEngine(fleet.Config{
+	e := w.newEngine(constantConfig(u, rules))
+	w.declare(e, smallPlacement("p"))
+	return w, e
+}
+
+// constantConfig has an authority that approves everything.
+func constantConfig(u backend.Updater, rules calendar.Rules) fleet.Config {
+	return fleet.Config{
 		Updater: u, CallTimeout: 2 * time.Hour, Lease: 6 * time.Hour,
 		Authority: approval.Func(func(context.Context, approval.Request) (approval.Decision, error) {
 			return approval.Decision{Verdict: approval.Approve, By: approval.Identity{Name: "gatekeeper"}}, nil
 		}),
 		Windows: fleet.WindowsFunc(func(context.Context, *stages.Plan) (calendar.Rules, error) { return rules, nil }),
-	})
-	w.declare(e, smallPlacement("p"))
-	return w, e
+	}
 }
 
 func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) fleet.Forecast {
@@ -46,7 +51,7 @@ func (w *engineEnv) forecast(e *fleet.Engine, run string, a fleet.Assumptions) f
 }
 
 // Where each cluster takes as long as the others, every forecast that is made while a
-// run goes on says when it really ends, and a forecaster says the same.
+// run goes on says when it really ends, and an engine that has read nothing yet says the same.
 func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 	const take = 4 * time.Minute
 	wait, gate := stages.Task{Type: stages.TimedWait, Wait: 7 * time.Minute}, stages.Task{Type: stages.Approval}
@@ -79,7 +84,6 @@ func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: c.strategy})
 				stop := running(t, e)
 				time.Sleep(time.Second)
-				forecaster := e.Run("r").Forecaster(fleet.Assumptions{Take: take})
 				forecasts, first := 0, w.forecast(e, "r", fleet.Assumptions{Take: take})
 				for {
 					status, err := e.Run("r").Status(t.Context())
@@ -93,9 +97,8 @@ func TestAForecastOfARunThatGoesOnSaysWhenItEnds(t *testing.T) {
 						}
 						break
 					}
-					again, err := forecaster.Forecast(t.Context())
-					if diff := cmp.Diff(f.Stages, again.Stages); err != nil || diff != "" {
-						t.Errorf("the forecaster differs at %s: %v %s", now, err, diff)
+					if diff := cmp.Diff(f.Stages, w.forecast(w.newEngine(constantConfig(&modelled{}, c.rules)), "r", fleet.Assumptions{Take: take}).Stages); diff != "" {
+						t.Errorf("the forecast of an engine that has read nothing differs at %s: %s", now, diff)
 					}
 					if forecasts++; !f.Ends.Equal(first.Ends) || !f.Now.Equal(now.UTC().Truncate(time.Millisecond)) || f.Assumes != "" || f.Why != "" {
 						t.Fatalf("forecast %d, of %s: ends at %s (%s), of %s it was %s", forecasts, f.Now, f.Ends, f.Why, first.Now, first.Ends)
@@ -225,9 +228,9 @@ func TestAForecastOfARunUnderACap(t *testing.T) {
 	})
 }
 
-// A forecaster returns a forecast again while only clusters go on, and makes a new one when the run is stopped or is
+// An engine returns a forecast again while only clusters go on, and makes a new one when the run is stopped or is
 // another one.
-func TestAForecasterMakesANewForecastWhenTheRunChanges(t *testing.T) {
+func TestAForecastIsNewWhenTheRunChanges(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := newConstantEnv(t, 6, 4*time.Minute, calendar.Rules{})
 		spec := fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1)}
@@ -235,14 +238,13 @@ func TestAForecasterMakesANewForecastWhenTheRunChanges(t *testing.T) {
 		stop := running(t, e)
 		defer stop()
 		time.Sleep(time.Minute)
-		forecaster := e.Run("r").Forecaster(fleet.Assumptions{})
 		forecast := func() fleet.Forecast {
 			t.Helper()
-			f, err := forecaster.Forecast(t.Context())
+			f, err := e.Run("r").Forecast(t.Context(), fleet.Assumptions{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			forecaster.UseFor(time.Hour)
+			e.Run("r").UseFor(fleet.Assumptions{}, time.Hour)
 			time.Sleep(5 * time.Minute)
 			return f
 		}
@@ -338,7 +340,7 @@ func (w *engineEnv) records() map[string]backend.Revision {
 }
 
 // BenchmarkForecastRun forecasts a run of which half the clusters are done, each of which took another time, and the
-// other half is to come, a twentieth at a time. The forecaster is asked again where nothing is new.
+// other half is to come, a twentieth at a time. The engine is asked again where nothing is new.
 func BenchmarkForecastRun(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) {
@@ -379,17 +381,17 @@ func BenchmarkForecastRun(b *testing.B) {
 			<-done
 			b.Run("whole", func(b *testing.B) {
 				b.ReportAllocs()
-				for b.Loop() {
-					if f, err := e.Run("r").Forecast(b.Context(), fleet.Assumptions{}); err != nil || f.End.State != stages.Completed {
+				for i := 0; b.Loop(); i++ {
+					whole := fleet.Assumptions{Until: time.Duration(i+1)*time.Second + 300*24*time.Hour} // others than before
+					if f, err := e.Run("r").Forecast(b.Context(), whole); err != nil || f.End.State != stages.Completed {
 						b.Fatal(f.End.State, err)
 					}
 				}
 			})
 			b.Run("again", func(b *testing.B) {
 				b.ReportAllocs()
-				forecaster := e.Run("r").Forecaster(fleet.Assumptions{})
 				for b.Loop() {
-					if f, err := forecaster.Forecast(b.Context()); err != nil || f.End.State != stages.Completed {
+					if f, err := e.Run("r").Forecast(b.Context(), fleet.Assumptions{}); err != nil || f.End.State != stages.Completed {
 						b.Fatal(f.End.State, err)
 					}
 				}

@@ -31,7 +31,7 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 		w.declare(e, smallPlacement("p"))
 		spec := fleet.RunSpec{Name: "r", Placement: "p", Strategy: allAtOnce(1, stages.Task{Type: stages.Approval}, stages.Task{Type: stages.TimedWait, Wait: 10 * time.Minute})}
 
-		f, err := e.Forecast(t.Context(), spec, fleet.Assumptions{Take: time.Hour, Approve: -1})
+		f, err := forecastOf(t, e, spec, fleet.Assumptions{Take: time.Hour, Approve: -1})
 		if err != nil || f.Known != 0 || f.Typical != time.Hour || f.End.Reason != simulate.Stuck || f.End.State != stages.Running {
 			t.Errorf("without a run before: %d known, %v each, ends as %s (%s), %v", f.Known, f.Typical, f.End.State, f.End.Reason, err)
 		}
@@ -49,7 +49,7 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 			// 1 + 3 + 2 + 2 minutes, then the longer one of the wait and the approval.
 			0: 18 * time.Minute, 20 * time.Minute: 28 * time.Minute,
 		} {
-			f, err = e.Forecast(t.Context(), spec, fleet.Assumptions{Approve: approve})
+			f, err = forecastOf(t, e, spec, fleet.Assumptions{Approve: approve})
 			if err != nil || f.Known != 3 || f.Typical != 2*time.Minute || f.End.State != stages.Completed || f.End.At != want {
 				t.Errorf("approved after %v: %d known, %v each, %s after %v, %v; want 3, 2m, Completed after %v", approve, f.Known, f.Typical, f.End.State, f.End.At, err, want)
 			}
@@ -60,7 +60,7 @@ func TestAForecastTellsWhenARunEnds(t *testing.T) {
 		thaw := time.Now().Add(time.Hour).Truncate(time.Second)
 		rules = frozenUntil(thaw)
 		want := time.Until(thaw) + 18*time.Minute
-		if f, err = e.Forecast(t.Context(), spec, fleet.Assumptions{}); err != nil || f.End.At.Round(time.Second) != want.Round(time.Second) {
+		if f, err = forecastOf(t, e, spec, fleet.Assumptions{}); err != nil || f.End.At.Round(time.Second) != want.Round(time.Second) {
 			t.Errorf("under a freeze of an hour the run ends after %v, %v, want %v", f.End.At, err, want)
 		}
 		if _, err := e.Run("next").Status(t.Context()); err == nil {
@@ -90,10 +90,20 @@ func TestAForecastDoesNotWaitForApprovalsThatNeverCount(t *testing.T) {
 			e := w.newEngine(fleet.Config{})
 			w.declare(e, smallPlacement("p"))
 			spec := fleet.RunSpec{Name: "r", Placement: "p", Starter: c.starter, Strategy: allAtOnce(1, stages.Task{Type: stages.Approval, Approval: &c.policy})}
-			f, err := e.Forecast(t.Context(), spec, c.assume)
+			f, err := forecastOf(t, e, spec, c.assume)
 			if refused := c.policy.ForbidStarter && c.starter.Name == ""; (err != nil) != refused || !refused && f.End.Reason != c.want {
 				t.Errorf("ends as %s (%s), %v, want %s", f.End.State, f.End.Reason, err, c.want)
 			}
 		})
 	}
+}
+
+// forecastOf forecasts a run that does not exist yet.
+func forecastOf(t *testing.T, e *fleet.Engine, spec fleet.RunSpec, a fleet.Assumptions) (fleet.Forecast, error) {
+	t.Helper()
+	p, err := e.Preview(t.Context(), spec)
+	if err != nil {
+		return fleet.Forecast{}, err
+	}
+	return p.Forecast(t.Context(), a)
 }

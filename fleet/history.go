@@ -24,36 +24,27 @@ type History struct {
 	Next int64 `json:"next"`
 	// Events are the events from After up to, but not including, Next, in their order.
 	Events []stages.Event `json:"events"`
+	// Status is the state of the run; zero for the history of a placement.
+	Status Status `json:"-"`
 }
 
-// History returns the events of a run from number after on, 0 for all of them, in the order in
-// which they were committed. It reads the run's record and the pages of its journal from after on;
-// if there are no new events, that is one read. Any process can therefore update a state computed
-// from the events at any time, if it stores the number with it.
+// History returns the events of the run from number after on, 0 for all of them, in the order in
+// which they were committed, and the state of the run to which they belong. The state is slightly
+// older than the events if the run's record was written between the reads. History reads the run's
+// record and the pages of its journal from after on; if there are no new events, it costs as much
+// as [RunHandle.Status]. Any process can therefore update a state computed from the events at any
+// time, if it stores the number with it.
 //
 // If after is beyond the last event, the error matches backend.ErrPermanent: the number belongs to
 // another run.
 func (h RunHandle) History(ctx context.Context, after int64) (History, error) {
-	return history(ctx, h.e.store, after, func() (string, eventStream, error) {
-		rr, _, err := h.e.state.Run(ctx, h.name)
-		if err != nil {
-			return "", eventStream{}, err
-		}
-		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(h.name)}, nil
-	})
-}
-
-// Progress combines [RunHandle.Status] and [RunHandle.History]: the events belong to the returned state
-// of the run, or to a slightly newer one if its record was written between the reads. Without new
-// events it costs as much as Status.
-func (h RunHandle) Progress(ctx context.Context, after int64) (Status, History, error) {
 	var status state.RunStatus
 	first, _, err := h.e.state.Run(ctx, h.name)
 	if err == nil {
 		status, err = h.e.state.StatusOf(ctx, first)
 	}
 	if err != nil {
-		return Status{}, History{}, err
+		return History{}, err
 	}
 	read := func() (string, eventStream, error) {
 		rr := first
@@ -65,8 +56,9 @@ func (h RunHandle) Progress(ctx context.Context, after int64) (Status, History, 
 		}
 		return rr.Run.UID, eventStream{name: rr.Run.UID, head: rr.Journal, key: record.RunKey(h.name)}, nil
 	}
-	events, err := history(ctx, h.e.store, after, read)
-	return Status(status), events, err
+	out, err := history(ctx, h.e.store, after, read)
+	out.Status = Status(status)
+	return out, err
 }
 
 // History is [RunHandle.History] for the events of the placement itself: its snapshots, its

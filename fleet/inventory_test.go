@@ -47,9 +47,9 @@ func hostile(inner backend.Inventory) backend.Inventory {
 func TestAnInventoryThatSaysTooMuchOfAClusterConcernsNoOther(t *testing.T) {
 	w, e := declared(t, nil)
 	w.capture(e, "v0")
-	want := must(e.Preview(t.Context(), specOf("r", 0)))(t)
+	want := must(e.Preview(t.Context(), specOf("r", 0)))(t).Plan
 	e = w.newEngine(fleet.Config{Inventory: hostile(w.fleet)})
-	got := must(e.Preview(t.Context(), specOf("r", 0)))(t)
+	got := must(e.Preview(t.Context(), specOf("r", 0)))(t).Plan
 	if got.Digest != want.Digest {
 		t.Errorf("the plan has the clusters %v, want %v", got.Clusters, want.Clusters)
 	}

@@ -22,7 +22,7 @@ func TestANamespaceThatIsMissing(t *testing.T) {
 		})
 		spec := fleet.RunSpec{Name: "r", Placement: ep, Strategy: oneStage()}
 		want := []string{"namespace test-namespace of ConfigMap.v1 test-namespace/test-cm is not selected: a cluster without it cannot be updated; select Namespace test-namespace too, unless something else creates it"}
-		if diff := cmp.Diff(want, must(e.Preview(t.Context(), spec))(t).Warnings); diff != "" {
+		if diff := cmp.Diff(want, must(e.Preview(t.Context(), spec))(t).Plan.Warnings); diff != "" {
 			t.Errorf("preview: %s", diff)
 		}
 		if diff := cmp.Diff(want, must(e.CreateRun(t.Context(), spec))(t).Plan.Warnings); diff != "" {
@@ -47,7 +47,7 @@ func TestANamespaceThatIsMissing(t *testing.T) {
 	})
 	w, e := declared(t, nil)
 	w.capture(e, "v")
-	if p := must(e.Preview(t.Context(), fleet.RunSpec{Placement: ep, Strategy: oneStage()}))(t); len(p.Warnings) > 0 {
+	if p := must(e.Preview(t.Context(), fleet.RunSpec{Placement: ep, Strategy: oneStage()}))(t).Plan; len(p.Warnings) > 0 {
 		t.Errorf("with its namespace: %q", p.Warnings)
 	}
 }

@@ -21,7 +21,7 @@ func TestPreviewIsWhatIsCreated(t *testing.T) {
 		for i, index := range []*int{nil, new(0)} {
 			spec := fleet.RunSpec{Placement: ep, Index: index, Strategy: tutorialStrategy()}
 			before := dump(t, w.store)
-			p := must(e.Preview(t.Context(), spec))(t)
+			p := must(e.Preview(t.Context(), spec))(t).Plan
 			if after := dump(t, w.store); len(after) != len(before) || after["placement/"+ep] != before["placement/"+ep] {
 				t.Errorf("a preview writes: %v", w.keys(""))
 			}
@@ -31,7 +31,7 @@ func TestPreviewIsWhatIsCreated(t *testing.T) {
 			}
 		}
 		spec := fleet.RunSpec{Placement: ep, Strategy: tutorialStrategy()}
-		digest := must(e.Preview(t.Context(), spec))(t).Digest
+		digest := must(e.Preview(t.Context(), spec))(t).Plan.Digest
 		spec.Name, spec.Plan = "late", digest
 		for what, change := range map[string]func(){
 			"the source": func() { w.holds("v1") },

@@ -28,7 +28,7 @@ func TestAHostForbidsOverrides(t *testing.T) {
 	for _, try := range []func() error{
 		func() error { _, err := e.CreateRun(t.Context(), specOf("r", 0)); return err },
 		func() error { _, err := e.Preview(t.Context(), specOf("r", 0)); return err },
-		func() error { _, err := e.Diff(t.Context(), specOf("r", 0)); return err },
+		func() error { _, err := e.Preview(t.Context(), specOf("r", 0)); return err },
 	} {
 		err := refused(t, w.store, "a run", try, "clusters member1, member3: ConfigMap test-namespace/test-cm: override test-namespace/o: overrideRules[0]: jsonPatchOverrides[0]: replace /data/key: the host forbids")
 		if !errors.Is(err, backend.ErrPermanent) {

@@ -172,20 +172,6 @@ func (h RunHandle) Requests(ctx context.Context) ([]approval.Request, error) {
 	return step.Requests(s.Plan, &s.Run), nil
 }
 
-// Preview returns the plan that CreateRun would record for spec, with its digest. It writes
-// nothing, not even a snapshot, and the spec needs no name yet. A later plan may differ if
-// something has changed: name the digest in RunSpec.Plan to be sure.
-func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*stages.Plan, error) {
-	if err := problems.About("preview of a run", spec.problems()); err != nil {
-		return nil, err
-	}
-	d, _, err := e.planner.Plan(ctx, spec.request())
-	if err != nil {
-		return nil, err
-	}
-	return d.Plan, nil
-}
-
 // CatchUp creates a run that follows an ended run. The new run brings the same frozen target by the
 // same strategy to the clusters that failed or were skipped, and to clusters that the placement
 // picks and that the ended run did not have.

@@ -185,9 +185,9 @@ func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 		"test-namespace/hard", "data[pod.yaml]: Forbidden", "data[text]: Invalid value")
 	w.puts(enveloped("hard", budget("1"), elsewhere, configMap("test-cm", "x")))
 	s := w.capture(e, "v0")
-	plan, err := e.Preview(t.Context(), specOf("r", s.Index))
+	plan := must(e.Preview(t.Context(), specOf("r", s.Index)))(t).Plan
 	warnings := strings.Join(plan.Warnings, "\n")
-	if err != nil || len(s.Unplaced) != 2 || !strings.Contains(warnings, "no cluster gets PodDisruptionBudget.v1.policy other/elsewhere in ResourceEnvelope") ||
+	if len(s.Unplaced) != 2 || !strings.Contains(warnings, "no cluster gets PodDisruptionBudget.v1.policy other/elsewhere in ResourceEnvelope") ||
 		!strings.Contains(warnings, "metadata.namespace must be test-namespace") || !strings.Contains(warnings, "has this object already, selected") {
 		t.Errorf("%v, not placed %v, warnings %s", err, s.Unplaced, warnings)
 	}

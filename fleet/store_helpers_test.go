@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
+	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -177,6 +178,17 @@ func refused(t *testing.T, s backend.Store, what string, do func() error, want .
 		t.Errorf("%s left something behind:\n%s", what, d)
 	}
 	return err
+}
+
+// recordedDrift returns the recorded drift of a placement.
+func recordedDrift(ctx context.Context, p fleet.PlacementHandle) (all []drift.ClusterReport, err error) {
+	for c, err := range p.Drift(ctx, fleet.DriftOptions{Recorded: true}) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, c)
+	}
+	return all, nil
 }
 
 // must fails the test on an error.

@@ -40,15 +40,15 @@ func (t *timings) readEarlier(ctx context.Context, e *Engine, p *stages.Plan, ui
 		if r.UID == uid {
 			continue
 		}
-		status, h, err := e.Run(r.Name).Progress(ctx, 0)
-		if state.IsNotFound(err) || err == nil && (status.Run.UID != r.UID || h.UID != r.UID) {
+		h, err := e.Run(r.Name).History(ctx, 0)
+		if state.IsNotFound(err) || err == nil && (h.Status.Run.UID != r.UID || h.UID != r.UID) {
 			continue // it was deleted in between
 		}
 		if err != nil {
 			return err
 		}
 		var of timings
-		of.add(h.Events, status.Plan)
+		of.add(h.Events, h.Status.Plan)
 		for name, d := range of.own {
 			_, known := t.earlier[name]
 			if _, wanted := p.Position(name); wanted && !known {

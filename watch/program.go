@@ -35,8 +35,8 @@ type Source[R Handle] interface {
 
 // Handle reads one run: a [fleet.RunHandle], or the handle of a client.
 type Handle interface {
-	// Progress returns the run, and its events from number after on, like [fleet.RunHandle.Progress].
-	Progress(ctx context.Context, after int64) (fleet.Status, fleet.History, error)
+	// History returns the run, and its events from number after on, like [fleet.RunHandle.History].
+	History(ctx context.Context, after int64) (fleet.History, error)
 	// RollbackStatus returns the state of the rollback of the run, like
 	// [fleet.RunHandle.RollbackStatus]. It is called for a run that has ended.
 	RollbackStatus(ctx context.Context) (fleet.Rollback, error)
@@ -150,7 +150,8 @@ func IsTerminal(out io.Writer, getenv func(string) string) bool {
 // read reads a run. It ignores that old events are not kept, and that the placement of an
 // ended run no longer exists.
 func read(ctx context.Context, run Handle, after int64) (r reading, err error) {
-	r.status, r.history, err = run.Progress(ctx, after)
+	r.history, err = run.History(ctx, after)
+	r.status = r.history.Status
 	if missed, is := errors.AsType[*fleet.MissedError](err); is && missed != nil {
 		err = nil
 	}

@@ -24,14 +24,14 @@ type reel struct {
 // Run returns the reel, whatever the name.
 func (r *reel) Run(string) *reel { return r }
 
-func (r *reel) Progress(_ context.Context, after int64) (fleet.Status, fleet.History, error) {
+func (r *reel) History(_ context.Context, after int64) (fleet.History, error) {
 	r.calls++
 	if err := r.fails[r.calls]; err != nil {
-		return fleet.Status{}, fleet.History{}, err
+		return fleet.History{}, err
 	}
 	p, err := simulate.NewPlan(rollout(), fleetOf())
 	if err != nil {
-		return fleet.Status{}, fleet.History{}, err
+		return fleet.History{}, err
 	}
 	w := simulate.Environment{Until: time.Duration(r.calls) * time.Minute, Orders: toProd(), Default: simulate.Member{Take: 2 * time.Minute}}
 	h := fleet.History{After: after}
@@ -41,7 +41,8 @@ func (r *reel) Progress(_ context.Context, after int64) (fleet.Status, fleet.His
 		}
 		return nil
 	})
-	return fleet.Status{Plan: p, Run: end.Run}, h, err
+	h.Status = fleet.Status{Plan: p, Run: end.Run}
+	return h, err
 }
 
 func (r *reel) RollbackStatus(context.Context) (fleet.Rollback, error) {
@@ -58,9 +59,9 @@ func TestElsewhereEveryEventIsALine(t *testing.T) {
 			t.Fatalf("%s, %v", status.Run.State, err)
 		}
 		var want strings.Builder
-		all, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), 0)
-		if err != nil || !all.Run.IsEnded() {
-			t.Fatalf("%s, %v", all.Run.State, err)
+		h, err := (&reel{calls: src.calls - 1}).History(t.Context(), 0)
+		if err != nil || !h.Status.Run.IsEnded() {
+			t.Fatalf("%s, %v", h.Status.Run.State, err)
 		}
 		for _, e := range h.Events {
 			want.WriteString(watch.Line(e) + "\n")
@@ -97,7 +98,7 @@ func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
 		if _, err := watch.Run(t.Context(), src, "run", nil, &out, o); err != nil {
 			t.Fatal(err)
 		}
-		_, h, err := (&reel{calls: src.calls - 1}).Progress(t.Context(), 2)
+		h, err := (&reel{calls: src.calls - 1}).History(t.Context(), 2)
 		if err != nil {
 			t.Fatal(err)
 		}

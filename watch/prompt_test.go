@@ -41,8 +41,8 @@ func TestAnswerPassesOnWhatAPersonDecides(t *testing.T) {
 			p := &watch.Prompt{In: &slow{c.passes, strings.NewReader(c.typed)}, Out: &out}
 			began := time.Now()
 			status := func(ctx context.Context) (fleet.Status, error) {
-				s, _, err := (&reel{calls: c.minute - 1 + int(time.Since(began).Seconds())}).Progress(ctx, 0)
-				return s, err
+				h, err := (&reel{calls: c.minute - 1 + int(time.Since(began).Seconds())}).History(ctx, 0)
+				return h.Status, err
 			}
 			for range 2 { // it is asked for once
 				err := p.Answer(t.Context(), status, func(_ context.Context, r approval.Request, v approval.Verdict) error {

@@ -52,18 +52,18 @@ const (
 // Run returns the film, whatever the name.
 func (f film) Run(string) watch.Handle { return f }
 
-func (f film) Progress(_ context.Context, after int64) (fleet.Status, fleet.History, error) {
+func (f film) History(_ context.Context, after int64) (fleet.History, error) {
 	text, err := os.ReadFile(filepath.Join(string(f), momentFile))
 	if err != nil {
-		return fleet.Status{}, fleet.History{}, err
+		return fleet.History{}, err
 	}
 	at, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fleet.Status{}, fleet.History{}, err
+		return fleet.History{}, err
 	}
 	p, err := simulate.NewPlan(rollout(), fleetOf())
 	if err != nil {
-		return fleet.Status{}, fleet.History{}, err
+		return fleet.History{}, err
 	}
 	w := simulate.Environment{
 		Start: time.Date(2026, time.March, 3, 9, 0, 0, 0, time.UTC), Until: at, Orders: toProd(), Default: simulate.Member{Take: 2 * time.Minute},
@@ -75,7 +75,8 @@ func (f film) Progress(_ context.Context, after int64) (fleet.Status, fleet.Hist
 		}
 		return nil
 	})
-	return fleet.Status{Plan: p, Run: end.Run}, h, err
+	h.Status = fleet.Status{Plan: p, Run: end.Run}
+	return h, err
 }
 
 func (f film) RollbackStatus(context.Context) (fleet.Rollback, error) {
@@ -368,12 +369,12 @@ func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
 	f, cmd := newFilm(t, 65*time.Minute+30*time.Second) // before stage prod
 	term := watchtest.Start(t, cmd, 80, 24)
 	term.UntilText("a shows what waits for approval")
-	status, _, err := f.Progress(t.Context(), 0)
+	h, err := f.History(t.Context(), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	question := []string{
-		"Approve run-before-prod?", "run run, before stage prod, snapshot 0 of scenario, plan " + status.Plan.Digest[:12],
+		"Approve run-before-prod?", "run run, before stage prod, snapshot 0 of scenario, plan " + h.Status.Plan.Digest[:12],
 		"clusters to be updated: prod-0000, prod-0001, prod-0002, prod-0003, prod-0004", "y approves   r rejects   n leaves it open",
 	}
 	term.Type("a")
@@ -394,7 +395,7 @@ func TestAnApprovalShowsWhatIsApproved(t *testing.T) {
 	term.Type("y")
 	term.UntilText("your approval of run-before-prod is recorded")
 	got, err := os.ReadFile(filepath.Join(string(f), answerFile))
-	if want := "run-before-prod Approve " + status.Plan.Digest; err != nil || string(got) != want {
+	if want := "run-before-prod Approve " + h.Status.Plan.Digest; err != nil || string(got) != want {
 		t.Errorf("the answer is %q, %v; want %q", got, err, want)
 	}
 	term.Type("a")

@@ -129,10 +129,11 @@ func (o *options) isUnreadable(err error) bool {
 const lastEvents = 10
 
 func (o *options) describeRun(ctx context.Context, c call, name string) error {
-	s, h, err := c.Run(name).Progress(ctx, 0)
+	h, err := c.Run(name).History(ctx, 0)
 	if err != nil {
 		return err
 	}
+	s := h.Status
 	r := &s.Run
 	fields := &cli.List{
 		Kind: "run", Value: s,

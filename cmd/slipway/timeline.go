@@ -82,10 +82,11 @@ func (o *options) printForecast(f fleet.Forecast) error {
 
 // drawRun draws the past of a run, and its expected future under assumptions.
 func (o *options) drawRun(ctx context.Context, c call, run string, a fleet.Assumptions, width int) error {
-	s, h, err := c.Run(run).Progress(ctx, 0)
+	h, err := c.Run(run).History(ctx, 0)
 	if err != nil {
 		return err
 	}
+	s := h.Status
 	var p timeline.Options
 	if !s.Run.IsEnded() {
 		f, err := c.Run(run).Forecast(ctx, a)

@@ -263,18 +263,18 @@ func (h PlacementHandle) Placed(ctx context.Context) ([]fleet.PlacedCluster, err
 	return whole[fleet.PlacedCluster](ctx, h.c, path("placements", h.name, "clusters"), nil)
 }
 
-// Preview calls [fleet.Engine.Preview].
+// Preview returns the plan of the run of spec; see [fleet.Engine.Preview].
 func (c *Client) Preview(ctx context.Context, spec fleet.RunSpec) (*stages.Plan, error) {
 	return post[*stages.Plan](ctx, c, path("placements", spec.Placement, "preview"), spec)
 }
 
 // Diff yields the changes that the run of spec would make on the clusters of its plan, or on the
-// named ones only; see [fleet.Diff.Clusters].
+// named ones only; see [fleet.Preview.Diff].
 func (c *Client) Diff(ctx context.Context, spec fleet.RunSpec, clusters ...string) iter.Seq2[fleet.ClusterDiff, error] {
 	return items[fleet.ClusterDiff](ctx, c, path("placements", spec.Placement, "diff"), DiffRequest{spec, clusters})
 }
 
-// Forecast calls [fleet.Engine.Forecast].
+// Forecast forecasts the run of spec; see [fleet.Preview.Forecast].
 func (c *Client) Forecast(ctx context.Context, spec fleet.RunSpec, a fleet.Assumptions) (fleet.Forecast, error) {
 	return post[fleet.Forecast](ctx, c, path("placements", spec.Placement, "forecast"), ForecastRequest{spec, a})
 }
@@ -354,25 +354,22 @@ func (h RunHandle) Delete(ctx context.Context, force bool) error {
 	return h.c.change(ctx, http.MethodDelete, path("runs", h.name), RunDeletion{Force: force})
 }
 
-// Progress calls [fleet.RunHandle.Progress]. The plan is shared.
-func (h RunHandle) Progress(ctx context.Context, after int64) (fleet.Status, fleet.History, error) {
+// History calls [fleet.RunHandle.History]. The plan of the status is shared.
+func (h RunHandle) History(ctx context.Context, after int64) (fleet.History, error) {
 	var p Progress
 	err := h.c.withPlan(h.name, &p.Status, func(query url.Values) (err error) {
 		query.Set("after", strconv.FormatInt(after, 10))
 		p, err = get[Progress](ctx, h.c, path("runs", h.name, "progress"), query)
 		return err
 	})
+	out := p.Events.History
+	out.Status = p.Status
 	if err != nil || !p.Events.More {
-		return p.Status, p.Events.History, err
+		return out, err
 	}
-	rest, err := h.History(ctx, p.Events.Next)
-	p.Events.Events, p.Events.Next = append(p.Events.Events, rest.Events...), rest.Next
-	return p.Status, p.Events.History, err
-}
-
-// History calls [fleet.RunHandle.History].
-func (h RunHandle) History(ctx context.Context, after int64) (fleet.History, error) {
-	return h.c.history(ctx, path("runs", h.name, "events"), "", after)
+	rest, err := h.c.history(ctx, path("runs", h.name, "events"), "", out.Next)
+	out.Events, out.Next = append(out.Events, rest.Events...), rest.Next
+	return out, err
 }
 
 // History calls [fleet.PlacementHandle.History]; if older events are not kept, it returns
@@ -491,8 +488,7 @@ func (h RunHandle) Explain(ctx context.Context, cluster string) (stages.Explanat
 	return get[stages.Explanation](ctx, h.c, path("runs", h.name, "clusters", cluster, "explanation"), nil)
 }
 
-// Forecast calls [fleet.RunHandle.Forecast]. The server keeps the data that it has read of a
-// run, so that repeated calls cost as much as [fleet.Forecaster.Forecast].
+// Forecast calls [fleet.RunHandle.Forecast].
 func (h RunHandle) Forecast(ctx context.Context, a fleet.Assumptions) (fleet.Forecast, error) {
 	return post[fleet.Forecast](ctx, h.c, path("runs", h.name, "forecast"), a)
 }

@@ -17,7 +17,6 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
-	"github.com/slipway-dev/slipway/internal/lru"
 )
 
 // Options say how to serve an engine. The zero value serves it for reading only.
@@ -57,9 +56,8 @@ func NewHandler(e *fleet.Engine, o Options) (http.Handler, error) {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 	mux := http.NewServeMux()
-	forecasts := lru.New[string, *forecaster](plansKept, nil)
 	for _, r := range routes {
-		mux.Handle(r.pattern, &endpoint{e, o, r, forecasts})
+		mux.Handle(r.pattern, &endpoint{e, o, r})
 	}
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) { unknown(mux, w, r) })
 	return sameOrigin(mux), nil
@@ -164,9 +162,8 @@ type call struct {
 	w      http.ResponseWriter
 	engine *fleet.Engine
 	// by is the identity that makes the request; empty where there is no Authenticate.
-	by        approval.Identity
-	maxBody   int64
-	forecasts *lru.Cache[string, *forecaster]
+	by      approval.Identity
+	maxBody int64
 }
 
 // endpoint is a route of an engine.
@@ -174,13 +171,11 @@ type endpoint struct {
 	engine *fleet.Engine
 	o      Options
 	route  route
-	// forecasts are shared by all routes.
-	forecasts *lru.Cache[string, *forecaster]
 }
 
 func (h *endpoint) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	setHeaders(w)
-	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody, forecasts: h.forecasts}
+	c := &call{Request: r, w: w, engine: h.engine, maxBody: h.o.MaxBody}
 	err := h.admit(c)
 	if err == nil {
 		err = h.route.serve(c)

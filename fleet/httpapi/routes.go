@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"iter"
 	"strconv"
-	"sync"
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
@@ -114,13 +113,11 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 			return c.engine.Placement(c.placement()).Follow(after)
 		})},
 	{"POST /v1/placements/{placement}/preview", false, with(func(c *call, spec fleet.RunSpec) (*stages.Plan, error) {
-		return planned(c, spec, func(spec fleet.RunSpec) (*stages.Plan, error) { return c.engine.Preview(c.ctx(), spec) })
+		return planned(c, spec, func(p *fleet.Preview) (*stages.Plan, error) { return p.Plan, nil })
 	})},
 	{"POST /v1/placements/{placement}/diff", false, streamed(diff)},
 	{"POST /v1/placements/{placement}/forecast", false, with(func(c *call, r ForecastRequest) (fleet.Forecast, error) {
-		return planned(c, r.Spec, func(spec fleet.RunSpec) (fleet.Forecast, error) {
-			return c.engine.Forecast(c.ctx(), spec, r.Assumptions)
-		})
+		return planned(c, r.Spec, func(p *fleet.Preview) (fleet.Forecast, error) { return p.Forecast(c.ctx(), r.Assumptions) })
 	})},
 	{"POST /v1/placements/{placement}/selection", false, with(func(c *call, r SelectionRequest) (fleet.Resolution, error) {
 		return c.engine.Placement(c.placement()).PreviewResolve(c.ctx(), r.Policy)
@@ -213,27 +210,29 @@ func command(c *call, cmd stages.Command) error {
 	return c.engine.Run(c.run()).Command(c.ctx(), cmd)
 }
 
-// planned calls do with the spec of a run of the placement in the path.
-func planned[T any](c *call, spec fleet.RunSpec, do func(fleet.RunSpec) (T, error)) (none T, err error) {
+// planned calls do with a preview of a run of the placement in the path.
+func planned[T any](c *call, spec fleet.RunSpec, do func(*fleet.Preview) (T, error)) (none T, err error) {
 	if spec.Placement != "" && spec.Placement != c.placement() {
 		return none, badRequest(fmt.Errorf("placement is %q in the body, and %q in the path", spec.Placement, c.placement()))
 	}
 	spec.Placement, spec.Starter = c.placement(), c.by
-	return do(spec)
+	p, err := c.engine.Preview(c.ctx(), spec)
+	if err != nil {
+		return none, err
+	}
+	return do(p)
 }
 
 func diff(c *call, r DiffRequest) (iter.Seq2[fleet.ClusterDiff, error], error) {
-	d, err := planned(c, r.Spec, func(spec fleet.RunSpec) (*fleet.Diff, error) { return c.engine.Diff(c.ctx(), spec) })
-	if err != nil {
-		return nil, err
-	}
-	return d.Clusters(c.ctx(), r.Clusters...), nil
+	return planned(c, r.Spec, func(p *fleet.Preview) (iter.Seq2[fleet.ClusterDiff, error], error) {
+		return p.Diff(c.ctx(), r.Clusters...), nil
+	})
 }
 
 func progress(c *call) (out Progress, err error) {
 	out.Events, err = eventsPage(c, func(c *call, after int64) (fleet.History, error) {
-		s, h, err := c.engine.Run(c.run()).Progress(c.ctx(), after)
-		out.Status = c.withoutPlan(s)
+		h, err := c.engine.Run(c.run()).History(c.ctx(), after)
+		out.Status = c.withoutPlan(h.Status)
 		return h, err
 	})
 	return out, err
@@ -370,21 +369,12 @@ func leases(c *call) ([]LeaseRecord, error) {
 	return out, err
 }
 
-// forecaster is that of a run which is being watched: it keeps what it has read of the run.
-type forecaster struct {
-	mu sync.Mutex
-	*fleet.Forecaster
-}
-
 func forecastRun(c *call, a fleet.Assumptions) (fleet.Forecast, error) {
 	brief, err := c.flag("brief")
 	if err != nil {
 		return fleet.Forecast{}, err
 	}
-	one := c.forecasts.GetOrAdd(fmt.Sprint(c.run(), a), func() *forecaster { return &forecaster{Forecaster: c.engine.Run(c.run()).Forecaster(a)} })
-	one.mu.Lock()
-	defer one.mu.Unlock()
-	f, err := one.Forecast(c.ctx())
+	f, err := c.engine.Run(c.run()).Forecast(c.ctx(), a)
 	if brief {
 		f.Plan, f.Events, f.End.Clusters, f.End.Run = nil, nil, nil, step.Run{}
 	}

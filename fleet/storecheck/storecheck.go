@@ -54,7 +54,7 @@ func Check(ctx context.Context, store backend.Store) (all []Problem, err error) 
 		case "placement":
 			problem = checkPlacement(ctx, e, name)
 		case "run":
-			_, _, problem = e.Run(name).Progress(ctx, 0)
+			_, problem = e.Run(name).History(ctx, 0)
 		}
 		if problem != nil {
 			if _, err := store.Get(ctx, record.Key); errors.Is(err, backend.ErrNotFound) {

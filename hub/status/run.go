@@ -272,7 +272,7 @@ func (p *runBuilder) listing() *clusterListing {
 	return &clusterListing{
 		Listed: p.listed, Total: p.Plan.Len(),
 		Message: "Only clusters that failed, are in flight, wait or were skipped are listed, " + strconv.Itoa(p.Listed) +
-			" at most; what became of every other one is in the run's journal: Engine.Explain, Engine.History",
+			" at most; the run's journal has the result of every other cluster",
 	}
 }
 

@@ -113,14 +113,15 @@ func driftOf(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, out 
 		}
 		fmt.Fprintln(out, c.Cluster, len(c.Objects)) // fleet.GroupDrift puts together what is the same
 	}
-	diff, err := engine.Diff(ctx, spec) // before a run: what it would do, cluster by cluster
+	preview, err := engine.Preview(ctx, spec) // before a run: what it would do, cluster by cluster
 	if err != nil {
 		return err
 	}
-	for _, err := range diff.Clusters(ctx) {
+	for c, err := range preview.Diff(ctx) {
 		if err != nil {
 			return err
 		}
+		fmt.Fprintln(out, c.Cluster, len(c.Objects))
 	}
 	return nil
 }
@@ -139,7 +140,11 @@ func TestAnEngineComparesClusters(t *testing.T) {
 
 // docs/simulation.md: a run before it exists.
 func forecast(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec) error {
-	f, err := engine.Forecast(ctx, spec, fleet.Assumptions{Approve: 2 * time.Hour})
+	preview, err := engine.Preview(ctx, spec)
+	if err != nil {
+		return err
+	}
+	f, err := preview.Forecast(ctx, fleet.Assumptions{Approve: 2 * time.Hour})
 	fmt.Println(f.End.State, "at", f.Ends)
 	return err
 }

@@ -98,11 +98,11 @@ spec: {selector: {app: a}, ports: [{name: http, port: 80}, {name: debug, port: 9
 			if strings.Contains(name, "stays") {
 				want["old"], stale = "x", 0
 			}
-			diff, err := r.engine.Diff(t.Context(), fleet.RunSpec{Name: "second", Placement: ns, Strategy: allClusters()})
+			preview, err := r.engine.Preview(t.Context(), fleet.RunSpec{Name: "second", Placement: ns, Strategy: allClusters()})
 			if err != nil {
 				t.Fatal(err)
 			}
-			for c, err := range diff.Clusters(t.Context()) {
+			for c, err := range preview.Diff(t.Context()) {
 				n := 0
 				for _, o := range c.Objects {
 					for _, d := range o.Differences {

@@ -223,13 +223,12 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]runst
 
 // drifted is what was last seen to differ, by cluster.
 func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*drift.ClusterReport, error) {
-	all, err := r.Engine.Placement(name).Drifted(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := make(map[string]*drift.ClusterReport, len(all))
-	for i := range all {
-		out[all[i].Cluster] = &all[i]
+	out := map[string]*drift.ClusterReport{}
+	for c, err := range r.Engine.Placement(name).Drift(ctx, fleet.DriftOptions{Recorded: true}) {
+		if err != nil {
+			return nil, err
+		}
+		out[c.Cluster] = &c
 	}
 	return out, nil
 }

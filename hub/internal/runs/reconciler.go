@@ -77,11 +77,12 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	name, told := kubefleet.EngineName(k.Namespace, k.Name), observedEvents(obj)
 	history := r.histories.of(k)
-	st, news, err := r.Engine.Run(name).Progress(ctx, history.after(told))
+	news, err := r.Engine.Run(name).History(ctx, history.after(told))
 	if errors.Is(err, backend.ErrPermanent) && history.after(told) > 0 {
 		*history = runHistory{} // the events read, or the count in the status, belong to another run
-		st, news, err = r.Engine.Run(name).Progress(ctx, 0)
+		news, err = r.Engine.Run(name).History(ctx, 0)
 	}
+	st := news.Status
 	switch {
 	case errors.Is(err, backend.ErrNotFound):
 		return r.begin(ctx, k, obj)

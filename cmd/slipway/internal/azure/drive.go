@@ -34,7 +34,8 @@ type run struct {
 // get reads a run. If the process that drove it is gone, get opens the store in its place, or
 // reaches the next one.
 func (s *session) get(ctx context.Context, name string) (r run, err error) {
-	r.Status, r.History, err = s.Run(name).Progress(ctx, 0)
+	r.History, err = s.Run(name).History(ctx, 0)
+	r.Status = r.History.Status
 	answered, is := errors.AsType[*httpapi.Error](err)
 	switch {
 	case errors.Is(err, backend.ErrNotFound):

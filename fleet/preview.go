@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet/errdef"
@@ -26,18 +27,20 @@ import (
 // comparedAtOnce is how many clusters are compared at the same time.
 const comparedAtOnce = 32
 
-// Diff compares a plan with its clusters. It belongs to the plan and does not change, but each
-// comparison reads the current state of the clusters. It may be used concurrently.
-type Diff struct {
-	// Plan is the plan that [Engine.Preview] returns. Its digest covers the objects that every
-	// cluster would get: a run that names it in RunSpec.Plan brings exactly these objects or is
-	// refused. The caller must not change the plan.
+// Preview is a run that does not exist yet: its plan, the changes that it would make and its
+// expected course. The plan does not change, but each comparison and each forecast reads the
+// current state. A Preview may be used concurrently.
+type Preview struct {
+	// Plan is the plan that [Engine.CreateRun] would record. Its digest covers the objects that
+	// every cluster would get: a run that names it in RunSpec.Plan brings exactly these objects or
+	// is refused. The caller must not change the plan.
 	Plan *stages.Plan
 
-	e     *Engine
-	rec   *record.Placement
-	mu    sync.Mutex
-	draft *planning.Draft
+	e       *Engine
+	rec     *record.Placement
+	starter approval.Identity
+	mu      sync.Mutex
+	draft   *planning.Draft
 }
 
 // ClusterDiff lists the changes that a run would make on one cluster, in the form of a drift
@@ -52,13 +55,12 @@ type ClusterDiff struct {
 	Has string `json:"has,omitempty"`
 }
 
-// Diff plans the run that spec asks for, as Preview does, and returns a Diff that compares the plan
-// with the clusters. It writes nothing.
-func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
-	if e.conns == nil {
-		return nil, fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", spec.Placement)
-	}
-	if err := problems.About("difference of a run", spec.problems()); err != nil {
+// Preview plans the run that spec asks for and writes nothing, not even a snapshot. The spec needs
+// no name yet. A later plan may differ if something has changed: name the digest in RunSpec.Plan to
+// be sure. If spec names a plan and the plan is not that one, the error matches
+// errdef.ErrPlanChanged.
+func (e *Engine) Preview(ctx context.Context, spec RunSpec) (*Preview, error) {
+	if err := problems.About("preview of a run", spec.problems()); err != nil {
 		return nil, err
 	}
 	d, rec, err := e.planner.Plan(ctx, spec.request())
@@ -68,46 +70,49 @@ func (e *Engine) Diff(ctx context.Context, spec RunSpec) (*Diff, error) {
 	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
 		return nil, errdef.PlanChanged(spec.Name, spec.Plan, d.Plan.Digest)
 	}
-	return &Diff{Plan: d.Plan, e: e, rec: rec, draft: d}, nil
+	return &Preview{Plan: d.Plan, e: e, rec: rec, starter: spec.Starter, draft: d}, nil
 }
 
 // Content returns the objects that a cluster of the plan would get, including the values of
 // Secrets; an empty set if the cluster would be cleaned.
-func (d *Diff) Content(ctx context.Context, cluster string) (snapshot.Set, error) {
-	pos, ok := d.Plan.Position(cluster)
+func (p *Preview) Content(ctx context.Context, cluster string) (snapshot.Set, error) {
+	pos, ok := p.Plan.Position(cluster)
 	if !ok {
-		return snapshot.Set{}, errdef.NotFound(errdef.Cluster, cluster, "it is not in plan "+d.Plan.Digest)
+		return snapshot.Set{}, errdef.NotFound(errdef.Cluster, cluster, "it is not in plan "+p.Plan.Digest)
 	}
-	digest := d.revisionAt(pos)
+	digest := p.revisionAt(pos)
 	if digest == "" {
 		return snapshot.Set{}, nil
 	}
-	return d.content(ctx, digest)
+	return p.content(ctx, digest)
 }
 
 // content returns the set of a digest of the plan. A draft builds it and is not safe for concurrent use.
-func (d *Diff) content(ctx context.Context, digest string) (snapshot.Set, error) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.e.planner.ContentOf(ctx, d.draft, d.Plan, digest)
+func (p *Preview) content(ctx context.Context, digest string) (snapshot.Set, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.e.planner.ContentOf(ctx, p.draft, p.Plan, digest)
 }
 
-// Clusters compares the clusters of the plan and yields each once, as soon as it has been compared;
-// up to 32 are compared at the same time. It only reads. If only has names, it compares only these
+// Diff compares the clusters of the plan and yields each once, as soon as it has been compared; up
+// to 32 are compared at the same time. It only reads. If only has names, it compares only these
 // clusters, and yields an error and nothing else if the plan does not have one of them.
 //
 // A cluster that cannot be read is yielded with its problems, and so are objects that the run could
 // not apply, or would leave because the placement's strategy says so. At most 100 objects of a
 // cluster are listed, up to 256 KiB; Total counts all. Secret values are not shown. A field that
 // the hub dropped is listed if the member records the manager that wrote it, as API servers do.
-func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
+func (p *Preview) Diff(ctx context.Context, only ...string) iter.Seq2[ClusterDiff, error] {
 	return func(yield func(ClusterDiff, error) bool) {
-		positions, err := d.positions(only)
+		positions, err := p.positions(only)
+		if p.e.conns == nil {
+			err = fmt.Errorf("placement %s: a difference cannot be told with an Updater of the host's: it is about objects that the engine applies", p.Plan.Placement)
+		}
 		if err != nil {
 			yield(ClusterDiff{}, err)
 			return
 		}
-		for c := range parallel.Map(ctx, comparedAtOnce, positions, d.compareAt) {
+		for c := range parallel.Map(ctx, comparedAtOnce, positions, p.compareAt) {
 			if !yield(c, nil) {
 				return
 			}
@@ -119,18 +124,18 @@ func (d *Diff) Clusters(ctx context.Context, only ...string) iter.Seq2[ClusterDi
 }
 
 // positions returns the positions of the named clusters, or all positions if no cluster is named.
-func (d *Diff) positions(only []string) ([]int, error) {
+func (p *Preview) positions(only []string) ([]int, error) {
 	var out []int
 	var missing []error
 	for _, name := range only {
-		pos, ok := d.Plan.Position(name)
+		pos, ok := p.Plan.Position(name)
 		if !ok {
-			missing = append(missing, errdef.NotFound(errdef.Cluster, name, "it is not in plan "+d.Plan.Digest))
+			missing = append(missing, errdef.NotFound(errdef.Cluster, name, "it is not in plan "+p.Plan.Digest))
 		}
 		out = append(out, pos)
 	}
 	if len(only) == 0 {
-		for pos := range d.Plan.Clusters {
+		for pos := range p.Plan.Clusters {
 			out = append(out, pos)
 		}
 	}
@@ -140,22 +145,22 @@ func (d *Diff) positions(only []string) ([]int, error) {
 
 // revisionAt returns the digest of the revision that a cluster would get, "" if it would be
 // cleaned.
-func (d *Diff) revisionAt(pos int) string {
-	if r := d.Plan.Clusters[pos].Revision; r >= 0 {
-		return d.Plan.Revisions[r]
+func (p *Preview) revisionAt(pos int) string {
+	if r := p.Plan.Clusters[pos].Revision; r >= 0 {
+		return p.Plan.Revisions[r]
 	}
 	return ""
 }
 
 // compareAt compares the cluster at a position of the plan, within the limits of concurrency.
-func (d *Diff) compareAt(ctx context.Context, pos int) ClusterDiff {
-	c := &d.Plan.Clusters[pos]
+func (p *Preview) compareAt(ctx context.Context, pos int) ClusterDiff {
+	c := &p.Plan.Clusters[pos]
 	out := ClusterDiff{ClusterReport: drift.ClusterReport{
-		Placement: d.Plan.Placement, Cluster: c.Name, State: drift.Compared, Revision: d.revisionAt(pos), Observed: d.e.state.Now(),
+		Placement: p.Plan.Placement, Cluster: c.Name, State: drift.Compared, Revision: p.revisionAt(pos), Observed: p.e.state.Now(),
 	}}
-	leave, err := d.e.lanes.Enter(ctx, c.Name)
+	leave, err := p.e.lanes.Enter(ctx, c.Name)
 	if err == nil {
-		err = d.compare(ctx, placement.Cluster{Name: c.Name, UID: c.UID}, &out)
+		err = p.compare(ctx, placement.Cluster{Name: c.Name, UID: c.UID}, &out)
 		leave(err)
 	}
 	if err != nil {
@@ -166,29 +171,29 @@ func (d *Diff) compareAt(ctx context.Context, pos int) ClusterDiff {
 }
 
 // compare adds the changes that a run would make on a cluster.
-func (d *Diff) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
-	load := func(ctx context.Context) (*member.Revision, error) { return d.revision(ctx, out.Revision) }
-	out.Has, err = d.e.applier.Preview(ctx, d.assignment(c, out.Revision), load, &out.ClusterReport)
+func (p *Preview) compare(ctx context.Context, c placement.Cluster, out *ClusterDiff) (err error) {
+	load := func(ctx context.Context) (*member.Revision, error) { return p.revision(ctx, out.Revision) }
+	out.Has, err = p.e.applier.Preview(ctx, p.assignment(c, out.Revision), load, &out.ClusterReport)
 	return err
 }
 
 // assignment returns the assignment of a run with the highest epoch, so that it comes after all
 // others.
-func (d *Diff) assignment(c placement.Cluster, revision string) member.Assignment {
-	p := &d.rec.Placement
+func (p *Preview) assignment(c placement.Cluster, revision string) member.Assignment {
+	decl := &p.rec.Placement
 	a := member.WithKey(backend.Assignment{
-		Placement: p.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
-		AllowCoOwnership: p.AllowCoOwnership, Exclusive: p.Exclusive, DeletePolicy: p.DeletePolicy, Strategy: p.ApplyStrategy,
-	}, d.rec.Key)
+		Placement: decl.Name, Epoch: math.MaxInt64, Cluster: c, Revision: revision,
+		AllowCoOwnership: decl.AllowCoOwnership, Exclusive: decl.Exclusive, DeletePolicy: decl.DeletePolicy, Strategy: decl.ApplyStrategy,
+	}, p.rec.Key)
 	a.Strategy.ComparisonOption = drift.Partial // a run does not touch fields that the hub does not have
 	return a
 }
 
 // revision returns a revision of the plan, which may not be stored yet.
-func (d *Diff) revision(ctx context.Context, digest string) (*member.Revision, error) {
-	set, err := d.content(ctx, digest)
+func (p *Preview) revision(ctx context.Context, digest string) (*member.Revision, error) {
+	set, err := p.content(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
-	return member.NewRevision(d.Plan.Placement, set)
+	return member.NewRevision(p.Plan.Placement, set)
 }
