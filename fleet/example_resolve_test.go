@@ -44,14 +44,14 @@ func ExamplePlacementHandle_PreviewResolve() {
 	then, err := engine.Placement("web").PreviewResolve(ctx, &more)
 	fmt.Println(then.Clusters, err)
 	for _, v := range then.Evaluations {
-		fmt.Println(v.Cluster, v.Reason)
+		fmt.Println(v.Cluster, v.Picked, v.Reason)
 	}
 	fmt.Println(then.Shortfall)
 	// Output:
 	// [rome] <nil>
 	// [oslo rome] <nil>
-	// bari not picked: it is not healthy: no heartbeat
-	// oslo picked: it comes as number 2 of 3, with a score of 0 for the spread and 0 for affinity
-	// rome picked: it is already placed
+	// bari false it is not healthy: no heartbeat
+	// oslo true it comes as number 2 of 3, with a score of 0 for the spread and 0 for affinity
+	// rome true it is already placed
 	// only 2 of 3 clusters can be picked. Not picked: 1, since it is not healthy: no heartbeat
 }

@@ -208,7 +208,7 @@ func (s *selectionScript) tell(r *fleet.Resolution, err error) error {
 	}
 	s.decided(r.Selection)
 	for _, v := range r.Evaluations {
-		s.say("  %s %s", v.Cluster, v.Reason)
+		s.say("  %s %s: %s", v.Cluster, map[bool]string{true: "picked", false: "not picked"}[v.Picked], v.Reason)
 	}
 	if r.Shortfall != "" {
 		s.say("warning: %s", r.Shortfall)

@@ -189,7 +189,7 @@ func TestAnEnvelopeThatIsWrongMakesNoSnapshot(t *testing.T) {
 	warnings := strings.Join(plan.Warnings, "\n")
 	if len(s.Unplaced) != 2 || !strings.Contains(warnings, "no cluster gets PodDisruptionBudget.v1.policy other/elsewhere in ResourceEnvelope") ||
 		!strings.Contains(warnings, "metadata.namespace must be test-namespace") || !strings.Contains(warnings, "has this object already, selected") {
-		t.Errorf("%v, not placed %v, warnings %s", err, s.Unplaced, warnings)
+		t.Errorf("not placed %v, warnings %s", s.Unplaced, warnings)
 	}
 }
 

@@ -31,7 +31,10 @@ type Evaluation struct {
 	Picked bool `json:"picked"`
 	// Score is the rank of a cluster under a PickN policy.
 	Score Score `json:"score"`
-	// Reason is a sentence that says why the cluster is picked or not.
+	// Kept reports whether the cluster is picked because it has the placement already, and nothing
+	// else would keep it from being picked.
+	Kept bool `json:"kept,omitempty"`
+	// Reason is the text for people that says why the cluster is picked or not.
 	Reason string `json:"reason"`
 }
 
@@ -74,7 +77,7 @@ func Decide(p Policy, clusters []Cluster, previous Previous) (Selection, []Evalu
 	names := make([]string, 0, len(candidates))
 	verdicts := make([]Evaluation, len(candidates))
 	for i, c := range candidates {
-		verdicts[i] = Evaluation{Cluster: c.Name, Picked: c.picked, Score: c.score, Reason: c.reason}
+		verdicts[i] = Evaluation{Cluster: c.Name, Picked: c.picked, Kept: c.kept, Score: c.score, Reason: c.reason}
 		if c.picked {
 			names = append(names, c.Name)
 		}
@@ -97,6 +100,7 @@ type candidate struct {
 	// domains has the number of the cluster's domain in each spread constraint.
 	domains []int
 	picked  bool
+	kept    bool
 	reason  string
 }
 
@@ -139,7 +143,7 @@ func (x *matcher) candidate(cluster *Cluster, previous Previous) *candidate {
 	switch {
 	case c.stays:
 		c.pick("it is already placed")
-		if c.bar != "" {
+		if c.kept = c.bar == ""; !c.kept {
 			c.reason += ", though " + c.bar
 		}
 	case c.bar != "":
@@ -195,12 +199,9 @@ func (x *matcher) hinders(c *Cluster) string {
 }
 
 func (c *candidate) pick(format string, args ...any) {
-	c.picked, c.reason = true, "picked: "+fmt.Sprintf(format, args...)
+	c.picked, c.kept, c.reason = true, false, fmt.Sprintf(format, args...)
 }
 
-// notPicked is the start of the reason for a cluster that is not picked.
-const notPicked = "not picked: "
-
 func (c *candidate) drop(format string, args ...any) {
-	c.picked, c.reason = false, notPicked+fmt.Sprintf(format, args...)
+	c.picked, c.kept, c.reason = false, false, fmt.Sprintf(format, args...)
 }

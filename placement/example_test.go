@@ -44,14 +44,14 @@ func ExampleDecide() {
 	selection, verdicts, err := placement.Decide(policy, clusters, placement.Previous{})
 	fmt.Println(selection.Clusters, err)
 	for _, v := range verdicts {
-		fmt.Println(v.Cluster, v.Reason)
+		fmt.Println(v.Cluster, v.Picked, v.Reason)
 	}
 	// Output:
 	// [b c] <nil>
-	// a not picked: the policy wants 2, and others come before it
-	// b picked: it comes as number 1 of 2, with a score of 0 for the spread and 100 for affinity
-	// c picked: it comes as number 2 of 2, with a score of 0 for the spread and 33 for affinity
-	// d not picked: the policy does not tolerate its taint maintenance:NoSchedule
+	// a false the policy wants 2, and others come before it
+	// b true it comes as number 1 of 2, with a score of 0 for the spread and 100 for affinity
+	// c true it comes as number 2 of 2, with a score of 0 for the spread and 33 for affinity
+	// d false the policy does not tolerate its taint maintenance:NoSchedule
 }
 
 func ExampleRender() {

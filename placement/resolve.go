@@ -92,7 +92,7 @@ func (p Policy) missing(sorted []*Cluster) []Evaluation {
 	for _, name := range p.ClusterNames {
 		_, found := slices.BinarySearchFunc(sorted, name, func(c *Cluster, n string) int { return strings.Compare(c.Name, n) })
 		if !found {
-			out = append(out, Evaluation{Cluster: name, Reason: notPicked + "it is not in the inventory"})
+			out = append(out, Evaluation{Cluster: name, Reason: "it is not in the inventory"})
 		}
 	}
 	return out

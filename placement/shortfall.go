@@ -32,8 +32,7 @@ func Shortfall(p Policy, verdicts []Evaluation) string {
 		case v.Picked:
 			picked++
 		case p.Type != PickFixed || slices.Contains(p.ClusterNames, v.Cluster):
-			reason := strings.TrimPrefix(v.Reason, notPicked)
-			by[reason] = append(by[reason], v.Cluster)
+			by[v.Reason] = append(by[v.Reason], v.Cluster)
 		}
 	}
 	if picked >= wanted {

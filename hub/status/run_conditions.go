@@ -208,9 +208,6 @@ func (p *runBuilder) stoppingMessage() string {
 // stoppedMessage says who stopped the run, or what did.
 func (p *runBuilder) stoppedMessage() string {
 	const message = "The update run has been stopped"
-	if by, ok := strings.CutPrefix(p.Run.Reason, "stopped"); ok {
-		return message + by
-	}
 	if p.Run.Reason == "" {
 		return message
 	}

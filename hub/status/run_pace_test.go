@@ -80,7 +80,7 @@ func TestAStopIsStoppingThenStoppedThenProgressingAgain(t *testing.T) {
 	}
 	r.finish("10:02:00", "a")
 	got = r.status()
-	if line := told(t, got["conditions"])[1]; line != "Progressing=False UpdateRunStopped: The update run has been stopped by sam: lunch" {
+	if line := told(t, got["conditions"])[1]; line != "Progressing=False UpdateRunStopped: The update run has been stopped: stopped by sam: lunch" {
 		t.Error(line)
 	}
 	wantTold(t, "stage", stageAt(got, 0)["conditions"],

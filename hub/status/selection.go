@@ -17,10 +17,6 @@ type Selection struct {
 	Type placement.Type
 }
 
-// stayed is the verdict on a cluster that stays where a PickN policy once picked
-// it, which says nothing of why it did.
-const stayed = "picked: it is already placed"
-
 // Lasting are verdicts as they are shown: a cluster that stays keeps the score
 // and the reason with which it was picked, as far as before has them.
 func Lasting(before, now []placement.Evaluation) []placement.Evaluation {
@@ -30,7 +26,7 @@ func Lasting(before, now []placement.Evaluation) []placement.Evaluation {
 	}
 	out := slices.Clone(now)
 	for i, v := range out {
-		if old, ok := was[v.Cluster]; ok && old.Picked && v.Reason == stayed {
+		if old, ok := was[v.Cluster]; ok && old.Picked && v.Kept {
 			out[i] = old
 		}
 	}
@@ -72,13 +68,14 @@ func (r *Selection) target(v placement.Evaluation, picked bool) targetCluster {
 // reasonOf is why a cluster was picked or not, in KubeFleet's words and then in
 // the decision's.
 func reasonOf(v placement.Evaluation, picked bool) string {
-	if !picked {
-		return strings.TrimPrefix(v.Reason, "not picked: ")
+	switch {
+	case !picked:
+		return v.Reason
+	case v.Picked:
+		return pickedReason + ": " + v.Reason
+	default: // the evaluation is of a later moment than the selection
+		return pickedReason
 	}
-	if why, ok := strings.CutPrefix(v.Reason, "picked: "); ok {
-		return pickedReason + ": " + why
-	}
-	return pickedReason
 }
 
 const pickedReason = "picked by scheduling policy"
