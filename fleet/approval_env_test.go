@@ -135,7 +135,7 @@ func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 	s.t.Helper()
 	before := len(s.events())
 	request := approval.RequestName("r", d.Binding.Stage, d.Binding.When)
-	s.must(s.host.Run("r").Decide(s.t.Context(), Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: d.Binding}))
+	s.must(s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: request, By: d.By, Decision: &approval.Decision{Verdict: d.Verdict, Comment: d.Comment, Binding: d.Binding}}))
 	time.Sleep(time.Minute)
 	for _, ev := range s.events()[before:] {
 		if ev.By == d.By.Name && ev.Request == request && ev.Type != stages.CommandRefused {
@@ -150,7 +150,7 @@ func (s *approvalEnv) answer(d approval.Decision) stages.Event {
 // store, which the engine carries out: neither counts, and both are told why.
 func (s *approvalEnv) threatened(what, request string, d approval.Decision) {
 	s.t.Helper()
-	err := s.host.Run("r").Decide(s.t.Context(), Answer{Request: request, Verdict: d.Verdict, By: d.By, Binding: d.Binding})
+	err := s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: request, By: d.By, Decision: &approval.Decision{Verdict: d.Verdict, Binding: d.Binding}})
 	if kind := kindOf(err); kind != "refused" && kind != "not found" {
 		s.t.Errorf("%s: as an answer: %v", what, err)
 	}

@@ -89,7 +89,7 @@ func TestT6ApprovedIsApplied(t *testing.T) {
 
 func approve(t *testing.T, e *fleet.Engine, run, request string) {
 	t.Helper()
-	if err := e.Run(run).Decide(t.Context(), fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
+	if err := e.Run(run).Command(t.Context(), stages.Command{Verb: stages.Decide, Name: request, By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -128,8 +128,8 @@ func TestT22RollbackNeedsItsOwnApproval(t *testing.T) {
 		if again.Digest == asked.Digest || again.Digest == "" {
 			t.Errorf("the rollback asks for plan %q, the run before it for %q", again.Digest, asked.Digest)
 		}
-		stolen := fleet.Answer{Request: again.Request, Verdict: approval.Approve, By: approval.Identity{Name: "eve"}, Binding: requests[0].Binding}
-		if err := e.Run("back").Decide(t.Context(), stolen); err == nil {
+		stolen := stages.Command{Verb: stages.Decide, Name: again.Request, By: approval.Identity{Name: "eve"}, Decision: &approval.Decision{Verdict: approval.Approve, Binding: requests[0].Binding}}
+		if err := e.Run("back").Command(t.Context(), stolen); err == nil {
 			t.Error("an approval of another run was taken")
 		}
 		w.smuggle("back", requests[0].Binding)
@@ -192,19 +192,19 @@ func TestRequestsOfOneNameAreTwo(t *testing.T) {
 			}
 			open[run] = all[0]
 		}
-		answer := fleet.Answer{Request: "a-after-b-after-c", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Binding: open["a-after-b"].Binding}
+		answer := stages.Command{Verb: stages.Decide, Name: "a-after-b-after-c", By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve, Binding: open["a-after-b"].Binding}}
 		var denied *approval.RefusedError
-		if err := e.Run("a").Decide(ctx, answer); !errors.As(err, &denied) {
+		if err := e.Run("a").Command(ctx, answer); !errors.As(err, &denied) {
 			t.Errorf("an answer to the other run's request: %v", err)
 		}
-		if err := e.Run("a-after-b").Decide(ctx, answer); err != nil {
+		if err := e.Run("a-after-b").Command(ctx, answer); err != nil {
 			t.Fatal(err)
 		}
 		if s := endOf(t, e, "a-after-b"); s.Run.State != stages.Completed {
 			t.Errorf("a-after-b is %s", s.Run.State)
 		}
 		is(t, e, "a", stages.Running)
-		if err := e.Run("a-after-b").Decide(ctx, answer); !errors.Is(err, backend.ErrNotFound) {
+		if err := e.Run("a-after-b").Command(ctx, answer); !errors.Is(err, backend.ErrNotFound) {
 			t.Errorf("a request that was decided: %v", err)
 		}
 	})

@@ -78,7 +78,7 @@ func (s *approvalEnv) approve(name string) {
 	if len(open) != 1 {
 		s.t.Fatalf("the run is %s (%s), and has %d requests", status.Run.State, status.Run.Reason, len(open))
 	}
-	s.must(s.host.Run("r").Decide(s.t.Context(), Answer{Request: open[0].Name, Verdict: approval.Approve, By: approval.Identity{Name: name, Groups: []string{"sre"}}}))
+	s.must(s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: open[0].Name, By: approval.Identity{Name: name, Groups: []string{"sre"}}, Decision: &approval.Decision{Verdict: approval.Approve}}))
 }
 
 // started reports whether the first stage of the run has.

@@ -149,7 +149,7 @@ func TestAnAnswerWithTheIDOfAnotherIsAConflict(t *testing.T) {
 
 func (s *approvalEnv) tryID(t *testing.T, what string, d approval.Decision, want string) {
 	t.Helper()
-	err := s.host.Run("r").Decide(t.Context(), Answer{Request: "r-before-a", Verdict: d.Verdict, By: d.By, Comment: d.Comment, ID: "x"})
+	err := s.host.Run("r").Command(t.Context(), stages.Command{Verb: stages.Decide, ID: "x", Name: "r-before-a", By: d.By, Decision: &approval.Decision{Verdict: d.Verdict, Comment: d.Comment}})
 	if got := kindOf(err); got != want {
 		t.Errorf("%s: %v, want %s", what, err, want)
 	}
@@ -169,7 +169,7 @@ func TestAPolicyMayRequireTheBindingOfTheRequestThatWasShown(t *testing.T) {
 				binding approval.Binding
 				want    string
 			}{{"ann", approval.Binding{}, unnamed}, {"bob", r.Binding, "nil"}, {"cid", other, "refused"}} {
-				err := s.host.Run("r").Decide(s.t.Context(), Answer{Request: r.Name, Verdict: approval.Approve, By: approval.Identity{Name: c.by}, Binding: c.binding})
+				err := s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: r.Name, By: approval.Identity{Name: c.by}, Decision: &approval.Decision{Verdict: approval.Approve, Binding: c.binding}})
 				if got := kindOf(err); got != c.want {
 					s.t.Errorf("the binding is required: %t: the answer of %s: %v, want %s", require, c.by, err, c.want)
 				}

@@ -261,7 +261,7 @@ func (s *randomAttack) speak() {
 		b = approval.Binding{}
 	}
 	d := s.person(b)
-	err := s.host.Run("r").Decide(s.t.Context(), Answer{Request: open[0].Name, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: b})
+	err := s.host.Run("r").Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: open[0].Name, By: d.By, Decision: &approval.Decision{Verdict: d.Verdict, Comment: d.Comment, Binding: b}})
 	if err == nil {
 		s.journalChecker.expect(d)
 		if b == (approval.Binding{}) {

@@ -196,7 +196,7 @@ func (a *attacked) bend(b *approval.Binding) {
 	}
 }
 
-// answer goes through RunHandle.Decide.
+// answer goes through RunHandle.Command.
 func (a *attacked) answer(id string) {
 	d := a.decision()
 	if d.Binding == a.model.binding && a.rnd.IntN(2) == 0 {
@@ -212,7 +212,7 @@ func (a *attacked) give(id string, d approval.Decision) {
 		request = []string{"r-after-a", "r-before-a", "r-before-b", "r-after-b", ""}[a.rnd.IntN(5)]
 	}
 	want, stores := a.takes(request, id, &d)
-	err := a.e.Run("r").Decide(a.t.Context(), Answer{Request: request, Verdict: d.Verdict, By: d.By, Comment: d.Comment, Binding: quote, ID: id})
+	err := a.e.Run("r").Command(a.t.Context(), stages.Command{Verb: stages.Decide, ID: id, Name: request, By: d.By, Decision: &approval.Decision{Verdict: d.Verdict, Comment: d.Comment, Binding: quote}})
 	if got := kindOf(err); got != want {
 		a.t.Errorf("answer %s to %q, %+v: %v, want %s", id, request, d, err, want)
 	}

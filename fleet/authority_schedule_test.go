@@ -76,8 +76,8 @@ func TestTheScheduleOfAsking(t *testing.T) {
 				w.create(e, fleet.RunSpec{Name: "r", Placement: "p", Strategy: strategy})
 				defer running(t, e)()
 				time.Sleep(20 * s) // a decision of another has the authority asked at once
-				if err := w.newEngine(fleet.Config{Name: "host"}).Run("r").Decide(t.Context(), fleet.Answer{
-					Request: "r-before-all", Verdict: approval.Approve, By: person,
+				if err := w.newEngine(fleet.Config{Name: "host"}).Run("r").Command(t.Context(), stages.Command{
+					Verb: stages.Decide, Name: "r-before-all", By: person, Decision: &approval.Decision{Verdict: approval.Approve},
 				}); err != nil {
 					t.Fatal(err)
 				}

@@ -294,7 +294,7 @@ func TestMeasurementsGoOnWithAnotherEngine(t *testing.T) {
 			t.Fatalf("after %d measurements the run is %s, %+v", len(d.queries()), s.Run.State, got)
 		}
 		open := step.Requests(s.Plan, &s.Run)
-		if err := two.Run("r").Decide(t.Context(), fleet.Answer{Request: open[0].Name, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
+		if err := two.Run("r").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: open[0].Name, By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}}); err != nil {
 			t.Fatal(err)
 		}
 		if s := endOf(t, two, "r"); s.Run.State != stages.Completed || len(d.queries()) != 6 {

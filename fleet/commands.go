@@ -26,13 +26,23 @@ import (
 // and differs, the error matches backend.ErrConflict. An empty ID is replaced by a new one; any
 // other ID must be a DNS subdomain. At is overwritten.
 //
-// Decisions are not accepted here, use [RunHandle.Decide].
+// A command with the verb [stages.Decide] answers the open approval request that Name names; see
+// [RunHandle.Requests]. Its Decision has the Verdict, the Comment and the Binding of the request that
+// the person saw: the answer is refused if the request now has another binding. Without a Binding it
+// gets the binding of the request at the time of the call, which a policy may refuse. By and At of
+// the Decision are overwritten. The error matches backend.ErrNotFound if no such request is open,
+// and is an *approval.RefusedError if the policy does not let c.By answer. The ID of an answer that
+// was executed and does not count now is an error that matches backend.ErrConflict. The request of a
+// stopped run may be answered: nothing starts before the run does.
 //
 // The engine does not authorize: any caller that the host admits may send a command, and c.By is
 // recorded as its author.
 func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 	if err := problems.About("command to run "+h.name, commandProblems(c)); err != nil {
 		return err
+	}
+	if c.Verb == stages.Decide {
+		return h.decide(ctx, c)
 	}
 	rr, _, err := h.e.state.Run(ctx, h.name)
 	if err != nil {
@@ -43,7 +53,7 @@ func (h RunHandle) Command(ctx context.Context, c stages.Command) error {
 }
 
 func commandProblems(c stages.Command) field.ErrorList {
-	verbs := []stages.Verb{stages.Start, stages.Stop, stages.Abort, stages.Skip, stages.Retry, stages.CompleteGate, stages.BypassWindows}
+	verbs := []stages.Verb{stages.Start, stages.Stop, stages.Abort, stages.Skip, stages.Retry, stages.CompleteGate, stages.BypassWindows, stages.Decide}
 	errs := append(idProblems(c.ID), sizeProblems(c)...)
 	switch c.Verb {
 	case stages.Start, stages.Stop, stages.Abort:
@@ -63,6 +73,10 @@ func commandProblems(c stages.Command) field.ErrorList {
 		}
 		if c.Message == "" {
 			errs = append(errs, field.Required(field.NewPath("message"), "the reason for starting clusters outside their windows"))
+		}
+	case stages.Decide:
+		if c.Decision == nil {
+			errs = append(errs, field.Required(field.NewPath("decision"), "the verdict on the request"))
 		}
 	default:
 		errs = append(errs, field.NotSupported(field.NewPath("verb"), c.Verb, verbs))
@@ -119,73 +133,49 @@ func idProblems(id string) field.ErrorList {
 	return errs
 }
 
-// Answer is an answer to an approval request.
-type Answer struct {
-	// Request is the name of the request, as in example-run-after-canary.
-	Request string           `json:"request"`
-	Verdict approval.Verdict `json:"verdict"`
-	// By is the identity that answers, as the host authenticated it.
-	By      approval.Identity `json:"by,omitzero"`
-	Comment string            `json:"comment,omitempty"`
-	// Binding, if not zero, is the binding of the request that the person saw. The answer is
-	// refused if the request now has another binding. A policy may require a binding.
-	Binding approval.Binding `json:"binding,omitzero"`
-	// ID makes the answer idempotent; if it is empty, a new one is generated. It must be a DNS
-	// subdomain, as the ID of a command. The error matches backend.ErrConflict if the ID was used
-	// for another answer, or for an answer that was executed and does not count now.
-	ID string `json:"id,omitempty"`
-}
-
-// Decide answers an open approval request of a run. The decision is bound to the run's UID, the
-// stage, the attempt and the plan at the time of the call. Decide returns once the answer is
-// stored. The error matches backend.ErrNotFound if no such request is open, and is an
-// *approval.RefusedError if the policy does not let this person answer.
-//
-// The request of a stopped run may be answered: nothing starts before the run does.
-func (h RunHandle) Decide(ctx context.Context, a Answer) error {
-	if err := problems.About("answer to request "+a.Request, idProblems(a.ID)); err != nil {
-		return err
-	}
+// decide stores the answer to an open approval request. The decision is bound to the run's UID, the
+// stage, the attempt and the plan at the time of the call.
+func (h RunHandle) decide(ctx context.Context, c stages.Command) error {
 	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
 		return err
 	}
 	open := step.Requests(s.Plan, &s.Run)
-	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == a.Request })
+	i := slices.IndexFunc(open, func(r approval.Request) bool { return r.Name == c.Name })
 	if i < 0 {
-		return errdef.NotFound(errdef.Request, a.Request, openRequests(h.name, open))
+		return errdef.NotFound(errdef.Request, c.Name, openRequests(h.name, open))
 	}
-	if a.ID != "" && slices.Contains(s.Run.Form(runstate.Key{}).Seen, a.ID) {
-		return a.repeated(&open[i])
+	if c.ID != "" && slices.Contains(s.Run.Form(runstate.Key{}).Seen, c.ID) {
+		return repeated(&c, &open[i])
 	}
-	d, err := a.decision(&open[i], commands.Later(h.e.state.Now(), s.Run.Now.Time()))
+	d, err := decision(&c, &open[i], commands.Later(h.e.state.Now(), s.Run.Now.Time()))
 	if err != nil {
 		return err
 	}
-	return h.e.commands.Send(ctx, s.Run.UID, stages.Command{ID: a.ID, Verb: stages.Decide, By: a.By, Decision: &d})
+	return h.e.commands.Send(ctx, s.Run.UID, stages.Command{ID: c.ID, Verb: stages.Decide, By: c.By, Decision: &d})
 }
 
 // repeated returns nil if an answer whose ID was used before equals the answer that counts already,
 // and otherwise an error.
-func (a *Answer) repeated(r *approval.Request) error {
+func repeated(c *stages.Command, r *approval.Request) error {
 	for _, d := range r.Decisions {
-		if d.By.Name == a.By.Name && d.Verdict == a.Verdict {
+		if d.By.Name == c.By.Name && d.Verdict == c.Decision.Verdict {
 			return nil
 		}
 	}
-	return commands.OtherCommand(a.ID)
+	return commands.OtherCommand(c.ID)
 }
 
 // decision returns the decision on a request. The run's clock may be ahead of this engine's; the
 // caller passes the later time, so that no answer is dated before its request.
-func (a *Answer) decision(r *approval.Request, now time.Time) (approval.Decision, error) {
-	d := approval.Decision{Verdict: a.Verdict, By: a.By, At: now, Comment: a.Comment, Binding: a.Binding}
-	if planning.ClaimsDrift(a.By) {
-		return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "group " + planning.NoDriftGroup + " is the engine's own"}
+func decision(c *stages.Command, r *approval.Request, now time.Time) (approval.Decision, error) {
+	d := approval.Decision{Verdict: c.Decision.Verdict, By: c.By, At: now, Comment: c.Decision.Comment, Binding: c.Decision.Binding}
+	if planning.ClaimsDrift(c.By) {
+		return d, &approval.RefusedError{Request: r.Name, By: c.By.Name, Reason: "group " + planning.NoDriftGroup + " is the engine's own"}
 	}
 	if d.Binding == (approval.Binding{}) {
 		if r.Policy.RequireBinding {
-			return d, &approval.RefusedError{Request: r.Name, By: a.By.Name, Reason: "the policy requires the binding of the request that was shown"}
+			return d, &approval.RefusedError{Request: r.Name, By: c.By.Name, Reason: "the policy requires the binding of the request that was shown"}
 		}
 		d.Binding = r.Binding
 	}

@@ -44,7 +44,7 @@ type Config struct {
 	// Rules are. nil means snapshot.NamespaceRules(), which allows the objects that the built-in
 	// role edit may create; a pointer to the zero value allows everything.
 	NamespaceRules *snapshot.Rules
-	// Authority is asked at approval gates, in addition to the callers of RunHandle.Decide. The
+	// Authority is asked at approval gates, in addition to the callers of RunHandle.Command. The
 	// documentation of the package says when it is asked.
 	Authority approval.Authority
 	// Metrics are the metric providers, by the names that checks of strategies use. A check whose

@@ -167,7 +167,7 @@ func (h *host) create(spec fleet.RunSpec) {
 func (h *host) approve(run, request string) {
 	failed := false
 	h.do("Decide", func(ctx context.Context, e *fleet.Engine) error {
-		err := e.Run(run).Decide(ctx, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, ID: "approve-" + run})
+		err := e.Run(run).Command(ctx, stages.Command{Verb: stages.Decide, ID: "approve-" + run, Name: request, By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}})
 		if failed && errors.Is(err, backend.ErrNotFound) {
 			return nil
 		}

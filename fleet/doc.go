@@ -48,8 +48,8 @@
 //   - An error matching backend.ErrNotFound: the run was deleted.
 //
 // A stopped run has not ended, and neither has a run that waits at a gate. [stages.RunStopped] and
-// [stages.ApprovalRequested] are ordinary events. No event follows them until [RunHandle.Command]
-// starts the run or [RunHandle.Decide] answers. A run whose clusters cannot be updated does not end by
+// [stages.ApprovalRequested] are ordinary events. No event follows them until a [RunHandle.Command]
+// starts the run or decides. A run whose clusters cannot be updated does not end by
 // itself if its strategy has neither a ProgressDeadline nor a bound on Attempts, see
 // [stages.Strategy]. Plan.Warnings reports this.
 //
@@ -141,7 +141,7 @@
 //
 // # Approvals
 //
-// People answer a gate that asks for approval through [RunHandle.Decide], and so does
+// People answer a gate that asks for approval through [RunHandle.Command], and so does
 // [Config.Authority]; package fleet/authority combines several authorities. The engine that drives
 // the run asks the authority when the request opens, and asks again
 //

@@ -232,7 +232,7 @@ func TestTheEngineAnswersAGateLast(t *testing.T) {
 			t.Fatalf("it was not approved, and member1 has %s", got)
 		}
 		w.edit("member2", set("key", "theirs"))
-		if err := e.Run("two").Decide(t.Context(), fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}); err != nil {
+		if err := e.Run("two").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: "two-before-all", By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)

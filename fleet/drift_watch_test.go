@@ -148,7 +148,7 @@ func TestAStageWaitsWhileItsClustersHaveDrifted(t *testing.T) {
 			t.Errorf("member1 has %s although member2 has drifted", got)
 		}
 		liar := approval.Identity{Name: "mallory", Groups: []string{fleet.NoDriftGroup}}
-		err := e.Run("two").Decide(t.Context(), fleet.Answer{Request: "two-before-all", Verdict: approval.Approve, By: liar})
+		err := e.Run("two").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: "two-before-all", By: liar, Decision: &approval.Decision{Verdict: approval.Approve}})
 		if err == nil || !strings.Contains(err.Error(), "the engine's own") {
 			t.Errorf("mallory: %v", err)
 		}

@@ -117,8 +117,8 @@ func drive(ctx context.Context, t *testing.T, e *fleet.Engine, placement, run st
 		}
 		lines = append(lines, strings.TrimSpace(fmt.Sprintf("%s %s %s", ev.Type, ev.Stage, ev.Cluster)))
 		if ev.Type == stages.ApprovalRequested {
-			answer := fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}
-			if err := e.Run(run).Decide(ctx, answer); err != nil {
+			answer := stages.Command{Verb: stages.Decide, Name: ev.Request, By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}}
+			if err := e.Run(run).Command(ctx, answer); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -29,7 +29,7 @@ func rollOut(ctx context.Context, engine *fleet.Engine, spec fleet.RunSpec, afte
 			fmt.Println("cluster", ev.Cluster, "is done")
 		case stages.ApprovalRequested:
 			by := approval.Identity{Name: "ann"}
-			if err := engine.Run(ev.Run).Decide(ctx, fleet.Answer{Request: ev.Request, Verdict: answer, By: by}); err != nil {
+			if err := engine.Run(ev.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: ev.Request, By: by, Decision: &approval.Decision{Verdict: answer}}); err != nil {
 				log.Fatal(err)
 			}
 		case stages.RunStopped:

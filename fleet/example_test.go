@@ -126,7 +126,7 @@ func ExampleEngine_Preview() {
 }
 
 // A gate passes on a decision. By is the identity that the host authenticated.
-func ExampleRunHandle_Decide() {
+func ExampleRunHandle_Command() {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	engine, _ := shop(ctx)
@@ -146,10 +146,10 @@ func ExampleRunHandle_Decide() {
 		if ev.Type != stages.ApprovalRequested {
 			continue
 		}
-		err := engine.Run(ev.Run).Decide(ctx, fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: bob})
+		err := engine.Run(ev.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: ev.Request, By: bob, Decision: &approval.Decision{Verdict: approval.Approve}})
 		fmt.Println("bob is refused:", err != nil)
 		ann := approval.Identity{Name: "ann"}
-		if err := engine.Run(ev.Run).Decide(ctx, fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: ann}); err != nil {
+		if err := engine.Run(ev.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: ev.Request, By: ann, Decision: &approval.Decision{Verdict: approval.Approve}}); err != nil {
 			log.Fatal(err)
 		}
 		break

@@ -72,7 +72,7 @@ func answerGate(t *testing.T, e *fleet.Engine, run string, v approval.Verdict) {
 	if len(open) != 1 {
 		t.Fatalf("open requests of %s: %+v", run, open)
 	}
-	if err := e.Run(run).Decide(t.Context(), fleet.Answer{Request: open[0].Name, Verdict: v, By: approval.Identity{Name: "ann"}}); err != nil {
+	if err := e.Run(run).Command(t.Context(), stages.Command{Verb: stages.Decide, Name: open[0].Name, By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: v}}); err != nil {
 		t.Fatal(err)
 	}
 }

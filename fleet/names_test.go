@@ -44,8 +44,8 @@ func TestT20HostileNamesAreRefused(t *testing.T) {
 		}
 		c := stages.Command{ID: name, Verb: stages.Stop}
 		refused(t, w.store, "a command", func() error { return e.Run("r").Command(t.Context(), c) }, "id: Invalid value")
-		a := fleet.Answer{Request: "r-after-all", ID: name, Verdict: approval.Approve}
-		refused(t, w.store, "an answer", func() error { return e.Run("r").Decide(t.Context(), a) }, "id: Invalid value")
+		a := stages.Command{Verb: stages.Decide, ID: name, Name: "r-after-all", Decision: &approval.Decision{Verdict: approval.Approve}}
+		refused(t, w.store, "an answer", func() error { return e.Run("r").Command(t.Context(), a) }, "id: Invalid value")
 	}
 }
 
@@ -191,8 +191,8 @@ func (w *engineEnv) approveDotted(e *fleet.Engine, name string) {
 		if ev.Request != name+"-after-canary" {
 			w.t.Errorf("request %s of run %s", ev.Request, name)
 		}
-		a := fleet.Answer{Request: ev.Request, Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}
-		if err := e.Run(name).Decide(w.t.Context(), a); err != nil {
+		a := stages.Command{Verb: stages.Decide, Name: ev.Request, By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}}
+		if err := e.Run(name).Command(w.t.Context(), a); err != nil {
 			w.t.Fatal(err)
 		}
 		return

@@ -146,7 +146,7 @@ func TestRollbackOnCommandOfARunningRun(t *testing.T) {
 					t.Errorf("waits is %s", s.Run.State)
 				}
 				w.fleet.Hang("s1b", true)
-				must(0, e.Run("undo").Decide(t.Context(), fleet.Answer{Request: "undo-before-s2", Verdict: approval.Approve, By: approval.Identity{Name: "bob"}}))(t)
+				must(0, e.Run("undo").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: "undo-before-s2", By: approval.Identity{Name: "bob"}, Decision: &approval.Decision{Verdict: approval.Approve}}))(t)
 				time.Sleep(time.Minute)
 				command(t, e, "undo", stages.Stop)
 				time.Sleep(10 * time.Minute)

@@ -71,7 +71,7 @@ func TestRandomRollbacks(t *testing.T) {
 			create(t, e, spec)
 			time.Sleep(time.Hour)
 			for _, req := range must(e.Run("forth").Requests(t.Context()))(t) {
-				must(0, e.Run("forth").Decide(t.Context(), fleet.Answer{Request: req.Name, Verdict: approval.Reject, By: approval.Identity{Name: "bob"}}))(t)
+				must(0, e.Run("forth").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: req.Name, By: approval.Identity{Name: "bob"}, Decision: &approval.Decision{Verdict: approval.Reject}}))(t)
 			}
 			broken := fmt.Sprintf("s%db", 1+r.IntN(4))
 			if r.IntN(3) == 0 {

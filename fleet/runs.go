@@ -162,7 +162,7 @@ func (h RunHandle) Explain(ctx context.Context, cluster string) (stages.Explanat
 }
 
 // Requests returns the open approval requests of a run, none once it has ended. The name of a
-// request is unique within its run only: name both the run and the request, as [RunHandle.Decide]
+// request is unique within its run only: name both the run and the request, as [RunHandle.Command]
 // does.
 func (h RunHandle) Requests(ctx context.Context) ([]approval.Request, error) {
 	s, err := h.e.state.Status(ctx, h.name)

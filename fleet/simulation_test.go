@@ -368,7 +368,7 @@ func (s *staged) give(t *testing.T, e *fleet.Engine, c stages.Command) {
 	s.must(t, err)
 	for _, req := range step.Requests(status.Plan, &status.Run) {
 		if b := c.Decision.Binding; req.Stage == b.Stage && req.Group == b.Group && req.When == b.When {
-			s.must(t, e.Run(simulate.RunName).Decide(t.Context(), fleet.Answer{Request: req.Name, Verdict: c.Decision.Verdict, By: c.By}))
+			s.must(t, e.Run(simulate.RunName).Command(t.Context(), stages.Command{Verb: stages.Decide, Name: req.Name, By: c.By, Decision: &approval.Decision{Verdict: c.Decision.Verdict}}))
 		}
 	}
 }

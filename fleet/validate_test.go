@@ -119,7 +119,7 @@ func TestWhatDoesNotExist(t *testing.T) {
 		"a run to delete":        {func() error { return e.Run("Missing!").Delete(ctx, forced) }, []string{"run Missing! does not exist"}},
 		"a run to stop":          {func() error { return e.Run("missing").Command(ctx, stages.Command{Verb: stages.Stop}) }, []string{"run missing does not exist"}},
 		"a request": {func() error {
-			return e.Run("taken").Decide(ctx, fleet.Answer{Request: "taken-after-all", Verdict: approval.Approve})
+			return e.Run("taken").Command(ctx, stages.Command{Verb: stages.Decide, Name: "taken-after-all", Decision: &approval.Decision{Verdict: approval.Approve}})
 		}, []string{"request taken-after-all does not exist", "run taken has no open request"}},
 	} {
 		if err := refused(t, w.store, what, c.do, c.want...); !errors.Is(err, backend.ErrNotFound) {
@@ -144,14 +144,16 @@ func TestCommandProblemsAreToldAtOnce(t *testing.T) {
 		want    []string
 	}{
 		{stages.Command{Verb: "Pause", ID: "No/ID"}, []string{"command to run r", `verb: Unsupported value: "Pause"`, "id: Invalid value"}},
-		{stages.Command{Verb: stages.Decide}, []string{"verb"}},
+		{stages.Command{Verb: stages.Decide}, []string{"decision: Required"}},
 		{stages.Command{Verb: stages.Supersede}, []string{"verb"}},
 		{stages.Command{}, []string{"verb"}},
 		{stages.Command{Verb: stages.Skip, Scope: "World"}, []string{`scope: Unsupported value: "World"`, "name: Required"}},
 	} {
 		refused(t, w.store, fmt.Sprint(c.command), func() error { return e.Run("r").Command(t.Context(), c.command) }, c.want...)
 	}
-	refused(t, w.store, "an answer", func() error { return e.Run("r").Decide(t.Context(), fleet.Answer{Request: "q", ID: "?"}) }, "answer to request q", "id: Invalid value")
+	refused(t, w.store, "an answer", func() error {
+		return e.Run("r").Command(t.Context(), stages.Command{Verb: stages.Decide, ID: "?", Name: "q", Decision: &approval.Decision{}})
+	}, "command to run r", "id: Invalid value")
 	stop := stages.Command{Verb: stages.Stop, ID: "once"}
 	for range 2 {
 		if err := e.Run("r").Command(t.Context(), stop); err != nil {

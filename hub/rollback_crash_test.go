@@ -226,7 +226,7 @@ func (s *stale) wantOneRollback(run string) {
 	if err != nil || len(requests.Items) != 1 || requests.Items[0].GetName() != back+"-before-all" {
 		s.t.Errorf("the requests of the rollback of %s are %v: %v", run, requests, err)
 	}
-	if err := s.engine.Run(back).Decide(s.t.Context(), fleet.Answer{Request: back + "-before-all", Verdict: approvals.Approve, By: approvals.Identity{Name: "ann"}}); err != nil {
+	if err := s.engine.Run(back).Command(s.t.Context(), stages.Command{Verb: stages.Decide, Name: back + "-before-all", By: approvals.Identity{Name: "ann"}, Decision: &approvals.Decision{Verdict: approvals.Approve}}); err != nil {
 		s.t.Fatal(err)
 	}
 	s.completed(back)

@@ -160,7 +160,7 @@ type Command struct {
 	At      time.Time         `json:"at"`
 	Message string            `json:"message,omitempty"`
 	// Scope and Name are the target of a Skip. A group that several stages
-	// have is named <stage>/<group>.
+	// have is named <stage>/<group>. For a Decide, Name is the name of the request.
 	Scope SkipScope `json:"scope,omitempty"`
 	Name  string    `json:"name,omitempty"`
 	// Decision is the decision of a Decide.

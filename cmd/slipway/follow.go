@@ -166,7 +166,7 @@ func newWatch(o *options) *cobra.Command {
 					return f.Ends, err
 				},
 				Decide: func(ctx context.Context, r approval.Request, v approval.Verdict) error {
-					return c.Run(r.Run).Decide(ctx, fleet.Answer{Request: r.Name, Verdict: v, Binding: r.Binding})
+					return c.Run(r.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: v, Binding: r.Binding}})
 				},
 			}
 			if !c.Live {

@@ -164,7 +164,7 @@ func newDecision(o *options, use string, verdict approval.Verdict) *cobra.Comman
 			if err := o.confirm(use, yes); err != nil {
 				return err
 			}
-			err = c.Run(r.Run).Decide(ctx, fleet.Answer{Request: r.Name, Verdict: verdict, Comment: comment, Binding: r.Binding})
+			err = c.Run(r.Run).Command(ctx, stages.Command{Verb: stages.Decide, Name: r.Name, Decision: &approval.Decision{Verdict: verdict, Comment: comment, Binding: r.Binding}})
 			by := ""
 			if o.As != "" {
 				by = " by " + o.As

@@ -74,8 +74,8 @@ func (g *gate) is(after time.Duration, want stages.State) {
 
 func (g *gate) approve(name, group string) {
 	g.t.Helper()
-	g.must(g.engine.Run("run").Decide(g.t.Context(), fleet.Answer{
-		Request: "run-before-all", Verdict: approval.Approve, By: approval.Identity{Name: name, Groups: []string{group}},
+	g.must(g.engine.Run("run").Command(g.t.Context(), stages.Command{
+		Verb: stages.Decide, Name: "run-before-all", By: approval.Identity{Name: name, Groups: []string{group}}, Decision: &approval.Decision{Verdict: approval.Approve},
 	}))
 }
 

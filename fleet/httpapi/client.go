@@ -468,11 +468,6 @@ func (c *Client) Requests(ctx context.Context) ([]approval.Request, error) {
 	return whole[approval.Request](ctx, c, path("approvals"), nil)
 }
 
-// Decide calls [fleet.RunHandle.Decide].
-func (h RunHandle) Decide(ctx context.Context, a fleet.Answer) error {
-	return h.c.change(ctx, http.MethodPost, path("runs", h.name, "decisions"), a)
-}
-
 // Command calls [fleet.RunHandle.Command].
 func (h RunHandle) Command(ctx context.Context, cmd stages.Command) error {
 	return h.c.change(ctx, http.MethodPost, path("runs", h.name, "commands"), cmd)

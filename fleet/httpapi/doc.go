@@ -32,7 +32,6 @@
 //	GET    /v1/runs/{run}/progress                               Progress
 //	GET    /v1/runs/{run}/events                                 EventsPage, or a stream of stages.Event
 //	GET    /v1/runs/{run}/approvals                              List of approval.Request
-//	POST   /v1/runs/{run}/decisions                            * > fleet.Answer
 //	POST   /v1/runs/{run}/commands                             * > stages.Command
 //	GET    /v1/runs/{run}/explanation                            List of stages.Awaited
 //	GET    /v1/runs/{run}/clusters/{cluster}/explanation         stages.Explanation

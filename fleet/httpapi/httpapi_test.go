@@ -298,7 +298,7 @@ func TestAClientDirectsTheEngine(t *testing.T) {
 		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Stop, Message: "lunch", By: approval.Identity{Name: "eve"}}))
 		v.event("shop-2", stages.RunStopped)
 		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Start}))
-		v.must(c.Run("shop-2").Decide(ctx, fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: requests[0].Binding, By: approval.Identity{Name: "eve"}}))
+		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Decide, Name: "shop-2-after-canary", By: approval.Identity{Name: "eve"}, Decision: &approval.Decision{Verdict: approval.Approve, Binding: requests[0].Binding}}))
 		v.event("shop-2", stages.RunCompleted)
 		if err := c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Stop}); !errors.Is(err, approval.ErrRefused) || !strings.Contains(err.Error(), "the run has ended") {
 			t.Errorf("a stop of a run that has ended: %v", err)
@@ -360,7 +360,7 @@ func TestErrorsMatchWhatThoseOfTheEngineMatch(t *testing.T) {
 			}
 			return err
 		}()
-		refused := c.Run("shop-2").Decide(ctx, fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve, Binding: approval.Binding{Stage: "other"}})
+		refused := c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Decide, Name: "shop-2-after-canary", Decision: &approval.Decision{Verdict: approval.Approve, Binding: approval.Binding{Stage: "other"}}})
 		for _, tt := range []struct {
 			name   string
 			err    error
@@ -406,7 +406,7 @@ func TestEventsAreFollowedToTheEndOfARun(t *testing.T) {
 			}
 		}
 		f = c.Run("shop-2").Follow(f.Cursor())
-		v.must(c.Run("shop-2").Decide(ctx, fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
+		v.must(c.Run("shop-2").Command(ctx, stages.Command{Verb: stages.Decide, Name: "shop-2-after-canary", Decision: &approval.Decision{Verdict: approval.Approve}}))
 		for ev, err := range f.Events(ctx) {
 			v.must(err)
 			seen = append(seen, ev.Type)
@@ -797,7 +797,7 @@ func FuzzBodies(f *testing.F) {
 		f.Fatal(err)
 	}
 	routes := []string{
-		"POST /v1/runs", "POST /v1/runs/x/commands", "POST /v1/runs/x/decisions", "POST /v1/runs/x/rollback", "POST /v1/runs/x/catch-up", "PUT /v1/caps/x",
+		"POST /v1/runs", "POST /v1/runs/x/commands", "POST /v1/runs/x/rollback", "POST /v1/runs/x/catch-up", "PUT /v1/caps/x",
 		"POST /v1/placements/shop/preview", "POST /v1/placements/shop/diff", "POST /v1/placements/shop/forecast", "POST /v1/placements/shop/selection", "POST /v1/placements/shop/drift",
 	}
 	f.Fuzz(func(t *testing.T, route int, body string) {

@@ -152,10 +152,6 @@ var routes = []route{ //nolint:gochecknoglobals // a table that nothing writes
 		},
 		func(c *call, after string) (*fleet.Follower, error) { return c.engine.Run(c.run()).Follow(after) })},
 	{"GET /v1/runs/{run}/approvals", false, list(func(c *call) ([]approval.Request, error) { return c.engine.Run(c.run()).Requests(c.ctx()) }, requestKey)},
-	{"POST /v1/runs/{run}/decisions", true, done(func(c *call, a fleet.Answer) error {
-		a.By = c.by
-		return c.engine.Run(c.run()).Decide(c.ctx(), a)
-	})},
 	{"POST /v1/runs/{run}/commands", true, done(command)},
 	{"GET /v1/runs/{run}/explanation", false, list(waiting, func(a stages.Awaited) string { return string(a.Kind) + " " + a.Name })},
 	{"GET /v1/runs/{run}/clusters/{cluster}/explanation", false, one(func(c *call) (stages.Explanation, error) {
@@ -202,7 +198,7 @@ func command(c *call, cmd stages.Command) error {
 	if err != nil {
 		return err
 	}
-	if cmd.ID == "" && s.Run.Final(s.Plan) {
+	if cmd.ID == "" && cmd.Verb != stages.Decide && s.Run.Final(s.Plan) {
 		if err := step.Allowed(s.Plan, &s.Run, cmd); err != nil {
 			return err
 		}

@@ -71,7 +71,7 @@ func TestAProgramIsFoundThroughTheFileOfItsStore(t *testing.T) {
 		}
 	}()
 	bob := client(v, found, httpapi.ClientOptions{As: approval.Identity{Name: "bob", Groups: []string{"ops", "release"}}})
-	v.must(bob.Run("shop-2").Decide(t.Context(), fleet.Answer{Request: "shop-2-after-canary", Verdict: approval.Approve}))
+	v.must(bob.Run("shop-2").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: "shop-2-after-canary", Decision: &approval.Decision{Verdict: approval.Approve}}))
 	var got []stages.EventType
 	for typ := range followed {
 		got = append(got, typ)

@@ -134,7 +134,7 @@ func TestATriggerHasOneRunAtATime(t *testing.T) {
 		e.fires(gated, trigger.Waiting, "auto-0")
 		e.put("v3")
 		e.fires(gated, trigger.Waiting, "auto-0")
-		e.must(e.engine.Run("auto-0").Decide(e.t.Context(), fleet.Answer{Request: "auto-0-after-all", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}}))
+		e.must(e.engine.Run("auto-0").Command(e.t.Context(), stages.Command{Verb: stages.Decide, Name: "auto-0-after-all", By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve}}))
 		e.ends("auto-0", stages.Completed)
 		e.fires(gated, trigger.Created, "auto-2") // v2 was a snapshot and is not the newest
 		if got := e.runs(); got != "auto-0 auto-2" {
@@ -148,7 +148,7 @@ func TestARunThatDidNotSucceedIsNotTriedAgain(t *testing.T) {
 		gated := auto(stages.Task{Type: stages.Approval})
 		e.fires(gated, trigger.Created, "auto-0")
 		synctest.Wait()
-		e.must(e.engine.Run("auto-0").Decide(e.t.Context(), fleet.Answer{Request: "auto-0-after-all", Verdict: approval.Reject, By: approval.Identity{Name: "ann"}}))
+		e.must(e.engine.Run("auto-0").Command(e.t.Context(), stages.Command{Verb: stages.Decide, Name: "auto-0-after-all", By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Reject}}))
 		e.ends("auto-0", stages.Failed)
 		e.fires(gated, trigger.Current, "auto-0")
 		e.put("v2")

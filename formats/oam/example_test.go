@@ -131,11 +131,6 @@ func tutorial(ctx context.Context) error {
 			return err
 		}
 	}
-	for _, a := range op.Answers {
-		if err := engine.Run(rec.Run.Name).Decide(ctx, a); err != nil {
-			return err
-		}
-	}
 	fmt.Println(op.Message)
 	_, err = show(ctx, engine, members, &rel, oam.ApplicationRunning)
 	return err

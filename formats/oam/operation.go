@@ -7,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
@@ -15,10 +14,9 @@ import (
 )
 
 // Operation is an operation on a workflow in the terms of the engine: the commands for its run,
-// in order, and then the answers to its requests. Message is the output of the command line.
+// in order, the decisions on its requests last. Message is the output of the command line.
 type Operation struct {
 	Commands []stages.Command
-	Answers  []fleet.Answer
 	Message  string
 }
 
@@ -66,14 +64,20 @@ func (rec Record) Resume(step string, by approval.Identity) (Operation, error) {
 	if rec.Run.State == stages.Stopped || rec.Run.State == stages.Stopping {
 		op.Commands = append(op.Commands, stages.Command{Verb: stages.Start, By: by})
 	}
+	var decisions []stages.Command
 	for _, g := range rec.gates() {
-		if step == "" || g.step == step {
-			g.pass(&op, rec, by)
+		switch c := g.pass(rec, by); {
+		case step != "" && g.step != step:
+		case c.Verb == stages.Decide:
+			decisions = append(decisions, c)
+		default:
+			op.Commands = append(op.Commands, c)
 		}
 	}
+	op.Commands = append(op.Commands, decisions...)
 	op.Message = "Successfully resume workflow: " + rec.Release.Name
 	switch {
-	case len(op.Commands)+len(op.Answers) == 0:
+	case len(op.Commands) == 0:
 		op.Message = "workflow " + rec.Release.Name + " is not suspended."
 	case step != "":
 		op.Message = "Successfully resume workflow " + rec.Release.Name + " from step " + step
@@ -220,21 +224,20 @@ func (rec Record) gates() (open []openGate) {
 	return open
 }
 
-// pass adds the command or the answer that completes the gate.
-func (g *openGate) pass(op *Operation, rec Record, by approval.Identity) {
+// pass returns the command that completes the gate, or the decision on its request.
+func (g *openGate) pass(rec Record, by approval.Identity) stages.Command {
 	if g.gate.Type != stages.Approval {
 		name := g.stage
 		if g.group != "" {
 			name += "/" + g.group
 		}
-		op.Commands = append(op.Commands, stages.Command{Verb: stages.CompleteGate, Name: name, By: by})
-		return
+		return stages.Command{Verb: stages.CompleteGate, Name: name, By: by}
 	}
-	a := fleet.Answer{Verdict: approval.Approve, By: by}
+	d := stages.Command{Verb: stages.Decide, By: by, Decision: &approval.Decision{Verdict: approval.Approve}}
 	for _, r := range step.Requests(rec.Plan, rec.Run) {
 		if r.Stage == g.stage && r.Group == g.group && r.When == approval.Before {
-			a.Request, a.Binding = r.Name, r.Binding
+			d.Name, d.Decision.Binding = r.Name, r.Binding
 		}
 	}
-	op.Answers = append(op.Answers, a)
+	return d
 }

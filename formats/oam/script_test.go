@@ -285,11 +285,12 @@ func (w *workflowEnv) operate(verb, step string) string {
 func (w *workflowEnv) carryOut(op oam.Operation) (out string) {
 	var in stages.Input
 	for _, c := range op.Commands {
+		if c.Verb == stages.Decide { // as the engine stores it
+			d := *c.Decision
+			d.By, d.At = c.By, w.now
+			c = stages.Command{Verb: stages.Decide, By: c.By, Decision: &d}
+		}
 		in.Commands = append(in.Commands, w.command(c))
-	}
-	for _, a := range op.Answers {
-		d := approval.Decision{Verdict: a.Verdict, By: a.By, Binding: a.Binding, At: w.now}
-		in.Commands = append(in.Commands, w.command(stages.Command{Verb: stages.Decide, By: a.By, Decision: &d}))
 	}
 	return w.step(in)
 }
@@ -300,8 +301,10 @@ func (w *workflowEnv) reject() string {
 	if err != nil {
 		return "Error: " + err.Error() + "\n"
 	}
-	for i := range op.Answers {
-		op.Answers[i].Verdict = approval.Reject
+	for _, c := range op.Commands {
+		if c.Verb == stages.Decide {
+			c.Decision.Verdict = approval.Reject
+		}
 	}
 	return w.carryOut(op)
 }

@@ -59,9 +59,6 @@ func (h *Hub) Handler() (http.Handler, error) {
 	route("DELETE /v1/runs/{run}", with(func(r *http.Request, o httpapi.RunDeletion) (any, error) {
 		return nil, h.deleteRun(r.Context(), r.PathValue("run"), o)
 	}))
-	route("POST /v1/runs/{run}/decisions", with(func(r *http.Request, a fleet.Answer) (any, error) {
-		return nil, h.decide(r.Context(), r.PathValue("run"), a)
-	}))
 	route("POST /v1/runs/{run}/commands", with(func(r *http.Request, c stages.Command) (any, error) {
 		return nil, h.command(r.Context(), r.PathValue("run"), c)
 	}))

@@ -38,7 +38,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, route := range []string{
-		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/decisions", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback",
+		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback",
 		"DELETE /v1/placements/p", "POST /v1/runs/r/catch-up", "PUT /v1/caps/c", "DELETE /v1/caps/c", "DELETE /v1/placements/p/deletion",
 		"POST /v1/placements/p/preview", "PUT /v1/placements/p", "POST /v1/nothing",
 	} {
@@ -65,7 +65,7 @@ func TestEveryRouteIsGuarded(t *testing.T) {
 		}
 	}
 	for _, route := range []string{
-		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/decisions", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback", "DELETE /v1/placements/p",
+		"POST /v1/runs", "DELETE /v1/runs/r", "POST /v1/runs/r/commands", "POST /v1/runs/r/rollback", "DELETE /v1/placements/p",
 	} {
 		method, path, _ := strings.Cut(route, " ")
 		for body, want := range map[string]int{

@@ -280,12 +280,12 @@ func TestARunIsDirectedThroughItsObject(t *testing.T) {
 	}
 	w.must(c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Start}))
 	w.until(c, "web-1", stages.Running)
-	if err := c.Run("other").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve}); !errors.Is(err, backend.ErrNotFound) {
+	if err := c.Run("other").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Approve}}); !errors.Is(err, backend.ErrNotFound) {
 		t.Errorf("a request of another run: %v", err)
 	}
-	w.must(c.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.must(c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Approve, Comment: "fine"}}))
 	w.until(c, "web-1", stages.Completed)
-	if err := c.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Reject}); err == nil {
+	if err := c.Run("web-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Reject}}); err == nil {
 		t.Error("a request that was decided is decided again")
 	}
 
@@ -412,8 +412,8 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"approving", viewer.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
-		{"approving as an editor", editor.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve}), "slipway-approver"},
+		{"approving", viewer.Run("web-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Approve}}), "kubectl create rolebinding NAME -n shop --clusterrole=slipway-approver"},
+		{"approving as an editor", editor.Run("web-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Approve}}), "slipway-approver"},
 		{"stopping", viewer.Run("web-1").Command(ctx, stages.Command{Verb: stages.Stop}), "--clusterrole=slipway-editor"},
 		{"deleting", viewer.Run("web-1").Delete(ctx, true), "--clusterrole=slipway-editor"},
 		{"all namespaces", allNamespaces, "kubectl create clusterrolebinding NAME --clusterrole=slipway-cluster-viewer"},
@@ -435,7 +435,7 @@ func TestAPersonActsInANamespaceByRoles(t *testing.T) {
 		t.Errorf("deleting a run that goes on: %v", refused)
 	}
 	approver := w.as("ann", "shop")
-	w.must(approver.Run("web-1").Decide(ctx, fleet.Answer{Request: name, Verdict: approval.Approve, Comment: "fine"}))
+	w.must(approver.Run("web-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: name, Decision: &approval.Decision{Verdict: approval.Approve, Comment: "fine"}}))
 	w.until(viewer, "web-1", stages.Completed)
 	admin := w.as("", "shop")
 	history, err := admin.Run("web-1").History(ctx, 0)
@@ -477,7 +477,7 @@ func TestARejectionEndsTheRunOfAHub(t *testing.T) {
 	w.must(err)
 	w.until(c, "web-1", stages.NotStarted)
 	w.must(c.Run("web-1").Command(t.Context(), stages.Command{Verb: stages.Start}))
-	w.must(c.Run("web-1").Decide(t.Context(), fleet.Answer{Request: w.request(c, "web-1"), Verdict: approval.Reject, Comment: "no"}))
+	w.must(c.Run("web-1").Command(t.Context(), stages.Command{Verb: stages.Decide, Name: w.request(c, "web-1"), Decision: &approval.Decision{Verdict: approval.Reject, Comment: "no"}}))
 	if got := w.until(c, "web-1", stages.Failed); got.Reason == "" {
 		t.Errorf("%+v", got)
 	}

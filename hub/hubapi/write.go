@@ -65,18 +65,22 @@ func (h *Hub) await(ctx context.Context, kind, name string, done func(u *unstruc
 // decide answers a request of a run by a condition in its status. The admission policies of the
 // hub record the user whom the API server authenticates as the author. If the hub refuses the
 // answer, decide returns the refusal as its error.
-func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
-	u, err := h.change(ctx, requestKind, a.Request, "approver", func(u *unstructured.Unstructured) error {
+func (h *Hub) decide(ctx context.Context, run string, c stages.Command) error {
+	if c.Decision == nil {
+		return refused("run %s: a decision has no verdict", run)
+	}
+	a := c.Decision
+	u, err := h.change(ctx, requestKind, c.Name, "approver", func(u *unstructured.Unstructured) error {
 		r, open, err := status.OpenRequest(u)
 		switch {
 		case err != nil:
 			return err
 		case r.Run != h.key(run).Name:
-			return fmt.Errorf("request %s is one of run %s: %w", a.Request, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
+			return fmt.Errorf("request %s is one of run %s: %w", c.Name, h.shown(u.GetNamespace(), r.Run), backend.ErrNotFound)
 		case a.Binding != (approval.Binding{}) && a.Binding != r.Binding:
-			return fmt.Errorf("request %s was made again since it was shown: %w", a.Request, backend.ErrConflict)
+			return fmt.Errorf("request %s was made again since it was shown: %w", c.Name, backend.ErrConflict)
 		case !open:
-			return fmt.Errorf("request %s was decided: %w", a.Request, backend.ErrConflict)
+			return fmt.Errorf("request %s was decided: %w", c.Name, backend.ErrConflict)
 		}
 		u.Object["status"], err = status.WithAnswer(u, a.Verdict, a.Comment, time.Now())
 		return err
@@ -86,17 +90,20 @@ func (h *Hub) decide(ctx context.Context, run string, a fleet.Answer) error {
 	}
 	author := map[approval.Verdict]string{approval.Approve: "approvedBy", approval.Reject: "rejectedBy"}[a.Verdict]
 	by, _, _ := unstructured.NestedString(u.Object, "status", author, "username")
-	return h.await(ctx, requestKind, a.Request, func(u *unstructured.Unstructured) (bool, error) {
+	return h.await(ctx, requestKind, c.Name, func(u *unstructured.Unstructured) (bool, error) {
 		decided, refusal := status.AnswerOutcome(u, by)
 		if refusal != "" {
-			return true, refused("request %s: the hub does not count the answer: %s", a.Request, refusal)
+			return true, refused("request %s: the hub does not count the answer: %s", c.Name, refusal)
 		}
 		return decided, nil
 	})
 }
 
-// command starts or stops a run by its spec.state.
+// command starts or stops a run by its spec.state, or decides a request.
 func (h *Hub) command(ctx context.Context, run string, c stages.Command) error {
+	if c.Verb == stages.Decide {
+		return h.decide(ctx, run, c)
+	}
 	state, known := map[stages.Verb]kubefleet.State{stages.Start: kubefleet.RunState, stages.Stop: kubefleet.Stop}[c.Verb]
 	if !known {
 		return refused("run %s: a hub has no %s of a run; it has start, stop, rollback, approve, reject and delete run", run, c.Verb)

@@ -14,6 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/snapshot"
+	"github.com/slipway-dev/slipway/stages"
 )
 
 // stack is the tutorial on an engine over a store in memory.
@@ -106,8 +107,8 @@ func TestAnEnginesRunHasTheStatusOfTheTutorialAndTheSameFromItsJournalAlone(t *t
 		if diff := cmp.Diff(want, any(late)); diff != "" {
 			t.Errorf("(-tutorial +got):\n%s", diff)
 		}
-		s.must(s.engine.Run("example-run").Decide(t.Context(), fleet.Answer{
-			Request: "example-run-canary", Verdict: approval.Approve, By: approval.Identity{Name: "ann"}, Comment: "lgtm",
+		s.must(s.engine.Run("example-run").Command(t.Context(), stages.Command{
+			Verb: stages.Decide, Name: "example-run-canary", By: approval.Identity{Name: "ann"}, Decision: &approval.Decision{Verdict: approval.Approve, Comment: "lgtm"},
 		}))
 		_, err = s.engine.Run("example-run").Wait(t.Context())
 		s.must(err)

@@ -204,8 +204,8 @@ func approveStep(run, stage, by string) act {
 		if err != nil || decided(s, stage, by) {
 			return err == nil, err
 		}
-		err = env.Workers[0].Run(run).Decide(ctx, fleet.Answer{
-			Request: request, Verdict: approval.Approve, By: approval.Identity{Name: by}, Comment: "by " + by, ID: by + "-" + request,
+		err = env.Workers[0].Run(run).Command(ctx, stages.Command{
+			Verb: stages.Decide, ID: by + "-" + request, Name: request, By: approval.Identity{Name: by}, Decision: &approval.Decision{Verdict: approval.Approve, Comment: "by " + by},
 		})
 		if errors.Is(err, backend.ErrNotFound) {
 			return false, nil // not yet, or this answer just closed it
@@ -228,7 +228,7 @@ func decided(s fleet.Status, stage, by string) bool {
 func refusedStep(run, stage string) act {
 	request := approval.RequestName(run, stage, approval.After)
 	return act{"olga is refused", func(ctx context.Context, env *environment.Environment) (bool, error) {
-		err := env.Workers[0].Run(run).Decide(ctx, fleet.Answer{Request: request, Verdict: approval.Approve, By: approval.Identity{Name: olga}})
+		err := env.Workers[0].Run(run).Command(ctx, stages.Command{Verb: stages.Decide, Name: request, By: approval.Identity{Name: olga}, Decision: &approval.Decision{Verdict: approval.Approve}})
 		switch {
 		case errors.Is(err, approval.ErrRefused):
 			return true, nil

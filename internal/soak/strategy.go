@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/slipway-dev/slipway/approval"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -109,17 +108,17 @@ func answer(ctx context.Context, env *environment.Environment, r *rand.Rand, q a
 	who := []approval.Identity{
 		{Name: ann, Groups: []string{"ops"}}, {Name: bob, Groups: []string{"ops"}}, {Name: olga, Groups: []string{"ops"}}, {Name: "eve"},
 	}[r.IntN(4)]
-	a := fleet.Answer{Request: q.Name, Verdict: approval.Approve, By: who, Binding: q.Binding}
+	a := stages.Command{Verb: stages.Decide, Name: q.Name, By: who, Decision: &approval.Decision{Verdict: approval.Approve, Binding: q.Binding}}
 	if r.IntN(40) == 0 {
-		a.Verdict = approval.Reject
+		a.Decision.Verdict = approval.Reject
 	}
 	other := r.IntN(10) == 0
 	if other {
-		a.Binding.Plan = "another"
+		a.Decision.Binding.Plan = "another"
 	}
-	err := env.Workers[r.IntN(len(env.Workers))].Run(q.Run).Decide(ctx, a)
+	err := env.Workers[r.IntN(len(env.Workers))].Run(q.Run).Command(ctx, a)
 	if err == nil && (other || q.Policy.ForbidStarter && who.Name == q.Starter.Name) {
-		env.Violations.Add("an answer of %s to %s was taken that must not be: %+v", who.Name, q.Name, a.Binding)
+		env.Violations.Add("an answer of %s to %s was taken that must not be: %+v", who.Name, q.Name, a.Decision.Binding)
 	}
 	if err != nil && !other && errors.Is(err, context.Canceled) {
 		return

@@ -25,7 +25,6 @@ type Client struct {
 type Run interface {
 	Status(ctx context.Context) (fleet.Status, error)
 	Command(ctx context.Context, c stages.Command) error
-	Decide(ctx context.Context, a fleet.Answer) error
 	Rollback(ctx context.Context, o fleet.RollbackOptions) (string, error)
 }
 

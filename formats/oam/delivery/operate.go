@@ -78,11 +78,6 @@ func operate(ctx context.Context, run Run, rec oam.Record, r Request) (message s
 	if err != nil {
 		return "", err
 	}
-	for _, answer := range op.Answers {
-		if err := run.Decide(ctx, answer); err != nil {
-			return "", err
-		}
-	}
 	for _, command := range op.Commands {
 		if err := run.Command(ctx, command); err != nil {
 			return "", err

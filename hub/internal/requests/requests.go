@@ -305,8 +305,8 @@ func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, r
 		a.By = status.Anybody()
 	}
 	known := slices.ContainsFunc(request.Decisions, func(d approval.Decision) bool { return d.By.Name == a.By.Name && d.Verdict == a.Verdict })
-	err = r.Engine.Run(request.Run).Decide(ctx, fleet.Answer{
-		Request: request.Name, Verdict: a.Verdict, By: a.By, Comment: a.Comment, Binding: request.Binding, ID: answerID(obj, request, a),
+	err = r.Engine.Run(request.Run).Command(ctx, stages.Command{
+		Verb: stages.Decide, ID: answerID(obj, request, a), Name: request.Name, By: a.By, Decision: &approval.Decision{Verdict: a.Verdict, Comment: a.Comment, Binding: request.Binding},
 	})
 	var refusal *approval.RefusedError
 	switch {

@@ -125,10 +125,9 @@ func (s *session) ask(ctx context.Context, r *run, commands []stages.Command) (i
 		}
 		c.ID = strings.ToLower(rand.Text())
 		if ids = append(ids, c.ID); c.Verb == stages.Decide {
-			err = s.Run(s.name).Decide(ctx, fleet.Answer{ID: c.ID, Request: c.Name, Verdict: approval.Approve})
-		} else {
-			err = s.Run(s.name).Command(ctx, c)
+			c.Decision = &approval.Decision{Verdict: approval.Approve}
 		}
+		err = s.Run(s.name).Command(ctx, c)
 	}
 	return ids, err
 }

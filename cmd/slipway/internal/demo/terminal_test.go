@@ -12,8 +12,8 @@ import (
 
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
-	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/fleet/httpapi"
+	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/watch/watchtest"
 )
 
@@ -108,7 +108,7 @@ func approveElsewhere(t *testing.T, dir, run string) {
 	}
 	c, err := httpapi.NewClient(address, httpapi.ClientOptions{As: approval.Identity{Name: "alice"}})
 	if err == nil {
-		err = c.Run(run).Decide(t.Context(), fleet.Answer{Request: run + "-canary", Verdict: approval.Approve})
+		err = c.Run(run).Command(t.Context(), stages.Command{Verb: stages.Decide, Name: run + "-canary", Decision: &approval.Decision{Verdict: approval.Approve}})
 	}
 	if err != nil {
 		t.Fatal(err)

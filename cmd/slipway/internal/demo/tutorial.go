@@ -269,9 +269,8 @@ func (t *tutorial) showPast(ctx context.Context) error {
 // refuses it for any other run, stage, plan or attempt. The ID identifies the answer if a killed
 // process has already given it.
 func (t *tutorial) decide(ctx context.Context, r approval.Request, v approval.Verdict) error {
-	return t.engine.Run(r.Run).Decide(ctx, fleet.Answer{
-		Request: r.Name, Verdict: v, By: approval.Identity{Name: "you"}, Binding: r.Binding,
-		ID: fmt.Sprintf("answer-%s-%d", r.Name, r.Attempt),
+	return t.engine.Run(r.Run).Command(ctx, stages.Command{
+		Verb: stages.Decide, ID: fmt.Sprintf("answer-%s-%d", r.Name, r.Attempt), Name: r.Name, By: approval.Identity{Name: "you"}, Decision: &approval.Decision{Verdict: v, Binding: r.Binding},
 	})
 }
 

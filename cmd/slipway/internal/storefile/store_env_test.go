@@ -105,7 +105,7 @@ func (w *storeEnv) play(ctx context.Context) {
 	go func() { _ = w.engine.Start(ctx) }()
 	time.Sleep(2 * time.Minute)
 	ann := approval.Identity{Name: "ann", Groups: []string{"sre"}}
-	w.must(w.engine.Run("shop-1").Decide(ctx, fleet.Answer{Request: "shop-1-after-canary", Verdict: approval.Approve, By: ann, Comment: "metrics are fine"}))
+	w.must(w.engine.Run("shop-1").Command(ctx, stages.Command{Verb: stages.Decide, Name: "shop-1-after-canary", By: ann, Decision: &approval.Decision{Verdict: approval.Approve, Comment: "metrics are fine"}}))
 	time.Sleep(time.Minute)
 	w.must(w.source.Put(secret("dHdv")))
 	w.create("shop-2")
