@@ -33,8 +33,8 @@ type DeleteOptions struct {
 	// Policy replaces the placement's DeletePolicy; empty keeps that policy. Abandon leaves the
 	// objects on the clusters, and removes the marks that tie them to the placement.
 	Policy placement.DeletePolicy `json:"policy,omitempty"`
-	// Owner, if it is not nil, is the owner that the placement must have, or else the error matches backend.ErrConflict.
-	// The check and the record of the deletion are one transaction.
+	// Owner, if it is not nil, is the owner that the placement must have, or else the error matches
+	// backend.ErrConflict. The check and the record of the deletion are one transaction.
 	Owner *string `json:"owner,omitempty"`
 }
 
@@ -48,10 +48,10 @@ type Deletion struct {
 	By    string `json:"by,omitempty"`
 	// Orphan reports whether the objects are left on the clusters, by the policy Abandon.
 	Orphan bool `json:"orphan,omitempty"`
-	// Run is the name of the run that cleans the clusters. It is an ordinary run: [RunHandle.Status]
-	// and [RunHandle.History] report its progress, and a command may skip a cluster, stop the run, or
-	// abort it, which leaves the remaining clusters uncleaned. It is deleted when the deletion has
-	// ended.
+	// Run is the name of the run that cleans the clusters. It is an ordinary run:
+	// [RunHandle.Status] and [RunHandle.History] report its progress, and a command may skip a
+	// cluster, stop the run, or abort it, which leaves the remaining clusters uncleaned. It is
+	// deleted when the deletion has ended.
 	Run   string    `json:"run,omitempty"`
 	Since time.Time `json:"since"`
 	// Ended is when all records were deleted; zero while anything of the placement is stored. Once
@@ -75,9 +75,9 @@ type LeftCluster struct {
 	Reason string `json:"reason"`
 }
 
-// Delete deletes the placement: the objects that it placed, and all its records. It returns
-// once the deletion is recorded, and cannot be undone. Any engine in [Engine.Start] carries it out,
-// and [PlacementHandle.Deletion] reports the progress. A repeated call changes nothing, whatever the
+// Delete deletes the placement: the objects that it placed, and all its records. It returns once
+// the deletion is recorded, and cannot be undone. Any engine in [Engine.Start] carries it out, and
+// [PlacementHandle.Deletion] reports the progress. A repeated call changes nothing, whatever the
 // options.
 //
 // From then on the placement accepts no run, no snapshot, no selection and no change: the error

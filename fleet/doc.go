@@ -3,9 +3,9 @@
 //
 // An [Engine] is built from the plug-ins in its [Config]: a store for its state, an inventory and a
 // dialer for the clusters, a source for the objects. A host declares a [Placement], starts runs of
-// it with [Engine.CreateRun], and lets [Engine.Start] drive them. Several engines may share a store.
-// A lease ensures that one engine at a time drives a run. Every write carries the epoch of the
-// engine that makes it, so that the store and the clusters refuse an engine that was paused and
+// it with [Engine.CreateRun], and lets [Engine.Start] drive them. Several engines may share a
+// store. A lease ensures that one engine at a time drives a run. Every write carries the epoch of
+// the engine that makes it, so that the store and the clusters refuse an engine that was paused and
 // wakes up late.
 //
 // On a cluster, the ledger of the placement refuses such an engine. If an older leader may still
@@ -30,10 +30,10 @@
 // the run that exists. The example of EnsureRun is such a host.
 //
 // To show the progress of one run, the host reads [RunHandle.Follow], whose events end with the run
-// and its rollback. [PlacementHandle.Follow] covers all runs of a placement: without a cursor it yields the
-// events of every run that is kept, and it never ends. A host with side effects that must not be
-// repeated stores [Follower.Cursor] after each event that it has handled, and resumes there. A host
-// that only shows the events reads all of them again.
+// and its rollback. [PlacementHandle.Follow] covers all runs of a placement: without a cursor it
+// yields the events of every run that is kept, and it never ends. A host with side effects that
+// must not be repeated stores [Follower.Cursor] after each event that it has handled, and resumes
+// there. A host that only shows the events reads all of them again.
 //
 // The events end in one of these ways, and [RunHandle.Status] says which:
 //
@@ -85,11 +85,11 @@
 //
 // [PlacementHandle.Delete] ends a placement. It supersedes the placement's runs, the engine creates
 // a run that cleans every cluster that may hold objects, and then the records are deleted.
-// [PlacementHandle.Deletion] reports the progress and which objects were left where and why, also after the
-// deletion is complete. The ledgers are deleted too. A leader that was paused during the whole
-// deletion finds no ledger, and must ask the store before it places anything. At most one late
-// write per cluster may land: a write under way that creates a ledger, or an object if the member
-// has no fences. If a placement is declared again under the name, its epochs continue.
+// [PlacementHandle.Deletion] reports the progress and which objects were left where and why, also
+// after the deletion is complete. The ledgers are deleted too. A leader that was paused during the
+// whole deletion finds no ledger, and must ask the store before it places anything. At most one
+// late write per cluster may land: a write under way that creates a ledger, or an object if the
+// member has no fences. If a placement is declared again under the name, its epochs continue.
 //
 // # Eviction
 //
@@ -105,8 +105,8 @@
 // # Rollback
 //
 // A run whose strategy has a [stages.RollbackPolicy] is rolled back if a budget is exceeded or a
-// gate rejected, or by [RunHandle.Rollback]. The write that ends the run also stores the name, the UID
-// and the queue position of the rollback run in the placement's record. Therefore the rollback
+// gate rejected, or by [RunHandle.Rollback]. The write that ends the run also stores the name, the
+// UID and the queue position of the rollback run in the placement's record. Therefore the rollback
 // happens even if every engine stops in between, and no other run changes a cluster before it. The
 // rollback target of each cluster is its binding before the end of the run. The pages of the
 // bindings, and the contents that they name, are kept for as long as the run can be rolled back:
@@ -116,15 +116,16 @@
 //
 // # Drift
 //
-// Drift is any difference between a cluster and the objects placed on it. [PlacementHandle.Drift] compares
-// the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
+// Drift is any difference between a cluster and the objects placed on it. [PlacementHandle.Drift]
+// compares the clusters of a placement at any time and writes nothing; [GroupDrift] groups equal
 // differences. A placement's [apply.Strategy] says which differences count, how to treat objects
 // that drifted or existed before, and whether its clusters are watched between runs. If they are
-// watched, [DriftOptions].Recorded returns the last observation without asking the clusters, events report
-// drift and its correction, and one of the engines that share the store does the work. A correction
-// is made under the ledger of the run that placed the object, only while no run has the placement
-// and only while the ledger is still that run's. A new run takes over from the engine like from any
-// other. [NoDrift] is a gate that holds a stage back while one of its clusters has drifted.
+// watched, [DriftOptions].Recorded returns the last observation without asking the clusters, events
+// report drift and its correction, and one of the engines that share the store does the work. A
+// correction is made under the ledger of the run that placed the object, only while no run has the
+// placement and only while the ledger is still that run's. A new run takes over from the engine
+// like from any other. [NoDrift] is a gate that holds a stage back while one of its clusters has
+// drifted.
 //
 // The state of an object right after it was applied is kept beside the ledger, so that defaults and
 // webhooks of the member do not count as drift. Neither it nor the ledger contains anything that
@@ -135,9 +136,10 @@
 //
 // [Engine.Preview] plans a run and writes nothing: [Preview].Plan is the plan that the run would
 // have, [Preview.Diff] compares it with each cluster and returns the changes in the form of a drift
-// report, and [Preview.Forecast] says how long the run would take. The digest of the plan covers the objects of every cluster after overrides, so a run
-// that names the digest brings exactly these objects or is refused. An override that cannot be
-// applied, or that violates [Config.Restrictions], fails the plan before anything has begun.
+// report, and [Preview.Forecast] says how long the run would take. The digest of the plan covers
+// the objects of every cluster after overrides, so a run that names the digest brings exactly these
+// objects or is refused. An override that cannot be applied, or that violates
+// [Config.Restrictions], fails the plan before anything has begun.
 //
 // # Approvals
 //

@@ -31,20 +31,20 @@ type DriftOptions struct {
 	Recorded bool `json:"recorded,omitempty"`
 }
 
-// Drift compares the clusters of the placement with their desired state: the ledger of each cluster,
-// or, if the placement only reports, the latest snapshot. It only reads, on the clusters and in the
-// store, and may be called at any time.
+// Drift compares the clusters of the placement with their desired state: the ledger of each
+// cluster, or, if the placement only reports, the latest snapshot. It only reads, on the clusters
+// and in the store, and may be called at any time.
 //
 // It yields every cluster once, as soon as it has been compared; a few are compared at the same
-// time. A cluster that cannot be read is yielded with its problems. An object of the recorded drift keeps its
-// FirstObserved. After an error, which is about the placement, it yields nothing
-// more. [GroupDrift] groups clusters that differ in the same way.
+// time. A cluster that cannot be read is yielded with its problems. An object of the recorded drift
+// keeps its FirstObserved. After an error, which is about the placement, it yields nothing more.
+// [GroupDrift] groups clusters that differ in the same way.
 //
 // With [DriftOptions].Recorded it yields the recorded drift instead, ascending by cluster: the
 // clusters that differed or could not be compared when a run or the drift reconciler of
-// [Engine.Start] last compared them. It reads the store only. Observed of a cluster is then when the
-// recorded drift last changed, or, in the engine that reconciles the placement, when the cluster was
-// last compared.
+// [Engine.Start] last compared them. It reads the store only. Observed of a cluster is then when
+// the recorded drift last changed, or, in the engine that reconciles the placement, when the
+// cluster was last compared.
 func (h PlacementHandle) Drift(ctx context.Context, o DriftOptions) iter.Seq2[drift.ClusterReport, error] {
 	if o.Recorded {
 		return h.recordedDrift(ctx, o)

@@ -62,9 +62,9 @@ func (h RunHandle) History(ctx context.Context, after int64) (History, error) {
 }
 
 // History is [RunHandle.History] for the events of the placement itself: its snapshots, its
-// selections, and its runs. The oldest of these events are forgotten, as [PlacementHandle.Follow] says. If
-// after is older than that, the error is a *MissedError, and the history begins with the oldest
-// event that is kept.
+// selections, and its runs. The oldest of these events are forgotten, as [PlacementHandle.Follow]
+// says. If after is older than that, the error is a *MissedError, and the history begins with the
+// oldest event that is kept.
 func (h PlacementHandle) History(ctx context.Context, after int64) (History, error) {
 	return history(ctx, h.e.store, after, func() (string, eventStream, error) {
 		rec, _, err := h.e.state.Placement(ctx, h.name)

@@ -87,7 +87,8 @@ func (p *Preview) Content(ctx context.Context, cluster string) (snapshot.Set, er
 	return p.content(ctx, digest)
 }
 
-// content returns the set of a digest of the plan. A draft builds it and is not safe for concurrent use.
+// content returns the set of a digest of the plan. A draft builds it and is not safe for concurrent
+// use.
 func (p *Preview) content(ctx context.Context, digest string) (snapshot.Set, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

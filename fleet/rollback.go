@@ -23,8 +23,8 @@ type RollbackOptions struct {
 	// Name is the name of the rollback run; empty means the first name by [Config].RollbackName
 	// that no run has.
 	Name string `json:"name,omitempty"`
-	// By is the identity of the caller, as the host authenticated it. By and Reason are recorded in the
-	// events.
+	// By is the identity of the caller, as the host authenticated it. By and Reason are recorded in
+	// the events.
 	By     approval.Identity `json:"by,omitzero"`
 	Reason string            `json:"reason,omitempty"`
 }
@@ -61,7 +61,8 @@ type Rollback struct {
 // for the others. While another run has the placement, Rollback fails and names that run.
 //
 // Rollback returns once the request is recorded; engines in [Engine.Start] carry it out, and
-// [RunHandle.RollbackStatus] reports the result. A repeated call during the rollback changes nothing.
+// [RunHandle.RollbackStatus] reports the result. A repeated call during the rollback changes
+// nothing.
 func (h RunHandle) Rollback(ctx context.Context, o RollbackOptions) (string, error) {
 	if err := problems.About("rollback of run "+h.name, o.problems()); err != nil {
 		return "", err
@@ -103,8 +104,8 @@ func (o *RollbackOptions) problems() field.ErrorList {
 }
 
 // PreviewRollback returns the plan that would roll back the changes that a run has made so far.
-// Nothing is written, and nothing starts. It returns the errors with which [RunHandle.Rollback] or the
-// rollback run would be refused. While the run has not ended, the plan may still grow.
+// Nothing is written, and nothing starts. It returns the errors with which [RunHandle.Rollback] or
+// the rollback run would be refused. While the run has not ended, the plan may still grow.
 func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
 	s, err := h.e.state.Status(ctx, h.name)
 	if err != nil {
@@ -125,7 +126,8 @@ func (h RunHandle) PreviewRollback(ctx context.Context) (*stages.Plan, error) {
 	return d.Plan, nil
 }
 
-// RollbackStatus returns the state of the rollback of the run. If none was requested, only Run is set.
+// RollbackStatus returns the state of the rollback of the run. If none was requested, only Run is
+// set.
 func (h RunHandle) RollbackStatus(ctx context.Context) (Rollback, error) {
 	rr, _, err := h.e.state.Run(ctx, h.name)
 	if err != nil {
@@ -163,7 +165,8 @@ func rollbackIn(rec *record.Placement, rr *record.Run) Rollback {
 	return out
 }
 
-// rollbackRun returns the record of the run by that rolls back the run of a UID, or nil if it was deleted.
+// rollbackRun returns the record of the run by that rolls back the run of a UID, or nil if it was
+// deleted.
 func rollbackRun(ctx context.Context, st *state.State, uid, by string) (*record.Run, error) {
 	rr, _, err := st.Run(ctx, by)
 	switch {

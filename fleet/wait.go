@@ -76,8 +76,8 @@ func (w *waiter) waitRolledBack(ctx context.Context, of *record.Run) error {
 	}
 }
 
-// stepRolledBack reports whether the rollback of a run that has ended is over. If it is not, it returns after the
-// placement has changed, or after the run that rolls back has ended.
+// stepRolledBack reports whether the rollback of a run that has ended is over. If it is not, it
+// returns after the placement has changed, or after the run that rolls back has ended.
 func (w *waiter) stepRolledBack(ctx context.Context, of *record.Run) (over bool, err error) {
 	rec, rev, err := w.e.state.Placement(ctx, of.Run.Placement)
 	if state.IsNotFound(err) { // and nothing can be rolled back any more

@@ -37,8 +37,8 @@ type Client struct {
 
 // ClientOptions say how to call a server.
 type ClientOptions struct {
-	// Transport carries the requests: that of a host, [InProcess], or nil for http.DefaultTransport's settings.
-	// Timeouts are those of contexts.
+	// Transport carries the requests: that of a host, [InProcess], or nil for
+	// http.DefaultTransport's settings. Timeouts are those of contexts.
 	Transport http.RoundTripper
 	// Token is sent as a bearer token; empty for none.
 	Token string
@@ -401,13 +401,15 @@ func (c *Client) history(ctx context.Context, path, placement string, after int6
 	}
 }
 
-// Follow returns a follower of the events of the placement and its runs; see [fleet.PlacementHandle.Follow].
-// It begins after the cursor of another follower; "" begins with the oldest event that is kept.
+// Follow returns a follower of the events of the placement and its runs; see
+// [fleet.PlacementHandle.Follow]. It begins after the cursor of another follower; "" begins with
+// the oldest event that is kept.
 func (h PlacementHandle) Follow(after string) *Follower {
 	return &Follower{h.c, path("placements", h.name, "events"), after}
 }
 
-// Follow returns a follower of the events of the run, which ends when the run has; see [fleet.RunHandle.Follow].
+// Follow returns a follower of the events of the run, which ends when the run has; see
+// [fleet.RunHandle.Follow].
 func (h RunHandle) Follow(after string) *Follower {
 	return &Follower{h.c, path("runs", h.name, "events"), after}
 }
