@@ -1,6 +1,7 @@
-// Command approvals shows a gate with two groups: two of sre and one of release have to approve before a change
-// goes on from the first cluster. The approval of release is given by a program, an approval.Authority; those of sre
-// are people whom the host has authenticated.
+// Command approvals shows a gate with two groups: two members of sre and one of release must
+// approve before a change continues from the first cluster to the others. A program, an
+// approval.Authority, approves for release; the members of sre are people whom the host has
+// authenticated.
 //
 //	go run ./examples/approvals
 package main
@@ -37,7 +38,7 @@ func main() {
 	}
 }
 
-// gate is passed by two of sre and one of release, none of whom has started the run.
+// gate requires approvals by two members of sre and one of release, none of whom started the run.
 func gate() stages.Task {
 	policy := &approval.Policy{
 		Quorums:        []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}},
@@ -49,7 +50,7 @@ func gate() stages.Task {
 	return gate
 }
 
-// release approves for its group once sre has; until then it has not decided.
+// release approves for its group after sre has approved; until then it returns no verdict.
 func release(_ context.Context, r approval.Request) (approval.Decision, error) {
 	if slices.ContainsFunc(approval.Missing(r), func(q approval.Quorum) bool { return q.Group == "sre" }) {
 		return approval.Decision{}, nil
@@ -58,7 +59,7 @@ func release(_ context.Context, r approval.Request) (approval.Decision, error) {
 	return approval.Decision{Verdict: approval.Approve, By: by, Comment: "no freeze today"}, nil
 }
 
-// rollOut carries out a run whose gate the people answer in their order.
+// rollOut performs a run; the people answer its gate in their order.
 func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) error {
 	clusters := memory.NewFleet(placement.Cluster{Name: "eu-1"}, placement.Cluster{Name: "eu-2"})
 	web := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}}
@@ -100,7 +101,8 @@ func rollOut(ctx context.Context, out io.Writer, people []approval.Identity) err
 	return nil
 }
 
-// answer gives the answers of people to the requests that are open. One that does not count is no error of the run.
+// answer gives the answers of people to the open requests. A refused answer is not an error of
+// the run.
 func answer(ctx context.Context, out io.Writer, engine *fleet.Engine, people []approval.Identity) error {
 	requests, err := engine.Run("web-v1").Requests(ctx)
 	for _, r := range requests {

@@ -80,7 +80,7 @@ func newManager(config *rest.Config, members string, o manager.Options, log *slo
 	return mgr, labelMembers(mgr)
 }
 
-// newScheme returns the kinds of Kubernetes and those of the Fleet API.
+// newScheme returns a scheme with the kinds of Kubernetes and of the Fleet API.
 func newScheme() (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{kubernetes.AddToScheme, clusterv1beta1.AddToScheme, placementv1beta1.AddToScheme} {

@@ -1,9 +1,10 @@
-// Command drift compares one object with what a cluster has, by package drift alone: no engine, and no cluster is
-// asked. It exits with 3 where something differs.
+// Command drift compares one object with the live object of a cluster. It uses package drift
+// only, without an engine and without a connection. It exits with 3 if something differs.
 //
 //	kubectl get deployment web -o yaml | go run ./examples/drift web.yaml
 //
-// Change the options to what counts as a difference for you. The verb slipway drift compares whole files.
+// Change the options to select the differences that count. The verb slipway drift compares whole
+// files.
 package main
 
 import (
@@ -38,7 +39,7 @@ func main() {
 	}
 }
 
-// compare reads what was asked for and what is there, and compares the two.
+// compare reads the desired and the live object, and compares them.
 func compare(hub, member io.Reader) (drift.Report, error) {
 	var objects [2]unstructured.Unstructured
 	for i, from := range []io.Reader{hub, member} {
@@ -52,7 +53,7 @@ func compare(hub, member io.Reader) (drift.Report, error) {
 	}
 	wanted, found := &objects[0], &objects[1]
 	report, err := drift.Compare(wanted, found, drift.Options{
-		Comparison: drift.Full,                   // what only the member has counts, too
+		Comparison: drift.Full,                   // fields that only the member has count, too
 		Manager:    drift.Applier(wanted, found), // fields that it applied and the hub dropped are stale
 		Ignore:     []drift.IgnoreRule{{Pointers: []string{"/spec/replicas"}}},
 	})

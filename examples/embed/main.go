@@ -1,6 +1,7 @@
-// Command embed is a whole host: it rolls the namespace web of a kubeconfig's current context out to all of its
-// contexts, one of them first, with its state in the file slipway.db. Kill it at any moment and start it again: it
-// goes on with the run. Change the selector and the strategy to what you roll out; a new name is a new run.
+// Command embed is a complete host: it rolls the namespace web of a kubeconfig's current context
+// out to all of its contexts, one of them first, with its state in the file slipway.db. Kill it
+// at any moment and start it again: it continues the run. Change the selector and the strategy
+// for your content; a new name is a new run.
 //
 //	go run ./examples/embed KUBECONFIG CANARY web-v1     # CANARY is the context that goes first
 package main
@@ -29,7 +30,7 @@ func main() {
 	file, canary, run := flag.Arg(0), flag.Arg(1), flag.Arg(2)
 	cfg := fleet.Config{
 		Name:      "embed",
-		Store:     must(bolt.Open("slipway.db", bolt.Options{})), // what was written survives a kill: nothing has to be closed
+		Store:     must(bolt.Open("slipway.db", bolt.Options{})), // no Close needed after a kill
 		Inventory: inventory.KubeconfigClusters{Path: file},
 		Dialer:    member.NewDialer(member.KubeconfigContexts(file, member.Trusted()), member.Options{}),
 		Source:    must(source.New(must(clientcmd.BuildConfigFromFlags("", file)), source.Options{})),
@@ -48,7 +49,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// rollOut carries out a run, from its beginning or from where it was, and returns what it came to.
+// rollOut starts or continues a run, and returns its final state.
 func rollOut(ctx context.Context, cfg fleet.Config, run fleet.RunSpec) (stages.State, error) {
 	engine, err := fleet.New(cfg)
 	if err != nil {

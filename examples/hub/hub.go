@@ -1,10 +1,11 @@
-// Command hub is a hub in a program of one's own: it sets a cluster up as the hub of a fleet, and serves the Fleet API
-// there, so that placements, strategies, runs and approvals are objects that kubectl reads and writes.
+// Command hub is a hub in your own program: it installs the Fleet API on a cluster and serves it
+// there, so that placements, strategies, runs and approvals are objects for kubectl.
 //
 //	go run ./examples/hub -kubeconfig hub.kubeconfig -members DIR     # DIR has member1.kubeconfig and so on
 //
-// Change how members are reached, what may be placed, in hub.Config.Engine, and what else the program does. The
-// command slipway hub has a flag for what is commonly changed; examples/controller is a hub in a controller manager.
+// Change the connections to members, the permitted objects in hub.Config.Engine, and the other
+// tasks of the program. The command slipway hub has flags for common changes; examples/controller
+// is a hub in a controller manager.
 package main
 
 import (
@@ -44,7 +45,8 @@ func main() {
 	}
 }
 
-// serve sets the cluster up and serves it until ctx ends. Several may serve one cluster: one leads, the others wait.
+// serve installs the Fleet API on the cluster and serves it until ctx ends. Several processes may
+// serve one cluster: one leads, the others wait.
 func serve(ctx context.Context, config *rest.Config, members, listen string, log *slog.Logger) error {
 	// The CRDs, the admission policies, and an account with the least that a hub needs.
 	err := manifests.Install(ctx, config, manifests.Options{Hub: &manifests.HubOptions{Namespace: hub.DefaultNamespace}})

@@ -1,2 +1,3 @@
-// Package metricgate holds a run after a stage until a metric has been good five times: its test is a whole host.
+// Package metricgate delays a run after a stage until a metric has been good five times: its test
+// is a complete host.
 package metricgate

@@ -1,9 +1,10 @@
-// Command step carries a plan out by a loop of its own, without package fleet: it loads the run from a file, steps it,
-// saves it, and then acts. A cluster is updated by a program, which gets the names of the cluster and of the version.
+// Command step performs a plan with its own loop, without package fleet: it loads the run from a
+// file, steps it, saves it, and then acts. It updates a cluster by a program, which receives the
+// names of the cluster and of the version.
 //
 //	go run ./examples/step run.json v2 echo eu-1 eu-2 eu-3     # eu-1 goes first, the others a minute later
 //
-// Kill it at any moment and start it again: Step returns an action for as long as it is needed.
+// Kill it at any moment and start it again: Step returns an action until its result is known.
 package main
 
 import (
@@ -41,7 +42,8 @@ func main() {
 	fmt.Println(state)
 }
 
-// newPlan brings the first cluster to a version, and the others a minute later, two at a time.
+// newPlan returns a plan that brings the first cluster to a version, and the others a minute
+// later, two at a time.
 func newPlan(version string, clusters []string) (*stages.Plan, error) {
 	two := intstr.FromInt32(2)
 	strategy := stages.Strategy{Attempts: 3, Stages: []stages.Stage{
@@ -55,13 +57,14 @@ func newPlan(version string, clusters []string) (*stages.Plan, error) {
 	return planner.Plan(strategy, stages.Target{Placement: "web", Snapshot: version, Selection: "all", Default: version}, all)
 }
 
-// stored is what the file has. The plan is frozen with the run: flags of a later start change nothing.
+// stored is the content of the file. The plan is frozen with the run: flags of a later start
+// change nothing.
 type stored struct {
 	Plan *stages.Plan
 	Run  step.Run
 }
 
-// load reads the file. Where there is none, it begins a run.
+// load reads the file, or begins a run if the file does not exist.
 func load(file, version string, clusters []string) (s stored, err error) {
 	text, err := os.ReadFile(file)
 	switch {
@@ -85,7 +88,8 @@ func save(file string, s stored) error {
 	return os.Rename(file+".next", file)
 }
 
-// carryOut is the loop: step with what is new, save, act; the outcome of the actions is what is new next time.
+// carryOut is the loop: step with the new observations, save, act. The results of the actions are
+// the observations of the next step.
 func carryOut(ctx context.Context, file, version string, clusters []string, update func(cluster, version string) error) (stages.State, error) {
 	s, err := load(file, version, clusters)
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package store is a store of one's own, a directory with a file for each record: the four methods that an engine
-// needs, proven by a test that is one call of package backendtest. One that can be watched, or has transactions, may
-// also be a backend.Watcher and a backend.Batcher, as backend/postgres is.
+// Package store is an example of your own store: a directory with a file for each record. It has
+// the four methods that an engine needs; its test is one call of package backendtest. A store
+// with watches or transactions may also be a backend.Watcher and a backend.Batcher, like
+// backend/postgres.
 //
 //	go test ./examples/store
 package store
@@ -24,18 +25,19 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Directory is a backend.Store that has each record in a file of its own, and all of them in memory. One process
-// uses a directory at a time.
+// Directory is a backend.Store that keeps each record in its own file, and all records in memory.
+// Only one process may use a directory at a time.
 type Directory struct {
 	path    string
 	mu      sync.RWMutex
 	records map[string]backend.Record
-	// broken is a write that may have happened or not: after it nothing is answered, as memory and disk may differ.
+	// broken is the error of a write with an unknown result. After it every call fails, because
+	// memory and disk may differ.
 	broken error
 	flush  func(path string) error // waits until a file or a directory is on the disk
 }
 
-// Open reads a directory, which is made if it is not there.
+// Open reads a directory, and creates it if it does not exist.
 func Open(path string) (*Directory, error) {
 	d := &Directory{path: path, records: map[string]backend.Record{}, flush: flush}
 	files, err := filepath.Glob(filepath.Join(path, "*.json"))
@@ -51,7 +53,7 @@ func Open(path string) (*Directory, error) {
 	return d, err
 }
 
-// file is that of a key, which may be longer than the name of a file.
+// file returns the file of a key. A key may be longer than a file name.
 func (d *Directory) file(key string) string {
 	return filepath.Join(d.path, fmt.Sprintf("%x.json", sha256.Sum256([]byte(key))))
 }

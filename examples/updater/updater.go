@@ -1,12 +1,13 @@
-// Package updater brings clusters to a revision in a way of its own: here a cluster is an edge site, a directory, and
-// an update writes each object as a file there. The engine does the rest: stages, waits, approvals, retries and proof.
-// A host gives the sites to its engine, which needs no Dialer then:
+// Package updater shows an updater of a host: a cluster is an edge site, represented by a
+// directory, and an update writes each object as a file into it. The engine does the rest:
+// stages, waits, approvals, retries and proof. A host passes the sites to its engine, which then
+// needs no Dialer:
 //
 //	sites := updater.Sites("/srv/sites")
 //	fleet.Config{Inventory: sites, Updater: sites, ...}
 //
-// Change Update and Observe to what your clusters are: a call of a device's API, a commit for GitOps, an upgrade. The
-// test runs such a host:
+// Change Update and Observe for your clusters: a call of a device's API, a commit for GitOps, an
+// upgrade. The test runs such a host:
 //
 //	go test ./examples/updater
 package updater
@@ -26,7 +27,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Sites are the directories in a directory. They are their inventory and their updater.
+// Sites is a directory with a directory for each site. It is the inventory and the updater.
 type Sites string
 
 var (
@@ -34,8 +35,8 @@ var (
 	_ backend.Updater   = Sites("")
 )
 
-// record is what a site says of itself: the revision it has, which run brought it, and the epoch of the engine that
-// wrote it.
+// record is the state that a site reports: its revision, the run of the revision, and the epoch
+// of the engine that wrote it.
 type record struct {
 	Revision, Run string
 	Epoch         int64
@@ -57,7 +58,7 @@ func (s Sites) Clusters(context.Context) iter.Seq2[placement.Cluster, error] {
 	}
 }
 
-// Observe says which revision a site has, and changes nothing.
+// Observe returns the revision of a site, and changes nothing.
 func (s Sites) Observe(_ context.Context, a backend.Assignment) (backend.Proof, error) {
 	var r record
 	text, err := os.ReadFile(s.file(a, "slipway"))
@@ -73,14 +74,15 @@ func (s Sites) Observe(_ context.Context, a backend.Assignment) (backend.Proof, 
 	return backend.Proof{Applied: there, Unchanged: there && r.Run != a.RunUID, Revision: r.Revision, Current: there, Healthy: there}, err
 }
 
-// Update brings a site to the revision. It does only what is needed, so it may be called again at any time.
+// Update brings a site to the revision. It may be called again at any time, because it writes
+// only the missing parts.
 func (s Sites) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	proof, err := s.Observe(ctx, a)
 	if err != nil || proof.Current {
 		return proof, err
 	}
 	var objects snapshot.Set
-	if a.Content != nil { // nil where everything is to go
+	if a.Content != nil { // nil if all objects must be deleted
 		if objects, err = a.Content(ctx); err != nil {
 			return backend.Proof{}, err
 		}
