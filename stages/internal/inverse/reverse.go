@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// inverseStrategy is that of a plan that rolls back: stages in the reverse order,
-// without tasks and checks.
+// inverseStrategy returns the strategy of a rollback plan: the stages in reverse order, without
+// tasks and checks.
 func inverseStrategy(s stages.Strategy) stages.Strategy {
 	s.Rollback = nil
 	s.Stages = slices.DeleteFunc(slices.Clone(s.Stages), func(st stages.Stage) bool { return st.Pause })
@@ -22,7 +22,7 @@ func inverseStrategy(s stages.Strategy) stages.Strategy {
 	for i := range s.Stages {
 		st := &s.Stages[i]
 		st.Before, st.After, st.Flow = nil, nil, stages.Flow{Timeout: st.Timeout}
-		st.Take, st.Rest = nil, false // which clusters these are is known
+		st.Take, st.Rest = nil, false // the clusters are known already
 		st.Checks, st.ClusterChecks = nil, nil
 		st.Groups = slices.DeleteFunc(slices.Clone(st.Groups), func(g stages.Group) bool { return g.Pause })
 		for j := range st.Groups {
@@ -34,28 +34,28 @@ func inverseStrategy(s stages.Strategy) stages.Strategy {
 	return s
 }
 
-// Reversal is what becomes of the clusters of a plan whose run is rolled back.
+// Reversal is the treatment of each cluster when a run is rolled back.
 type Reversal struct {
 	// Run and UID are the run's.
 	Run, UID string
-	// To has what clusters go back to, by their positions.
+	// To contains the earlier content of the clusters that go back, by position.
 	To map[int]Earlier
-	// Kept has the names of the clusters that the run may have changed and that stay as
-	// they are, by the reason.
+	// Kept contains, by reason, the names of the clusters that the run may have changed and that the
+	// rollback does not change.
 	Kept map[string][]string
 }
 
-// Earlier is what a cluster had before a run: the snapshot, and the digest of what it
-// got of that, after overrides. Without a Revision it had nothing, and is cleaned.
+// Earlier is the content of a cluster before a run: the snapshot, and the digest of its objects
+// after overrides. Without a Revision the cluster had nothing, and the rollback cleans it.
 type Earlier struct {
 	Index    int
 	Snapshot string
 	Revision string
 }
 
-// Reverse returns the plan by which clusters go back, in the reverse order: the last
-// stage comes first and in it the last cluster. Clusters to be cleaned are in stages of
-// their own. The plan must have a rollback in its strategy.
+// Reverse returns the rollback plan in reverse order: the last stage comes first, and in it the
+// last cluster. Clusters to be cleaned are in separate stages. The strategy of the plan must have
+// a rollback.
 func Reverse(p *stages.Plan, r Reversal) (*stages.Plan, error) {
 	b := &inverter{from: p, Reversal: r}
 	b.plan = &stages.Plan{
@@ -70,16 +70,17 @@ func Reverse(p *stages.Plan, r Reversal) (*stages.Plan, error) {
 	return b.plan, nil
 }
 
-// inverter is a plan that rolls back under construction.
+// inverter is a rollback plan under construction.
 type inverter struct {
 	from *stages.Plan
 	Reversal
-	// back and clean are the positions of the clusters that go back and that are cleaned.
+	// back and clean contain the positions of the clusters that go back and of the clusters that are
+	// cleaned.
 	back, clean map[int]bool
 	plan        *stages.Plan
 }
 
-// target finds the revisions that clusters go back to, and the newest snapshot of them.
+// target determines the revisions that clusters go back to, and the newest of their snapshots.
 func (b *inverter) target() {
 	b.back, b.clean = map[int]bool{}, map[int]bool{}
 	indexes, newest := map[string]int{}, -1
@@ -100,7 +101,8 @@ func (b *inverter) target() {
 	}
 }
 
-// invert lays out what is to be done, and names what stays.
+// invert adds the stages and clusters of the rollback, and the names of the clusters that it
+// keeps.
 func (b *inverter) invert() {
 	b.target()
 	for i := range slices.Backward(b.from.Stages) {
@@ -118,7 +120,7 @@ func (b *inverter) invert() {
 	slices.SortFunc(b.plan.Rollback.Kept, func(a, b stages.KeptClusters) int { return cmp.Compare(a.Reason, b.Reason) })
 }
 
-// stage adds what is to be done at some positions of a stage, if there are any.
+// stage adds the given positions of a stage to the plan, if there are any.
 func (b *inverter) stage(from *stages.PlannedStage, name string, here map[int]bool) {
 	out, first := *from, len(b.plan.Clusters)
 	out.Name, out.Groups, out.Gates, out.Flow = name, nil, nil, stages.Flow{Timeout: from.Timeout}
@@ -146,8 +148,8 @@ func (b *inverter) stage(from *stages.PlannedStage, name string, here map[int]bo
 	b.plan.Stages = append(b.plan.Stages, out)
 }
 
-// reverseOrder makes groups wait for those that waited for them, also by way of
-// groups that are not there any more. places are their indexes in from.
+// reverseOrder reverses the order of groups: a group waits for the groups that waited for it,
+// directly or through groups that the plan no longer has. places contains their indexes in from.
 func reverseOrder(s, from *stages.PlannedStage, places []int) {
 	for i, g := range places {
 		for j, other := range places {
@@ -158,13 +160,13 @@ func reverseOrder(s, from *stages.PlannedStage, places []int) {
 	}
 }
 
-// waitsFor reports whether a group begins after another one, or after one that does.
+// waitsFor reports whether a group starts after another group, directly or through other groups.
 func waitsFor(s *stages.PlannedStage, group, other int) bool {
 	return slices.ContainsFunc(s.Groups[group].After, func(i int) bool { return i == other || waitsFor(s, i, other) })
 }
 
-// makeRemoval makes the stage one that cleans: what cannot be cleaned is skipped,
-// so that nothing fails.
+// makeRemoval turns the stage into a removal stage: it skips clusters that cannot be cleaned, so
+// that no cluster fails.
 func makeRemoval(s *stages.PlannedStage) {
 	s.Remove, s.MaxFailures, s.Strict, s.Flow = true, -1, false, stages.Flow{}
 	for i := range s.Groups {
@@ -173,7 +175,7 @@ func makeRemoval(s *stages.PlannedStage) {
 	}
 }
 
-// cluster is what is to be done at a position.
+// cluster returns the planned cluster of the rollback at a position.
 func (b *inverter) cluster(pos int) stages.PlannedCluster {
 	c := b.from.Clusters[pos]
 	c.Revision = -1
@@ -183,8 +185,8 @@ func (b *inverter) cluster(pos int) stages.PlannedCluster {
 	return c
 }
 
-// cleanName is the name of the stage that cleans the clusters of a stage which
-// had nothing before.
+// cleanName returns the name of the stage that cleans those clusters of a stage that had nothing
+// before.
 func (b *inverter) cleanName(stage string) string {
 	const suffix = "-" + stages.RemovalStageName
 	name := stage[:min(len(stage), validation.DNS1123LabelMaxLength-len(suffix))] + suffix
@@ -195,5 +197,5 @@ func (b *inverter) cleanName(stage string) string {
 	return name
 }
 
-// maxKept is how many clusters are named that stay as they are for one reason.
+// maxKept is the maximum number of named clusters for one reason in Kept.
 const maxKept = 500

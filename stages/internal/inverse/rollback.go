@@ -1,4 +1,5 @@
-// Package inverse makes the plan that rolls a run back, from the run's plan and what its clusters had before.
+// Package inverse creates the plan that rolls a run back, from the run's plan and the previous
+// contents of its clusters.
 package inverse
 
 import (
@@ -17,7 +18,8 @@ type Changed struct {
 	Gone bool
 }
 
-// Plan returns the plan that rolls back a run of the plan p, see step.RollBack, which checks the run first.
+// Plan returns the plan that rolls back a run of the plan p. step.RollBack checks the run first and
+// calls it.
 func Plan(p *stages.Plan, name, uid string, changed []Changed, previous map[string]stages.Previous) (*stages.Plan, error) {
 	if p.Rollback != nil {
 		return nil, fmt.Errorf("run %s takes back what run %s brought, and is not taken back itself: roll out the snapshot that is to be there", name, p.Rollback.Run)
@@ -42,7 +44,7 @@ func reversalOf(p *stages.Plan, name, uid string, changed []Changed, previous ma
 		case c.Revision < 0:
 			why = "the cluster left the placement and was cleaned, and stays so"
 		case p.Revisions[c.Revision] == before.Revision && x.State == stages.Completed:
-			continue // it got what it had
+			continue // the run did not change its content
 		case before.Keep != "":
 			why = before.Keep
 		case before.Revision == "" && p.Strategy.Rollback.New == stages.LeaveNew:

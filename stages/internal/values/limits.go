@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ParseLimit reads a number or a percentage; false when it is neither or out
-// of range.
+// ParseLimit reads a number or a percentage. It returns false if the value is neither, or out of
+// range.
 func ParseLimit(v intstr.IntOrString, least int) (n int, percent, ok bool) {
 	switch v.Type {
 	case intstr.Int:

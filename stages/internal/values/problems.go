@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ProblemsOf returns the problems of what as one error, or nil.
+// ProblemsOf returns the problems as one error, or nil. The first parameter names the item.
 func ProblemsOf(what string, problems field.ErrorList) error {
 	if len(problems) == 0 {
 		return nil
@@ -15,8 +15,8 @@ func ProblemsOf(what string, problems field.ErrorList) error {
 	return &problemsError{what, problems.ToAggregate()}
 }
 
-// problemsError is an aggregate of what is wrong with something. Its text is the
-// aggregate's, which that takes time for that grows with the square of its length.
+// problemsError is an aggregate of problems with the same text as the aggregate. The aggregate's
+// own text takes time that grows with the square of its length.
 type problemsError struct {
 	what     string
 	problems utilerrors.Aggregate

@@ -6,7 +6,7 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Cut bounds a text to limit bytes, and marks a text that was cut.
+// Cut limits a text to limit bytes, and marks a text that it has cut.
 func Cut(m string, limit int) string {
 	m = Clean(m)
 	if len(m) <= limit {
