@@ -1,4 +1,4 @@
-// Package backoff has waits that double.
+// Package backoff provides waits that double.
 package backoff
 
 import (
@@ -74,7 +74,7 @@ func SleepFor(ctx context.Context, d time.Duration, wake <-chan struct{}) (goesO
 	}
 }
 
-// Wake sends to a channel of capacity 1 that wakes its only receiver. Where it is woken already, that is enough.
+// Wake sends to a channel of capacity 1 that wakes its only receiver. A second signal is dropped.
 func Wake(c chan<- struct{}) {
 	select {
 	case c <- struct{}{}:

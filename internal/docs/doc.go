@@ -1,12 +1,16 @@
-// Package docs holds the documents of the repository to what they show. Its tests read README.md, the other documents
-// beside it and those in docs, and check every block of code in them:
+// Package docs verifies the examples in the documents of the repository. Its tests read
+// README.md, the other documents beside it and those in docs, and check every block of code in
+// them:
 //
-//   - A block of Go is a verbatim part of a file that is compiled and run by a test: of an example below examples, of an
-//     example_test.go, or of snippets_test.go here. So what a document shows is changed where it is tested.
-//   - A block of sh is run by bash, in a copy of the repository and with the command slipway on the PATH. It has to
-//     end with 0, or with the code that a comment in it names: exits with 3. Where a block without a language comes
-//     right after it, each line of that is in the output, in this order.
-//   - A block of console shows commands that no test can run. It is listed in the test with the reason.
+//   - A block of Go is a verbatim part of a file that is compiled and run by a test: of an
+//     example below examples, of an example_test.go, or of snippets_test.go here. So an example
+//     in a document is changed in its tested file.
+//   - A block of sh is run by bash, in a copy of the repository and with the command slipway on
+//     the PATH. It has to end with 0, or with the code that a comment in it names: exits with 3.
+//     If a block without a language follows directly, the output must contain each of its lines,
+//     in this order.
+//   - A block of console shows commands that no test can run. It is listed in the test with the
+//     reason.
 //
-// Blocks of other languages are shown only.
+// Blocks of other languages are not checked.
 package docs

@@ -12,23 +12,21 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// maxPending bounds what is kept for a consumer that does not keep up: the
-// number of different keys that changed.
+// maxPending is the maximum number of changed keys that are kept for a slow consumer.
 const maxPending = 1 << 16
 
 // errOverrun ends the watch of a consumer that fell too far behind.
 var errOverrun = errors.New("the watch fell behind by 65,536 keys, watch again")
 
-// Feed hands changes to the consumers that follow it. The zero Feed is ready to
-// use, by several goroutines.
+// Feed sends changes to the consumers that follow it. The zero Feed is ready to use, by several
+// goroutines.
 type Feed struct {
 	mu        sync.Mutex
 	consumers map[*consumer]struct{}
 	ended     error
 }
 
-// consumer is one that follows changes. Its fields but signal belong to the
-// feed's lock.
+// consumer is a follower of changes. The lock of the feed guards all fields except signal.
 type consumer struct {
 	prefix  string
 	pending []backend.Change
@@ -49,7 +47,7 @@ func (f *Feed) Announce(c backend.Change) {
 	}
 }
 
-// End ends every consumer, now and later, with err.
+// End ends every present and future consumer with err.
 func (f *Feed) End(err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -59,10 +57,10 @@ func (f *Feed) End(err error) {
 	}
 }
 
-// Follow yields what begin returns and then every change under prefix, until
-// ctx ends, as [backend.Watcher] says. begin returns what exists; it calls join
-// while nothing can be announced that it does not return, and nothing be written
-// that is not announced later.
+// Follow yields the changes that begin returns and then every change under prefix, until ctx
+// ends, as [backend.Watcher] requires. begin returns the existing records. It must call join at a
+// time when no change can be announced that its result lacks, and no change can be written
+// without a later announcement.
 func (f *Feed) Follow(ctx context.Context, prefix string, begin func(join func()) ([]backend.Change, error)) iter.Seq2[backend.Change, error] {
 	return func(yield func(backend.Change, error) bool) {
 		w := &consumer{prefix: prefix, at: map[string]int{}, signal: make(chan struct{}, 1)}
@@ -95,7 +93,7 @@ func (f *Feed) leave(w *consumer) {
 	delete(f.consumers, w)
 }
 
-// next yields the next changes and reports whether to go on.
+// next yields the next changes and reports whether to continue.
 func (f *Feed) next(ctx context.Context, w *consumer, yield func(backend.Change, error) bool) bool {
 	if err := Await(ctx, w.signal); err != nil {
 		yield(backend.Change{}, err)
@@ -124,7 +122,7 @@ func (f *Feed) take(w *consumer) ([]backend.Change, error) {
 	return changes, nil
 }
 
-// yieldAll yields changes while ctx lasts and reports whether to go on.
+// yieldAll yields changes until ctx ends and reports whether to continue.
 func yieldAll(ctx context.Context, changes []backend.Change, yield func(backend.Change, error) bool) bool {
 	for _, c := range changes {
 		if ctx.Err() != nil {
@@ -165,8 +163,7 @@ func Await(ctx context.Context, signal <-chan struct{}) error {
 	return ctx.Err()
 }
 
-// Wake leaves one signal; a consumer that has not taken the last one needs no
-// second.
+// Wake leaves one signal; a consumer with a pending signal needs no second one.
 func Wake(signal chan<- struct{}) {
 	select {
 	case signal <- struct{}{}:

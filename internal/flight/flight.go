@@ -1,5 +1,5 @@
-// Package flight shares a call among all that ask for the same at the same time, as
-// golang.org/x/sync/singleflight does, where each of them has a context of its own.
+// Package flight shares one call among all concurrent callers with the same key, like
+// golang.org/x/sync/singleflight, but each caller has its own context.
 package flight
 
 import (
@@ -13,11 +13,11 @@ import (
 // Group shares calls by key. The zero value is ready, and safe for concurrent use.
 type Group[T any] struct{ calls singleflight.Group }
 
-// Do returns what f returns, which is called once for all concurrent calls of Do with the
-// same key, in a goroutine of its own and with the context of one of them. A call whose
-// context ends returns at once with the error of that context; where f has its context, it
-// waits for f, which is to return then. A context error of f is the failure of that call only:
-// the others call again. Nothing is cached.
+// Do returns the result of f, which is called once for all concurrent calls of Do with the same
+// key, in a separate goroutine and with the context of one of the callers. A call with an ended
+// context returns immediately with the error of this context. If f uses this context, the call
+// waits for f, which must return then. A context error of f affects only the call with that
+// context: the others call f again. Nothing is cached.
 func (g *Group[T]) Do(ctx context.Context, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	for {
@@ -47,8 +47,8 @@ func (g *Group[T]) Do(ctx context.Context, key string, f func(context.Context) (
 	}
 }
 
-// DoAfter is Do for a call that must not get what an earlier one found: f is called, or was called for another
-// call, after DoAfter was.
+// DoAfter is Do for a call that must not receive an earlier result: f starts after the call of
+// DoAfter, for this call or for another one.
 func (g *Group[T]) DoAfter(ctx context.Context, key string, f func(context.Context) (T, error)) (T, error) {
 	var own atomic.Bool
 	first := func(ctx context.Context) (T, error) {
@@ -59,7 +59,7 @@ func (g *Group[T]) DoAfter(ctx context.Context, key string, f func(context.Conte
 	if own.Load() || ctx.Err() != nil {
 		return value, err
 	}
-	return g.Do(ctx, key, f) // the call that was shared may have begun before; this one begins after its end
+	return g.Do(ctx, key, f) // the shared call may have started before; this call starts after its end
 }
 
 func isContextError(err error) bool {

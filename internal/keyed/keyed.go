@@ -1,10 +1,10 @@
-// Package keyed seals short texts, such as digests, in records: without the key a reader can neither learn
-// the text nor test a guess of it. It encrypts with AES-256-GCM and derives the nonce from the text, so that
-// the same text under the same key and label always has the same sealed form and an unchanged record stays
-// unchanged.
+// Package keyed seals short texts, such as digests, in records: without the key a reader can
+// neither learn the text nor test a guess of it. It encrypts with AES-256-GCM and derives the
+// nonce from the text, so that the same text under the same key and label always has the same
+// sealed form and an unchanged record stays unchanged.
 //
-// Everything is a pure function, safe for concurrent use. A key should be 32 random
-// bytes; an empty one seals nothing.
+// All functions are pure and safe for concurrent use. A key should be 32 random bytes; an empty
+// one seals nothing.
 package keyed
 
 import (
@@ -17,8 +17,8 @@ import (
 	"encoding/hex"
 )
 
-// Seal returns the sealed form of a text, as base64. The label says what the text is:
-// what was sealed under one label cannot be opened under another.
+// Seal returns the sealed form of a text, as base64. The label is the purpose of the text: a text
+// that was sealed under one label cannot be opened under another.
 func Seal(key []byte, label, text string) string {
 	c, err := gcm(key, label)
 	if err != nil {
@@ -28,8 +28,8 @@ func Seal(key []byte, label, text string) string {
 	return base64.RawStdEncoding.EncodeToString(c.Seal(nonce, nonce, []byte(text), nil))
 }
 
-// Open returns a text that was sealed with the same key and label, and reports whether
-// it was.
+// Open returns a text that was sealed with the same key and label, and reports whether it
+// succeeded.
 func Open(key []byte, label, sealed string) (string, bool) {
 	b, err := base64.RawStdEncoding.Strict().DecodeString(sealed)
 	if err != nil {
@@ -43,8 +43,8 @@ func Open(key []byte, label, sealed string) (string, bool) {
 	return string(text), err == nil
 }
 
-// Tag returns 64 hexadecimal digits, as many as a sha256 has, by which a text can be
-// recognized with the key, and not without.
+// Tag returns 64 hexadecimal digits, the length of a sha256, that identify a text for owners of
+// the key only.
 func Tag(key []byte, label, text string) string {
 	return hex.EncodeToString(mac(key, "tag", label, text))
 }

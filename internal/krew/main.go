@@ -1,10 +1,10 @@
-// Command krew packs the plugin kubectl-slipway for each platform of its manifest, and writes the manifest with the
-// version and the checksums of the archives:
+// Command krew packs the plugin kubectl-slipway for each platform of its manifest, and writes the
+// manifest with the version and the checksums of the archives:
 //
 //	krew -version v1.2.3 -binaries DIR -out DIR
 //
-// The program of a platform is DIR/OS_ARCH/kubectl-slipway, on Windows with .exe. An archive holds it and the LICENSE,
-// and has the same bytes whenever it is made of the same ones.
+// The program of a platform is DIR/OS_ARCH/kubectl-slipway, on Windows with .exe. An archive
+// contains the program and the LICENSE. The same input always produces the same bytes.
 package main
 
 import (
@@ -25,7 +25,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// releases is where the archives of a version are downloaded.
+// releases is the download location of a version's archives.
 const releases = "https://github.com/slipway-dev/slipway/releases/download/"
 
 func main() {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// release is what is made of a version.
+// release is a version with the directories of its input and output.
 type release struct{ root, version, binaries, out string }
 
 // plugin is a manifest of krew.
@@ -76,7 +76,7 @@ func (p *platform) name() string {
 	return p.Selector.MatchLabels.OS + "_" + p.Selector.MatchLabels.Arch
 }
 
-// readManifest reads the manifest of the repository.
+// readManifest reads the manifest in the repository.
 func readManifest(root string) (*plugin, error) {
 	path := filepath.Join(root, "deploy", "krew", "slipway.yaml")
 	text, err := os.ReadFile(path)
@@ -124,14 +124,14 @@ func (r *release) write() error {
 	return os.WriteFile(filepath.Join(r.out, "slipway.yaml"), text, 0o644)
 }
 
-// file is one of an archive.
+// file is a file of an archive.
 type file struct {
 	name string
 	mode os.FileMode
 	text []byte
 }
 
-// pack writes the archive of a platform, and completes what the manifest says of it.
+// pack writes the archive of a platform, and completes the platform's entry in the manifest.
 func (r *release) pack(p *platform, license []byte) error {
 	program, err := os.ReadFile(filepath.Join(r.binaries, p.name(), p.Bin))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package kubehttp makes the HTTP clients by which the hub and its backend reach
-// the hub's API server.
+// Package kubehttp creates the HTTP clients that the hub and its backend use for the hub's API
+// server.
 package kubehttp
 
 import (
@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/transport"
 )
 
-// ClientFor is [rest.HTTPClientFor] with a client that watches over HTTP/2, where
-// all watches share a connection, and sends everything else over HTTP/1.1, where a
-// request costs both sides less. A configuration with a transport or protocols of
-// its own keeps them. Clients of the same configuration share connections.
-// CloseIdleConnections of the client closes them, whatever wrappers the configuration has.
+// ClientFor is [rest.HTTPClientFor] with a client that sends watches over HTTP/2, so that they
+// share a connection, and all other requests over HTTP/1.1, which costs less CPU on both sides. A
+// configuration with its own transport or protocols keeps them. Clients of the same configuration
+// share connections. CloseIdleConnections of the client closes them, whatever wrappers the
+// configuration has.
 func ClientFor(cfg *rest.Config) (*http.Client, error) {
 	if cfg.Transport != nil || len(cfg.NextProtos) > 0 {
 		return rest.HTTPClientFor(cfg)
@@ -31,7 +31,7 @@ func ClientFor(cfg *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: apart{watches, requests}, Timeout: cfg.Timeout}, nil
 }
 
-// wrapped is the transport of a configuration with its wrappers, and without them.
+// wrapped is the transport of a configuration, with and without its wrappers.
 type wrapped struct {
 	http.RoundTripper
 
@@ -61,7 +61,7 @@ func (a apart) RoundTrip(r *http.Request) (*http.Response, error) {
 	return a.requests.RoundTrip(r)
 }
 
-// CloseIdleConnections is what [http.Client.CloseIdleConnections] calls.
+// CloseIdleConnections implements the method that [http.Client.CloseIdleConnections] calls.
 func (a apart) CloseIdleConnections() {
 	net.CloseIdleConnectionsFor(a.watches.base)
 	net.CloseIdleConnectionsFor(a.requests.base)

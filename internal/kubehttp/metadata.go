@@ -14,9 +14,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Metadata returns a client of metadata over an HTTP client; nil is one of its own. The client of client-go does not decode the
-// Status of an API server, so a refusal would read "unknown (get pods.meta.k8s.io)". The refusals of this one have the words of
-// the API server, which say which user lacks which verb on which resource.
+// Metadata returns a client of metadata over an HTTP client; if web is nil, it uses a new one.
+// The client of client-go does not decode the Status of an API server, so a refusal would read
+// "unknown (get pods.meta.k8s.io)". The refusals of this client repeat the message of the API
+// server, which names the user, the verb and the resource.
 func Metadata(cfg *rest.Config, web *http.Client) (metadata.Interface, error) {
 	if web == nil {
 		var err error
@@ -29,7 +30,8 @@ func Metadata(cfg *rest.Config, web *http.Client) (metadata.Interface, error) {
 	return metadata.NewForConfigAndClient(cfg, &with)
 }
 
-// ReadRefusals returns a transport that makes a refusal of an API server a text, for clients that do not decode a Status.
+// ReadRefusals returns a transport that converts a refusal of an API server to text, for clients
+// that do not decode a Status.
 func ReadRefusals(through http.RoundTripper) http.RoundTripper { return refusals{through} }
 
 type refusals struct{ http.RoundTripper }
@@ -61,7 +63,7 @@ func (t refusals) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// messageOf returns the message of a Status in JSON or Protocol Buffers, "" for anything else.
+// messageOf returns the message of a Status in JSON or Protocol Buffers, or "".
 func messageOf(body []byte) string {
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Cache holds values by key, of at most a given weight together. It is safe for
-// concurrent use. The values are shared: a cache neither copies nor closes them.
+// Cache holds values by key, up to a total weight. It is safe for concurrent use. The values are
+// shared: a cache neither copies nor closes them.
 type Cache[K comparable, V any] struct {
 	weigh func(V) int
 
@@ -23,8 +23,8 @@ type entry[K comparable, V any] struct {
 	weight int
 }
 
-// New returns a cache of values that weigh at most so much together. A nil weigh gives
-// each value the weight 1; what it returns of a value must not change.
+// New returns a cache with the maximum total weight most. A nil weigh gives each value the weight
+// 1; the weight of a value must not change.
 func New[K comparable, V any](most int, weigh func(V) int) *Cache[K, V] {
 	if weigh == nil {
 		weigh = func(V) int { return 1 }
@@ -39,8 +39,8 @@ func (c *Cache[K, V]) Get(key K) (value V, ok bool) {
 	return c.get(key)
 }
 
-// GetOrAdd is Get, or adds what build returns. Calls of build are serialized, also those
-// for different keys, so it must be quick and must not use the cache.
+// GetOrAdd is Get, or adds the result of build. Calls of build are serialized, even for different
+// keys, so build must be fast and must not use the cache.
 func (c *Cache[K, V]) GetOrAdd(key K, build func() V) V {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -52,9 +52,9 @@ func (c *Cache[K, V]) GetOrAdd(key K, build func() V) V {
 	return value
 }
 
-// Add makes value the most recently used. It returns what is not held any more: the
-// value that the key had before, those that were evicted to make room, and value itself
-// where it weighs more than the whole cache may; that one evicts nothing.
+// Add makes value the most recently used. It returns the values that the cache no longer holds:
+// the previous value of the key, the evicted values, and value itself if it exceeds the maximum
+// weight alone; then Add evicts nothing.
 func (c *Cache[K, V]) Add(key K, value V) (displaced []V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -72,8 +72,8 @@ func (c *Cache[K, V]) Take(key K) (value V, ok bool) {
 	return value, ok
 }
 
-// Resize changes what the values may weigh together and returns those that were evicted.
-// A cache of size 0 holds nothing.
+// Resize changes the maximum total weight and returns the evicted values. A cache of size 0 holds
+// nothing.
 func (c *Cache[K, V]) Resize(most int) (evicted []V) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -81,14 +81,14 @@ func (c *Cache[K, V]) Resize(most int) (evicted []V) {
 	return c.shrink(nil)
 }
 
-// Len returns how many values are held.
+// Len returns the number of values.
 func (c *Cache[K, V]) Len() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return len(c.byKey)
 }
 
-// The lock is held in what follows.
+// The functions below require the lock.
 
 func (c *Cache[K, V]) get(key K) (value V, ok bool) {
 	e, ok := c.byKey[key]
@@ -112,7 +112,7 @@ func (c *Cache[K, V]) add(key K, value V) (displaced []V) {
 	return c.shrink(displaced)
 }
 
-// shrink evicts until the rest is light enough, and appends what it evicts.
+// shrink evicts values until the total weight is small enough, and appends them to evicted.
 func (c *Cache[K, V]) shrink(evicted []V) []V {
 	for c.total > c.most {
 		evicted = append(evicted, c.remove(c.recent.Back()))

@@ -1,4 +1,4 @@
-// Package parallel has the one bounded parallel map.
+// Package parallel is the bounded parallel map of the project.
 package parallel
 
 import (
@@ -7,9 +7,9 @@ import (
 	"sync"
 )
 
-// Map yields the result of call for each item, as soon as there is one, with at most limit calls running. Once
-// ctx ends or the loop is left, no further call begins, the context of those that run ends, and results may be
-// missing. It returns when no call is running.
+// Map yields the result of each call immediately, with at most limit calls running. If ctx ends
+// or the caller leaves the loop, Map starts no further call and ends the context of running
+// calls; results may be missing. It returns when no call is running.
 func Map[T, R any](ctx context.Context, limit int, items []T, call func(context.Context, T) R) iter.Seq[R] {
 	return func(yield func(R) bool) {
 		ctx, stop := context.WithCancel(ctx)

@@ -5,7 +5,7 @@ import (
 	"syscall"
 )
 
-// tieToParent has the kernel kill the child when this process ends, however that happens.
+// tieToParent tells the kernel to kill the child when this process ends for any reason.
 func tieToParent(c *exec.Cmd) {
 	c.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }

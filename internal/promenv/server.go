@@ -20,20 +20,21 @@ import (
 )
 
 const (
-	// readyWithin is how long a start may take on a busy machine.
+	// readyWithin is the maximum duration of a start on a busy machine.
 	readyWithin = 60 * time.Second
-	// portTries is how often another port is tried where the one that was free is taken meanwhile.
+	// portTries is the number of attempts with other ports if another process takes the free port
+	// first.
 	portTries = 5
 	pollEvery = 50 * time.Millisecond
 	tailBytes = 4 << 10
 )
 
-// errPort is the end of a server whose port was taken.
+// errPort is the error of a server whose port another process took.
 var errPort = errors.New("promenv: the port was taken")
 
 // Server is a Prometheus server that ends with its test.
 type Server struct {
-	// URL is where it has its API, without credentials.
+	// URL is the URL of its API, without credentials.
 	URL string
 	log string
 	cmd *exec.Cmd
@@ -41,8 +42,9 @@ type Server struct {
 	done chan struct{}
 }
 
-// ForTest starts a server that scrapes the exporters at these URLs every second, and returns once it is ready; the first
-// scrapes may not have been made. It fails the test where that cannot be; it never skips.
+// ForTest starts a server that scrapes the exporters at these URLs every second, and returns when
+// the server is ready; the first scrapes may still be missing. It fails the test if the server
+// cannot start; it never skips the test.
 func ForTest(t testing.TB, exporters ...string) *Server {
 	t.Helper()
 	program, err := kubeenv.Binary("prometheus")
@@ -103,7 +105,7 @@ func writeConfig(name string, exporters []string) error {
 	return os.WriteFile(name, b, 0o600)
 }
 
-// launch starts a server on a port that is free at this moment.
+// launch starts a server on a currently free port.
 func launch(program, dir, config string) (*Server, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -128,8 +130,8 @@ func launch(program, dir, config string) (*Server, error) {
 	return s, log.Close()
 }
 
-// start starts the child from a thread that lives as long as the child: Linux takes the end of the thread for that of the
-// parent.
+// start starts the child from a thread that lives as long as the child, because Linux treats the
+// end of that thread as the end of the parent.
 func (s *Server) start() error {
 	started := make(chan error)
 	go func() {
@@ -145,7 +147,8 @@ func (s *Server) start() error {
 	return <-started
 }
 
-// kill ends the server and returns when it is gone. Its data are those of a test, and may be left as they are.
+// kill ends the server and returns when it has ended. Its data belong to a test and need no clean
+// shutdown.
 func (s *Server) kill() {
 	_ = s.cmd.Process.Kill() // it may have ended
 	<-s.done
@@ -175,7 +178,7 @@ func (s *Server) await(ctx context.Context) error {
 	}
 }
 
-// ended reports whether the server is no more, so that another one answers on its port.
+// ended reports whether the server has ended; another server may then answer on its port.
 func (s *Server) ended() bool {
 	select {
 	case <-s.done:

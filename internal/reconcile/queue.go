@@ -1,9 +1,9 @@
-// Package reconcile has the work queue that everything which is brought up to date by key goes through: runs,
-// placements, clusters. It is client-go's work queue with one goroutine for each key that is due, one backoff, and
-// one place where a panic ends.
+// Package reconcile is the work queue for everything that is reconciled by key: runs, placements,
+// clusters. It is client-go's work queue with one goroutine for each due key, a backoff, and
+// recovery from panics.
 //
-// A queue is level-triggered: it is told which key may need something, never what. What happens while a key is
-// reconciled has it reconciled once more afterwards.
+// The queue is level-triggered: a caller adds the key of an item that may need work, but not the
+// reason. A key that is added during its reconciliation is reconciled once more afterwards.
 package reconcile
 
 import (
@@ -16,29 +16,31 @@ import (
 	"k8s.io/client-go/util/workqueue"
 )
 
-// Options are what a [Queue] is made of.
+// Options configure a [Queue].
 type Options[K comparable] struct {
-	// Reconcile brings a key up to date. It is called for one key by one goroutine at a time, and for different
-	// keys concurrently. Where after is positive it is called again then, for what nothing tells of. After an
-	// error, or a panic, it is called again after a wait that doubles with each error in a row.
+	// Reconcile brings a key up to date. It is called for one key by one goroutine at a time, and
+	// for different keys concurrently. If after is positive, it is called again after this time, for
+	// changes without a notification. After an error or a panic it is called again after a wait that
+	// doubles with each consecutive error.
 	//
-	// ctx is that of [Queue.Run]. Reconcile bounds its calls that may hang: nothing else of the key is done
-	// meanwhile.
+	// ctx is the context of [Queue.Run]. Reconcile must limit calls that may hang, because no other
+	// work of the key is done at the same time.
 	Reconcile func(ctx context.Context, key K) (after time.Duration, err error)
-	// Failed is told of every error, a [PanicError] where Reconcile panicked; not of those that come of the end
-	// of ctx. It is called before the key is reconciled again.
+	// Failed receives every error, and a [PanicError] if Reconcile panicked, but no error caused by
+	// the end of ctx. It is called before the key is reconciled again.
 	Failed func(ctx context.Context, key K, err error)
-	// First is the wait after an error, Most the longest one.
+	// First is the wait after the first error, Most the longest wait.
 	First, Most time.Duration
-	// AtLeast, where it is not nil, is the shortest wait after an error, for those that do not go away soon.
+	// AtLeast, if it is not nil, returns the shortest wait after an error, for errors that last
+	// long.
 	AtLeast func(err error) time.Duration
-	// Name is that of the queue in Metrics, which may be nil.
+	// Name is the name of the queue in Metrics. Metrics may be nil.
 	Name    string
 	Metrics Metrics
-	// Workers is how many keys are reconciled at a time; 0 is all that are due.
+	// Workers is the maximum number of keys that are reconciled at a time; 0 means no limit.
 	Workers int
-	// RetryOnAdd has Add cut the wait after an error short, where what is added is what people changed; the wait
-	// after the next error is longer all the same.
+	// RetryOnAdd lets Add end the wait after an error early, for keys that people change. The wait
+	// after the next error is still longer.
 	RetryOnAdd bool
 }
 
@@ -53,16 +55,16 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return fmt.Sprintf("panic: %v\n%s", e.Value, e.Stack) }
 
-// Queue has keys reconciled. Its methods may be called concurrently.
+// Queue reconciles keys. Its methods may be called concurrently.
 type Queue[K comparable] struct {
 	o       Options[K]
 	keys    workqueue.TypedDelayingInterface[K]
 	backoff workqueue.TypedRateLimiter[K]
 
 	mu sync.Mutex
-	// until is when the wait after the last error of a key ends.
+	// until is the end of the wait after a key's last error.
 	until map[K]time.Time
-	// began is when a key was reconciled last, of those that AddPaced was told of.
+	// began is the time of the last reconciliation of the keys of AddPaced.
 	began map[K]time.Time
 }
 
@@ -74,7 +76,7 @@ func New[K comparable](o Options[K]) *Queue[K] {
 	}
 }
 
-// newKeys returns the queue of the keys, which is measured where the options say so.
+// newKeys returns the queue of the keys, with metrics if the options have them.
 func newKeys[K comparable](o Options[K]) workqueue.TypedDelayingInterface[K] {
 	if o.Metrics == nil {
 		return workqueue.NewTypedDelayingQueue[K]()
@@ -82,18 +84,20 @@ func newKeys[K comparable](o Options[K]) workqueue.TypedDelayingInterface[K] {
 	return workqueue.NewTypedDelayingQueueWithConfig(workqueue.TypedDelayingQueueConfig[K]{Name: o.Name, MetricsProvider: o.Metrics})
 }
 
-// Add has a key reconciled soon, or, where it failed, when the wait after that is over, unless RetryOnAdd is set: what
-// changes about a key that fails is mostly the doing of the engines that fail.
+// Add requests a reconciliation of a key soon. If the key failed, it waits until the end of the
+// backoff unless RetryOnAdd is set, because the failing engines themselves cause most changes of
+// a failing key.
 func (q *Queue[K]) Add(key K) { q.keys.Add(key) }
 
-// AddAfter has a key reconciled after a wait, or sooner.
+// AddAfter requests a reconciliation of a key after a wait, or sooner.
 func (q *Queue[K]) AddAfter(key K, wait time.Duration) { q.keys.AddAfter(key, wait) }
 
-// AddPaced has a key reconciled soon, but not within every of the last time that this began.
+// AddPaced requests a reconciliation of a key soon, but no sooner than every after the start of
+// the last one.
 func (q *Queue[K]) AddPaced(key K, every time.Duration) {
 	q.mu.Lock()
 	last := q.began[key]
-	q.began[key] = last // from now on it is kept
+	q.began[key] = last // from now on the time is kept
 	q.mu.Unlock()
 	wait := every - time.Since(last)
 	if wait > 0 {
@@ -103,7 +107,8 @@ func (q *Queue[K]) AddPaced(key K, every time.Duration) {
 	q.keys.Add(key)
 }
 
-// Hasten has the next AddPaced of a key not wait, for what was just begun and is waited for.
+// Hasten lets the next AddPaced of a key start without a wait, for a key with an action that was
+// just started.
 func (q *Queue[K]) Hasten(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -112,13 +117,13 @@ func (q *Queue[K]) Hasten(key K) {
 	}
 }
 
-// AddNow has a key reconciled soon, as if it had never failed.
+// AddNow requests a reconciliation of a key soon, as if it had never failed.
 func (q *Queue[K]) AddNow(key K) {
 	q.Forget(key)
 	q.keys.Add(key)
 }
 
-// Forget drops what is known of a key: how often it failed.
+// Forget resets the failure count and the backoff of a key.
 func (q *Queue[K]) Forget(key K) {
 	q.backoff.Forget(key)
 	q.mu.Lock()
@@ -126,7 +131,8 @@ func (q *Queue[K]) Forget(key K) {
 	delete(q.until, key)
 }
 
-// Drop forgets a key that there will be no more: how often it failed, and when it was reconciled.
+// Drop removes all state of a key that no longer exists: its failures and the time of its last
+// reconciliation.
 func (q *Queue[K]) Drop(key K) {
 	q.Forget(key)
 	q.mu.Lock()
@@ -137,10 +143,10 @@ func (q *Queue[K]) Drop(key K) {
 // Len returns how many keys are due.
 func (q *Queue[K]) Len() int { return q.keys.Len() }
 
-// Failures returns how often a key failed in a row.
+// Failures returns the number of consecutive failures of a key.
 func (q *Queue[K]) Failures(key K) int { return q.backoff.NumRequeues(key) }
 
-// begins keeps when a key is reconciled, for AddPaced.
+// begins records the start of a key's reconciliation for AddPaced.
 func (q *Queue[K]) begins(key K) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -149,15 +155,15 @@ func (q *Queue[K]) begins(key K) {
 	}
 }
 
-// waits returns how long the wait after the last error of a key still lasts.
+// waits returns the remaining wait after a key's last error.
 func (q *Queue[K]) waits(key K) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return time.Until(q.until[key])
 }
 
-// Run reconciles what is added, and what was added before, until ctx ends. It returns when no call of Reconcile is
-// running, and is called once.
+// Run reconciles all keys added before and during the call until ctx ends. It returns when no
+// call of Reconcile is running, and must be called once.
 func (q *Queue[K]) Run(ctx context.Context) {
 	defer context.AfterFunc(ctx, q.keys.ShutDown)()
 	var slots chan struct{}
@@ -184,10 +190,10 @@ func (q *Queue[K]) Run(ctx context.Context) {
 	calls.Wait()
 }
 
-// ShutDown ends a queue that was not run; [Queue.Run] ends with its ctx.
+// ShutDown ends a queue without a call of Run; [Queue.Run] ends with its ctx.
 func (q *Queue[K]) ShutDown() { q.keys.ShutDown() }
 
-// reconcile reconciles a key once, and has it done again when it is due.
+// reconcile reconciles a key once, and schedules its next reconciliation.
 func (q *Queue[K]) reconcile(ctx context.Context, key K) {
 	if ctx.Err() != nil {
 		return

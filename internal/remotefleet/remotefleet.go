@@ -31,25 +31,26 @@ type call struct {
 	Delete  backend.DeleteOptions `json:"delete"`
 }
 
-// answer is what comes back.
+// answer is the answer to a call.
 type answer struct {
 	Clusters []placement.Cluster `json:"clusters,omitempty"`
 	Object   map[string]any      `json:"object,omitempty"`
-	// Kind is the kind of error, Error its text. Conflict is set where it is a [backend.FieldConflictError].
+	// Kind is the kind of error, Error its text. Conflict is set if it is a
+	// [backend.FieldConflictError].
 	Kind     string                      `json:"kind,omitempty"`
 	Error    string                      `json:"error,omitempty"`
 	Conflict *backend.FieldConflictError `json:"conflict,omitempty"`
 }
 
-// kinds returns the errors that are told apart.
+// kinds returns the distinguished errors.
 func kinds() map[string]error {
 	return map[string]error{
 		"notFound": backend.ErrNotFound, "conflict": backend.ErrConflict, "fenced": backend.ErrFenced, "permanent": backend.ErrPermanent,
 	}
 }
 
-// Serve answers for a fleet until the listener is closed. Written, which may be nil, is called after each write of an object that
-// succeeded.
+// Serve answers calls for a fleet until the listener is closed. written, which may be nil, is
+// called after each successful write of an object.
 func Serve(l net.Listener, fleet *memory.Fleet, written func(cluster string, obj *unstructured.Unstructured)) error {
 	handle := func(w http.ResponseWriter, r *http.Request) {
 		var c call
@@ -79,7 +80,7 @@ func Serve(l net.Listener, fleet *memory.Fleet, written func(cluster string, obj
 	return err
 }
 
-// do carries a call out.
+// do performs a call.
 func do(ctx context.Context, fleet *memory.Fleet, c *call) (a answer, err error) {
 	if c.Op == "clusters" {
 		for cl, err := range fleet.Clusters(ctx) {
@@ -114,14 +115,14 @@ func do(ctx context.Context, fleet *memory.Fleet, c *call) (a answer, err error)
 	return a, err
 }
 
-// decode reads JSON, of which the numbers of objects are converted by objectOf.
+// decode reads JSON without converting numbers; objectOf converts the numbers of objects.
 func decode(r io.Reader, into any) error {
 	d := json.NewDecoder(r)
 	d.UseNumber()
 	return d.Decode(into)
 }
 
-// objectOf returns an object with numbers as objects have them.
+// objectOf returns an object with the number types of objects.
 func objectOf(content map[string]any) *unstructured.Unstructured {
 	if content == nil {
 		return nil
@@ -136,7 +137,7 @@ type Fleet struct {
 	client *http.Client
 }
 
-// Dial returns the fleet that is served at an address. It is reached when it is used.
+// Dial returns the fleet that is served at an address. It connects at the first use.
 func Dial(address string) *Fleet {
 	transport := &http.Transport{MaxIdleConnsPerHost: 256}
 	return &Fleet{url: "http://" + address, client: &http.Client{Transport: transport}}
@@ -158,7 +159,7 @@ func (f *Fleet) Clusters(ctx context.Context) iter.Seq2[placement.Cluster, error
 	}
 }
 
-// Dial returns a connection to a cluster, which has fences that are atomic.
+// Dial returns a connection to a cluster with atomic fences.
 func (f *Fleet) Dial(_ context.Context, c placement.Cluster) (backend.Conn, error) {
 	return &conn{f, c}, nil
 }
@@ -215,7 +216,7 @@ func (c *conn) Delete(ctx context.Context, id snapshot.ID, o backend.DeleteOptio
 	return err
 }
 
-// Fencing is that of clusters in memory.
+// Fencing returns atomic, as for clusters in memory.
 func (c *conn) Fencing() backend.Fencing { return backend.FencingAtomic }
 
 func (c *conn) Close() error { return nil }

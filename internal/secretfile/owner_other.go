@@ -4,5 +4,6 @@ package secretfile
 
 import "io/fs"
 
-// isOwned reports that a file has no owner to ask: modes say nothing there, access control lists do.
+// isOwned returns false, because on this system access control lists protect a file, and its mode
+// says nothing.
 func isOwned(fs.FileInfo) bool { return false }

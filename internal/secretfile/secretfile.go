@@ -1,11 +1,13 @@
-// Package secretfile opens files with credentials, such as bearer tokens, if only their owner can read them.
+// Package secretfile opens files with credentials, such as bearer tokens, if only their owner can
+// read them.
 //
-// The rule is OpenSSH's for private keys: a file that the user of the process owns must give no access to its group or to
-// others. The mode of a file that belongs to another user is the business of that user, so a file of root with mode 0640
-// for the group of a service is read. In a Pod the mode is that of a volume, which only the containers of the Pod see, and
-// Kubernetes mounts Secrets with mode 0644 and tokens with the group of the Pod: there all modes are accepted. A process is
-// in a Pod if KUBERNETES_SERVICE_HOST is set, as client-go decides it too. Pipes, and files of systems without owners, have
-// no rule.
+// The rule is OpenSSH's for private keys: a file that the user of the process owns must give no
+// access to its group or to others. The rule does not apply to a file of another user, so a file
+// of root with mode 0640 for the group of a service is read. In a Pod the file is in a volume
+// that only the containers of the Pod see, and Kubernetes mounts Secrets with mode 0644 and
+// tokens with the group of the Pod: there all modes are accepted. A process is in a Pod if
+// KUBERNETES_SERVICE_HOST is set, as client-go decides it too. Pipes, and files of systems
+// without owners, have no rule.
 package secretfile
 
 import (

@@ -7,13 +7,13 @@ import (
 	"sync"
 )
 
-// listener bounds how many connections are open.
+// listener limits the number of open connections.
 type listener struct {
 	net.Listener
 	limits Limits
 
 	mu sync.Mutex
-	// open are the connections, in the order in which they were accepted.
+	// open contains the connections in the order of their acceptance.
 	open      []*conn
 	byAddress map[string]int
 }
@@ -27,12 +27,12 @@ type conn struct {
 	net.Conn
 	l       *listener
 	address string
-	// busy reports whether a request has begun and has not ended. It is guarded by the listener.
+	// busy reports whether a request is active. The lock of the listener guards it.
 	busy bool
 	once sync.Once
 }
 
-// Accept returns the next connection that is within the limits.
+// Accept returns the next connection within the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		accepted, err := l.Listener.Accept()
@@ -51,7 +51,8 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// addressOf is the address of a client without its port; "" if it has none, as on a socket, where all clients are one user.
+// addressOf returns the address of a client without its port, or "" if it has none: on a socket
+// all clients are one user.
 func addressOf(a net.Addr) string {
 	host, _, err := net.SplitHostPort(a.String())
 	if err != nil {
@@ -60,7 +61,8 @@ func addressOf(a net.Addr) string {
 	return host
 }
 
-// add takes a connection in if it fits, possibly because it replaces another one, which the caller closes.
+// add adds a connection if it fits. It may replace another connection, and the caller must close
+// that one.
 func (l *listener) add(c *conn) (replaced *conn, fits bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -84,7 +86,7 @@ func (l *listener) add(c *conn) (replaced *conn, fits bool) {
 	return replaced, true
 }
 
-// oldestIdle returns the oldest connection of some that has no request.
+// oldestIdle returns the oldest matching connection without a request.
 func (l *listener) oldestIdle(of func(*conn) bool) (*conn, bool) {
 	for _, c := range l.open {
 		if !c.busy && of(c) {
@@ -94,7 +96,7 @@ func (l *listener) oldestIdle(of func(*conn) bool) (*conn, bool) {
 	return nil, false
 }
 
-// remove forgets a connection.
+// remove removes a connection.
 func (l *listener) remove(c *conn) {
 	for i, o := range l.open {
 		if o != c {
@@ -108,7 +110,7 @@ func (l *listener) remove(c *conn) {
 	}
 }
 
-// state learns from the server whether a connection has a request.
+// state receives from the server whether a connection has a request.
 func (l *listener) state(nc net.Conn, s http.ConnState) {
 	if t, is := nc.(*tls.Conn); is {
 		nc = t.NetConn()
@@ -120,7 +122,7 @@ func (l *listener) state(nc net.Conn, s http.ConnState) {
 	}
 }
 
-// Close closes the connection, and gives its place free.
+// Close closes the connection and frees its place.
 func (c *conn) Close() error {
 	c.once.Do(func() {
 		c.l.mu.Lock()

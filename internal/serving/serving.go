@@ -1,6 +1,7 @@
-// Package serving serves HTTP on a listener within bounds, so that clients which say nothing, read nothing or come in
-// great number do not keep others out: a request and an answer have to make progress, and connections are bounded for
-// each address and in all. All listeners of the project's programs use it.
+// Package serving serves HTTP on a listener with limits, so that silent, slow or numerous clients
+// do not block other clients. Requests and answers must make progress, and the number of
+// connections is limited for each address and in total. All listeners of the project's programs
+// use it.
 package serving
 
 import (
@@ -14,22 +15,23 @@ import (
 	"time"
 )
 
-// Limits bound what clients take of a server. The zero value of a field stands for its default.
+// Limits are the limits for clients of a server. The zero value of a field means its default.
 type Limits struct {
-	// Header is how long the headers of a request may take, and a TLS handshake; 5 s.
+	// Header is the maximum time for the headers of a request, and for a TLS handshake; 5 s.
 	Header time.Duration
-	// Body is how long the body of a request may take; 30 s.
+	// Body is the maximum time for the body of a request; 30 s.
 	Body time.Duration
-	// Write is how long a client may take to read 64 KiB of an answer; 30 s.
+	// Write is the time limit for a client to read 64 KiB of an answer; 30 s.
 	Write time.Duration
-	// Idle is how long a connection may have no request; 60 s.
+	// Idle is the maximum time of a connection without a request; 60 s.
 	Idle time.Duration
-	// Connections is how many connections may be open, and PerAddress how many of one address; 1,024 and 256. If there
-	// are as many, a new connection replaces the oldest one that has no request; if all have one, it is closed.
+	// Connections is the maximum number of open connections, and PerAddress the maximum for one
+	// address; 1,024 and 256. At the maximum, a new connection replaces the oldest connection
+	// without a request; if all have one, the new connection is closed.
 	Connections, PerAddress int
 }
 
-// DefaultLimits are the limits of a server whose options have none.
+// DefaultLimits returns the limits of a server without limits in its options.
 func DefaultLimits() Limits {
 	return Limits{
 		Header: 5 * time.Second, Body: 30 * time.Second, Write: 30 * time.Second, Idle: time.Minute, Connections: 1024, PerAddress: 256,
@@ -53,22 +55,23 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Options say how a handler is served.
+// Options configure the server of a handler.
 type Options struct {
 	Limits Limits
-	// TLS, if it is not nil, has the certificate of the server.
+	// TLS, if it is not nil, contains the certificate of the server.
 	TLS *tls.Config
-	// Log gets what goes wrong with connections; nil logs nothing.
+	// Log receives problems with connections; nil logs nothing.
 	Log *slog.Logger
-	// Ending is how long requests may take to end after their contexts have; 5 s.
+	// Ending is the time that requests have to end after their contexts ended; 5 s.
 	Ending time.Duration
 }
 
-// headerBytes bounds the headers of a request.
+// headerBytes is the maximum size of a request's headers.
 const headerBytes = 64 << 10
 
-// Serve serves a handler on a listener until ctx ends, whose end is no error, and closes the listener. The contexts of
-// requests end with ctx. A handler may take as long as it likes between two parts of its answer.
+// Serve serves a handler on a listener until ctx ends, which is not an error, and closes the
+// listener. The contexts of requests end with ctx. A handler may pause for any time between two
+// parts of its answer.
 func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) error {
 	limits := o.Limits.withDefaults()
 	orDefault(&o.Ending, 5*time.Second)
@@ -106,7 +109,7 @@ func Serve(ctx context.Context, ln net.Listener, h http.Handler, o Options) erro
 	return nil
 }
 
-// handler has requests and answers make progress.
+// handler adds deadlines for the progress of requests and answers.
 func (l Limits) handler(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		control := http.NewResponseController(w)
@@ -114,13 +117,14 @@ func (l Limits) handler(h http.Handler) http.Handler {
 			_ = control.SetReadDeadline(time.Now().Add(l.Body))
 			r.Body = &body{r.Body, control}
 		}
-		// What is buffered is written after the handler has returned.
+		// The server writes buffered data after the handler has returned.
 		defer func() { _ = control.SetWriteDeadline(time.Now().Add(l.Write)) }()
 		h.ServeHTTP(&writer{w, control, l.Write}, r)
 	})
 }
 
-// body is the body of a request. Once it was read the connection may be quiet for as long as the handler takes.
+// body is the body of a request. After the body is read, the connection has no deadline while the
+// handler runs.
 type body struct {
 	io.ReadCloser
 	control *http.ResponseController
@@ -134,14 +138,14 @@ func (b *body) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// writer writes an answer in parts, each of which has its time.
+// writer writes an answer in parts, each with its own deadline.
 type writer struct {
 	http.ResponseWriter
 	control *http.ResponseController
 	timeout time.Duration
 }
 
-// partBytes is how much of an answer is written within Limits.Write.
+// partBytes is the size of a part that must be written within Limits.Write.
 const partBytes = 64 << 10
 
 func (w *writer) Write(b []byte) (n int, err error) {
@@ -154,5 +158,5 @@ func (w *writer) Write(b []byte) (n int, err error) {
 	return n, err
 }
 
-// Unwrap returns what http.ResponseController needs.
+// Unwrap returns the writer for http.ResponseController.
 func (w *writer) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -20,27 +20,28 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Lease is that of the engines of a rollout, Skew how far their clocks may be apart.
+// Lease is the lease of a rollout's engines, and Skew the maximum difference of their clocks.
 const (
 	Lease = 3 * time.Second
 	Skew  = 500 * time.Millisecond
 )
 
-// atOnce is how many clusters an engine updates at the same time.
+// atOnce is the number of clusters that an engine updates at the same time.
 const atOnce = 32
 
-// Rollout is what engine processes roll out together: so many placements over so many clusters, whose calls take so long.
+// Rollout is a rollout by several engine processes: placements over clusters with a delay for
+// each call.
 type Rollout struct {
 	Clusters, Placements int
 	Delay                time.Duration
 }
 
-// String is how a process of an engine gets to know the rollout.
+// String returns the rollout as a text for ParseRollout.
 func (r Rollout) String() string {
 	return fmt.Sprintf("bench %d %d %s", r.Clusters, r.Placements, r.Delay)
 }
 
-// ParseRollout returns what String says, if it does.
+// ParseRollout parses the result of String, and reports whether it is one.
 func ParseRollout(text string) (r Rollout, is bool) {
 	var delay string
 	if n, _ := fmt.Sscanf(text, "bench %d %d %s", &r.Clusters, &r.Placements, &delay); n != 3 {
@@ -50,8 +51,8 @@ func ParseRollout(text string) (r Rollout, is bool) {
 	return r, true
 }
 
-// Configure has an engine reach the clusters, which each process has for itself: one that takes a run over finds clusters without
-// anything.
+// Configure connects an engine to the clusters. Each process has its own clusters, so an engine
+// that takes over a run finds empty clusters.
 func (r Rollout) Configure(c *fleet.Config) {
 	f := memory.NewFleet()
 	for i := range r.Clusters {
@@ -62,7 +63,7 @@ func (r Rollout) Configure(c *fleet.Config) {
 	c.Inventory, c.Dialer, c.MaxUpdates, c.Lease, c.Skew = f, f, atOnce, Lease, Skew
 }
 
-// Host declares a rollout, creates its runs and reads. Its engine is not run.
+// Host declares a rollout, creates its runs and reads them. Its engine drives nothing.
 type Host struct {
 	*fleet.Engine
 
@@ -101,7 +102,7 @@ func (r Rollout) Declare(b *testing.B, store backend.Store) *Host {
 	return &Host{e, r}
 }
 
-// Begin creates a run of each placement, over all of its clusters at the same time.
+// Begin creates a run of each placement, with all clusters at the same time.
 func (h *Host) Begin(b *testing.B) {
 	b.Helper()
 	all := intstr.FromString("100%")
@@ -123,8 +124,8 @@ func (h *Host) Finish(b *testing.B) {
 	}
 }
 
-// Spawn starts this program again, with more of an environment. The returned function kills it, and says how much of the
-// processors it took, in seconds.
+// Spawn starts this program again, with additional environment variables. The returned function
+// kills it and returns the processor time that it used, in seconds.
 func Spawn(b *testing.B, env ...string) (kill func() float64) {
 	b.Helper()
 	cmd := exec.CommandContext(b.Context(), os.Args[0])

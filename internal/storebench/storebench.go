@@ -1,11 +1,11 @@
-// Package storebench measures what a store carries: how many saves of runs an engine commits on it, and beside that, in the same
-// run, how many writes of as many bytes bare clients do.
+// Package storebench measures the throughput of a store: the rate of saves of runs by an engine
+// on it, and in the same benchmark the rate of writes of the same size by bare clients.
 //
 //	counted := storebench.Count(store)
 //	m := storebench.NewRuns(b, counted, 64, 50).Measure(b, counted)
 //	m.Report(b, storebench.Bare(b, 64, m.SaveBytes(), write))
 //
-// It is for benchmarks of stores, and for those of the engine.
+// It is for benchmarks of stores and of the engine.
 package storebench
 
 import (
@@ -28,30 +28,30 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// bareTime is how long the bare clients write.
+// bareTime is the duration of the writes by bare clients.
 const bareTime = time.Second
 
-// Instant is an updater that is done at once, without a cluster.
+// Instant is an updater that finishes immediately, without a cluster.
 type Instant struct{}
 
-// Update says that the cluster has the revision and is healthy.
+// Update reports that the cluster has the revision and is healthy.
 func (Instant) Update(_ context.Context, a backend.Assignment) (backend.Proof, error) {
 	return backend.Proof{Sent: true, Applied: true, Revision: a.Revision, Current: true, Healthy: true}, nil
 }
 
-// Observe says the same.
+// Observe returns the same as Update.
 func (u Instant) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	return u.Update(ctx, a)
 }
 
-// Store counts what is committed to a store. All methods may be called at once.
+// Store counts the commits to a store. All methods may be called concurrently.
 type Store struct {
 	backend.Watcher
 	batches               bool
 	saves, commits, bytes atomic.Int64
 }
 
-// Count returns a store that counts.
+// Count returns a counting store.
 func Count(s backend.Watcher) *Store {
 	_, batches := s.(backend.Batcher)
 	return &Store{Watcher: s, batches: batches}
@@ -75,7 +75,7 @@ func (s *Store) Delete(ctx context.Context, key string, prev backend.Revision) e
 	return err
 }
 
-// WriteAll makes the writes, in one commit where the store has batches, and counts them.
+// WriteAll makes the writes, in one commit if the store has batches, and counts them.
 func (s *Store) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
 	made, err := backend.WriteAll(ctx, s.Watcher, writes)
 	commits := len(made)
@@ -96,26 +96,28 @@ func (s *Store) note(commits int, writes ...backend.Write) {
 	}
 }
 
-// Measured returns what was counted since the store was made.
+// Measured returns the counts since the creation of the store.
 func (s *Store) Measured() Measured {
 	return Measured{Saves: s.saves.Load(), Commits: s.commits.Load(), Bytes: s.bytes.Load()}
 }
 
-// Measured is what an engine has committed: saves of runs, commits and bytes of all records, and how long that took.
+// Measured contains the commits of an engine: saves of runs, commits and bytes of all records,
+// and the duration.
 type Measured struct {
 	Saves, Commits, Bytes int64
 	Took                  time.Duration
 }
 
-// Add adds what was measured in another round.
+// Add adds the counts of another round.
 func (m *Measured) Add(other Measured) {
 	m.Saves, m.Commits, m.Bytes, m.Took = m.Saves+other.Saves, m.Commits+other.Commits, m.Bytes+other.Bytes, m.Took+other.Took
 }
 
-// SaveBytes is how many bytes are written for each save.
+// SaveBytes returns the number of bytes written for each save.
 func (m Measured) SaveBytes() int { return int(m.Bytes / max(1, m.Saves)) }
 
-// Report reports the rate of saves, what each takes, and how the rate compares with that of bare writes of as many bytes.
+// Report reports the rate of saves, the cost of each, and the ratio to the rate of bare writes of
+// the same size.
 func (m Measured) Report(b *testing.B, bare float64) {
 	b.Helper()
 	rate := float64(m.Saves) / m.Took.Seconds()
@@ -126,14 +128,14 @@ func (m Measured) Report(b *testing.B, bare float64) {
 	b.ReportMetric(rate/bare, "of-bare")
 }
 
-// Runs are runs that no engine drives yet, each of a placement of its own, over the same clusters.
+// Runs are runs without a driving engine, each of its own placement, over the same clusters.
 type Runs struct {
 	*fleet.Engine
 
 	names []string
 }
 
-// NewRuns declares so many runs on a store, whose clusters are updated one after the other and take no time.
+// NewRuns declares runs on a store. Their clusters are updated one after the other without delay.
 func NewRuns(b *testing.B, store backend.Store, runs, clusters int) *Runs {
 	b.Helper()
 	members, source := memory.NewFleet(), memory.NewSource()
@@ -185,7 +187,8 @@ func (r *Runs) Finish(b *testing.B) {
 	<-done
 }
 
-// Measure drives the runs to their end, and returns what was committed meanwhile. Only that counts in the time of the benchmark.
+// Measure drives the runs to their end, and returns the commits during that time. The timer of
+// the benchmark runs only for this part.
 func (r *Runs) Measure(b *testing.B, s *Store) Measured {
 	b.Helper()
 	before, began := s.Measured(), time.Now()
@@ -197,7 +200,8 @@ func (r *Runs) Measure(b *testing.B, s *Store) Measured {
 	return Measured{m.Saves - before.Saves, m.Commits - before.Commits, m.Bytes - before.Bytes, took}
 }
 
-// Bare returns how many writes of a size clients do in a second, each one after the other of a record of its own.
+// Bare returns the rate of writes of a size by clients. Each client writes its own record
+// repeatedly.
 func Bare(b *testing.B, clients, size int, write func(ctx context.Context, client int, value []byte) error) float64 {
 	b.Helper()
 	var n atomic.Int64
