@@ -35,8 +35,9 @@ type Quorum struct {
 // Policy defines the approvals that a gate requires. The zero value requires one approval by any
 // identity that the host accepts, including the starter of the run, and never expires.
 type Policy struct {
-	// Quorums must all be met. An identity counts once in each quorum whose group it is in. None means one
-	// approval by any identity. An identity in none of the groups can neither approve nor reject.
+	// Quorums must all be met. An identity counts once in each quorum whose group it is in. None
+	// means one approval by any identity. An identity in none of the groups can neither approve nor
+	// reject.
 	Quorums []Quorum `json:"quorums,omitempty"`
 	// ForbidStarter refuses decisions by the identity that started the run, and all
 	// decisions if that identity is unknown.

@@ -81,7 +81,8 @@ func (w *watcher) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Ch
 	})
 }
 
-// sequence is a call that yields: its fault applies when it begins, and it ends when the process crashes.
+// sequence is a call that yields: its fault applies when it begins, and it ends when the process
+// crashes.
 func sequence[T any](ctx context.Context, p *Plan, op, key string, begin func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var zero T

@@ -12,7 +12,8 @@ func sre(name string) approval.Identity {
 	return approval.Identity{Name: name, Groups: []string{"sre"}}
 }
 
-// Two of sre and the calendar of release pass the gate; the starter, a stranger and a second answer do not count.
+// Two of sre and the calendar of release pass the gate; the starter, a stranger and a second
+// answer do not count.
 func TestTheGateIsPassedByTwoGroups(t *testing.T) {
 	var out strings.Builder
 	people := []approval.Identity{sre("bob"), {Name: "eve", Groups: []string{"sales"}}, sre("ann"), sre("ann"), sre("joe")}

@@ -1,13 +1,14 @@
-// Command controller is a controller manager that embeds a hub of Slipway: one process, one leader
-// election and one /metrics for the controllers of a platform team and for staged rollouts.
+// Command controller is a controller manager that embeds a hub of Slipway: one process, one
+// leader election and one /metrics for the controllers of a platform team and for staged
+// rollouts.
 //
 //	cd examples/controller
 //	go run . -members DIR            with KUBECONFIG or -kubeconfig for the hub cluster
 //
-// The manager elects the leader, so the hub needs no election of its own. Beside it runs a reconciler of the host's, which
-// labels new members, so that they take part in the first stage of every strategy. It reads and writes them as the Go types of
-// package api/cluster/v1beta1. Package hub/manifests, or slipway hub
-// install, sets the cluster up.
+// The manager elects the leader, so the hub needs no election of its own. Beside it runs a
+// reconciler of the host's, which labels new members, so that they take part in the first stage
+// of every strategy. It reads and writes them as the Go types of package api/cluster/v1beta1.
+// Package hub/manifests, or slipway hub install, sets the cluster up.
 package main
 
 import (
@@ -91,7 +92,8 @@ func newScheme() (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// labelMembers adds a reconciler that gives members without an environment the label environment=staging.
+// labelMembers adds a reconciler that gives members without an environment the label
+// environment=staging.
 func labelMembers(mgr manager.Manager) error {
 	return ctrl.NewControllerManagedBy(mgr).For(&clusterv1beta1.MemberCluster{}).Named("member-environment").
 		Complete(reconcile.Func(func(ctx context.Context, r reconcile.Request) (reconcile.Result, error) {

@@ -20,7 +20,8 @@ spec:
       containers: [{name: app, image: "example.com/web:1", resources: {limits: {cpu: 1000m}}}]
 `
 
-// Defaults, other spellings of a quantity and ignored fields are no difference; another image is one.
+// Defaults, other spellings of a quantity and ignored fields are no difference; another image is
+// one.
 func TestOnlyWhatDiffersInMeaningIsADifference(t *testing.T) {
 	same := strings.NewReplacer("replicas: 2", "replicas: 5\n  revisionHistoryLimit: 10", "1000m", `"1"`).Replace(deployment)
 	if r, err := compare(strings.NewReader(deployment), strings.NewReader(same)); err != nil || r.Drifted() {

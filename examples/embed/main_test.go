@@ -53,8 +53,8 @@ func has(t *testing.T, clusters *memory.Fleet, name string) bool {
 	return err == nil
 }
 
-// A run that was interrupted goes on where it was when the host starts again, and one that has ended is not made
-// again; another name is another run.
+// A run that was interrupted goes on where it was when the host starts again, and one that has
+// ended is not made again; another name is another run.
 func TestARunGoesOnAfterARestart(t *testing.T) {
 	members, source, file := clusters(), memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db")
 	asked := make(chan approval.Request)
@@ -107,7 +107,8 @@ func TestARejectionIsAnError(t *testing.T) {
 	}
 }
 
-// When rollOut returns, its engine has ended: the store may be closed at once, and nothing is logged about that.
+// When rollOut returns, its engine has ended: the store may be closed at once, and nothing is
+// logged about that.
 func TestANormalEndLogsNothing(t *testing.T) {
 	var log bytes.Buffer
 	cfg := host(t, clusters(), memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db"))

@@ -21,8 +21,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// gated is a stage whose clusters are selected by a label, and after which the value of a query is at most limit five times, one a
-// second; one that is more ends the run, and takes it back where the strategy has a RollbackPolicy.
+// gated is a stage whose clusters are selected by a label, and after which the value of a query
+// is at most limit five times, one a second; one that is more ends the run, and takes it back
+// where the strategy has a RollbackPolicy.
 func gated(tier, query string, limit float64) stages.Stage {
 	return stages.Stage{
 		Name: tier, Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"tier": tier}},
@@ -32,7 +33,8 @@ func gated(tier, query string, limit float64) stages.Stage {
 	}
 }
 
-// TestTheRateOfErrorsHoldsARun: the second stage gets the change where the rate is low after the first, and not where it is high.
+// TestTheRateOfErrorsHoldsARun: the second stage gets the change where the rate is low after the
+// first, and not where it is high.
 func TestTheRateOfErrorsHoldsARun(t *testing.T) {
 	for rate, want := range map[string]stages.State{"0.001": stages.Completed, "0.2": stages.Failed} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

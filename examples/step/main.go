@@ -79,7 +79,8 @@ func load(file, version string, clusters []string) (s stored, err error) {
 	return s, err
 }
 
-// save writes the file beside itself and renames it, so that a crash leaves the old one or the new one.
+// save writes the file beside itself and renames it, so that a crash leaves the old one or the
+// new one.
 func save(file string, s stored) error {
 	text, _ := json.Marshal(s) // a plan and its run always are JSON
 	if err := os.WriteFile(file+".next", text, 0o600); err != nil {

@@ -125,7 +125,8 @@ func (d *Directory) List(ctx context.Context, prefix string) iter.Seq2[backend.R
 	}
 }
 
-// write writes a record beside its file and renames that, so that a crash leaves the old record or the new one.
+// write writes a record beside its file and renames that, so that a crash leaves the old record
+// or the new one.
 func (d *Directory) write(r backend.Record) error {
 	next := d.file(r.Key) + ".next"
 	text, _ := json.Marshal(r) // text and bytes always are JSON

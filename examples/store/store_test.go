@@ -39,7 +39,8 @@ func TestStore(t *testing.T) {
 	backendtest.TestStore(t, func(t *testing.T) backend.Store { return open(t) })
 }
 
-// What was written is there when the directory is opened again, and a file that was changed is an error.
+// What was written is there when the directory is opened again, and a file that was changed is an
+// error.
 func TestRecordsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	d := opened(t, dir)

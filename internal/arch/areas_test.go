@@ -95,7 +95,8 @@ var areas = []area{
 	{path: "fleet/httpapi", uses: with(with(ground, timing...), "backend", "fleet/errdef", "fleet", "internal/lru", "internal/serving"), testUses: tried},
 	{path: "fleet/errdef", uses: []string{"backend"}},
 	{path: "fleet/storecheck", uses: with(ground, "backend", "fleet"), testUses: with(tried, timing...)},
-	// The rooms of the engine, from the ground up: each may use those above it in this list that it names.
+	// The rooms of the engine, from the ground up: each may use those above it in this list that it
+	// names.
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},
@@ -124,7 +125,8 @@ var areas = []area{
 	{path: "formats/...", uses: with(engine, "formats/...", "versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", uses: []string{"hub/compat"}, program: true},
 	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat"}, testUses: with(tried, "api/...", "backend/kube/..."), cluster: true},
-	// The rooms of the hub, from the ground up: what the API is called, facts to status, the client, and a reconciler for each kind.
+	// The rooms of the hub, from the ground up: what the API is called, facts to status, the client,
+	// and a reconciler for each kind.
 	{path: "hub/compat", uses: []string{"approval", "formats/kubefleet"}, bars: withoutIO},
 	{path: "hub/internal/api", uses: with(engine, "formats/kubefleet")},
 	{path: "hub/status", uses: with(engine, "formats/kubefleet", "hub/compat", "hub/internal/api"), testUses: tried, bars: with(withoutIO, "context", "sync", "sync/atomic")},
@@ -167,7 +169,8 @@ var areas = []area{
 	// What a store carries, for the benchmarks of all of them and of the engine.
 	{path: "internal/storebench", program: true, uses: with(engine, "backend/memory")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
-	// The soak program: the laws are pure, the environment holds engines to them, and the program plays scenarios in it.
+	// The soak program: the laws are pure, the environment holds engines to them, and the program
+	// plays scenarios in it.
 	{path: "internal/soak/laws", uses: with(ground, "stages", "stages/step", "internal/runstate"), testUses: []string{"stages/planner"}, bars: with(withoutIO, "context")},
 	{path: "internal/soak/environment", uses: with(engine, "backend/memory", "backend/bolt", "backend/faulty", "internal/durable", "internal/keyed", "internal/soak/laws")},
 	{path: "internal/soak", uses: with(engine, "backend/bolt", "backend/faulty", "internal/soak/laws", "internal/soak/environment"), program: true},

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Backoff is a wait that doubles each time, from a first one up to a longest. It belongs to one goroutine.
+// Backoff is a wait that doubles each time, from a first one up to a longest. It belongs to one
+// goroutine.
 type Backoff struct {
 	first, most, next time.Duration
 	spread            bool
@@ -59,8 +60,8 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	return passed
 }
 
-// SleepFor is Sleep, but returns as soon as wake receives. It reports whether ctx is still alive and
-// whether wake received.
+// SleepFor is Sleep, but returns as soon as wake receives. It reports whether ctx is still alive
+// and whether wake received.
 func SleepFor(ctx context.Context, d time.Duration, wake <-chan struct{}) (goesOn, woken bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()

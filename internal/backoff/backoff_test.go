@@ -23,7 +23,8 @@ func TestWaitsAreSpread(t *testing.T) {
 	}
 }
 
-// TestWaitsDouble: waits grow up to the longest, begin again after a wake-up, and end with their context.
+// TestWaitsDouble: waits grow up to the longest, begin again after a wake-up, and end with their
+// context.
 func TestWaitsDouble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := Poll(time.Second)

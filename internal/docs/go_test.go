@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// pending are the blocks of Go that are not yet taken from a file that a test runs, each with its reason.
+// pending are the blocks of Go that are not yet taken from a file that a test runs, each with its
+// reason.
 var pending = map[string]string{}
 
 // Every block of Go is a verbatim part of a file that is compiled and run by a test.
@@ -29,7 +30,8 @@ func TestBlocksOfGoAreRunByATest(t *testing.T) {
 	}
 }
 
-// testedFiles returns the lines of the files that blocks may be parts of, without their indentation.
+// testedFiles returns the lines of the files that blocks may be parts of, without their
+// indentation.
 func testedFiles(t *testing.T) (all []string) {
 	t.Helper()
 	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
@@ -56,7 +58,8 @@ func hasTest(dir string) bool {
 	return err == nil && len(tests) > 0
 }
 
-// isPart reports whether a block is a run of whole lines of a file. A block may be indented less than the file.
+// isPart reports whether a block is a run of whole lines of a file. A block may be indented less
+// than the file.
 func isPart(block string, files []string) bool {
 	for _, file := range files {
 		if strings.Contains("\n"+file, "\n"+unindented(block)) {

@@ -64,8 +64,8 @@ const trimmed = "GOFLAGS=-trimpath"
 
 var exitsWith = regexp.MustCompile(`exits with (\d+)`)
 
-// Every block of sh is run, in a copy of the repository and with slipway on the PATH. Each that is not, is in the
-// table with its reason.
+// Every block of sh is run, in a copy of the repository and with slipway on the PATH. Each that
+// is not, is in the table with its reason.
 func TestBlocksOfCommandsRun(t *testing.T) {
 	left := map[string]bool{}
 	for name := range shown {
@@ -129,7 +129,8 @@ func TestTheFirstCommandOfTheReadme(t *testing.T) {
 	}
 }
 
-// run runs a block of sh in a directory, and compares its exit code and its output with what the document says.
+// run runs a block of sh in a directory, and compares its exit code and its output with what the
+// document says.
 func (b *block) run(ctx context.Context, dir, tools string) error {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
 	cmd.Dir = dir

@@ -325,7 +325,8 @@ func TestRecordsOfAnotherFormatAreRefused(t *testing.T) {
 	}
 }
 
-// OpenAll opens what another process kept: every cluster with its objects, and nothing else that the store has.
+// OpenAll opens what another process kept: every cluster with its objects, and nothing else that
+// the store has.
 func TestAllClustersOfAStoreAreOpened(t *testing.T) {
 	s, before := memory.NewStore(), []string{"a", "b"}
 	f := durable.NewFleet(s)
@@ -365,7 +366,8 @@ func TestAllClustersOfAStoreAreOpened(t *testing.T) {
 	}
 }
 
-// Processes that share clusters see each other's changes, and none is lost where they change one at the same time.
+// Processes that share clusters see each other's changes, and none is lost where they change one
+// at the same time.
 func TestSharedClusters(t *testing.T) {
 	t.Parallel()
 	s := memory.NewStore()

@@ -16,14 +16,13 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Fleet is a [memory.Fleet] whose clusters are in a store, under member/<name>.
-// Clusters are added by Open, OpenAll and Replace, and changed through connections and
-// Change; what is changed otherwise is stored with the next change. Labels,
-// clocks, controllers and faults are not stored.
+// Fleet is a [memory.Fleet] whose clusters are in a store, under member/<name>. Open, OpenAll and
+// Replace add clusters; connections and Change change them. Changes made in other ways are stored
+// with the next change. Labels, clocks, controllers and faults are not stored.
 type Fleet struct {
 	*memory.Fleet
-	// Shared has each call read what is stored first: other processes have a fleet on the same store. It is set before the first
-	// cluster is added.
+	// Shared makes each call read the stored state first, because other processes have a fleet on
+	// the same store. It must be set before the first cluster is added.
 	Shared bool
 
 	store backend.Store
@@ -32,14 +31,14 @@ type Fleet struct {
 	members map[string]*member
 }
 
-// turn is a mutex for goroutines that wait for a clock while they hold it. In a synctest bubble the clock advances
-// although others wait for the turn, because they wait for a channel.
+// turn is a mutex for goroutines that wait for a clock while they hold it. In a synctest bubble
+// the clock advances although others wait for the turn, because they wait for a channel.
 type turn chan struct{}
 
 func (t turn) Lock()   { t <- struct{}{} }
 func (t turn) Unlock() { <-t }
 
-// prefix is that of the keys of clusters.
+// prefix is the prefix of the keys of clusters.
 const prefix = "member/"
 
 // member is a cluster and its record.
@@ -63,8 +62,8 @@ func NewFleet(s backend.Store) *Fleet {
 	return &Fleet{Fleet: memory.NewFleet(), store: s, mu: make(turn, 1), members: map[string]*member{}}
 }
 
-// Open adds clusters as they are in the store, or empty ones. The UID of each
-// follows from the name and from how often the cluster was replaced.
+// Open adds clusters with their stored state, or empty ones. The UID of each cluster depends on
+// its name and its number of replacements.
 func (f *Fleet) Open(ctx context.Context, clusters ...placement.Cluster) error {
 	for _, c := range clusters {
 		if err := f.add(ctx, c, false); err != nil {
@@ -87,8 +86,8 @@ func (f *Fleet) OpenAll(ctx context.Context) error {
 	return nil
 }
 
-// Replace adds an empty cluster, as one that was made again: objects that the
-// store has of a cluster of that name are lost.
+// Replace adds an empty cluster in place of a stored cluster of the same name, whose objects are
+// lost.
 func (f *Fleet) Replace(ctx context.Context, c placement.Cluster) error { return f.add(ctx, c, true) }
 
 func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) error {
@@ -115,7 +114,7 @@ func (f *Fleet) add(ctx context.Context, c placement.Cluster, replace bool) erro
 	if err := m.save(ctx); !f.Shared || !errors.Is(err, backend.ErrConflict) {
 		return err
 	}
-	return m.reload(ctx) // another process has added it meanwhile
+	return m.reload(ctx) // another process has added it
 }
 
 // read reads the record.
@@ -138,7 +137,7 @@ func (m *member) save(ctx context.Context) error {
 	return m.record.save(ctx, value)
 }
 
-// reload makes the cluster what is stored.
+// reload sets the cluster to its stored state.
 func (m *member) reload(ctx context.Context) error {
 	stored, err := m.read(ctx)
 	if err == nil && stored.Made != m.made {
@@ -151,9 +150,9 @@ func (m *member) reload(ctx context.Context) error {
 	return err
 }
 
-// do makes a call of the cluster. Before it, after a change that the store
-// failed, the cluster becomes what is stored; after it, what it changed is stored.
-// A call that another process was faster than is made again.
+// do makes a call of the cluster. If the store failed the previous change, do first sets the
+// cluster to its stored state. After the call it stores the changes. If another process changed
+// the cluster in between, do repeats the call.
 func (m *member) do(ctx context.Context, changes bool, call func() error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,9 +171,8 @@ func (m *member) do(ctx context.Context, changes bool, call func() error) error 
 	}
 }
 
-// Change calls change with a cluster, which it may change by its methods, and
-// stores what is changed when it returns nil. A cluster that is not in the fleet
-// is ErrNotFound.
+// Change calls change with a cluster, which may change it by its methods, and stores the changes
+// if it returns nil. A cluster that is not in the fleet is ErrNotFound.
 func (f *Fleet) Change(ctx context.Context, name string, change func(*memory.Cluster) error) error {
 	f.mu.Lock()
 	m := f.members[name]
@@ -197,7 +195,7 @@ func (f *Fleet) Dial(ctx context.Context, c placement.Cluster) (backend.Conn, er
 	return &conn{inner.(simulated), m}, nil
 }
 
-// simulated is what connections of package memory are.
+// simulated is the interface of package memory's connections.
 type simulated interface {
 	backend.ConnWatcher
 	backend.ConnDryRunner
@@ -205,7 +203,7 @@ type simulated interface {
 	backend.ConnFencer
 }
 
-// conn stores what is changed through it.
+// conn stores the changes made through it.
 type conn struct {
 	simulated
 	m *member

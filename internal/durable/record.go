@@ -21,9 +21,8 @@ type record struct {
 	unsure bool
 }
 
-// load reads the record, or returns ErrNotFound. After a write that failed, it
-// writes what it read once more: a write that is still under way finds another
-// revision than the one it needs.
+// load reads the record, or returns ErrNotFound. After a failed write it writes the record
+// unchanged, so that a write that is still in transit finds a newer revision and fails.
 func (r *record) load(ctx context.Context) error {
 	for {
 		got, err := r.store.Get(ctx, r.key)
@@ -46,8 +45,7 @@ func (r *record) load(ctx context.Context) error {
 // format is the version of the records.
 const format = 1
 
-// decode decodes the value, with whole numbers as int64, and refuses one whose
-// format is another.
+// decode decodes the value, with whole numbers as int64, and refuses a value of another format.
 func (r *record) decode(into any, version func() int) error {
 	err := utiljson.Unmarshal(r.value, into)
 	if err == nil && version() != format {

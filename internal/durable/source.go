@@ -69,7 +69,7 @@ func (s *Source) Put(ctx context.Context, obj *unstructured.Unstructured) error 
 	return s.save(ctx, next)
 }
 
-// settle makes the objects what is stored after a change that the store failed.
+// settle sets the objects to the stored state after a change that the store failed.
 func (s *Source) settle(ctx context.Context) error {
 	if !s.record.unsure {
 		return nil
@@ -77,7 +77,7 @@ func (s *Source) settle(ctx context.Context) error {
 	return s.read(ctx)
 }
 
-// read makes the objects those of the record.
+// read sets the objects to the content of the record.
 func (s *Source) read(ctx context.Context) error {
 	if err := s.record.load(ctx); err != nil {
 		return err
@@ -95,7 +95,7 @@ func (s *Source) read(ctx context.Context) error {
 	return nil
 }
 
-// save stores the objects of next, and makes them those of the source.
+// save stores the objects of next, and then makes them the objects of the source.
 func (s *Source) save(ctx context.Context, next *memory.Source) error {
 	r := sourceRecord{Format: format}
 	for obj, err := range next.Objects(ctx, snapshot.Query{}) {

@@ -1,5 +1,5 @@
-// Package feed distributes the changes of keys to watchers of a store. Stores in the same process as their
-// watchers share it.
+// Package feed distributes the changes of keys to watchers of a store. Stores in the same process
+// as their watchers share it.
 package feed
 
 import (
@@ -35,7 +35,8 @@ type consumer struct {
 	signal  chan struct{}
 }
 
-// Announce sends a change to the consumers. Changes of a key must be announced in the order of its writes.
+// Announce sends a change to the consumers. Changes of a key must be announced in the order of
+// its writes.
 func (f *Feed) Announce(c backend.Change) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

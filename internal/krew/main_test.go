@@ -23,8 +23,8 @@ const root = "../.."
 
 var platforms = []string{"linux_amd64", "linux_arm64", "darwin_amd64", "darwin_arm64", "windows_amd64", "windows_arm64"}
 
-// The manifest of the repository names the plugin, the program and the platforms as krew's schema demands, and claims no
-// release.
+// The manifest of the repository names the plugin, the program and the platforms as krew's schema
+// demands, and claims no release.
 func TestTheManifestNamesTheProgramAndThePlatforms(t *testing.T) {
 	p, err := readManifest(root)
 	if err != nil {
@@ -71,8 +71,8 @@ func programs(t *testing.T) string {
 	return dir
 }
 
-// A release has an archive with the program and the license for each platform, which the manifest names with its
-// checksum; made again it has the same bytes.
+// A release has an archive with the program and the license for each platform, which the manifest
+// names with its checksum; made again it has the same bytes.
 func TestAReleaseIsPackedWithItsManifest(t *testing.T) {
 	r := release{root: root, version: "v1.2.3-rc.1", binaries: programs(t), out: filepath.Join(t.TempDir(), "dist")}
 	if err := r.write(); err != nil {

@@ -17,8 +17,8 @@ const rootModule = "github.com/slipway-dev/slipway"
 const assets = "KUBEBUILDER_ASSETS"
 
 // Binary returns the path of a program: etcd, kube-apiserver, kube-controller-manager, kubectl or
-// prometheus. It is searched in the directory that KUBEBUILDER_ASSETS names, then in bin of this module,
-// which is found from the working directory upwards. An error says how to get it.
+// prometheus. It is searched in the directory that KUBEBUILDER_ASSETS names, then in bin of this
+// module, which is found from the working directory upwards. An error says how to get it.
 func Binary(name string) (string, error) {
 	dirs, err := binaryDirs()
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// Call is what a request to an API server is about.
+// Call is the action and the resource of a request to an API server.
 type Call struct {
-	// Verb is as in RBAC: get, list, watch, create, update, patch, delete or deletecollection. What is
-	// about no resource, such as discovery, has the method in lower case.
+	// Verb is the verb of RBAC: get, list, watch, create, update, patch, delete or deletecollection.
+	// A request without a resource, such as discovery, has its method in lower case.
 	Verb string
-	// Resource is the plural name, with a slash before a subresource: "deployments", "pods/log". Empty
-	// for what is about no resource.
+	// Resource is the plural name, with a slash before a subresource: "deployments", "pods/log". It
+	// is empty for a request without a resource.
 	Resource string
 }
 
-// CallOf says what a request is about, from its method and URL.
+// CallOf returns the action and the resource of a request, from its method and URL.
 func CallOf(r *http.Request) Call {
 	resource, name := target(r.URL.Path)
 	if resource == "" {
@@ -52,8 +52,8 @@ func reading(r *http.Request, named bool) string {
 	return "list"
 }
 
-// target takes a path apart: /api/v1 or /apis/group/version, then perhaps namespaces/<namespace>, then
-// resource[/name[/subresource]].
+// target takes a path apart: /api/v1 or /apis/group/version, then perhaps namespaces/<namespace>,
+// then resource[/name[/subresource]].
 func target(path string) (resource, name string) {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -64,7 +64,7 @@ func target(path string) (resource, name string) {
 	default:
 		return "", ""
 	}
-	// A namespace has no subresources but these; all else below it is what it contains.
+	// These are the only subresources of a namespace; other paths below it are resources in it.
 	if parts[0] == "namespaces" && len(parts) > 2 && !slices.Contains([]string{"status", "finalize"}, parts[2]) {
 		parts = parts[2:]
 	}

@@ -18,7 +18,7 @@ const (
 	certAfter  = 7 * 24 * time.Hour
 )
 
-// authority signs what one server serves with and what its clients show.
+// authority signs the certificates of one server and of its clients.
 type authority struct {
 	cert *x509.Certificate
 	key  *ecdsa.PrivateKey
@@ -47,7 +47,7 @@ func newAuthority(name string) (*authority, error) {
 	return &authority{cert: cert, key: key, pem: encode("CERTIFICATE", der)}, err
 }
 
-// server returns what a server on the loopback address serves with.
+// server returns the certificate of a server on the loopback address.
 func (a *authority) server() (pair, error) {
 	return a.sign(pkix.Name{CommonName: "kube-apiserver"}, func(t *x509.Certificate) {
 		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
@@ -56,7 +56,7 @@ func (a *authority) server() (pair, error) {
 	})
 }
 
-// client returns what a user shows to be told from others; the groups are Kubernetes'.
+// client returns the certificate that identifies a user with groups of Kubernetes.
 func (a *authority) client(user string, groups []string) (pair, error) {
 	return a.sign(pkix.Name{CommonName: user, Organization: groups}, func(t *x509.Certificate) {
 		t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}

@@ -10,15 +10,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// URL returns where the server is, without a slash at the end. It stays over restarts.
+// URL returns the address of the server without a slash at the end. It does not change at a
+// restart.
 func (s *Server) URL() string { return "https://" + address(s.port) }
 
-// Config returns a new client configuration of an administrator, which may do everything. Its requests are
-// not rate limited.
+// Config returns a new client configuration of an administrator, which may do everything. Its
+// requests are not rate limited.
 func (s *Server) Config() *rest.Config { return s.config(s.admin) }
 
-// ConfigFor returns a client configuration of a user in groups, with the rights that RBAC gives them. The
-// server takes any name and any groups, and adds the group system:authenticated.
+// ConfigFor returns a client configuration of a user in groups, with the rights that RBAC gives
+// them. The server takes any name and any groups, and adds the group system:authenticated.
 func (s *Server) ConfigFor(user string, groups ...string) *rest.Config {
 	return s.config(s.user(user, groups))
 }
@@ -79,7 +80,8 @@ func (s *Server) client() (*http.Client, error) {
 	return &http.Client{Transport: &http.Transport{TLSClientConfig: tls}}, nil
 }
 
-// ConfigForAccount returns a client configuration of a service account, with a token of the server for a day.
+// ConfigForAccount returns a client configuration of a service account, with a token of the
+// server for a day.
 func (s *Server) ConfigForAccount(ctx context.Context, namespace, name string) (*rest.Config, error) {
 	token, err := s.accountToken(ctx, namespace, name)
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// Stop asks the server to end and waits until it has: what it was doing is finished, watches end, and
-// new connections are refused. When the context ends first, the server is killed and that is an error.
-// Stopping one that is down does nothing.
+// Stop asks the server to end and waits for its end: the server completes running requests, ends
+// watches, and refuses new connections. If the context ends first, Stop kills the server and
+// returns an error. Stop has no effect on a stopped server.
 func (s *Server) Stop(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process.stop(ctx)
 }
 
-// Kill ends the server at once, as a crash does: a request that it was answering may have been carried
-// out or not. Its objects stay. Killing one that is down does nothing.
+// Kill ends the server immediately, like a crash: a running request may have taken effect or not.
+// Its objects persist. Kill has no effect on a stopped server.
 func (s *Server) Kill() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,15 +34,15 @@ func (s *Server) Restart(ctx context.Context) error {
 	return s.run(ctx)
 }
 
-// Pause stops the server without ending it: connections stay open, new ones are taken by the operating
-// system, and no request is answered before Resume.
+// Pause stops the server without ending it: connections stay open, new ones are taken by the
+// operating system, and no request is answered before Resume.
 func (s *Server) Pause() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.process.pause()
 }
 
-// Resume lets a paused server go on; others it does nothing to.
+// Resume continues a paused server; it has no effect on other servers.
 func (s *Server) Resume() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// Controllers are the ones that StartControllerManager starts when it is given none: those that
-// change what a client sees of its own objects.
+// Controllers returns the default controllers of StartControllerManager: the controllers that
+// change a client's view of its own objects.
 func Controllers() []string {
 	return []string{
 		"namespace-controller", "garbage-collector-controller", "serviceaccount-controller", "root-ca-certificate-publisher-controller",
@@ -20,12 +20,13 @@ func Controllers() []string {
 	}
 }
 
-// StartControllerManager starts the controllers of these names for the server, or those of
-// Controllers, and returns when they have begun. It can be done once per server. They go on while the
-// server is down and find it again; Env.Close ends them. Nothing runs Pods, so that a Deployment
-// becomes available only when a test writes the status of its Pods. Without controllers namespaces have
-// no service account and are never emptied, nothing is garbage-collected, and the ClusterRoles view,
-// edit and admin, which are put together from others, grant nothing.
+// StartControllerManager starts the controllers of these names for the server, or the result of
+// Controllers, and returns after their start. It can be called once per server. The controllers
+// keep running while the server is down and reconnect; Env.Close ends them. Nothing runs Pods, so
+// that a Deployment becomes available only when a test writes the status of its Pods. Without
+// controllers namespaces have no service account and are never emptied, nothing is
+// garbage-collected, and the ClusterRoles view, edit and admin, which are aggregated from other
+// ClusterRoles, grant nothing.
 func (s *Server) StartControllerManager(ctx context.Context, controllers ...string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -7,16 +7,16 @@ import (
 	"sync"
 )
 
-// Counts counts the requests of clients. The zero value is ready; its methods may be called from
-// several goroutines at once. It is put into a client with config.Wrap(counts.Wrap). What client-go
-// repeats by itself counts each time; what it holds back does not.
+// Counts counts the requests of clients. The zero value is ready; its methods may be called
+// concurrently. Install it in a client with config.Wrap(counts.Wrap). Each retry of client-go
+// counts; a request that client-go delays does not count until it is sent.
 type Counts struct {
 	mu    sync.Mutex
 	calls map[Call]int
 	open  int
 }
 
-// Wrap returns a transport that counts what goes through it.
+// Wrap returns a transport that counts its requests.
 func (c *Counts) Wrap(next http.RoundTripper) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) {
 		call := CallOf(r)
@@ -70,8 +70,8 @@ func (c *Counts) Requests() int {
 // Watches returns how many watches were asked for.
 func (c *Counts) Watches() int { return c.Verb("watch") }
 
-// OpenWatches returns how many watches were answered and are not closed by the client. Reset does not
-// change it.
+// OpenWatches returns how many watches were answered and are not closed by the client. Reset does
+// not change it.
 func (c *Counts) OpenWatches() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()

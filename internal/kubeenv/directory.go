@@ -6,15 +6,15 @@ import (
 	"path/filepath"
 )
 
-// dirPattern is the name of the directory of an environment, inUse that of the file in it which is
-// locked as long as its process lives.
+// dirPattern is the prefix of the directory name of an environment. inUse is the name of the file
+// in it that its process keeps locked.
 const (
 	dirPattern = "slipway-kubeenv-"
 	inUse      = "in-use"
 )
 
-// newDirectory makes the directory of an environment in another, or in that for temporary files, and
-// locks it. It removes those that processes left which were killed.
+// newDirectory creates and locks the directory of an environment in another directory, or in the
+// directory for temporary files. It removes the directories of killed processes.
 func newDirectory(in string) (dir string, lock *os.File, err error) {
 	if in == "" {
 		in = os.TempDir()
@@ -29,8 +29,8 @@ func newDirectory(in string) (dir string, lock *os.File, err error) {
 	return dir, lock, nil
 }
 
-// lockDirectory locks the file before it gives it its name: a process that finds it unlocked knows that the
-// owner is gone.
+// lockDirectory locks the file before it gives it its name: a process that finds it unlocked
+// knows that the owner is gone.
 func lockDirectory(dir string) (*os.File, error) {
 	file := filepath.Join(dir, inUse)
 	lock, err := os.OpenFile(file+".new", os.O_CREATE|os.O_RDWR, 0o600)
@@ -44,8 +44,8 @@ func lockDirectory(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// sweep removes the directories of environments whose processes are gone. What it may not touch, it
-// leaves.
+// sweep removes the directories of environments whose processes have ended. It ignores
+// directories that it may not remove.
 func sweep(in string) {
 	files, err := filepath.Glob(filepath.Join(in, dirPattern+"*", inUse))
 	if err != nil {

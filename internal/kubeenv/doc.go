@@ -1,6 +1,6 @@
-// Package kubeenv runs real Kubernetes API servers for tests: one etcd, any number of API servers on
-// loopback addresses that share it, and where a test wants them, the controllers of a controller
-// manager. There is no kubelet and no scheduler, so that Pods are stored and never run.
+// Package kubeenv runs real Kubernetes API servers for tests: one etcd, any number of API servers
+// on loopback addresses that share it, and on request the controllers of a controller manager.
+// There is no kubelet and no scheduler, so that Pods are stored and never run.
 //
 // A test that needs an environment of its own, because it kills or pauses servers, says
 //
@@ -8,8 +8,8 @@
 //	server := env.Server(t, "one") // or several at once: env.Servers(t, "one", "two")
 //	client, err := kubernetes.NewForConfig(server.Config())
 //
-// Tests that only need some server share one per process, since a start takes seconds, and keep apart
-// by namespaces:
+// Other tests share one server per process, because a start takes seconds, and use separate
+// namespaces:
 //
 //	var clusters kubeenv.Shared // in one _test.go file of the package
 //
@@ -21,11 +21,11 @@
 //		...
 //	}
 //
-// Everything that a server serves is encrypted with a certificate of its own authority, and clients
-// verify it; users are told apart by client certificates of the same authority. Authorization is RBAC.
+// Each server uses TLS with a certificate of its own authority, and clients verify it; client
+// certificates of the same authority identify users. Authorization is RBAC.
 //
-// The programs are built by make kube. Where they are missing, the start fails and says so.
+// The target make kube builds the programs. If they are missing, the start fails with a message.
 //
-// Faults and Counts wrap the transport of a client: the one spoils requests by plan, the other counts
-// them.
+// Faults and Counts wrap the transport of a client: Faults makes requests fail by rules, Counts
+// counts them.
 package kubeenv

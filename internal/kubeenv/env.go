@@ -11,17 +11,17 @@ import (
 	"time"
 )
 
-// Options say where an environment lives.
+// Options configure an environment.
 type Options struct {
-	// Dir is the directory in which the environment makes one of its own for data and logs; empty is
-	// the one for temporary files. Close removes what the environment made.
+	// Dir is the directory in which the environment creates its own directory for data and logs;
+	// empty means the directory for temporary files. Close removes the environment's directory.
 	Dir string
 	// StartTimeout is how long a program may take until it is ready. 0 is two minutes.
 	StartTimeout time.Duration
 }
 
-// defaultStartTimeout is far above the five seconds of an idle machine, for those that run many tests
-// at once.
+// defaultStartTimeout is much longer than the five seconds on an idle machine, because some
+// machines run many tests at the same time.
 const defaultStartTimeout = 2 * time.Minute
 
 // Env is one etcd and the API servers that keep their objects in it. Its methods may be called from
@@ -41,9 +41,9 @@ type Env struct {
 	servers map[string]*opening
 }
 
-// Start starts an etcd. The context is for the start alone; Close ends the environment. It does not
-// survive this process, on Linux not even when that is killed; the directory does then, until the next
-// environment is started.
+// Start starts an etcd. The context is for the start alone; Close ends the environment. It does
+// not survive this process, on Linux not even when that is killed; the directory does then, until
+// the next environment is started.
 func Start(ctx context.Context, o Options) (*Env, error) {
 	dir, lock, err := newDirectory(o.Dir)
 	if err != nil {
@@ -80,8 +80,8 @@ func (e *Env) startEtcd(ctx context.Context) error {
 	})
 }
 
-// onFreePort starts a program on a free port, and tries another if the port was taken before the program
-// listened.
+// onFreePort starts a program on a free port, and tries another if the port was taken before the
+// program listened.
 func (e *Env) onFreePort(what string, start func(port int) (*process, error)) error {
 	var taken error
 	for range portTries {

@@ -19,12 +19,12 @@ import (
 // Conflict answers 409: another writer changed the object in between.
 func Conflict() Fault { return Answer(http.StatusConflict, metav1.StatusReasonConflict) }
 
-// Gone answers 410: the resource version is too old, to a watch before its first event and to a list
-// that is continued.
+// Gone answers 410: the resource version is too old, to a watch before its first event and to a
+// list that is continued.
 func Gone() Fault { return Answer(http.StatusGone, metav1.StatusReasonExpired) }
 
-// TooManyRequests answers 429 and asks to come back later. client-go does so up to ten times by itself,
-// in whole seconds; less than one is no request to wait, and reaches the caller.
+// TooManyRequests answers 429 and asks to come back later. client-go does so up to ten times by
+// itself, in whole seconds; less than one is no request to wait, and reaches the caller.
 func TooManyRequests(after time.Duration) Fault {
 	return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 		response, err := answer(r, http.StatusTooManyRequests, metav1.StatusReasonTooManyRequests)
@@ -56,7 +56,7 @@ func ResetAfter() Fault {
 		if err != nil {
 			return nil, err
 		}
-		// The server has finished when its answer has come whole.
+		// The server has finished after the complete answer.
 		_, err = io.Copy(io.Discard, response.Body)
 		return nil, errors.Join(reset(), err, response.Body.Close())
 	}
@@ -77,7 +77,7 @@ func Delay(d time.Duration) Fault {
 	}
 }
 
-// refuse gives up a request that is not passed on.
+// refuse closes the body of a request that is not passed on.
 func refuse(r *http.Request) {
 	if r.Body != nil {
 		_ = r.Body.Close()
@@ -89,7 +89,7 @@ func reset() error {
 	return &net.OpError{Op: "read", Net: "tcp", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
 }
 
-// answer is what the server would say, in JSON, which every client takes.
+// answer returns an error answer of a server in JSON, which every client accepts.
 func answer(r *http.Request, code int, reason metav1.StatusReason) (*http.Response, error) {
 	refuse(r)
 	body, err := json.Marshal(status(code, reason))

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// Fault is what a request suffers: it may leave the request to next or not, and answers in its place.
-// It closes the body of a request that it does not pass on.
+// Fault handles a request in place of next: it may pass the request on to next or answer it. It
+// closes the body of a request that it does not pass on.
 type Fault func(next http.RoundTripper, r *http.Request) (*http.Response, error)
 
 // Rule says which requests suffer a fault.
@@ -24,28 +24,30 @@ type Rule struct {
 	Every int
 	// Times is how many suffer. 0 is one, less than 0 is all.
 	Times int
-	// Fault is what happens to them.
+	// Fault is the fault of matching requests.
 	Fault Fault
 }
 
-// Faults spoils requests of clients by rules. The zero value spoils nothing; its methods may be called
-// from several goroutines at once. It is put into a client with config.Wrap(faults.Wrap), and sits
-// below what client-go repeats by itself: a GET whose connection is reset, an answer with Retry-After.
+// Faults makes requests of clients fail by rules. The zero value has no rules; its methods may be
+// called concurrently. Install it in a client with config.Wrap(faults.Wrap). It is below the
+// retries of client-go, so client-go retries a GET after a reset connection, and an answer with
+// Retry-After.
 type Faults struct {
 	mu      sync.Mutex
 	rules   []*counted
 	watches map[*cuttable]struct{}
 }
 
-// counted is a rule and what it has seen.
+// counted is a rule with its counts.
 type counted struct {
 	Rule
 	matched, struck int
 }
 
-// Add adds a rule. The function says how many requests it struck so far, so that a test can show that
-// there was something to survive. Where several rules strike the same request, the one that was added
-// first is asked first, and what it passes on goes to the next.
+// Add adds a rule. The returned function returns the number of requests that the rule has struck
+// so far, so that a test can verify that faults occurred. If several rules strike the same
+// request, the first added rule handles it first; if it passes the request on, the next rule
+// handles it.
 func (f *Faults) Add(r Rule) (struck func() int) {
 	r.First, r.Every = max(r.First, 1), max(r.Every, 1)
 	if r.Times == 0 {
@@ -62,14 +64,14 @@ func (f *Faults) Add(r Rule) (struck func() int) {
 	}
 }
 
-// Heal removes all rules. What suffers already, such as a delay, goes on.
+// Heal removes all rules. Faults that already run, such as a delay, continue.
 func (f *Faults) Heal() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.rules = nil
 }
 
-// Wrap returns a transport that spoils what goes through it.
+// Wrap returns a transport that applies the rules to its requests.
 func (f *Faults) Wrap(next http.RoundTripper) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) {
 		call := CallOf(r)
@@ -84,12 +86,12 @@ func (f *Faults) Wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// before returns a transport on which a fault waits.
+// before returns a transport that applies the fault and then uses next.
 func (fault Fault) before(next http.RoundTripper) http.RoundTripper {
 	return tripper(func(r *http.Request) (*http.Response, error) { return fault(next, r) })
 }
 
-// due counts a request for every rule that it matches and returns what it suffers.
+// due counts a request for every matching rule and returns the faults of the request.
 func (f *Faults) due(call Call, path string) []Fault {
 	f.mu.Lock()
 	defer f.mu.Unlock()

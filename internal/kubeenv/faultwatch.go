@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// GoneEvent answers a watch as a server does that began it and then finds that the resource version is
-// too old: 200, one event ERROR with the status 410, and the end.
+// GoneEvent answers a watch as a server does that began it and then finds that the resource
+// version is too old: 200, one event ERROR with the status 410, and the end.
 func GoneEvent() Fault {
 	return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 		refuse(r)
@@ -25,8 +25,8 @@ func GoneEvent() Fault {
 	}
 }
 
-// CutAfter lets so many events of a watch through and resets its connection in the middle of the next:
-// the client has read some of it. Events are told apart in JSON only.
+// CutAfter lets so many events of a watch through and resets its connection in the middle of the
+// next: the client has read some of it. Events are told apart in JSON only.
 func CutAfter(events int) Fault {
 	return func(next http.RoundTripper, r *http.Request) (*http.Response, error) {
 		response, err := next.RoundTrip(r)
@@ -45,7 +45,8 @@ type limited struct {
 	broken bool
 }
 
-// Read passes what it has of the whole events on, and then half of the one that breaks.
+// Read passes the remaining complete events on, and then half of the event at which the stream
+// breaks.
 func (b *limited) Read(p []byte) (int, error) {
 	if b.broken {
 		return 0, reset()
@@ -124,7 +125,7 @@ func (b *cuttable) cut() {
 	b.cancel()
 }
 
-// Read gives the error of a reset once the watch is cut, also in place of what came before.
+// Read returns a reset error after the cut of the watch, even if data was read.
 func (b *cuttable) Read(p []byte) (int, error) {
 	n, err := b.ReadCloser.Read(p)
 	b.mu.Lock()

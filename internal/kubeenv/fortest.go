@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// ForTest starts an environment that ends with the test. It fails the test where that cannot be; it
-// never skips.
+// ForTest starts an environment that ends with the test. It fails the test if the start fails; it
+// never skips the test.
 func ForTest(t testing.TB) *Env {
 	t.Helper()
 	e, err := Start(t.Context(), Options{})
@@ -29,8 +29,8 @@ func ForTest(t testing.TB) *Env {
 	return e
 }
 
-// Server returns the server of this name, which it starts the first time it is asked for. Tests that
-// run at the same time get the same one. It fails the test where that cannot be.
+// Server returns the server of this name, and starts it at the first call. Concurrent tests get
+// the same server. It fails the test if the start fails.
 func (e *Env) Server(t testing.TB, name string) *Server {
 	t.Helper()
 	return e.Servers(t, name)[0]
@@ -61,8 +61,8 @@ func (e *Env) obtain(ctx context.Context, name string) (*Server, error) {
 	return op.open(ctx, e, name, ServerOptions{})
 }
 
-// Shared is an environment for all tests of a package: it is started when the first test asks for it
-// and ends when Run does. The zero value is ready. It may be used by several tests at once.
+// Shared is an environment for all tests of a package: it is started when the first test asks for
+// it and ends when Run does. The zero value is ready. It may be used by several tests at once.
 type Shared struct {
 	once sync.Once
 	mu   sync.Mutex
@@ -71,8 +71,8 @@ type Shared struct {
 	err  error
 }
 
-// Run runs the tests of a package, ends the environment if one was started, and returns the exit code
-// for os.Exit. It belongs into TestMain:
+// Run runs the tests of a package, ends the environment if one was started, and returns the exit
+// code for os.Exit. It belongs into TestMain:
 //
 //	func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 func (s *Shared) Run(m interface{ Run() int }) int {
@@ -96,8 +96,8 @@ func (s *Shared) Run(m interface{ Run() int }) int {
 	return code
 }
 
-// atOnce is how many parallel tests run at the same time where -parallel does not say it. They wait for
-// servers more than they compute, so that it is more than most machines have processors.
+// atOnce is how many parallel tests run at the same time where -parallel does not say it. They
+// wait for servers more than they compute, so that it is more than most machines have processors.
 const atOnce = "5"
 
 // widen sets -parallel if it was not set.
@@ -114,7 +114,7 @@ func widen() error {
 	return nil
 }
 
-// Env returns the environment. It fails the test where there can be none.
+// Env returns the environment. It fails the test if the environment cannot start.
 func (s *Shared) Env(t testing.TB) *Env {
 	t.Helper()
 	s.mu.Lock()
@@ -130,8 +130,8 @@ func (s *Shared) Env(t testing.TB) *Env {
 	return s.env
 }
 
-// Server returns the server of this name of the shared environment, which it starts the first time it
-// is asked for. Tests must neither stop nor pause it.
+// Server returns the server of this name of the shared environment, which it starts the first
+// time it is asked for. Tests must neither stop nor pause it.
 func (s *Shared) Server(t testing.TB, name string) *Server {
 	t.Helper()
 	return s.Env(t).Server(t, name)
@@ -140,8 +140,8 @@ func (s *Shared) Server(t testing.TB, name string) *Server {
 // tidyTimeout is how long the end of a test waits for a server that may be paused.
 const tidyTimeout = 5 * time.Second
 
-// Namespace creates a namespace for a test and returns its name. When the test ends the namespace is
-// deleted, which empties it where a controller manager runs.
+// Namespace creates a namespace for a test and returns its name. It deletes the namespace when
+// the test ends; only a running controller manager then deletes its content.
 func (s *Server) Namespace(t testing.TB) string {
 	t.Helper()
 	body, err := s.request(t.Context(), http.MethodPost, "/api/v1/namespaces", `{"metadata":{"generateName":"test-"}}`)

@@ -4,6 +4,6 @@ package kubeenv
 
 import "os"
 
-// tryLock never succeeds here, so that nothing is swept: what a killed process leaves has to be removed
-// by hand.
+// tryLock never succeeds on this system, so sweep removes nothing: the directories of killed
+// processes must be removed by hand.
 func tryLock(*os.File) bool { return false }

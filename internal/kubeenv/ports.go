@@ -10,14 +10,16 @@ import (
 // loopback is where everything listens.
 const loopback = "127.0.0.1"
 
-// Ports are taken from below those that operating systems give to outgoing connections: nothing takes
-// the port of a server while it is down, and no client that dials it reaches itself.
+// Ports are below the range that operating systems use for outgoing connections. Therefore no
+// other connection takes the port of a stopped server, and no client that dials the port connects
+// to itself.
 const (
 	lowestPort = 20000
 	portCount  = 12000
 )
 
-// portTries is how many ports are tried until one is free, and how often a program is given another.
+// portTries is how many ports are tried until one is free, and how often a program is given
+// another.
 const portTries = 20
 
 // freePort returns a port that is not in use at this moment.

@@ -12,11 +12,11 @@ import (
 	"time"
 )
 
-// process is a child whose output goes to a file. It ends with this process, where the operating
-// system can see to that.
+// process is a child whose output goes to a file. It ends with this process if the operating
+// system supports this.
 type process struct {
 	name string // as in errors
-	log  string // the path of the file; what a predecessor wrote stays before
+	log  string // the path of the file, which keeps the output of predecessors
 	cmd  *exec.Cmd
 	from int64         // where in log this process began to write
 	done chan struct{} // closed when it has ended
@@ -35,7 +35,8 @@ func launch(name, log, program string, args ...string) (*process, error) {
 	}
 	p := &process{name: name, log: log, cmd: exec.Command(program, args...), from: from, done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	// A server of a test has little in its memory and is busy: to collect a quarter as often costs nothing.
+	// A server of a test has little in its memory and is busy: to collect a quarter as often costs
+	// nothing.
 	p.cmd.Env = append(os.Environ(), "GOGC=400")
 	tieToParent(p.cmd)
 	if err := p.start(); err != nil {
@@ -96,8 +97,8 @@ func (p *process) stop(ctx context.Context) error {
 	}
 }
 
-// A child is asked in intervals of pollEvery whether it is ready; the last tailBytes of its log are shown
-// when it never is.
+// A child is asked in intervals of pollEvery whether it is ready; the last tailBytes of its log
+// are shown when it never is.
 const (
 	pollEvery = 50 * time.Millisecond
 	tailBytes = 4 << 10
@@ -161,7 +162,7 @@ func (p *process) tail() []byte {
 	return b
 }
 
-// wrote returns what the child itself wrote into its log, without its predecessors.
+// wrote returns the child's own output from its log, without the output of its predecessors.
 func (p *process) wrote() ([]byte, error) {
 	b, err := os.ReadFile(p.log)
 	return b[min(p.from, int64(len(b))):], err

@@ -12,7 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clusters is what the tests share. Each test stops, kills and pauses only servers that it alone uses.
+// clusters is what the tests share. Each test stops, kills and pauses only servers that it alone
+// uses.
 var clusters Shared
 
 func TestMain(m *testing.M) {

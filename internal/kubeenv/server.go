@@ -14,8 +14,8 @@ import (
 
 // ServerOptions say how an API server differs from others.
 type ServerOptions struct {
-	// Args are more arguments of kube-apiserver; they follow those that the environment gives, so that
-	// the last one wins.
+	// Args are additional arguments of kube-apiserver. They follow the arguments of the environment,
+	// and the last argument wins.
 	Args []string
 }
 
@@ -33,7 +33,7 @@ type Server struct {
 
 	mu          sync.Mutex
 	process     *process // the last one, which may have ended
-	controllers *process // nil where none were asked for
+	controllers *process // nil if not requested
 }
 
 // opening is a server that is started once, by the first caller.
@@ -43,9 +43,9 @@ type opening struct {
 	err    error
 }
 
-// StartServer starts an API server and returns when it is ready, which takes some seconds. Servers may
-// be started at the same time. The name is a DNS label that no server of the environment had before.
-// The context is for the start alone.
+// StartServer starts an API server and returns when it is ready, which takes some seconds.
+// Servers may be started at the same time. The name is a DNS label that no server of the
+// environment had before. The context is for the start alone.
 func (e *Env) StartServer(ctx context.Context, name string, o ServerOptions) (*Server, error) {
 	op, fresh, err := e.opening(name)
 	if err != nil {
@@ -92,7 +92,7 @@ func (op *opening) open(ctx context.Context, e *Env, name string, o ServerOption
 	return op.server, nil
 }
 
-// close says that no server may be added and returns those that there are, once all have started.
+// close prevents the addition of servers and returns the existing ones after all have started.
 func (e *Env) close() []*Server {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -135,7 +135,8 @@ const (
 
 func (s *Server) path(file string) string { return filepath.Join(s.dir, file) }
 
-// writeKeys writes what the server and its controllers read when they start.
+// writeKeys writes the keys and certificates that the server and its controllers read at their
+// start.
 func (s *Server) writeKeys() error {
 	serving, err := s.ca.server()
 	if err != nil {
@@ -194,7 +195,7 @@ func (s *Server) log(program string) string {
 	return filepath.Join(s.env.dir, s.name+"-"+program+".log")
 }
 
-// prefix is where the server keeps its objects: no server of another environment does.
+// prefix is the storage prefix of the server in etcd, unique among all environments.
 func (s *Server) prefix() string { return "/" + filepath.Base(s.env.dir) + "/" + s.name }
 
 // apiServerArgs name one server's place in the common etcd and its keys. No test waits for the

@@ -6,9 +6,10 @@ import (
 	"sync"
 )
 
-// Warnings collects the warnings with which a server answers the writes of clients, such as those about fields that a
-// definition does not have. Those about reads are left out: whoever lists all kinds lists deprecated ones. The zero value is ready; its methods may be called from several goroutines at once. It is put into a client with
-// config.Wrap(warnings.Wrap).
+// Warnings collects the warnings of a server about the writes of clients, for example about
+// fields that a definition lacks. It ignores warnings about reads, because a client that lists
+// all kinds also lists deprecated ones. The zero value is ready; its methods may be called
+// concurrently. Install it in a client with config.Wrap(warnings.Wrap).
 type Warnings struct {
 	mu   sync.Mutex
 	said []string

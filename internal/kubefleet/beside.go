@@ -22,11 +22,13 @@ import (
 var membersText string
 
 const (
-	// others is how many placements there are beside the one whose runs are measured, all is how many an idle hub has.
+	// others is how many placements there are beside the one whose runs are measured, all is how
+	// many an idle hub has.
 	others, all = 9, 25
 	// windows is how many minutes requests are counted for.
 	windows = 3
-	// patience is how long anything may take, and calm how long nothing is measured before an idle hub is.
+	// patience is how long anything may take, and calm how long nothing is measured before an idle
+	// hub is.
 	patience, calm = 3 * time.Minute, time.Minute
 )
 
@@ -48,8 +50,9 @@ const (
 	stuckMember = "requests a minute to each member, with these"
 )
 
-// beside measures KubeFleet and Slipway, one after the other, and prints the table of both. Logs go to a directory. SAMPLES says how
-// many there are of each time, and ONLY names the one that is measured alone.
+// beside measures KubeFleet and Slipway, one after the other, and prints the table of both. Logs
+// go to a directory. SAMPLES says how many there are of each time, and ONLY names the one that is
+// measured alone.
 func beside(ctx context.Context, w io.Writer, build, command, logs string) error {
 	samples := 5
 	if text := os.Getenv("SAMPLES"); text != "" {

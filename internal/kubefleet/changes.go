@@ -121,8 +121,8 @@ func (b *bench) stagedRuns(ctx context.Context) error {
 	return nil
 }
 
-// rollingChanges measures changes of what a placement of strategy RollingUpdate selects, and changes by hand on a member a few
-// seconds after each.
+// rollingChanges measures changes of what a placement of strategy RollingUpdate selects, and
+// changes by hand on a member a few seconds after each.
 func (b *bench) rollingChanges(ctx context.Context) error {
 	if err := b.place(ctx, "rolling", rollingUpdate); err != nil {
 		return err
@@ -171,7 +171,8 @@ func (b *bench) has(ctx context.Context, member int, name, text string) error {
 	return o.await(ctx, patience, "as placed", func(u *unstructured.Unstructured) bool { return value(u) == text })
 }
 
-// available waits until a placement tells that its content is available on all members, of another index than one, which it returns.
+// available waits until a placement tells that its content is available on all members, of
+// another index than one, which it returns.
 func (b *bench) available(ctx context.Context, name, but string) (index string, err error) {
 	o := object{on: b.hub, resource: "clusterresourceplacements", name: name}
 	err = o.await(ctx, patience, "available", func(u *unstructured.Unstructured) bool {

@@ -4,12 +4,14 @@
 //	kubefleet report KNOWN FILE...   # ginkgo's reports, beside the specs that are known to fail
 //	kubefleet beside BUILD SLIPWAY LOGS  # KubeFleet's agents and a hub, one after the other, measured
 //
-// serve writes DIR/config, whose contexts have the names that the suites expect, DIR/hub.kubeconfig and DIR/members, and then
-// the file DIR/ready. Members have a node, and a stand-in for the kubelet: Pods run once they are there, those of Jobs
-// complete, and those whose image has no tag never start, as the suites need it. .ci/kubefleet is what calls it.
+// serve writes DIR/config, whose contexts have the names that the suites expect,
+// DIR/hub.kubeconfig and DIR/members, and then the file DIR/ready. Members have a node, and a
+// stand-in for the kubelet: Pods run once they are there, those of Jobs complete, and those whose
+// image has no tag never start, as the suites need it. .ci/kubefleet is what calls it.
 //
-// beside does the same with KubeFleet's agents and with slipway hub on such servers, and prints a table of what it took. BUILD is
-// the directory that .ci/kubefleet-build agents prints. .ci/beside is what calls it.
+// beside does the same with KubeFleet's agents and with slipway hub on such servers, and prints a
+// table of what it took. BUILD is the directory that .ci/kubefleet-build agents prints.
+// .ci/beside is what calls it.
 package main
 
 import (

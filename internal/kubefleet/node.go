@@ -60,7 +60,8 @@ func runPods(ctx context.Context, client kubernetes.Interface) {
 // storageClass is the one that there is, as in the clusters that the suites are written for.
 const storageClass = "standard"
 
-// lacksVolume reports whether a Pod has a claim of a class that does not exist, so that it is on no node.
+// lacksVolume reports whether a Pod has a claim of a class that does not exist, so that it is on
+// no node.
 func lacksVolume(pod *corev1.Pod, claims []corev1.PersistentVolumeClaim) bool {
 	return slices.ContainsFunc(pod.Spec.Volumes, func(v corev1.Volume) bool {
 		return v.PersistentVolumeClaim != nil && slices.ContainsFunc(claims, func(c corev1.PersistentVolumeClaim) bool {

@@ -7,7 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestLacksVolume: a Pod whose claim is of a class that does not exist never starts, as in a cluster.
+// TestLacksVolume: a Pod whose claim is of a class that does not exist never starts, as in a
+// cluster.
 func TestLacksVolume(t *testing.T) {
 	claim := func(namespace, class string) corev1.PersistentVolumeClaim {
 		c := corev1.PersistentVolumeClaim{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "data"}}

@@ -21,12 +21,13 @@ type peer struct {
 	name string
 	// namespace is where its programs have their accounts, whose requests are counted.
 	namespace string
-	// install puts what it needs on the servers and returns its programs, which have not been started. It writes files in dir.
+	// install puts what it needs on the servers and returns its programs, which have not been
+	// started. It writes files in dir.
 	install func(ctx context.Context, s *servers, dir string) ([]*exec.Cmd, error)
 }
 
-// kubefleet has its agents in a build, with the values of its charts but for these: no webhooks and no admission policies of its own,
-// which slipway hub has on, less to log, and no ports.
+// kubefleet has its agents in a build, with the values of its charts but for these: no webhooks
+// and no admission policies of its own, which slipway hub has on, less to log, and no ports.
 func kubefleet(build string) *peer {
 	k := &kubefleetPeer{build: build}
 	return &peer{name: "KubeFleet", namespace: "fleet-system", install: k.install}
@@ -192,7 +193,8 @@ func kubectl(ctx context.Context, s *kubeenv.Server, input string, args ...strin
 	return nil
 }
 
-// begin starts programs, whose output goes to files in dir. Each that ends is told to ended; wait returns once all have.
+// begin starts programs, whose output goes to files in dir. Each that ends is told to ended; wait
+// returns once all have.
 func begin(programs []*exec.Cmd, dir string, ended func(error)) (wait func(), err error) {
 	var all sync.WaitGroup
 	for i, p := range programs {

@@ -24,8 +24,8 @@ func (b *bench) idle(ctx context.Context) error {
 	return err
 }
 
-// quiet counts requests for some minutes, after a time in which none are counted. It returns the processor time of before, and when
-// that was.
+// quiet counts requests for some minutes, after a time in which none are counted. It returns the
+// processor time of before, and when that was.
 func (b *bench) quiet(ctx context.Context, ofHub, ofMember string) (processor time.Duration, from time.Time, err error) {
 	if err := pause(ctx, calm); err != nil {
 		return 0, from, err
@@ -82,8 +82,9 @@ func most(about map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// stuck makes five placements that cannot come further, and measures again: of a kind that does not exist, to a cluster that does
-// not, to a member that was never reached, of an object that a member refuses, and of a Deployment that never becomes available.
+// stuck makes five placements that cannot come further, and measures again: of a kind that does
+// not exist, to a cluster that does not, to a member that was never reached, of an object that a
+// member refuses, and of a Deployment that never becomes available.
 func (b *bench) stuck(ctx context.Context) error {
 	const namespace = "{apiVersion: v1, kind: Namespace, metadata: {name: refused}}\n---\n"
 	if err := create(ctx, b.members[0], namespace+"{apiVersion: v1, kind: ConfigMap, metadata: {name: cm, namespace: refused}, data: {value: other}, immutable: true}"); err != nil {

@@ -39,8 +39,8 @@ func (s *spec) isBehind() bool {
 	return s.LeafNodeType == "It" && s.State == "skipped" && strings.Contains(s.Failure.Message, "an earlier spec")
 }
 
-// report counts the steps in reports, and returns an error where one failed that is not known to, each of which it names. A step
-// that was skipped because one before it failed counts as failed.
+// report counts the steps in reports, and returns an error where one failed that is not known to,
+// each of which it names. A step that was skipped because one before it failed counts as failed.
 func report(w io.Writer, knownFile string, files []string) error {
 	expected, err := readKnown(knownFile)
 	if err != nil {
@@ -78,8 +78,8 @@ func report(w io.Writer, knownFile string, files []string) error {
 	return nil
 }
 
-// count returns how many steps passed, and the names of those that did not. A step that was not chosen, or that the suite itself
-// skips, is neither.
+// count returns how many steps passed, and the names of those that did not. A step that was not
+// chosen, or that the suite itself skips, is neither.
 func (s *suite) count() (passed int, failed []string) {
 	for i := range s.SpecReports {
 		switch r := &s.SpecReports[i]; {
@@ -99,8 +99,10 @@ type known struct {
 	steps, messages []string
 }
 
-// surprises are the names of the steps that failed and are not known to, and behind is how many more were skipped. A step that was skipped is known if one that failed in its
-// outermost container is, which may be ordered as a whole: a step there that failed otherwise is named itself.
+// surprises are the names of the steps that failed and are not known to, and behind is how many
+// more were skipped. A step that was skipped is known if one that failed in its outermost
+// container is, which may be ordered as a whole: a step there that failed otherwise is named
+// itself.
 func (k *known) surprises(specs []spec) (names []string, behind int) {
 	excused := map[string]bool{}
 	for i := range specs {
@@ -133,7 +135,8 @@ func (k *known) has(r *spec) bool {
 		slices.ContainsFunc(k.messages, func(part string) bool { return strings.Contains(r.Failure.Message, part) })
 }
 
-// readKnown reads a file of names, a line each, or of parts of messages, after "message:"; # begins a comment.
+// readKnown reads a file of names, a line each, or of parts of messages, after "message:"; #
+// begins a comment.
 func readKnown(file string) (all *known, err error) {
 	f, err := os.Open(file)
 	if err != nil {

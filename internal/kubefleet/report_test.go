@@ -10,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAReportCountsSteps: a step that was skipped after one that failed counts as failed, one that was not chosen does not count,
-// and one that failed has to be known by its name or by its message. What is skipped after a known one is known, too.
+// TestAReportCountsSteps: a step that was skipped after one that failed counts as failed, one
+// that was not chosen does not count, and one that failed has to be known by its name or by its
+// message. What is skipped after a known one is known, too.
 func TestAReportCountsSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// counted gives a server an audit log of the requests of all accounts in a namespace, and of no others.
+// counted gives a server an audit log of the requests of all accounts in a namespace, and of no
+// others.
 func counted(namespace string) func(env *kubeenv.Env, server string) (kubeenv.ServerOptions, error) {
 	return func(env *kubeenv.Env, server string) (o kubeenv.ServerOptions, err error) {
 		policy := filepath.Join(env.Dir(), server+"-audit-policy.json")
@@ -30,7 +31,8 @@ func auditLog(env *kubeenv.Env, server string) string {
 	return filepath.Join(env.Dir(), server+"-audit.log")
 }
 
-// requests returns how many requests there were to a server in a time that has passed, by what they are about.
+// requests returns how many requests there were to a server in a time that has passed, by what
+// they are about.
 func requests(env *kubeenv.Env, server string, from, to time.Time) (n int, about map[string]int, err error) {
 	file, err := os.Open(auditLog(env, server))
 	if err != nil {
@@ -63,7 +65,8 @@ type request struct {
 	Begun       time.Time                 `json:"requestReceivedTimestamp"`
 }
 
-// counts reports whether this is the one entry of a request that is counted: a watch has one when it begins and one when it ends.
+// counts reports whether this is the one entry of a request that is counted: a watch has one when
+// it begins and one when it ends.
 func (r *request) counts() bool {
 	if r.Verb == "watch" {
 		return r.Stage == "ResponseStarted"

@@ -7,7 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// The names of the hub's server and of those of the members, beside which the contexts of the suites have "kind-".
+// The names of the hub's server and of those of the members, beside which the contexts of the
+// suites have "kind-".
 const (
 	hubName       = "hub"
 	contextPrefix = "kind-"
@@ -15,15 +16,16 @@ const (
 
 func memberNames() []string { return []string{"cluster-1", "cluster-2", "cluster-3"} }
 
-// servers are a hub's API server and those of members, which have a node and a stand-in for the kubelet.
+// servers are a hub's API server and those of members, which have a node and a stand-in for the
+// kubelet.
 type servers struct {
 	env     *kubeenv.Env
 	hub     *kubeenv.Server
 	members []*kubeenv.Server // as memberNames
 }
 
-// startServers starts them. The stand-ins end with ctx, all else with close. The options are those of the server of a name, which
-// may need the environment's directory; nil is none.
+// startServers starts them. The stand-ins end with ctx, all else with close. The options are
+// those of the server of a name, which may need the environment's directory; nil is none.
 func startServers(ctx context.Context, options func(env *kubeenv.Env, name string) (kubeenv.ServerOptions, error)) (s *servers, err error) {
 	s = &servers{}
 	if s.env, err = kubeenv.Start(ctx, kubeenv.Options{}); err != nil {

@@ -49,7 +49,8 @@ func (t *table) add(system, row string, sample float64) {
 
 func (t *table) took(system, row string, d time.Duration) { t.add(system, row, d.Seconds()) }
 
-// print writes the table as Markdown. The error names the rows in which the last system, which is Slipway, misses what it must reach.
+// print writes the table as Markdown. The error names the rows in which the last system, which is
+// Slipway, misses what it must reach.
 func (t *table) print(w io.Writer) error {
 	fmt.Fprintf(w, "| | %s |\n|---%s|\n", strings.Join(t.systems, " | "), strings.Repeat("|---", len(t.systems)))
 	var missed []error

@@ -19,7 +19,8 @@ func processorTime(programs []*exec.Cmd) (sum time.Duration, err error) {
 		if err != nil {
 			return 0, err
 		}
-		// The second field is the name in parentheses, which may have spaces: the 14th and the 15th are the times.
+		// The second field is the name in parentheses, which may have spaces: the 14th and the 15th are
+		// the times.
 		fields := strings.Fields(string(text[strings.LastIndexByte(string(text), ')')+1:]))
 		if len(fields) < 13 {
 			return 0, fmt.Errorf("the state of process %d has %d fields", p.Process.Pid, len(fields))

@@ -4,9 +4,12 @@
 //	defer server.Close()
 //	... server.DSN() ...
 //
-// A server can be stopped, killed, started again, copied as a standby and promoted, and have a PgBouncer before it. Where the tests run as root, it runs as
-// the user postgres, or an unprivileged one, since PostgreSQL refuses to run as root.
+// A server can be stopped, killed, restarted, copied as a standby and promoted, and can have a
+// PgBouncer in front. If the tests run as root, the server runs as the user postgres or another
+// unprivileged user, because PostgreSQL refuses to run as root.
 //
-// PostgreSQL 15 or newer is found in the directory that SLIPWAY_POSTGRES names, by pg_config, where distributions of Linux
-// install it, or in PATH; PgBouncer in PATH or /usr/sbin. Where one is missing, the test fails and says so; it is never skipped.
+// The package looks for PostgreSQL 15 or newer in the directory that SLIPWAY_POSTGRES names, by
+// pg_config, in the usual directories of Linux distributions, and in PATH. It looks for PgBouncer
+// in PATH and /usr/sbin. If a program is missing, the test fails with a message; it is never
+// skipped.
 package pgenv

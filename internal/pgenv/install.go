@@ -19,7 +19,7 @@ const (
 	oldest = 15
 )
 
-// errMissing says what to install.
+// errMissing names the package to install.
 var errMissing = errors.New("pgenv: no PostgreSQL 15 or newer was found: install it (apt-get install postgresql), or set " +
 	variable + " to the directory of initdb and postgres")
 

@@ -13,11 +13,12 @@ import (
 	"time"
 )
 
-// errNoPooler says what to install.
+// errNoPooler names the package to install.
 var errNoPooler = errors.New("pgenv: no PgBouncer was found: install it (apt-get install pgbouncer)")
 
-// poolerConfig is the configuration of a PgBouncer: the ports of the server and its own, how many connections it has to the
-// server, and its log. Clients need no password and are the user postgres.
+// poolerConfig is the configuration of a PgBouncer: the ports of the server and its own, how many
+// connections it has to the server, and its log. Clients need no password and are the user
+// postgres.
 const poolerConfig = `[databases]
 * = host=127.0.0.1 port=%d user=postgres
 [pgbouncer]
@@ -33,7 +34,7 @@ logfile = %s
 
 // Pooler is a PgBouncer before a server, which pools its connections by transaction.
 type Pooler struct {
-	// Port is where it listens on 127.0.0.1.
+	// Port is the port of the pooler on 127.0.0.1.
 	Port int
 
 	root string
@@ -113,8 +114,9 @@ func (p *Pooler) await() error {
 	}
 }
 
-// DSN returns a connection string of the superuser through the pooler. Prepared statements of a connection are not there in
-// the next transaction, unless PgBouncer is of version 1.21 or newer and has max_prepared_statements.
+// DSN returns a connection string of the superuser through the pooler. Prepared statements of a
+// connection are not there in the next transaction, unless PgBouncer is of version 1.21 or newer
+// and has max_prepared_statements.
 func (p *Pooler) DSN() string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable default_query_exec_mode=exec", p.Port)
 }

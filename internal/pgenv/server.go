@@ -20,23 +20,25 @@ import (
 const (
 	// readyWithin is how long a start may take on a busy machine.
 	readyWithin = 60 * time.Second
-	// portTries is how often another port is tried where the one that was free is taken meanwhile.
+	// portTries is the number of attempts with other ports if another process takes the free port
+	// first.
 	portTries = 5
 	pollEvery = 20 * time.Millisecond
 	tailBytes = 4 << 10
 )
 
-// Options say how a server is started. The zero value is a server of its own in a temporary directory.
+// Options say how a server is started. The zero value is a server of its own in a temporary
+// directory.
 type Options struct {
 	// Settings are lines of postgresql.conf.
 	Settings []string
-	// Dir is where the data are kept, an empty directory; "" is a temporary one, which Close removes.
+	// Dir is an empty directory for the data; "" is a temporary directory, which Close removes.
 	Dir string
 }
 
 // Server is a PostgreSQL server.
 type Server struct {
-	// Port is where it listens on 127.0.0.1.
+	// Port is the port of the server on 127.0.0.1.
 	Port int
 
 	programs string
@@ -47,7 +49,8 @@ type Server struct {
 	done     <-chan struct{} // closed when the postmaster has ended; nil before the first start
 }
 
-// Start makes a database cluster and starts its server. The user postgres is its superuser, without a password.
+// Start makes a database cluster and starts its server. The user postgres is its superuser,
+// without a password.
 func Start(o Options) (*Server, error) {
 	s, err := newServer(o.Dir)
 	if err != nil {
@@ -151,7 +154,8 @@ func (s *Server) signal(sig syscall.Signal) error {
 	return s.cmd.Process.Signal(sig)
 }
 
-// Start starts the server after Stop or Kill, on the port that it had, and returns when it takes connections.
+// Start starts the server after Stop or Kill, on the port that it had, and returns when it takes
+// connections.
 func (s *Server) Start() error {
 	for try := 0; ; try++ {
 		port := s.Port
@@ -176,7 +180,8 @@ func (s *Server) Start() error {
 	}
 }
 
-// errAgain is the end of a server whose port was taken, or whose predecessor has processes that have not ended.
+// errAgain is the end of a server whose port was taken, or whose predecessor has processes that
+// have not ended.
 var errAgain = errors.New("pgenv: the server could not start yet")
 
 func freePort() (int, error) {
@@ -206,7 +211,7 @@ func (s *Server) launch(port int) error {
 // start starts a program that ends with this process. The channel is closed when it has ended.
 func start(c *exec.Cmd) (<-chan struct{}, error) {
 	done, started := make(chan struct{}), make(chan error)
-	// Linux takes the end of the thread that started a child for that of the parent.
+	// Linux treats the end of the thread that started a child as the end of the parent.
 	go func() {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
@@ -283,7 +288,8 @@ func (s *Server) Stop() error {
 	}
 }
 
-// Kill ends all processes of the server with SIGKILL, as the loss of the machine would, but for the disk's cache.
+// Kill ends all processes of the server with SIGKILL, as the loss of the machine would, but for
+// the disk's cache.
 func (s *Server) Kill() error {
 	if s.ended() {
 		return nil
@@ -298,7 +304,8 @@ func (s *Server) Kill() error {
 	return err
 }
 
-// KillBackend ends the process of one session with SIGKILL. The server ends all sessions and recovers.
+// KillBackend ends the process of one session with SIGKILL. The server ends all sessions and
+// recovers.
 func (s *Server) KillBackend(pid int) error { return kill(pid) }
 
 // Processes returns the processes of the server, the postmaster first.
@@ -306,7 +313,8 @@ func (s *Server) Processes() []int {
 	return append([]int{s.cmd.Process.Pid}, childrenOf(s.cmd.Process.Pid)...)
 }
 
-// LimitFiles sets how large files may be that the server writes, in the words of prlimit: bytes, or unlimited.
+// LimitFiles sets how large files may be that the server writes, in the words of prlimit: bytes,
+// or unlimited.
 func (s *Server) LimitFiles(bytes string) error {
 	for _, pid := range s.Processes() {
 		if err := s.runProgram("prlimit", "--pid", strconv.Itoa(pid), "--fsize="+bytes+":"); err != nil && syscall.Kill(pid, 0) == nil {

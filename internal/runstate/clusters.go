@@ -39,7 +39,8 @@ func (r Deferred) Spanning(first, last int) Deferred {
 // IsDue reports whether the calendar has to be read again for the range.
 func (r *Deferred) IsDue(now stages.Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
 
-// Join extends the range by the one that follows, if both have the same state, and reports whether it did.
+// Join extends the range by the one that follows, if both have the same state, and reports
+// whether it did.
 func (r *Deferred) Join(next Deferred, now stages.Instant) bool {
 	if r.Last+1 != next.First || r.Closed != next.Closed {
 		return false

@@ -26,8 +26,8 @@ type Form struct {
 	// InFlight are the clusters in flight. A slot keeps its place while its
 	// cluster is in flight; a free slot has Attempt 0.
 	InFlight []InFlight `json:"inFlight,omitempty"`
-	// Waiting are the clusters without a slot: unreachable before anything was sent, at most 256 of them, or
-	// to be retried after a restart.
+	// Waiting are the clusters without a slot: unreachable before anything was sent, at most 256 of
+	// them, or to be retried after a restart.
 	Waiting []Retrying `json:"waiting,omitempty"`
 	// Unsuccessful are the clusters that were skipped or have failed, by position.
 	// The first 256 keep their reason.
@@ -75,9 +75,9 @@ type GroupRun struct {
 	Failed    int   `json:"failed,omitempty"`
 	Skipped   int   `json:"skipped,omitempty"`
 	Cells     []int `json:"cells,omitempty"`
-	// Deferred are the clusters before Next that have not started, ascending: clusters behind them went
-	// first, because their windows were open. When there are 1024 ranges in a group, or its share of the 2048
-	// in a stage, no further cluster is deferred.
+	// Deferred are the clusters before Next that have not started, ascending: clusters behind them
+	// went first, because their windows were open. When there are 1024 ranges in a group, or its
+	// share of the 2048 in a stage, no further cluster is deferred.
 	Deferred []Deferred `json:"deferred,omitempty"`
 	// Reached is when the run reached the group's gates, which is when the stage started.
 	// Done is when its last cluster ended, and Ended when its gates had passed too. All

@@ -30,7 +30,8 @@ func (e *ModeError) Error() string {
 		e.Path, e.Mode.Perm(), e.Path)
 }
 
-// Open opens a file for reading. The error is a *ModeError if other users can access a file of the process's user.
+// Open opens a file for reading. The error is a *ModeError if other users can access a file of
+// the process's user.
 func Open(path string) (*os.File, error) {
 	f, err := os.Open(path)
 	if err != nil {

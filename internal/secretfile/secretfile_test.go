@@ -43,7 +43,8 @@ func TestOnlyTheOwnerMayReadATokenFile(t *testing.T) {
 	}
 }
 
-// TestTheFileOfAnotherUserIsRead: root:service 0640 is how a package installs the token of a service.
+// TestTheFileOfAnotherUserIsRead: root:service 0640 is how a package installs the token of a
+// service.
 func TestTheFileOfAnotherUserIsRead(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	path := filepath.Join(t.TempDir(), "token")
@@ -59,7 +60,8 @@ func TestTheFileOfAnotherUserIsRead(t *testing.T) {
 	}
 }
 
-// TestAPodReadsWhatItMounts: the kubelet writes the files of a Secret into a directory of their own, to which links lead.
+// TestAPodReadsWhatItMounts: the kubelet writes the files of a Secret into a directory of their
+// own, to which links lead.
 func TestAPodReadsWhatItMounts(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	volume := t.TempDir()
@@ -79,7 +81,8 @@ func TestAPodReadsWhatItMounts(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoFileHasNoRule: a shell hands a token over by a pipe, as in --token-file <(vault read …).
+// TestWhatIsNoFileHasNoRule: a shell hands a token over by a pipe, as in --token-file <(vault
+// read …).
 func TestWhatIsNoFileHasNoRule(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	path := filepath.Join(t.TempDir(), "pipe")

@@ -55,7 +55,8 @@ func dial(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// closedWithin fails unless the server closes a connection in time. It returns what the server sent before.
+// closedWithin fails unless the server closes a connection in time. It returns what the server
+// sent before.
 func closedWithin(t *testing.T, c net.Conn, d time.Duration) string {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(d))
@@ -81,8 +82,8 @@ func get(t *testing.T, address string) {
 	}
 }
 
-// A connection on which nothing happens is closed: before a request, within its headers, within its body, between two
-// requests, and while nobody reads the answer.
+// A connection on which nothing happens is closed: before a request, within its headers, within
+// its body, between two requests, and while nobody reads the answer.
 func TestConnectionsWithoutProgressAreClosed(t *testing.T) {
 	t.Parallel()
 	big := func(w http.ResponseWriter, r *http.Request) {
@@ -128,8 +129,8 @@ func TestConnectionsWithoutProgressAreClosed(t *testing.T) {
 	})
 }
 
-// What takes long and makes progress is not cut: a handler that thinks, a stream with pauses, and a connection that is
-// used again after an answer without a body.
+// What takes long and makes progress is not cut: a handler that thinks, a stream with pauses, and
+// a connection that is used again after an answer without a body.
 func TestWhatMakesProgressIsNotCut(t *testing.T) {
 	t.Parallel()
 	address := serve(t, quick(), func(w http.ResponseWriter, r *http.Request) {
@@ -173,7 +174,8 @@ func TestWhatMakesProgressIsNotCut(t *testing.T) {
 	}
 }
 
-// Idle connections of one address, and of many, keep no one out, as they are replaced; one that has a request is not.
+// Idle connections of one address, and of many, keep no one out, as they are replaced; one that
+// has a request is not.
 func TestManyConnectionsKeepNoOneOut(t *testing.T) {
 	t.Parallel()
 	for what, limits := range map[string]serving.Limits{
@@ -208,7 +210,8 @@ func TestManyConnectionsKeepNoOneOut(t *testing.T) {
 	}
 }
 
-// If every connection has a request, a further one is closed at once, and fits again after one of them has ended.
+// If every connection has a request, a further one is closed at once, and fits again after one of
+// them has ended.
 func TestAFurtherConnectionIsClosed(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})

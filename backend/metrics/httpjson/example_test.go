@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/metrics/httpjson"
 )
 
-// A service says how many errors each cluster has; a query takes one number, or those of all clusters.
+// A service says how many errors each cluster has; a query takes one number, or those of all
+// clusters.
 func Example() {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"total": "12", "clusters": [

@@ -54,7 +54,8 @@ type Config struct {
 	Networks []netip.Prefix
 	// Timeout is the maximum duration of a query, at least 1 ms; default 10 s.
 	Timeout time.Duration
-	// MaxBytes bounds the answer, decompressed; default 1 MiB. MaxSamples bounds its samples; default 10,000.
+	// MaxBytes bounds the answer, decompressed; default 1 MiB. MaxSamples bounds its samples;
+	// default 10,000.
 	MaxBytes   int64
 	MaxSamples int
 }

@@ -250,8 +250,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestRefusedAddresses dials this machine by its names and addresses, with a service that would answer. That other addresses are
-// refused is tested where nothing is dialed.
+// TestRefusedAddresses dials this machine by its names and addresses, with a service that would
+// answer. That other addresses are refused is tested where nothing is dialed.
 func TestRefusedAddresses(t *testing.T) {
 	var reached atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -261,7 +261,8 @@ func TestRefusedAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "the host of the URL has an address that is refused"
-	// localhost is a name that resolves to loopback, as one does that is bound to another address after a first look-up.
+	// localhost is a name that resolves to loopback, as one does that is bound to another address
+	// after a first look-up.
 	hosts := []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"}
 	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil && l.Close() == nil {
 		hosts = append(hosts, "[::1]", "[::]")

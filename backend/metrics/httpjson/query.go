@@ -51,7 +51,8 @@ func parse(text string) (*question, error) {
 	return q, err
 }
 
-// parsePointer reads a JSON pointer in its form of a URI fragment, RFC 6901 section 6, without the # before it.
+// parsePointer reads a JSON pointer in its form of a URI fragment, RFC 6901 section 6, without
+// the # before it.
 func parsePointer(fragment string) ([]string, error) {
 	text, err := url.PathUnescape(fragment)
 	if err != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/metrics/prometheus"
 )
 
-// A provider is asked for the errors of each cluster, as the engine asks it for a check with a clusterLabel.
+// A provider is asked for the errors of each cluster, as the engine asks it for a check with a
+// clusterLabel.
 func Example() {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"status":"success","data":{"resultType":"vector","result":[

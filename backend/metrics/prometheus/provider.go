@@ -54,7 +54,8 @@ type Config struct {
 	// s; default 5 min, which is also a server's own default. A shorter window of the query replaces
 	// it.
 	MaxLookback time.Duration
-	// MaxBytes bounds the answer, decompressed; default 10 MiB. MaxSamples bounds its samples; default 10,000.
+	// MaxBytes bounds the answer, decompressed; default 10 MiB. MaxSamples bounds its samples;
+	// default 10,000.
 	MaxBytes   int64
 	MaxSamples int
 }

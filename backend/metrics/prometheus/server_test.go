@@ -28,7 +28,8 @@ const patience = 60 * time.Second
 // clusters is how many clusters the exporter has numbers of.
 const clusters = 200
 
-// exporter serves the metrics of a registry that can be replaced, as by a restart, and can be stopped.
+// exporter serves the metrics of a registry that can be replaced, as by a restart, and can be
+// stopped.
 type exporter struct {
 	*httptest.Server
 	registry atomic.Pointer[client.Registry]
@@ -86,7 +87,8 @@ func provider(t *testing.T, cfg prometheus.Config) *prometheus.Provider {
 	return p
 }
 
-// TestAServer asks a real server that scrapes real exporters; the parts share one, since a start takes seconds.
+// TestAServer asks a real server that scrapes real exporters; the parts share one, since a start
+// takes seconds.
 func TestAServer(t *testing.T) {
 	fixed, restarted, stopped, vanished := newExporter(t), newExporter(t), newExporter(t), newExporter(t)
 	fixedMetrics(fixed.registry.Load())
@@ -196,7 +198,8 @@ func testReset(t *testing.T, p *prometheus.Provider, e *exporter) {
 	if err != nil || len(got) != 1 || got[0].Value != 1 {
 		t.Fatalf("resets: %v, %v", got, err)
 	}
-	// After the reset 40 were counted; increase extrapolates to the borders of the range, at most by half of an interval each.
+	// After the reset 40 were counted; increase extrapolates to the borders of the range, at most by
+	// half of an interval each.
 	got, err = measure(t.Context(), p, `sum(increase(requests_total[5m]))`)
 	if err != nil || len(got) != 1 || got[0].Value < 40 || got[0].Value > 120 {
 		t.Errorf("increase: %v, %v", got, err)
@@ -207,8 +210,8 @@ func testReset(t *testing.T, p *prometheus.Provider, e *exporter) {
 	}
 }
 
-// stamped is a gauge with the time at which it was measured, as what comes through a gateway or by federation has. No scrape
-// that fails marks it as stale.
+// stamped is a gauge with the time at which it was measured, as what comes through a gateway or
+// by federation has. No scrape that fails marks it as stale.
 type stamped struct {
 	desc *client.Desc
 	at   time.Time
@@ -238,7 +241,8 @@ func testOld(t *testing.T, p *prometheus.Provider, e *exporter) {
 	}
 }
 
-// testGone: a scrape that failed marks its series as stale, so that no window finds them; a range still does.
+// testGone: a scrape that failed marks its series as stale, so that no window finds them; a range
+// still does.
 func testGone(t *testing.T, p *prometheus.Provider, e *exporter) {
 	g := client.NewGauge(client.GaugeOpts{Name: "gone"})
 	g.Set(3)

@@ -14,8 +14,8 @@ import (
 // AuditPrefix is the prefix of the keys of audits in the cluster file.
 const AuditPrefix = "audit/"
 
-// audited is the store of the members. The commit that changes the content of an object also records the run that the
-// change is made for, so that a kill cannot come between the two.
+// audited is the store of the members. The commit that changes the content of an object also
+// records the run that the change is made for, so that a kill cannot come between the two.
 type audited struct {
 	*meteredStore
 	mu    sync.Mutex
@@ -74,8 +74,8 @@ func (a *audited) remember(entries []backend.Write) {
 	}
 }
 
-// entries returns the records to add to the audit: one for each object of a member in a generation that the audit does not
-// have.
+// entries returns the records to add to the audit: one for each object of a member in a
+// generation that the audit does not have.
 func (a *audited) entries(ctx context.Context, key string, value []byte) (more []backend.Write, err error) {
 	by, stamped := ctx.Value(stampKey{}).(stamp)
 	if !stamped || !strings.HasPrefix(key, "member/") {

@@ -18,8 +18,8 @@ func (c *Clocks) of(n int) func() time.Time {
 	return func() time.Time { return time.Now().Round(0).Add(time.Duration(c.wrong[n].Load())) }
 }
 
-// Jump sets one of the clocks wrong by an amount that is drawn: mostly by less than a lease lasts, sometimes by hours or by
-// weeks.
+// Jump sets one of the clocks wrong by an amount that is drawn: mostly by less than a lease
+// lasts, sometimes by hours or by weeks.
 func (c *Clocks) Jump(r *rand.Rand, lease time.Duration) {
 	span := []time.Duration{lease / 8, lease, 10 * lease, time.Hour, 30 * 24 * time.Hour}[r.IntN(5)]
 	by := r.Int64N(2*int64(span)) - int64(span)

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Clocks jump one by one, each by an amount of its own, and are right again once they are corrected.
+// Clocks jump one by one, each by an amount of its own, and are right again once they are
+// corrected.
 func TestClocksJump(t *testing.T) {
 	c, r := newClocks(2), rand.New(rand.NewPCG(1, 2))
 	for range 20 {

@@ -1,6 +1,7 @@
-// Package environment is what the soak program plays scenarios on: clusters, a hub and engines over two bolt files of a
-// directory. A process that opens the directory later goes on with the same environment, however the one before ended.
-// What the engines record and what clusters receive is held to the laws of package laws.
+// Package environment is what the soak program plays scenarios on: clusters, a hub and engines
+// over two bolt files of a directory. A process that opens the directory later goes on with the
+// same environment, however the one before ended. What the engines record and what clusters
+// receive is held to the laws of package laws.
 package environment
 
 import (
@@ -21,8 +22,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
-// EngineFile and ClusterFile are the files of an environment in its directory: what the engines store, and the clusters
-// with the hub and the state of the scenario.
+// EngineFile and ClusterFile are the files of an environment in its directory: what the engines
+// store, and the clusters with the hub and the state of the scenario.
 const (
 	EngineFile  = "engine.db"
 	ClusterFile = "clusters.db"
@@ -41,7 +42,8 @@ type Options struct {
 	Meter *Meter
 }
 
-// Environment is what one process has of an environment. Its methods may be called concurrently, but for Check and Close.
+// Environment is what one process has of an environment. Its methods may be called concurrently,
+// but for Check and Close.
 type Environment struct {
 	Options
 	// Store is the engines' store, without meter and faults.
@@ -63,8 +65,9 @@ type Environment struct {
 	absent map[string]bool
 }
 
-// Open opens the files of the directory, creates those that do not exist, and makes the engines, which do not run yet. Only
-// one process at a time can have the files open; a second one waits for up to five seconds.
+// Open opens the files of the directory, creates those that do not exist, and makes the engines,
+// which do not run yet. Only one process at a time can have the files open; a second one waits
+// for up to five seconds.
 func Open(ctx context.Context, o Options) (_ *Environment, err error) {
 	o.Engines = max(1, o.Engines)
 	if o.Meter == nil {

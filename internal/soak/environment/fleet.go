@@ -45,8 +45,8 @@ func (env *Environment) Fleet(ctx context.Context) (all []Member, err error) {
 	return all, err
 }
 
-// ChangeMember saves a change of one cluster and then makes it, so that a kill in between loses nothing. A name that is not
-// there changes nothing.
+// ChangeMember saves a change of one cluster and then makes it, so that a kill in between loses
+// nothing. A name that is not there changes nothing.
 func (env *Environment) ChangeMember(ctx context.Context, name string, how func(*Member)) error {
 	all, err := env.Fleet(ctx)
 	if err != nil {
@@ -98,7 +98,8 @@ func (i inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error]
 	return i.env.Members.WatchClusters(ctx)
 }
 
-// Load decodes what was saved under a key, which begins with "soak/", and reports whether there is something.
+// Load decodes what was saved under a key, which begins with "soak/", and reports whether there
+// is something.
 func (env *Environment) Load(ctx context.Context, key string, into any) (bool, error) {
 	r, err := env.clusterStore.Get(ctx, key)
 	if errors.Is(err, backend.ErrNotFound) {

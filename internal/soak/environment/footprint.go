@@ -9,10 +9,11 @@ import (
 
 // Footprint is what the files of an environment hold.
 type Footprint struct {
-	// EngineBytes and ClusterBytes are the sizes of the files, RecordBytes the bytes of the records in both.
+	// EngineBytes and ClusterBytes are the sizes of the files, RecordBytes the bytes of the records
+	// in both.
 	EngineBytes, ClusterBytes, RecordBytes int64
-	// Records is how many records the engines have, Orphans the keys of those that only a run has: there must be none
-	// when all runs are deleted.
+	// Records is how many records the engines have, Orphans the keys of those that only a run has:
+	// there must be none when all runs are deleted.
 	Records int
 	Orphans []string
 }

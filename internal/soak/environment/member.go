@@ -45,8 +45,9 @@ func LedgerOf(c *memory.Cluster, placed string) (l Ledger) {
 	return l
 }
 
-// OpenLedger returns a ledger with its revision and target in plain text. A member has them sealed with the key of the
-// placement; the error matches backend.ErrNotFound where that is deleted.
+// OpenLedger returns a ledger with its revision and target in plain text. A member has them
+// sealed with the key of the placement; the error matches backend.ErrNotFound where that is
+// deleted.
 func (env *Environment) OpenLedger(ctx context.Context, placed string, l Ledger) (Ledger, error) {
 	rec, err := env.Store.Get(ctx, "placement/"+placed)
 	if err != nil {

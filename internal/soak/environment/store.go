@@ -13,13 +13,14 @@ import (
 // ErrFull is the error of a write while [Meter].Full is set.
 var ErrFull = errors.New("no space left on device")
 
-// Meter counts the writes of a process to all its stores. It can refuse them, and end the process at one of them.
+// Meter counts the writes of a process to all its stores. It can refuse them, and end the process
+// at one of them.
 type Meter struct {
 	Writes atomic.Int64
 	// Full refuses writes with ErrFull.
 	Full atomic.Bool
-	// DieAt is the number of the write at which the process ends, 0 for none; DieAfter is that it ends after that write
-	// instead of before it.
+	// DieAt is the number of the write at which the process ends, 0 for none; DieAfter is that it
+	// ends after that write instead of before it.
 	DieAt    int64
 	DieAfter bool
 }

@@ -1,5 +1,5 @@
-// Package laws holds what the engine promises of its runs, as functions of a plan, a run, its events and what members
-// record. It does no I/O: package environment reads all of that.
+// Package laws holds what the engine promises of its runs, as functions of a plan, a run, its
+// events and what members record. It does no I/O: package environment reads all of that.
 package laws
 
 import (
@@ -15,7 +15,8 @@ var ErrViolated = errors.New("a law was violated")
 // maxViolations is how many different violations are kept.
 const maxViolations = 20
 
-// Violations collects the first violations, each once. The zero value is empty. Methods may be called concurrently.
+// Violations collects the first violations, each once. The zero value is empty. Methods may be
+// called concurrently.
 type Violations struct {
 	mu    sync.Mutex
 	texts []string
@@ -30,7 +31,8 @@ func (v *Violations) Add(format string, args ...any) {
 	}
 }
 
-// Err returns an error that lists the violations and matches [ErrViolated], or nil if there are none.
+// Err returns an error that lists the violations and matches [ErrViolated], or nil if there are
+// none.
 func (v *Violations) Err() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()

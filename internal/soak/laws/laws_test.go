@@ -25,7 +25,8 @@ const (
 	bob  = "bob"
 )
 
-// newTestPlan is three stages of ten clusters each, three at a time, with approvals by two people after the first two.
+// newTestPlan is three stages of ten clusters each, three at a time, with approvals by two people
+// after the first two.
 func newTestPlan(t *testing.T) *stages.Plan {
 	t.Helper()
 	three, policy := intstr.FromInt32(3), approval.Policy{Quorums: []approval.Quorum{{Count: 2}}, ForbidStarter: true}

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// TouchProblem returns why a run must not have changed a cluster: the gates before it have not been passed. "" is that
-// it may have.
+// TouchProblem returns why a run must not have changed a cluster: the gates before it have not
+// been passed. "" is that it may have.
 func TouchProblem(p *stages.Plan, r *step.Run, cluster string) string {
 	pos, ok := p.Position(cluster)
 	if !ok {
@@ -27,8 +27,9 @@ func TouchProblem(p *stages.Plan, r *step.Run, cluster string) string {
 	return ""
 }
 
-// MemberProblem returns what is wrong with the revision that a cluster records for a run: it must be the one that the
-// plan names for the cluster, and gates must have allowed the change. "" is that nothing is wrong.
+// MemberProblem returns what is wrong with the revision that a cluster records for a run: it must
+// be the one that the plan names for the cluster, and gates must have allowed the change. "" is
+// that nothing is wrong.
 func MemberProblem(p *stages.Plan, r *step.Run, cluster, revision string) string {
 	if text := TouchProblem(p, r, cluster); text != "" {
 		return text

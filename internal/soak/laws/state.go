@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// StateProblems returns the laws that a saved run breaks, by itself or as a successor of the state before, which may be
-// nil.
+// StateProblems returns the laws that a saved run breaks, by itself or as a successor of the
+// state before, which may be nil.
 func StateProblems(p *stages.Plan, before, now *step.Run) (out []string) {
 	out = append(out, capProblems(p, now)...)
 	out = append(out, gateProblems(p, now)...)

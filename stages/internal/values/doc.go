@@ -1,3 +1,3 @@
-// Package values checks and resolves the names, numbers and texts of strategies, plans and commands, for
-// packages stages, stages/planner and stages/step.
+// Package values checks and resolves the names, numbers and texts of strategies, plans and
+// commands, for packages stages, stages/planner and stages/step.
 package values

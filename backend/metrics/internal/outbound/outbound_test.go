@@ -119,7 +119,8 @@ func TestBeneath(t *testing.T) {
 	}
 }
 
-// TestATokenFileThatOthersReadIsRefused: when the endpoint is made, and when the mode changed later.
+// TestATokenFileThatOthersReadIsRefused: when the endpoint is made, and when the mode changed
+// later.
 func TestATokenFileThatOthersReadIsRefused(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "")
 	file := filepath.Join(t.TempDir(), "token")
