@@ -42,8 +42,8 @@ func (s *scenario) act(n int) act {
 	}
 }
 
-// willing takes a step until it succeeds or has failed so often that its
-// failure is its outcome: what is drawn need not make sense.
+// willing repeats a step until it succeeds or has failed too often. Then the failure is its
+// result, because a random step may make no sense.
 func willing(name string, do func(ctx context.Context, env *environment.Environment) error) act {
 	tries := 0
 	return act{name, func(ctx context.Context, env *environment.Environment) (bool, error) {
@@ -71,7 +71,7 @@ func (s *scenario) edit(placed string) act {
 	}}
 }
 
-// create draws a run, of what the hub says or of so many snapshots back.
+// create creates a run of the current content of the hub, or of an earlier snapshot.
 func (s *scenario) create(placed string, back *int) act {
 	name := fmt.Sprintf("%s-r%d", s.name, len(s.runs))
 	s.runs = append(s.runs, name)
@@ -123,7 +123,7 @@ func (s *scenario) remove() act {
 	})
 }
 
-// command draws what an operator asks of a run.
+// command sends a random command to a run.
 func (s *scenario) command(n int) act {
 	run := s.anyRun()
 	c := stages.Command{ID: fmt.Sprintf("%s-a%d", s.name, n), By: approval.Identity{Name: olga}}

@@ -19,11 +19,11 @@ const (
 	exitBroken = 3
 )
 
-// readyLine is what a child prints once everything is open.
+// readyLine is the output of a child after it has opened all files.
 const readyLine = "ready\n"
 
-// life is what a child is told: where it lives, what it plays and at which
-// write it ends.
+// life contains the parameters of a child: its directory, its script and the write at which it
+// ends.
 type life struct {
 	dir      string
 	engines  int
@@ -54,7 +54,7 @@ func (l *life) args() []string {
 	}
 }
 
-// script returns what is played.
+// script returns the script of the child.
 func (l *life) script() script {
 	if l.scenario < 0 {
 		return story()

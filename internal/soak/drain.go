@@ -58,8 +58,8 @@ func each(ctx context.Context, env *environment.Environment, do func(fleet.Statu
 	return nil
 }
 
-// endAllStep waits until every run has ended. Those that are held or stopped
-// are started; after a while everything is aborted.
+// endAllStep waits until every run has ended. It starts runs that are held or stopped, and aborts
+// all runs after some time.
 func endAllStep(scenario string) act {
 	began, n := time.Time{}, 0
 	return act{"end all", func(ctx context.Context, env *environment.Environment) (bool, error) {
@@ -148,7 +148,7 @@ func deleteAllStep() act {
 		}
 		left, err := leftovers(ctx, env)
 		if len(left) > 0 && err == nil {
-			err = collect(ctx, env, env.Workers[0]) // what a kill left is found by a collection
+			err = collect(ctx, env, env.Workers[0]) // a collection finds the remains of kills
 		}
 		return len(left) == 0, err
 	}}

@@ -12,20 +12,20 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
-// ending is what must be the same however often the process was killed.
+// ending is the result that must not depend on the number of kills.
 type ending struct {
-	// Members are the objects of each cluster with their generations, and what
-	// its ledger says: a change that was made twice shows in the generation.
+	// Members are the objects of each cluster with their generations, and the contents of its
+	// ledger. A repeated change is visible in the generation.
 	Members map[string][]string
 	Runs    map[string][]string
-	// Approvals are who decided what where, for which plan.
+	// Approvals are the decisions with their authors, gates and plans.
 	Approvals []string
 	Snapshots []string
-	// Audit is how often what was changed for which run.
+	// Audit contains the number of changes for each object and run.
 	Audit map[string]int
 }
 
-// endingOf reads what became of an environment, and checks all of it.
+// endingOf reads the result of an environment, and checks all of it.
 func endingOf(ctx context.Context, env *environment.Environment, placed string, runs ...string) (end ending, err error) {
 	end = ending{Members: map[string][]string{}, Runs: map[string][]string{}, Audit: map[string]int{}}
 	for c, err := range env.Members.Clusters(ctx) {
@@ -80,8 +80,7 @@ func addRun(ctx context.Context, env *environment.Environment, end *ending, run 
 	return nil
 }
 
-// contentOf is an object with what does not depend on how often a run took
-// the work over.
+// contentOf returns the part of an object that does not depend on the number of takeovers.
 func contentOf(ctx context.Context, env *environment.Environment, cluster, placed string, obj *unstructured.Unstructured) (string, error) {
 	if obj.GetNamespace() == environment.LedgerNamespace {
 		l, err := env.OpenLedger(ctx, placed, environment.LedgerOf(env.Members.Cluster(cluster), placed))

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
-// health is what a process and its files take up between two scenarios.
+// health contains the resources of a process and its files between two scenarios.
 type health struct {
 	heap        uint64
 	goroutines  int
@@ -20,11 +20,10 @@ type health struct {
 	files       environment.Footprint
 }
 
-// What may be taken up more than after the first scenario, whatever came in
-// between. The heap keeps what the runtime and the packages remember of types.
-// The environment keeps the head and the ledgers of every cluster there ever was, of
-// which there are 60 names. Of the engines' file remainsMost says what is in it
-// at most: nothing grows there with the kills or the scenarios.
+// These are the permitted increases since the first scenario. The heap keeps type information of
+// the runtime and the packages. The environment keeps the head and the ledgers of every cluster
+// that ever existed; there are 60 names. remainsMost limits the contents of the engines' file,
+// which must not grow with kills or scenarios.
 const (
 	heapMargin       = 16 << 20
 	goroutineMargin  = 2
@@ -36,8 +35,8 @@ const (
 	spread    = 4
 )
 
-// measure reads the state of this process. What has just been ended may take a moment to
-// go.
+// measure reads the state of this process. Recently ended goroutines and files may need a moment
+// to disappear.
 func measure(files environment.Footprint) health {
 	h := health{files: files}
 	for range 20 {
@@ -62,7 +61,7 @@ func (h *health) String() string {
 		h.heap>>10, h.goroutines, h.descriptors, f.EngineBytes>>10, f.Records, f.ClusterBytes>>10, f.RecordBytes>>10)
 }
 
-// against returns what is not where it was.
+// against returns an error that lists the increases since base.
 func (h *health) against(base *health) error {
 	var errs []error
 	more := func(what string, now, then, margin int64) {

@@ -15,19 +15,18 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
-// killer plays a script in children that it kills, until one of them comes to
-// the end.
+// killer plays a script in children and kills them, until one of them completes the script.
 type killer struct {
 	life
 	rand *rand.Rand
-	// within is the time after its start in which a child is killed, writes the
-	// number of its writes.
+	// within is the time after its start in which a child is killed, writes the number of its
+	// writes.
 	within time.Duration
 	writes int
 	// pauses makes it stop a child for a while now and then instead of killing
 	// it: for the child time jumps.
 	pauses bool
-	// most is how many are killed; after that one may come to the end.
+	// limit is the maximum number of kills; after that a child may complete the script.
 	kills, pausesDone int
 	limit             int
 	// checked is called after every kill.
@@ -50,10 +49,10 @@ func (k *killer) run(ctx context.Context) error {
 	}
 }
 
-// childMost is how long a child may live: one that is stuck tells where.
+// childMost is the maximum life of a child. A child beyond it prints its goroutines.
 const childMost = 3 * time.Minute
 
-// once starts a child and ends it, if it does not come to its end before.
+// once starts a child and kills it unless it completes earlier.
 func (k *killer) once(ctx context.Context) (killed bool, err error) {
 	l, byTime := k.life, k.kills >= k.limit || k.rand.IntN(2) == 0
 	l.nth = k.kills
@@ -147,8 +146,8 @@ func verdict(ctx context.Context, state *os.ProcessState, said string, err error
 	return true, nil
 }
 
-// inspect opens what a killed process left, and holds it to the laws. It is not
-// played on.
+// inspect opens the files of a killed process, and checks them against the laws. It does not
+// continue the script.
 func (k *killer) inspect(ctx context.Context, more func(*environment.Environment) error) (err error) {
 	l := k.life
 	l.dieAt = 0

@@ -1,37 +1,33 @@
-// Command soak searches for what only time finds: it plays random scenarios on one
-// directory, one after the other, and holds everything that happens to the laws
-// of the engine.
+// Command soak searches for rare faults: it plays random scenarios on one directory, one after
+// the other, and checks all of them against the laws of the engine.
 //
 //	go run ./internal/soak -for 24h
 //
-// A scenario is a fleet of up to 60 clusters and what happens to it: runs of
-// random strategies that are queued, superseded, stopped, aborted, skipped,
-// deleted, rolled back and caught up with, edits at the hub, clusters that
-// leave, come back, change their labels and are made again, people who answer
-// rightly and wrongly, members that are down, slow or refuse, a disk that is
-// full for a while. Half of the scenarios are played in this process, with calls
-// that fail, fail ambiguously, come late or hang; the others in child processes
-// that are killed by SIGKILL, at random moments and right before or after a
-// random write, or stopped for longer than a lease, so that time jumps for them.
-// In every other scenario the clocks of the engines jump as well, in both kinds of
-// process: forward and back, each for itself, by less than Config.Skew allows or
-// by weeks. A clock that jumps forward ends waits, as package stages says, so how
-// long one lasts by a right clock is not checked here; package fleet tests that.
-// All the other laws hold whatever clocks show: what was applied, caps, gates,
-// approvals, order, epochs, and that the time of a run never goes back.
+// A scenario is a fleet of up to 60 clusters and its events. Runs with random strategies are
+// queued, superseded, stopped, aborted, skipped, deleted, rolled back and caught up with. Objects
+// at the hub change; clusters leave, return, change their labels and are created again; people
+// give right and wrong answers; members are down, slow or refuse requests; the disk is full for
+// some time. Half of the scenarios run in this process, with calls that fail, fail ambiguously,
+// come late or hang. The others run in child processes that are killed by SIGKILL, at random
+// moments and right before or after a random write, or stopped for longer than a lease, so that
+// time jumps for them.
 //
-// In the end of each scenario the faults cease and the clocks are right, every
-// run has to end within a minute and a half, and everything is retired and
-// deleted. The heap, the goroutines, the open descriptors and the files after
-// compaction have to be where they were then. Of what a run had, nothing at all
-// may be left in the engines' file, however often and wherever processes were
-// killed, and no more of each placement than its last snapshots and events. One
-// environment lasts for all scenarios.
+// In every other scenario the clocks of the engines jump as well, in both kinds of process:
+// forward and back, independently of each other, by less than Config.Skew allows or by weeks. A
+// clock that jumps forward ends waits, as package stages documents, so the scenarios do not check
+// the length of waits; package fleet tests it. All other laws hold for every clock: applied
+// contents, caps, gates, approvals, order and epochs, and the time of a run never goes back.
 //
-// A violation is told with the seed and the number of the scenario, and how to
-// play that one alone; the exit code is 1 then, and the directory stays. The same
-// scenario is drawn then, but its timing and what earlier ones left in the files
-// are not the same.
+// At the end of each scenario the faults end and the clocks are right, every run must end within
+// a minute and a half, and everything is retired and deleted. The heap, the goroutines, the open
+// descriptors and the files after compaction must return to their initial sizes. The engines'
+// file must contain no record of a deleted run, however often processes were killed, and of each
+// placement only its last snapshots and events. One environment lasts for all scenarios.
+//
+// The report of a violation contains the seed and the number of the scenario, and the command
+// that plays this scenario alone; the exit code is 1 then, and the directory stays. A replay
+// generates the same scenario, but its timing and the remains of earlier scenarios in the files
+// differ.
 package main
 
 import (

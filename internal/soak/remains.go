@@ -40,8 +40,8 @@ func collect(ctx context.Context, env *environment.Environment, e *fleet.Engine)
 	return nil
 }
 
-// deleteRuns deletes every run that a placement knows, and says how many there
-// were. One that has no record was half deleted, by a process that was killed.
+// deleteRuns deletes every run that a placement knows, and returns their number. A run without a
+// record was half deleted by a killed process.
 func deleteRuns(ctx context.Context, env *environment.Environment, e *fleet.Engine) (n int, err error) {
 	placements, err := env.Observer.Placements(ctx)
 	if err != nil {
@@ -62,9 +62,8 @@ func deleteRuns(ctx context.Context, env *environment.Environment, e *fleet.Engi
 	return n, nil
 }
 
-// forgetRuns deletes every run, also those that were recorded by a process which
-// did not live to see them admitted, and has everything collected that was left
-// of runs.
+// forgetRuns deletes every run, including runs of a process that was killed before their
+// admission, and collects all remains of runs.
 func forgetRuns(ctx context.Context, env *environment.Environment) error {
 	if _, err := deleteRuns(ctx, env, env.Observer); err != nil {
 		return err

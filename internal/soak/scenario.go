@@ -14,18 +14,17 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
-// scenario is a story that is drawn: a fleet, and what happens to it. The same
-// seed and number draw the same one.
+// scenario is a random story: a fleet and the events of its life. The same seed and number
+// generate the same scenario.
 type scenario struct {
 	name string
 	rand *rand.Rand
 	seed uint64
-	// placements and runs are the names that were used so far, values the
-	// numbers of what the hub said.
+	// placements and runs are the names used so far, values the numbers of the contents of the hub.
 	placements []string
 	runs       []string
 	values     int
-	// process is which process of the scenario this is, where there are several.
+	// process is the number of this process in the scenario, if there are several.
 	process  int
 	clusters []environment.Member
 }
@@ -49,7 +48,7 @@ func (s *scenario) labels() map[string]string {
 	}
 }
 
-// script draws what happens.
+// script generates the steps.
 func (s *scenario) script() script {
 	steps := []act{}
 	for _, p := range s.placements {
@@ -111,9 +110,9 @@ func (s *scenario) draw(word string) uint64 {
 	return h.Sum64()
 }
 
-// Faults draws what happens to the calls of the engines. It ends when the environment
-// is healed. No list and no watch hangs: nothing bounds these, so that an engine
-// waits for one as long as its store lets it.
+// Faults generates the faults of the engines' calls, until the environment is healed. Lists and
+// watches never hang, because they have no deadline: an engine waits for one as long as its store
+// does.
 func (s *scenario) faults(healed func() bool) *faulty.Plan {
 	return faulty.NewPlan(func(c faulty.Call) faulty.Fault {
 		if healed() {
@@ -135,8 +134,8 @@ func (s *scenario) faults(healed func() bool) *faulty.Plan {
 	})
 }
 
-// aside is what happens besides: people answer, members go down, the disk is
-// full, clocks jump.
+// aside performs random concurrent events: people answer, members go down, the disk is full,
+// clocks jump.
 func (s *scenario) aside(ctx context.Context, env *environment.Environment) {
 	r := rand.New(rand.NewPCG(s.seed, uint64(time.Now().UnixNano())))
 	t := time.NewTicker(20 * time.Millisecond)

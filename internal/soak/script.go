@@ -13,24 +13,22 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
-// act is something that a person or a program does with the environment. It looks
-// first at what is stored, and may be taken again at any time: a process that
-// dies leaves it to the next one.
+// act is an action of a person or a program in the environment. It reads the stored state first
+// and may be repeated at any time: if a process dies, the next process repeats the action.
 type act struct {
 	name string
 	// do reports whether the step is done; it is taken again until it is.
 	do func(ctx context.Context, env *environment.Environment) (done bool, err error)
 }
 
-// script is what happens in an environment, step by step.
+// script is the sequence of steps in an environment.
 type script struct {
 	name     string
 	clusters []environment.Member
-	// prepare is what the members are like, after every start.
+	// prepare configures the members after every start.
 	prepare func(env *environment.Environment)
 	steps   []act
-	// heals is the number of the first step at which nothing refuses or fails
-	// any more.
+	// heals is the number of the first step without refusals and failures.
 	heals int
 	// aside is done all the time beside the steps; nil for nothing.
 	aside func(ctx context.Context, env *environment.Environment)
@@ -38,14 +36,14 @@ type script struct {
 	patience time.Duration
 }
 
-// cursor says how far a script has come.
+// cursor is the position in a script.
 type cursor struct {
 	Script string `json:"script"`
 	Step   int    `json:"step"`
 }
 
-// play goes on with a script where the directory says that it is, until it is
-// over, a law is violated or ctx ends. ready is told when everything is open.
+// play continues a script at the position that the directory contains, until the script is
+// complete, a law is violated or ctx ends. It calls ready after it has opened everything.
 func (s script) play(ctx context.Context, env *environment.Environment, ready func()) error {
 	if err := env.Provision(ctx, s.clusters); err != nil {
 		return err
@@ -91,7 +89,7 @@ func (s act) try(ctx context.Context, env *environment.Environment) (bool, error
 	return s.do(ctx, env)
 }
 
-// turn notes that the script has come to its nth step.
+// turn records that the script has reached its nth step.
 func (s script) turn(ctx context.Context, env *environment.Environment, n int) error {
 	for {
 		err := env.Save(ctx, "soak/cursor", cursor{s.name, n})
@@ -136,15 +134,14 @@ func (s script) take(ctx context.Context, env *environment.Environment, n int) e
 	}
 }
 
-// bears reports whether an error may be one of those which were ordered: by faults, a
-// full disk, or a pause that was longer than a call may take. A call that took
-// longer because the machine was busy is borne in any story; what hangs is not done
-// when patience is over.
+// bears reports whether an error is expected because of faults, a full disk, or a pause longer
+// than a call may take. Every story tolerates a call that took longer because the machine was
+// busy; a call that hangs fails the step at the end of its patience.
 func bears(env *environment.Environment, err error) bool {
 	return env.Lease > 0 || errors.Is(err, context.DeadlineExceeded)
 }
 
-// stacks writes what every goroutine is doing into a file, and says where.
+// stacks writes the stacks of all goroutines to a file, and returns its name.
 func stacks(env *environment.Environment) string {
 	name := filepath.Join(env.Dir, "stacks.txt")
 	f, err := os.Create(name)
@@ -157,7 +154,7 @@ func stacks(env *environment.Environment) string {
 	return "what every goroutine was doing is in " + name
 }
 
-// waits says what every run waits for.
+// waits returns the reasons of the waits of all runs.
 func waits(ctx context.Context, env *environment.Environment) (out string) {
 	placements, _ := env.Observer.Placements(ctx)
 	for _, p := range placements {

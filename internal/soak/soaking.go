@@ -28,7 +28,7 @@ type soaking struct {
 	base  *health
 }
 
-// tally is what was done so far.
+// tally counts completed work.
 type tally struct {
 	scenarios, runs, kills, pauses int
 	writes, checks                 int64
@@ -73,8 +73,7 @@ func (s *soaking) line(after time.Duration) {
 		after.Round(time.Second), t.scenarios, t.runs, t.kills, t.pauses, t.writes, t.checks, &t.health)
 }
 
-// scenario plays the next scenario, and checks that everything is where it
-// was before.
+// scenario plays the next scenario, and checks that all resources return to their initial sizes.
 func (s *soaking) scenario(ctx context.Context) error {
 	r := rand.New(rand.NewPCG(s.seed, uint64(s.number)^1<<40))
 	play := s.here
@@ -133,7 +132,7 @@ func (s *soaking) killed(ctx context.Context, r *rand.Rand) error {
 	return err
 }
 
-// sweep forgets a scenario that is over, and returns what the files hold.
+// sweep deletes the state of an ended scenario, and returns the contents of the files.
 func (s *soaking) sweep(ctx context.Context) (files environment.Footprint, err error) {
 	env, err := environment.Open(ctx, environment.Options{Dir: s.dir})
 	if err != nil {

@@ -180,8 +180,8 @@ func someStep(run, stage string) act {
 	}}
 }
 
-// commandStep asks something of a run until it has come of it. What was asked is
-// found in the run, because a state may pass.
+// commandStep sends a command to a run until it has taken effect. It checks the commands of the
+// run and not the state, because a state may be short.
 func commandStep(run string, v stages.Verb, want stages.State) act {
 	id := strings.ToLower(string(v)) + "-" + run
 	return act{string(v) + " " + run, func(ctx context.Context, env *environment.Environment) (bool, error) {
@@ -224,7 +224,7 @@ func decided(s fleet.Status, stage, by string) bool {
 	return false
 }
 
-// refusedStep lets the starter answer, who must not.
+// refusedStep answers as the starter of the run, which must be refused.
 func refusedStep(run, stage string) act {
 	request := approval.RequestName(run, stage, approval.After)
 	return act{"olga is refused", func(ctx context.Context, env *environment.Environment) (bool, error) {
@@ -249,7 +249,7 @@ func tidyStep() act {
 	}}
 }
 
-// leftovers returns the keys of what only runs that have not ended need.
+// leftovers returns the keys of records that only active runs need.
 func leftovers(ctx context.Context, env *environment.Environment) (out []string, err error) {
 	for _, prefix := range []string{"inflight/", "command/"} {
 		for r, err := range env.Store.List(ctx, prefix) {

@@ -99,7 +99,7 @@ func (a *audited) entries(ctx context.Context, key string, value []byte) (more [
 	return more, nil
 }
 
-// auditedMember is the record of a member, as far as it is audited.
+// auditedMember is the audited part of a member's record.
 type auditedMember struct {
 	Made  int `json:"made"`
 	State struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// checker is what earlier checks have read of the engines.
+// checker contains the state that earlier checks have read.
 type checker struct {
 	histories map[string]*laws.History
 	states    map[string]*step.Run
@@ -122,7 +122,7 @@ func (env *Environment) checkEvent(ctx context.Context, ev stages.Event) error {
 	return nil
 }
 
-// checkMembers holds what the members record to the plans.
+// checkMembers compares the records of members with the plans.
 func (env *Environment) checkMembers(ctx context.Context) error {
 	placements, err := env.Observer.Placements(ctx)
 	if err != nil {
@@ -142,9 +142,9 @@ func (env *Environment) checkMembers(ctx context.Context) error {
 	return nil
 }
 
-// checkMember holds what one member records of a placement to the plan of the run
-// that wrote it; statuses are those of the runs that were read before. A run or a
-// placement that was deleted meanwhile proves nothing.
+// checkMember compares a member's record of a placement with the plan of the run that wrote it.
+// statuses are the statuses of the runs that were read before. If the run or the placement was
+// deleted in between, the check has no result.
 func (env *Environment) checkMember(ctx context.Context, cluster, placed string, statuses map[string]fleet.Status) error {
 	l := LedgerOf(env.Members.Cluster(cluster), placed)
 	if l.Run == "" {
@@ -175,7 +175,7 @@ func (env *Environment) checkMember(ctx context.Context, cluster, placed string,
 	return nil
 }
 
-// confirmProblem reads again what a member records, with the run as it is now.
+// confirmProblem reads a member's record again, with the current state of the run.
 func (env *Environment) confirmProblem(ctx context.Context, cluster string, l Ledger) {
 	s, err := env.Observer.Run(l.Run).Status(ctx)
 	if err != nil || s.Run.UID != l.RunUID {

@@ -12,8 +12,8 @@ type Clocks struct{ wrong []atomic.Int64 }
 
 func newClocks(n int) *Clocks { return &Clocks{wrong: make([]atomic.Int64, n)} }
 
-// of returns the nth clock. It shows the time of day and measures nothing, as
-// one does that is set again while a program runs.
+// of returns the nth clock. Its times have no monotonic reading, like a clock that is adjusted
+// while a program runs.
 func (c *Clocks) of(n int) func() time.Time {
 	return func() time.Time { return time.Now().Round(0).Add(time.Duration(c.wrong[n].Load())) }
 }

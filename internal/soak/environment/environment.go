@@ -1,7 +1,7 @@
-// Package environment is what the soak program plays scenarios on: clusters, a hub and engines
-// over two bolt files of a directory. A process that opens the directory later goes on with the
-// same environment, however the one before ended. What the engines record and what clusters
-// receive is held to the laws of package laws.
+// Package environment is the environment of the soak program's scenarios: clusters, a hub and
+// engines over two bolt files of a directory. A later process that opens the directory continues
+// with the same environment, however the previous process ended. Package laws checks the records
+// of the engines and the contents of the clusters.
 package environment
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/laws"
 )
 
-// EngineFile and ClusterFile are the files of an environment in its directory: what the engines
-// store, and the clusters with the hub and the state of the scenario.
+// EngineFile and ClusterFile are the files of an environment in its directory: the store of the
+// engines, and the clusters with the hub and the state of the scenario.
 const (
 	EngineFile  = "engine.db"
 	ClusterFile = "clusters.db"
@@ -42,8 +42,8 @@ type Options struct {
 	Meter *Meter
 }
 
-// Environment is what one process has of an environment. Its methods may be called concurrently,
-// but for Check and Close.
+// Environment is the view of one process on an environment. Its methods may be called
+// concurrently, except for Check and Close.
 type Environment struct {
 	Options
 	// Store is the engines' store, without meter and faults.
@@ -51,7 +51,7 @@ type Environment struct {
 	Members *durable.Fleet
 	Hub     *durable.Source
 	Clocks  *Clocks
-	// Workers are the engines that run; Observer reads what they do, and meets no fault.
+	// Workers are the running engines; Observer is an engine without faults that reads their state.
 	Workers    []*fleet.Engine
 	Observer   *fleet.Engine
 	Violations laws.Violations
@@ -65,9 +65,9 @@ type Environment struct {
 	absent map[string]bool
 }
 
-// Open opens the files of the directory, creates those that do not exist, and makes the engines,
-// which do not run yet. Only one process at a time can have the files open; a second one waits
-// for up to five seconds.
+// Open opens the files of the directory, creates missing files, and creates the engines without
+// running them. Only one process at a time can have the files open; a second one waits for up to
+// five seconds.
 func Open(ctx context.Context, o Options) (_ *Environment, err error) {
 	o.Engines = max(1, o.Engines)
 	if o.Meter == nil {

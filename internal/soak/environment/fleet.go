@@ -10,10 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// fleetKey is where the members are saved.
+// fleetKey is the key of the saved members.
 const fleetKey = "soak/fleet"
 
-// Member is the state of a cluster beside the one that it keeps itself.
+// Member is the state of a cluster that the cluster does not store itself.
 type Member struct {
 	Name   string            `json:"name"`
 	Labels map[string]string `json:"labels"`
@@ -98,8 +98,8 @@ func (i inventory) WatchClusters(ctx context.Context) iter.Seq2[struct{}, error]
 	return i.env.Members.WatchClusters(ctx)
 }
 
-// Load decodes what was saved under a key, which begins with "soak/", and reports whether there
-// is something.
+// Load decodes the value saved under a key, which must begin with "soak/", and reports whether
+// there is one.
 func (env *Environment) Load(ctx context.Context, key string, into any) (bool, error) {
 	r, err := env.clusterStore.Get(ctx, key)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -128,7 +128,7 @@ func (env *Environment) Save(ctx context.Context, key string, v any) error {
 	return err
 }
 
-// Reset deletes what was saved and the audit.
+// Reset deletes all saved values and the audit.
 func (env *Environment) Reset(ctx context.Context) error {
 	for r, err := range env.clusterStore.List(ctx, "soak/") {
 		if err == nil {

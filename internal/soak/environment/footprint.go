@@ -7,13 +7,13 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// Footprint is what the files of an environment hold.
+// Footprint is the size and content of an environment's files.
 type Footprint struct {
 	// EngineBytes and ClusterBytes are the sizes of the files, RecordBytes the bytes of the records
 	// in both.
 	EngineBytes, ClusterBytes, RecordBytes int64
-	// Records is how many records the engines have, Orphans the keys of those that only a run has:
-	// there must be none when all runs are deleted.
+	// Records is the number of records of the engines. Orphans are the keys of records that only a
+	// run owns; there must be none after the deletion of all runs.
 	Records int
 	Orphans []string
 }

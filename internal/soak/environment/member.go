@@ -19,7 +19,7 @@ import (
 // LedgerNamespace is the namespace of the ledgers on a member.
 const LedgerNamespace = "slipway-system"
 
-// Ledger is what a member records of a placement, as far as it is checked.
+// Ledger is the checked part of a member's record of a placement.
 type Ledger struct {
 	Run      string `json:"run"`
 	RunUID   string `json:"runUID"`
@@ -45,8 +45,8 @@ func LedgerOf(c *memory.Cluster, placed string) (l Ledger) {
 	return l
 }
 
-// OpenLedger returns a ledger with its revision and target in plain text. A member has them
-// sealed with the key of the placement; the error matches backend.ErrNotFound where that is
+// OpenLedger returns a ledger with its revision and target in plain text. On a member they are
+// sealed with the key of the placement. The error matches backend.ErrNotFound if the placement is
 // deleted.
 func (env *Environment) OpenLedger(ctx context.Context, placed string, l Ledger) (Ledger, error) {
 	rec, err := env.Store.Get(ctx, "placement/"+placed)
@@ -67,7 +67,7 @@ func (env *Environment) OpenLedger(ctx context.Context, placed string, l Ledger)
 	return l, nil
 }
 
-// dialer opens connections that audit what they apply and hold it to the laws.
+// dialer opens connections that audit each apply and check it against the laws.
 func (env *Environment) dialer() backend.Dialer {
 	return backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 		inner, err := env.Members.Dial(ctx, c)
@@ -108,7 +108,7 @@ func (c *conn) Apply(ctx context.Context, obj *unstructured.Unstructured, o back
 func (env *Environment) touchProblem(ctx context.Context, cluster string, l Ledger) string {
 	s, err := env.Observer.Run(l.Run).Status(ctx)
 	if err != nil || s.Run.UID != l.RunUID {
-		return "" // the run was deleted meanwhile
+		return "" // the run was deleted
 	}
 	return laws.TouchProblem(s.Plan, &s.Run, cluster)
 }

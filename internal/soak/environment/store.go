@@ -19,8 +19,8 @@ type Meter struct {
 	Writes atomic.Int64
 	// Full refuses writes with ErrFull.
 	Full atomic.Bool
-	// DieAt is the number of the write at which the process ends, 0 for none; DieAfter is that it
-	// ends after that write instead of before it.
+	// DieAt is the number of the write at which the process ends, or 0. With DieAfter it ends after
+	// this write instead of before it.
 	DieAt    int64
 	DieAfter bool
 }

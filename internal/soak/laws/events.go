@@ -16,11 +16,11 @@ type History struct {
 	epoch int64
 	// at is the time of the run.
 	at time.Time
-	// resumed counts how often the run was resumed: what must not come twice
-	// may come again after that.
+	// resumed is the number of times that the run was resumed. An event that must happen once may
+	// repeat after each of them.
 	resumed int
 	once    map[string]bool
-	// stage is the last one that started; over has those that ended.
+	// stage is the last started stage; over contains the ended stages.
 	stage    int
 	over     map[int]bool
 	inFlight map[string]bool
@@ -112,7 +112,7 @@ func (h *History) runEvent(ev stages.Event, wrong func(string, ...any)) {
 	case stages.RunResumed:
 		h.resumed++
 	case stages.RunStopping, stages.RunStopped:
-		clear(h.inFlight) // what is left lands; nothing starts any more
+		clear(h.inFlight) // updates in flight complete; no cluster starts any more
 	default:
 	}
 	h.state = ev.Type

@@ -1,5 +1,5 @@
-// Package laws holds what the engine promises of its runs, as functions of a plan, a run, its
-// events and what members record. It does no I/O: package environment reads all of that.
+// Package laws checks the guarantees of the engine about its runs, as functions of a plan, a run,
+// its events and the records of members. It does no I/O: package environment reads its input.
 package laws
 
 import (

@@ -27,9 +27,8 @@ func TouchProblem(p *stages.Plan, r *step.Run, cluster string) string {
 	return ""
 }
 
-// MemberProblem returns what is wrong with the revision that a cluster records for a run: it must
-// be the one that the plan names for the cluster, and gates must have allowed the change. "" is
-// that nothing is wrong.
+// MemberProblem returns the problem of the revision that a cluster records for a run, or "". The
+// revision must be the planned one, and gates must have allowed the change.
 func MemberProblem(p *stages.Plan, r *step.Run, cluster, revision string) string {
 	if text := TouchProblem(p, r, cluster); text != "" {
 		return text

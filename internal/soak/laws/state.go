@@ -52,7 +52,7 @@ func capProblems(p *stages.Plan, r *step.Run) (out []string) {
 	return out
 }
 
-// gateProblems holds what was decided at each gate to its policy.
+// gateProblems checks the decisions at each gate against its policy.
 func gateProblems(p *stages.Plan, r *step.Run) (out []string) {
 	for i := range r.Form(runstate.Key{}).Stages {
 		for _, g := range r.Form(runstate.Key{}).Stages[i].Gates {
@@ -65,7 +65,7 @@ func gateProblems(p *stages.Plan, r *step.Run) (out []string) {
 	return out
 }
 
-// passProblems checks that a stage which went on did so past every gate.
+// passProblems checks that a stage passed every gate before it continued.
 func passProblems(p *stages.Plan, r *step.Run, stage int) (out []string) {
 	st := &r.Form(runstate.Key{}).Stages[stage]
 	if st.SkipGates || st.State == stages.Skipped {
@@ -131,8 +131,7 @@ func most(p approval.Policy) int {
 	return n
 }
 
-// waitProblems checks that a run which has not ended says what it waits for,
-// and so does every cluster.
+// waitProblems checks that an active run and its clusters state the reasons of their waits.
 func waitProblems(p *stages.Plan, r *step.Run) (out []string) {
 	if r.IsEnded() {
 		return nil
