@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/memory"
 	"github.com/slipway-dev/slipway/fleet"
@@ -127,7 +128,7 @@ func (e *evictionEnv) evict(ctx context.Context, cluster string) (bool, error) {
 		return false, err
 	}
 	least := intstr.FromInt32(1)
-	facts.Budget = &status.DisruptionBudget{MinAvailable: &least}
+	facts.Budget = &v1beta1.PlacementDisruptionBudgetSpec{MinAvailable: &least}
 	if answer := status.JudgeEviction(facts); !answer.Carry {
 		return false, nil
 	}

@@ -5,8 +5,10 @@ import (
 	"strings"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/internal/checks"
 	"github.com/slipway-dev/slipway/formats/internal/rollback"
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
@@ -144,18 +146,28 @@ func task(v value) stages.Task {
 	return t
 }
 
-// StageChecks are the checks of a stage as a document has them.
-type StageChecks struct {
-	BeforeChecks  []checks.Form `json:"beforeStageChecks,omitempty"`
-	AfterChecks   []checks.Form `json:"afterStageChecks,omitempty"`
-	Checks        []checks.Form `json:"checks,omitempty"`
-	ClusterChecks []checks.Form `json:"clusterChecks,omitempty"`
+// ChecksOf returns checks as a document has them.
+func ChecksOf(all []check.Check) []v1beta1.Check {
+	var out []v1beta1.Check
+	for i := range all {
+		c := &all[i]
+		form := v1beta1.Check{
+			Name: c.Name, Provider: c.Provider, Query: c.Query, Object: c.Object, Cluster: c.Cluster, ClusterLabel: c.ClusterLabel, Min: c.Min, Max: c.Max,
+			InitialDelay: duration(c.InitialDelay), Interval: duration(c.Interval), Count: int32(c.Count), FailureLimit: int32(c.FailureLimit),
+			InconclusiveLimit: int32(c.InconclusiveLimit), Empty: v1beta1.CheckPhase(c.Empty), Expires: duration(c.Expires),
+		}
+		if c.ConsecutiveErrorLimit != nil {
+			form.ConsecutiveErrorLimit = new(int32(*c.ConsecutiveErrorLimit))
+		}
+		out = append(out, form)
+	}
+	return out
 }
 
-// StageChecksOf returns the checks of a stage as a document has them.
-func StageChecksOf(s *stages.Stage) StageChecks {
-	return StageChecks{
-		BeforeChecks: checks.FormsOf(checks.OfTasks(s.Before)), AfterChecks: checks.FormsOf(checks.OfTasks(s.After)),
-		Checks: checks.FormsOf(s.Checks), ClusterChecks: checks.FormsOf(s.ClusterChecks),
+// duration returns a duration of a document, nil for 0.
+func duration(d time.Duration) *metav1.Duration {
+	if d == 0 {
+		return nil
 	}
+	return &metav1.Duration{Duration: d}
 }

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
@@ -32,29 +33,6 @@ type ApprovalFacts struct {
 	Run, Namespace string
 	RunUID         types.UID
 	Request        *approval.Request
-}
-
-// ApprovalSpec is the spec of a ClusterApprovalRequest. All but the first two
-// fields are Slipway's own: they bind an answer to one attempt at one gate of
-// one run of one plan. A spec cannot be changed, so what is asked again is
-// another object.
-type ApprovalSpec struct {
-	Run     string `json:"parentStageRollout"`
-	Stage   string `json:"targetStage"`
-	RunUID  string `json:"runUID,omitempty"`
-	Plan    string `json:"planDigest,omitempty"`
-	Attempt int64  `json:"attempt,omitempty"`
-	// StartedBy and Policy say who may answer, for those who read only the object.
-	StartedBy *approver       `json:"startedBy,omitempty"`
-	Policy    *approvalPolicy `json:"policy,omitempty"`
-	Expires   *metav1.Time    `json:"expires,omitempty"`
-}
-
-// approvalPolicy is the policy of a request, but for when that expires.
-type approvalPolicy struct {
-	Quorums        []approval.Quorum `json:"quorums,omitempty"`
-	ForbidStarter  bool              `json:"forbidStarter,omitempty"`
-	RequireBinding bool              `json:"requireBinding,omitempty"`
 }
 
 // ApprovalRequest is the object by which people are asked. It belongs to the run,
@@ -80,19 +58,34 @@ func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-func (f *ApprovalFacts) spec() *ApprovalSpec {
+// spec binds an answer to one attempt at one gate of one run of one plan. A spec cannot be changed, so a question that is
+// asked again is another object.
+func (f *ApprovalFacts) spec() *v1beta1.ApprovalRequestSpec {
 	r := f.Request
-	s := &ApprovalSpec{Run: f.Run, Stage: r.Stage, RunUID: r.RunUID, Plan: r.Binding.Plan, Attempt: int64(r.Attempt)}
+	s := &v1beta1.ApprovalRequestSpec{
+		TargetUpdateRun: f.Run, TargetStage: r.Stage, RunUID: r.RunUID, PlanDigest: r.Binding.Plan, Attempt: int32(r.Attempt),
+	}
 	if r.Starter.Name != "" {
-		s.StartedBy = &approver{Username: r.Starter.Name}
+		s.StartedBy = &v1beta1.Identity{Username: r.Starter.Name}
 	}
 	if p := r.Policy; len(p.Quorums) > 0 || p.ForbidStarter || p.RequireBinding {
-		s.Policy = &approvalPolicy{p.Quorums, p.ForbidStarter, p.RequireBinding}
+		s.Policy = &v1beta1.ApprovalPolicy{ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
+		for _, q := range p.Quorums {
+			s.Policy.Quorums = append(s.Policy.Quorums, v1beta1.ApprovalQuorum{Group: q.Group, Count: int32(q.Count)})
+		}
 	}
 	if r.Policy.Expires > 0 {
 		s.Expires = api.SecondsOrNil(stages.At(r.Opened.Add(r.Policy.Expires)))
 	}
 	return s
+}
+
+// quorumsOf returns the quorums of a policy.
+func quorumsOf(p *v1beta1.ApprovalPolicy) (out []approval.Quorum) {
+	for _, q := range p.Quorums {
+		out = append(out, approval.Quorum{Group: q.Group, Count: int(q.Count)})
+	}
+	return out
 }
 
 // OwnedBy is the reference to the object of which others are made.
@@ -119,14 +112,7 @@ type approvalStatus struct {
 	Conditions []approvalCondition `json:"conditions,omitempty"`
 	// Decisions are the first answers of either kind that each person gave, written
 	// by the admission policy from what the API server authenticated.
-	Decisions []stampedDecision `json:"decisions,omitempty"`
-}
-
-// stampedDecision is an answer with who gave it.
-type stampedDecision struct {
-	Verdict approval.Verdict `json:"verdict"`
-	By      approver         `json:"by"`
-	Comment string           `json:"comment,omitempty"`
+	Decisions []v1beta1.ApprovalDecision `json:"decisions,omitempty"`
 }
 
 // approvalCondition is a condition without when it changed: people write that
@@ -137,13 +123,6 @@ type approvalCondition struct {
 	Reason             string                 `json:"reason"`
 	Message            string                 `json:"message"`
 	ObservedGeneration int64                  `json:"observedGeneration"`
-}
-
-// approver is who an API server authenticated.
-type approver struct {
-	Username string   `json:"username"`
-	UID      string   `json:"uid,omitempty"`
-	Groups   []string `json:"groups,omitempty"`
 }
 
 // answerOf reads the answer in the conditions of a request. Its author is not known.
@@ -228,11 +207,12 @@ func AnswersOf(obj *unstructured.Unstructured, stamped bool) ([]Answer, error) {
 	})
 	out := make([]Answer, 0, len(s.Decisions))
 	for _, d := range s.Decisions {
-		if d.Verdict == approval.Approve && !stands {
+		verdict := approval.Verdict(d.Verdict)
+		if verdict == approval.Approve && !stands {
 			continue // it was taken back
 		}
 		by := approval.Identity{Name: d.By.Username, Groups: d.By.Groups}
-		out = append(out, Answer{Verdict: d.Verdict, By: by, Comment: api.Printable(d.Comment, longestComment)})
+		out = append(out, Answer{Verdict: verdict, By: by, Comment: api.Printable(d.Comment, longestComment)})
 	}
 	return out, nil
 }

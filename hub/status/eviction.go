@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/stages"
@@ -30,21 +31,15 @@ const (
 	evictionBlockedByRun = "Eviction is blocked by staged update run %s of the placement, which has not ended: evict again when it has ended or was deleted"
 )
 
-// DisruptionBudget is the spec of a ClusterResourcePlacementDisruptionBudget.
-type DisruptionBudget struct {
-	MaxUnavailable *intstr.IntOrString `json:"maxUnavailable,omitempty"`
-	MinAvailable   *intstr.IntOrString `json:"minAvailable,omitempty"`
-}
-
 // isMisconfigured reports whether the budget is one that cannot be reckoned for the policy: how many clusters PickAll
 // wants is not known.
-func (b *DisruptionBudget) isMisconfigured(p *placement.Policy) bool {
+func isMisconfigured(b *v1beta1.PlacementDisruptionBudgetSpec, p *placement.Policy) bool {
 	return p.Type != placement.PickN && (b.MaxUnavailable != nil || b.MinAvailable != nil && b.MinAvailable.Type == intstr.String)
 }
 
 // allows reports whether one of the clusters that are available may become unavailable. Shares are of the number that
 // a PickN policy wants, rounded up. A budget without a bound allows nothing, and neither does one that cannot be read.
-func (b *DisruptionBudget) allows(p *placement.Policy, available, total int) bool {
+func allows(b *v1beta1.PlacementDisruptionBudgetSpec, p *placement.Policy, available, total int) bool {
 	wanted := 0
 	if p.NumberOfClusters != nil {
 		wanted = *p.NumberOfClusters
@@ -74,7 +69,7 @@ type EvictionFacts struct {
 	// Removing are the clusters that are being cleaned.
 	Removing map[string]bool
 	// Budget is that of the placement, nil where there is none.
-	Budget *DisruptionBudget
+	Budget *v1beta1.PlacementDisruptionBudgetSpec
 	// Run is a staged run of the placement that has not ended, "" for none.
 	Run string
 }
@@ -131,9 +126,9 @@ func JudgeEviction(f *EvictionFacts) Eviction {
 		return carry(evictionFailed)
 	case f.Budget == nil:
 		return carry(evictionNoBudget)
-	case f.Budget.isMisconfigured(policy):
+	case isMisconfigured(f.Budget, policy):
 		return blocked(evictionWrongBudget)
-	case f.Budget.allows(policy, available, total):
+	case allows(f.Budget, policy, available, total):
 		return carry(fmt.Sprintf(evictionAllowedByBudget, available, total))
 	default:
 		return blocked(fmt.Sprintf(evictionBlockedByBudget, available, total))
@@ -148,24 +143,19 @@ func CarriedEviction(message string) Eviction {
 	return Eviction{Valid: true, Executed: true, Message: message}
 }
 
-// EvictionStatus is the status of a ClusterResourcePlacementEviction.
-type EvictionStatus struct {
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
 // Status is the status of an eviction that was answered now, in a generation of its object.
-func (e *Eviction) Status(generation int64, now time.Time) *EvictionStatus {
+func (e *Eviction) Status(generation int64, now time.Time) *v1beta1.PlacementEvictionStatus {
 	t, at := conditions{observedGeneration: generation}, stages.At(now)
 	switch {
 	case !e.Valid:
-		return &EvictionStatus{[]metav1.Condition{t.isFalse(api.ConditionValid, api.ReasonEvictionInvalid, e.Message, at)}}
+		return &v1beta1.PlacementEvictionStatus{Conditions: []metav1.Condition{t.isFalse(api.ConditionValid, api.ReasonEvictionInvalid, e.Message, at)}}
 	case e.Executed:
-		return &EvictionStatus{[]metav1.Condition{
+		return &v1beta1.PlacementEvictionStatus{Conditions: []metav1.Condition{
 			t.isTrue(api.ConditionValid, api.ReasonEvictionValid, evictionValid, at),
 			t.isTrue(api.ConditionExecuted, api.ReasonEvictionExecuted, e.Message, at),
 		}}
 	default:
-		return &EvictionStatus{[]metav1.Condition{
+		return &v1beta1.PlacementEvictionStatus{Conditions: []metav1.Condition{
 			t.isTrue(api.ConditionValid, api.ReasonEvictionValid, evictionValid, at),
 			t.isFalse(api.ConditionExecuted, api.ReasonEvictionNotExecuted, e.Message, at),
 		}}

@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/placement"
@@ -45,9 +46,13 @@ func amount(text string) *intstr.IntOrString {
 	return &v
 }
 
-func atMost(text string) *DisruptionBudget { return &DisruptionBudget{MaxUnavailable: amount(text)} }
+func atMost(text string) *v1beta1.PlacementDisruptionBudgetSpec {
+	return &v1beta1.PlacementDisruptionBudgetSpec{MaxUnavailable: amount(text)}
+}
 
-func atLeast(text string) *DisruptionBudget { return &DisruptionBudget{MinAvailable: amount(text)} }
+func atLeast(text string) *v1beta1.PlacementDisruptionBudgetSpec {
+	return &v1beta1.PlacementDisruptionBudgetSpec{MinAvailable: amount(text)}
+}
 
 // TestDisruptionBudgets says what budgets allow for the eviction of cluster a.
 func TestDisruptionBudgets(t *testing.T) {
@@ -58,7 +63,7 @@ func TestDisruptionBudgets(t *testing.T) {
 		states  string
 		policy  placement.Policy
 		removes string
-		budget  *DisruptionBudget
+		budget  *v1beta1.PlacementDisruptionBudgetSpec
 		allows  bool
 		says    string
 	}{
@@ -80,7 +85,7 @@ func TestDisruptionBudgets(t *testing.T) {
 		{"PickN, at least a share, rounded up", "AAA", pickN(3), "", atLeast("50%"), true, "availablePlacements: 3, totalPlacements: 3"},
 		{"PickN, at least a share of what is not there", "AA", pickN(4), "", atLeast("50%"), false, "availablePlacements: 2, totalPlacements: 2"},
 		{"PickN, all", "AAA", pickN(3), "", atLeast("100%"), false, "availablePlacements: 3, totalPlacements: 3"},
-		{"without a bound", "AAA", pickN(3), "", &DisruptionBudget{}, false, "availablePlacements: 3, totalPlacements: 3"},
+		{"without a bound", "AAA", pickN(3), "", &v1beta1.PlacementDisruptionBudgetSpec{}, false, "availablePlacements: 3, totalPlacements: 3"},
 		{"that cannot be read", "AAA", pickN(3), "", atMost("many"), false, "availablePlacements: 3, totalPlacements: 3"},
 		{"of a cluster that is not available", "FAA", all, "", atLeast("3"), true, "placement has failed"},
 		{"of a cluster to which a run comes again", "VAA", all, "", atLeast("3"), false, "availablePlacements: 3, totalPlacements: 3"},

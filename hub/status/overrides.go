@@ -1,7 +1,7 @@
 package status
 
 import (
-	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/placement"
 )
 
@@ -58,7 +58,7 @@ func (o *overriding) changes(cluster string, index int) bool {
 }
 
 // names are those of the overrides of a snapshot that have a rule for a cluster, as far as the room for names reaches.
-func (o *overriding) names(cluster string, index int) (clusterwide []string, namespaced []kubefleet.NamespacedName) {
+func (o *overriding) names(cluster string, index int) (clusterwide []string, namespaced []v1beta1.NamespacedName) {
 	c, known := o.members[cluster]
 	if !known {
 		return nil, nil
@@ -73,7 +73,7 @@ func (o *overriding) names(cluster string, index int) (clusterwide []string, nam
 		if one.Namespace == "" {
 			clusterwide = append(clusterwide, one.Snapshot)
 		} else {
-			namespaced = append(namespaced, kubefleet.NamespacedName{Namespace: one.Namespace, Name: one.Snapshot})
+			namespaced = append(namespaced, v1beta1.NamespacedName{Namespace: one.Namespace, Name: one.Snapshot})
 		}
 	}
 	return clusterwide, namespaced

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/placement"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -40,14 +40,14 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	}
 	type names struct {
 		Clusterwide []string
-		Namespaced  []kubefleet.NamespacedName
+		Namespaced  []v1beta1.NamespacedName
 	}
 	got := map[string]names{}
 	for _, c := range Placement(f).Clusters {
 		got[c.Name] = names{c.ClusterOverrides, c.Overrides}
 	}
-	in := func(name string) []kubefleet.NamespacedName {
-		return []kubefleet.NamespacedName{{Namespace: "shop", Name: name}}
+	in := func(name string) []v1beta1.NamespacedName {
+		return []v1beta1.NamespacedName{{Namespace: "shop", Name: name}}
 	}
 	want := map[string]names{
 		"east": {nil, in("without-0")}, "fresh": {}, "gone": {}, "old": {nil, in("image-0")}, "west": {[]string{"all-3"}, in("image-1")},
@@ -220,11 +220,11 @@ func TestAClusterOfARunNamesTheOverridesOfItsSnapshot(t *testing.T) {
 		1: {forRegion("", "all", "west", "all-3"), forRegion("shop", "image", "west", "image-1"), forRegion("shop", "without", "east", "without-0")},
 	}
 	r.facts.Members = map[string]placement.Cluster{"east": inRegion("east", "east"), "left": inRegion("left", "west"), "west": inRegion("west", "west")}
-	names := func(s *RunStatus) map[string]string {
+	names := func(s *v1beta1.UpdateRunStatus) map[string]string {
 		out := map[string]string{}
-		for _, st := range append(s.Stages, *s.Deletion) {
+		for _, st := range append(s.StagesStatus, *s.DeletionStageStatus) {
 			for _, c := range st.Clusters {
-				out[c.Name] = fmt.Sprint(c.ClusterOverrides, c.Overrides)
+				out[c.ClusterName] = fmt.Sprint(c.ClusterResourceOverrideSnapshots, c.ResourceOverrideSnapshots)
 			}
 		}
 		return out

@@ -11,6 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -123,7 +124,7 @@ type placedStatus struct {
 	// ClusterOverrides and Overrides name the objects that show the overrides of
 	// which a rule selects the cluster, as they are in the snapshot of ObservedIndex.
 	ClusterOverrides []string                     `json:"applicableClusterResourceOverrides,omitempty"`
-	Overrides        []kubefleet.NamespacedName   `json:"applicableResourceOverrides,omitempty"`
+	Overrides        []v1beta1.NamespacedName     `json:"applicableResourceOverrides,omitempty"`
 	Failed           []failedPlacement            `json:"failedPlacements,omitempty"`
 	Diffed           []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
 	Drifted          []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`

@@ -8,6 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
@@ -31,7 +32,7 @@ func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 		Resources: append(others, namespace, in), ResourcesTotal: 6,
 		Clusters: []placedStatus{{
 			Name: "a", ObservedIndex: "3", Conditions: []metav1.Condition{condition("Applied")}, ClusterOverrides: []string{secret},
-			Overrides: []kubefleet.NamespacedName{{Namespace: "shop", Name: "o"}, {Namespace: secret, Name: "o"}}, DifferencesTotal: 9,
+			Overrides: []v1beta1.NamespacedName{{Namespace: "shop", Name: "o"}, {Namespace: secret, Name: "o"}}, DifferencesTotal: 9,
 		}},
 		Deletion: &DeletionStatus{Message: secret},
 	}

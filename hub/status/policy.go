@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/stages"
 )
@@ -50,10 +51,10 @@ type policySpec struct {
 }
 
 type policyStatus struct {
-	Generation int64              `json:"observedCRPGeneration"`
-	Conditions []metav1.Condition `json:"conditions"`
-	Targets    []targetCluster    `json:"targetClusters,omitempty"`
-	Listing    *clusterListing    `json:"clusterListing,omitempty"`
+	Generation int64                   `json:"observedCRPGeneration"`
+	Conditions []metav1.Condition      `json:"conditions"`
+	Targets    []targetCluster         `json:"targetClusters,omitempty"`
+	Listing    *v1beta1.ClusterListing `json:"clusterListing,omitempty"`
 }
 
 type targetCluster struct {
@@ -120,8 +121,8 @@ func (f *PolicyFacts) status() *policyStatus {
 		s.Conditions = []metav1.Condition{t.isTrue(api.ConditionScheduled, api.ReasonFulfilled, scheduledMessage(len(d.Clusters)), at)}
 	}
 	if total := max(len(d.Evaluations), len(d.Clusters)); total > len(s.Targets) {
-		s.Listing = &clusterListing{
-			Listed: len(s.Targets), Total: total, Message: "Clusters that were picked are listed before those that were not; a preview of the selection has all",
+		s.Listing = &v1beta1.ClusterListing{
+			Listed: int32(len(s.Targets)), Total: int32(total), Message: "Clusters that were picked are listed before those that were not; a preview of the selection has all",
 		}
 	}
 	return s

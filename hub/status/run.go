@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/hub/compat"
@@ -72,157 +73,98 @@ type RunFacts struct {
 	Now time.Time
 }
 
-// RunStatus is the status of a ClusterStagedUpdateRun.
-type RunStatus struct {
-	Conditions       []metav1.Condition `json:"conditions,omitempty"`
-	Summary          *runSummary        `json:"summary,omitempty"`
-	PolicyIndex      string             `json:"policySnapshotIndexUsed,omitempty"`
-	ObservedClusters int                `json:"policyObservedClusterCount,omitempty"`
-	ResourceIndex    string             `json:"resourceSnapshotIndexUsed,omitempty"`
-	PlanDigest       string             `json:"planDigest,omitempty"`
-	StartedBy        *approver          `json:"startedBy,omitempty"`
-	Apply            *applyStrategy     `json:"appliedStrategy,omitempty"`
-	Strategy         *updateStrategy    `json:"stagedUpdateStrategySnapshot,omitempty"`
-	Stages           []stageStatus      `json:"stagesStatus,omitempty"`
-	Deletion         *stageStatus       `json:"deletionStageStatus,omitempty"`
-	Counts           *clusterCounts     `json:"clusterCounts,omitempty"`
-	Listing          *clusterListing    `json:"clusterListing,omitempty"`
-	Events           int64              `json:"observedEvents,omitempty"`
-	RollbackRun      string             `json:"rollbackRunName,omitempty"`
-}
-
-// stageStatus is what a stage has come to.
-type stageStatus struct {
-	Name       string             `json:"stageName"`
-	Clusters   []clusterStatus    `json:"clusters"`
-	Before     []taskStatus       `json:"beforeStageTaskStatus,omitempty"`
-	After      []taskStatus       `json:"afterStageTaskStatus,omitempty"`
-	Start      *metav1.Time       `json:"startTime,omitempty"`
-	End        *metav1.Time       `json:"endTime,omitempty"`
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	Counts     *clusterCounts     `json:"clusterCounts,omitempty"`
-	// Those of checks are not in KubeFleet.
-	BeforeChecks []checkStatus `json:"beforeStageCheckStatus,omitempty"`
-	Checks       []checkStatus `json:"checkStatus,omitempty"`
-	AfterChecks  []checkStatus `json:"afterStageCheckStatus,omitempty"`
-}
-
-// clusterStatus is what a cluster has come to.
-type clusterStatus struct {
-	Name string `json:"clusterName"`
-	// Index is that of the snapshot that the cluster goes back to.
-	Index string `json:"resourceSnapshotIndex,omitempty"`
-	// ClusterOverrides and Overrides name the objects that show the overrides in the
-	// snapshot of which a rule selects the cluster.
-	ClusterOverrides []string                   `json:"clusterResourceOverrideSnapshots,omitempty"`
-	Overrides        []kubefleet.NamespacedName `json:"resourceOverrideSnapshots,omitempty"`
-	Conditions       []metav1.Condition         `json:"conditions,omitempty"`
-	// Checks is not in KubeFleet.
-	Checks []clusterCheck `json:"checkStatus,omitempty"`
-}
-
-// taskStatus is what a task before or after a stage has come to.
-type taskStatus struct {
-	Type       stages.TaskType    `json:"type"`
-	Request    string             `json:"approvalRequestName,omitempty"`
-	Conditions []metav1.Condition `json:"conditions,omitempty"`
-}
-
-// clusterCounts count every cluster, also where not every one is listed. What
-// has not started is what is missing to the total.
+// clusterCounts count all clusters, even if a status lists only some. The others up to the total have not started.
 type clusterCounts struct {
-	Total     int `json:"total"`
-	Completed int `json:"completed"`
-	InFlight  int `json:"inFlight"`
-	Failed    int `json:"failed"`
-	Skipped   int `json:"skipped"`
-	// Waiting are those that gave their slot back and are tried again later.
-	Waiting int `json:"waiting"`
+	total, completed, inFlight, failed, skipped int
+	// waiting counts the clusters that released their slot and are tried again later.
+	waiting int
 }
 
 func (c *clusterCounts) add(o *clusterCounts) {
-	c.Total += o.Total
-	c.Completed += o.Completed
-	c.InFlight += o.InFlight
-	c.Failed += o.Failed
-	c.Skipped += o.Skipped
-	c.Waiting += o.Waiting
+	c.total += o.total
+	c.completed += o.completed
+	c.inFlight += o.inFlight
+	c.failed += o.failed
+	c.skipped += o.skipped
+	c.waiting += o.waiting
 }
 
-// clusterListing says that not every cluster is listed.
-type clusterListing struct {
-	Listed  int    `json:"listed"`
-	Total   int    `json:"total"`
-	Message string `json:"message"`
+// form returns the counts as the API has them.
+func (c *clusterCounts) form() *v1beta1.ClusterCounts {
+	return &v1beta1.ClusterCounts{
+		Total: int32(c.total), Completed: int32(c.completed), InFlight: int32(c.inFlight), Failed: int32(c.failed), Skipped: int32(c.skipped),
+		Waiting: int32(c.waiting),
+	}
 }
 
 // Run is the status of a run. It is the same whenever it is made from the
 // same facts, but for what has taken too long: see changesAt. What it costs
 // grows with the clusters in flight and the exceptions, not with the fleet.
-func Run(f *RunFacts) *RunStatus {
+func Run(f *RunFacts) *v1beta1.UpdateRunStatus {
 	p := newRunBuilder(f)
-	s := &RunStatus{
-		Conditions:       append(p.runConditions(), p.rollbackConditions()...),
-		PolicyIndex:      indexText(f.Policy),
-		ObservedClusters: p.observed(),
-		ResourceIndex:    indexText(brought(f.Plan, f.Snapshots)),
-		PlanDigest:       f.Plan.Digest,
-		StartedBy:        startedBy(f.Run),
-		Apply:            applyStrategyOf(f.Placement),
-		Strategy:         updateStrategyOf(&f.Plan.Strategy),
-		Counts:           &clusterCounts{},
-		Listing:          p.listing(),
-		Events:           f.Events,
-		RollbackRun:      f.Rollback.run(),
+	s := &v1beta1.UpdateRunStatus{
+		Conditions:                 append(p.runConditions(), p.rollbackConditions()...),
+		PolicySnapshotIndexUsed:    indexText(f.Policy),
+		PolicyObservedClusterCount: p.observed(),
+		ResourceSnapshotIndexUsed:  indexText(brought(f.Plan, f.Snapshots)),
+		PlanDigest:                 f.Plan.Digest,
+		StartedBy:                  startedBy(f.Run),
+		ApplyStrategy:              applyStrategyOf(f.Placement),
+		UpdateStrategySnapshot:     updateStrategyOf(&f.Plan.Strategy),
+		ClusterListing:             p.listing(),
+		ObservedEvents:             f.Events,
+		RollbackRunName:            f.Rollback.run(),
 	}
+	var all clusterCounts
 	for i := range f.Plan.Stages {
 		st := p.stage(i)
-		s.Counts.add(st.Counts)
+		all.add(&p.counts[i])
 		if isLast(f.Plan, i) {
-			s.Deletion = &st
+			s.DeletionStageStatus = &st
 		} else {
-			s.Stages = append(s.Stages, st)
+			s.StagesStatus = append(s.StagesStatus, st)
 		}
 	}
-	if s.Deletion == nil {
-		s.Deletion = p.skippedDeleteStage()
+	s.ClusterCounts = all.form()
+	if s.DeletionStageStatus == nil {
+		s.DeletionStageStatus = p.skippedDeleteStage()
 	}
-	p.addLeft(s.Deletion)
+	p.addLeft(s.DeletionStageStatus)
 	s.Summary = p.summary(s.Conditions)
 	return s
 }
 
 // startedBy is who started a run, nil where that is not known.
-func startedBy(run *step.Run) *approver {
+func startedBy(run *step.Run) *v1beta1.Identity {
 	if run.Starter.Name == "" {
 		return nil
 	}
-	return &approver{Username: run.Starter.Name, Groups: run.Starter.Groups}
+	return &v1beta1.Identity{Username: run.Starter.Name, Groups: run.Starter.Groups}
 }
 
 // InitializeFailed is the status of a run that cannot be planned, for
 // whatever is wrong with what it asks for. It is the end of the run.
-func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
+func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
 	message := "cannot continue the updateRun: failed to validate the updateRun: " + err.Error()
 	s := onlyCondition(stages.Failed, conditions{generation, at}.isFalse(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
-	s.Summary.End = &s.Conditions[0].LastTransitionTime
+	s.Summary.EndTime = &s.Conditions[0].LastTransitionTime
 	return s
 }
 
 // Initializing is the status of a run that cannot be planned yet, because
 // something failed that may work the next time.
-func Initializing(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
+func Initializing(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
 	return onlyCondition(stages.NotStarted, conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
 }
 
 // Forgotten is the status of a run whose record is gone before its end was
 // told.
-func Forgotten(_ api.Scope, generation int64, at stages.Instant, err error) *RunStatus {
+func Forgotten(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
 	return onlyCondition("", conditions{generation, at}.isUnknown(api.ConditionSucceeded, api.ReasonRunForgotten, err.Error(), at))
 }
 
-func onlyCondition(state stages.State, c metav1.Condition) *RunStatus {
-	return &RunStatus{Conditions: []metav1.Condition{c}, Summary: &runSummary{State: state, Message: c.Message}}
+func onlyCondition(state stages.State, c metav1.Condition) *v1beta1.UpdateRunStatus {
+	return &v1beta1.UpdateRunStatus{Conditions: []metav1.Condition{c}, Summary: &v1beta1.UpdateRunSummary{State: string(state), Message: c.Message}}
 }
 
 // runBuilder is a run that is being projected.
@@ -258,29 +200,29 @@ func (p *runBuilder) observed() int {
 	n := p.Plan.Len()
 	for i := range p.Plan.Stages {
 		if p.Plan.Stages[i].Remove {
-			n -= p.counts[i].Total
+			n -= p.counts[i].total
 		}
 	}
 	return n
 }
 
 // listing is nil where every cluster is listed.
-func (p *runBuilder) listing() *clusterListing {
+func (p *runBuilder) listing() *v1beta1.ClusterListing {
 	if p.Plan.Len() <= p.Listed {
 		return nil
 	}
-	return &clusterListing{
-		Listed: p.listed, Total: p.Plan.Len(),
+	return &v1beta1.ClusterListing{
+		Listed: int32(p.listed), Total: int32(p.Plan.Len()),
 		Message: "Only clusters that failed, are in flight, wait or were skipped are listed, " + strconv.Itoa(p.Listed) +
 			" at most; the run's journal has the result of every other cluster",
 	}
 }
 
 // skippedDeleteStage is the stage of a run that has no cluster to clean.
-func (p *runBuilder) skippedDeleteStage() *stageStatus {
-	s := &stageStatus{Name: api.DeleteStage, Clusters: []clusterStatus{}}
+func (p *runBuilder) skippedDeleteStage() *v1beta1.StageUpdatingStatus {
+	s := &v1beta1.StageUpdatingStatus{StageName: api.DeleteStage, Clusters: []v1beta1.ClusterUpdatingStatus{}}
 	if p.Run.State == stages.Completed {
-		s.Start, s.End = api.SecondsOrNil(p.Run.Ended), api.SecondsOrNil(p.Run.Ended)
+		s.StartTime, s.EndTime = api.SecondsOrNil(p.Run.Ended), api.SecondsOrNil(p.Run.Ended)
 		s.Conditions = p.stageSucceeded(p.Run.Ended, p.Run.Ended)
 	}
 	return s
@@ -288,13 +230,13 @@ func (p *runBuilder) skippedDeleteStage() *stageStatus {
 
 // addLeft adds the clusters that had left when the plan was made to the stage that cleans clusters. Nothing is done there, and
 // that is told once the run has completed, as KubeFleet tells of the bindings that it deletes.
-func (p *runBuilder) addLeft(s *stageStatus) {
+func (p *runBuilder) addLeft(s *v1beta1.StageUpdatingStatus) {
 	room := p.Listed - p.Plan.Len()
 	if room <= 0 || len(p.Plan.Left) == 0 {
 		return
 	}
 	for _, name := range p.Plan.Left[:min(len(p.Plan.Left), room)] {
-		c := clusterStatus{Name: name}
+		c := v1beta1.ClusterUpdatingStatus{ClusterName: name}
 		if at := p.Run.Ended; p.Run.State == stages.Completed {
 			const message = "The cluster has left: what it has is left there"
 			c.Conditions = []metav1.Condition{
@@ -303,7 +245,7 @@ func (p *runBuilder) addLeft(s *stageStatus) {
 		}
 		s.Clusters = append(s.Clusters, c)
 	}
-	slices.SortStableFunc(s.Clusters, func(a, b clusterStatus) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(s.Clusters, func(a, b v1beta1.ClusterUpdatingStatus) int { return strings.Compare(a.ClusterName, b.ClusterName) })
 }
 
 // RunName is the name of another run of the placement, as its object has it.

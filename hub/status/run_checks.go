@@ -4,75 +4,53 @@ import (
 	"slices"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
-	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// checkStatus is how far a check is: what it came to, what it measured last, and how often it measured what.
-type checkStatus struct {
-	Name         string       `json:"name"`
-	Phase        check.Phase  `json:"phase"`
-	Value        string       `json:"value,omitempty"`
-	Last         check.Phase  `json:"lastMeasurement,omitempty"`
-	Message      string       `json:"message,omitempty"`
-	Measured     *metav1.Time `json:"lastMeasuredTime,omitempty"`
-	Next         *metav1.Time `json:"nextMeasurementTime,omitempty"`
-	Count        int          `json:"count"`
-	Successful   int          `json:"successful"`
-	Failed       int          `json:"failed"`
-	Inconclusive int          `json:"inconclusive"`
-	Errors       int          `json:"error"`
-}
-
-func checkStatuses(runs []stages.CheckRun) []checkStatus {
-	var out []checkStatus
+// checkStatuses returns the progress of checks.
+func checkStatuses(runs []stages.CheckRun) []v1beta1.CheckStatus {
+	var out []v1beta1.CheckStatus
 	for i := range runs {
 		r := &runs[i]
-		out = append(out, checkStatus{
-			Name: r.Name, Phase: r.Phase, Value: r.Value, Last: r.Last, Message: r.Message, Measured: api.SecondsOrNil(r.At), Next: api.SecondsOrNil(r.Next),
-			Count: r.Number, Successful: r.Successful, Failed: r.Failed, Inconclusive: r.Inconclusive, Errors: r.Errors,
+		out = append(out, v1beta1.CheckStatus{
+			Name: r.Name, Phase: v1beta1.CheckPhase(r.Phase), Value: r.Value, LastMeasurement: v1beta1.CheckPhase(r.Last), Message: r.Message,
+			LastMeasuredTime: api.SecondsOrNil(r.At), NextMeasurementTime: api.SecondsOrNil(r.Next),
+			Count: int32(r.Number), Successful: int32(r.Successful), Failed: int32(r.Failed), Inconclusive: int32(r.Inconclusive), Error: int32(r.Errors),
 		})
 	}
 	return out
 }
 
-// clusterCheck is what a check of a cluster came to, and measured last.
-type clusterCheck struct {
-	Name     string       `json:"name"`
-	Phase    check.Phase  `json:"phase"`
-	Value    string       `json:"value,omitempty"`
-	Last     check.Phase  `json:"lastMeasurement,omitempty"`
-	Message  string       `json:"message,omitempty"`
-	Measured *metav1.Time `json:"lastMeasuredTime,omitempty"`
-}
-
 // clusterChecks are those of a cluster that is measured now, or was: then events say what they came to.
-func clusterChecks(flight *runstate.InFlight, seen clusterTimes) []clusterCheck {
+func clusterChecks(flight *runstate.InFlight, seen clusterTimes) []v1beta1.ClusterCheckStatus {
 	if flight == nil || flight.Checks == nil {
 		return seen.checks
 	}
-	out := make([]clusterCheck, 0, len(flight.Checks.Checks))
+	out := make([]v1beta1.ClusterCheckStatus, 0, len(flight.Checks.Checks))
 	for i := range flight.Checks.Checks {
 		r := &flight.Checks.Checks[i]
-		out = append(out, clusterCheck{Name: r.Name, Phase: r.Phase, Value: r.Value, Last: r.Last, Message: r.Message, Measured: api.SecondsOrNil(r.At)})
+		out = append(out, v1beta1.ClusterCheckStatus{
+			Name: r.Name, Phase: v1beta1.CheckPhase(r.Phase), Value: r.Value, LastMeasurement: v1beta1.CheckPhase(r.Last), Message: r.Message,
+			LastMeasuredTime: api.SecondsOrNil(r.At),
+		})
 	}
 	return out
 }
 
 // foldCheck takes in an event of a check of a cluster.
 func (c *clusterTimes) foldCheck(e *stages.Event, at stages.Instant) {
-	now := clusterCheck{
-		Name: e.Check, Phase: check.Running, Value: e.Value, Last: check.Phase(e.Result), Message: e.Message, Measured: api.SecondsOrNil(at),
+	now := v1beta1.ClusterCheckStatus{
+		Name: e.Check, Phase: v1beta1.CheckRunning, Value: e.Value, LastMeasurement: v1beta1.CheckPhase(e.Result), Message: e.Message,
+		LastMeasuredTime: api.SecondsOrNil(at),
 	}
 	if e.Type == stages.CheckEnded {
-		now.Phase = check.Phase(e.Result)
+		now.Phase = v1beta1.CheckPhase(e.Result)
 	}
-	if i := slices.IndexFunc(c.checks, func(k clusterCheck) bool { return k.Name == now.Name }); i >= 0 {
+	if i := slices.IndexFunc(c.checks, func(k v1beta1.ClusterCheckStatus) bool { return k.Name == now.Name }); i >= 0 {
 		c.checks[i] = now
 	} else {
 		c.checks = append(c.checks, now)
@@ -80,7 +58,7 @@ func (c *clusterTimes) foldCheck(e *stages.Event, at stages.Instant) {
 }
 
 // gateChecks are the checks on a side of a stage.
-func gateChecks(run *runstate.StageRun, when approval.When) []checkStatus {
+func gateChecks(run *runstate.StageRun, when approval.When) []v1beta1.CheckStatus {
 	for i := range run.Gates {
 		if g := &run.Gates[i]; g.When == when && g.Type == stages.CheckTask {
 			return checkStatuses(g.Checks)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/runstate"
 	"github.com/slipway-dev/slipway/stages"
@@ -25,10 +26,10 @@ func (p *runBuilder) count() {
 	p.counts = make([]clusterCounts, len(p.Plan.Stages))
 	for i := range p.Plan.Stages {
 		for j := range p.Plan.Stages[i].Groups {
-			p.counts[i].Total += p.Plan.Stages[i].Groups[j].Len
+			p.counts[i].total += p.Plan.Stages[i].Groups[j].Len
 		}
 		for j := range p.Run.Form(runstate.Key{}).Stages[i].Groups {
-			p.counts[i].Completed += p.Run.Form(runstate.Key{}).Stages[i].Groups[j].Completed
+			p.counts[i].completed += p.Run.Form(runstate.Key{}).Stages[i].Groups[j].Completed
 		}
 	}
 	p.countUnsuccessful()
@@ -36,10 +37,10 @@ func (p *runBuilder) count() {
 		return
 	}
 	now := &p.counts[p.Run.Form(runstate.Key{}).Stage]
-	now.Waiting = len(p.Run.Form(runstate.Key{}).Waiting)
+	now.waiting = len(p.Run.Form(runstate.Key{}).Waiting)
 	for i := range p.Run.Form(runstate.Key{}).InFlight {
 		if p.Run.Form(runstate.Key{}).InFlight[i].Attempt != 0 {
-			now.InFlight++
+			now.inFlight++
 		}
 	}
 }
@@ -50,15 +51,15 @@ func (p *runBuilder) countUnsuccessful() {
 	first, i := 0, 0
 	for _, e := range p.Run.Form(runstate.Key{}).Unsuccessful {
 		for pos := e.First; pos <= e.Last; {
-			for pos >= first+p.counts[i].Total {
-				first += p.counts[i].Total
+			for pos >= first+p.counts[i].total {
+				first += p.counts[i].total
 				i++
 			}
-			n := min(e.Last+1, first+p.counts[i].Total) - pos
+			n := min(e.Last+1, first+p.counts[i].total) - pos
 			if e.State == stages.Failed {
-				p.counts[i].Failed += n
+				p.counts[i].failed += n
 			} else {
-				p.counts[i].Skipped += n
+				p.counts[i].skipped += n
 			}
 			pos += n
 		}
@@ -136,19 +137,19 @@ func (p *runBuilder) listAll() {
 // cluster is the status of a cluster of a stage. KubeFleet's conditions say that
 // it started and what it came to; in between, or while it waits to be tried
 // again, a third one says what is not as it should be, if anything is.
-func (p *runBuilder) cluster(stage int, s listedCluster) clusterStatus {
+func (p *runBuilder) cluster(stage int, s listedCluster) v1beta1.ClusterUpdatingStatus {
 	run := &p.Run.Form(runstate.Key{}).Stages[stage]
 	times := p.History.of(s.pos)
 	start := cmp.Or(times.started, run.Started)
 	if s.flight != nil {
 		start = cmp.Or(times.started, s.flight.Started)
 	}
-	c := clusterStatus{Name: p.Plan.Clusters[s.pos].Name}
+	c := v1beta1.ClusterUpdatingStatus{ClusterName: p.Plan.Clusters[s.pos].Name}
 	if p.Plan.Rollback != nil {
-		c.Index = indexText(ShownIndex(p.Snapshots, p.Plan.IndexAt(s.pos)))
+		c.ResourceSnapshotIndex = indexText(ShownIndex(p.Snapshots, p.Plan.IndexAt(s.pos)))
 	}
-	c.ClusterOverrides, c.Overrides = p.overriding.names(c.Name, p.Plan.IndexAt(s.pos))
-	c.Checks = clusterChecks(s.flight, times)
+	c.ClusterResourceOverrideSnapshots, c.ResourceOverrideSnapshots = p.overriding.names(c.ClusterName, p.Plan.IndexAt(s.pos))
+	c.CheckStatus = clusterChecks(s.flight, times)
 	if s.begun(times) {
 		c.Conditions = append(c.Conditions, p.isTrue(api.ConditionStarted, api.ReasonClusterStarted, "Cluster update started", start))
 	}

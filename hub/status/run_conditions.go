@@ -220,10 +220,10 @@ func (p *runBuilder) incompleteMessage() string {
 	for i := range p.counts {
 		all.add(&p.counts[i])
 	}
-	if all.Failed+all.Skipped == 0 {
+	if all.failed+all.skipped == 0 {
 		return ""
 	}
-	return fmt.Sprintf("; %d cluster(s) failed, %d cluster(s) were skipped", all.Failed, all.Skipped)
+	return fmt.Sprintf("; %d cluster(s) failed, %d cluster(s) were skipped", all.failed, all.skipped)
 }
 
 // ended tells of a run that ended otherwise than completed.

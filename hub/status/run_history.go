@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/stages"
 )
 
@@ -31,7 +32,7 @@ type RunHistory struct {
 // last had something to say, and when it ended; and what the checks of its last attempt came to.
 type clusterTimes struct {
 	started, changed, ended stages.Instant
-	checks                  []clusterCheck
+	checks                  []v1beta1.ClusterCheckStatus
 }
 
 // Fold takes in the next event of the run of p. One that is folded again changes

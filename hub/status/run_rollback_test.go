@@ -246,7 +246,7 @@ func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestTheStrategyOfARunIsShownWithItsRollback: in words and units that the API takes.
+// TestTheStrategyOfARunIsShownWithItsRollback: durations are spelled as in KubeFleet, which is as in Go.
 func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
 	s, _ := tutorial()
 	s.ProgressDeadline, s.Stages[0].After[0].Wait = 90*time.Minute, 500*time.Millisecond
@@ -256,7 +256,7 @@ func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
 	want := map[string]any{
 		"progressDeadline": "1h30m0s", "rollback": map[string]any{"causes": []any{"GateRejected"}, "newClusters": "Leave"},
 		"stages": []any{
-			map[string]any{"name": "staging", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "staging"}}, "afterStageTasks": []any{map[string]any{"type": "TimedWait", "waitTime": "0.5s"}}},
+			map[string]any{"name": "staging", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "staging"}}, "afterStageTasks": []any{map[string]any{"type": "TimedWait", "waitTime": "500ms"}}},
 			map[string]any{"name": "canary", "labelSelector": map[string]any{"matchLabels": map[string]any{"environment": "canary"}}, "sortingLabelKey": "order", "maxFailures": "10%", "afterStageTasks": []any{map[string]any{"type": "Approval"}}},
 		},
 	}

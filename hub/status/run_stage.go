@@ -6,6 +6,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/internal/runstate"
@@ -13,25 +14,25 @@ import (
 )
 
 // stage is the status of the stage at index i of the plan.
-func (p *runBuilder) stage(i int) stageStatus {
+func (p *runBuilder) stage(i int) v1beta1.StageUpdatingStatus {
 	st, run := &p.Plan.Stages[i], &p.Run.Form(runstate.Key{}).Stages[i]
-	s := stageStatus{
-		Name: st.Name, Clusters: make([]clusterStatus, 0, len(p.sights[i])), Counts: &p.counts[i],
-		Before: p.tasks(i, approval.Before), After: p.tasks(i, approval.After),
-		Start: api.SecondsOrNil(run.Started), Conditions: p.stageConditions(i),
-		BeforeChecks: gateChecks(run, approval.Before), Checks: checkStatuses(run.Checks), AfterChecks: gateChecks(run, approval.After),
+	s := v1beta1.StageUpdatingStatus{
+		StageName: st.Name, Clusters: make([]v1beta1.ClusterUpdatingStatus, 0, len(p.sights[i])), ClusterCounts: p.counts[i].form(),
+		BeforeStageTaskStatus: p.tasks(i, approval.Before), AfterStageTaskStatus: p.tasks(i, approval.After),
+		StartTime: api.SecondsOrNil(run.Started), Conditions: p.stageConditions(i),
+		BeforeStageCheckStatus: gateChecks(run, approval.Before), CheckStatus: checkStatuses(run.Checks), AfterStageCheckStatus: gateChecks(run, approval.After),
 	}
 	if isLast(p.Plan, i) {
-		s.Name = api.DeleteStage
+		s.StageName = api.DeleteStage
 	}
 	switch {
 	case run.Ended != 0:
-		s.End = api.SecondsOrNil(run.Ended)
+		s.EndTime = api.SecondsOrNil(run.Ended)
 		if run.Started == 0 {
-			s.Start = s.End
+			s.StartTime = s.EndTime
 		}
 	case run.Started != 0 && p.Run.IsEnded():
-		s.End = api.SecondsOrNil(p.Run.Ended)
+		s.EndTime = api.SecondsOrNil(p.Run.Ended)
 	}
 	for _, c := range p.sights[i] {
 		s.Clusters = append(s.Clusters, p.cluster(i, c))
@@ -73,7 +74,7 @@ func (p *runBuilder) stageSucceeded(done, ended stages.Instant) []metav1.Conditi
 
 func (p *runBuilder) stageSkipped(i int) []metav1.Condition {
 	message := "Stage skipped because it has no clusters"
-	if n := p.counts[i].Total; n > 0 {
+	if n := p.counts[i].total; n > 0 {
 		message = fmt.Sprintf("Stage skipped because its %d cluster(s) were skipped", n)
 	}
 	at := p.Run.Form(runstate.Key{}).Stages[i].Ended
@@ -84,7 +85,7 @@ func (p *runBuilder) stageSkipped(i int) []metav1.Condition {
 }
 
 func (p *runBuilder) stageStoppedMessage(i int) string {
-	if n := p.counts[i].InFlight; n > 0 {
+	if n := p.counts[i].inFlight; n > 0 {
 		return fmt.Sprintf("The stage is stopped, waiting to be resumed; %d cluster(s) had not finished in time", n)
 	}
 	return "All the updating clusters have finished updating, the stage is now stopped, waiting to be resumed"
@@ -106,16 +107,16 @@ func (p *runBuilder) stageRunning(i int) metav1.Condition {
 
 // tasks are those on one side of a stage, whether the run has come to them or
 // not. Those of groups, which no strategy of the API has, are not among them.
-func (p *runBuilder) tasks(i int, when approval.When) []taskStatus {
-	var out []taskStatus
+func (p *runBuilder) tasks(i int, when approval.When) []v1beta1.StageTaskStatus {
+	var out []v1beta1.StageTaskStatus
 	for j := range p.Plan.Stages[i].Gates {
 		pg := &p.Plan.Stages[i].Gates[j]
 		if pg.When != when || pg.Type == stages.ScheduledStart || pg.Type == stages.CheckTask { // for which KubeFleet's API has no word
 			continue
 		}
-		t := taskStatus{Type: pg.Type}
+		t := v1beta1.StageTaskStatus{Type: v1beta1.StageTaskType(pg.Type)}
 		if pg.Type == stages.Approval {
-			t.Request = p.Plan.Strategy.Requests.RequestName(p.Name, p.Plan.Stages[i].Name, "", when)
+			t.ApprovalRequestName = p.Plan.Strategy.Requests.RequestName(p.Name, p.Plan.Stages[i].Name, "", when)
 		}
 		if g := reached(&p.Run.Form(runstate.Key{}).Stages[i], pg); g != nil {
 			t.Conditions = p.taskConditions(p.Plan.Stages[i].Name, g)

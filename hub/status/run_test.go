@@ -352,7 +352,7 @@ func TestGatesThatTheAPIHasNoWordForAreNotShownAsOthers(t *testing.T) {
 	if st := stageAt(got, 0); st["beforeStageTaskStatus"] != nil || len(st["afterStageTaskStatus"].([]any)) != 1 {
 		t.Errorf("%v", st)
 	}
-	if out := updateStrategyOf(&s); out.Stages[0].Before != nil || len(out.Stages[0].After) != 1 {
+	if out := updateStrategyOf(&s); out.Stages[0].BeforeStageTasks != nil || len(out.Stages[0].AfterStageTasks) != 1 {
 		t.Errorf("%v", out)
 	}
 }

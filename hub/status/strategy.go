@@ -2,123 +2,88 @@ package status
 
 import (
 	"cmp"
-	"strconv"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 	"github.com/slipway-dev/slipway/stages"
+	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// applyStrategy is the API's applyStrategy, with its defaults.
-type applyStrategy struct {
-	Type           apply.Type           `json:"type,omitempty"`
-	Comparison     drift.Comparison     `json:"comparisonOption,omitempty"`
-	WhenToApply    apply.WhenToApply    `json:"whenToApply,omitempty"`
-	WhenToTakeOver apply.WhenToTakeOver `json:"whenToTakeOver,omitempty"`
-	CoOwnership    bool                 `json:"allowCoOwnership,omitempty"`
-	ServerSide     *serverSideApply     `json:"serverSideApplyConfig,omitempty"`
-}
-
-// serverSideApply goes with the type ServerSideApply.
-type serverSideApply struct {
-	Force bool `json:"force"`
-}
-
-func applyStrategyOf(p *fleet.Placement) *applyStrategy {
+// applyStrategyOf returns how a placement applies objects, with the API's defaults.
+func applyStrategyOf(p *fleet.Placement) *v1beta1.ApplyStrategy {
 	if p == nil {
 		return nil
 	}
 	s := &p.ApplyStrategy
-	out := &applyStrategy{
-		Type:           cmp.Or(s.Type, apply.ClientSide),
-		Comparison:     cmp.Or(s.ComparisonOption, drift.Partial),
-		WhenToApply:    cmp.Or(s.WhenToApply, apply.Always),
-		WhenToTakeOver: cmp.Or(s.WhenToTakeOver, apply.TakeOverAlways),
-		CoOwnership:    p.AllowCoOwnership,
+	out := &v1beta1.ApplyStrategy{
+		Type:             v1beta1.ApplyStrategyType(cmp.Or(s.Type, apply.ClientSide)),
+		ComparisonOption: v1beta1.ComparisonOptionType(cmp.Or(s.ComparisonOption, drift.Partial)),
+		WhenToApply:      v1beta1.WhenToApplyType(cmp.Or(s.WhenToApply, apply.Always)),
+		WhenToTakeOver:   v1beta1.WhenToTakeOverType(cmp.Or(s.WhenToTakeOver, apply.TakeOverAlways)),
+		AllowCoOwnership: p.AllowCoOwnership,
 	}
-	if out.Type == apply.ServerSide {
-		out.ServerSide = &serverSideApply{Force: !s.RefuseConflicts}
+	if out.Type == v1beta1.ApplyStrategyTypeServerSideApply {
+		out.ServerSideApplyConfig = &v1beta1.ServerSideApplyConfig{ForceConflicts: !s.RefuseConflicts}
 	}
 	return out
-}
-
-// updateStrategy is the spec of a ClusterStagedUpdateStrategy.
-type updateStrategy struct {
-	Stages           []stageConfig     `json:"stages"`
-	ProgressDeadline string            `json:"progressDeadline,omitempty"`
-	Rollback         *rollbackStrategy `json:"rollback,omitempty"`
-}
-
-// rollbackStrategy says when and how a run is taken back, without who approves it,
-// which the requests tell.
-type rollbackStrategy struct {
-	Causes []stages.RollbackCause `json:"causes,omitempty"`
-	New    stages.NewClusters     `json:"newClusters,omitempty"`
-}
-
-type stageConfig struct {
-	Name           string                `json:"name"`
-	Selector       *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	SortKey        string                `json:"sortingLabelKey,omitempty"`
-	MaxConcurrency *intstr.IntOrString   `json:"maxConcurrency,omitempty"`
-	MaxFailures    *intstr.IntOrString   `json:"maxFailures,omitempty"`
-	Before         []stageTask           `json:"beforeStageTasks,omitempty"`
-	After          []stageTask           `json:"afterStageTasks,omitempty"`
-	kubefleet.StageChecks
-}
-
-type stageTask struct {
-	Type stages.TaskType `json:"type"`
-	Wait string          `json:"waitTime,omitempty"`
 }
 
 // updateStrategyOf is the strategy that a plan froze, in the words of the API.
 // What that has no words for, which a strategy of the API cannot have either, is
 // left out.
-func updateStrategyOf(s *stages.Strategy) *updateStrategy {
-	out := &updateStrategy{Stages: make([]stageConfig, len(s.Stages))}
+//
+// Who approves a rollback or a task is left out, because the requests say it.
+func updateStrategyOf(s *stages.Strategy) *v1beta1.UpdateStrategySpec {
+	out := &v1beta1.UpdateStrategySpec{Stages: make([]v1beta1.StageConfig, len(s.Stages))}
 	if s.ProgressDeadline > 0 {
-		out.ProgressDeadline = durationText(s.ProgressDeadline)
+		out.ProgressDeadline = &metav1.Duration{Duration: s.ProgressDeadline}
 	}
 	if b := s.Rollback; b != nil {
-		out.Rollback = &rollbackStrategy{Causes: b.Causes, New: b.New}
+		out.Rollback = &v1beta1.RollbackConfig{NewClusters: v1beta1.RollbackOfNewClusters(b.New)}
+		for _, cause := range b.Causes {
+			out.Rollback.Causes = append(out.Rollback.Causes, v1beta1.RollbackCause(cause))
+		}
 	}
 	for i := range s.Stages {
 		st := &s.Stages[i]
-		out.Stages[i] = stageConfig{
-			Name: st.Name, Selector: st.Selector, SortKey: st.SortKey, MaxConcurrency: st.MaxConcurrency, MaxFailures: st.MaxFailures,
-			Before: stageTasks(st.Before), After: stageTasks(st.After), StageChecks: kubefleet.StageChecksOf(st),
+		out.Stages[i] = v1beta1.StageConfig{
+			Name: st.Name, LabelSelector: st.Selector, MaxConcurrency: st.MaxConcurrency, MaxFailures: st.MaxFailures,
+			BeforeStageTasks: stageTasks(st.Before), AfterStageTasks: stageTasks(st.After),
+			BeforeStageChecks: kubefleet.ChecksOf(checksOfTasks(st.Before)), AfterStageChecks: kubefleet.ChecksOf(checksOfTasks(st.After)),
+			Checks: kubefleet.ChecksOf(st.Checks), ClusterChecks: kubefleet.ChecksOf(st.ClusterChecks),
+		}
+		if st.SortKey != "" {
+			out.Stages[i].SortingLabelKey = &st.SortKey
 		}
 	}
 	return out
 }
 
-func stageTasks(tasks []stages.Task) []stageTask {
-	var out []stageTask
+// stageTasks returns the tasks that the API has words for.
+func stageTasks(tasks []stages.Task) []v1beta1.StageTask {
+	var out []v1beta1.StageTask
 	for _, t := range tasks {
 		if t.Type == stages.ScheduledStart || t.Type == stages.CheckTask { // checks are a list of their own
 			continue
 		}
-		task := stageTask{Type: t.Type}
+		task := v1beta1.StageTask{Type: v1beta1.StageTaskType(t.Type)}
 		if t.Type == stages.TimedWait {
-			task.Wait = durationText(t.Wait)
+			task.WaitTime = &metav1.Duration{Duration: t.Wait}
 		}
 		out = append(out, task)
 	}
 	return out
 }
 
-// durationText is a duration in the units that the API takes, which are not smaller
-// than seconds.
-func durationText(d time.Duration) string {
-	if d < time.Second {
-		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+// checksOfTasks returns the checks of the task that has some.
+func checksOfTasks(tasks []stages.Task) (out []check.Check) {
+	for i := range tasks {
+		out = append(out, tasks[i].Checks...)
 	}
-	return d.String()
+	return out
 }

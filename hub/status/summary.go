@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -19,19 +20,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// runSummary is what a list of runs shows of a run, in fields of which the API server makes columns: a list of a thousand
-// runs is then a hundredth of what the objects are.
-type runSummary struct {
-	State   stages.State `json:"state,omitempty"`
-	Stage   string       `json:"stage,omitempty"`
-	Start   *metav1.Time `json:"startTime,omitempty"`
-	End     *metav1.Time `json:"endTime,omitempty"`
-	Message string       `json:"message,omitempty"`
-}
-
 // summary is that of the run, whose message is that of the condition that is the reason why it is not on its way.
-func (p *runBuilder) summary(all []metav1.Condition) *runSummary {
-	s := &runSummary{State: p.Run.State, Start: api.SecondsOrNil(p.Run.Started), End: api.SecondsOrNil(p.Run.Ended)}
+func (p *runBuilder) summary(all []metav1.Condition) *v1beta1.UpdateRunSummary {
+	s := &v1beta1.UpdateRunSummary{
+		State: string(p.Run.State), StartTime: api.SecondsOrNil(p.Run.Started), EndTime: api.SecondsOrNil(p.Run.Ended),
+	}
 	if i := p.Run.Form(runstate.Key{}).Stage; i >= 0 && i < len(p.Plan.Stages) {
 		s.Stage = p.Plan.Stages[i].Name
 	}
@@ -62,27 +55,27 @@ type runMetadata struct {
 	Created     metav1.Time       `json:"creationTimestamp"`
 }
 
-// read is the summary that the object of a run shows, for those who may read the objects of a hub and not its store. Name
+// readSummary is the summary that the object of a run shows, for those who may read the objects of a hub and not its store. Name
 // and Placement are the names of the objects, and Holder is not known; Reason is a message for people. The object of a
 // run that has no record any more has no State, and says so in Problem, and so does a status that an earlier version of the
 // hub wrote, which has conditions and no summary.
-func (s *runSummary) read(of *runMetadata, placement, index string, counts *clusterCounts, hasConditions bool) fleet.RunSummary {
+func readSummary(s *v1beta1.UpdateRunSummary, of *runMetadata, placement, index string, counts *v1beta1.ClusterCounts, hasConditions bool) fleet.RunSummary {
 	_, uid, _ := strings.Cut(of.Annotations[api.AnnotationRunUID], "/")
 	out := fleet.RunSummary{
-		Name: of.Name, UID: uid, Placement: placement, Created: of.Created.UTC(), State: s.State, Stage: s.Stage, Reason: s.Message,
-		Clusters: counts.Total, Completed: counts.Completed, Failed: counts.Failed, Skipped: counts.Skipped,
+		Name: of.Name, UID: uid, Placement: placement, Created: of.Created.UTC(), State: stages.State(s.State), Stage: s.Stage, Reason: s.Message,
+		Clusters: int(counts.Total), Completed: int(counts.Completed), Failed: int(counts.Failed), Skipped: int(counts.Skipped),
 	}
 	out.Index, _ = strconv.Atoi(index)
-	if s.Start != nil {
-		out.Started = s.Start.UTC()
+	if s.StartTime != nil {
+		out.Started = s.StartTime.UTC()
 	}
-	if s.End != nil {
-		out.Ended = s.End.UTC()
+	if s.EndTime != nil {
+		out.Ended = s.EndTime.UTC()
 	}
 	switch {
-	case *s == runSummary{} && hasConditions:
+	case *s == (v1beta1.UpdateRunSummary{}) && hasConditions:
 		out.Problem = "an earlier version of the hub wrote its status, and its record is gone: see the conditions of the object"
-	case *s == runSummary{}: // the hub has not seen it yet
+	case *s == (v1beta1.UpdateRunSummary{}): // the hub has not seen it yet
 		out.State = stages.NotStarted
 	case s.State == "":
 		out.Problem, out.Reason = s.Message, ""
@@ -93,22 +86,20 @@ func (s *runSummary) read(of *runMetadata, placement, index string, counts *clus
 // RunSummary is what the object of a run shows of it in a list.
 func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 	var r struct {
-		Metadata runMetadata `json:"metadata"`
-		Spec     struct {
-			Placement string `json:"placementName"`
-		} `json:"spec"`
-		Status struct {
-			Conditions []json.RawMessage `json:"conditions"`
-			Summary    runSummary        `json:"summary"`
-			Index      string            `json:"resourceSnapshotIndexUsed"`
-			Counts     clusterCounts     `json:"clusterCounts"`
+		Metadata runMetadata           `json:"metadata"`
+		Spec     v1beta1.UpdateRunSpec `json:"spec"`
+		Status   struct {
+			Conditions []json.RawMessage        `json:"conditions"`
+			Summary    v1beta1.UpdateRunSummary `json:"summary"`
+			Index      string                   `json:"resourceSnapshotIndexUsed"`
+			Counts     v1beta1.ClusterCounts    `json:"clusterCounts"`
 		} `json:"status"`
 	}
 	text, err := json.Marshal(obj.Object)
 	if err == nil {
 		err = json.Unmarshal(text, &r)
 	}
-	return r.Status.Summary.read(&r.Metadata, r.Spec.Placement, r.Status.Index, &r.Status.Counts, len(r.Status.Conditions) > 0), err
+	return readSummary(&r.Status.Summary, &r.Metadata, r.Spec.PlacementName, r.Status.Index, &r.Status.Counts, len(r.Status.Conditions) > 0), err
 }
 
 // RunRow is a run in a table, with the namespace of its object.
@@ -132,8 +123,8 @@ func RunTable(text []byte) ([]RunRow, error) {
 	if err := json.Unmarshal(text, &table); err != nil {
 		return nil, err
 	}
-	var s runSummary
-	var counts clusterCounts
+	var s v1beta1.UpdateRunSummary
+	var counts v1beta1.ClusterCounts
 	var placement, index, initialized string
 	columns := []struct {
 		name string
@@ -144,8 +135,8 @@ func RunTable(text []byte) ([]RunRow, error) {
 		{"Initialized", &initialized},
 		{"State", &s.State},
 		{"Stage", &s.Stage},
-		{"Started", &s.Start},
-		{"Ended", &s.End},
+		{"Started", &s.StartTime},
+		{"Ended", &s.EndTime},
 		{"Message", &s.Message},
 		{"Clusters", &counts.Total},
 		{"Completed", &counts.Completed},
@@ -159,7 +150,7 @@ func RunTable(text []byte) ([]RunRow, error) {
 	out := make([]RunRow, 0, len(table.Rows))
 	for i := range table.Rows {
 		r := &table.Rows[i]
-		s, counts, placement, index, initialized = runSummary{}, clusterCounts{}, "", "", ""
+		s, counts, placement, index, initialized = v1beta1.UpdateRunSummary{}, v1beta1.ClusterCounts{}, "", "", ""
 		for _, c := range columns {
 			n, there := at[c.name]
 			if !there || n >= len(r.Cells) {
@@ -169,7 +160,7 @@ func RunTable(text []byte) ([]RunRow, error) {
 				return nil, fmt.Errorf("run %s: column %s: %w", r.Object.Metadata.Name, c.name, err)
 			}
 		}
-		out = append(out, RunRow{s.read(&r.Object.Metadata, placement, index, &counts, initialized != ""), r.Object.Metadata.Namespace})
+		out = append(out, RunRow{readSummary(&s, &r.Object.Metadata, placement, index, &counts, initialized != ""), r.Object.Metadata.Namespace})
 	}
 	return out, nil
 }
@@ -178,13 +169,13 @@ func RunTable(text []byte) ([]RunRow, error) {
 // the names of the objects; the placement and the snapshot, which the object of the run has, are not known. Its decisions
 // are the answers that the policy accepts.
 func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool, err error) {
-	var spec ApprovalSpec
+	var spec v1beta1.ApprovalRequestSpec
 	if err := api.FromMap(obj, "spec", &spec); err != nil {
 		return r, false, err
 	}
 	r = approval.Request{
-		Name: obj.GetName(), Run: spec.Run, Opened: obj.GetCreationTimestamp().UTC(),
-		Binding: approval.Binding{RunUID: spec.RunUID, Stage: spec.Stage, When: approval.After, Attempt: int(spec.Attempt), Plan: spec.Plan},
+		Name: obj.GetName(), Run: spec.TargetUpdateRun, Opened: obj.GetCreationTimestamp().UTC(),
+		Binding: approval.Binding{RunUID: spec.RunUID, Stage: spec.TargetStage, When: approval.After, Attempt: int(spec.Attempt), Plan: spec.PlanDigest},
 	}
 	if obj.GetLabels()[api.LabelTask] == api.TaskBefore {
 		r.When = approval.Before
@@ -193,7 +184,7 @@ func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool,
 		r.Starter.Name = spec.StartedBy.Username
 	}
 	if p := spec.Policy; p != nil {
-		r.Policy = approval.Policy{Quorums: p.Quorums, ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
+		r.Policy = approval.Policy{Quorums: quorumsOf(p), ForbidStarter: p.ForbidStarter, RequireBinding: p.RequireBinding}
 	}
 	answers, err := AnswersOf(obj, true)
 	if err != nil {

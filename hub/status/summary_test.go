@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
@@ -84,12 +85,12 @@ func TestATableWithoutTheColumnsIsRefused(t *testing.T) {
 func TestTheSummaryOfARunWithoutARecord(t *testing.T) {
 	at := stages.At(clock(t, "10:00:00"))
 	for _, c := range []struct {
-		status *RunStatus
+		status *v1beta1.UpdateRunStatus
 		want   fleet.RunSummary
 	}{
 		{nil, fleet.RunSummary{State: stages.NotStarted}},
 		{
-			&RunStatus{Conditions: []metav1.Condition{{Type: api.ConditionInitialized, Status: metav1.ConditionTrue}}},
+			&v1beta1.UpdateRunStatus{Conditions: []metav1.Condition{{Type: api.ConditionInitialized, Status: metav1.ConditionTrue}}},
 			fleet.RunSummary{Problem: "an earlier version of the hub wrote its status, and its record is gone: see the conditions of the object"},
 		},
 		{Forgotten(true, 1, at, errors.New("it is gone")), fleet.RunSummary{Problem: "it is gone"}},

@@ -18,67 +18,9 @@
 package checks
 
 import (
-	"strconv"
-	"time"
-
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
-	"github.com/slipway-dev/slipway/stages"
 	"github.com/slipway-dev/slipway/stages/check"
 )
-
-// Form is the written form of a check.
-type Form struct {
-	Name                  string      `json:"name"`
-	Provider              string      `json:"provider,omitempty"`
-	Query                 string      `json:"query,omitempty"`
-	Object                string      `json:"object,omitempty"`
-	Cluster               string      `json:"cluster,omitempty"`
-	ClusterLabel          string      `json:"clusterLabel,omitempty"`
-	Min                   *float64    `json:"min,omitempty"`
-	Max                   *float64    `json:"max,omitempty"`
-	InitialDelay          string      `json:"initialDelay,omitempty"`
-	Interval              string      `json:"interval,omitempty"`
-	Count                 int         `json:"count,omitempty"`
-	FailureLimit          int         `json:"failureLimit,omitempty"`
-	InconclusiveLimit     int         `json:"inconclusiveLimit,omitempty"`
-	ConsecutiveErrorLimit *int        `json:"consecutiveErrorLimit,omitempty"`
-	Empty                 check.Phase `json:"empty,omitempty"`
-	Expires               string      `json:"expires,omitempty"`
-}
-
-// FormsOf returns the forms of checks.
-func FormsOf(all []check.Check) []Form {
-	var out []Form
-	for i := range all {
-		c := &all[i]
-		out = append(out, Form{
-			Name: c.Name, Provider: c.Provider, Query: c.Query, Object: c.Object, Cluster: c.Cluster, ClusterLabel: c.ClusterLabel, Min: c.Min, Max: c.Max,
-			InitialDelay: period(c.InitialDelay), Interval: period(c.Interval), Count: c.Count, FailureLimit: c.FailureLimit,
-			InconclusiveLimit: c.InconclusiveLimit, ConsecutiveErrorLimit: c.ConsecutiveErrorLimit, Empty: c.Empty, Expires: period(c.Expires),
-		})
-	}
-	return out
-}
-
-// period formats a duration in hours, minutes and seconds, because the formats read that form.
-func period(d time.Duration) string {
-	switch {
-	case d == 0:
-		return ""
-	case d < time.Second:
-		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
-	default:
-		return d.String()
-	}
-}
-
-// OfTasks returns the checks of the tasks.
-func OfTasks(tasks []stages.Task) (out []check.Check) {
-	for i := range tasks {
-		out = append(out, tasks[i].Checks...)
-	}
-	return out
-}
 
 type (
 	value  = yamldoc.Value

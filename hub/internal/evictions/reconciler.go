@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
@@ -136,7 +137,7 @@ func (r *Reconciler) answerOf(ctx context.Context, run *fleet.Status) (status.Ev
 }
 
 // budget returns the current disruption budget of a placement, nil if there is none.
-func (r *Reconciler) budget(ctx context.Context, name string) (*status.DisruptionBudget, error) {
+func (r *Reconciler) budget(ctx context.Context, name string) (*v1beta1.PlacementDisruptionBudgetSpec, error) {
 	obj, err := r.Dynamic.Resource(api.ClusterScope.GVR(api.BudgetKind)).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, nil
@@ -144,7 +145,7 @@ func (r *Reconciler) budget(ctx context.Context, name string) (*status.Disruptio
 	if err != nil {
 		return nil, err
 	}
-	out := &status.DisruptionBudget{}
+	out := &v1beta1.PlacementDisruptionBudgetSpec{}
 	return out, api.FromMap(obj, "spec", out)
 }
 

@@ -16,11 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/approval"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
-	"github.com/slipway-dev/slipway/hub/status"
 )
 
 // Seals proves that a hub of a store made an object, by a key in the store. Its methods may be
@@ -93,7 +93,7 @@ func (s *Seals) ProofOf(ctx context.Context, obj *unstructured.Unstructured) (*P
 	if has == "" || owner == nil {
 		return nil, nil
 	}
-	var spec status.ApprovalSpec
+	var spec v1beta1.ApprovalRequestSpec
 	if api.FromMap(obj, "spec", &spec) != nil {
 		return nil, nil //nolint:nilerr // no hub wrote that
 	}
@@ -103,7 +103,7 @@ func (s *Seals) ProofOf(ctx context.Context, obj *unstructured.Unstructured) (*P
 	}
 	for _, when := range []approval.When{approval.Before, approval.After} {
 		p := &Proof{Run: owner.UID, Policies: obj.GetAnnotations()[api.AnnotationPolicies], Binding: approval.Binding{
-			RunUID: spec.RunUID, Stage: spec.Stage, When: when, Attempt: int(spec.Attempt), Plan: spec.Plan,
+			RunUID: spec.RunUID, Stage: spec.TargetStage, When: when, Attempt: int(spec.Attempt), Plan: spec.PlanDigest,
 		}}
 		want, err := sealBy(sealing, requestFacts(obj, p))
 		if err != nil {
