@@ -67,6 +67,8 @@ var otherTypes = map[string]string{
 	"JSONPatchOverride.value":      "apiextensionsv1.JSON is not in apimachinery",
 	"MemberClusterSpec.identity":   "rbacv1.Subject is not in apimachinery, and a member of Slipway needs no identity, so it is a pointer",
 	"OverrideRule.clusterSelector": "an override selects by labels alone, and its selector has a schema of its own",
+	"PatchDetail.valueInHub":       "an empty value is told from an absent one",
+	"PatchDetail.valueInMember":    "as PatchDetail.valueInHub",
 	"ResourceUsage.allocatable":    "corev1.ResourceList is not in apimachinery; the keys are strings",
 	"ResourceUsage.available":      "as ResourceUsage.allocatable",
 	"ResourceUsage.capacity":       "as ResourceUsage.allocatable",

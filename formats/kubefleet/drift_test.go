@@ -136,7 +136,7 @@ func TestDriftStatuses(t *testing.T) {
 		t.Errorf("%+v", c)
 	}
 	b, _ := json.Marshal(kubefleet.DriftStatuses(p, []drift.ClusterReport{{Cluster: "a", State: drift.Compared, Observed: at, Objects: []drift.ObjectReport{object(drift.FoundDrifts)}}}))
-	want := `"driftedPlacements":[{"group":"apps","version":"v1","kind":"Deployment","name":"shop","namespace":"web","firstDriftedObservedTime":"2026-01-02T02:04:05Z","observationTime":"2026-01-02T03:04:05Z","observedDrifts":[{"path":"/spec/replicas","valueInHub":"2","valueInMember":"7"},{"path":"/spec/paused","valueInMember":"true"}],"targetClusterObservedGeneration":7}]`
+	want := `"driftedPlacements":[{"group":"apps","version":"v1","kind":"Deployment","name":"shop","namespace":"web","observationTime":"2026-01-02T03:04:05Z","targetClusterObservedGeneration":7,"firstDriftedObservedTime":"2026-01-02T02:04:05Z","observedDrifts":[{"path":"/spec/replicas","valueInMember":"7","valueInHub":"2"},{"path":"/spec/paused","valueInMember":"true"}]}]`
 	if !strings.Contains(string(b), want) {
 		t.Errorf("%s\nlacks\n%s", b, want)
 	}
@@ -225,7 +225,7 @@ func TestTheStatusHasThePathOfWhatDiffersInAnAtomicList(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := `"observedDrifts":[{"path":"/spec/ingress/0/ports/0/endPort","valueInHub":"90","valueInMember":"99"}]`; !strings.Contains(string(b), want) {
+	if want := `"observedDrifts":[{"path":"/spec/ingress/0/ports/0/endPort","valueInMember":"99","valueInHub":"90"}]`; !strings.Contains(string(b), want) {
 		t.Errorf("%s\nlacks\n%s", b, want)
 	}
 }

@@ -43,8 +43,8 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 		Namespaced  []v1beta1.NamespacedName
 	}
 	got := map[string]names{}
-	for _, c := range Placement(f).Clusters {
-		got[c.Name] = names{c.ClusterOverrides, c.Overrides}
+	for _, c := range Placement(f).PerClusterPlacementStatuses {
+		got[c.ClusterName] = names{c.ApplicableClusterResourceOverrides, c.ApplicableResourceOverrides}
 	}
 	in := func(name string) []v1beta1.NamespacedName {
 		return []v1beta1.NamespacedName{{Namespace: "shop", Name: name}}
@@ -86,14 +86,14 @@ func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
 				return "none"
 			}
 			got := []string{
-				reason(s.Clusters[0].Conditions, "Overridden"), reason(s.Clusters[1].Conditions, "Overridden"),
+				reason(s.PerClusterPlacementStatuses[0].Conditions, "Overridden"), reason(s.PerClusterPlacementStatuses[1].Conditions, "Overridden"),
 				reason(s.Conditions, "ClusterResourcePlacementOverridden"),
 			}
 			if want := []string{"True " + tc.east, "True " + tc.west, "True " + tc.together}; !slices.Equal(got, want) {
 				t.Errorf("the conditions are %q, want %q", got, want)
 			}
-			if name == "not yet shown" && s.Clusters[1].Overrides != nil {
-				t.Errorf("it names %v", s.Clusters[1].Overrides)
+			if name == "not yet shown" && s.PerClusterPlacementStatuses[1].ApplicableResourceOverrides != nil {
+				t.Errorf("it names %v", s.PerClusterPlacementStatuses[1].ApplicableResourceOverrides)
 			}
 		})
 	}
@@ -166,9 +166,9 @@ func TestAsManyClustersFailByOverridesAsAreUpdatedAtATime(t *testing.T) {
 	}
 	s := Placement(f)
 	var failed []string
-	for _, c := range s.Clusters {
+	for _, c := range s.PerClusterPlacementStatuses {
 		if last := c.Conditions[len(c.Conditions)-1]; last.Reason == "OverriddenFailed" {
-			failed = append(failed, c.Name)
+			failed = append(failed, c.ClusterName)
 		}
 	}
 	if diff := cmp.Diff([]string{"east", "north", "south"}, failed); diff != "" {

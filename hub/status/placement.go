@@ -74,7 +74,7 @@ type PlacementFacts struct {
 	Overrides map[int][]FrozenOverride
 	Members   map[string]placement.Cluster
 	// Deletion is set while the placement is being deleted.
-	Deletion *DeletionStatus
+	Deletion *v1beta1.PlacementDeletionStatus
 	// Listed is how many clusters are listed at most; 0 is defaultListed.
 	Listed int
 }
@@ -105,57 +105,9 @@ type PlacedCluster struct {
 	Failing []apply.FailingObject
 }
 
-// PlacementStatus is the status of a ClusterResourcePlacement.
-type PlacementStatus struct {
-	Conditions     []metav1.Condition          `json:"conditions,omitempty"`
-	ObservedIndex  string                      `json:"observedResourceIndex,omitempty"`
-	Resources      []kubefleet.ObjectReference `json:"selectedResources,omitempty"`
-	ResourcesTotal int                         `json:"selectedResourcesTotal,omitempty"`
-	Clusters       []placedStatus              `json:"placementStatuses,omitempty"`
-	ClustersTotal  int                         `json:"placementStatusesTotal,omitempty"`
-	Deletion       *DeletionStatus             `json:"deletion,omitempty"`
-}
-
-// placedStatus is an element of placementStatuses.
-type placedStatus struct {
-	Name          string             `json:"clusterName,omitempty"`
-	ObservedIndex string             `json:"observedResourceIndex,omitempty"`
-	Conditions    []metav1.Condition `json:"conditions,omitempty"`
-	// ClusterOverrides and Overrides name the objects that show the overrides of
-	// which a rule selects the cluster, as they are in the snapshot of ObservedIndex.
-	ClusterOverrides []string                     `json:"applicableClusterResourceOverrides,omitempty"`
-	Overrides        []v1beta1.NamespacedName     `json:"applicableResourceOverrides,omitempty"`
-	Failed           []failedPlacement            `json:"failedPlacements,omitempty"`
-	Diffed           []kubefleet.DiffedPlacement  `json:"diffedPlacements,omitempty"`
-	Drifted          []kubefleet.DriftedPlacement `json:"driftedPlacements,omitempty"`
-	// DifferencesTotal is how many objects differ, also where not all are here.
-	DifferencesTotal int `json:"differencesTotal,omitempty"`
-}
-
-// failedPlacement is an object that a cluster does not have as it is to be.
-type failedPlacement struct {
-	kubefleet.ObjectReference
-	Condition metav1.Condition `json:"condition"`
-}
-
-// DeletionStatus says how far the deletion of a placement is.
-type DeletionStatus struct {
-	Message string `json:"message"`
-	// Remaining is how many clusters are not clean yet.
-	Remaining int `json:"remaining"`
-	// Clusters are those that hold it up, and those that were given up.
-	Clusters []ClusterMessage `json:"clusters,omitempty"`
-}
-
-// ClusterMessage says something of a cluster.
-type ClusterMessage struct {
-	Name    string `json:"clusterName"`
-	Message string `json:"message"`
-}
-
 // Placement is the status of a placement. Its cost grows with the clusters
 // that were picked, but only those that are listed cost an allocation.
-func Placement(f *PlacementFacts) *PlacementStatus {
+func Placement(f *PlacementFacts) *v1beta1.PlacementStatus {
 	p := placementBuilder{
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
 		conditions: conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}, room: shownDifferences, failed: shownFailures,
@@ -163,15 +115,15 @@ func Placement(f *PlacementFacts) *PlacementStatus {
 		enveloped: map[int]map[snapshot.ID]*snapshot.ID{}, untracked: map[int]bool{},
 	}
 	p.addUnrendered()
-	s := &PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
-	s.Clusters, s.ClustersTotal = append(p.listed(), p.missing()...), len(f.Picked)
+	s := &v1beta1.PlacementStatus{Conditions: []metav1.Condition{p.scheduled()}, Deletion: f.Deletion}
+	s.PerClusterPlacementStatuses, s.PlacementStatusesTotal = append(p.listed(), p.missing()...), len(f.Picked)
 	if index, ok := p.observed(); ok {
-		s.ObservedIndex = p.shown(index)
-		s.Resources, s.ResourcesTotal = p.resources(index)
+		s.ObservedResourceIndex = p.shown(index)
+		s.SelectedResources, s.SelectedResourcesTotal = p.resources(index)
 		s.Conditions = append(s.Conditions, p.aggregate(index)...)
 	} else if len(f.Picked) == 0 && f.Latest >= 0 {
-		s.ObservedIndex = p.shown(f.Latest)
-		s.Resources, s.ResourcesTotal = p.resources(f.Latest)
+		s.ObservedResourceIndex = p.shown(f.Latest)
+		s.SelectedResources, s.SelectedResourcesTotal = p.resources(f.Latest)
 	} else if f.External && f.Scheduled && len(f.Picked) > 0 {
 		why := "and none has come to a cluster yet"
 		if slices.ContainsFunc(f.Picked, func(c PlacedCluster) bool { return c.Tried >= 0 }) {
@@ -286,7 +238,7 @@ func (p *placementBuilder) observed() (int, bool) {
 }
 
 // resources are what is selected by a snapshot: an envelope instead of what is in it.
-func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, int) {
+func (p *placementBuilder) resources(index int) ([]v1beta1.ResourceIdentifier, int) {
 	if p.Resources == nil {
 		return nil, 0
 	}
@@ -309,7 +261,7 @@ func (p *placementBuilder) resources(index int) ([]kubefleet.ObjectReference, in
 		ids = slices.AppendSeq(ids, maps.Keys(opened))
 		slices.SortFunc(ids, snapshot.ID.Compare)
 	}
-	out := make([]kubefleet.ObjectReference, min(len(ids), shownResources))
+	out := make([]v1beta1.ResourceIdentifier, min(len(ids), shownResources))
 	for i := range out {
 		out[i] = kubefleet.ReferenceTo(ids[i], nil)
 	}

@@ -8,6 +8,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -118,7 +119,7 @@ func (p *placementBuilder) isUncompared(cluster string) bool {
 	return d != nil && p.reportsOnly() && driftOf(p.Placement, d).Conditions[0].Status != metav1.ConditionTrue
 }
 
-func driftOf(p *fleet.Placement, d *drift.ClusterReport) kubefleet.ClusterStatus {
+func driftOf(p *fleet.Placement, d *drift.ClusterReport) v1beta1.PerClusterPlacementStatus {
 	return kubefleet.DriftStatuses(*p, []drift.ClusterReport{*d})[0]
 }
 
@@ -137,7 +138,7 @@ func withoutFailed(d *drift.ClusterReport, failing []apply.FailingObject) *drift
 
 // listed are the clusters that are listed, those in trouble first, each group by
 // name.
-func (p *placementBuilder) listed() []placedStatus {
+func (p *placementBuilder) listed() []v1beta1.PerClusterPlacementStatus {
 	limit := p.Listed
 	if limit == 0 {
 		limit = defaultListed
@@ -149,7 +150,7 @@ func (p *placementBuilder) listed() []placedStatus {
 			by[g] = append(by[g], c)
 		}
 	}
-	var out []placedStatus
+	var out []v1beta1.PerClusterPlacementStatus
 	for _, clusters := range by {
 		for _, c := range clusters[:min(len(clusters), limit-len(out))] {
 			out = append(out, p.cluster(c))
@@ -172,29 +173,29 @@ func (p *placementBuilder) rank(c *PlacedCluster) clusterState {
 
 // cluster is the status of a cluster: its conditions as far as it has come, the
 // first that is not true is the last, and what differs.
-func (p *placementBuilder) cluster(c *PlacedCluster) placedStatus {
+func (p *placementBuilder) cluster(c *PlacedCluster) v1beta1.PerClusterPlacementStatus {
 	at := stages.At(c.Since)
-	s := placedStatus{Name: c.Name, Conditions: []metav1.Condition{
+	s := v1beta1.PerClusterPlacementStatus{ClusterName: c.Name, Conditions: []metav1.Condition{
 		p.isTrue(api.ConditionScheduled, api.ReasonScheduled, p.pickedMessage(c.Name), stages.At(p.Decided)),
 	}}
 	switch failure := p.unrendered[c.Name]; {
 	case failure != nil:
-		s.ObservedIndex = p.shown(p.Latest)
+		s.ObservedResourceIndex = p.shown(p.Latest)
 		s.Conditions = append(s.Conditions, p.notRendered(failure)...)
-		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, p.Latest)
+		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = p.overriding.names(c.Name, p.Latest)
 	case !c.isReached() || p.isBehind(c):
 		switch {
 		case p.isBehind(c):
-			s.ObservedIndex = p.shown(p.Latest)
+			s.ObservedResourceIndex = p.shown(p.Latest)
 		case c.Unreached:
-			s.ObservedIndex = p.shown(c.Tried)
+			s.ObservedResourceIndex = p.shown(c.Tried)
 		}
 		s.Conditions = append(s.Conditions, p.notTried(c, at))
 		return s
 	default:
-		s.ObservedIndex = p.shown(c.Tried)
+		s.ObservedResourceIndex = p.shown(c.Tried)
 		s.Conditions = append(s.Conditions, p.tried(c, at)...)
-		s.ClusterOverrides, s.Overrides = p.overriding.names(c.Name, c.Tried)
+		s.ApplicableClusterResourceOverrides, s.ApplicableResourceOverrides = p.overriding.names(c.Name, c.Tried)
 		p.failures(&s, c, at)
 	}
 	if d := p.Drift[c.Name]; d != nil {
@@ -230,7 +231,7 @@ func (p *placementBuilder) shortfall() string {
 // missing are the clusters that were not picked although the policy wants more, or names them,
 // as KubeFleet lists them: without their name in the place of one that has the
 // objects, one for each that the policy wants and at most as many as are listed.
-func (p *placementBuilder) missing() []placedStatus {
+func (p *placementBuilder) missing() []v1beta1.PerClusterPlacementStatus {
 	policy := &p.Placement.Policy
 	wanted, fixed := len(policy.ClusterNames), policy.Type == placement.PickFixed
 	if policy.NumberOfClusters != nil {
@@ -240,11 +241,11 @@ func (p *placementBuilder) missing() []placedStatus {
 		return nil
 	}
 	want := min(wanted-len(p.Picked), cmp.Or(p.Listed, defaultListed))
-	var out []placedStatus
+	var out []v1beta1.PerClusterPlacementStatus
 	for _, v := range p.Decision.Evaluations {
 		if len(out) < want && !v.Picked && (!fixed || slices.Contains(policy.ClusterNames, v.Cluster)) {
 			message := fmt.Sprintf("%s is not selected: %s", v.Cluster, reasonOf(v, false))
-			out = append(out, placedStatus{Conditions: []metav1.Condition{p.isFalse(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
+			out = append(out, v1beta1.PerClusterPlacementStatus{Conditions: []metav1.Condition{p.isFalse(api.ConditionScheduled, api.ReasonScheduleFailed, message, stages.At(p.Decided))}})
 		}
 	}
 	return out
@@ -253,7 +254,7 @@ func (p *placementBuilder) missing() []placedStatus {
 // failures adds the objects that fail, as far as the room for that reaches: those that the update names, and those that are
 // held back since it was done, or while what it applied becomes available. The observedGeneration of their conditions is that
 // of the object on the member.
-func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages.Instant) {
+func (p *placementBuilder) failures(s *v1beta1.PerClusterPlacementStatus, c *PlacedCluster, at stages.Instant) {
 	state := p.stateOf(c)
 	if state >= stateNotStarted { // nothing failed, or it has what the last update brought
 		return
@@ -262,9 +263,9 @@ func (p *placementBuilder) failures(s *placedStatus, c *PlacedCluster, at stages
 	add := func(id snapshot.ID, envelope *snapshot.ID, generation int64, condition metav1.Condition) {
 		told[id] = true
 		condition.ObservedGeneration = generation
-		f := failedPlacement{kubefleet.ReferenceTo(id, cmp.Or(envelope, p.envelopeOf(c.Tried, id))), condition}
+		f := v1beta1.FailedResourcePlacement{ResourceIdentifier: kubefleet.ReferenceTo(id, cmp.Or(envelope, p.envelopeOf(c.Tried, id))), Condition: condition}
 		if fits(&f, &p.failed) {
-			s.Failed = append(s.Failed, f)
+			s.FailedPlacements = append(s.FailedPlacements, f)
 		}
 	}
 	named := c.Failing
@@ -369,21 +370,21 @@ func (p *placementBuilder) failureOf(o *apply.FailingObject) (condition, reason 
 
 // differences adds what a cluster differs in, as far as the room for that
 // reaches.
-func (p *placementBuilder) differences(s *placedStatus, c *PlacedCluster, found kubefleet.ClusterStatus) {
-	fromEnvelope := func(r *kubefleet.ObjectReference) {
+func (p *placementBuilder) differences(s *v1beta1.PerClusterPlacementStatus, c *PlacedCluster, found v1beta1.PerClusterPlacementStatus) {
+	fromEnvelope := func(r *v1beta1.ResourceIdentifier) {
 		id := snapshot.ID{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
 		*r = kubefleet.ReferenceTo(id, p.envelopeOf(c.Tried, id))
 	}
 	for _, d := range found.DiffedPlacements {
-		fromEnvelope(&d.ObjectReference)
+		fromEnvelope(&d.ResourceIdentifier)
 		if fits(&d, &p.room) {
-			s.Diffed = append(s.Diffed, d)
+			s.DiffedPlacements = append(s.DiffedPlacements, d)
 		}
 	}
 	for _, d := range found.DriftedPlacements {
-		fromEnvelope(&d.ObjectReference)
+		fromEnvelope(&d.ResourceIdentifier)
 		if fits(&d, &p.room) {
-			s.Drifted = append(s.Drifted, d)
+			s.DriftedPlacements = append(s.DriftedPlacements, d)
 		}
 	}
 }

@@ -33,9 +33,9 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 		Reason: drift.FoundDrifts, Report: drift.Report{Group: app.Group, Version: app.Version, Kind: app.Kind, Namespace: app.Namespace, Name: app.Name, Generation: 5},
 	}}}}
 	got := map[string][]string{}
-	for _, c := range Placement(f).Clusters {
-		for _, o := range c.Failed {
-			got[c.Name] = append(got[c.Name], fmt.Sprintf("%s/%s/%s %s/%s: %s=%s %s (%d): %s",
+	for _, c := range Placement(f).PerClusterPlacementStatuses {
+		for _, o := range c.FailedPlacements {
+			got[c.ClusterName] = append(got[c.ClusterName], fmt.Sprintf("%s/%s/%s %s/%s: %s=%s %s (%d): %s",
 				o.Group, o.Version, o.Kind, o.Namespace, o.Name, o.Condition.Type, o.Condition.Status, o.Condition.Reason, o.Condition.ObservedGeneration, o.Condition.Message))
 		}
 	}
@@ -51,7 +51,7 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if at := Placement(f).Clusters[0].Failed[0].Condition.LastTransitionTime; !at.Time.Equal(clock(t, "21:30:00")) {
+	if at := Placement(f).PerClusterPlacementStatuses[0].FailedPlacements[0].Condition.LastTransitionTime; !at.Time.Equal(clock(t, "21:30:00")) {
 		t.Errorf("the first fails since %v", at)
 	}
 }
@@ -122,11 +122,11 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 func TestObjectsThatFailAreBounded(t *testing.T) {
 	f := bigPlacement(t, 5_000)
 	told := 0
-	for _, c := range Placement(f).Clusters {
-		if len(c.Failed) > 100 {
-			t.Errorf("%s names %d objects", c.Name, len(c.Failed))
+	for _, c := range Placement(f).PerClusterPlacementStatuses {
+		if len(c.FailedPlacements) > 100 {
+			t.Errorf("%s names %d objects", c.ClusterName, len(c.FailedPlacements))
 		}
-		told += len(c.Failed)
+		told += len(c.FailedPlacements)
 	}
 	if told < 10 || told*700 > 2*shownFailures {
 		t.Errorf("%d objects are named", told)

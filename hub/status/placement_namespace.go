@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/slipway-dev/slipway/formats/kubefleet"
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/snapshot"
 	"github.com/slipway-dev/slipway/stages"
@@ -32,45 +32,45 @@ func SelectedNamespace(selectors []snapshot.Selector) string {
 // NamespaceReplica is the status of a placement as it is shown in the namespace that it selects, to those who may read
 // that and not the placement: without what it says of objects and overrides that are elsewhere, without values, and without
 // the messages of what is not as it should be, any of which may tell of these. Messages of what is True name no object.
-func NamespaceReplica(s *PlacementStatus, namespace string) *PlacementStatus {
-	out := &PlacementStatus{
-		Conditions: withoutTroubles(s.Conditions), ObservedIndex: s.ObservedIndex, ClustersTotal: s.ClustersTotal,
-		Resources: slices.DeleteFunc(slices.Clone(s.Resources), func(r kubefleet.ObjectReference) bool { return isElsewhere(r, namespace) }),
+func NamespaceReplica(s *v1beta1.PlacementStatus, namespace string) *v1beta1.PlacementStatus {
+	out := &v1beta1.PlacementStatus{
+		Conditions: withoutTroubles(s.Conditions), ObservedResourceIndex: s.ObservedResourceIndex, PlacementStatusesTotal: s.PlacementStatusesTotal,
+		SelectedResources: slices.DeleteFunc(slices.Clone(s.SelectedResources), func(r v1beta1.ResourceIdentifier) bool { return isElsewhere(r, namespace) }),
 	}
-	out.ResourcesTotal = len(out.Resources)
-	for _, c := range s.Clusters {
-		p := placedStatus{Name: c.Name, ObservedIndex: c.ObservedIndex, Conditions: withoutTroubles(c.Conditions)}
-		for _, o := range c.Overrides {
+	out.SelectedResourcesTotal = len(out.SelectedResources)
+	for _, c := range s.PerClusterPlacementStatuses {
+		p := v1beta1.PerClusterPlacementStatus{ClusterName: c.ClusterName, ObservedResourceIndex: c.ObservedResourceIndex, Conditions: withoutTroubles(c.Conditions)}
+		for _, o := range c.ApplicableResourceOverrides {
 			if o.Namespace == namespace {
-				p.Overrides = append(p.Overrides, o)
+				p.ApplicableResourceOverrides = append(p.ApplicableResourceOverrides, o)
 			}
 		}
-		for _, f := range c.Failed {
-			if !isElsewhere(f.ObjectReference, namespace) {
+		for _, f := range c.FailedPlacements {
+			if !isElsewhere(f.ResourceIdentifier, namespace) {
 				f.Condition.Message = ""
-				p.Failed = append(p.Failed, f)
+				p.FailedPlacements = append(p.FailedPlacements, f)
 			}
 		}
-		for _, d := range c.Diffed {
-			if !isElsewhere(d.ObjectReference, namespace) {
+		for _, d := range c.DiffedPlacements {
+			if !isElsewhere(d.ResourceIdentifier, namespace) {
 				d.ObservedDiffs = withoutValues(d.ObservedDiffs)
-				p.Diffed = append(p.Diffed, d)
+				p.DiffedPlacements = append(p.DiffedPlacements, d)
 			}
 		}
-		for _, d := range c.Drifted {
-			if !isElsewhere(d.ObjectReference, namespace) {
+		for _, d := range c.DriftedPlacements {
+			if !isElsewhere(d.ResourceIdentifier, namespace) {
 				d.ObservedDrifts = withoutValues(d.ObservedDrifts)
-				p.Drifted = append(p.Drifted, d)
+				p.DriftedPlacements = append(p.DriftedPlacements, d)
 			}
 		}
-		p.DifferencesTotal = len(p.Diffed) + len(p.Drifted)
-		out.Clusters = append(out.Clusters, p)
+		p.DifferencesTotal = len(p.DiffedPlacements) + len(p.DriftedPlacements)
+		out.PerClusterPlacementStatuses = append(out.PerClusterPlacementStatuses, p)
 	}
 	return out
 }
 
 // isElsewhere reports whether an object is neither the namespace nor in it.
-func isElsewhere(r kubefleet.ObjectReference, namespace string) bool {
+func isElsewhere(r v1beta1.ResourceIdentifier, namespace string) bool {
 	return r.Namespace != namespace && (r.Group != "" || r.Kind != "Namespace" || r.Name != namespace)
 }
 
@@ -86,7 +86,7 @@ func withoutTroubles(all []metav1.Condition) []metav1.Condition {
 }
 
 // withoutValues are differences with KubeFleet's words in the place of their values.
-func withoutValues(all []kubefleet.PatchDetail) []kubefleet.PatchDetail {
+func withoutValues(all []v1beta1.PatchDetail) []v1beta1.PatchDetail {
 	words := "(redacted for security reasons)"
 	all = slices.Clone(all)
 	for i := range all {

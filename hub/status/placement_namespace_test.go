@@ -9,15 +9,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
-	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
 // A replica tells of what is in the namespace, and of nothing else: neither its names nor its values.
 func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 	secret := "elsewhere"
-	in := kubefleet.ObjectReference{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
-	namespace := kubefleet.ObjectReference{Version: "v1", Kind: "Namespace", Name: "shop"}
-	others := []kubefleet.ObjectReference{
+	in := v1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}
+	namespace := v1beta1.ResourceIdentifier{Version: "v1", Kind: "Namespace", Name: "shop"}
+	others := []v1beta1.ResourceIdentifier{
 		{Version: "v1", Kind: "Namespace", Name: secret},
 		{Version: "v1", Kind: "ConfigMap", Namespace: secret, Name: "shop"},
 		{Group: "example.com", Version: "v1", Kind: "Namespace", Name: "shop", Namespace: secret},
@@ -26,21 +25,21 @@ func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 	condition := func(kind string) metav1.Condition {
 		return metav1.Condition{Type: kind, Status: "False", Reason: "R", Message: secret}
 	}
-	detail := []kubefleet.PatchDetail{{Path: "/data/a", ValueInHub: &secret, ValueInMember: &secret}}
-	s := &PlacementStatus{
-		Conditions: []metav1.Condition{condition("ClusterResourcePlacementApplied")}, ObservedIndex: "3", ClustersTotal: 1,
-		Resources: append(others, namespace, in), ResourcesTotal: 6,
-		Clusters: []placedStatus{{
-			Name: "a", ObservedIndex: "3", Conditions: []metav1.Condition{condition("Applied")}, ClusterOverrides: []string{secret},
-			Overrides: []v1beta1.NamespacedName{{Namespace: "shop", Name: "o"}, {Namespace: secret, Name: "o"}}, DifferencesTotal: 9,
+	detail := []v1beta1.PatchDetail{{Path: "/data/a", ValueInHub: &secret, ValueInMember: &secret}}
+	s := &v1beta1.PlacementStatus{
+		Conditions: []metav1.Condition{condition("ClusterResourcePlacementApplied")}, ObservedResourceIndex: "3", PlacementStatusesTotal: 1,
+		SelectedResources: append(others, namespace, in), SelectedResourcesTotal: 6,
+		PerClusterPlacementStatuses: []v1beta1.PerClusterPlacementStatus{{
+			ClusterName: "a", ObservedResourceIndex: "3", Conditions: []metav1.Condition{condition("Applied")}, ApplicableClusterResourceOverrides: []string{secret},
+			ApplicableResourceOverrides: []v1beta1.NamespacedName{{Namespace: "shop", Name: "o"}, {Namespace: secret, Name: "o"}}, DifferencesTotal: 9,
 		}},
-		Deletion: &DeletionStatus{Message: secret},
+		Deletion: &v1beta1.PlacementDeletionStatus{Message: secret},
 	}
-	c := &s.Clusters[0]
+	c := &s.PerClusterPlacementStatuses[0]
 	for _, r := range append(others, namespace, in) {
-		c.Failed = append(c.Failed, failedPlacement{ObjectReference: r, Condition: condition("Applied")})
-		c.Diffed = append(c.Diffed, kubefleet.DiffedPlacement{ObjectReference: r, ObservedDiffs: detail})
-		c.Drifted = append(c.Drifted, kubefleet.DriftedPlacement{ObjectReference: r, ObservedDrifts: detail})
+		c.FailedPlacements = append(c.FailedPlacements, v1beta1.FailedResourcePlacement{ResourceIdentifier: r, Condition: condition("Applied")})
+		c.DiffedPlacements = append(c.DiffedPlacements, v1beta1.DiffedResourcePlacement{ResourceIdentifier: r, ObservedDiffs: detail})
+		c.DriftedPlacements = append(c.DriftedPlacements, v1beta1.DriftedResourcePlacement{ResourceIdentifier: r, ObservedDrifts: detail})
 	}
 	before := jsonOf(t, s)
 	got := NamespaceReplica(s, "shop")
@@ -51,10 +50,10 @@ func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 	if d := cmp.Diff(before, jsonOf(t, s)); d != "" {
 		t.Errorf("the status itself was changed (-want +got):\n%s", d)
 	}
-	if len(got.Resources) != 2 || got.ResourcesTotal != 2 || got.ObservedIndex != "3" || len(got.Conditions) != 1 || got.ClustersTotal != 1 {
+	if len(got.SelectedResources) != 2 || got.SelectedResourcesTotal != 2 || got.ObservedResourceIndex != "3" || len(got.Conditions) != 1 || got.PlacementStatusesTotal != 1 {
 		t.Errorf("%s", text)
 	}
-	if c := got.Clusters[0]; len(c.Failed) != 2 || len(c.Diffed) != 2 || len(c.Drifted) != 2 || len(c.Overrides) != 1 || c.DifferencesTotal != 4 || c.Diffed[0].ObservedDiffs[0].Path != "/data/a" {
+	if c := got.PerClusterPlacementStatuses[0]; len(c.FailedPlacements) != 2 || len(c.DiffedPlacements) != 2 || len(c.DriftedPlacements) != 2 || len(c.ApplicableResourceOverrides) != 1 || c.DifferencesTotal != 4 || c.DiffedPlacements[0].ObservedDiffs[0].Path != "/data/a" {
 		t.Errorf("%s", text)
 	}
 }

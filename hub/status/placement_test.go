@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/apply"
 	"github.com/slipway-dev/slipway/drift"
 	"github.com/slipway-dev/slipway/fleet"
@@ -76,7 +77,7 @@ func TestAPlacementUnderExternalIsAvailableOnceARunHasBeenEverywhere(t *testing.
 	if got := columns(t, f); got != [2]string{"True 1", ""} {
 		t.Errorf("with two snapshots: %q", got)
 	}
-	if index := Placement(f).ObservedIndex; index != "" {
+	if index := Placement(f).ObservedResourceIndex; index != "" {
 		t.Errorf("with two snapshots, %s is observed", index)
 	}
 	f.Picked[0] = proven(t, "member1", 1)
@@ -277,7 +278,7 @@ func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
 	f := placementOf(t, fresh("m"))
 	f.Placement.ApplyStrategy.Type = apply.ReportDiff
 	f.Drift = map[string]*drift.ClusterReport{"m": drifted(t, "m", drift.FoundDiff)}
-	if c := Placement(f).Clusters[0]; len(c.Diffed) > 0 || c.DifferencesTotal > 0 || c.ObservedIndex != "" {
+	if c := Placement(f).PerClusterPlacementStatuses[0]; len(c.DiffedPlacements) > 0 || c.DifferencesTotal > 0 || c.ObservedResourceIndex != "" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -338,7 +339,7 @@ func TestAnObjectThatIsHeldBackMakesItsClusterNotApplied(t *testing.T) {
 func failed(t *testing.T, f *PlacementFacts, want ...string) {
 	t.Helper()
 	var got []string
-	for _, o := range Placement(f).Clusters[0].Failed {
+	for _, o := range Placement(f).PerClusterPlacementStatuses[0].FailedPlacements {
 		c := &o.Condition
 		got = append(got, fmt.Sprintf("%s %s %s=%s %s since %s: %s", o.Kind, o.Name, c.Type, c.Status, c.Reason, c.LastTransitionTime.UTC().Format(time.TimeOnly), c.Message))
 	}
@@ -358,8 +359,8 @@ func TestClustersInTroubleAreListedFirstAndCappedWithTheTotal(t *testing.T) {
 		proven(t, "i", 1))
 	f.Drift = map[string]*drift.ClusterReport{"c": drifted(t, "c", drift.FoundDrifts), "i": drifted(t, "i", drift.NotTakenOver)}
 	names := func() (out string) {
-		for _, c := range Placement(f).Clusters {
-			out += c.Name
+		for _, c := range Placement(f).PerClusterPlacementStatuses {
+			out += c.ClusterName
 		}
 		return out
 	}
@@ -367,14 +368,14 @@ func TestClustersInTroubleAreListedFirstAndCappedWithTheTotal(t *testing.T) {
 		t.Errorf("listed %s", got)
 	}
 	f.Listed = 4
-	if got, total := names(), Placement(f).ClustersTotal; got != "fieh" || total != 9 {
+	if got, total := names(), Placement(f).PlacementStatusesTotal; got != "fieh" || total != 9 {
 		t.Errorf("listed %s of %d", got, total)
 	}
 }
 
 func TestADeletionIsToldInTheStatus(t *testing.T) {
 	f := placementOf(t)
-	f.Deletion = &DeletionStatus{Message: "cleaning", Remaining: 1, Clusters: []ClusterMessage{{"m", "away"}}}
+	f.Deletion = &v1beta1.PlacementDeletionStatus{Message: "cleaning", Remaining: 1, Clusters: []v1beta1.ClusterDeletionStatus{{ClusterName: "m", Message: "away"}}}
 	want := map[string]any{"message": "cleaning", "remaining": 1.0, "clusters": []any{map[string]any{"clusterName": "m", "message": "away"}}}
 	if diff := cmp.Diff(want, jsonOf(t, Placement(f))["deletion"]); diff != "" {
 		t.Error(diff)
@@ -437,8 +438,8 @@ func TestTheStatusOfABigPlacementIsBounded(t *testing.T) {
 	}
 	f.Picked = f.Picked[:80]
 	var objects, totals int
-	for _, c := range Placement(f).Clusters {
-		objects += len(c.Drifted)
+	for _, c := range Placement(f).PerClusterPlacementStatuses {
+		objects += len(c.DriftedPlacements)
 		totals += c.DifferencesTotal
 	}
 	if objects < 50 || objects > 150 || totals != 8*250 {

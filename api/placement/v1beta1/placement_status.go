@@ -165,9 +165,9 @@ type PatchDetail struct {
 	// The place of the difference, as a JSON pointer (RFC 6901).
 	Path string `json:"path"`
 	// The value on the cluster; absent if it has none.
-	ValueInMember string `json:"valueInMember,omitempty"`
+	ValueInMember *string `json:"valueInMember,omitempty"`
 	// The value on the hub; absent if it has none.
-	ValueInHub string `json:"valueInHub,omitempty"`
+	ValueInHub *string `json:"valueInHub,omitempty"`
 }
 
 // ClusterResourcePlacementStatus shows the status of a ClusterResourcePlacement with the

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/fleet"
 	"github.com/slipway-dev/slipway/hub/internal/api"
 	"github.com/slipway-dev/slipway/hub/internal/objects"
@@ -71,7 +72,7 @@ func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructu
 
 // showInNamespace shows the status of a placement in the namespace that it selects, where that is asked for, and adds to
 // the status whether it does. The returned error is one after which it is to be tried again; it is in the status, too.
-func (r *Reconciler) showInNamespace(ctx context.Context, obj *unstructured.Unstructured, p *fleet.Placement, st *status.PlacementStatus) error {
+func (r *Reconciler) showInNamespace(ctx context.Context, obj *unstructured.Unstructured, p *fleet.Placement, st *v1beta1.PlacementStatus) error {
 	namespace := status.SelectedNamespace(p.Selectors)
 	if !status.ReportsInNamespace(obj) || namespace == "" {
 		return nil
@@ -88,7 +89,7 @@ func (r *Reconciler) showInNamespace(ctx context.Context, obj *unstructured.Unst
 
 // writeReplica creates the object that shows a status in a namespace, or changes it where it shows another one. One that
 // is not the placement's is left alone.
-func (r *Reconciler) writeReplica(ctx context.Context, obj *unstructured.Unstructured, namespace string, replica *status.PlacementStatus) error {
+func (r *Reconciler) writeReplica(ctx context.Context, obj *unstructured.Unstructured, namespace string, replica *v1beta1.PlacementStatus) error {
 	content, err := api.ToMap(replica)
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 	"github.com/slipway-dev/slipway/backend"
 	"github.com/slipway-dev/slipway/backend/kube/source"
 	"github.com/slipway-dev/slipway/fleet"
@@ -437,12 +438,12 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 	if d.Orphan {
 		doing = "giving up what was placed, because deleteStrategy.propagationPolicy is Abandon: %d of %d clusters are done"
 	}
-	told := status.DeletionStatus{
+	told := v1beta1.PlacementDeletionStatus{
 		Message:   fmt.Sprintf(doing, d.Done, d.Clusters),
 		Remaining: d.Clusters - d.Done - d.Skipped,
 	}
 	for _, left := range d.Left[:min(len(d.Left), r.Listed)] {
-		told.Clusters = append(told.Clusters, status.ClusterMessage{Name: left.Name, Message: left.Reason})
+		told.Clusters = append(told.Clusters, v1beta1.ClusterDeletionStatus{ClusterName: left.Name, Message: left.Reason})
 	}
 	if err := r.addRemaining(ctx, d, &told); err != nil {
 		return err
@@ -457,7 +458,7 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 
 // addRemaining adds the clusters that are not clean yet although they were tried, and
 // why.
-func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *status.DeletionStatus) error {
+func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *v1beta1.PlacementDeletionStatus) error {
 	if d.Run == "" {
 		return nil
 	}
@@ -477,7 +478,7 @@ func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *s
 	}
 	for _, name := range slices.Sorted(maps.Keys(why)) {
 		if why[name] != "" && len(told.Clusters) < r.Listed {
-			told.Clusters = append(told.Clusters, status.ClusterMessage{Name: name, Message: why[name]})
+			told.Clusters = append(told.Clusters, v1beta1.ClusterDeletionStatus{ClusterName: name, Message: why[name]})
 		}
 	}
 	return nil
