@@ -22,8 +22,8 @@ import (
 var membersText string
 
 const (
-	// others is how many placements there are beside the one whose runs are measured, all is how
-	// many an idle hub has.
+	// others is the number of placements besides the measured one, all the number of placements of
+	// an idle hub.
 	others, all = 9, 25
 	// windows is how many minutes requests are counted for.
 	windows = 3
@@ -51,8 +51,8 @@ const (
 )
 
 // beside measures KubeFleet and Slipway, one after the other, and prints the table of both. Logs
-// go to a directory. SAMPLES says how many there are of each time, and ONLY names the one that is
-// measured alone.
+// go to a directory. SAMPLES sets the number of samples for each time, and ONLY selects a single
+// measurement.
 func beside(ctx context.Context, w io.Writer, build, command, logs string) error {
 	samples := 5
 	if text := os.Getenv("SAMPLES"); text != "" {
@@ -93,7 +93,7 @@ func beside(ctx context.Context, w io.Writer, build, command, logs string) error
 	return t.print(w)
 }
 
-// bench is a system that runs, and what is known of it.
+// bench is a running system with the state of its measurements.
 type bench struct {
 	servers  *servers
 	system   string
@@ -104,7 +104,7 @@ type bench struct {
 
 	hub     dynamic.Interface
 	members []dynamic.Interface
-	// content is what the ConfigMap of a placement has.
+	// content is the value in the ConfigMap of each placement.
 	content map[string]int
 }
 
@@ -178,7 +178,7 @@ spec: {identity: {kind: ServiceAccount, name: `+gone+`, namespace: fleet-system}
 	return pause(ctx, calm+10*time.Second) // until it is known that the fourth does not
 }
 
-// retried tries again what definitions and policies do not let through in the first seconds.
+// retried retries a request that definitions and policies refuse in the first seconds.
 func (b *bench) retried(ctx context.Context, try func() error) (err error) {
 	for range 20 {
 		if err = try(); err == nil || ctx.Err() != nil {
@@ -189,7 +189,7 @@ func (b *bench) retried(ctx context.Context, try func() error) (err error) {
 	return err
 }
 
-// changes measures runs, changes and drift, and what they take.
+// changes measures runs, changes and drift, and their resource usage.
 func (b *bench) changes(ctx context.Context) error {
 	before, err := processorTime(b.programs)
 	if err != nil {

@@ -28,7 +28,7 @@ spec:
 
 const rollingUpdate = `{type: RollingUpdate, rollingUpdate: {maxUnavailable: 100%, unavailablePeriodSeconds: 1}}`
 
-// edit changes the ConfigMap of a placement and returns what it has now.
+// edit changes the ConfigMap of a placement and returns its new value.
 func (b *bench) edit(ctx context.Context, name string) (string, error) {
 	b.content[name]++
 	text := strconv.Itoa(b.content[name])
@@ -90,7 +90,7 @@ func (b *bench) stagedRuns(ctx context.Context) error {
 	}); err != nil {
 		return err
 	}
-	// The first run places what was nowhere before.
+	// The first run starts with empty members.
 	if _, err := b.run(ctx, "first", "plain", "Succeeded"); err != nil {
 		return err
 	}
@@ -121,8 +121,8 @@ func (b *bench) stagedRuns(ctx context.Context) error {
 	return nil
 }
 
-// rollingChanges measures changes of what a placement of strategy RollingUpdate selects, and
-// changes by hand on a member a few seconds after each.
+// rollingChanges measures changes of the objects of a RollingUpdate placement, and manual changes
+// on a member a few seconds after each.
 func (b *bench) rollingChanges(ctx context.Context) error {
 	if err := b.place(ctx, "rolling", rollingUpdate); err != nil {
 		return err
@@ -171,8 +171,8 @@ func (b *bench) has(ctx context.Context, member int, name, text string) error {
 	return o.await(ctx, patience, "as placed", func(u *unstructured.Unstructured) bool { return value(u) == text })
 }
 
-// available waits until a placement tells that its content is available on all members, of
-// another index than one, which it returns.
+// available waits until a placement reports its content as available on all members with an index
+// other than but, and returns this index.
 func (b *bench) available(ctx context.Context, name, but string) (index string, err error) {
 	o := object{on: b.hub, resource: "clusterresourceplacements", name: name}
 	err = o.await(ctx, patience, "available", func(u *unstructured.Unstructured) bool {

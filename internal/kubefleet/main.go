@@ -1,17 +1,18 @@
-// Command kubefleet is what KubeFleet's own suites run against, and what reads their results:
+// Command kubefleet runs the servers for KubeFleet's own suites, and reads the results of the
+// suites:
 //
 //	kubefleet serve DIR              # a hub's API server and those of three members, until it is interrupted
 //	kubefleet report KNOWN FILE...   # ginkgo's reports, beside the specs that are known to fail
 //	kubefleet beside BUILD SLIPWAY LOGS  # KubeFleet's agents and a hub, one after the other, measured
 //
 // serve writes DIR/config, whose contexts have the names that the suites expect,
-// DIR/hub.kubeconfig and DIR/members, and then the file DIR/ready. Members have a node, and a
-// stand-in for the kubelet: Pods run once they are there, those of Jobs complete, and those whose
-// image has no tag never start, as the suites need it. .ci/kubefleet is what calls it.
+// DIR/hub.kubeconfig and DIR/members, and then the file DIR/ready. Members have a node and a
+// replacement for the kubelet: Pods start immediately, Pods of Jobs complete, and Pods with an
+// untagged image never start, as the suites require. .ci/kubefleet calls this command.
 //
-// beside does the same with KubeFleet's agents and with slipway hub on such servers, and prints a
-// table of what it took. BUILD is the directory that .ci/kubefleet-build agents prints.
-// .ci/beside is what calls it.
+// beside performs the same work with KubeFleet's agents and with slipway hub on such servers, and
+// prints a table of times and resources. BUILD is the directory that .ci/kubefleet-build agents
+// prints. .ci/beside calls this command.
 package main
 
 import (

@@ -32,7 +32,7 @@ func startNode(ctx context.Context, cfg *rest.Config) error {
 	if node, err = client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
-	node.Spec.Taints = nil // those of a node whose kubelet has not reported yet
+	node.Spec.Taints = nil // remove the taints of a node without a report of its kubelet
 	if _, err = client.CoreV1().Nodes().Update(ctx, node, metav1.UpdateOptions{}); err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func startNode(ctx context.Context, cfg *rest.Config) error {
 	return nil
 }
 
-// runPods has those run that wait for it. What fails is tried again in the next round.
+// runPods starts the waiting Pods. The next round retries failed requests.
 func runPods(ctx context.Context, client kubernetes.Interface) {
 	pods, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -57,7 +57,7 @@ func runPods(ctx context.Context, client kubernetes.Interface) {
 	}
 }
 
-// storageClass is the one that there is, as in the clusters that the suites are written for.
+// storageClass is the only storage class, as in the clusters that the suites require.
 const storageClass = "standard"
 
 // lacksVolume reports whether a Pod has a claim of a class that does not exist, so that it is on
@@ -70,7 +70,7 @@ func lacksVolume(pod *corev1.Pod, claims []corev1.PersistentVolumeClaim) bool {
 	})
 }
 
-// podStarted is a Pod as it is once a kubelet has begun with it, nil where none would.
+// podStarted returns a Pod with the status of a started Pod, or nil if no kubelet would start it.
 func podStarted(pod *corev1.Pod, now metav1.Time) *corev1.Pod {
 	untagged := func(c corev1.Container) bool { return !strings.Contains(c.Image, ":") }
 	if pod.DeletionTimestamp != nil || pod.Status.Phase != corev1.PodPending || slices.ContainsFunc(pod.Spec.Containers, untagged) {

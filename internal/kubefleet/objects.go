@@ -30,7 +30,7 @@ func kindOf(name string) schema.GroupVersionResource {
 	}
 }
 
-// object is where one is: on a server, of a kind, in a namespace or in none.
+// object is the location of an object: on a server, of a kind, in a namespace or in none.
 type object struct {
 	on                        dynamic.Interface
 	resource, namespace, name string
@@ -116,7 +116,7 @@ func condition(u *unstructured.Unstructured, kind, status string) bool {
 	return false
 }
 
-// value is what the ConfigMaps of the measurement have.
+// value returns the value in a ConfigMap of the measurement.
 func value(u *unstructured.Unstructured) string {
 	text, _, _ := unstructured.NestedString(u.Object, "data", "value")
 	return text

@@ -21,8 +21,8 @@ type peer struct {
 	name string
 	// namespace is where its programs have their accounts, whose requests are counted.
 	namespace string
-	// install puts what it needs on the servers and returns its programs, which have not been
-	// started. It writes files in dir.
+	// install installs the system's objects on the servers and returns its programs without starting
+	// them. It writes files in dir.
 	install func(ctx context.Context, s *servers, dir string) ([]*exec.Cmd, error)
 }
 
@@ -99,7 +99,7 @@ func (k *kubefleetPeer) memberAgent(ctx context.Context, s *servers, i int, name
 	if agent.Env, err = withKubeconfig(dir, name, onMember); err != nil {
 		return nil, err
 	}
-	// The agent reads its lease's namespace where it runs in a cluster; it has kube-system otherwise.
+	// The agent reads its lease's namespace if it runs in a cluster; otherwise it uses kube-system.
 	agent.Env = append(agent.Env, "HUB_SERVER_URL="+config.Host, "CONFIG_PATH="+token, "MEMBER_CLUSTER_NAME="+contextPrefix+name,
 		"HUB_CERTIFICATE_AUTHORITY="+base64.StdEncoding.EncodeToString(config.CAData))
 	return agent, nil

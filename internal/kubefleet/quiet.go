@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// idle measures what a system does while nothing changes.
+// idle measures a system without changes.
 func (b *bench) idle(ctx context.Context) error {
-	// Beside those of the runs and of the changes.
+	// In addition to the placements of the runs and of the changes.
 	if err := b.placeMany(ctx, others, all-2); err != nil {
 		return err
 	}
@@ -24,8 +24,8 @@ func (b *bench) idle(ctx context.Context) error {
 	return err
 }
 
-// quiet counts requests for some minutes, after a time in which none are counted. It returns the
-// processor time of before, and when that was.
+// quiet counts requests for some minutes, after a pause without counting. It returns the
+// processor time before the count, and the start of the count.
 func (b *bench) quiet(ctx context.Context, ofHub, ofMember string) (processor time.Duration, from time.Time, err error) {
 	if err := pause(ctx, calm); err != nil {
 		return 0, from, err

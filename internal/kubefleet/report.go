@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// suite is what a report of ginkgo has of a suite.
+// suite is the part of a ginkgo report about one suite.
 type suite struct {
 	SpecReports []spec
 }
@@ -24,7 +24,7 @@ type spec struct {
 	Failure                 struct{ Message string }
 }
 
-// name is that of the containers and the step.
+// name is the name of the containers and the step.
 func (s *spec) name() string {
 	return strings.Join(append(s.ContainerHierarchyTexts, s.LeafNodeText), " / ")
 }
@@ -39,8 +39,8 @@ func (s *spec) isBehind() bool {
 	return s.LeafNodeType == "It" && s.State == "skipped" && strings.Contains(s.Failure.Message, "an earlier spec")
 }
 
-// report counts the steps in reports, and returns an error where one failed that is not known to,
-// each of which it names. A step that was skipped because one before it failed counts as failed.
+// report counts the steps in reports, and returns an error that names each unexpected failure. A
+// step that was skipped after an earlier failure counts as failed.
 func report(w io.Writer, knownFile string, files []string) error {
 	expected, err := readKnown(knownFile)
 	if err != nil {
@@ -78,8 +78,8 @@ func report(w io.Writer, knownFile string, files []string) error {
 	return nil
 }
 
-// count returns how many steps passed, and the names of those that did not. A step that was not
-// chosen, or that the suite itself skips, is neither.
+// count returns the number of passed steps, and the names of failed steps. A step that was not
+// selected, or that the suite itself skips, counts as neither.
 func (s *suite) count() (passed int, failed []string) {
 	for i := range s.SpecReports {
 		switch r := &s.SpecReports[i]; {
@@ -95,14 +95,13 @@ func (s *suite) count() (passed int, failed []string) {
 
 // known are the failures that are expected.
 type known struct {
-	// steps are what the names of steps begin with, messages are parts of the messages of failures.
+	// steps are prefixes of step names, messages are parts of failure messages.
 	steps, messages []string
 }
 
-// surprises are the names of the steps that failed and are not known to, and behind is how many
-// more were skipped. A step that was skipped is known if one that failed in its outermost
-// container is, which may be ordered as a whole: a step there that failed otherwise is named
-// itself.
+// surprises returns the names of unexpectedly failed steps, and in behind the number of steps
+// that were skipped after an expected failure in the same outermost container, which may be
+// ordered as a whole. Any other failure in such a container is named separately.
 func (k *known) surprises(specs []spec) (names []string, behind int) {
 	excused := map[string]bool{}
 	for i := range specs {

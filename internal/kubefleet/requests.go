@@ -31,8 +31,8 @@ func auditLog(env *kubeenv.Env, server string) string {
 	return filepath.Join(env.Dir(), server+"-audit.log")
 }
 
-// requests returns how many requests there were to a server in a time that has passed, by what
-// they are about.
+// requests returns the number of requests to a server in a past interval, in total and by verb
+// and resource.
 func requests(env *kubeenv.Env, server string, from, to time.Time) (n int, about map[string]int, err error) {
 	file, err := os.Open(auditLog(env, server))
 	if err != nil {

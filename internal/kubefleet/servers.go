@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// The names of the hub's server and of those of the members, beside which the contexts of the
-// suites have "kind-".
+// The names of the hub's server and of the members' servers. The contexts of the suites have the
+// prefix "kind-" before these names.
 const (
 	hubName       = "hub"
 	contextPrefix = "kind-"
@@ -16,16 +16,17 @@ const (
 
 func memberNames() []string { return []string{"cluster-1", "cluster-2", "cluster-3"} }
 
-// servers are a hub's API server and those of members, which have a node and a stand-in for the
-// kubelet.
+// servers are the API servers of a hub and its members. Members have a node and a replacement for
+// the kubelet.
 type servers struct {
 	env     *kubeenv.Env
 	hub     *kubeenv.Server
 	members []*kubeenv.Server // as memberNames
 }
 
-// startServers starts them. The stand-ins end with ctx, all else with close. The options are
-// those of the server of a name, which may need the environment's directory; nil is none.
+// startServers starts the servers. The kubelet replacements end with ctx, the servers with close.
+// options returns the options of the server of a name and may use the environment's directory;
+// nil means no options.
 func startServers(ctx context.Context, options func(env *kubeenv.Env, name string) (kubeenv.ServerOptions, error)) (s *servers, err error) {
 	s = &servers{}
 	if s.env, err = kubeenv.Start(ctx, kubeenv.Options{}); err != nil {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// unit is what the samples of a row are of.
+// unit is the unit of a row's samples.
 type unit int
 
 const (
@@ -24,7 +24,7 @@ const (
 type row struct {
 	name string
 	unit unit
-	// atMost is what a median of Slipway must not exceed; 0 is no limit.
+	// atMost is the limit for a median of Slipway; 0 is no limit.
 	atMost float64
 	// reason is why the peer may be better here; empty is that it may not.
 	reason string
@@ -49,8 +49,8 @@ func (t *table) add(system, row string, sample float64) {
 
 func (t *table) took(system, row string, d time.Duration) { t.add(system, row, d.Seconds()) }
 
-// print writes the table as Markdown. The error names the rows in which the last system, which is
-// Slipway, misses what it must reach.
+// print writes the table as Markdown. The error names the rows in which Slipway, the last system,
+// exceeds its limit.
 func (t *table) print(w io.Writer) error {
 	fmt.Fprintf(w, "| | %s |\n|---%s|\n", strings.Join(t.systems, " | "), strings.Repeat("|---", len(t.systems)))
 	var missed []error
@@ -90,7 +90,7 @@ func (t *table) missed(r *row) error {
 	return nil
 }
 
-// center is the median of samples, or their sum where they are failures.
+// center returns the median of samples, or their sum if they are failures.
 func (r *row) center(samples []float64) float64 {
 	if r.unit == failures {
 		var sum float64

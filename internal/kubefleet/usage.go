@@ -12,7 +12,7 @@ import (
 // tick is the unit of times in /proc on Linux.
 const tick = 10 * time.Millisecond
 
-// processorTime is what programs that run have taken so far.
+// processorTime returns the total processor time of running programs.
 func processorTime(programs []*exec.Cmd) (sum time.Duration, err error) {
 	for _, p := range programs {
 		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", p.Process.Pid))
