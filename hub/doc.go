@@ -247,6 +247,8 @@
 //     ObjectsReleased name what stays, and why. deleteStrategy.propagationPolicy Abandon, which
 //     KubeFleet has in its API and does not carry out, leaves everything when the placement is
 //     deleted; DeleteCreated, which it does not have, deletes only what the placement created.
+//   - Members have no agent and no namespace of their own on the hub (fleet-member-NAME in
+//     KubeFleet), and there are no ClusterProfiles.
 //   - Nothing on a member is owned by an AppliedWork, and there is no Work on the hub: what a
 //     placement applied is in a record of the hub's on the member, see package fleet.
 //   - An object that is twice in envelopes is placed once, and Duplicated in failedPlacements,
