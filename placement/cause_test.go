@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Of the rules that touch an object, the one is named that made it what it is, be it made and unmade in between.
+// If several rules change an object, Cause names the rule of the final state, even if a rule in
+// between undid the change.
 func TestCauseNamesTheRuleThatMadeAnObjectWhatItIs(t *testing.T) {
 	set := func(value string) placement.Rule {
 		return placement.Rule{ClusterSelector: &placement.ClusterSelector{}, Patches: []placement.Patch{{Op: placement.OpAdd, Path: "/data/key", Value: []byte(`"` + value + `"`)}}}

@@ -8,15 +8,14 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// state is all that counts of a cluster: where it is, what it has, what is wrong
-// with it, and whether it was placed, and updated.
+// state contains all properties of a cluster that count for a decision: zone, environment,
+// condition, and whether it was placed and updated.
 type state struct {
 	placement.Cluster
 	placed, updated bool
 }
 
-// everyState has every combination of zones with that of environments, what is
-// wrong and what was placed.
+// everyState returns every combination of zones, environments, conditions and placements.
 func everyState(zones []string, conditions ...placement.Cluster) (out []state) {
 	for _, zone := range zones {
 		for _, environment := range []string{"good", "bad"} {
@@ -33,16 +32,16 @@ func everyState(zones []string, conditions ...placement.Cluster) (out []state) {
 	return out
 }
 
-// counts reports whether a state differs from all the others for a selection: a
-// cluster that is leaving is the same as another one that was not placed, and so
-// is one that is unhealthy and was not placed. One of them stands for all.
+// counts reports whether a state differs from all others for a selection. A cluster that is
+// leaving equals any other cluster that was not placed, and so does an unhealthy cluster that was
+// not placed; one of them represents all.
 func (s state) counts() bool {
 	first := s.Labels["zone"] == "x" && s.Labels["environment"] == "good"
 	return first || !s.Leaving && (s.Unhealthy == "" || s.placed)
 }
 
-// everyFleet calls f with all fleets of clusters with the names, in prev what was
-// placed of them.
+// everyFleet calls f with all fleets of clusters with the names; prev contains the clusters that
+// were placed.
 func everyFleet(names []string, states []state, prev placement.Previous, f func([]placement.Cluster)) {
 	fleet := make([]placement.Cluster, len(names))
 	var fill func(i int)
@@ -84,13 +83,12 @@ func everyPickN(n int, required []placement.Term, f func(placement.Policy)) {
 	}
 }
 
-// required are the terms of a policy that wants nothing, and of one that wants good
+// required returns the terms of a policy without requirements, and of a policy that requires good
 // clusters.
 func required() [][]placement.Term { return [][]placement.Term{nil, {{LabelSelector: env("good")}}} }
 
-// Of two clusters every combination of where they are, what they have, what is wrong
-// with them and what was placed is decided like the model, by policies with and
-// without requirements, as they were and edited.
+// For every combination of two clusters, with every zone, environment, condition and placement,
+// Decide agrees with the model: for policies with and without requirements, unchanged and edited.
 func TestDecideOfTwoClustersIsTheModel(t *testing.T) {
 	states, requirements := everyState(zones, broken...), required()
 	if underRace {
@@ -106,9 +104,9 @@ func TestDecideOfTwoClustersIsTheModel(t *testing.T) {
 	}
 }
 
-// Of three clusters every combination that is another one is decided like the model;
-// in a soak, all of them are. Two zones are the same as the same two with their names
-// exchanged. With the race detector there are two clusters.
+// For every distinct combination of three clusters Decide agrees with the model; the soak runs
+// all combinations. Two zones are equivalent to the same zones with exchanged names. With the
+// race detector the test has two clusters.
 func TestDecideOfThreeClustersIsTheModel(t *testing.T) {
 	soak := os.Getenv("SLIPWAY_SOAK") != ""
 	names, states := append(slices.Clone(pair), "c"), everyState(zones, broken...)
@@ -131,14 +129,14 @@ func TestDecideOfThreeClustersIsTheModel(t *testing.T) {
 	t.Logf("%d selections about %d clusters in %d states", decided, len(names), len(states))
 }
 
-// mirrored tells of a fleet that another one with other names of zones stands for.
+// mirrored reports whether another fleet with exchanged zone names represents this fleet.
 func mirrored(clusters []placement.Cluster) bool {
 	i := slices.IndexFunc(clusters, func(c placement.Cluster) bool { return c.Labels["zone"] != "" })
 	return i >= 0 && clusters[i].Labels["zone"] == "y"
 }
 
-// tainted are clusters with what may be wrong with them and a taint: none, one that
-// the tests tolerate, and one that they do not.
+// tainted returns clusters with every condition and with a taint: none, a tolerated one, and one
+// that the tests do not tolerate.
 func tainted() (out []placement.Cluster) {
 	for _, c := range broken {
 		out = append(out, c)
@@ -150,9 +148,9 @@ func tainted() (out []placement.Cluster) {
 	return out
 }
 
-// A PickAll policy has what may stay and what may be picked, in every fleet of two
-// clusters that differ in what counts for it. It checks again what is placed,
-// whether it was edited or not.
+// A PickAll policy picks the clusters that may stay and the clusters that may be picked, in every
+// fleet of two clusters that differ in relevant properties. It checks placed clusters again,
+// whether the policy was edited or not.
 func TestDecideOfEveryPickAllIsTheModel(t *testing.T) {
 	states := everyState([]string{"x"}, tainted()...)
 	for _, terms := range required() {
@@ -167,8 +165,8 @@ func TestDecideOfEveryPickAllIsTheModel(t *testing.T) {
 	}
 }
 
-// A PickFixed policy has what it names that is placed or healthy, and is not leaving, in every fleet of two
-// clusters and for every choice of names.
+// A PickFixed policy picks the named clusters that are placed or healthy and not leaving, in
+// every fleet of two clusters and for every choice of names.
 func TestDecideOfEveryPickFixedIsTheModel(t *testing.T) {
 	states := everyState([]string{"x"}, tainted()...)
 	for _, named := range [][]string{{"a"}, {"b"}, {"a", "b"}} {

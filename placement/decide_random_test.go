@@ -49,8 +49,8 @@ func compareWithModel(t *testing.T, p placement.Policy, clusters []placement.Clu
 	return got
 }
 
-// Whatever the fleet, Decide picks what the plain model picks, in whatever order
-// the clusters come, and keeps as many clusters as there may be.
+// For every fleet and every order of the clusters, Decide picks the same clusters as the plain
+// model and keeps as many clusters as possible.
 func TestDecideIsTheModel(t *testing.T) {
 	rounds := 1500
 	if os.Getenv("SLIPWAY_SOAK") != "" {
@@ -77,8 +77,8 @@ func TestDecideIsTheModel(t *testing.T) {
 	}
 }
 
-// scores are the verdicts without their sentences, of which each tells the
-// first of several obstacles.
+// scores returns the verdicts without their messages, because a message names only the first of
+// several obstacles.
 func scores(verdicts []placement.Evaluation) []placement.Evaluation {
 	out := slices.Clone(verdicts)
 	for i := range out {
@@ -124,8 +124,9 @@ func placedBy(d placement.Selection) placement.Previous {
 	return prev
 }
 
-// A PickAll policy has what may stay and what may be picked, a PickFixed one what
-// it names that is placed or healthy, and is not leaving, whatever the fleet and whatever is placed.
+// For every fleet and every previous placement, a PickAll policy picks the clusters that may stay
+// or may be picked, and a PickFixed policy the named clusters that are placed or healthy and not
+// leaving.
 func TestDecideOfOtherTypesIsTheModel(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(8, 5))}
 	for range 700 {

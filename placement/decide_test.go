@@ -71,8 +71,8 @@ func requiring(p placement.Policy, terms ...placement.Term) placement.Policy {
 	return p
 }
 
-// expect decides and compares "name spread affinity reason" of every cluster;
-// the reason is a part of it, and a + stands before what is picked.
+// expect decides and compares "name spread affinity reason" of every cluster; the reason is a
+// substring, and a + marks a picked cluster.
 func expect(t *testing.T, p placement.Policy, clusters []placement.Cluster, prev placement.Previous, want ...string) {
 	t.Helper()
 	d, verdicts := decide(t, p, clusters, prev)
@@ -219,7 +219,7 @@ func TestDecideSpread(t *testing.T) {
 	}
 }
 
-// placed is what is placed by the policy: a name with a star was updated.
+// placed returns the clusters placed by the policy; a name with a star was updated.
 func placed(t *testing.T, p placement.Policy, names string) placement.Previous {
 	t.Helper()
 	prev := placement.Previous{PolicyDigest: digestOf(t, p), Clusters: map[string]bool{}}
@@ -312,7 +312,7 @@ func TestDecideOtherTypes(t *testing.T) {
 	fragments(t, err, []string{"cluster inventory: clusters[a].name: Duplicate"})
 }
 
-// Where Resolve decides, it picks what Decide picks of clusters that are placed.
+// Resolve picks the same clusters as Decide picks among placed clusters.
 func TestResolvePassesOverTaintsAndHealth(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(8, 3))}
 	for range 300 {
@@ -332,7 +332,7 @@ func TestResolvePassesOverTaintsAndHealth(t *testing.T) {
 	fragments(t, err, []string{"placementType: a PickN policy depends on what is placed already"})
 }
 
-// Decide does not change what it is given.
+// Decide does not change its arguments.
 func TestDecideLeavesItsArguments(t *testing.T) {
 	r := random{rand.New(rand.NewPCG(8, 4))}
 	for range 100 {
@@ -378,8 +378,8 @@ func BenchmarkResolve(b *testing.B) {
 	})
 }
 
-// TestANamespaceThatAClusterDoesNotHave keeps it from being picked where it was not before, if it is known and the policy
-// does not name the cluster.
+// TestANamespaceThatAClusterDoesNotHave: a missing namespace prevents the selection of a new
+// cluster, if the namespaces are known and the policy does not name the cluster.
 func TestANamespaceThatAClusterDoesNotHave(t *testing.T) {
 	three := 3
 	clusters := []placement.Cluster{

@@ -38,7 +38,7 @@ func ExampleOverride() {
 	// map[level:debug]
 }
 
-// What a host forbids stays as it is, also where a path above it is changed.
+// A restriction protects a field even if a patch changes a path above it.
 func ExampleRestriction() {
 	role := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "metadata": map[string]any{"namespace": "shop", "name": "reader"},
@@ -56,5 +56,7 @@ func ExampleRestriction() {
 	_, err := placement.Render([]*unstructured.Unstructured{role}, []placement.Override{wider}, placement.Cluster{Name: "eu-1"}, verbs)
 	fmt.Println(err)
 	// Output:
-	// cluster eu-1: Role shop/reader: override shop/wider: overrideRules[0]: jsonPatchOverrides[0]: replace /rules/0: the host forbids overrides to change /rules/*/verbs of *.rbac.authorization.k8s.io
+	// cluster eu-1: Role shop/reader: override shop/wider: overrideRules[0]: jsonPatchOverrides[0]:
+	// replace /rules/0: the host forbids overrides to change /rules/*/verbs of
+	// *.rbac.authorization.k8s.io
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// A rule is for the clusters that a term names, besides those of other terms.
+// A rule selects the clusters that a term names, in addition to the clusters of other terms.
 func TestARuleForNamedClusters(t *testing.T) {
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "c", "namespace": "shop"},

@@ -19,8 +19,8 @@ func times[T any](n int, f func(i int) T) []T {
 	return out
 }
 
-// An override has 1 to 20 selectors, rules, and patches in a rule; all that is too
-// much is told at once. What was frozen before is rendered as ever.
+// An override has 1 to 20 selectors, rules, and patches in a rule; one error lists all excesses.
+// Overrides frozen before the limits are still rendered.
 func TestOverrideLimits(t *testing.T) {
 	sized := func(n int) placement.Override {
 		return placement.Override{
@@ -47,8 +47,8 @@ func TestOverrideLimits(t *testing.T) {
 	}
 }
 
-// One cluster-wide override and one of its namespace select an object, unless their
-// priorities say who has the last word.
+// One cluster-wide override and one namespaced override may select an object, unless priorities
+// define their order.
 func TestOverridesThatCollide(t *testing.T) {
 	set := rule(patch("add", "/data/x", `"1"`))
 	wide := func(name string, priority int32) placement.Override {
@@ -87,8 +87,8 @@ func TestOverridesThatCollide(t *testing.T) {
 	}
 }
 
-// The order is by priority, then cluster-wide before namespaced, then by
-// namespace and name; that of the argument does not matter.
+// The order is by priority, then cluster-wide before namespaced, then by namespace and name; the
+// order of the argument does not matter.
 func TestOverridesApplyInOrder(t *testing.T) {
 	mark := func(o placement.Override, priority int32) placement.Override {
 		o.Priority = priority
@@ -119,8 +119,8 @@ func TestOverridesApplyInOrder(t *testing.T) {
 	}
 }
 
-// Each operation does to maps and lists what RFC 6902 says, or is refused with
-// what is missing.
+// Each operation changes maps and lists as RFC 6902 specifies, or the error names the missing
+// part.
 func TestOperations(t *testing.T) {
 	for _, c := range []struct{ op, path, value, want string }{
 		{"add", "/m/a~1b", `1`, `{"a/b":1,"c~d":"x"}`},
@@ -161,8 +161,8 @@ func TestOperations(t *testing.T) {
 	}
 }
 
-// A variable stands in strings and names of fields; one that is in another one, or
-// comes in with a label, is none.
+// Variables work in strings and names of fields; a variable inside of another one, or from a
+// label, is not replaced.
 func TestVariablesInNamesAndInOneAnother(t *testing.T) {
 	member := placement.Cluster{Name: "m1", Labels: map[string]string{"zone": "a", "trick": "${MEMBER-CLUSTER-LABEL-KEY-zone}"}}
 	render := func(value string) (any, error) {

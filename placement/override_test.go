@@ -116,7 +116,7 @@ func TestOverridePaths(t *testing.T) {
 	}
 }
 
-// get returns what Render made of an object, nil if it was left out.
+// get returns the rendered object, or nil if Render omitted it.
 func get(objs []*unstructured.Unstructured, kind, namespace, name string) *unstructured.Unstructured {
 	i := slices.IndexFunc(objs, func(u *unstructured.Unstructured) bool {
 		return u.GetKind() == kind && u.GetNamespace() == namespace && u.GetName() == name
@@ -268,7 +268,7 @@ func TestRenderErrors(t *testing.T) {
 	fragments(t, err, []string{"object 0 is nil"})
 }
 
-// A Renderer gives every cluster what Render gives it, used by many at once.
+// A Renderer returns the same result as Render for every cluster, also with concurrent use.
 func TestRendererConcurrently(t *testing.T) {
 	objs := workload()
 	overrides := []placement.Override{
@@ -303,8 +303,7 @@ func TestRendererConcurrently(t *testing.T) {
 	}
 }
 
-// Whatever overrides and objects say, Render returns and leaves what it was
-// given as it was.
+// For all overrides and objects, Render returns and does not change its arguments.
 func FuzzRender(f *testing.F) {
 	f.Add(`{"data":{"key":"v"}}`, "replace", "/data/key", `"${MEMBER-CLUSTER-NAME}"`, "add", "/data/-", `null`)
 	f.Add(`{"spec":{"l":[1,null,{"a":[]}]}}`, "remove", "/spec/l/0", ``, "add", "/spec/l/-", `{"a":1}`)
@@ -343,7 +342,7 @@ func FuzzRender(f *testing.F) {
 	})
 }
 
-// An override selects what Render applies it to.
+// Selects reports exactly the objects that Render changes.
 func TestSelectsWhatIsRendered(t *testing.T) {
 	deployment := object("Deployment", "shop", "web")
 	deployment.SetAPIVersion("apps/v1")

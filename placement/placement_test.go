@@ -116,8 +116,8 @@ func TestResolveErrors(t *testing.T) {
 	fragments(t, err, []string{"cluster inventory", "clusters[member1].name: Duplicate"})
 }
 
-// A selection belongs to what the policy says and the clusters that were
-// picked, not to the order or the form in which they were told.
+// A selection depends on the content of the policy and the picked clusters, not on the order or
+// the form of the input.
 func TestResolveDigests(t *testing.T) {
 	resolve := func(p placement.Policy, c []placement.Cluster) placement.Selection {
 		t.Helper()
@@ -194,8 +194,7 @@ func BenchmarkResolve100000(b *testing.B) {
 	}
 }
 
-// What is wrong with a policy, with the inventory and with the two together is told
-// at once.
+// One error lists all problems of a policy, of the inventory and of both together.
 func TestEveryProblemOfASelectionIsTold(t *testing.T) {
 	p := placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "a", "gone", "gone"}, NumberOfClusters: new(1)}
 	_, _, err := placement.Decide(p, []placement.Cluster{{Name: "a"}, {Name: "b"}, {Name: "b"}}, placement.Previous{})

@@ -92,8 +92,8 @@ func full(n int) placement.Policy {
 	return p
 }
 
-// The digest of a policy is that of what it says: neither the number nor the
-// order counts, nor whether a default is written, and everything else does.
+// The digest of a policy depends on its content only: the number, the order and explicit defaults
+// do not count, and everything else does.
 func TestPolicyDigest(t *testing.T) {
 	want := digestOf(t, full(1))
 	same := full(2)
@@ -162,8 +162,8 @@ func TestDigestsOfStoredSelections(t *testing.T) {
 	}
 }
 
-// A record of the time when a term was a bare label selector says what it said
-// then, and is written as it was: no term turns into one that matches all.
+// A record from the time when a term was a bare label selector keeps its meaning and its
+// encoding: no term becomes a term that matches all.
 func TestTermsAreLabelSelectors(t *testing.T) {
 	const old = `{"required":[{"matchLabels":{"environment":"canary"}},{"matchExpressions":[{"key":"region","operator":"In","values":["x"]}]},{}]}`
 	d := json.NewDecoder(strings.NewReader(old))

@@ -10,8 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Nothing reads or compares what would take hours: a cluster reports its properties
-// itself.
+// No quantity takes long to read or to compare, because a cluster reports its properties itself.
 func TestParseQuantity(t *testing.T) {
 	for s, want := range map[string]string{
 		"5": "5", "500m": "500m", "16Gi": "16Gi", "2E": "2E", "1e9": "1e9", "1E-3": "1m", "1e+09": "1e9",
@@ -28,8 +27,8 @@ func TestParseQuantity(t *testing.T) {
 	}
 }
 
-// A property that is beyond all numbers counts as none, whichever way a host came
-// to it: it decides nothing of other clusters.
+// A property beyond all numbers counts as absent, whichever way a host created it: it does not
+// affect other clusters.
 func TestPropertyBeyondNumbers(t *testing.T) {
 	with := func(name, value string) placement.Cluster {
 		return placement.Cluster{Name: name, Properties: map[string]resource.Quantity{"cpu": resource.MustParse(value)}}

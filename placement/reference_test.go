@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// model decides about a PickN policy in the plainest way: it goes over all
-// clusters for every single one that it picks or drops, and counts again.
+// model decides about a PickN policy in the simplest way: it visits all clusters for every single
+// cluster that it picks or drops, and counts again.
 type model struct {
 	policy   placement.Policy
 	clusters []placement.Cluster
@@ -219,7 +219,7 @@ func (m *model) worst() (name string) {
 	return name
 }
 
-// random makes fleets and policies in which all that counts happens often.
+// random creates fleets and policies with frequent relevant properties.
 type random struct{ *rand.Rand }
 
 func (r random) oneOf(values ...string) string { return values[r.IntN(len(values))] }

@@ -42,9 +42,9 @@ func deployments(n int) []*unstructured.Unstructured {
 	return out
 }
 
-// tenRules are those of three overrides: labels for all objects of the namespace,
-// by region, and changes of one Deployment each. named puts the cluster's name on
-// every object, so that no two clusters get the same.
+// tenRules returns the rules of three overrides: labels for all objects of the namespace, by
+// region, and changes of one Deployment each. With named, a rule writes the cluster's name into
+// every object, so that no two clusters get the same objects.
 func tenRules(named bool) []placement.Override {
 	name := "${MEMBER-CLUSTER-LABEL-KEY-region}"
 	if named {
@@ -88,9 +88,8 @@ func tenRules(named bool) []placement.Override {
 	}
 }
 
-// BenchmarkRender renders 100 objects with 10 rules for 1,000 clusters: where
-// clusters of a region get the same but for one object, and where every object
-// is another one on every cluster.
+// BenchmarkRender renders 100 objects with 10 rules for 1,000 clusters: with equal objects for
+// the clusters of a region except for one object, and with different objects on every cluster.
 func BenchmarkRender(b *testing.B) {
 	for _, distinct := range []string{"few", "all"} {
 		b.Run("clusters=1000,objects=100/distinct="+distinct, func(b *testing.B) {
@@ -111,9 +110,9 @@ func BenchmarkRender(b *testing.B) {
 	}
 }
 
-// What is kept of rendering grows with what differs, not with clusters and
-// objects: ten times the clusters of the same regions add one object each, the
-// one that carries their name.
+// The memory of rendering grows with the number of distinct objects, not with clusters and
+// objects: ten times the clusters of the same regions add one object each, the object with their
+// name.
 func TestRenderKeepsWhatDiffers(t *testing.T) {
 	distinct := func(clusters int) (objects int, bytes int64) {
 		objs := deployments(100)

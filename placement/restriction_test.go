@@ -46,8 +46,8 @@ func TestRestrictionsAreChecked(t *testing.T) {
 	fragments(t, err, []string{"restrictions[0].paths[0]"})
 }
 
-// What a restriction forbids is told of the words of an override where they tell,
-// and where it would be done in any case, whatever the path that leads there.
+// An override that violates a restriction is refused by its text if possible, and otherwise
+// during rendering, whatever path leads to the field.
 func TestRestrictions(t *testing.T) {
 	rules := placement.Restriction{Group: "rbac.authorization.k8s.io", Kind: "*", Paths: []string{"/rules"}}
 	verbs := placement.Restriction{Group: "*", Kind: "*", Paths: []string{"/rules/*/verbs"}}
@@ -58,7 +58,7 @@ func TestRestrictions(t *testing.T) {
 		restriction placement.Restriction
 		patch       placement.Patch
 		declared    bool // refused by the words
-		rendered    bool // refused where it would be done
+		rendered    bool // refused during rendering
 	}{
 		"a label":                            {rules, patch("add", "/metadata/labels/x", `"1"`), false, false},
 		"the path itself":                    {rules, patch("replace", "/rules", `[]`), true, true},
@@ -151,8 +151,7 @@ func TestRestrictionsOfWhatANamespaceBrings(t *testing.T) {
 	}
 }
 
-// Whatever patches do, what a restriction names is the same afterwards, or there is
-// an error.
+// For all patches, a restricted field is unchanged afterwards, or there is an error.
 func FuzzRestriction(f *testing.F) {
 	f.Add("replace", "/rules/0", `{"verbs":["get"]}`, "add", "/rules/-", `{}`)
 	f.Add("add", "/rules/0", `{"verbs":["*"]}`, "remove", "/rules/0", ``)

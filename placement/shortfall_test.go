@@ -12,8 +12,8 @@ func pickFixed(names ...string) placement.Policy {
 	return placement.Policy{Type: placement.PickFixed, ClusterNames: names}
 }
 
-// A policy that finds too few clusters says why, with the most frequent reasons
-// first and not all of them; one that finds enough says nothing.
+// A policy with too few clusters returns the most frequent reasons first, and not all of them; a
+// policy with enough clusters returns none.
 func TestShortfall(t *testing.T) {
 	zone := placement.SpreadConstraint{TopologyKey: "zone"}
 	many := make([]string, 9)

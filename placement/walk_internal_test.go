@@ -15,12 +15,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// walker is a cluster with a label that is text and one that is not.
+// walker is a cluster with a label of valid UTF-8 and one of invalid UTF-8.
 var walker = Cluster{Name: "member-1", Labels: map[string]string{"region": "a/b~\"c", "raw": "\xff"}}
 
-// compareWalk holds what a walk makes of an object equal to what json-patch makes
-// of it, operation by operation: the same ones do not apply, and the others come
-// to the same. It says how many apply.
+// compareWalk compares a walk of an object with json-patch, operation by operation: the same
+// operations fail, and the others have the same result. It returns the number of successful
+// operations.
 func compareWalk(t *testing.T, doc any, patches []Patch) int {
 	t.Helper()
 	body, err := json.Marshal(doc)
@@ -85,7 +85,7 @@ func show(patches []Patch) string {
 	return string(b)
 }
 
-// A walk of the decoded object is what json-patch makes of its JSON.
+// A walk of the decoded object has the same result as json-patch on its JSON.
 func FuzzWalk(f *testing.F) {
 	for _, c := range []struct{ doc, patches string }{
 		{`{"spec":{"replicas":1}}`, `[{"op":"replace","path":"/spec/replicas","value":5}]`},
@@ -115,8 +115,8 @@ func FuzzWalk(f *testing.F) {
 	})
 }
 
-// What a cluster gets is not touched by what is made for another one, however
-// long the lists are to which both add.
+// Rendering for one cluster does not change the objects of another one, however long the lists
+// are to which both append.
 func TestWalkSharesNothingThatChanges(t *testing.T) {
 	for length := range 9 {
 		list := make([]any, length)
@@ -150,7 +150,7 @@ func TestWalkSharesNothingThatChanges(t *testing.T) {
 	}
 }
 
-// What json-patch has limits or ways of its own for is left to it.
+// Patches for which json-patch has special limits or behavior are left to json-patch.
 func TestWalkLeavesToJSONPatch(t *testing.T) {
 	deep := strings.Repeat("[", 6000) + strings.Repeat("]", 6000)
 	add := func(path, value string) Patch {
@@ -178,7 +178,7 @@ func TestWalkLeavesToJSONPatch(t *testing.T) {
 	}
 }
 
-// Random patches of random objects, many of which apply.
+// Random patches of random objects, many of which succeed.
 func TestWalkIsJSONPatch(t *testing.T) {
 	applied, all := 0, 0
 	for seed := range uint64(4000) {
@@ -255,7 +255,7 @@ func (g patchGenerator) patch(doc any) Patch {
 	return p
 }
 
-// step draws a way into a tree, and what is there.
+// step generates a step into a tree, and returns the value there.
 func (g patchGenerator) step(tree any) (any, string) {
 	switch t := tree.(type) {
 	case map[string]any:
