@@ -164,8 +164,8 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// FuzzCanonical proves that the canonical form is a fixed point, that it means
-// what was written, and that strange input is refused without a panic.
+// FuzzCanonical proves that the canonical form is a fixed point and has the same meaning as the
+// input, and that strange input is refused without a panic.
 func FuzzCanonical(f *testing.F) {
 	const head = `{"apiVersion":"v1","kind":"Thing","metadata":{"name":"n"},"v":`
 	for _, v := range []string{

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// cleanCases have an object as a cluster returns it and what is left of it.
+// cleanCases contain an object of a cluster and its cleaned form.
 var cleanCases = []struct{ name, give, want string }{
 	{"tutorial namespace", `
 apiVersion: v1
@@ -307,7 +307,7 @@ func TestCleanOfNothing(t *testing.T) {
 	}
 }
 
-// The copy shares what is the same in both, so cleaning costs no deep copy.
+// The copy shares unchanged parts, so cleaning makes no deep copy.
 func TestCleanShares(t *testing.T) {
 	big := map[string]any{}
 	obj := with(object("v1", "ConfigMap", "a", "b"), "u", "metadata", "uid")

@@ -18,8 +18,8 @@ func content(kind string, fields map[string]any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: obj}
 }
 
-// What a server answers with 500, because it cannot read it, is refused before it is
-// placed anywhere: by the object and the field, and without the value.
+// Content that a server answers with 500, because it cannot decode it, is refused before it is
+// placed: with the object and the field, and without the value.
 func TestContentThatNoServerReadsIsRefused(t *testing.T) {
 	type fields = map[string]any
 	for name, c := range map[string]struct {
@@ -58,7 +58,7 @@ func TestContentThatNoServerReadsIsRefused(t *testing.T) {
 	}
 }
 
-// All that is wrong is told at once, and what is in envelopes is no exception.
+// One error lists all problems, including the content of envelopes.
 func TestAllContentThatNoServerReadsIsTold(t *testing.T) {
 	inside := content("Secret", map[string]any{"data": map[string]any{"b": planted, "a": planted}})
 	envelope := content("ResourceEnvelope", map[string]any{"data": map[string]any{"secret": inside.Object}})

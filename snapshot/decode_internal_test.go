@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// FuzzDecodePaths proves that the fast decoder takes exactly what the slow one
-// takes, and reads the same.
+// FuzzDecodePaths proves that the fast decoder accepts exactly the input of the slow one, with
+// the same result.
 func FuzzDecodePaths(f *testing.F) {
 	for _, s := range []string{
 		`{}`, `{"a":":\"\\\\","b":[1,2.5,{"c":null}]}`, `{"a":1,"a":2}`, `{"a":9223372036854775808}`, `null`, `[]`, `{} {}`, `{"\u0061":1,"a":":"}`,

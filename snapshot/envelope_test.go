@@ -36,8 +36,8 @@ var picksEnvelopes = []snapshot.Selector{
 	namespaces(""), {Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Kind: "ClusterResourceEnvelope"}, clusterRoles,
 }
 
-// An envelope stands for what is in it: the set is that of a hub which has the
-// objects themselves.
+// An envelope represents its content: the set equals the set of a hub with the objects
+// themselves.
 func TestCaptureUnpacksEnvelopes(t *testing.T) {
 	webhook := object("admissionregistration.k8s.io/v1", "ValidatingWebhookConfiguration", "", "guard")
 	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
@@ -80,8 +80,8 @@ func TestCaptureUnpacksEnvelopes(t *testing.T) {
 	}
 }
 
-// An object with a generateName and no name does not hold up the others: it is part of the set, and of what its
-// digest covers, and no item of it. What else is wrong with it is an error as with any object.
+// An object with a generateName and no name does not block the others: it is in the set and in
+// its digest, but not an item. Its other problems are errors, as for any object.
 func TestCaptureKeepsObjectsWithoutNamesApart(t *testing.T) {
 	unnamed := func(namespace, generates string) *unstructured.Unstructured {
 		return with(object("v1", "ConfigMap", namespace, ""), generates, "metadata", "generateName")
@@ -178,8 +178,9 @@ func TestEnvelopeErrors(t *testing.T) {
 	}
 }
 
-// An object that is there already and an object of the wrong scope hold up no other object: they are part of the set and of its digest,
-// and no items. Of two objects a selected one is placed, or else that of the first envelope.
+// An object that exists already and an object of the wrong scope block no other object: they are
+// part of the set and of its digest, and not items. Of two equal objects, the selected one is
+// placed, or else the object of the first envelope.
 func TestCaptureKeepsWhatCannotBeInAnEnvelopeApart(t *testing.T) {
 	const group = "placement.kubernetes-fleet.io"
 	e, f := snapshot.ID{Group: group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "n", Name: "e"}, snapshot.ID{Group: group, Version: "v1beta1", Kind: "ResourceEnvelope", Namespace: "n", Name: "f"}
@@ -281,7 +282,7 @@ func TestCaptureKeepsWhatCannotBeInAnEnvelopeApart(t *testing.T) {
 	}
 }
 
-// A host's rules hold inside of envelopes, where they are an error.
+// A host's rules apply inside of envelopes, where a violation is an error.
 func TestEnvelopeUnderRules(t *testing.T) {
 	hub := objects{object("v1", "Namespace", "", "n"), envelope("n", "e", inside(object("v1", "ResourceQuota", "n", "q")))}
 	rules := snapshot.Rules{Never: []snapshot.GroupKind{{Kind: "ResourceQuota"}}}
@@ -291,8 +292,8 @@ func TestEnvelopeUnderRules(t *testing.T) {
 	}
 }
 
-// What the authors of a namespace may bring holds for ResourceEnvelopes, and for no
-// others, nor for what is selected.
+// The rules for authors of a namespace apply to ResourceEnvelopes, and not to other envelopes or
+// to selected objects.
 func TestEnvelopesOfANamespaceBringWhatItsAuthorsMay(t *testing.T) {
 	binding := object("rbac.authorization.k8s.io/v1", "RoleBinding", "n", "grant")
 	role := object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "reader")
@@ -323,8 +324,8 @@ func TestEnvelopesOfANamespaceBringWhatItsAuthorsMay(t *testing.T) {
 	}
 }
 
-// FuzzEnvelope: no content of an envelope panics, and what a ResourceEnvelope
-// brings is in its namespace, what a ClusterResourceEnvelope brings in none.
+// FuzzEnvelope: no content of an envelope causes a panic. The objects of a ResourceEnvelope are
+// in its namespace, and the objects of a ClusterResourceEnvelope in none.
 func FuzzEnvelope(f *testing.F) {
 	f.Add(`{"a":{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","namespace":"n"}}}`, true)
 	f.Add(`{"a":{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"ClusterRole","metadata":{"name":"c"}}}`, false)

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A placement selects a namespace; what is in it comes along, without what the
-// hub's API server wrote into it.
+// A placement selects a namespace with its content, without the fields that the hub's API server
+// set.
 func ExampleCapture() {
 	hub := objects{
 		with(object("v1", "Namespace", "", "test-namespace"), "Active", "status", "phase"),
@@ -28,8 +28,8 @@ func ExampleCapture() {
 	}
 	// Output:
 	// Namespace.v1 test-namespace
-	// {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"test-namespace"}}
-	// ConfigMap.v1 test-namespace/test-cm
+	// {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"test-namespace"}} ConfigMap.v1
+	// test-namespace/test-cm
 	// {"apiVersion":"v1","data":{"key":"value1"},"kind":"ConfigMap","metadata":{"name":"test-cm","namespace":"test-namespace"}}
 }
 

@@ -22,7 +22,8 @@ const (
 	lastBare   = `, annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"spec":{"template":{}}}'}`
 )
 
-// A field that the API server filled in is not carried, and one that somebody set is, whichever way it was written.
+// A field that the API server defaulted is not carried. A field that somebody set is carried,
+// however it was written.
 func TestReplicasAreCarriedIfSomebodySetThem(t *testing.T) {
 	hpa := parse(t, `{apiVersion: autoscaling/v2, kind: HorizontalPodAutoscaler, metadata: {name: web, namespace: ns}, spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}}}`)
 	keda := parse(t, `{apiVersion: keda.sh/v1alpha1, kind: ScaledObject, metadata: {name: web, namespace: ns}, spec: {scaleTargetRef: {name: web}}}`)
@@ -78,7 +79,8 @@ func TestReplicasAreCarriedIfSomebodySetThem(t *testing.T) {
 	}
 }
 
-// The other fields that the hub fills in: addresses of Services quietly, the classes of the hub aloud.
+// The other fields that the hub fills in: addresses of Services quietly, the classes of the hub
+// aloud.
 func TestWhatTheHubFillsInIsNotCarried(t *testing.T) {
 	const byApply = "managedFields: [{manager: me, operation: Apply, fieldsV1: {\"f:spec\": {\"f:x\": {}}}}]"
 	hub := objects{
@@ -106,7 +108,8 @@ func TestWhatTheHubFillsInIsNotCarried(t *testing.T) {
 	}
 }
 
-// The claims that a StatefulSet's controller made are left out and told, unless a person wrote one or the placement asks for them.
+// The claims that a StatefulSet's controller made are left out and told, unless a person wrote
+// one or the placement asks for them.
 func TestClaimsOfStatefulSetsAreLeftOut(t *testing.T) {
 	const byController = ", managedFields: [{manager: kube-controller-manager, operation: Update, fieldsV1: {\"f:spec\": {\"f:resources\": {}}}}]"
 	claim := func(name, labels, more string) *unstructured.Unstructured {
@@ -145,7 +148,7 @@ func TestClaimsOfStatefulSetsAreLeftOut(t *testing.T) {
 	}
 }
 
-// What is told is bounded, and what everybody expects is counted only.
+// The number of reported omissions is limited, and common ones are only counted.
 func TestOmissionsAreBounded(t *testing.T) {
 	hub := objects{object("v1", "Namespace", "", "ns"), object("v1", "ConfigMap", "ns", "kube-root-ca.crt"), object("v1", "Pod", "ns", "p"), object("v1", "Pod", "ns", "q")}
 	var never []snapshot.GroupKind

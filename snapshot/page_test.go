@@ -95,8 +95,8 @@ func missing(a, b snapshot.Set) int {
 	return n
 }
 
-// One of 10,000 objects that changes costs one body, one page and one root;
-// one that comes or goes changes no page behind its neighbour.
+// A change of one of 10,000 objects costs one body, one page and one root; an added or removed
+// object changes no page after its neighbour.
 func TestOneChangeCostsOnePage(t *testing.T) {
 	objs := many(10_000)
 	before := mustSet(t, objs...)
@@ -135,7 +135,7 @@ func TestPagesHoldEveryItem(t *testing.T) {
 	}
 }
 
-// Names of which none ends a page fill pages of 256 items.
+// If no name ends a page, pages have 256 items.
 func TestPagesAreBounded(t *testing.T) {
 	var objs []*unstructured.Unstructured
 	for _, p := range mustSet(t, many(1000)...).Pages() {
@@ -217,7 +217,7 @@ func TestDecodeRootErrors(t *testing.T) {
 	}
 }
 
-// What a newer version wrote is refused as such, whatever else is in it.
+// A record of a newer version is refused as such, whatever its other content.
 func TestNewerFormat(t *testing.T) {
 	body := []byte(`{"format":4,"items":{"packed":"..."},"pages":7}`)
 	_, pageErr := snapshot.DecodePage(body)
@@ -259,9 +259,8 @@ func TestT5TamperedContent(t *testing.T) {
 	}
 }
 
-// flipped yields body with each of its bits flipped, one at a time, and the
-// number of the bit. The race detector, under which that takes half a minute, has
-// every seventh.
+// flipped yields body with each of its bits flipped, one at a time, and the number of the bit.
+// With the race detector, which takes half a minute, it yields every seventh bit.
 func flipped(body []byte) func(func(int, []byte) bool) {
 	return func(yield func(int, []byte) bool) {
 		changed := slices.Clone(body)

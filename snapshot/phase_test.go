@@ -16,7 +16,7 @@ func comparePhases(a, b snapshot.ID) int {
 	return stdcmp.Or(stdcmp.Compare(a.Phase(), b.Phase()), a.Compare(b))
 }
 
-// What objects need is applied before them, whatever they are called.
+// Objects that others need are applied first, whatever their names.
 func TestPhases(t *testing.T) {
 	want := []string{
 		"PriorityClass.v1.scheduling.k8s.io a",
@@ -70,7 +70,7 @@ func TestPhases(t *testing.T) {
 	}
 }
 
-// The order of what is stored is another one, and stays what it was.
+// The stored order differs, and does not change.
 func TestTheOrderOfSetsStays(t *testing.T) {
 	configMap := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "n", Name: "a"}
 	role := snapshot.ID{Group: "rbac.authorization.k8s.io", Version: "v1", Kind: "ClusterRole", Name: "a"}
@@ -79,7 +79,7 @@ func TestTheOrderOfSetsStays(t *testing.T) {
 	}
 }
 
-// parseID reads what ID.String writes.
+// parseID parses the result of ID.String.
 func parseID(t *testing.T, text string) snapshot.ID {
 	t.Helper()
 	kind, name, ok := strings.Cut(text, " ")

@@ -72,7 +72,7 @@ func TestReadItemsErrors(t *testing.T) {
 	}
 }
 
-// TestT5TamperedStore swaps each stored document for one that is valid too.
+// TestT5TamperedStore replaces each stored document with another valid one.
 func TestT5TamperedStore(t *testing.T) {
 	set, other := mustSet(t, many(1000)...), mustSet(t, ordered()...)
 	good := store(set)

@@ -25,7 +25,7 @@ var (
 	widgets      = snapshot.Selector{Group: "example.com", Version: "v1", Kind: "Widget"}
 )
 
-// What comes along with a Namespace, scope by scope.
+// The objects that each selection scope adds to a Namespace.
 func TestSelectScopes(t *testing.T) {
 	hub := objects{
 		labelled(object("v1", "Namespace", "", "shop"), "team", "goods"),
@@ -84,8 +84,7 @@ func TestSelectScopes(t *testing.T) {
 	}
 }
 
-// What selectors reach can be told without the objects; what cannot be told counts
-// as reached.
+// Reaches answers from the selectors, without the objects; a doubtful object counts as reached.
 func TestReaches(t *testing.T) {
 	shops := scoped(namespaces("shop"), snapshot.NamespaceWithResourceSelectors)
 	inShop := configMaps
@@ -113,8 +112,9 @@ func TestReaches(t *testing.T) {
 	}
 }
 
-// The scope NamespaceWithResourceSelectors says where objects are taken from: if there is no such namespace, the selection is an
-// error and not an empty one, which would remove everything from clusters.
+// The scope NamespaceWithResourceSelectors says where objects are taken from: if there is no such
+// namespace, the selection is an error and not an empty one, which would remove everything from
+// clusters.
 func TestSelectNeedsTheNamespaceOfItsSelectors(t *testing.T) {
 	gone := scoped(namespaces("gone"), snapshot.NamespaceWithResourceSelectors)
 	hub := objects{
@@ -140,8 +140,8 @@ func TestSelectNeedsTheNamespaceOfItsSelectors(t *testing.T) {
 	}
 }
 
-// A selector that names an object which does not exist, or is being deleted, picks nothing, as in KubeFleet, and the set tells it:
-// clusters lose what they have of it.
+// A selector with the name of a missing object, or of an object that is being deleted, picks
+// nothing, as in KubeFleet, and the set reports it. Clusters lose the object.
 func TestWhatASelectorNamesInVainIsTold(t *testing.T) {
 	hub := objects{
 		object("v1", "Namespace", "", "shop"), object("v1", "ConfigMap", "shop", "prices"),
@@ -256,7 +256,7 @@ func TestValidateSelectorsScopes(t *testing.T) {
 	}
 }
 
-// What a host excludes is left out of what selectors pick, and cannot be named.
+// Objects that a host excludes are omitted from selections, and selectors must not name them.
 func TestRules(t *testing.T) {
 	hub := objects{
 		object("v1", "Namespace", "", "shop"), object("v1", "Namespace", "", "default"), object("v1", "ConfigMap", "default", "c"),

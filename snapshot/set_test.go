@@ -110,7 +110,7 @@ func TestNewSetErrors(t *testing.T) {
 	}
 }
 
-// The tutorial's placement freezes exactly what its snapshot shows.
+// The tutorial's placement freezes exactly the objects that its snapshot shows.
 func TestCaptureTutorial(t *testing.T) {
 	hub := objects{
 		parse(t, cleanCases[1].give), parse(t, cleanCases[0].give),
