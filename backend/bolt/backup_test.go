@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// write starts writers that count up one key each until stop is called, which
-// returns what they had acknowledged.
+// write starts writers that count up one key each until stop is called. stop returns their
+// acknowledged values.
 func write(t *testing.T, s *bolt.Store) (stop func() map[string]int) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())

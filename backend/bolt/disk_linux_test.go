@@ -29,7 +29,7 @@ func replaceFile(t *testing.T, path, other string) {
 	}
 }
 
-// descriptor returns the one under which this process has the file open.
+// descriptor returns the descriptor with which this process has the file open.
 func descriptor(t *testing.T, path string) int {
 	t.Helper()
 	all := descriptorsOf(t, path)
@@ -39,7 +39,7 @@ func descriptor(t *testing.T, path string) int {
 	return all[0]
 }
 
-// descriptors counts those under which this process has the file open.
+// descriptors returns the number of descriptors with which this process has the file open.
 func descriptors(t *testing.T, path string) int {
 	t.Helper()
 	return len(descriptorsOf(t, path))
@@ -87,8 +87,7 @@ func TestOnAFullDiskWritesFailAndTheStoreGoesOnWithWhatItHad(t *testing.T) {
 	}
 }
 
-// A disk whose sync fails may have lost what was written: /dev/null loses it
-// and cannot be synced.
+// A disk with a failed sync may have lost writes: /dev/null loses them and cannot be synced.
 func TestAfterASyncThatFailedTheStoreAnswersNothingUntilItIsOpenedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
@@ -157,8 +156,8 @@ func TestAFileThatIsTruncatedWhileItIsOpenIsAnErrorAndNoPanic(t *testing.T) {
 	}
 }
 
-// A commit that a slow disk holds up keeps no reader waiting, and no writer
-// waiting beyond their context; what it writes is not seen before it is done.
+// A slow commit delays no reader, and no writer beyond its context; its writes are not visible
+// before its end.
 func TestASlowDiskHoldsUpNothingButWriters(t *testing.T) {
 	s := open(t)
 	begun, go_ := make(chan struct{}), make(chan struct{})
@@ -212,7 +211,7 @@ func TestASlowDiskHoldsUpNothingButWriters(t *testing.T) {
 	}
 }
 
-// written writes once more, which is committed after what was under way.
+// written writes once more; the write is committed after the current commit.
 func written(t *testing.T, s *bolt.Store, begun chan struct{}) <-chan struct{} {
 	t.Helper()
 	done := make(chan struct{})

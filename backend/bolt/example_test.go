@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// A store that is opened again holds what was acknowledged.
+// A reopened store contains all acknowledged writes.
 func Example() {
 	dir, err := os.MkdirTemp("", "slipway")
 	if err != nil {

@@ -2,7 +2,7 @@ package bolt
 
 import "errors"
 
-// OpenFlags are those with which a file is opened.
+// OpenFlags are the flags for opening a file.
 const OpenFlags = openFlags
 
 // OpenNew makes a new file.

@@ -191,7 +191,7 @@ func TestFsckOfAHugeSparseFileIsQuick(t *testing.T) {
 	}
 }
 
-// failing fails to read what is at or behind a place.
+// failing returns an error for reads at or after an offset.
 type failing struct {
 	io.ReaderAt
 	from int64

@@ -83,7 +83,7 @@ func (f *fsckFile) clone() *fsckFile {
 	return &g
 }
 
-// fsckDamageable makes a file in which everything is that can be damaged.
+// fsckDamageable creates a file with every structure that can be damaged.
 func fsckDamageable(t testing.TB) *fsckFile {
 	t.Helper()
 	f := &fsckFile{fsckImage: fsckMade(t, "damaged", 1024,
@@ -107,7 +107,7 @@ func fsckDamageable(t testing.TB) *fsckFile {
 	return f
 }
 
-// value is where the value of an entry of a leaf begins.
+// value returns the offset of the value of a leaf's entry.
 func (f *fsckFile) value(page uint64, i int) int {
 	e := 16 + 16*i
 	return e + int(f.get32(page, e+4)) + int(f.get32(page, e+8))
@@ -246,7 +246,7 @@ func TestFsckFindsEveryKindOfDamage(t *testing.T) {
 	}
 }
 
-// key is the key of an entry of a leaf, and what is behind it.
+// key returns the key of a leaf's entry and the following bytes.
 func (f *fsckFile) key(page uint64, i int) []byte {
 	e := 16 + 16*i
 	return f.at(page)[e+int(f.get32(page, e+4)):]
@@ -257,7 +257,7 @@ func (f *fsckFile) branchKey(i int) []byte {
 	return f.at(f.branch)[e+int(f.get32(f.branch, e)):]
 }
 
-// freeInUse makes a free page one that is in use, so that the list ascends.
+// freeInUse replaces a free page by a page in use, so that the list still ascends.
 func (f *fsckFile) freeInUse() {
 	for i, last := 0, uint64(1); i < int(f.get16(f.free, 10)); i++ {
 		id := f.get64(f.free, 16+8*i)

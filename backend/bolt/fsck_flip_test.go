@@ -13,8 +13,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// fsckSafe checks what fsck promises of an image that it passed: bbolt reads
-// the same of it, and after writing more has lost nothing.
+// fsckSafe checks the promise of fsck about an image that it passed: bbolt reads the same records
+// and loses nothing after further writes.
 func fsckSafe(t testing.TB, image []byte, records []fsckRecord) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "copy.db")
@@ -73,9 +73,9 @@ func fsckFewer(model fsckModel, n int) func(tx *bbolt.Tx) error {
 	}
 }
 
-// fsckHarmless reports whether got is what the store's checksums find or accept:
-// all records, those of the transaction before, or one record with other bytes,
-// or one bucket with another name.
+// fsckHarmless reports whether got is a result that the store's checksums detect or accept: all
+// records, the records of the previous transaction, one record with other bytes, or one bucket
+// with another name.
 func fsckHarmless(img fsckImage, got []fsckRecord) bool {
 	if slices.Equal(got, img.records) || slices.Equal(got, img.old) {
 		return true
@@ -107,8 +107,8 @@ func fsckHarmless(img fsckImage, got []fsckRecord) bool {
 	return true
 }
 
-// fsckFlip flips a bit and holds what fsck says against what is true. With
-// safe, bbolt has to cope with what passes.
+// fsckFlip flips a bit and compares the result of fsck with the real one. With safe, bbolt must
+// handle an image that passes.
 func fsckFlip(t testing.TB, img fsckImage, bit int, safe bool) (passed bool) {
 	t.Helper()
 	img.bytes[bit/8] ^= 1 << (bit % 8)

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// FuzzFsck checks arbitrary bytes, and files of bbolt's with some bytes
-// changed: three bytes of edits are a place and what to add there.
+// FuzzFsck checks arbitrary bytes, and files of bbolt with some changed bytes: three bytes of
+// edits are an offset and a value to add.
 func FuzzFsck(f *testing.F) {
 	bases := [][]byte{
 		nil,
@@ -44,8 +44,8 @@ func FuzzFsck(f *testing.F) {
 	})
 }
 
-// fsckPassedIsSafe checks an image, and lets bbolt have some of those that
-// pass: that takes a thousand times as long.
+// fsckPassedIsSafe checks an image, and opens some of the passing images with bbolt, which takes
+// a thousand times as long.
 func fsckPassedIsSafe(t *testing.T, image []byte) {
 	t.Helper()
 	got, err := checkedImage(image)

@@ -28,7 +28,7 @@ func (r fsckRecord) compare(o fsckRecord) int {
 	return cmp.Or(strings.Compare(r.Bucket, o.Bucket), strings.Compare(r.Key, o.Key))
 }
 
-// checked returns what fsck visits.
+// checked returns the records that fsck visits.
 func checked(r io.ReaderAt, size int64) (got []fsckRecord, err error) {
 	err = fsck(r, size, func(bucket, key, value []byte) error {
 		got = append(got, fsckRecord{string(bucket), string(key), string(value)})
@@ -66,7 +66,7 @@ func fsckCommit(t testing.TB, db *bbolt.DB, change func(tx *bbolt.Tx) error) {
 	}
 }
 
-// fsckByBolt returns what bbolt reads.
+// fsckByBolt returns the records that bbolt reads.
 func fsckByBolt(t testing.TB, db *bbolt.DB) (got []fsckRecord) {
 	t.Helper()
 	err := db.View(func(tx *bbolt.Tx) error {
@@ -146,7 +146,7 @@ func fsckImages(t testing.TB) []fsckImage {
 	)
 }
 
-// fsckSmallImages are those of them that are quick to go through.
+// fsckSmallImages returns the images that are fast to check.
 func fsckSmallImages(t testing.TB) []fsckImage {
 	none := func(*bbolt.Tx) error { return nil }
 	return []fsckImage{
@@ -183,7 +183,7 @@ func TestFsckVisitsExactlyWhatBoltReads(t *testing.T) {
 	}
 }
 
-// fsckModel is what a file should hold.
+// fsckModel is the expected content of a file.
 type fsckModel map[fsckRecord]string
 
 func (m fsckModel) records() (out []fsckRecord) {

@@ -101,7 +101,7 @@ func TestAFileIsInUseByOneStoreAtATime(t *testing.T) {
 	}
 }
 
-// Who may wait for a file that is in use does so for as long as was said.
+// A caller that may wait for a file in use waits for the given time.
 func TestOpenWaitsForAsLongAsItMay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
@@ -249,8 +249,8 @@ func TestAClosedStoreSaysSo(t *testing.T) {
 	}
 }
 
-// Writers that Close interrupts learn that their write was made, or that it may
-// not have been; what was acknowledged is there.
+// Writers that Close interrupts learn that their write was made, or that it may not have been
+// made; acknowledged writes are in the file.
 func TestCloseLosesNothingThatWasAcknowledged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)

@@ -227,8 +227,8 @@ func TestAStoreThatOthersMayReadIsMadePrivateWhenItIsOpenedForWriting(t *testing
 	}
 }
 
-// A hard link to another file of the same user is another name of that file: what
-// is no store keeps its content and its mode.
+// A hard link to another file of the same user is another name of this file: a file that is no
+// store keeps its content and its mode.
 func TestAHardLinkToAnotherFileIsLeftAlone(t *testing.T) {
 	dir := t.TempDir()
 	path, victim := filepath.Join(dir, "state.db"), filepath.Join(dir, "victim")
@@ -241,8 +241,8 @@ func TestAHardLinkToAnotherFileIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A store is never empty and never without its head: each is what a truncation
-// leaves, and starting over would lose all that was acknowledged.
+// A store is never empty and never without its head. Such files result from a truncation, and a
+// new store would lose all acknowledged writes.
 func TestAFileThatWasCutShortIsNoNewStore(t *testing.T) {
 	whole, err := os.ReadFile(closed(t))
 	if err != nil {
@@ -260,7 +260,7 @@ func TestAFileThatWasCutShortIsNoNewStore(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, err := bolt.Open(path, bolt.Options{})
-		if err == nil { // the end of the file, where no page was in use
+		if err == nil { // the end of the file, without pages in use
 			if got := contents(t, s); got != "a=one@1\n" {
 				t.Errorf("cut to %d of %d bytes it holds %q", size, len(whole), got)
 			}
@@ -277,8 +277,8 @@ func TestAFileThatWasCutShortIsNoNewStore(t *testing.T) {
 	refused(t, filepath.Join(dir, "0.db"), bolt.ErrDamaged, "empty", "backup", "remove it")
 }
 
-// What a creation leaves that is killed: a file beside the store that has its name
-// and 26 random characters.
+// The remains of a killed creation: a file beside the store with its name and 26 random
+// characters.
 const left = ".ABCDEFGHIJKLMNOPQRSTUVWXYZ.tmp"
 
 func TestWhatACrashLeftIsRemoved(t *testing.T) {
@@ -329,8 +329,7 @@ func TestWhatACrashDidNotLeaveIsLeftAlone(t *testing.T) {
 	}
 }
 
-// A file of that name which is in use is the one that another process is making
-// its store in.
+// A file of this name in use belongs to another process that is creating its store.
 func TestAFileThatAnotherCreatorIsUsingIsLeftAlone(t *testing.T) {
 	path := closed(t)
 	f, err := os.OpenFile(path+left, os.O_CREATE|os.O_RDWR, 0o600)
@@ -347,8 +346,8 @@ func TestAFileThatAnotherCreatorIsUsingIsLeftAlone(t *testing.T) {
 	}
 }
 
-// Where a file system has no hard links, a store gets its name by a rename, and
-// the one that was there first stays.
+// On a file system without hard links, a store gets its name by a rename, and the first file
+// stays.
 func TestOneOfManyMakesTheFileWithoutHardLinks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
@@ -418,8 +417,8 @@ func TestACreatorWithoutHardLinksWaitsForTheLockOfTheDirectory(t *testing.T) {
 	})
 }
 
-// What has the name may change between the question what it is and the opening
-// of it: that neither follows a link, nor waits, nor takes what is there for new.
+// The file behind the name may change between the check and the opening. Opening follows no link,
+// does not wait, and does not treat an existing file as new.
 func TestOpeningDoesNotDependOnWhatHadTheNameBefore(t *testing.T) {
 	dir := t.TempDir()
 	victim, link, fifo := filepath.Join(dir, "victim"), filepath.Join(dir, "link"), filepath.Join(dir, "fifo")

@@ -26,7 +26,7 @@ func trials(n int) int {
 	return n
 }
 
-// moment is a file as it is between two commits, and what the store holds then.
+// moment is a file between two commits, with the content of the store.
 type moment struct {
 	file     []byte
 	contents string
@@ -79,14 +79,14 @@ func look(t *testing.T, s *bolt.Store, path string) moment {
 	return moment{b, contents(t, s)}
 }
 
-// sector is what a disk writes as a whole, or not; pageSize is bbolt's, whose
-// first two pages make a commit count.
+// sector is the unit that a disk writes completely or not at all. pageSize is the page size of
+// bbolt, whose first two pages commit a transaction.
 const sector = 512
 
 var metaBytes = 2 * os.Getpagesize()
 
-// differences returns the offsets of the sectors in which two files differ, of
-// the first two pages and of the others.
+// differences returns the offsets of the differing sectors of two files, of the first two pages
+// and of the others.
 func differences(a, b []byte) (metas, pages []int) {
 	for at := 0; at < len(b); at += sector {
 		if at < len(a) && bytes.Equal(a[at:at+sector], b[at:at+sector]) {
@@ -101,10 +101,10 @@ func differences(a, b []byte) (metas, pages []int) {
 	return metas, pages
 }
 
-// lose returns what a disk may hold that loses power during the commit between
-// two moments, and whether the commit may count then. Up to the first sync any
-// of the written pages may be there, wholly or torn; up to the second all of
-// them are, and any part of the page that makes them count.
+// lose returns a possible content of a disk that loses power during the commit between two
+// moments, and whether the commit may be visible. Before the first sync any of the written pages
+// may be present, complete or torn; before the second sync all of them are, with any part of the
+// page that commits them.
 func lose(rng *rand.Rand, before, after moment) (image []byte, mayCount bool) {
 	metas, pages := differences(before.file, after.file)
 	image = bytes.Clone(before.file)
@@ -133,8 +133,8 @@ func lose(rng *rand.Rand, before, after moment) (image []byte, mayCount bool) {
 	return image, mayCount
 }
 
-// reopen returns what a store holds that was opened on an image, and sometimes
-// writes to it and opens it once more.
+// reopen returns the content of a store opened on an image, and sometimes writes to it and opens
+// it again.
 func reopen(t *testing.T, path string, image []byte, write bool) (string, error) {
 	t.Helper()
 	if err := os.WriteFile(path, image, 0o600); err != nil {
@@ -191,8 +191,8 @@ func TestWhatWasAcknowledgedSurvivesTheLossOfPower(t *testing.T) {
 	}
 }
 
-// The images of a disk that syncs nothing, or in another order, are not what
-// was acknowledged: so the test above can fail.
+// Without syncs, or with syncs in another order, the images differ from the acknowledged writes:
+// this proves that the test above can fail.
 func TestADiskThatDoesNotSyncIsCaught(t *testing.T) {
 	rng := rand.New(rand.NewPCG(2, 1))
 	moments := history(t, rng, 60)
@@ -201,7 +201,7 @@ func TestADiskThatDoesNotSyncIsCaught(t *testing.T) {
 	for k := range len(moments) - 1 {
 		metas, _ := differences(moments[k].file, moments[k+1].file)
 		image := bytes.Clone(moments[k+1].file)
-		copy(image[metaBytes:], moments[k].file[metaBytes:]) // the pages are lost, what makes them count is not
+		copy(image[metaBytes:], moments[k].file[metaBytes:]) // lose the data pages, not the meta pages
 		got, err := reopen(t, path, image, false)
 		if err != nil && !errors.Is(err, bolt.ErrDamaged) {
 			t.Errorf("commit %d: %v, want that it is damaged", k+1, err)
@@ -229,8 +229,8 @@ func TestAFlippedBitInAnEmptyStore(t *testing.T) {
 	}
 }
 
-// One bit of a file is another one: the store says so, or holds what it held,
-// or what it held before its last commit.
+// After a flip of one bit, the store returns an error, its content, or the content before its
+// last commit.
 func TestAFlippedBitIsAnErrorOrTheOldState(t *testing.T) {
 	flips := trials(10_000)
 	rng := rand.New(rand.NewPCG(3, 1))
@@ -250,7 +250,7 @@ func TestAFlippedBitIsAnErrorOrTheOldState(t *testing.T) {
 	for range flips {
 		at, bit := used[rng.IntN(len(used))]+rng.IntN(sector), byte(1)<<rng.IntN(8)
 		switch rng.IntN(10) {
-		case 0: // what makes a commit count
+		case 0: // the meta pages
 			at = rng.IntN(2)*metaBytes/2 + rng.IntN(80)
 		case 1: // anything
 			at = rng.IntN(len(now.file))

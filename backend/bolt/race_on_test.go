@@ -2,7 +2,6 @@
 
 package bolt_test
 
-// raceDetector reports whether everything takes ten times as long, so that trials
-// whose number is what counts are a sample; make test makes all of them in a
-// pass without the detector.
+// raceDetector reports whether the race detector makes everything ten times slower. Then tests
+// with many trials run only a sample; make test runs all of them in a pass without the detector.
 const raceDetector = true

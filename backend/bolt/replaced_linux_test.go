@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/bolt"
 )
 
-// One who waits for a file that is compacted meanwhile gets the new file and not
-// the old one, which has lost its name.
+// A caller that waits for a file during its compaction gets the new file, and not the old one,
+// which has lost its name.
 func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "state.db")
@@ -51,7 +51,7 @@ func TestWhoWaitsGetsTheFileThatHasTheName(t *testing.T) {
 	})
 }
 
-// What a crash left of the making of a store may be that store by another name.
+// The remains of a crash during a creation may be the same store under another name.
 func TestWhatACrashLeftOfAStoreThatWasMadeIsNotTouched(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.db")
 	s := openAt(t, path)
@@ -112,8 +112,8 @@ type writer func(p []byte) (int, error)
 
 func (w writer) Write(p []byte) (int, error) { return w(p) }
 
-// While a backup waits for its writer the store goes on, and when it is closed
-// says so at once.
+// While a backup waits for its writer the store continues, and a closed store ends the backup
+// immediately.
 func TestASlowBackupHoldsUpNothing(t *testing.T) {
 	s := open(t)
 	put(t, s, "a", "one")
