@@ -231,8 +231,8 @@ func TestReactIsTheControllers(t *testing.T) {
 	}
 }
 
-// The replicas of a Deployment are available at once in each generation, but for those of a broken one; other objects keep
-// their status.
+// The replicas of a Deployment are available immediately in each generation, except for a broken
+// Deployment; other objects keep their status.
 func TestDeployments(t *testing.T) {
 	c := memory.NewCluster("one")
 	c.React(memory.Deployments(func(image string) bool { return image == "broken" }))

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A value is changed by reading it, deciding, and putting it back at the
-// revision that was read. Whoever loses the race reads again.
+// To change a value, read it, decide, and put it at the revision that was read. If another writer
+// was faster, read again.
 func ExampleNewStore() {
 	ctx := context.Background()
 	store := memory.NewStore()

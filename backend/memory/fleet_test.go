@@ -186,8 +186,8 @@ func TestWhatAFleetYieldsIsTheCallers(t *testing.T) {
 	}
 }
 
-// What is reported of a cluster is in the inventory and told to those who watch
-// it; the name and the UID stay, and nothing is shared.
+// A reported property of a cluster is in the inventory, and watchers receive it; the name and the
+// UID do not change, and nothing is shared.
 func TestReport(t *testing.T) {
 	f := memory.NewFleet(placement.Cluster{Name: "a"})
 	uid := f.Cluster("a").UID()
