@@ -65,7 +65,7 @@ func (s *batching) WriteAll(ctx context.Context, writes []backend.Write) ([]back
 	return made, err
 }
 
-// goesOn makes the writes after one that failed too.
+// goesOn also makes the writes after a failed one.
 func (s *batching) goesOn(ctx context.Context, writes []backend.Write) (made []backend.Revision, err error) {
 	for i := range writes {
 		one, failed := s.Store.WriteAll(ctx, writes[i:i+1])
@@ -95,7 +95,7 @@ func (s *batching) before(ctx context.Context, writes []backend.Write) (int, err
 	return 0, nil
 }
 
-// Watch does not yield what was written in a batch, or yields what was not.
+// Watch omits writes of a batch, or yields writes that were not made.
 func (s *batching) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return func(yield func(backend.Change, error) bool) {
 		for c, err := range s.Store.Watch(ctx, prefix) {

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Fencing is what the connection says, whatever its flaw.
+// Fencing returns the claim of the connection, whatever its flaw.
 func (f *flawed) Fencing() backend.Fencing {
 	switch f.flaw {
 	case "no fences":
@@ -18,7 +18,7 @@ func (f *flawed) Fencing() backend.Fencing {
 	return backend.FencingOf(f.ConnWatcher)
 }
 
-// fence returns what a flawed connection compares instead of a fence.
+// fence returns the fence that a flawed connection compares.
 func (f *flawed) fence(ctx context.Context, fence backend.Fence, creates bool) backend.Fence {
 	if !fence.Demands() {
 		return fence

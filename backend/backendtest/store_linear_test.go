@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/backendtest"
 )
 
-// loose is a store that breaks its word once in a while, in ways that a caller
-// who is alone, or only reads at the end, hardly sees.
+// loose is a store that occasionally violates its contract, in ways that a single caller, or a
+// caller that only reads at the end, hardly notices.
 type loose struct {
 	*tiny
 	flaw  string
@@ -28,7 +28,7 @@ func (s *loose) often(flaw string, n int) bool {
 	return s.calls%n == 0
 }
 
-// catchUp makes what was acknowledged visible.
+// catchUp makes acknowledged writes visible.
 func (s *loose) catchUp() {
 	if s.late != nil {
 		s.late()
@@ -110,8 +110,8 @@ func (s *loose) remove(key string, prev backend.Revision) error {
 	return nil
 }
 
-// TestLinearizabilityIsProven: every flaw is found, also where the store fails
-// and its callers do not know what happened, and a correct store passes.
+// TestLinearizabilityIsProven: every flaw is found, even if the store fails and its callers do
+// not know the result, and a correct store passes.
 func TestLinearizabilityIsProven(t *testing.T) {
 	for flaw, broken := range map[string]bool{
 		"":                                    false,
@@ -139,8 +139,8 @@ func TestLinearizabilityIsProven(t *testing.T) {
 	}
 }
 
-// TestAFailingHistoryIsReadable: it has the key, and every call with its racer,
-// its times and what came of it.
+// TestAFailingHistoryIsReadable: it contains the key, and every call with its concurrent calls,
+// its times and its result.
 func TestAFailingHistoryIsReadable(t *testing.T) {
 	got := violations(t, func(ctx context.Context) error {
 		return checkOne[backend.Store](ctx, "race-linear", backendtest.StoreCases(), &loose{tiny: newTiny(""), flaw: "loses an update"})

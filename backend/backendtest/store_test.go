@@ -192,7 +192,7 @@ func (s *tiny) byOffset(ctx context.Context, prefix string) iter.Seq2[backend.Re
 	}
 }
 
-// exclusive refuses writes while a list goes on.
+// exclusive refuses writes during a list.
 func (s *tiny) exclusive(prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		s.busy.Store(true)
