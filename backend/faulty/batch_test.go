@@ -92,7 +92,7 @@ func TestABatchEndsAtItsFirstFault(t *testing.T) {
 	}
 }
 
-// A batch that fails by itself before the fault says so, with what was made.
+// A batch that fails itself before the fault returns its own error and the completed writes.
 func TestABatchThatFailsByItselfMeetsNoFault(t *testing.T) {
 	inner := memory.NewStore()
 	if _, err := inner.Put(t.Context(), "b", nil, ""); err != nil {

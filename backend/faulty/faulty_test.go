@@ -167,8 +167,8 @@ func TestACrashStopsStoresConnectionsAndWatches(t *testing.T) {
 	})
 }
 
-// A late write fails now, and takes effect after a delay or before a later call,
-// if what it demands still holds then.
+// A late write fails now, and takes effect after a delay or before a later call, if its
+// precondition still holds then.
 func TestLateWrites(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault  faulty.Fault
