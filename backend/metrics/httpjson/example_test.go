@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/metrics/httpjson"
 )
 
-// A service says how many errors each cluster has; a query takes one number, or those of all
-// clusters.
+// A service returns the number of errors of each cluster; a query selects one number, or the
+// numbers of all clusters.
 func Example() {
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"total": "12", "clusters": [

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/metrics/internal/outbound"
 )
 
-// FuzzQuery: what a query comes to stays beneath a URL of the host, and every answer is samples
-// or an error of one line.
+// FuzzQuery: every query stays below a URL of the host, and every answer is samples or an error
+// of one line.
 func FuzzQuery(f *testing.F) {
 	f.Add("GET /a?x=y #/data/0/value", `{"data":[{"value":"1"}]}`)
 	f.Add("POST /q #/a~1b\n{}", `{"a/b":[1,null,{"labels":{"cluster":"a"},"value":2}]}`)

@@ -32,7 +32,7 @@ const (
 	password = "p4ssw0rd-of-the-host"
 )
 
-// loopback allows the addresses on which the services of tests listen.
+// loopback permits the addresses of the services of tests.
 func loopback() []netip.Prefix {
 	return []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8"), netip.MustParsePrefix("::1/128")}
 }
@@ -251,7 +251,7 @@ func TestRequests(t *testing.T) {
 }
 
 // TestRefusedAddresses dials this machine by its names and addresses, with a service that would
-// answer. That other addresses are refused is tested where nothing is dialed.
+// answer. Another test checks the refusal of other addresses without dialing.
 func TestRefusedAddresses(t *testing.T) {
 	var reached atomic.Int32
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { reached.Add(1) }))
@@ -261,8 +261,8 @@ func TestRefusedAddresses(t *testing.T) {
 		t.Fatal(err)
 	}
 	const want = "the host of the URL has an address that is refused"
-	// localhost is a name that resolves to loopback, as one does that is bound to another address
-	// after a first look-up.
+	// localhost is a name that resolves to loopback, like a name that changes its address after a
+	// first look-up.
 	hosts := []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0"}
 	if l, err := net.Listen("tcp6", "[::1]:0"); err == nil && l.Close() == nil {
 		hosts = append(hosts, "[::1]", "[::]")

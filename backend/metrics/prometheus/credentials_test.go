@@ -42,7 +42,7 @@ func gate(t *testing.T, server string, open func(*http.Request) bool) http.Handl
 	}}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !open(r) {
-			// A gate that repeats what it was given, as a careless one does.
+			// A careless gateway that repeats the credentials in its answer.
 			http.Error(w, "not you: "+r.Header.Get("Authorization"), http.StatusUnauthorized)
 			return
 		}

@@ -92,7 +92,7 @@ func TestWhatIsSent(t *testing.T) {
 	}
 }
 
-// TestAnswersOfOtherServers has what a real server does not say when a test wants it.
+// TestAnswersOfOtherServers contains answers that a real server does not give on demand.
 func TestAnswersOfOtherServers(t *testing.T) {
 	vector := func(more string) string {
 		return `{"status":"success","data":{"resultType":"vector","result":[{"metric":{"a":"b"},"value":[1,"5"]}]}` + more + `}`

@@ -210,8 +210,8 @@ func testReset(t *testing.T, p *prometheus.Provider, e *exporter) {
 	}
 }
 
-// stamped is a gauge with the time at which it was measured, as what comes through a gateway or
-// by federation has. No scrape that fails marks it as stale.
+// stamped is a gauge with the time of its measurement, like a metric from a gateway or from
+// federation. A failed scrape does not mark it as stale.
 type stamped struct {
 	desc *client.Desc
 	at   time.Time

@@ -30,7 +30,7 @@ func TestAddresses(t *testing.T) {
 		if got := mayDial(netip.MustParseAddr(address), allowed); got != want {
 			t.Errorf("%s: %t", address, got)
 		}
-		// What a dialer asks before it dials; nothing is dialed here.
+		// The check of a dialer before it dials; nothing is dialed here.
 		err := PublicDialer(allowed).Control("tcp", net.JoinHostPort(address, "80"), nil)
 		if refused := (*RefusedError)(nil); errors.As(err, &refused) == want {
 			t.Errorf("%s: %v", address, err)
@@ -192,7 +192,7 @@ func (s *sent) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, errors.New("sent")
 }
 
-// TestACallStaysAtItsEndpoint asks both guards, each of which has to hold without the other.
+// TestACallStaysAtItsEndpoint tests both guards, each of which must work without the other.
 func TestACallStaysAtItsEndpoint(t *testing.T) {
 	for text, want := range map[string]bool{
 		"http://x.invalid/base/a": true, "http://X.invalid:80/base": true,
