@@ -7,18 +7,17 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// An approval that holds at a point in time only counts where it comes last: after
-// every decision that stands, within its age, once the waits beside the request are
-// over.
+// An approval with PointInTime counts only if it is the last one: after every lasting decision,
+// within its age, and after the waits beside the request.
 func TestAnApprovalAtAPointInTimeCountsLast(t *testing.T) {
 	const age = approval.PointInTimeAge
 	type step struct {
 		by string
-		// at is when the decision was given and now when it is judged, after the request
-		// opened; now is at where it is 0.
+		// at is the time of the decision and now the time of its evaluation, after the request opened;
+		// if now is 0 it equals at.
 		at, now time.Duration
 		want    approval.Outcome
-		// refused is part of the reason why it is refused; empty where it is not.
+		// refused is a part of the reason for the refusal; empty if the decision counts.
 		refused string
 	}
 	people := approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}, {Group: "gauge", Count: 1}}}
@@ -100,7 +99,8 @@ func TestAnApprovalAtAPointInTimeCountsLast(t *testing.T) {
 	}
 }
 
-// momentary has who decides: people for good, gauges for the moment.
+// momentary returns an approval of by: a lasting one of a person, or a PointInTime one of a
+// gauge.
 func momentary(r approval.Request, by string) approval.Decision {
 	switch by {
 	case "ann", "bob":
@@ -120,7 +120,7 @@ func momentary(r approval.Request, by string) approval.Decision {
 	}
 }
 
-// What Missing says with such approvals is what the gate lacks if they are the last.
+// With such approvals, Missing returns the approvals that the gate lacks if they are the last.
 func TestMissingCountsWhatHoldsNow(t *testing.T) {
 	r := request(approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 1}, {Group: "gauge", Count: 1}}})
 	r = take(t, r, momentary(r, "gauge-a"), approval.Pending)
