@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// object returns the object that apiVersion, kind, namespace and name are in a text: "v1 Pod shop web", "" for no namespace.
+// object returns the object that apiVersion, kind, namespace and name are in a text: "v1 Pod shop
+// web", "" for no namespace.
 func object(text string) *unstructured.Unstructured {
 	f := strings.Split(text, " ")
 	o := &unstructured.Unstructured{Object: map[string]any{"apiVersion": f[0], "kind": f[1], "metadata": map[string]any{"name": f[3]}}}

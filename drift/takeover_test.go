@@ -122,7 +122,8 @@ func TestIsApplier(t *testing.T) {
 	}
 }
 
-// A field that the hub dropped is stale although kubectl owns it too, because the next apply takes it away.
+// A field that the hub dropped is stale although kubectl owns it too, because the next apply
+// takes it away.
 func TestAFieldThatAnApplierOwnsTooIsStale(t *testing.T) {
 	obj := func(data fieldsOf, managed ...any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: fieldsOf{"apiVersion": "v1", "kind": "ConfigMap", "metadata": fieldsOf{"name": "x", "managedFields": managed}, "data": data}}

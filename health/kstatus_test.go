@@ -35,7 +35,8 @@ func checkVerdicts(t *testing.T, cases map[string]verdictCase) {
 	}
 }
 
-// whole makes numbers of YAML those of a cluster: whole ones are int64. 1.0 would be, too, so it is written as 1.5e0*2.
+// whole makes numbers of YAML those of a cluster: whole ones are int64. 1.0 would be, too, so it
+// is written as 1.5e0*2.
 func whole(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -203,7 +204,8 @@ func daemonSet(spec, status string) string {
 	return strings.Replace(deployment(spec, status), "kind: Deployment", "kind: DaemonSet", 1)
 }
 
-// A workload whose controller is told not to replace Pods is ready with Pods of older templates, and not without Pods.
+// A workload whose controller is told not to replace Pods is ready with Pods of older templates,
+// and not without Pods.
 func TestWorkloadsThatKeepOldPods(t *testing.T) {
 	const onDelete = "{replicas: 3, updateStrategy: {type: OnDelete}}"
 	partition := func(n string) string {
@@ -301,7 +303,8 @@ func TestKindsAndConditionsThatKstatusDoesNotKnow(t *testing.T) {
 	})
 }
 
-// Evidence leaves out the conditions that prove nothing, in the shape in which they are, and changes nothing.
+// Evidence leaves out the conditions that prove nothing, in the shape in which they are, and
+// changes nothing.
 func TestEvidence(t *testing.T) {
 	for name, c := range map[string]struct{ status, want, outdated string }{
 		"nothing old":     {"{conditions: [{type: Ready, status: 'True'}]}", `{"conditions":[{"status":"True","type":"Ready"}]}`, ""},

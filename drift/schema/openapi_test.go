@@ -34,8 +34,8 @@ func openAPI(t testing.TB, document string) Source {
 	return source
 }
 
-// The table was made from Go source, the document from a server: they describe the same, except that
-// they call types by other names.
+// The table was made from Go source, the document from a server: they describe the same, except
+// that they call types by other names.
 func TestFromOpenAPIAndTheTableSayTheSameOfAStatefulSet(t *testing.T) {
 	got := openAPI(t, string(appsDocument(t))).Type(statefulSet())
 	c := comparison{t: t, seen: map[[2]*Type]bool{}}

@@ -20,7 +20,8 @@ func bounded(t *testing.T) *Prober {
 	return p
 }
 
-// Expressions that nest deeply are refused before the checker sees them, and the deepest that is taken is checked quickly.
+// Expressions that nest deeply are refused before the checker sees them, and the deepest that is
+// taken is checked quickly.
 func TestAnExpressionIsNestedOnlySoDeep(t *testing.T) {
 	p := bounded(t)
 	for _, shape := range [][2]string{{"[", "]"}, {"(", ")"}, {"{'a': ", "}"}, {"[[", "]]"}, {"[{'a': ", "}]"}, {"true ? ", " : 1"}, {"self[", "]"}} {

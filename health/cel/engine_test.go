@@ -35,7 +35,8 @@ func custom(kind string) *unstructured.Unstructured {
 	}}
 }
 
-// engineEnv is an engine that rolls a Database, and a Cache for which there is no rule, out to a cluster.
+// engineEnv is an engine that rolls a Database, and a Cache for which there is no rule, out to a
+// cluster.
 type engineEnv struct {
 	t       *testing.T
 	cluster *memory.Cluster

@@ -289,7 +289,8 @@ func TestTheTimeOfAnEvaluationIsBounded(t *testing.T) {
 	}
 }
 
-// A member may put anything into a status: no value makes a probe fail or panic, or an object healthy that is not.
+// A member may put anything into a status: no value makes a probe fail or panic, or an object
+// healthy that is not.
 func TestAHostileStatusIsNotReady(t *testing.T) {
 	p := prober(t, rules, celhealth.Options{})
 	deep := any("x")
@@ -436,7 +437,8 @@ func BenchmarkProbe(b *testing.B) {
 	}
 }
 
-// A rule does not see conditions that were written for an older generation, and is not asked if nothing else is left.
+// A rule does not see conditions that were written for an older generation, and is not asked if
+// nothing else is left.
 func TestARuleSeesNoConditionOfAnOlderGeneration(t *testing.T) {
 	condition := func(kind string, generation any) map[string]any {
 		return map[string]any{"type": kind, "status": "True", "observedGeneration": generation}

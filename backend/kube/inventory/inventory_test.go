@@ -182,7 +182,8 @@ func TestMemberClustersThatReport(t *testing.T) {
 	backendtest.TestInventory(t, inv, want)
 }
 
-// TestTheNamespacesOfMemberClusters are known where a condition says that they are collected, be they none.
+// TestTheNamespacesOfMemberClusters are known where a condition says that they are collected, be
+// they none.
 func TestTheNamespacesOfMemberClusters(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")

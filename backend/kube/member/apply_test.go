@@ -228,7 +228,8 @@ func TestADefinitionAndItsObjectsCanBeAppliedAtOnce(t *testing.T) {
 	})
 }
 
-// TestAKindThatNeverComesIsWaitedForNoLongerThanTheContext defines a kind whose short name is taken.
+// TestAKindThatNeverComesIsWaitedForNoLongerThanTheContext defines a kind whose short name is
+// taken.
 func TestAKindThatNeverComesIsWaitedForNoLongerThanTheContext(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -293,7 +294,8 @@ func TestRequestsForStableKindsAskForNothingElse(t *testing.T) {
 	want("three looks at a kind that does not exist", 1)
 }
 
-// TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack also shows that others keep what is theirs.
+// TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack also shows that others keep what is
+// theirs.
 func TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)

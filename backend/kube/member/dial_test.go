@@ -213,7 +213,8 @@ func TestAConfigurationThatCannotBeUsedIsPermanent(t *testing.T) {
 	}
 }
 
-// TestAMemberIsReachedAsWhoTheConfigurationImpersonates never falls back to the engine's own identity.
+// TestAMemberIsReachedAsWhoTheConfigurationImpersonates never falls back to the engine's own
+// identity.
 func TestT13AMemberIsReachedAsWhoTheConfigurationImpersonates(t *testing.T) {
 	s := clusters.Server(t, "one")
 	cfg := s.Config()

@@ -127,8 +127,8 @@ func configMap(namespace, name string, data ...string) *unstructured.Unstructure
 	}}
 }
 
-// TestAnUpdateTakesFewRequests counts what an engine asks of a member for three objects. Who reads and
-// applies them, and nothing else, makes 6 requests, and 3 where nothing changed.
+// TestAnUpdateTakesFewRequests counts what an engine asks of a member for three objects. Who
+// reads and applies them, and nothing else, makes 6 requests, and 3 where nothing changed.
 func TestAnUpdateTakesFewRequests(t *testing.T) {
 	s := clusters.Server(t, "two")
 	ns := s.Namespace(t)

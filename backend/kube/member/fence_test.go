@@ -152,8 +152,8 @@ func TestT16ALateCreationWithoutTheFence(t *testing.T) {
 	}
 }
 
-// TestTheMarkOfACreationIsNoDrift reads what was created with the mark of its leader, which goes with
-// the next change of the object.
+// TestTheMarkOfACreationIsNoDrift reads what was created with the mark of its leader, which goes
+// with the next change of the object.
 func TestTheMarkOfACreationIsNoDrift(t *testing.T) {
 	s := clusters.Server(t, "two")
 	c, ns := connTo(t, s), s.Namespace(t)

@@ -19,7 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// strict are objects with parts that a server-side apply refuses; NS stands for the namespace, and V for a value.
+// strict are objects with parts that a server-side apply refuses; NS stands for the namespace,
+// and V for a value.
 const strict = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -68,8 +69,9 @@ func strictIn(t *testing.T, namespace, value string) (all []*unstructured.Unstru
 	return all
 }
 
-// TestClientSideApplyTakesWhatKubectlTakes rolls out objects with fields that the schema lacks and with keys that items of a
-// list share. The run reports the dropped parts, which are no drift before and after a change.
+// TestClientSideApplyTakesWhatKubectlTakes rolls out objects with fields that the schema lacks
+// and with keys that items of a list share. The run reports the dropped parts, which are no drift
+// before and after a change.
 func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)

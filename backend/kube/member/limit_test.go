@@ -60,8 +60,8 @@ func repeat(w io.Writer, text string) {
 	}
 }
 
-// write writes a text n times, in pieces: what the server of a test answers with must not count as memory that the
-// answer took.
+// write writes a text n times, in pieces: what the server of a test answers with must not count
+// as memory that the answer took.
 func write(w io.Writer, text string, n int) {
 	chunk := []byte(strings.Repeat(text, 1024))
 	for ; n > 0; n -= 1024 {
@@ -143,8 +143,8 @@ func TestT8AHostileMemberCostsABoundedAmountOfMemory(t *testing.T) {
 	}
 }
 
-// peakOf returns by how much the heap grew at most while f ran. The collector runs often meanwhile: what nothing uses any
-// more is not to count.
+// peakOf returns by how much the heap grew at most while f ran. The collector runs often
+// meanwhile: what nothing uses any more is not to count.
 func peakOf(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()

@@ -35,8 +35,8 @@ func install(t *testing.T, c backend.Conn, objects []*unstructured.Unstructured)
 	}
 }
 
-// installFence installs what FenceManifests returns, until the test ends. The policy that reads ledgers
-// stays, as FenceManifests says that it has to: it refuses nothing that other tests do.
+// installFence installs what FenceManifests returns, until the test ends. The policy that reads
+// ledgers stays, as FenceManifests says that it has to: it refuses nothing that other tests do.
 func installFence(t *testing.T, c backend.Conn) {
 	t.Helper()
 	rbac, err := member.RBACManifests(rbacv1.Subject{Kind: "User", Name: "nobody", APIGroup: rbacv1.GroupName})
@@ -68,7 +68,8 @@ func ledgerOf(name string, epoch int) *unstructured.Unstructured {
 	return configMap("slipway-system", name, "ledger", string(text))
 }
 
-// labelled returns obj with the label by which the policies of a fence find what the engine applies.
+// labelled returns obj with the label by which the policies of a fence find what the engine
+// applies.
 func labelled(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj.SetLabels(map[string]string{"slipway.dev/applied": "true"})
 	return obj

@@ -12,8 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// TestAnErrorOfTheNetworkBeginsWithItsReason: what is told of a cluster that is not reached begins with why, and then names the
-// address and the object, because a terminal of 80 columns shows the beginning.
+// TestAnErrorOfTheNetworkBeginsWithItsReason: what is told of a cluster that is not reached
+// begins with why, and then names the address and the object, because a terminal of 80 columns
+// shows the beginning.
 func TestAnErrorOfTheNetworkBeginsWithItsReason(t *testing.T) {
 	d := member.NewDialer(func(context.Context, placement.Cluster) (*rest.Config, error) {
 		return &rest.Config{Host: "https://127.0.0.1:1"}, nil

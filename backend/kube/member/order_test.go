@@ -48,8 +48,8 @@ func clusterEnvelope(name string, objs map[string]*unstructured.Unstructured) *u
 	}}
 }
 
-// TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt places a definition, an object of its kind and
-// a webhook that refuses what comes after it, from an envelope, and removes them again.
+// TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt places a definition, an object of its
+// kind and a webhook that refuses what comes after it, from an envelope, and removes them again.
 func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -104,8 +104,8 @@ func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 	kubetest.Eventually(t, "the end of all", func() bool { return is(object) == nil && is(settings) == nil && is(definition) == nil })
 }
 
-// TestAnEnvelopeReachesNoFurtherThanItsNamespace has a ResourceEnvelope with an object that only says that it
-// is in the namespace: what no server of ours can know, the member's refuses.
+// TestAnEnvelopeReachesNoFurtherThanItsNamespace has a ResourceEnvelope with an object that only
+// says that it is in the namespace: what no server of ours can know, the member's refuses.
 func TestAnEnvelopeReachesNoFurtherThanItsNamespace(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -126,8 +126,9 @@ func TestAnEnvelopeReachesNoFurtherThanItsNamespace(t *testing.T) {
 	}
 }
 
-// TestAWebhookComesOnceItsServerIsHealthy places a webhook that fails closed beside the Deployment and the Service behind
-// it. Until the Deployment is available, others create objects that the webhook would refuse.
+// TestAWebhookComesOnceItsServerIsHealthy places a webhook that fails closed beside the
+// Deployment and the Service behind it. Until the Deployment is available, others create objects
+// that the webhook would refuse.
 func TestAWebhookComesOnceItsServerIsHealthy(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)

@@ -43,8 +43,8 @@ func (w *ways) check(t *testing.T, http1, http2 int) {
 	}
 }
 
-// TestAConnHasOneConnectionForEachProtocol asks one thing after the other, then many while one is not
-// answered, then again one after the other.
+// TestAConnHasOneConnectionForEachProtocol asks one thing after the other, then many while one is
+// not answered, then again one after the other.
 func TestAConnHasOneConnectionForEachProtocol(t *testing.T) {
 	var seen ways
 	held, release := make(chan struct{}), make(chan struct{})
@@ -114,8 +114,8 @@ func TestAWatchOfAConnIsOverHTTP2(t *testing.T) {
 	}
 }
 
-// TestT7AClusterIsRecognizedOverEachConnection has an address that leads to another cluster for every
-// connection but the first.
+// TestT7AClusterIsRecognizedOverEachConnection has an address that leads to another cluster for
+// every connection but the first.
 func TestT7AClusterIsRecognizedOverEachConnection(t *testing.T) {
 	var written atomic.Int32
 	var busy atomic.Pointer[chan struct{}]

@@ -111,8 +111,8 @@ func TestWatchesOfOneConnShareOneForEachKindInANamespace(t *testing.T) {
 	}
 }
 
-// TestAWatchSeesWhateverLabelsAnObjectHas is about objects that are not there yet, that were there before, and whose labels
-// other clients change.
+// TestAWatchSeesWhateverLabelsAnObjectHas is about objects that are not there yet, that were
+// there before, and whose labels other clients change.
 func TestAWatchSeesWhateverLabelsAnObjectHas(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
@@ -140,7 +140,8 @@ func TestAWatchSeesWhateverLabelsAnObjectHas(t *testing.T) {
 	}
 }
 
-// TestAKindInManyPlacesIsWatchedAsAWhole is what bounds the watches of a member that has many placements.
+// TestAKindInManyPlacesIsWatchedAsAWhole is what bounds the watches of a member that has many
+// placements.
 func TestAKindInManyPlacesIsWatchedAsAWhole(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
@@ -246,8 +247,8 @@ func TestAWatchSeesAKindThatComesLater(t *testing.T) {
 	})
 }
 
-// TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces is about a user who may watch one namespace, and
-// then none.
+// TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces is about a user who may watch one namespace,
+// and then none.
 func TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns, admin := s.Namespace(t), connTo(t, s)

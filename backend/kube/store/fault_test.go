@@ -123,8 +123,9 @@ func TestAStoreWriteOfWhichNobodyKnowsIsNoConflict(t *testing.T) {
 	}
 }
 
-// A record that is there when it is to be created, and is gone when the store reads why that was refused, was in
-// the way all the same: a command that is put again is deleted by the run that takes it in.
+// A record that is there when it is to be created, and is gone when the store reads why that was
+// refused, was in the way all the same: a command that is put again is deleted by the run that
+// takes it in.
 func TestACreationThatFindsARecordIsAConflictWhateverBecomesOfTheRecord(t *testing.T) {
 	s, other, faults := spoiled(t)
 	mustPut(t, other, "command", "theirs", "")

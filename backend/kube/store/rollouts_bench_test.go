@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// BenchmarkRollouts drives runs over 50 clusters each at the same time, with an updater that takes no time. Beside it, on the same
-// API server in the same run: bare updates of Secrets of as many bytes, by as many clients.
+// BenchmarkRollouts drives runs over 50 clusters each at the same time, with an updater that
+// takes no time. Beside it, on the same API server in the same run: bare updates of Secrets of as
+// many bytes, by as many clients.
 func BenchmarkRollouts(b *testing.B) {
 	server := clusters.Server(b, "one")
 	for _, runs := range []int{8, 64} {

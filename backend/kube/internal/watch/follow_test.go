@@ -97,7 +97,8 @@ func TestAnAnswerThatIsLostIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// TestAServerThatFailsIsTriedForAWhile counts the failures of a server of which each attempt fails in another way.
+// TestAServerThatFailsIsTriedForAWhile counts the failures of a server of which each attempt
+// fails in another way.
 func TestAServerThatFailsIsTriedForAWhile(t *testing.T) {
 	broken := errors.New("broken")
 	for name, s := range map[string]*server{
@@ -132,7 +133,8 @@ func TestAServerThatFailsIsTriedForAWhile(t *testing.T) {
 	}
 }
 
-// TestAFailureIsForgottenOnceChangesAreSeen interrupts a watch more often than one that never works may fail.
+// TestAFailureIsForgottenOnceChangesAreSeen interrupts a watch more often than one that never
+// works may fail.
 func TestAFailureIsForgottenOnceChangesAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
