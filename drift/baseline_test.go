@@ -39,7 +39,7 @@ func TestWhatWasThereRightAfterTheApplyIsNoDrift(t *testing.T) {
 	if b.Len() != 4 {
 		t.Errorf("it explains %d differences, want 4", b.Len())
 	}
-	// What the member lacks was lacking then, and yet it is not what the hub says.
+	// The member lacked the field at the baseline already, but the field still differs from the hub.
 	wantLines(t, comparedWith(t, m, baselineLive, b), `Missing /spec/lost - 1`)
 	wantLines(t, comparedWith(t, m, `{"metadata":{"name":"x"},"spec":{"items":[{"name":"b","value":2},{"name":"side","value":2},{"name":"a","value":"1","image":"j"}],"n":1,"mode":"auto"}}`, b),
 		`Order /spec/items - [{"name":"a","value":"1000m"},{"name":"b","value":1}] + [{"name":"b","value":2},{"name":"side","value":2},{"image":"j","name":"a","value":"1"}]`,
@@ -151,8 +151,8 @@ func FuzzBaseline(f *testing.F) {
 	})
 }
 
-// What only the member had before an apply is not of the apply, but an item in an
-// atomic list, which the apply took away and a webhook put back.
+// An apply does not explain fields that the member had before, except for an item in an atomic
+// list that the apply removed and a webhook restored.
 func TestABaselineAfterAnApplyExplainsWhatTheApplyBrought(t *testing.T) {
 	m := compiledX(t, `{"metadata":{"name":"x"},"spec":{"list":["a"]}}`, Options{Comparison: Full})
 	before := objectFrom(t, `{"metadata":{"name":"x"},"spec":{"list":["a","injected"],"theirs":1}}`)

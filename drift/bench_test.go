@@ -35,7 +35,7 @@ func benchFile(t testing.TB, name string) []byte {
 	return b
 }
 
-// deployment returns a Deployment with all defaults, and what a member has, with
+// deployment returns a Deployment with all defaults, and the object of a member with
 // managedFields and status.
 func deployment(t testing.TB) (hub, member *unstructured.Unstructured) {
 	t.Helper()
@@ -192,8 +192,8 @@ func minimal(i int) map[string]any {
 	}
 }
 
-// minimalFleet returns n manifests and the JSON of their objects on a member, of
-// which every step-th has another image; 0 is none.
+// minimalFleet returns n manifests and the JSON of their objects on a member, of which every
+// step-th has another image; 0 means none.
 func minimalFleet(t testing.TB, n, step int) (manifests []*drift.Manifest, members [][]byte) {
 	t.Helper()
 	for i := range n {
@@ -243,8 +243,8 @@ func report(b *testing.B, m *drift.Manifest, text []byte) {
 	}
 }
 
-// BenchmarkAtomicList compares a NetworkPolicy in whose atomic list of rules one is in
-// front of the others and another one changed.
+// BenchmarkAtomicList compares a NetworkPolicy whose atomic list of rules has a new first rule
+// and another changed rule.
 func BenchmarkAtomicList(b *testing.B) {
 	for _, n := range []int{100, 1000, 10_000} {
 		b.Run(fmt.Sprintf("rules=%d", n), func(b *testing.B) {

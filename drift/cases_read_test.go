@@ -21,9 +21,8 @@ import (
 type script struct {
 	ID   string `yaml:"id"`
 	Says string `yaml:"says"`
-	// Of is a file of testdata/objects with what was applied and what the server
-	// made of it. Hub, Member and Both change those; without Of, Hub and Member
-	// are the objects.
+	// Of is a file of testdata/objects with the applied object and the server's object. Hub, Member
+	// and Both change these objects; without Of, Hub and Member are the objects.
 	Of       string    `yaml:"of"`
 	Hub      yaml.Node `yaml:"hub"`
 	Member   yaml.Node `yaml:"member"`
@@ -47,9 +46,9 @@ type scriptOptions struct {
 	Secrets        []string `yaml:"secrets"`
 }
 
-// expectation is what has to be found.
+// expectation is the expected result.
 type expectation struct {
-	// Both are the entries of either comparison, where they are the same.
+	// Both are the entries of both comparisons, if they are equal.
 	Both    []yaml.Node `yaml:"both"`
 	Partial []yaml.Node `yaml:"partial"`
 	Full    []yaml.Node `yaml:"full"`
@@ -60,7 +59,7 @@ type expectation struct {
 	Error string `yaml:"error"`
 	// Never must not be in any output.
 	Never []string `yaml:"never"`
-	// Total and Entries count, where there are too many to name.
+	// Total and Entries are numbers, for cases with too many entries to list.
 	Total     int  `yaml:"total"`
 	Entries   int  `yaml:"entries"`
 	Truncated bool `yaml:"truncated"`
@@ -137,7 +136,7 @@ func (s *script) prepare() (err error) {
 	return err
 }
 
-// make is an object: start with changes, or one that is written out.
+// make returns an object: start with changes, or an object of the case.
 func (s *script) make(start map[string]any, n *yaml.Node) (*unstructured.Unstructured, error) {
 	if s.Of == "" {
 		o, err := objectOf(n)
@@ -152,7 +151,7 @@ func (s *script) make(start map[string]any, n *yaml.Node) (*unstructured.Unstruc
 	return &unstructured.Unstructured{Object: o}, nil
 }
 
-// edit does what stands below set and drop.
+// edit performs the changes below set and drop.
 func edit(o map[string]any, n *yaml.Node) error {
 	if n.Kind == yaml.AliasNode {
 		n = n.Alias
@@ -183,8 +182,8 @@ func edit(o map[string]any, n *yaml.Node) error {
 	return nil
 }
 
-// put sets or drops what a pointer names. Maps on the way are made, and an index
-// behind the last one appends.
+// put sets or drops the value at a pointer. It creates missing maps, and an index after the last
+// item appends.
 func put(o map[string]any, pointer string, v any, there bool) error {
 	path := segments(pointer)
 	_, err := putAt(o, path, v, there)
@@ -250,8 +249,8 @@ func objectOf(n *yaml.Node) (map[string]any, error) {
 	return o, nil
 }
 
-// valueOf is what stands in a node, as apimachinery would decode it; an integer
-// that has no room in an int64 is a json.Number.
+// valueOf returns the value of a node, decoded as in apimachinery; an integer beyond int64 is a
+// json.Number.
 func valueOf(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.AliasNode:
@@ -291,7 +290,7 @@ func made2(tag string, l []any, err error) (any, error) {
 	return made(tag, l)
 }
 
-// made is what is too long to be written out.
+// made generates a value that is too long for the case file.
 func made(tag string, l []any) (any, error) {
 	if strings.HasPrefix(tag, "!!") || tag == "" {
 		return l, nil

@@ -91,7 +91,7 @@ func (s *script) options(t *testing.T, c drift.Comparison) drift.Options {
 	return o
 }
 
-// schemas knows the built-in kinds and that of a definition in testdata.
+// schemas returns the schemas of the built-in kinds and of a definition in testdata.
 func schemas(t testing.TB, crd string) schema.Source {
 	t.Helper()
 	docs, err := documents(objectFile(crd))
@@ -244,8 +244,8 @@ func entry(t *testing.T, d drift.Difference) map[string]any {
 	return o
 }
 
-// only is what of an entry a case names, and always class and path. What
-// distinguishes the sides is always there too: hubPath.
+// only returns the fields of an entry that a case names, and always class and path. It also keeps
+// hubPath, because this field distinguishes the sides.
 func only(o, named map[string]any) map[string]any {
 	out := map[string]any{"class": o["class"], "path": o["path"]}
 	for name := range named {
@@ -273,7 +273,7 @@ func line(o map[string]any) string {
 	return "{" + strings.Join(parts, ", ") + "}"
 }
 
-// observed is what a case would expect if all were right, as YAML.
+// observed returns the actual result of a case as YAML.
 func (s *script) observed(t *testing.T) string {
 	var texts [2]string
 	for i, c := range comparisons() {
@@ -299,7 +299,7 @@ func (s *script) observed(t *testing.T) string {
 	return "expect:\n" + head("partial", texts[0]) + head("full", texts[1])
 }
 
-// rewrite replaces what the cases that failed expect. It is to be read as a diff.
+// rewrite replaces the expectations of failed cases. Review the result as a diff.
 func rewrite(t *testing.T, file string, got map[string]string) {
 	t.Helper()
 	text, err := os.ReadFile(file)

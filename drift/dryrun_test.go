@@ -18,8 +18,8 @@ func widget(spec map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// A dry run takes away what an apply would leave as it is, and nothing else; a
-// failing one takes away nothing, and is reported without what it said.
+// A dry run removes exactly the differences that an apply would not change. A failed dry run
+// removes none, and the report does not contain its message.
 func TestADryRunExplainsWhatAnApplyWouldLeave(t *testing.T) {
 	hub := widget(map[string]any{"cpu": "1000m", "size": int64(3), "dropped": "x", "mode": "a"})
 	member := widget(map[string]any{"cpu": "1", "size": int64(4), "mode": "b", "extra": "e"})
@@ -69,7 +69,7 @@ func member2() *unstructured.Unstructured {
 	return other
 }
 
-// The member is asked only where an apply can decide.
+// The engine sends a dry run only if an apply can decide about a difference.
 func TestNoDryRunIsAskedForWhereNothingIsDisputed(t *testing.T) {
 	hub := widget(map[string]any{"a": "1"})
 	for name, member := range map[string]*unstructured.Unstructured{

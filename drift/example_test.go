@@ -15,7 +15,7 @@ func namespace(labels map[string]any) *unstructured.Unstructured {
 	}}
 }
 
-// A label was replaced on the member, and another one added.
+// On the member a label was replaced, and another label was added.
 func ExampleCompare() {
 	hub := namespace(map[string]any{"app": "web", "owner": "simon"})
 	member := namespace(map[string]any{"app": "web", "owner": "chen", "use": "test", "kubernetes.io/metadata.name": "web"})
@@ -55,7 +55,7 @@ func ExampleCompile() {
 	// north Missing 1 <nil>
 }
 
-// What webhooks and defaults made of an object when it was applied is no drift.
+// Changes by webhooks and defaults at the time of the apply are no drift.
 func ExampleManifest_Baseline() {
 	manifest, err := drift.Compile(namespace(map[string]any{"owner": "simon"}), drift.Options{Comparison: drift.Full})
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// T8: a hostile member hands in objects that are as large and as odd as it can
-// make them. What is reported stays small, and costs a few times what came in;
-// hostile_test.go has more of them.
+// T8: a hostile member returns objects of maximal size and strange form. The report stays small,
+// and costs a few times the size of the input; hostile_test.go has more such cases.
 func TestAHostileMemberDoesNotMakeReportsLarge(t *testing.T) {
 	hub := settingsOf(map[string]any{"k": "v"})
 	for what, member := range map[string]*unstructured.Unstructured{
@@ -108,7 +107,7 @@ func FuzzT9NamesDoNotInjectPointers(f *testing.F) {
 	})
 }
 
-// T9: what a rule says is repeated in errors without its control characters.
+// T9: errors repeat the text of a rule without its control characters.
 func TestErrorsOfRulesAreHarmless(t *testing.T) {
 	for _, pointer := range []string{"\x1b[31m", "x\x00", "/a~", "/[\x1b", "\n", strings.Repeat("x", 1<<20)} {
 		errs := drift.ValidateIgnoreRules([]drift.IgnoreRule{{Pointers: []string{pointer}}}, field.NewPath("ignore"))
@@ -123,8 +122,8 @@ func TestErrorsOfRulesAreHarmless(t *testing.T) {
 	}
 }
 
-// T10: rules with many wildcards cost what rules and differences make together,
-// and no more: a wildcard stands for one level, so nothing is tried twice.
+// T10: rules with many wildcards cost at most the product of rules and differences: a wildcard
+// stands for one level, so no path is tried twice.
 func TestWildcardsInRulesCostNoMoreThanRulesTimesDifferences(t *testing.T) {
 	const rules, levels, fields = 300, 60, 300
 	spec := func(value string) any {
@@ -159,8 +158,7 @@ func TestWildcardsInRulesCostNoMoreThanRulesTimesDifferences(t *testing.T) {
 	}
 }
 
-// canaries are places to plant what must never be seen, with the objects that
-// have it there.
+// canaries returns places for a planted secret, with the objects that contain it there.
 func canaries(planted string) map[string][2]*unstructured.Unstructured {
 	coded := base64.StdEncoding.EncodeToString([]byte(planted))
 	secret := func(fields map[string]any, meta map[string]any) *unstructured.Unstructured {
@@ -287,8 +285,7 @@ func unescaped(text json.RawMessage) string {
 	return s
 }
 
-// forms are the planted value and what it may look like elsewhere: in base64 at
-// any offset, quoted, cut.
+// forms returns the planted value and its possible forms: in base64 at any offset, quoted, cut.
 func forms(planted string) []string {
 	all := []string{planted, planted[:8], planted[4:]}
 	for _, lead := range []string{"", "x", "xx"} {

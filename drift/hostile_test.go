@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// box is an object of which nothing is known.
+// box returns an object without a known schema.
 func box(spec any) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "example.org/v1", "kind": "Mystery", "metadata": map[string]any{"name": "box", "namespace": "shop"}, "spec": spec,
@@ -31,7 +31,7 @@ func gadget(spec map[string]any) *unstructured.Unstructured {
 	return o
 }
 
-// spent is what a call costs: the bytes that it allocates, and its time.
+// spent returns the cost of a call: the allocated bytes and the time.
 func spent(f func()) (uint64, time.Duration) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -132,7 +132,7 @@ func TestLongListsTakeLinearTime(t *testing.T) {
 	}
 }
 
-// policy is a NetworkPolicy of which each rule has as many sources as rule asks for.
+// policy returns a NetworkPolicy with a number of sources for each rule.
 func policy(rules []any) *unstructured.Unstructured {
 	o := box(map[string]any{"podSelector": map[string]any{}, "policyTypes": []any{"Ingress"}, "ingress": rules})
 	o.SetAPIVersion("networking.k8s.io/v1")
@@ -146,9 +146,8 @@ func source(label string, values int) any {
 	}}}}
 }
 
-// What differs in an atomic list is found where it is, in a time that grows as the
-// objects do: whatever was moved, put in front or changed, and however lists are in
-// one another.
+// Differences in an atomic list are found at their position, in time linear in the size of the
+// objects, for moved, inserted and changed items and for nested lists.
 func TestAtomicListsTakeLinearTime(t *testing.T) {
 	number := func(i int) any { return int64(i) }
 	chain := func(leaf string) func(int) any {

@@ -148,8 +148,8 @@ func TestNumbersBeyondAllBoundsCostWhatTheirTextCosts(t *testing.T) {
 	}
 }
 
-// What is no JSON value cannot come from a server; a host that hands it in gets an
-// error or a difference.
+// A server cannot return values that are not JSON; a host that passes them gets an error or a
+// difference.
 func TestValuesThatAreNotJSONDoNoHarm(t *testing.T) {
 	type own struct{ A int }
 	for _, v := range []any{1, uint64(1), float32(1), own{1}, &own{1}, []string{"a"}, map[string]string{"a": "b"}, []byte("a"), func() {}, make(chan int), map[any]any{1: 2}, error(nil)} {

@@ -79,7 +79,7 @@ func parseItem(text string) (s keyStep, rest string, err error) {
 	}
 }
 
-// parent returns what a key path leads to without its last step, and that.
+// parent returns the value at a key path without its last step, and the last step.
 func (t *tree) parent(test *testing.T, path string) (*tree, keyStep) {
 	test.Helper()
 	steps, err := parseKeyPath(path)

@@ -166,7 +166,7 @@ func (c *choices) ends() []any {
 	return l
 }
 
-// any is a value of which nothing is known.
+// any returns a value without a known type.
 func (c *choices) any(levels int) any {
 	switch n := c.n(9); {
 	case n == 0:
@@ -293,8 +293,8 @@ func (t *tree) cut() any {
 	return t.value
 }
 
-// undone is an object with the differences put back: what differs is set, what is too
-// much taken away, and then what is missing added, in the order of its pointers.
+// undone returns an object without the differences: it sets differing values, removes additional
+// ones, and then adds missing ones in the order of their pointers.
 func undone(t *testing.T, o map[string]any, all []drift.Difference) map[string]any {
 	t.Helper()
 	root := grow(o)
@@ -347,8 +347,8 @@ func (t *tree) at(test *testing.T, path []string) *tree {
 	return t
 }
 
-// add puts what was missing where a step of a key path says: an item without keys at
-// its index on the hub.
+// add adds a missing value at a step of a key path; an item without keys gets its index on the
+// hub.
 func (t *tree) add(s keyStep, v *tree) {
 	if s.item {
 		t.items = slices.DeleteFunc(t.items, func(item *tree) bool { return item.gone })

@@ -31,8 +31,8 @@ func mustCompare(t testing.TB, hub, member *unstructured.Unstructured, o drift.O
 	return r
 }
 
-// FuzzLaws makes two objects of the bytes and holds what is said about them
-// against what is always true.
+// FuzzLaws generates two objects from the bytes and checks the general laws of comparisons on
+// them.
 func FuzzLaws(f *testing.F) {
 	for seed := range uint64(300) {
 		data := make([]byte, 20+seed)
@@ -150,8 +150,8 @@ func checkDifference(t *testing.T, d drift.Difference, hub, member *unstructured
 	}
 }
 
-// checkAtomic reports whether what is named as owned as a whole is above the
-// difference, in the object that its path leads into.
+// checkAtomic checks that the value that is owned as a whole contains the difference, in the
+// object of its path.
 func checkAtomic(t *testing.T, d drift.Difference, hub, member *unstructured.Unstructured) {
 	t.Helper()
 	if d.AtomicPath == "" {
@@ -237,9 +237,8 @@ func checkApplied(t *testing.T, hub, member *unstructured.Unstructured, o drift.
 	}
 }
 
-// checkReplaced reports whether nothing is left of what differs in an atomic list once
-// the list is replaced by the hub's, as an apply does it, and whether no list has more
-// entries than are readable.
+// checkReplaced checks that the differences in an atomic list disappear if the hub's list
+// replaces it, as in an apply, and that no list has more entries than a user can read.
 func checkReplaced(t *testing.T, hub, member *unstructured.Unstructured, o drift.Options) {
 	t.Helper()
 	inside := map[string]int{}

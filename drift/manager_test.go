@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// The manager that applied an object is the one that applied most of what the hub's object says,
-// and not one that applied a field or two, or much more.
+// The applier of an object is the manager that applied most of the hub's fields, and not a
+// manager of a few fields or of many more.
 func TestApplierIsTheManagerThatAppliedMostOfTheObject(t *testing.T) {
 	const hub = `{"apiVersion":"v1","kind":"Service","metadata":{"name":"a","namespace":"b"%s},
 		"spec":{"selector":{"app":"a"},"ports":[{"port":80,"targetPort":8080}]}}`

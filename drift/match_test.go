@@ -76,7 +76,7 @@ func TestMatchFindsObjectsByGroupKindNamespaceAndName(t *testing.T) {
 	}
 }
 
-// What was asked for is compared with what a member has.
+// The requested objects are compared with the objects of a member.
 func ExampleMatch() {
 	pairs, rest := drift.Match(objects("v1 ConfigMap shop page", "v1 ConfigMap shop style"), objects("v1 ConfigMap shop page", "v1 Secret shop login"))
 	for _, p := range pairs {

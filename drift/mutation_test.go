@@ -26,7 +26,7 @@ type specimen struct {
 	manifests map[drift.Comparison]*drift.Manifest
 }
 
-// specimens are those that the built-in table is judged by.
+// specimens returns the objects for the tests of the built-in table.
 func specimens(t testing.TB) (all []*specimen) {
 	files, err := filepath.Glob("schema/testdata/*/*.yaml")
 	if err != nil || len(files) < 60 {
@@ -86,7 +86,7 @@ func (s *specimen) compare(t *testing.T, c drift.Comparison, live map[string]any
 	return r.Differences
 }
 
-// What Kubernetes makes of an object is no difference.
+// The changes that Kubernetes makes to an object are no difference.
 func TestSpecimensAreAsTheyWereAskedFor(t *testing.T) {
 	for _, s := range specimens(t) {
 		for _, c := range comparisons() {
@@ -97,8 +97,7 @@ func TestSpecimensAreAsTheyWereAskedFor(t *testing.T) {
 	}
 }
 
-// Whatever plain value of the hub's object is another one on the member, both
-// comparisons say so, there or above.
+// Both comparisons report every changed plain value of the hub's object, at its path or above.
 func TestNoChangeIsMissed(t *testing.T) {
 	for _, s := range specimens(t) {
 		visit(s.hub.Object, "", func(at string, v any) {
@@ -115,7 +114,7 @@ func TestNoChangeIsMissed(t *testing.T) {
 	}
 }
 
-// Nor whatever value is gone, but what a server makes of its absence.
+// Both comparisons report every removed value, unless a server fills it in.
 func TestNoLossIsMissed(t *testing.T) {
 	for _, s := range specimens(t) {
 		visit(s.hub.Object, "", func(at string, v any) {
@@ -138,8 +137,8 @@ func TestNoLossIsMissed(t *testing.T) {
 	}
 }
 
-// Whatever the member has besides, Full says so, unless a server fills it in.
-// Partial does where it is in something that is owned as a whole.
+// Full reports every additional value of the member, unless a server fills it in. Partial reports
+// it inside of a value that is owned as a whole.
 func TestNoAdditionIsMissed(t *testing.T) {
 	for _, s := range specimens(t) {
 		visit(s.hub.Object, "", func(at string, v any) {
@@ -174,8 +173,8 @@ func (s *specimen) checkAdded(t *testing.T, at string, v any, whole, union bool)
 	}
 }
 
-// Full reports the order of items that have keys, and Partial only where it matters.
-// That of a list that is owned as a whole is part of it, unless it means nothing.
+// Full reports a changed order of items with keys, and Partial only if the order matters. The
+// order of a list that is owned as a whole is part of it, unless the order has no meaning.
 func TestOnlyOrderThatMattersIsDrift(t *testing.T) {
 	seen := 0
 	for _, s := range specimens(t) {
@@ -203,8 +202,8 @@ func TestOnlyOrderThatMattersIsDrift(t *testing.T) {
 	}
 }
 
-// What is reported of a change is the same where items that have keys stand in another
-// order, but for the order and the indexes.
+// The report of a change does not depend on the order of items with keys, except for entries
+// about the order and for indexes.
 func TestAChangeIsToldInAnyOrder(t *testing.T) {
 	for _, s := range specimens(t) {
 		typ := schema.Builtin().Type(s.hub.GroupVersionKind())
@@ -265,8 +264,8 @@ func visit(v any, at string, f func(at string, v any)) {
 	}
 }
 
-// isCompared reports whether a pointer leads to what is compared, and under its own
-// name: stringData is data on a server.
+// isCompared reports whether the value at a pointer is compared, under this pointer: a server
+// stores stringData as data.
 func isCompared(at string) bool {
 	parts := segments(at)
 	switch parts[0] {
@@ -293,7 +292,7 @@ func otherThan(v any) any {
 	return nil
 }
 
-// at is what the live object has.
+// at returns the value of the live object.
 func (s *specimen) at(pointer string) any {
 	v, _ := resolve(s.live.Object, pointer)
 	return v
@@ -323,8 +322,8 @@ func reportsBelow(ds []drift.Difference, at string) bool {
 
 func isBelow(at, above string) bool { return at == above || strings.HasPrefix(at, above+"/") }
 
-// typeAt returns what the built-in table knows of a place, and whether that is in
-// something that is owned as a whole, or is so itself.
+// typeAt returns the type of a path in the built-in table, and whether the path is at or inside
+// of a value that is owned as a whole.
 func (s *specimen) typeAt(at string) (t *schema.Type, whole bool) {
 	t = schema.Builtin().Type(s.hub.GroupVersionKind())
 	for _, name := range segments(at) {

@@ -56,8 +56,8 @@ func TestOwnersOfTheSameKindOrVersionAreNoDifference(t *testing.T) {
 	}
 }
 
-// Where nothing differs (K16) a comparison allocates nothing, in spite of defaults,
-// managedFields and status, and in either comparison.
+// A comparison without differences (K16) allocates nothing, despite defaults, managedFields and
+// status, and with either comparison.
 func TestComparingWhatDoesNotDifferAllocatesNothing(t *testing.T) {
 	for _, name := range []string{"deployment", "statefulset", "daemonset", "job", "cronjob", "pod", "service", "configmap", "secret", "namespace", "ingress", "networkpolicy", "webhook", "crd", "serviceaccount", "gadget", "blank"} {
 		hub, member := objectsIn(t, name)

@@ -2,6 +2,6 @@
 
 package drift_test
 
-// hostileItems is how many items a long list has, with the race detector a tenth of what make
-// test tries without it.
+// hostileItems is the number of items of a long list; with the race detector it is a tenth of the
+// normal number.
 const hostileItems = 10_000

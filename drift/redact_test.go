@@ -16,7 +16,7 @@ const planted = "hunter2"
 // b64 is planted as the data of a Secret holds it.
 func b64() string { return base64.StdEncoding.EncodeToString([]byte(planted)) }
 
-// wantHidden fails where a report shows anything that is planted.
+// wantHidden fails the test if a report contains a planted value.
 func wantHidden(t *testing.T, r Report) {
 	t.Helper()
 	text, err := json.Marshal(r)
@@ -181,7 +181,7 @@ func TestAFingerprintOfSecretsIsNoDigestOfThem(t *testing.T) {
 	}
 }
 
-// Threat T11: whatever the objects are, what is planted in secret places is shown nowhere.
+// Threat T11: for all objects, no report contains values planted in secret places.
 func FuzzNothingSecretIsShown(f *testing.F) {
 	f.Add(`{"a":{"b":["SECRET"]},"SECRET":1}`, `{"a":"SECRET"}`, true)
 	f.Add(`"SECRET"`, `["SECRET",{"SECRET":"SECRET"}]`, false)
@@ -219,7 +219,7 @@ func FuzzNothingSecretIsShown(f *testing.F) {
 	})
 }
 
-// decodesTo reads JSON in which SECRET stands for what is planted.
+// decodesTo decodes JSON after replacing SECRET by the planted value.
 func decodesTo(text string, v *any) bool {
 	if strings.Contains(text, `\`) {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// A Secret of a file does not differ from itself: its stringData is data on both sides. What
-// differs is found as data, and the argument is as it was.
+// A Secret of a file does not differ from itself: its stringData becomes data on both sides.
+// Differences are reported under data, and the argument does not change.
 func TestStringDataIsDataOnBothSides(t *testing.T) {
 	login := func(field string, data map[string]any) *unstructured.Unstructured {
 		o := &unstructured.Unstructured{Object: map[string]any{

@@ -24,7 +24,7 @@ func stripLive(managed string) string {
 			{"name":"log","image":"l:9"},{"name":"app","image":"a:9","args":["p","q"],"ports":[{"containerPort":80,"protocol":"TCP"}]},{"name":"old"}]}}}}`
 }
 
-// stripped returns what Strip changes of the hub's object, as a merge patch.
+// stripped returns the changes that Strip makes to the hub's object, as a merge patch.
 func stripped(t *testing.T, hub, live string, rules ...IgnoreRule) string {
 	t.Helper()
 	obj, on := objectFrom(t, hub), &unstructured.Unstructured{}

@@ -246,7 +246,7 @@ func FuzzFromCRD(f *testing.F) {
 	})
 }
 
-// checkTree checks what a walk over a type relies on.
+// checkTree checks the assumptions of a walk over a type.
 func checkTree(t *testing.T, typ *Type, seen map[*Type]bool) {
 	if typ == nil || seen[typ] {
 		return

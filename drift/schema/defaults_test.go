@@ -16,13 +16,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The files in testdata/defaults have an object as people write it, and what the defaulters and
-// conversions of Kubernetes 1.36.3 make of it.
+// The files in testdata/defaults contain an object of a user, and the result of the defaulters
+// and conversions of Kubernetes 1.36.3.
 func TestTheTableKnowsAllThatDefaultersAdd(t *testing.T) {
 	explainAll(t, "testdata/defaults", 50)
 }
 
-// Those in testdata/filled have what allocators, admission and controllers add besides.
+// The files in testdata/filled also contain the additions of allocators, admission and
+// controllers.
 func TestTheTableKnowsAllThatControllersFillIn(t *testing.T) {
 	explainAll(t, "testdata/filled", 10)
 }
@@ -67,8 +68,8 @@ func readPair(t *testing.T, file string) (hub, live *unstructured.Unstructured) 
 	return pair[0], pair[1]
 }
 
-// unexplained lists what is in live and neither in hub nor known to be added. It is a small
-// comparison of its own, so that the table is judged by itself.
+// unexplained lists the values in live that are neither in hub nor known additions. It has its
+// own small comparison, so that the test depends on the table only.
 func unexplained(t *Type, hub, live any, path string) []string {
 	switch live := live.(type) {
 	case nil:
@@ -120,7 +121,7 @@ func unexplainedFields(t *Type, hub, live map[string]any, path string) []string 
 	return all
 }
 
-// withEntries adds what the default of a map has besides.
+// withEntries adds the missing default entries of a map.
 func withEntries(m, more map[string]any) map[string]any {
 	all := maps.Clone(more)
 	if all == nil {
@@ -171,7 +172,8 @@ func same(t *Type, a, b any) bool {
 	return reflect.DeepEqual(a, b)
 }
 
-// Every flag, rule, default and type of the table is one that its reader knows: it skips others.
+// The reader of the table knows every flag, rule, default and type in it, because it skips
+// unknown ones.
 func TestEveryLineOfTheTableIsUnderstood(t *testing.T) {
 	for _, block := range strings.Split(builtinText, "\n\n")[1:] {
 		head, rest, _ := strings.Cut(strings.TrimSuffix(block, "\n"), "\n")

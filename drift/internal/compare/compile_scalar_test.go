@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/drift/schema"
 )
 
-// oneValue compiles an object with one value of a kind and returns whether that
-// of a member is the same.
+// oneValue compiles an object with one value of a kind and reports whether the member's value is
+// equal.
 func oneValue(t *testing.T, k schema.Kind, hub, member any) bool {
 	t.Helper()
 	m := &Tree{}

@@ -69,7 +69,7 @@ func (g generator) plain() any {
 	}[g.r.IntN(19)]
 }
 
-// change returns a copy in which some values are others.
+// change returns a copy with some changed values.
 func (g generator) change(v any, depth int) any {
 	if g.r.IntN(10) == 0 {
 		return g.value(nil, depth)
@@ -124,7 +124,7 @@ func keyed(all []*Finding) []string {
 	return out
 }
 
-// resolve returns what a path leads to.
+// resolve returns the value at a path.
 func resolve(o any, path []fieldpath.Step, at fieldpath.Side) (any, bool) {
 	for _, s := range path {
 		switch v := o.(type) {

@@ -56,7 +56,7 @@ func summary(all []*Finding) string {
 	return strings.Join(lines, " ")
 }
 
-// both walks with both comparisons and returns what each found.
+// both walks with both comparisons and returns both results.
 func both(t *testing.T, hub, member string, types *schema.Type) (partial, full string, warnings []string) {
 	t.Helper()
 	o := decoded(t, hub)

@@ -152,7 +152,7 @@ func TestAPatternThatIsNoneIsRefused(t *testing.T) {
 	}
 }
 
-// Threat T9: what was joined is what it is split into.
+// Threat T9: splitting a joined path returns the same steps.
 func FuzzPointer(f *testing.F) {
 	f.Add("a/b", "~1", "\x1b[31m", uint16(3))
 	f.Add("", "~", "/", uint16(0))

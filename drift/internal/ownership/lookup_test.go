@@ -88,7 +88,7 @@ func everywhere(v any, at []Step) (all [][]Step) {
 	return all
 }
 
-// Whatever can be read as a whole says the same where it is looked up.
+// A look-up returns the same result as a complete read of valid input.
 func FuzzLookup(f *testing.F) {
 	f.Add([]byte(ours), []byte(`{"f:spec":{"f:replicas":{},"f:ports":{"k:{\"port\":80}":{}}}}`), []byte(live))
 	f.Add([]byte(`{"f:a":{"i:0":{".":{}},"z:new":{}}}`), []byte(`{"f:a":{"v:1":{},"v:\"x\"":{"z:new":{}}}}`), []byte(`{"a":[1,"x",null]}`))
