@@ -35,8 +35,8 @@ func checkVerdicts(t *testing.T, cases map[string]verdictCase) {
 	}
 }
 
-// whole makes numbers of YAML those of a cluster: whole ones are int64. 1.0 would be, too, so it
-// is written as 1.5e0*2.
+// whole converts numbers of YAML to the types of a cluster: whole numbers are int64. Because 1.0
+// would become one, too, it is written as 1.5e0*2.
 func whole(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -303,8 +303,8 @@ func TestKindsAndConditionsThatKstatusDoesNotKnow(t *testing.T) {
 	})
 }
 
-// Evidence leaves out the conditions that prove nothing, in the shape in which they are, and
-// changes nothing.
+// Evidence omits conditions that prove nothing, in every form of conditions, and does not change
+// the object.
 func TestEvidence(t *testing.T) {
 	for name, c := range map[string]struct{ status, want, outdated string }{
 		"nothing old":     {"{conditions: [{type: Ready, status: 'True'}]}", `{"conditions":[{"status":"True","type":"Ready"}]}`, ""},

@@ -67,7 +67,7 @@ func TestProblemsAreClipped(t *testing.T) {
 	}
 }
 
-// A text of a member that is long is not read, and neither is one that an expression makes.
+// A long text of a member is not evaluated, and neither is a long result of an expression.
 func TestTextsAreBounded(t *testing.T) {
 	p := bounded(t)
 	for name, c := range map[string]struct {

@@ -35,7 +35,7 @@ func custom(kind string) *unstructured.Unstructured {
 	}}
 }
 
-// engineEnv is an engine that rolls a Database, and a Cache for which there is no rule, out to a
+// engineEnv is an engine that rolls out a Database with a rule and a Cache without one to a
 // cluster.
 type engineEnv struct {
 	t       *testing.T
