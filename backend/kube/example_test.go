@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// An engine keeps its state on the hub cluster that config reaches, takes snapshots of what is
-// there, and reaches the clusters that are registered there as MemberClusters.
+// An engine keeps its state on the hub cluster of config, takes snapshots of its objects, and
+// connects to the clusters that are registered there as MemberClusters.
 func Example() {
 	engine := func(config *rest.Config) (*fleet.Engine, error) {
 		store, err := store.New(config, store.Options{})

@@ -144,9 +144,9 @@ func TestNamespacesOfAMemberAreToldOfSoon(t *testing.T) {
 	})
 }
 
-// A member whose condition Healthy is False for a moment is picked as before; one of
-// which it was so for five minutes takes nothing new, of which is told once, until it
-// is healthy again. One that never joined takes nothing at all.
+// A member with the condition Healthy=False for a moment is still picked. After five minutes it
+// receives nothing new, with one notification, until it is healthy again. A member that never
+// joined receives nothing at all.
 func TestAMemberThatIsIllForAMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := oneMember{ill(memberAt(1, 0, time.Now()), "Healthy", time.Now()), make(chan watch.Event)}
@@ -198,8 +198,7 @@ func TestAMemberThatIsIllForAMoment(t *testing.T) {
 	})
 }
 
-// ill makes a condition of a member False since a time, which is not told where it is
-// zero.
+// ill sets a condition of a member to False since a time; a zero time is omitted.
 func ill(obj *unstructured.Unstructured, kind string, since time.Time) *unstructured.Unstructured {
 	condition := map[string]any{"type": kind, "status": "False"}
 	if !since.IsZero() {

@@ -130,8 +130,8 @@ func TestMemberClustersThatChange(t *testing.T) {
 	changes.Next(t, "a cluster that has left")
 }
 
-// A MemberCluster tells taints, properties and what its agent says; a heartbeat
-// alone is no change, but one that does not come any more.
+// A MemberCluster reports taints, properties and the data of its agent. A heartbeat alone is no
+// change, but a missing heartbeat is one.
 func TestMemberClustersThatReport(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")
@@ -182,8 +182,8 @@ func TestMemberClustersThatReport(t *testing.T) {
 	backendtest.TestInventory(t, inv, want)
 }
 
-// TestTheNamespacesOfMemberClusters are known where a condition says that they are collected, be
-// they none.
+// TestTheNamespacesOfMemberClusters: the namespaces are known if a condition reports their
+// collection, even if there are none.
 func TestTheNamespacesOfMemberClusters(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")
@@ -228,7 +228,7 @@ func TestMemberClustersWithOtherNames(t *testing.T) {
 	}
 }
 
-// ending answers a watch as one that ended before anything came.
+// ending answers a watch with an empty stream that ends.
 func ending(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 	return &http.Response{
 		StatusCode: http.StatusOK, Status: "200 OK", Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1, Request: r,
@@ -236,8 +236,8 @@ func ending(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// While the hub cannot be watched calls do not return what was known before; expired
-// versions and watches that end are no reason not to know.
+// If the hub cannot be watched, calls do not return old data. Expired versions and ended watches
+// do not make the data unknown.
 func TestInventoryErrorsSurface(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")
@@ -302,8 +302,8 @@ func TestClusterProfiles(t *testing.T) {
 	}
 }
 
-// What an object says too much of concerns its own cluster: that takes nothing new,
-// and says why.
+// Excessive data in a MemberCluster affects only its own cluster, which receives nothing new and
+// states the reason.
 func TestAMemberClusterThatSaysTooMuchConcernsNoOther(t *testing.T) {
 	h := theHub(t)
 	h.Define(t, members(), "MemberCluster", "Cluster")

@@ -21,12 +21,12 @@ import (
 
 const manager = "slipway/shop"
 
-// asItIs demands the object as it was returned.
+// asItIs returns the precondition of the returned object.
 func asItIs(obj *unstructured.Unstructured) backend.Precondition {
 	return backend.Precondition{UID: string(obj.GetUID()), ResourceVersion: obj.GetResourceVersion()}
 }
 
-// applied applies what has to work.
+// applied applies an object and fails the test on an error.
 func applied(t *testing.T, c backend.Conn, obj *unstructured.Unstructured, p backend.Precondition) *unstructured.Unstructured {
 	t.Helper()
 	got, err := c.Apply(t.Context(), obj, backend.ApplyOptions{Manager: manager, Precondition: p})
@@ -45,8 +45,8 @@ func dataOf(t *testing.T, obj *unstructured.Unstructured) map[string]string {
 	return data
 }
 
-// TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt also shows that who creates owns what was
-// applied: fields that are not applied any more go.
+// TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt also shows that the creator owns the
+// applied fields: fields that it no longer applies are removed.
 func TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -77,8 +77,8 @@ func TestOfManyWhoDemandThatAnObjectIsAbsentOneCreatesIt(t *testing.T) {
 	}
 }
 
-// TestAnObjectThatWasMadeAgainIsNotTakenForTheOldOne is what API servers do with preconditions, and
-// what is made of it.
+// TestAnObjectThatWasMadeAgainIsNotTakenForTheOldOne checks the preconditions of API servers and
+// their translation to errors.
 func TestAnObjectThatWasMadeAgainIsNotTakenForTheOldOne(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -155,7 +155,7 @@ func TestAKindThatTheMemberDoesNotKnowIsToldFromAnObject(t *testing.T) {
 	}
 }
 
-// TestANamespaceThatIsBeingDeletedIsWaitedFor is about what an API server forbids for a while.
+// TestANamespaceThatIsBeingDeletedIsWaitedFor is about a temporary refusal of an API server.
 func TestANamespaceThatIsBeingDeletedIsWaitedFor(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t) // no controller runs that would end the deletion
@@ -254,7 +254,7 @@ func TestAKindThatNeverComesIsWaitedForNoLongerThanTheContext(t *testing.T) {
 	}
 }
 
-// TestRequestsForStableKindsAskForNothingElse counts what one call costs.
+// TestRequestsForStableKindsAskForNothingElse counts the requests of one call.
 func TestRequestsForStableKindsAskForNothingElse(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
@@ -294,8 +294,8 @@ func TestRequestsForStableKindsAskForNothingElse(t *testing.T) {
 	want("three looks at a kind that does not exist", 1)
 }
 
-// TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack also shows that others keep what is
-// theirs.
+// TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack also shows that other managers keep
+// their fields.
 func TestWhatIsReleasedKeepsItsFieldsWhenItsManagerComesBack(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// TestT8OnlyWhatWasAppliedDefinesKinds has a member answer with something else than
-// what was applied, which defines kinds without end.
+// TestT8OnlyWhatWasAppliedDefinesKinds has a member whose answer is not the applied object but
+// defines an endless number of kinds.
 func TestT8OnlyWhatWasAppliedDefinesKinds(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"a"},

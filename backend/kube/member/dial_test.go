@@ -43,7 +43,7 @@ func clientFor(t *testing.T, s *kubeenv.Server) kubernetes.Interface {
 	return client
 }
 
-// kubeSystem returns what tells a cluster from all others.
+// kubeSystem returns the unique identity of a cluster.
 func kubeSystem(t *testing.T, s *kubeenv.Server) string {
 	t.Helper()
 	ns, err := clientFor(t, s).CoreV1().Namespaces().Get(t.Context(), metav1.NamespaceSystem, metav1.GetOptions{})
@@ -182,7 +182,7 @@ func TestT12ASecretThatAsksForTooMuchIsRefused(t *testing.T) {
 	}
 }
 
-// TestNewCredentialsAreUsedFromTheNextDial goes from a file that is not accepted to one that is.
+// TestNewCredentialsAreUsedFromTheNextDial replaces a refused file by an accepted one.
 func TestNewCredentialsAreUsedFromTheNextDial(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns, dir := s.Namespace(t), t.TempDir()

@@ -55,7 +55,7 @@ func newRolloutOver(t *testing.T, name string, cfg fleet.Config, cluster placeme
 	return &rollout{t, name, engine, source}
 }
 
-// put makes objects those of the placement.
+// put sets the objects of the placement.
 func (r *rollout) put(objects ...*unstructured.Unstructured) {
 	r.t.Helper()
 	var selectors []snapshot.Selector
@@ -71,7 +71,7 @@ func (r *rollout) put(objects ...*unstructured.Unstructured) {
 	}
 }
 
-// start lets the engine run until the test ends, or what it returns is called.
+// start runs the engine until the end of the test or the call of the returned function.
 func (r *rollout) start() (end func()) {
 	ctx, stop := context.WithCancel(r.t.Context())
 	done := make(chan struct{})
@@ -127,8 +127,8 @@ func configMap(namespace, name string, data ...string) *unstructured.Unstructure
 	}}
 }
 
-// TestAnUpdateTakesFewRequests counts what an engine asks of a member for three objects. Who
-// reads and applies them, and nothing else, makes 6 requests, and 3 where nothing changed.
+// TestAnUpdateTakesFewRequests counts the requests of an engine to a member for three objects. A
+// client that only reads and applies them makes 6 requests, and 3 if nothing changed.
 func TestAnUpdateTakesFewRequests(t *testing.T) {
 	s := clusters.Server(t, "two")
 	ns := s.Namespace(t)

@@ -52,8 +52,7 @@ func newSentCreation(name string) *sentCreation {
 	return &sentCreation{name: name, arrived: make(chan struct{}), release: make(chan struct{}), ended: make(chan error, 1)}
 }
 
-// dialer returns connections that hold the creation back, whether or not anybody
-// waits for it any more.
+// dialer returns connections that delay the creation, even after its caller has stopped waiting.
 func (s *sentCreation) dialer(d backend.Dialer) backend.Dialer {
 	return backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
 		conn, err := d.Dial(ctx, c)
@@ -69,7 +68,7 @@ type sendingConn struct {
 	s *sentCreation
 }
 
-// Close leaves the connection to what is still on its way.
+// Close keeps the connection open for the request in transit.
 func (c *sendingConn) Close() error { return nil }
 
 func (c *sendingConn) Apply(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
@@ -84,9 +83,9 @@ func (c *sendingConn) Apply(ctx context.Context, obj *unstructured.Unstructured,
 	return got, err
 }
 
-// late has an engine send the creation of an object, another one take its run over
-// and remove the object, and then the creation arrive, whose error it returns. ready
-// is called before that.
+// late lets an engine send the creation of an object. Another engine takes over its run and
+// removes the object. Then the creation arrives, and late returns its error. It calls ready
+// before the arrival.
 func (s *sentCreation) late(t *testing.T, r *kubeenv.Server, ns string, fenced bool, ready func()) (*rollout, error) {
 	t.Helper()
 	dialer := member.NewDialer(configOf(r.Config()), member.Options{Fenced: fenced})
@@ -114,9 +113,9 @@ func (s *sentCreation) late(t *testing.T, r *kubeenv.Server, ns string, fenced b
 	return next, <-s.ended
 }
 
-// TestT16ALateCreationIsRefusedByTheFence is about what no precondition guards: an
-// object that the newer leader has removed is created by an older one, which was
-// paused right before.
+// TestT16ALateCreationIsRefusedByTheFence is about a case that no precondition prevents: the
+// newer leader has removed an object, and an older leader, which was paused right before its
+// creation, creates it.
 func TestT16ALateCreationIsRefusedByTheFence(t *testing.T) {
 	s := clusters.Server(t, "two")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -152,8 +151,8 @@ func TestT16ALateCreationWithoutTheFence(t *testing.T) {
 	}
 }
 
-// TestTheMarkOfACreationIsNoDrift reads what was created with the mark of its leader, which goes
-// with the next change of the object.
+// TestTheMarkOfACreationIsNoDrift reads an object with the creation mark of its leader. The next
+// change of the object removes the mark.
 func TestTheMarkOfACreationIsNoDrift(t *testing.T) {
 	s := clusters.Server(t, "two")
 	c, ns := connTo(t, s), s.Namespace(t)

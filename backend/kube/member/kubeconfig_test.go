@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/backend/kube/member"
 )
 
-// canary is in every kubeconfig of the table, where a secret would be.
+// canary is in every kubeconfig of the table, in the place of a secret.
 const canary = "canary-5f3a"
 
 // kubeconfigWith returns a kubeconfig with these lines for its cluster and its user.
@@ -34,7 +34,7 @@ func TestT12AKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
 	provider := "auth-provider: {name: oidc, config: {id-token: " + canary + "}}"
 	tests := map[string]struct {
 		cluster, user string
-		// with allows it; want are the fields that the error names, none where it is allowed.
+		// with permits the kubeconfig; want are the fields in the error, or none if it is permitted.
 		with member.Allow
 		want []string
 	}{

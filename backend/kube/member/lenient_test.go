@@ -116,7 +116,7 @@ func TestClientSideApplyTakesWhatKubectlTakes(t *testing.T) {
 	}
 
 	grace := []string{"template", "spec", "terminationGracePeriodSeconds"}
-	// The engine puts back an edit of another field.
+	// The engine reverts a change of another field.
 	live, err := c.Get(t.Context(), snapshot.ID{Version: "v1", Kind: "PodTemplate", Namespace: ns, Name: "web"})
 	if err != nil {
 		t.Fatal(err)

@@ -60,8 +60,8 @@ func repeat(w io.Writer, text string) {
 	}
 }
 
-// write writes a text n times, in pieces: what the server of a test answers with must not count
-// as memory that the answer took.
+// write writes a text n times, in pieces, so that the memory of the test server does not count as
+// memory for the answer.
 func write(w io.Writer, text string, n int) {
 	chunk := []byte(strings.Repeat(text, 1024))
 	for ; n > 0; n -= 1024 {
@@ -143,8 +143,8 @@ func TestT8AHostileMemberCostsABoundedAmountOfMemory(t *testing.T) {
 	}
 }
 
-// peakOf returns by how much the heap grew at most while f ran. The collector runs often
-// meanwhile: what nothing uses any more is not to count.
+// peakOf returns the maximum growth of the heap during f. The collector runs often during that
+// time, so that garbage does not count.
 func peakOf(f func()) uint64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()
@@ -285,8 +285,8 @@ func TestT13AnImpersonationOfNobodyIsRefused(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatLeadsToNoAPIServerSaysNothing is about a proxy whose server is
-// starting: what it has not may well exist.
+// TestAnAddressThatLeadsToNoAPIServerSaysNothing is about a proxy with a starting server: an
+// object that it does not find may exist.
 func TestAnAddressThatLeadsToNoAPIServerSaysNothing(t *testing.T) {
 	_, cfg := hostileServer(t, http.NotFound)
 	c, err := member.NewConn(cfg, member.Options{})
@@ -308,8 +308,8 @@ func TestAnAddressThatLeadsToNoAPIServerSaysNothing(t *testing.T) {
 	}
 }
 
-// TestT8AWatchKeepsNoEndlessNames has a member tell of ever more objects, or of
-// names as long as an answer may be: of what is not watched nothing is kept, nor told.
+// TestT8AWatchKeepsNoEndlessNames has a member that announces ever more objects, or names of
+// maximal length. The watch neither keeps nor announces objects that nobody watches.
 func TestT8AWatchKeepsNoEndlessNames(t *testing.T) {
 	for what, name := range map[string]func(i int) string{
 		"ever more":   func(i int) string { return fmt.Sprint("a", i) },

@@ -35,8 +35,8 @@ func install(t *testing.T, c backend.Conn, objects []*unstructured.Unstructured)
 	}
 }
 
-// installFence installs what FenceManifests returns, until the test ends. The policy that reads
-// ledgers stays, as FenceManifests says that it has to: it refuses nothing that other tests do.
+// installFence installs the result of FenceManifests until the test ends. The policy that reads
+// ledgers stays, as FenceManifests requires: it refuses nothing in other tests.
 func installFence(t *testing.T, c backend.Conn) {
 	t.Helper()
 	rbac, err := member.RBACManifests(rbacv1.Subject{Kind: "User", Name: "nobody", APIGroup: rbacv1.GroupName})
@@ -68,8 +68,7 @@ func ledgerOf(name string, epoch int) *unstructured.Unstructured {
 	return configMap("slipway-system", name, "ledger", string(text))
 }
 
-// labelled returns obj with the label by which the policies of a fence find what the engine
-// applies.
+// labelled returns obj with the label by which the policies of a fence select applied objects.
 func labelled(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	obj.SetLabels(map[string]string{"slipway.dev/applied": "true"})
 	return obj
@@ -136,14 +135,15 @@ func TestAMemberWithTheFenceRefusesOlderEpochs(t *testing.T) {
 	}
 }
 
-// secretIn is what the tests of rights carry: its kind is no other one of those that are needed.
+// secretIn returns the object of the tests of rights. No other required object has its kind.
 func secretIn(ns, name string) *unstructured.Unstructured {
 	obj := configMap(ns, name)
 	obj.SetKind("Secret")
 	return obj
 }
 
-// grantMember installs what RBACManifests says for a user, but for what take takes from a rule.
+// grantMember grants the result of RBACManifests to a user, without the verbs that take removes
+// from a rule.
 func grantMember(t *testing.T, s *kubeenv.Server, user string, take func(role string, verbs []any) []any) {
 	t.Helper()
 	objects, err := member.RBACManifests(rbacv1.Subject{Kind: "User", Name: user, APIGroup: rbacv1.GroupName}, schema.GroupResource{Resource: "secrets"})
@@ -198,7 +198,7 @@ func TestAnEngineNeedsExactlyTheRightsOfRBACManifests(t *testing.T) {
 			r.start()
 			r.begin("first")
 			if test.again {
-				// What the placement created without reading, it has to read, or to delete, next time.
+				// An object that the placement created without a read must be read or deleted the next time.
 				r.wait("first")
 				r.put(secretIn(ns, "a"))
 				r.begin("second")
@@ -216,7 +216,7 @@ func TestAnEngineNeedsExactlyTheRightsOfRBACManifests(t *testing.T) {
 	}
 }
 
-// awaitRights waits until the API server has noticed what was granted to a user.
+// awaitRights waits until the API server applies the rights of a user.
 func awaitRights(t *testing.T, s *kubeenv.Server, user, role, without string) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(s.ConfigFor(user))

@@ -22,8 +22,8 @@ func amountsOf(all map[string]resource.Quantity) string {
 	return cpu.String() + " " + memory.String()
 }
 
-// TestMeasure adds up the nodes of a cluster, without what pods on them request that are not
-// done, and lists its namespaces, of more than 200 only these.
+// TestMeasure adds up the nodes of a cluster, subtracts the requests of unfinished Pods, and
+// lists at most 200 namespaces.
 func TestMeasure(t *testing.T) {
 	s := clusters.Server(t, "measured")
 	c := kubernetes.NewForConfigOrDie(s.Config())

@@ -12,9 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// TestAnErrorOfTheNetworkBeginsWithItsReason: what is told of a cluster that is not reached
-// begins with why, and then names the address and the object, because a terminal of 80 columns
-// shows the beginning.
+// TestAnErrorOfTheNetworkBeginsWithItsReason: the error of an unreachable cluster begins with the
+// reason and then names the address and the object, because a terminal of 80 columns shows only
+// the beginning.
 func TestAnErrorOfTheNetworkBeginsWithItsReason(t *testing.T) {
 	d := member.NewDialer(func(context.Context, placement.Cluster) (*rest.Config, error) {
 		return &rest.Config{Host: "https://127.0.0.1:1"}, nil

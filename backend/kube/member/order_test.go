@@ -49,7 +49,7 @@ func clusterEnvelope(name string, objs map[string]*unstructured.Unstructured) *u
 }
 
 // TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt places a definition, an object of its
-// kind and a webhook that refuses what comes after it, from an envelope, and removes them again.
+// kind and a webhook that refuses later objects, from an envelope, and removes them again.
 func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)
@@ -105,7 +105,8 @@ func TestOneSnapshotHasAKindItsObjectAndTheWebhookThatJudgesIt(t *testing.T) {
 }
 
 // TestAnEnvelopeReachesNoFurtherThanItsNamespace has a ResourceEnvelope with an object that only
-// says that it is in the namespace: what no server of ours can know, the member's refuses.
+// claims to be in the namespace: the hub cannot know its scope, so the member's server refuses
+// it.
 func TestAnEnvelopeReachesNoFurtherThanItsNamespace(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, ns := connTo(t, s), s.Namespace(t)

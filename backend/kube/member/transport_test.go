@@ -86,7 +86,7 @@ func TestAConnHasOneConnectionForEachProtocol(t *testing.T) {
 	seen.check(t, 1, 1)
 }
 
-// TestAWatchOfAConnIsOverHTTP2 leaves HTTP/1.1 free for what is asked meanwhile.
+// TestAWatchOfAConnIsOverHTTP2 keeps HTTP/1.1 free for other requests.
 func TestAWatchOfAConnIsOverHTTP2(t *testing.T) {
 	var watched atomic.Value
 	_, cfg := hostileServer(t, func(w http.ResponseWriter, r *http.Request) {

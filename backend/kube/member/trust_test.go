@@ -91,7 +91,7 @@ func reasons(s fleet.Status) string {
 	return strings.Join(all, "\n")
 }
 
-// released is what the events of a run tell of objects that were given up.
+// released returns the released objects in the events of a run.
 func (r *rollout) released(run string) string {
 	r.t.Helper()
 	h, err := r.engine.Run(run).History(r.t.Context(), 0)
@@ -107,8 +107,8 @@ func (r *rollout) released(run string) string {
 	return strings.Join(all, "\n")
 }
 
-// A writer of the ledger on a member says that the placement created what others did,
-// by the right uids. The next run and the deletion of the placement leave all of it.
+// A forged ledger on a member claims that the placement created foreign objects, with the right
+// uids. The next run and the deletion of the placement keep all of them.
 func TestAForgedLedgerHasNothingDeletedOnAMember(t *testing.T) {
 	s := clusters.Server(t, "two")
 	ns, team := s.Namespace(t), s.Namespace(t)
@@ -203,8 +203,8 @@ func (r *rollout) gone() {
 	r.t.Fatal("the placement is not deleted")
 }
 
-// A server answers 500 for an object that it cannot read: that is a refusal, which says
-// nothing of what is in it.
+// A server answers 500 for an object that it cannot decode. This counts as a refusal, and its
+// message contains nothing of the object.
 func TestWhatAMemberCannotReadIsRefused(t *testing.T) {
 	s := clusters.Server(t, "two")
 	ns := s.Namespace(t)

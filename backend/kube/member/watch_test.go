@@ -44,7 +44,7 @@ func watch(t *testing.T, c backend.Conn, ids ...snapshot.ID) *sight {
 	return s
 }
 
-// after does something and waits until the watch tells of it.
+// after performs a change and waits until the watch announces it.
 func (s *sight) after(what string, do func()) {
 	s.t.Helper()
 	before := s.signs.Load()
@@ -67,7 +67,7 @@ func counted(t *testing.T, cfg *rest.Config) (backend.Conn, *kubeenv.Counts, *ku
 	return c, &counts, &faults
 }
 
-// TestWatchesOfOneConnShareOneForEachKindInANamespace watches what many placements would.
+// TestWatchesOfOneConnShareOneForEachKindInANamespace watches the objects of many placements.
 func TestWatchesOfOneConnShareOneForEachKindInANamespace(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns := s.Namespace(t)
@@ -140,7 +140,7 @@ func TestAWatchSeesWhateverLabelsAnObjectHas(t *testing.T) {
 	}
 }
 
-// TestAKindInManyPlacesIsWatchedAsAWhole is what bounds the watches of a member that has many
+// TestAKindInManyPlacesIsWatchedAsAWhole checks the limit of watches for a member with many
 // placements.
 func TestAKindInManyPlacesIsWatchedAsAWhole(t *testing.T) {
 	s := clusters.Server(t, "one")
@@ -218,7 +218,8 @@ func TestAWatchMissesNothingWhileItIsInterrupted(t *testing.T) {
 	w.after("a change after 410 in the stream", change)
 }
 
-// TestAWatchThatSeesNothingAnyMoreEnds is what lets the engine say that a cluster is out of reach.
+// TestAWatchThatSeesNothingAnyMoreEnds checks that a silent watch ends, so that the engine can
+// report an unreachable cluster.
 func TestAWatchThatSeesNothingAnyMoreEnds(t *testing.T) {
 	s := clusters.Server(t, "one")
 	c, _, faults := counted(t, s.Config())
@@ -248,7 +249,7 @@ func TestAWatchSeesAKindThatComesLater(t *testing.T) {
 }
 
 // TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces is about a user who may watch one namespace,
-// and then none.
+// and later none.
 func TestAWatchNeedsNoMoreThanTheRightsInItsNamespaces(t *testing.T) {
 	s := clusters.Server(t, "one")
 	ns, admin := s.Namespace(t), connTo(t, s)

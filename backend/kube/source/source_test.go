@@ -26,7 +26,7 @@ func query(kind, namespace, name string) snapshot.Query {
 	return snapshot.Query{Version: "v1", Kind: kind, Namespace: namespace, Name: name}
 }
 
-// A source yields what a query asks for and nothing else.
+// A source yields exactly the objects of a query.
 func TestSourceObjects(t *testing.T) {
 	h := theHub(t)
 	a, b := h.Namespace(t), h.Namespace(t)
@@ -66,8 +66,8 @@ func TestSourceObjects(t *testing.T) {
 	}
 }
 
-// T25: a kind that is in no namespace is refused where only what is in one is
-// asked for; a kind that does not exist is an error, not nothing.
+// T25: a query for namespaced objects refuses a cluster-scoped kind; an unknown kind is an error,
+// not an empty result.
 func TestSourceErrors(t *testing.T) {
 	h := theHub(t)
 	s := sourceOf(t, h.Config(), source.Options{})
@@ -93,8 +93,8 @@ func TestSourceErrors(t *testing.T) {
 	}
 }
 
-// The content of a namespace is complete: 50 kinds that were defined just now,
-// page by page, and none of those that are never placed.
+// The content of a namespace is complete: 50 recently defined kinds, page by page, and no kind
+// that is never placed.
 func TestSourceOfManyKinds(t *testing.T) {
 	h := theHub(t)
 	ns := h.Namespace(t)
@@ -187,7 +187,7 @@ func sourceOf(t testing.TB, cfg *rest.Config, o source.Options) *source.Source {
 	return s
 }
 
-// idsOf returns the names of what a source yields.
+// idsOf returns the names of the objects that a source yields.
 func idsOf(ctx context.Context, s snapshot.Source, q snapshot.Query) (ids []string, err error) {
 	for obj, err := range s.Objects(ctx, q) {
 		if err != nil {
@@ -198,8 +198,8 @@ func idsOf(ctx context.Context, s snapshot.Source, q snapshot.Query) (ids []stri
 	return ids, nil
 }
 
-// What may not be read is an error that names the right, whether the kind was
-// asked for or is one of those in a namespace.
+// A forbidden read is an error that names the missing right, whether the query names the kind or
+// reads a namespace.
 func TestSourceThatIsForbidden(t *testing.T) {
 	h := theHub(t)
 	ns := h.Namespace(t)
@@ -225,7 +225,7 @@ func TestSourceThatIsForbidden(t *testing.T) {
 			t.Errorf("the content of a namespace: error = %v, want %s", err, want)
 		}
 	}
-	// What the rules of the engine exclude takes no right, and is not watched.
+	// Kinds that the rules of the engine exclude need no right, and are not watched.
 	ruled := sourceOf(t, h.ConfigFor("reader-"+ns), source.Options{Rules: snapshot.Rules{Only: []snapshot.GroupKind{{Kind: "ConfigMap"}}}})
 	if _, err := idsOf(t.Context(), ruled, snapshot.Query{Namespace: ns}); err != nil {
 		t.Errorf("what the rules leave of a namespace: %v", err)
@@ -238,8 +238,8 @@ func TestSourceThatIsForbidden(t *testing.T) {
 	}
 }
 
-// A group whose server does not answer could hold objects of the namespace: that
-// is an error, and may pass. Groups of which nothing is placed do not matter.
+// A group with an unreachable server could contain objects of the namespace: this is a transient
+// error. Groups without placeable kinds do not matter.
 func TestSourceOfAGroupThatDoesNotAnswer(t *testing.T) {
 	h := theHub(t)
 	ns := h.Namespace(t)

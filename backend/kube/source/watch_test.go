@@ -26,7 +26,7 @@ func watching(t *testing.T, s *source.Source, queries ...snapshot.Query) *kubete
 	return k
 }
 
-// A watch tells of every change of what is asked for, and of nothing else.
+// A watch announces every change of the requested objects, and no other change.
 func TestSourceWatch(t *testing.T) {
 	h := theHub(t)
 	a, b := h.Namespace(t), h.Namespace(t)
@@ -76,8 +76,7 @@ func TestSourceWatchOfOneObject(t *testing.T) {
 	}
 }
 
-// A kind that is defined later is noticed, in a namespace and by its name, and so
-// is one that is no more.
+// A watch notices a kind that is defined or removed later, in a namespace and by its name.
 func TestSourceWatchNoticesNewKinds(t *testing.T) {
 	h := theHub(t)
 	ns := h.Namespace(t)
@@ -107,8 +106,7 @@ func TestSourceWatchNoticesNewKinds(t *testing.T) {
 	content.Next(t, "an object after that")
 }
 
-// What happened while a watch was interrupted, or its version expired, is told
-// afterwards.
+// After an interruption or an expired version, a watch announces the changes in between.
 func TestSourceWatchSurvives(t *testing.T) {
 	t.Parallel()
 	h := theHub(t)
@@ -153,8 +151,7 @@ func TestSourceWatchesAreShared(t *testing.T) {
 	kubetest.Eventually(t, "the end of all watches", func() bool { return counts.OpenWatches() == 0 })
 }
 
-// The watches of a placement are for what its selectors name and for the content
-// of the namespaces that it has.
+// A placement watches the objects of its selectors and the content of its namespaces.
 func TestQueries(t *testing.T) {
 	item := func(kind, name string) snapshot.Item {
 		return snapshot.Item{ID: snapshot.ID{Version: "v1", Kind: kind, Name: name}}

@@ -47,9 +47,9 @@ func runEngine() error {
 	return e.Start(context.Background())
 }
 
-// BenchmarkEngines has engines in processes of their own on one store bring a ConfigMap to
-// clusters whose calls take 20 ms. updates/s is what they do together, engine-cores what they
-// take of the processors. The bytes are those of the records at the end.
+// BenchmarkEngines runs engines in separate processes on one store, which roll out a ConfigMap to
+// clusters with calls of 20 ms. updates/s is their total rate, engine-cores their processor
+// usage. The bytes are the sizes of the records at the end.
 func BenchmarkEngines(b *testing.B) {
 	server := clusters.Server(b, "one")
 	kubeconfig := filepath.Join(b.TempDir(), "kubeconfig")

@@ -123,9 +123,9 @@ func TestAStoreWriteOfWhichNobodyKnowsIsNoConflict(t *testing.T) {
 	}
 }
 
-// A record that is there when it is to be created, and is gone when the store reads why that was
-// refused, was in the way all the same: a command that is put again is deleted by the run that
-// takes it in.
+// A creation fails with a conflict if the record existed, even if the record is deleted before
+// the store reads the reason for the refusal: a run deletes a repeated command when it accepts
+// the command.
 func TestACreationThatFindsARecordIsAConflictWhateverBecomesOfTheRecord(t *testing.T) {
 	s, other, faults := spoiled(t)
 	mustPut(t, other, "command", "theirs", "")
@@ -179,7 +179,7 @@ func TestAStoreAsksAServerThatIsBusyAgain(t *testing.T) {
 	if struck() != 3 {
 		t.Errorf("%d requests were answered 429, want 3", struck())
 	}
-	// What the server did not begin leaves no doubt about a refusal.
+	// A request that the server did not begin leaves no doubt about a refusal.
 	faults.Add(kubeenv.Rule{Fault: busy})
 	if _, err := s.Put(t.Context(), "a", nil, rev); !errors.Is(err, backend.ErrConflict) {
 		t.Errorf("the error is %v, want a conflict", err)
@@ -189,8 +189,8 @@ func TestAStoreAsksAServerThatIsBusyAgain(t *testing.T) {
 	kubetest.WantTransient(t, err)
 }
 
-// expire answers a page of a list as a server does that has forgotten the moment
-// of the first: with the way to go on, or without.
+// expire answers a page of a list like a server that has forgotten the version of the first page:
+// with a token to continue, or without.
 func expire(withToken bool, then func()) kubeenv.Fault {
 	return func(_ http.RoundTripper, r *http.Request) (*http.Response, error) {
 		then()
@@ -233,7 +233,7 @@ func TestAStoreListThatExpiresYieldsEveryKeyOnce(t *testing.T) {
 				want = append(want, key)
 			}
 			struck := faults.Add(kubeenv.Rule{Verb: "list", First: 2, Fault: expire(withToken, func() {
-				// One that was yielded goes, one that was not comes.
+				// Delete a record that was yielded, and create one that was not.
 				mustDelete(t, other, "a/000")
 				mustPut(t, other, "a/120", "", "")
 			})})
@@ -268,8 +268,8 @@ func keysOf(ctx context.Context, s backend.Store, prefix string) (keys []string,
 	return keys, nil
 }
 
-// TestAConflictAboutSomethingElseIsNoConflictOfTheRecord is what a quota does that
-// many write at the same time.
+// TestAConflictAboutSomethingElseIsNoConflictOfTheRecord is about the conflict of a quota with
+// many concurrent writers.
 func TestAConflictAboutSomethingElseIsNoConflictOfTheRecord(t *testing.T) {
 	s, other, faults := spoiled(t)
 	rev := mustPut(t, other, "there", "1", "")
@@ -289,8 +289,8 @@ func TestAConflictAboutSomethingElseIsNoConflictOfTheRecord(t *testing.T) {
 	}
 }
 
-// TestAnAddressThatLeadsToNoAPIServerSaysNothing is about a proxy whose server is
-// starting: what it has not may well exist.
+// TestAnAddressThatLeadsToNoAPIServerSaysNothing is about a proxy with a starting server: a
+// record that it does not find may exist.
 func TestAnAddressThatLeadsToNoAPIServerSaysNothing(t *testing.T) {
 	proxy := httptest.NewServer(http.NotFoundHandler())
 	defer proxy.Close()

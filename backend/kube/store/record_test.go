@@ -47,8 +47,8 @@ func checkName(t *testing.T, key string) {
 	}
 }
 
-// checkNames proves that names differ as keys do, and that those of keys that fit
-// are in their order.
+// checkNames checks that different keys have different names, and that the names of keys of valid
+// form have the order of the keys.
 func checkNames(t *testing.T, a, b string) {
 	t.Helper()
 	byKey, byName := strings.Compare(a, b), strings.Compare(recordName(a), recordName(b))

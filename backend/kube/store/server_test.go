@@ -95,8 +95,8 @@ func TestAStoreCreatesItsNamespace(t *testing.T) {
 	}
 }
 
-// documentedRules returns the rules in the documentation: those of the namespace,
-// and those of all.
+// documentedRules returns the rules in the documentation: the rules of the namespace and of the
+// cluster.
 func documentedRules(t *testing.T) (role rbacv1.Role, all rbacv1.ClusterRole) {
 	t.Helper()
 	doc, err := os.ReadFile("doc.go")

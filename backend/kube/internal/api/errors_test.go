@@ -167,7 +167,7 @@ func TestAnErrorQuotesNothingOfAnObject(t *testing.T) {
 	}
 }
 
-// invalid is what an API server answers about one field.
+// invalid returns the error of an API server about one field.
 func invalid(kind, message string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{Code: 422, Reason: metav1.StatusReasonInvalid, Details: &metav1.StatusDetails{
 		Causes: []metav1.StatusCause{{Type: metav1.CauseType(kind), Field: "spec.x", Message: message}},

@@ -32,7 +32,7 @@ func (s *server) client() Client {
 
 func lists(context.Context, int) (string, error) { return "7", nil }
 
-// notes is a handler that notes what it receives.
+// notes is a handler that records its calls.
 type notes struct {
 	begun, synced int
 	changes       chan string
@@ -97,8 +97,8 @@ func TestAnAnswerThatIsLostIsNotWaitedForForEver(t *testing.T) {
 	})
 }
 
-// TestAServerThatFailsIsTriedForAWhile counts the failures of a server of which each attempt
-// fails in another way.
+// TestAServerThatFailsIsTriedForAWhile counts the failures of a server that fails in a different
+// way at each attempt.
 func TestAServerThatFailsIsTriedForAWhile(t *testing.T) {
 	broken := errors.New("broken")
 	for name, s := range map[string]*server{
@@ -133,8 +133,8 @@ func TestAServerThatFailsIsTriedForAWhile(t *testing.T) {
 	}
 }
 
-// TestAFailureIsForgottenOnceChangesAreSeen interrupts a watch more often than one that never
-// works may fail.
+// TestAFailureIsForgottenOnceChangesAreSeen interrupts a working watch more often than a broken
+// one may fail.
 func TestAFailureIsForgottenOnceChangesAreSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
