@@ -127,9 +127,10 @@ func (w *kubeEnv) prints(code int, args, want string) {
 	}
 }
 
-// The tutorial of the application workflow between clusters works as it is printed, with the names of clusters in the place of
-// their ids: every command, and every output. What the tutorial does not say follows: the end of the workflow, a change without
-// another publishVersion, and one with it.
+// The tutorial of the application workflow between clusters works as printed, with names of
+// clusters instead of ids: every command and every output. The test continues with steps that the
+// tutorial lacks: the end of the workflow, a change without another publishVersion, and a change
+// with one.
 func TestTheApplicationWorkflowAsItIsPrinted(t *testing.T) {
 	w := newAMCEnv(t)
 	files := "internal/workflow/testdata/tutorial/"
@@ -184,7 +185,8 @@ demo   1/1     1            1           8m
 	t.Run("managedclusters", w.followsMembers)
 }
 
-// comparesWithKubectl checks that amc get prints of a member exactly what kubectl get prints there, below its name, and its errors.
+// comparesWithKubectl checks that amc get prints exactly the output of kubectl get for a member,
+// below the member's name, and its errors.
 func (w *kubeEnv) comparesWithKubectl(t *testing.T) {
 	const name = "managedcluster-test"
 	for _, args := range []string{
@@ -205,7 +207,7 @@ func (w *kubeEnv) comparesWithKubectl(t *testing.T) {
 	}
 }
 
-// readsMembers reads several members, finds them in Secrets, and is told what is wrong.
+// readsMembers reads several members, finds them in Secrets, and gets errors for wrong ones.
 func (w *kubeEnv) readsMembers(t *testing.T) {
 	const run = "Run on ManagedCluster "
 	w.prints(0, "amc get ns default -o name -m managedcluster-test,managedcluster-prod", run+"managedcluster-test\nnamespace/default\n"+run+"managedcluster-prod\nnamespace/default")
@@ -234,7 +236,8 @@ func (w *kubeEnv) readsMembers(t *testing.T) {
 	w.prints(0, "amc get ns default -o name -m third", run+"third\nnamespace/default")
 }
 
-// followsMembers checks that ManagedClusters follow the MemberClusters, and that those of another author stay.
+// followsMembers checks that ManagedClusters follow the MemberClusters, and that ManagedClusters
+// of another author stay.
 func (w *kubeEnv) followsMembers(t *testing.T) {
 	const foreign = "{apiVersion: cluster.open-cluster-management.io/v1, kind: ManagedCluster, metadata: {name: NAME}, spec: {hubAcceptsClient: false}}"
 	w.must(os.WriteFile(w.path("foreign.yaml"), []byte(strings.ReplaceAll(foreign, "NAME", "fourth")), 0o600))

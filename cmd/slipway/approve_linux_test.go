@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
-// terminal returns a terminal on which an answer was typed.
+// terminal returns a terminal with a typed answer.
 func terminal(t *testing.T, answer string) *os.File {
 	t.Helper()
 	keyboard, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
@@ -39,7 +39,8 @@ func terminal(t *testing.T, answer string) *os.File {
 	return in
 }
 
-// On a terminal an approval is asked for, below what it is about; an answer that is not y records nothing.
+// On a terminal the command shows the approval and asks for a confirmation; any answer except y
+// records nothing.
 func TestOnATerminalAnApprovalIsConfirmed(t *testing.T) {
 	v := newEnv(t)
 	for _, tt := range []struct {

@@ -23,8 +23,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestAStoreInADatabase: serve makes the tables of a database ready, several of it share the runs out, and other commands reach
-// them there. A password is nowhere in what is printed.
+// TestAStoreInADatabase: serve creates the tables of a database, several engines share the runs,
+// and other commands reach them through the database. No output contains a password.
 func TestAStoreInADatabase(t *testing.T) {
 	server, err := pgenv.Start(pgenv.Options{})
 	if err != nil {
@@ -118,8 +118,8 @@ func TestTheExampleOnPostgreSQL(t *testing.T) {
 	}
 }
 
-// TestADatabaseThatIsNamedWrongly: what is almost the name of a database becomes no file, and a password in it is nowhere; nor is one of
-// a database that does not answer.
+// TestADatabaseThatIsNamedWrongly: a misspelled database URL does not create a file. Its error
+// contains no password, and neither does the error of an unreachable database.
 func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 	t.Chdir(t.TempDir())
 	v := newEnv(t)
@@ -178,7 +178,8 @@ func TestAnEngineWhoseClustersCannotBeRead(t *testing.T) {
 	}
 }
 
-// TestAnEngineSaysWhatIsWrongWithItsDatabase: what an operator has to know is on the standard error of serve.
+// TestAnEngineSaysWhatIsWrongWithItsDatabase: serve reports problems of the database on its
+// standard error.
 func TestAnEngineSaysWhatIsWrongWithItsDatabase(t *testing.T) {
 	server, err := pgenv.Start(pgenv.Options{})
 	if err != nil {

@@ -10,8 +10,10 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
-// TestDriftReadsQuantitiesAsTheAPIServerStoresThem compares files with quantities as people write them with what kube-apiserver made
-// of them, which rounds up to milli: https://github.com/argoproj/argo-cd/issues/21135, https://github.com/argoproj/argo-cd/issues/16400.
+// TestDriftReadsQuantitiesAsTheAPIServerStoresThem compares files with hand-written quantities
+// with the objects of kube-apiserver, which rounds up to milli:
+// https://github.com/argoproj/argo-cd/issues/21135,
+// https://github.com/argoproj/argo-cd/issues/16400.
 func TestDriftReadsQuantitiesAsTheAPIServerStoresThem(t *testing.T) {
 	v := newEnv(t)
 	const hub, member = "testdata/quantities-hub.yaml", "testdata/quantities-member.yaml"

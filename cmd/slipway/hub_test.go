@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// TestMain is the command itself where the test's program is called as kubectl calls a plugin.
+// TestMain runs the command itself if the test's program is called as a plugin of kubectl.
 func TestMain(m *testing.M) {
 	if name := filepath.Base(os.Args[0]); name == "kubectl-slipway" || name == "kubectl-amc" {
 		main()
@@ -89,7 +89,7 @@ func (w *kubeEnv) path(name string) string { return filepath.Join(w.files, filep
 // patience is how long anything may take, on a machine that does much else.
 const patience = 6 * time.Minute
 
-// run runs kubectl against the hub, and returns its exit code and what it printed.
+// run runs kubectl against the hub, and returns its exit code and its output.
 func (w *kubeEnv) run(args string) (int, string) {
 	w.t.Helper()
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
@@ -130,7 +130,7 @@ func lacks(out string, want []string) string {
 func (w *kubeEnv) eventually(args string, want ...string) {
 	w.t.Helper()
 	if w.t.Failed() {
-		w.t.FailNow() // what is waited for may never come
+		w.t.FailNow() // the awaited event may never come
 	}
 	for deadline := time.Now().Add(patience); ; {
 		_, out := w.run(args)
@@ -144,8 +144,8 @@ func (w *kubeEnv) eventually(args string, want ...string) {
 	}
 }
 
-// On a hub the command is a plugin of kubectl: with its kubeconfig it reads and directs what the objects of the hub
-// declare, under the name that the API server authenticates.
+// On a hub the command is a plugin of kubectl: with kubectl's kubeconfig it reads the objects of
+// the hub and sends commands, under the name that the API server authenticates.
 func TestThePluginOfKubectlWorksOnAHub(t *testing.T) {
 	w := newKubeEnv(t)
 	w.shows(cli.ExitDone, "slipway get runs --help", "\n  kubectl slipway get KIND", "--context", "--kubeconfig", "-n, --namespace", "-A, --all-namespaces")

@@ -39,7 +39,7 @@ func call(t *testing.T, args ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-// A member is asked nothing that would change it, whatever is to be sent.
+// The command sends no changing request to a member.
 func TestMembersAreOnlyRead(t *testing.T) {
 	var sent []string
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { sent = append(sent, r.Method) }))
@@ -119,7 +119,7 @@ func kubeconfigs(t *testing.T, names ...string) string {
 	return dir
 }
 
-// A Secret of the hub cannot have the one who reads a member run a program.
+// A Secret of the hub cannot make its reader run a program.
 func TestAKubeconfigOfASecretRunsNothing(t *testing.T) {
 	const program = "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{name: c, cluster: {server: 'https://c.invalid'}}]\n" +
 		"contexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/true, interactiveMode: Never}}}]\n"
@@ -128,7 +128,7 @@ func TestAKubeconfigOfASecretRunsNothing(t *testing.T) {
 	}
 }
 
-// A wrong command line, and a member that is not there, are told with what would be right.
+// The errors of a wrong command line and of a missing member contain the right form.
 func TestAWrongCommandLine(t *testing.T) {
 	dir := kubeconfigs(t, "one", "two")
 	t.Setenv("KUBECONFIG", filepath.Join(dir, "none"))

@@ -60,8 +60,7 @@ func call(ctx context.Context, args []string, out, errOut io.Writer) int {
 	return o.ExitCode(root.ExecuteContext(ctx))
 }
 
-// scene is a working directory in which commands are given, and the transcript of
-// that.
+// scene is a working directory for commands, with their transcript.
 type scene struct {
 	t    *testing.T
 	dir  string
@@ -88,8 +87,8 @@ func arguments(command string) []string {
 	return append(strings.Fields(r.Replace(command)), "--as", "operator")
 }
 
-// program returns the program as a process of its own, not started yet. One that hangs
-// is killed.
+// program returns the program as a separate process, not started yet. A process that hangs is
+// killed.
 func (s *scene) program(command string) *exec.Cmd {
 	s.t.Helper()
 	self, err := os.Executable()
@@ -105,7 +104,7 @@ func (s *scene) program(command string) *exec.Cmd {
 	return cmd
 }
 
-// result is what became of a command.
+// result is the result of a command.
 type result struct {
 	out, err string
 	code     int
@@ -188,8 +187,7 @@ func (s *scene) members(flags string) {
 	}
 }
 
-// steady replaces times, and orders what members of groups that go on at the same time
-// do.
+// steady replaces times, and sorts the lines about members of groups that run at the same time.
 func steady(text string) string {
 	text = regexp.MustCompile(`\d{4}-\d\d-\d\dT[0-9:.]+Z`).ReplaceAllString(text, "TIME")
 	text = regexp.MustCompile(`, until [^;]+;`).ReplaceAllString(text, ", until LATER;")
@@ -205,7 +203,7 @@ func steady(text string) string {
 		if strings.HasPrefix(l, "TIME ") {
 			l = strings.Join(strings.Fields(l), " ") + "\n"
 		}
-		// A run is taken again when its turn comes where another one of its placement was taken after it.
+		// A run that waited for another run of its placement is taken over again when its turn comes.
 		if strings.Contains(l, " RunTaken ") && len(out) > 0 && out[len(out)-1] == l {
 			continue
 		}
@@ -222,7 +220,7 @@ func steady(text string) string {
 
 var recorded = regexp.MustCompile(`(?:TIME Waiting .*\n)?(TIME RunTaken .*\n)(?:TIME Waiting .*\n)?(TIME ApprovalAccepted )`)
 
-// golden holds the transcript against what it was before.
+// golden compares the transcript with the stored one.
 func (s *scene) golden(name string) {
 	s.t.Helper()
 	path := filepath.Join("testdata", name+".txt")
@@ -243,7 +241,7 @@ func (s *scene) golden(name string) {
 	}
 }
 
-// process is a start that goes on while other commands are given.
+// process is a running start command, while the test runs other commands.
 type process struct {
 	s       *scene
 	command string
@@ -279,7 +277,7 @@ func (s *scene) begin(command string) *process {
 	return p
 }
 
-// until reads what the process prints until there were lines with all of the texts.
+// until reads the output of the process until lines contain all of the texts.
 func (p *process) until(texts ...string) {
 	p.s.t.Helper()
 	for l := range p.lines {

@@ -44,7 +44,7 @@ func TestAWrongCommandLine(t *testing.T) {
 	s.golden("usage")
 }
 
-// What a file has that cannot be used ends with 1, and the file is left as it is.
+// The error of an unusable file ends with code 1, and the file does not change.
 func TestAFileThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -78,7 +78,7 @@ func TestAFileThatCannotBeUsed(t *testing.T) {
 	s.golden("files")
 }
 
-// A run keeps what it does when another one of its name is refused.
+// A run continues unchanged if a second run of the same name is refused.
 func TestARunOfANameThatIsTaken(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 )
 
-// TestTheTutorialOneByOne updates all members one after the other, and then makes a
-// run of the same name with stages, where nothing is left to do.
+// TestTheTutorialOneByOne updates all members one after the other, and then creates a run of the
+// same name with stages, which has nothing left to do.
 func TestTheTutorialOneByOne(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -194,7 +194,8 @@ func TestAnUpgradeThatCannotBeIsRefusedBeforeAnythingStarts(t *testing.T) {
 	s.golden("refused")
 }
 
-// A run whose wait after a stage is an hour says so, until when, and what ends it: nothing waits without a word.
+// A run with a wait of an hour after a stage reports the wait, its end, and the command that ends
+// it.
 func TestTheWaitAfterAStageIsSaid(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -209,8 +210,8 @@ func TestTheWaitAfterAStageIsSaid(t *testing.T) {
 	s.golden("wait")
 }
 
-// A skip of the wait after a stage of a run that is stopped in it is recorded, the verb says when it counts, and the
-// run does not wait when it goes on.
+// If a run is stopped during the wait after a stage, a skip of the wait is recorded, the command
+// reports when it takes effect, and the run continues without the wait.
 func TestAWaitThatIsSkippedWhileTheRunIsStopped(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)
@@ -231,8 +232,9 @@ func TestAWaitThatIsSkippedWhileTheRunIsStopped(t *testing.T) {
 	}
 }
 
-// While one terminal drives a run, of which a group waits at its gate, a second one lists, asks for another run,
-// approves, is refused what the run's state does not allow, and stops it.
+// One terminal drives a run with a group at its gate. A second terminal lists, requests another
+// run, approves, gets refusals for commands that the run's state does not permit, and stops the
+// run.
 func TestASecondTerminalApproves(t *testing.T) {
 	t.Parallel()
 	s := newScene(t)

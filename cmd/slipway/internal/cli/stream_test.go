@@ -23,7 +23,7 @@ func runs(states ...string) *cli.List {
 	return l
 }
 
-// What is watched is shown once with heads, and then each row again that changed, below the ones before.
+// A watch shows all rows once with headings, and then each changed row below the previous ones.
 func TestAWatchShowsEachRowAsItChanges(t *testing.T) {
 	for output, want := range map[string]string{
 		cli.Table: "NAME   STATE\na      Running\nb      Pending\na      Completed\nc      Pending\n",

@@ -91,7 +91,7 @@ func TestAnAnswerIsTheSameAnswerAgain(t *testing.T) {
 func TestADirectoryThatCannotBeUsed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		dir  func(dir string) string // what is used, in a directory with a store
+		dir  func(dir string) string // the used path, in a directory with a store
 		want string
 	}{
 		"a file": {func(dir string) string { return filepath.Join(dir, storeFile) }, "not a directory"},

@@ -30,14 +30,13 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the files of expected output in testdata")
 
-// played is what a program did.
+// played is the result of a program.
 type played struct {
 	code     int
 	out, err string
 }
 
-// playWith runs the program in this process, with a clock that goes on when
-// there is nothing else to do.
+// playWith runs the program in this process, with a clock that advances when the program is idle.
 func playWith(t *testing.T, stdin string, args ...string) played {
 	t.Helper()
 	var out, errOut bytes.Buffer
@@ -106,8 +105,7 @@ func (p played) objects(t *testing.T) []told {
 	return all
 }
 
-// documentedTypes reads the names of the event types from where they are
-// documented.
+// documentedTypes reads the names of the event types from their documentation.
 func documentedTypes(t *testing.T) map[string]bool {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), "../../../../stages/event.go", nil, 0)
@@ -349,7 +347,7 @@ func TestInterruptSaysWhatIsLeft(t *testing.T) {
 	}
 }
 
-// brokenPipe refuses what is written.
+// brokenPipe refuses all writes.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }

@@ -17,8 +17,8 @@ import (
 
 const seedCopies = "../../../../formats/kubefleet/testdata/tutorial"
 
-// filesIn returns a directory with copies of the tutorial's files, but for
-// those that are given.
+// filesIn returns a directory with copies of the tutorial's files, and with the given files in
+// place of the originals.
 func filesIn(t *testing.T, other map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -34,10 +34,9 @@ import (
 // longPlay is the tutorial on one directory, over all the processes it takes.
 type longPlay struct {
 	args  []string
-	types string // what is typed; empty for nothing
+	types string // the typed text; empty for none
 	kills int
-	// lines are how often each event was printed; members are what was said
-	// of them, each once.
+	// lines counts the printed lines of each event; members contains each line about members once.
 	lines   map[string]int
 	members map[string]bool
 }
@@ -57,14 +56,13 @@ func (l *longPlay) dir() string { return l.args[1] }
 type signalAt struct {
 	signal syscall.Signal
 	line   int
-	text   string // instead of a number: what is in the line
+	text   string // a text in the line, instead of its number
 	after  time.Duration
 }
 
 var undisturbed = signalAt{line: -1}
 
-// process starts the program once more and returns what it did; its exit code
-// is -1 if it was killed.
+// process starts the program again and returns its result; its exit code is -1 if it was killed.
 func (l *longPlay) process(t *testing.T, at signalAt) played {
 	t.Helper()
 	cmd := program(t, l.args...)
@@ -92,7 +90,7 @@ func (l *longPlay) process(t *testing.T, at signalAt) played {
 	return p
 }
 
-// send reads what a process prints, and sends it the signal.
+// send reads the output of a process, and sends it the signal.
 func (at signalAt) send(cmd *exec.Cmd, stdout io.Reader) string {
 	var out strings.Builder
 	signal := func() {
@@ -111,7 +109,7 @@ func (at signalAt) send(cmd *exec.Cmd, stdout io.Reader) string {
 	return out.String()
 }
 
-// take notes what a process printed.
+// take records the output of a process.
 func (l *longPlay) take(t *testing.T, p played) {
 	t.Helper()
 	if p.code == -1 {
@@ -130,12 +128,12 @@ func (l *longPlay) take(t *testing.T, p played) {
 	}
 }
 
-// ending is what a play has left, without what differs from play to play.
+// ending is the final state of a play, without the parts that differ from play to play.
 type ending struct {
 	Runs, Snapshots, Members, Story []string
 }
 
-// ending reads the files, and holds what was printed against the journal.
+// ending reads the files, and compares the output with the journal.
 func (l *longPlay) ending(t *testing.T) ending {
 	t.Helper()
 	docs := tutorialDocuments(t)
@@ -194,9 +192,8 @@ func journalOf(t *testing.T, e *fleet.Engine) []told {
 	return all
 }
 
-// checkPrinted holds what was printed against the journal: every event at
-// least once, none that is not there, and one more than once for each process
-// that did not end by itself.
+// checkPrinted compares the output with the journal: every event is printed at least once, no
+// other event is printed, and repeated lines are at most one for each killed process.
 func (l *longPlay) checkPrinted(t *testing.T, events []told) {
 	t.Helper()
 	lines, again := map[string]bool{}, 0
@@ -277,8 +274,8 @@ func snapshotsOf(t *testing.T, tut *tutorial) (out []string) {
 	return out
 }
 
-// membersOf says what the members hold. The generation counts how often the
-// ConfigMap was changed.
+// membersOf returns the content of the members. The generation counts the changes of the
+// ConfigMap.
 func membersOf(t *testing.T, tut *tutorial) (out []string) {
 	t.Helper()
 	for _, c := range tut.docs.Clusters {

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// program returns the program, not started yet. One that hangs is killed.
+// program returns the program, not started yet. A process that hangs is killed.
 func program(t *testing.T, args ...string) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
@@ -90,7 +90,8 @@ func TestCtrlCEndsTheProcess(t *testing.T) {
 	}
 }
 
-// TestCtrlCAndTheSameCommandAgain interrupts the program, and has it go on.
+// TestCtrlCAndTheSameCommandAgain interrupts the program and continues the run with the same
+// command.
 func TestCtrlCAndTheSameCommandAgain(t *testing.T) {
 	t.Parallel()
 	l := newLongPlay(t, "--wait", "1s")

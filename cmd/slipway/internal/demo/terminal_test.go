@@ -85,7 +85,8 @@ func TestLeavingTheTerminalAndGoingOn(t *testing.T) {
 	}
 }
 
-// TestASecondTerminalApproves is the case to try: one terminal watches, and another one approves through the file.
+// TestASecondTerminalApproves is the typical use: one terminal watches, and another one approves
+// through the file.
 func TestASecondTerminalApproves(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
@@ -140,7 +141,7 @@ func TestAQuestionIsWithdrawnWhenItIsAnsweredElsewhere(t *testing.T) {
 	}
 }
 
-// follower is what a process says on both of its streams.
+// follower collects the output of a process on both streams.
 type follower struct {
 	text    strings.Builder
 	written chan string

@@ -33,8 +33,7 @@ func TestObjectsAreMatchedByGroupKindNamespaceAndName(t *testing.T) {
 	}
 }
 
-// Elements stand in the order of the hub's file, and what only the member has is
-// none of them.
+// Elements have the order of the hub's file, and contain no object that only the member has.
 func TestElementsAreTheHubsObjectsInTheirOrder(t *testing.T) {
 	var hub, member strings.Builder
 	for i := range 20 {
@@ -60,8 +59,7 @@ func TestElementsAreTheHubsObjectsInTheirOrder(t *testing.T) {
 	}
 }
 
-// A value that is missing on one side has no key, and one that is null or empty
-// has.
+// A value that is missing on one side has no key; a null or empty value has one.
 func TestAValueThatIsMissingHasNoKey(t *testing.T) {
 	head := "apiVersion: example.com/v1\nkind: X\nmetadata: {name: a}\nspec: "
 	got := diffs(compared(t, head+"{gone: 1, empty: x, kind: 1}\n", head+"{more: 2, empty: \"\", kind: [null]}\n", "--comparison", "FullComparison")[0])
@@ -117,7 +115,7 @@ func TestManyDifferencesAreCounted(t *testing.T) {
 	}
 }
 
-// A definition is found wherever it stands, and one that is none is told.
+// A definition is found at any position, and an invalid definition is an error.
 func TestDefinitionsOfCustomResources(t *testing.T) {
 	crd := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: xs.example.com}\nspec:\n  group: example.com\n  names: {kind: X, plural: xs}\n  scope: Namespaced\n" +
 		"  versions:\n  - name: v1\n    served: true\n    storage: true\n    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {tags: {type: array, x-kubernetes-list-type: set, items: {type: string}}}}}}}\n"
@@ -145,8 +143,7 @@ func TestDefinitionsOfCustomResources(t *testing.T) {
 	}
 }
 
-// What differs in an atomic list is printed where it is, with the list that an apply
-// replaces.
+// A difference in an atomic list is printed at its path, with the list that an apply replaces.
 func TestAnAtomicListIsNamedBesideWhatDiffersInIt(t *testing.T) {
 	policy := "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: a, namespace: b}\nspec: {podSelector: {}, ingress: [{ports: [{protocol: TCP, port: 80, endPort: 90}]}]}\n"
 	fs := inputs(t, policy, strings.Replace(policy, "endPort: 90", "endPort: 99", 1))
@@ -220,7 +217,8 @@ func TestProblemsOfAllFilesAreReportedAtOnce(t *testing.T) {
 	}
 }
 
-// What package drift refuses is reported with the place of the object, and without what is secret in it.
+// The error of package drift is printed with the position of the object, and without secrets of
+// the object.
 func TestAnObjectThatCannotBeComparedIsNamedWithItsPlace(t *testing.T) {
 	deep := configMap + "data: " + strings.Repeat("{a: ", 200) + "SIDE" + strings.Repeat("}", 200) + "\n"
 	got := call(t, "", inputs(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: a}\ndata: {k: 5551234}\n---\n"+deep, configMap)...)

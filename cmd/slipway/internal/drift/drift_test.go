@@ -24,7 +24,7 @@ func call(t *testing.T, in string, args ...string) clitest.Result {
 	return clitest.Call(t, verbs, in, append([]string{"drift"}, args...)...)
 }
 
-// verbs are the verb drift, of which the side that compares a placement is only an error.
+// verbs returns the verb drift. Its comparison of a placement only returns an error.
 func verbs(o *cli.Options) []*cobra.Command {
 	cmd := &cobra.Command{Use: "drift", Args: cli.Arguments(cobra.ExactArgs(1)), RunE: func(*cobra.Command, []string) error {
 		return errors.New("a placement is compared")
@@ -169,7 +169,7 @@ func TestWrongCommandLinesSayWhatIsWrong(t *testing.T) {
 	}
 }
 
-// Without a file the verb is what it was.
+// Without a file the verb compares a placement as before.
 func TestAPlacementIsComparedWithoutFiles(t *testing.T) {
 	if got := call(t, "", "shop"); got.Code != cli.ExitFailed || !strings.Contains(got.Err, "a placement is compared") {
 		t.Errorf("%+v", got)

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/cmd/slipway/internal/cli"
 )
 
-// The setting is the default of both verbs, is said when a hub starts, and must be the same for both. A switch names it, and
-// says what it does.
+// Both verbs have the same default of the setting. A hub prints the setting at its start and
+// refuses a different setting of the definitions. The message about a switch names the setting
+// and the effect of the switch.
 func TestTheCompatibilitySettingOfTheCommand(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t)

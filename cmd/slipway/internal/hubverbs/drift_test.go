@@ -12,7 +12,7 @@ import (
 // driftRow is a row of the table of the document about drift.
 type driftRow struct {
 	when, comparison string
-	// edit is what a person changes on the member, as the data of a ConfigMap.
+	// edit is the change of a person on the member, as the data of a ConfigMap.
 	edit string
 	// drifts are the differences that are reported, and fails reports whether they are errors of the apply.
 	drifts []string
@@ -27,7 +27,8 @@ const (
 	both      = `{"data":{"key":"theirs","extra":"x"}}`
 )
 
-// The document about drift works as it is printed: the report of differences, and the six rows of its table.
+// The document about drift works as printed: the report of differences, and the six rows of its
+// table.
 func TestTheDocumentAboutDriftByKubectl(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, "member-1", "member-2")
@@ -46,7 +47,7 @@ func TestTheDocumentAboutDriftByKubectl(t *testing.T) {
 	}
 }
 
-// playRow brings the member back to what the hub says, by the strategy of the row, edits it and looks at what becomes of that.
+// playRow restores the member with the strategy of the row, changes it, and checks the result.
 func (w *hubEnv) playRow(what string, row *driftRow) {
 	w.t.Helper()
 	const crp = "crp-deploy-drift-sample"
@@ -61,7 +62,7 @@ func (w *hubEnv) playRow(what string, row *driftRow) {
 		return err
 	})
 	w.must("member-2", "patch", "cm", "app", "-n", "web", "--type=merge", "-p", row.edit)
-	w.eventually(what+", for two seconds", func() error { // a status may tell of a drift that is overwritten in a moment
+	w.eventually(what+", for two seconds", func() error { // a status may show a drift that is reverted in a moment
 		for range 10 {
 			if err := w.rowIs(row); err != nil {
 				return err

@@ -18,16 +18,16 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// With --fence members get the policies of the fence, and what the hub creates there has the mark that they
-// check.
+// With --fence members get the policies of the fence, and new objects of the hub carry the mark
+// that these policies check.
 func TestMembersAreFenced(t *testing.T) {
 	w := newHubEnv(t, "member1")
 	w.start("--lease", "3s", "--fence")
 	w.play("testdata/fence", "script.txt")
 }
 
-// A member that cannot be reached is told of once, keeps no other one waiting, and is fenced when it can
-// be; so is one that comes later.
+// An unreachable member is reported once, delays no other member, and gets the fence when it is
+// reachable. A member that joins later gets it, too.
 func TestAMemberThatCannotBeReachedIsFencedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		members, begun, dir := memory.NewFleet(), time.Now(), t.TempDir()

@@ -9,7 +9,8 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// The flags change the kinds that the role edit may create into those that placements of namespaces may bring.
+// The flags change the permitted kinds in placements of namespaces. The default is the kinds that
+// the role edit may create.
 func TestWhatPlacementsOfNamespacesMayBring(t *testing.T) {
 	const quota, binding, secret, configMap, flux = "/ResourceQuota", "rbac.authorization.k8s.io/RoleBinding", "/Secret", "/ConfigMap", "kustomize.toolkit.fluxcd.io/Kustomization"
 	kinds := [][2]string{{"", "ResourceQuota"}, {"rbac.authorization.k8s.io", "RoleBinding"}, {"", "Secret"}, {"", "ConfigMap"}, {"kustomize.toolkit.fluxcd.io", "Kustomization"}}

@@ -7,8 +7,9 @@ import (
 	"testing"
 )
 
-// Without --secrets a namespace is placed without its Secrets, the program says so, and the account that it installs
-// may not read them; with it they are placed, and it may. --aggregate lets who may edit a namespace place it.
+// Without --secrets a namespace is placed without its Secrets, the program reports this, and its
+// installed account may not read Secrets. With --secrets they are placed, and the account may
+// read them. --aggregate permits the editors of a namespace to place it.
 func TestSecretsArePlacedWhereAskedFor(t *testing.T) {
 	for _, c := range []struct {
 		install, serve []string

@@ -23,8 +23,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// The tutorial works by default as it is printed: every command in its order, every table, and every field of the YAML that it
-// shows, on a hub and three members. It waits a minute for each of its two runs.
+// The tutorial works as printed by default: every command in its order, every table, and every
+// field of the shown YAML, on a hub and three members. It waits a minute for each of its two
+// runs.
 func TestTheTutorialByKubectl(t *testing.T) {
 	t.Parallel()
 	w := newHubEnv(t, "member1", "member2", "member3")
@@ -32,7 +33,7 @@ func TestTheTutorialByKubectl(t *testing.T) {
 	w.play("testdata/tutorial", "script.txt")
 }
 
-// What is installed is shown object by object; once more, nothing is left to do.
+// The installation lists each installed object; a second installation has nothing to do.
 func TestInstallIsIdempotent(t *testing.T) {
 	w := newHubEnv(t)
 	first := w.install()
@@ -51,7 +52,7 @@ func TestInstallIsIdempotent(t *testing.T) {
 	}
 }
 
-// warned has what API servers warn the program of.
+// warned contains the warnings of API servers to the program.
 var warned warnings
 
 // warnings is a rest.WarningHandler that keeps the warnings, but for those about deprecated kinds, which a client that lists all
@@ -180,7 +181,7 @@ func (w *hubEnv) serve(args ...string) {
 	})
 }
 
-// output is what the program prints, which it does from several goroutines.
+// output collects the output of the program from several goroutines.
 type output struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -203,7 +204,7 @@ func (w *hubEnv) run(cluster, dir string, args ...string) (string, error) {
 	return w.execute(cluster, dir, w.kubectl, args...)
 }
 
-// execute runs a program with kubectl in its path and a cluster as that of its kubeconfig.
+// execute runs a program with kubectl in its path and a kubeconfig for a cluster.
 func (w *hubEnv) execute(cluster, dir, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
 	defer cancel()
@@ -238,12 +239,12 @@ func (w *hubEnv) eventually(what string, try func() error) {
 	}
 }
 
-// step is a command of a script and what it prints.
+// step is a command of a script with its expected output.
 type step struct {
 	line             int
 	cluster, command string
 	want             string
-	// file, where it is not empty, has what the command prints, as YAML.
+	// file, if it is not empty, contains the expected output of the command as YAML.
 	file string
 }
 
@@ -281,7 +282,8 @@ func readScript(t *testing.T, path string) (steps []step) {
 	return steps
 }
 
-// play plays a script, in a copy of its directory. What only reads is tried until it prints what it should.
+// play runs a script in a copy of its directory. It repeats commands that only read until they
+// print the expected output.
 func (w *hubEnv) play(from, name string) {
 	w.t.Helper()
 	dir := filepath.Join(w.t.TempDir(), "script")
@@ -353,13 +355,14 @@ func contains(file, got string) error {
 	return nil
 }
 
-// ours are the fields that the hub has beside those of the documents, whose newer versions have some of them.
+// ours matches the additional fields of the hub, some of which are in newer versions of the
+// documents.
 var ours = regexp.MustCompile(`^(\.status\.(summary|observedEvents|clusterCounts|planDigest|startedBy|resourceSnapshotIndexUsed|appliedStrategy)` +
 	`|\.status\.(stagesStatus\[\d+\]|deletionStageStatus)\.(clusterCounts|conditions|endTime|startTime)` +
 	`|\.status\.stagedUpdateStrategySnapshot\.stages\[\d+\]\.maxConcurrency)$`)
 
-// differs lists what is not the same in want and have. An object with the key "..." may have any other field, and every object
-// may have those of ours.
+// differs lists the differences between want and have. An object with the key "..." may have any
+// other field, and every object may have the fields of ours.
 func differs(at string, want, have any) (out []string) {
 	switch w := want.(type) {
 	case map[string]any:

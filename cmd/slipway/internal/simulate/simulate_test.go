@@ -49,7 +49,7 @@ func TestWhatTheScenariosSay(t *testing.T) {
 	}
 }
 
-// The picture has the run, and the one that takes it back.
+// The diagram contains the run and its rollback.
 func TestThePictureOfAScenario(t *testing.T) {
 	got := call(t, "", "-o", "timeline", "testdata/rollback.yaml")
 	if got.Code != cli.ExitDone {
@@ -81,8 +81,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// Every line is an object whose first keys are those of the documentation, in
-// their order; the last one is the end.
+// Every line is an object whose first keys are the documented ones, in their order; the last line
+// is the end.
 func TestEveryLineOfJSONBeginsWithTheSameKeys(t *testing.T) {
 	for _, name := range append(scenarios(), "thousand") {
 		got := call(t, "", "testdata/"+name+".yaml", "-o", "json")
@@ -125,7 +125,7 @@ func keysOf(t *testing.T, line string) (keys []string) {
 	return keys
 }
 
-// jsonLine is what a line may say.
+// jsonLine contains all fields of a line.
 type jsonLine struct {
 	At, Type, Stage, Cluster string
 	State                    stages.State
@@ -205,8 +205,8 @@ func TestAScenarioMayComeFromTheStandardInput(t *testing.T) {
 	}
 }
 
-// Text names what a run waits for that has not ended, and clusters that a rollback leaves as they are, or why there is
-// no rollback.
+// The text contains the reasons of an active run's wait, and the clusters that a rollback does
+// not change, or the reason why there is no rollback.
 func TestTextSaysWhatARunWaitsForAndWhatStays(t *testing.T) {
 	const left = "profile: Workflow\nstrategy: {stages: [{name: prod, labelSelector: {}}]}\nrollback: {causes: [BudgetExceeded], newClusters: Leave}\nattempts: 1\ntake: 4m\n" +
 		"faults: [{cluster: b, fail: always}]\nclusters: [{name: a, new: true}, "

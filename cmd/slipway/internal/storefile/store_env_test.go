@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// hushed is what only --reveal may show.
+// hushed is a value that only --reveal may show.
 const hushed = "aHVzaA=="
 
 func secret(value string) *unstructured.Unstructured {
@@ -34,7 +34,7 @@ func secret(value string) *unstructured.Unstructured {
 	}}
 }
 
-// storeEnv is what a store is about.
+// storeEnv is the environment of a store.
 type storeEnv struct {
 	t      *testing.T
 	store  *memory.Store
@@ -69,7 +69,7 @@ func newStoreEnv(t *testing.T) *storeEnv {
 	return w
 }
 
-// hush is an override that carries what is in a Secret.
+// hush returns an override with the value of a Secret.
 func hush() placement.Override {
 	return placement.Override{
 		Name: "hush", Namespace: "shop", Selectors: []placement.ObjectSelector{{Version: "v1", Kind: "Secret", Name: "key"}},
@@ -91,15 +91,15 @@ func strategy() stages.Strategy {
 	}}
 }
 
-// create creates a run of what the source holds now.
+// create creates a run with the current objects of the source.
 func (w *storeEnv) create(name string) {
 	w.t.Helper()
 	_, err := w.engine.CreateRun(w.t.Context(), fleet.RunSpec{Name: name, Placement: "shop", Strategy: strategy(), Starter: approval.Identity{Name: "bob"}})
 	w.must(err)
 }
 
-// play makes a run that is completed, one that waits for an approval, driven by
-// an engine until ctx ends, and one that waits for that.
+// play creates three runs: a completed one, one that waits for an approval, driven by an engine
+// until ctx ends, and one that waits for the second.
 func (w *storeEnv) play(ctx context.Context) {
 	w.create("shop-1")
 	go func() { _ = w.engine.Start(ctx) }()
@@ -114,7 +114,7 @@ func (w *storeEnv) play(ctx context.Context) {
 	time.Sleep(time.Second)
 }
 
-// played returns the records of a store in which something has happened.
+// played returns the records of a store after some runs.
 func played(t *testing.T) (records []backend.Record) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -150,7 +150,7 @@ func write(t *testing.T, records []backend.Record) {
 	}
 }
 
-// store calls the verb, which must leave the file as it is.
+// store calls the verb, which must not change the file.
 func store(t *testing.T, args ...string) clitest.Result {
 	t.Helper()
 	before := seen(t)

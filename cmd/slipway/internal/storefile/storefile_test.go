@@ -48,7 +48,7 @@ func TestWrongCommandLinesOpenNothing(t *testing.T) {
 	}
 }
 
-// A file that cannot be opened is an error which says what can be done.
+// The error of a file that cannot be opened contains a remedy.
 func TestAFileThatCannotBeOpened(t *testing.T) {
 	records := played(t)
 	t.Chdir(t.TempDir())
@@ -160,7 +160,7 @@ func TestSecretsAreShownOnlyWhenAskedFor(t *testing.T) {
 	want(t, store(t, "records", "state.db", "run/shop-9"), cli.ExitFailed, "run/shop-9: not found")
 }
 
-// A backup is a file with the same records; one that exists is not touched.
+// A backup is a file with the same records; an existing file does not change.
 func TestABackupIsANewFileWithAllRecords(t *testing.T) {
 	records := played(t)
 	t.Chdir(t.TempDir())

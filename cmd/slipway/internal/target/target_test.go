@@ -29,7 +29,8 @@ func connect(c *fleet.Config) error {
 	return nil
 }
 
-// store makes a file with the placement shop, and returns an engine on it and what closes it.
+// store creates a file with the placement shop, and returns an engine on it and a function that
+// closes it.
 func store(t *testing.T, file string) (*fleet.Engine, func()) {
 	t.Helper()
 	s, err := bolt.Open(file, bolt.Options{})
