@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// A cluster has a window at night, where it is, and nothing changes on the
-// last days of November.
+// A cluster has a window at night in its own time zone, and a freeze on the last days of
+// November.
 func ExampleRules_For() {
 	strategy := stages.Strategy{Name: "all", Stages: []stages.Stage{{Name: "prod", Selector: &metav1.LabelSelector{}}}}
 	target := stages.Target{Placement: "web", Snapshot: "9f86d081", Selection: "60303ae2", Default: "fd61a03a"}

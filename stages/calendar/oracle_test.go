@@ -108,7 +108,7 @@ func hm(hour, minute int) func(time.Time) bool {
 	return func(w time.Time) bool { return w.Hour() == hour && w.Minute() == minute }
 }
 
-// oracleCases have something to say in the hours in which clocks are set.
+// oracleCases have results that differ in the hours of clock changes.
 func oracleCases() map[string]oracleCase {
 	const h = time.Hour
 	half := times{rule: "FREQ=DAILY;BYHOUR=2;BYMINUTE=30", d: h, on: hm(2, 30)}
@@ -192,7 +192,7 @@ func TestEveryMinuteIsAsTheClocksSay(t *testing.T) {
 	}
 }
 
-// compare holds the answers against what is open in the minutes after from.
+// compare compares the answers with the open minutes after from.
 func compare(t *testing.T, open []bool, from time.Time, of func(time.Time) stages.Window) {
 	t.Helper()
 	changes := make([]time.Time, len(open)) // zero when after the last minute

@@ -25,8 +25,7 @@ func numbers(rng *rand.Rand, low, high, n int) string {
 // oneOf is any of some values.
 func oneOf[T any](rng *rand.Rand, values ...T) T { return values[rng.IntN(len(values))] }
 
-// randomWindow is a window that mostly goes by the minute or the hour; it may be one
-// that is refused.
+// randomWindow returns a window with mostly minute or hour rules; it may be invalid.
 func randomWindow(rng *rand.Rand) calendar.Window {
 	freq := oneOf(rng, "MINUTELY", "MINUTELY", "MINUTELY", "HOURLY", "HOURLY", "DAILY", "WEEKLY", "MONTHLY")
 	w := calendar.Window{RRule: "FREQ=" + freq, TimeZone: oneOf(rng, "", "", "", "America/New_York", "Australia/Lord_Howe")}
@@ -80,8 +79,8 @@ func randomRules(rng *rand.Rand) calendar.Rules {
 	return r
 }
 
-// agrees compares the answers of rules with those that come of going through all
-// starts. It reports whether there are any.
+// agrees compares the answers of rules with a search through all starts. It reports whether there
+// are any.
 func agrees(t *testing.T, plan *stages.Plan, r calendar.Rules, times ...time.Time) bool {
 	t.Helper()
 	leaping, err := r.For(plan)
@@ -101,8 +100,8 @@ func agrees(t *testing.T, plan *stages.Plan, r calendar.Rules, times ...time.Tim
 	return true
 }
 
-// Times around what breaks a repetition: the ends of days and months, changes of
-// clocks, a leap day.
+// Times around events that break a repetition: the ends of days and months, changes of clocks, a
+// leap day.
 func hardTimes(rng *rand.Rand) (list []time.Time) {
 	for _, day := range []time.Time{
 		time.Date(2026, 3, 29, 0, 0, 0, 0, time.UTC), time.Date(2026, 10, 25, 0, 0, 0, 0, time.UTC), time.Date(2026, 4, 4, 12, 0, 0, 0, time.UTC),
@@ -161,8 +160,8 @@ func TestTheWorstRulesAreAnsweredWithinAFewThousandStarts(t *testing.T) {
 	}
 }
 
-// A freeze ends when a window begins, and the windows of another freeze have not begun
-// yet: nothing is known of the time after the first one by what was so in it.
+// A freeze ends when a window begins, before the windows of another freeze begin: the first
+// freeze proves nothing about the time after its end.
 func TestWhatEndsWhereItIsAskedForIsNotLeaptOver(t *testing.T) {
 	later := window("FREQ=MINUTELY;INTERVAL=7;BYMONTH=9,6", 10*time.Minute)
 	r := calendar.Rules{TimeZone: "Australia/Lord_Howe", Run: calendar.Level{Freezes: []calendar.Freeze{
@@ -174,8 +173,7 @@ func TestWhatEndsWhereItIsAskedForIsNotLeaptOver(t *testing.T) {
 	}
 }
 
-// In the hour that clocks repeat there are no occurrences, which is not how the rule
-// goes on.
+// The repeated hour of a clock change has no occurrences, but the rule continues after it.
 func TestTheHourThatClocksRepeatIsNotLeaptFrom(t *testing.T) {
 	r := calendar.Rules{TimeZone: "Europe/Berlin", Run: level("", window("FREQ=MINUTELY", time.Minute)), Clusters: map[string]calendar.Level{
 		"paris": level("UTC", window("FREQ=MINUTELY;INTERVAL=2", time.Minute)),

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// Two clusters, one after the other, of which one fails at first; no approval is asked
-// and nothing is real.
+// Two clusters, one after the other; the first attempt of one fails. There is no approval, and
+// everything is simulated.
 func ExampleRun() {
 	strategy := stages.Strategy{
 		Backoff: 30 * time.Second,

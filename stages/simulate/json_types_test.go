@@ -82,8 +82,7 @@ var notPlain = map[string]string{
 	"Key":     "it has nothing", "RunError": "an error", "RefusedError": "an error", "RejectedError": "an error",
 }
 
-// Everything that is plain data comes back from JSON as it was, with every field set:
-// no field is left out, none is lost.
+// All plain data survive JSON, with every field set: no field is omitted or lost.
 func TestPlainDataComesBackFromJSON(t *testing.T) {
 	for dir, values := range plainData {
 		var listed []string

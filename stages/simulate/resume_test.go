@@ -96,7 +96,7 @@ func began(events []simulate.Event) map[string]time.Time {
 	return out
 }
 
-// later returns orders as they are from a moment on.
+// later returns orders shifted to a start time.
 func later(orders []simulate.Order, at time.Duration) (out []simulate.Order) {
 	for _, o := range orders {
 		if o.At > at {
@@ -107,8 +107,8 @@ func later(orders []simulate.Order, at time.Duration) (out []simulate.Order) {
 	return out
 }
 
-// A run that is resumed from what it had come to at any moment goes on as if it had
-// not been broken off: the same events follow, at the same times.
+// A run that is resumed from its state at any moment continues like an uninterrupted one: the
+// same events follow, at the same times.
 func TestARunGoesOnFromAnyMomentAsItWouldHave(t *testing.T) {
 	for name, c := range resumable() {
 		t.Run(name, func(t *testing.T) {
@@ -197,8 +197,8 @@ func TestAnAttemptGoesOnFromWhenItBegan(t *testing.T) {
 	}
 }
 
-// A run that is stopped waits for an order, one that has ended stays as it is, and
-// one of another plan is refused.
+// A stopped run waits for an order, an ended run does not change, and a run of another plan is
+// refused.
 func TestWhatDoesNotGoOnByItself(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(3))
 	w := simulate.Environment{Default: simulate.Member{Take: minute}, Orders: []simulate.Order{order(90*second, stages.Stop)}, Until: 10 * minute}
@@ -222,7 +222,7 @@ func TestWhatDoesNotGoOnByItself(t *testing.T) {
 	}
 }
 
-// What the run that is resumed brought is rolled back by another run, which is not simulated.
+// The rollback of a resumed run is another run, which is not simulated.
 func TestARunThatIsResumedIsNotRolledBack(t *testing.T) {
 	p := plan(t, backStrategy(nil), fleet(1, 1, 1))
 	w := rollbackEnvironment("c2")

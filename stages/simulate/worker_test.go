@@ -27,7 +27,7 @@ func TestHealthThatIsLostForLessThanASecondAfterAnUpdateIsNotSeen(t *testing.T) 
 	}
 }
 
-// What an earlier attempt may have changed keeps its slot, as in the engine.
+// A cluster that an earlier attempt may have changed keeps its slot, as in the engine.
 func TestAClusterThatCannotBeReachedForASecondAttemptKeepsItsSlot(t *testing.T) {
 	p := plan(t, strategy(1, nil), fleet(2))
 	w := simulate.Environment{Default: tenSeconds, Members: map[string]simulate.Member{
