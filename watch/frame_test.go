@@ -98,11 +98,11 @@ type scene struct {
 	clusters []placement.Cluster
 	world    simulate.Environment
 	at       time.Duration
-	// then goes on with the run as it is at the moment.
+	// then continues the run from its current state.
 	then   func(*fleet.Status)
 	footer func(m watch.Model) []string
 	end    time.Duration
-	// rollback is that of the run.
+	// rollback is the rollback of the run.
 	rollback fleet.Rollback
 }
 
@@ -190,7 +190,7 @@ func troubled() map[string]simulate.Member {
 	}
 }
 
-// many are 10,000 clusters, most in four groups of one stage, in which one of 97 fails.
+// many returns 10,000 clusters, most of them in four groups of one stage; one of 97 fails.
 func many() *scene {
 	s := stages.Strategy{Name: "many", Attempts: 1, Stages: []stages.Stage{
 		{Name: "canary", Selector: tier("canary"), MaxConcurrency: number(10)},
@@ -213,7 +213,7 @@ func many() *scene {
 	return &scene{strategy: s, clusters: all, world: simulate.Environment{Members: members}, at: 75*time.Minute + 10*time.Second, end: 41 * time.Minute}
 }
 
-// wide are 30 stages, of which the current one has 40 groups.
+// wide returns 30 stages; the current one has 40 groups.
 func wide() *scene {
 	s := stages.Strategy{Name: "wide", Attempts: 1}
 	var all []placement.Cluster

@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/watch"
 )
 
-// reel is a source that goes on a minute of a simulated run with every call, but for those that fail.
+// reel is a source that advances a simulated run by a minute with every call, except for failing
+// calls.
 type reel struct {
 	calls int
 	fails map[int]error
@@ -81,8 +82,8 @@ func TestElsewhereEveryEventIsALine(t *testing.T) {
 	})
 }
 
-// What a hint is said of has a line of its own, once, and in a frame the hint stands behind it. Events before After are
-// no lines.
+// A hint belongs to an event or a wait, which has its own line, once; in a frame the hint follows
+// it. Events before After have no lines.
 func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
@@ -160,7 +161,7 @@ func TestAWatchEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// brokenPipe refuses what is written.
+// brokenPipe refuses all writes.
 type brokenPipe struct{}
 
 func (brokenPipe) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }

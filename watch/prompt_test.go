@@ -20,7 +20,7 @@ func TestAnswerPassesOnWhatAPersonDecides(t *testing.T) {
 	for name, c := range map[string]struct {
 		typed   string
 		minute  int           // of the run, when it is asked; the request opens before 9 and is closed after 20
-		passes  time.Duration // until it is typed, in which the run goes on
+		passes  time.Duration // until it is typed, while the run continues
 		failing error         // of decide
 		want    []approval.Verdict
 		says    string

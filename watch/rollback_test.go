@@ -74,7 +74,8 @@ func rolledBack(t *testing.T) *fleet.Engine {
 	return engine
 }
 
-// A watch of a run that is rolled back goes on with the run that does so, and ends with it; what it returns is the run.
+// The watch of a run that is rolled back continues with the rollback run and ends with it, but
+// returns the original run.
 func TestAWatchEndsWithTheRollback(t *testing.T) {
 	t.Parallel()
 	for when, before := range map[string]time.Duration{"from the start": 0, "after both have ended": time.Hour} {

@@ -39,8 +39,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// film is a directory that says to which moment of a simulated run a program that watches it has come. It is the
-// source of the watch.
+// film is a directory that contains the current moment of a simulated run for the program that
+// watches it. It is the source of the watch.
 type film string
 
 const (
@@ -168,7 +168,7 @@ const (
 
 const leave = "q leaves, the run goes on"
 
-// onlyFrame fails where the screen has anything but one frame.
+// onlyFrame fails the test if the screen shows anything but one frame.
 func onlyFrame(t *testing.T, screen string) {
 	t.Helper()
 	if n := strings.Count(screen, "snapshot 0"); n != 1 || !strings.HasPrefix(screen, "run  scenario") {
@@ -287,7 +287,7 @@ func shell(t *testing.T, at time.Duration) (film, *watchtest.Terminal) {
 	return f, term
 }
 
-// usable fails where the terminal is not as a shell wants it.
+// usable fails the test if the terminal is not in a state that a shell needs.
 func usable(t *testing.T, term *watchtest.Terminal) {
 	t.Helper()
 	term.Type("stty -a | tr ' ' '\\n' | grep -xE 'echo|icanon|isig|opost' | tr -d '\\n'; echo ' us''able'\r")
