@@ -19,9 +19,9 @@ import (
 // saver saves a value, each client a record of its own.
 type saver func(ctx context.Context, client int, value []byte) error
 
-// BenchmarkSaves measures saves of records by several clients, each of a record of its own, and beside it, by turns, the
-// floor: bare compare-and-swaps of a table of id, rev and value, over the same pool with the same bytes. The metric of-floor
-// is the ratio of both rates.
+// BenchmarkSaves measures saves of records by several clients, each of a record of its own, and
+// beside it, by turns, the floor: bare compare-and-swaps of a table of id, rev and value, over
+// the same pool with the same bytes. The metric of-floor is the ratio of both rates.
 func BenchmarkSaves(b *testing.B) {
 	for _, size := range []int{2 << 10, 16 << 10} {
 		for _, clients := range []int{1, 8, 32} {
@@ -126,7 +126,8 @@ func BenchmarkList(b *testing.B) {
 	}
 }
 
-// BenchmarkWatch measures how long after a commit the change arrives at a watch of another store, while nothing else happens.
+// BenchmarkWatch measures how long after a commit the change arrives at a watch of another store,
+// while nothing else happens.
 func BenchmarkWatch(b *testing.B) {
 	for name, quiet := range map[string]bool{"notify": false, "poll": true} {
 		b.Run(name, func(b *testing.B) {

@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/pgenv"
 )
 
-// TestAFullDisk has the files of the server grow no further, and later again. Limits of the size of files need no rights; a
-// file system of its own that is really full needs the right to mount one.
+// TestAFullDisk has the files of the server grow no further, and later again. Limits of the size
+// of files need no rights; a file system of its own that is really full needs the right to mount
+// one.
 func TestAFullDisk(t *testing.T) {
 	t.Parallel()
 	t.Run("limit", func(t *testing.T) {

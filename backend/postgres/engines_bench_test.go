@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rolling has so many engines, none of which has anything to do yet, and a host that has declared a rollout.
+// rolling has so many engines, none of which has anything to do yet, and a host that has declared
+// a rollout.
 func rolling(b *testing.B, r storebench.Rollout, engines int) (*crew, *storebench.Host) {
 	b.Helper()
 	c := newCrew(b, 0)
@@ -30,8 +31,9 @@ func rolling(b *testing.B, r storebench.Rollout, engines int) (*crew, *storebenc
 	return c, h
 }
 
-// BenchmarkEngines has engines in processes of their own on one store bring a ConfigMap to 10,000 clusters whose calls take 20 ms.
-// updates/s is what they do together, db-cores and engine-cores what the server and they take of the processors.
+// BenchmarkEngines has engines in processes of their own on one store bring a ConfigMap to 10,000
+// clusters whose calls take 20 ms. updates/s is what they do together, db-cores and engine-cores
+// what the server and they take of the processors.
 func BenchmarkEngines(b *testing.B) {
 	r := storebench.Rollout{Clusters: 10_000, Placements: 40, Delay: 20 * time.Millisecond}
 	for _, engines := range []int{1, 2, 4, 8} {
@@ -56,9 +58,10 @@ func BenchmarkEngines(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeFleet has four engines roll out to 100,000 clusters while another process follows every event. One of them is
-// killed when a third is done: s-beyond-lease is how much longer than a lease it takes until others have its runs. The bytes are
-// those of the server's log, and of its table and indexes at the end.
+// BenchmarkLargeFleet has four engines roll out to 100,000 clusters while another process follows
+// every event. One of them is killed when a third is done: s-beyond-lease is how much longer than
+// a lease it takes until others have its runs. The bytes are those of the server's log, and of
+// its table and indexes at the end.
 func BenchmarkLargeFleet(b *testing.B) {
 	r := storebench.Rollout{Clusters: 100_000, Placements: 40, Delay: 20 * time.Millisecond}
 	for range b.N {
@@ -124,7 +127,8 @@ func (c *crew) killed(name string) float64 {
 	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }
 
-// serverCPU is how much of the processors the server's processes have taken that are there now and those that ended, in seconds.
+// serverCPU is how much of the processors the server's processes have taken that are there now
+// and those that ended, in seconds.
 func serverCPU() (seconds float64) {
 	const ticks = 100 // a second
 	for _, pid := range shared.Processes() {
@@ -141,8 +145,8 @@ func serverCPU() (seconds float64) {
 	return seconds
 }
 
-// BenchmarkTakeover kills one of two engines and measures how long it takes until the other one has all of its runs.
-// beyond-lease is how much longer than a lease that is.
+// BenchmarkTakeover kills one of two engines and measures how long it takes until the other one
+// has all of its runs. beyond-lease is how much longer than a lease that is.
 func BenchmarkTakeover(b *testing.B) {
 	var took time.Duration
 	for range b.N {

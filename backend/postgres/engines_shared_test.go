@@ -20,8 +20,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestEnginesWhoseClocksAreApart: three engines, of which two have clocks that are wrong by more than the lease and the skew, and one
-// of which is killed, carry all runs out; nothing is done twice.
+// TestEnginesWhoseClocksAreApart: three engines, of which two have clocks that are wrong by more
+// than the lease and the skew, and one of which is killed, carry all runs out; nothing is done
+// twice.
 func TestEnginesWhoseClocksAreApart(t *testing.T) {
 	c := newCrew(t, 5)
 	c.apart = true
@@ -65,7 +66,8 @@ func (c *crew) spans(begin, end stages.EventType, of func(stages.Event) string) 
 	return out
 }
 
-// most is how many spans there are at one moment at most. One that ends when another begins is over then.
+// most is how many spans there are at one moment at most. One that ends when another begins is
+// over then.
 func most(all []span) (n int) {
 	for _, s := range all {
 		at := 0
@@ -79,7 +81,8 @@ func most(all []span) (n int) {
 	return n
 }
 
-// create creates a run of a placement on all clusters, one after the other unless they are to be updated all at once.
+// create creates a run of a placement on all clusters, one after the other unless they are to be
+// updated all at once.
 func (c *crew) create(name, placement, limit string, all bool) {
 	c.t.Helper()
 	stage := stages.Stage{Name: "all", Selector: &metav1.LabelSelector{}}
@@ -100,8 +103,8 @@ func (c *crew) slow(d time.Duration) {
 	}
 }
 
-// TestRunsOfSeveralProcessesShareACap: however many engines drive the runs, no more clusters are in flight together than the cap
-// says, and it is used up.
+// TestRunsOfSeveralProcessesShareACap: however many engines drive the runs, no more clusters are
+// in flight together than the cap says, and it is used up.
 func TestRunsOfSeveralProcessesShareACap(t *testing.T) {
 	const limit = 3
 	c := newCrew(t, 6)
@@ -125,8 +128,8 @@ func TestRunsOfSeveralProcessesShareACap(t *testing.T) {
 	}
 }
 
-// TestThePlacementsQueueHoldsOverProcesses: runs of one placement go on one after the other, in the order in which they were created,
-// whichever engine has them.
+// TestThePlacementsQueueHoldsOverProcesses: runs of one placement go on one after the other, in
+// the order in which they were created, whichever engine has them.
 func TestThePlacementsQueueHoldsOverProcesses(t *testing.T) {
 	c := newCrew(t, 3)
 	c.slow(20 * time.Millisecond)
@@ -175,8 +178,8 @@ func (c *crew) completes(run string) {
 	}
 }
 
-// TestOneOfSeveralEnginesPutsDriftBack: what was changed on a cluster is put back once, and told once; when the engine that watches
-// has ended, another one does it.
+// TestOneOfSeveralEnginesPutsDriftBack: what was changed on a cluster is put back once, and told
+// once; when the engine that watches has ended, another one does it.
 func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 	c := newCrew(t, 1)
 	c.place(0, metav1.LabelSelector{}, apply.Strategy{WhenToApply: apply.Always})

@@ -40,7 +40,8 @@ const (
 	engineClock   = "SLIPWAY_TEST_CLOCK" // how far the clock of the process is ahead
 )
 
-// enginesLease is the lease of the engines of these tests, enginesSkew how far their clocks may be apart.
+// enginesLease is the lease of the engines of these tests, enginesSkew how far their clocks may
+// be apart.
 const (
 	enginesLease = storebench.Lease
 	enginesSkew  = storebench.Skew
@@ -86,7 +87,8 @@ type crew struct {
 
 	// declared is how many runs there have been.
 	declared int
-	// apart reports whether clocks of engines are: their times are brought together, but for some milliseconds.
+	// apart reports whether clocks of engines are: their times are brought together, but for some
+	// milliseconds.
 	apart bool
 
 	mu      sync.Mutex
@@ -174,7 +176,8 @@ func (c *crew) kill(name string) {
 	}
 }
 
-// declare declares placements with a namespace and a ConfigMap each, and creates a run of each, which waits before and after.
+// declare declares placements with a namespace and a ConfigMap each, and creates a run of each,
+// which waits before and after.
 func (c *crew) declare(runs int, waits time.Duration) (names []string) {
 	c.t.Helper()
 	for range runs {
@@ -234,8 +237,8 @@ func (c *crew) holders() map[string][]string {
 	return out
 }
 
-// hold checks that every run has completed and breaks no law by its journal, that every cluster has what they brought, and that
-// nothing was written to a cluster twice with the same content.
+// hold checks that every run has completed and breaks no law by its journal, that every cluster
+// has what they brought, and that nothing was written to a cluster twice with the same content.
 func (c *crew) hold(runs []string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
@@ -285,8 +288,9 @@ func (c *crew) hold(runs []string) {
 	c.t.Logf("%d runs were taken %d times, %d objects written", len(runs), moved, len(c.writes))
 }
 
-// TestEnginesThatAreKilledAndPaused: engines on one store, of which one is killed or stopped for longer than its lease every two
-// seconds, carry all runs out: every law of their journals holds, and nothing is done twice.
+// TestEnginesThatAreKilledAndPaused: engines on one store, of which one is killed or stopped for
+// longer than its lease every two seconds, carry all runs out: every law of their journals holds,
+// and nothing is done twice.
 func TestEnginesThatAreKilledAndPaused(t *testing.T) {
 	engines, clusters, runs, lasts := 3, 10, 20, 14*time.Second
 	if os.Getenv("SLIPWAY_SOAK") != "" {
@@ -315,7 +319,8 @@ func TestEnginesThatAreKilledAndPaused(t *testing.T) {
 	c.hold(names)
 }
 
-// TestEnginesThatAreKilledAllTheTime: kills that come as fast as engines start delay runs, and do nothing twice.
+// TestEnginesThatAreKilledAllTheTime: kills that come as fast as engines start delay runs, and do
+// nothing twice.
 func TestEnginesThatAreKilledAllTheTime(t *testing.T) {
 	const engines, runs = 3, 10
 	kills, most := 0, 20
@@ -340,7 +345,8 @@ func TestEnginesThatAreKilledAllTheTime(t *testing.T) {
 	t.Logf("%d kills", kills)
 }
 
-// TestWorkSpreadsOverProcesses: an engine that comes gets its part of the runs, and what a killed one had is taken over.
+// TestWorkSpreadsOverProcesses: an engine that comes gets its part of the runs, and what a killed
+// one had is taken over.
 func TestWorkSpreadsOverProcesses(t *testing.T) {
 	c := newCrew(t, 2)
 	c.declare(12, 12*time.Hour)

@@ -82,8 +82,9 @@ func aBackend(t testing.TB, dsn string) (pid int) {
 type proxy struct {
 	listener net.Listener
 	target   atomic.Value // of string
-	// swallow is what happens to the next answer: it is cut off, as a whole or from its ReadyForQuery on. An answer to several
-	// statements may also be what a pooler says that has lost its server.
+	// swallow is what happens to the next answer: it is cut off, as a whole or from its
+	// ReadyForQuery on. An answer to several statements may also be what a pooler says that has lost
+	// its server.
 	swallow atomic.Int32
 	// hang has the next connection get no answer behind its login.
 	hang atomic.Bool
@@ -103,7 +104,8 @@ const (
 	swallowSeveral
 )
 
-// lostServer is what Odyssey sends then, as an ErrorResponse: https://www.postgresql.org/docs/current/protocol-message-formats.html
+// lostServer is what Odyssey sends then, as an ErrorResponse:
+// https://www.postgresql.org/docs/current/protocol-message-formats.html
 const lostServer = "SERROR\x00C08006\x00Mremote server read/write error\x00\x00"
 
 func newProxy(t testing.TB, target string) *proxy {
@@ -237,7 +239,8 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 	put(t, s, "d")
 }
 
-// A put that is given up while its transaction waits for a connection is not made once there is one.
+// A put that is given up while its transaction waits for a connection is not made once there is
+// one.
 func TestAPutThatIsGivenUpBeforeItIsSent(t *testing.T) {
 	pool, err := pgxpool.New(t.Context(), shared.DSN()+" pool_max_conns=1")
 	if err != nil {
@@ -347,7 +350,8 @@ func TestFailoverToASynchronousStandbyLosesNothing(t *testing.T) {
 	contains(t, changes.ended(t), "another server took over")
 }
 
-// An administrator may release a commit from waiting for its standby: the server acknowledges it, with a warning.
+// An administrator may release a commit from waiting for its standby: the server acknowledges it,
+// with a warning.
 func TestACommitThatDidNotWaitForItsStandbyIsNotAcknowledged(t *testing.T) {
 	server := newServer(t, pgenv.Options{})
 	o := postgres.Options{Schema: newSchema(t, server.DSN()), NoNotify: true}
@@ -460,7 +464,8 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	})
 }
 
-// A connection to the old primary that lives on is given up once another one has seen the server that took over.
+// A connection to the old primary that lives on is given up once another one has seen the server
+// that took over.
 func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
 	t.Parallel()
 	primary, standby, _ := replicas(t)
@@ -498,8 +503,8 @@ func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
 	all.Wait()
 }
 
-// After a crash the server gives out again the numbers of transactions that left no trace on the disk. A watch that has seen
-// them end does not take what they do now for known.
+// After a crash the server gives out again the numbers of transactions that left no trace on the
+// disk. A watch that has seen them end does not take what they do now for known.
 func TestAWatchAfterACrashThatReusesTransactionNumbers(t *testing.T) {
 	t.Parallel()
 	// Nothing but commits is written to the log before the crash.

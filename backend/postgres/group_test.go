@@ -15,7 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/postgres"
 )
 
-// crowd are records whose puts go together: two more, whose rows another session has locked, take up what a store sends at a time.
+// crowd are records whose puts go together: two more, whose rows another session has locked, take
+// up what a store sends at a time.
 type crowd struct {
 	*postgres.Store
 
@@ -113,8 +114,8 @@ func TestPutsThatArriveTogetherShareATransaction(t *testing.T) {
 	}
 }
 
-// Batches of few writes share transactions, whatever the order of their keys; each of them makes its writes up to the first that is
-// in conflict.
+// Batches of few writes share transactions, whatever the order of their keys; each of them makes
+// its writes up to the first that is in conflict.
 func TestBatchesThatArriveTogetherShareATransaction(t *testing.T) {
 	const n = 40
 	c := newCrowd(t, n)
@@ -149,7 +150,8 @@ func TestBatchesThatArriveTogetherShareATransaction(t *testing.T) {
 	}
 }
 
-// Transactions that wait for each other's rows do not do so for ever: one gives up, and what it was to make is made alone.
+// Transactions that wait for each other's rows do not do so for ever: one gives up, and what it
+// was to make is made alone.
 func TestSharedTransactionsThatWaitForEachOther(t *testing.T) {
 	c := newCrowd(t, 40)
 	tx, err := session(t, shared.DSN()).Begin(t.Context())
@@ -242,8 +244,9 @@ func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
 	contains(t, <-answered, "not this one")
 }
 
-// A pooler that has lost the server behind a commit says ERROR as the server does that has done nothing: what became of the puts is
-// unknown, and none is made again, which would find its own write and be in conflict.
+// A pooler that has lost the server behind a commit says ERROR as the server does that has done
+// nothing: what became of the puts is unknown, and none is made again, which would find its own
+// write and be in conflict.
 func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
 	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
 	c := newCrowdOver(t, p.dsn(), 20)
@@ -268,7 +271,8 @@ func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
 	}
 }
 
-// A caller that gives up gets its answer at once, also where the others of its transaction go on, and may use its value again.
+// A caller that gives up gets its answer at once, also where the others of its transaction go on,
+// and may use its value again.
 func TestAPutThatIsGivenUp(t *testing.T) {
 	c := newCrowd(t, 40)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -34,7 +34,8 @@ func TestParseRevision(t *testing.T) {
 	}
 }
 
-// Only the server's own word means that a transaction did nothing: a pooler has no severity that is not translated.
+// Only the server's own word means that a transaction did nothing: a pooler has no severity that
+// is not translated.
 func TestRefused(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -54,7 +55,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What a server has on which the write may have been made is no loss, and what it cannot have then is.
+// What a server has on which the write may have been made is no loss, and what it cannot have
+// then is.
 func TestLosses(t *testing.T) {
 	written := ack{revision: revision{seq: 10, nonce: 1}, xid: 100}
 	deleted := ack{revision: revision{seq: 10, nonce: 1}, xid: 100, deleted: true}
@@ -112,8 +114,8 @@ func TestSnapshotsAreCut(t *testing.T) {
 	}
 }
 
-// What waits is sent in the order in which it came, within the limits of a transaction; what left is not. Beside a transaction
-// another one is sent once as many puts wait as it has.
+// What waits is sent in the order in which it came, within the limits of a transaction; what left
+// is not. Beside a transaction another one is sent once as many puts wait as it has.
 func TestAGroupTakesWhatWaits(t *testing.T) {
 	var g group
 	puts := func(n, size int) (made []*put) {

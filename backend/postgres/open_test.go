@@ -174,8 +174,8 @@ func TestMigrateAdoptsARestoredDump(t *testing.T) {
 	changes.await(t, "a", rev)
 }
 
-// A dump that is restored in the place of the tables makes others, where what was written since is gone: it is noticed by polls, and
-// by a connection that is made afterwards.
+// A dump that is restored in the place of the tables makes others, where what was written since
+// is gone: it is noticed by polls, and by a connection that is made afterwards.
 func TestADumpThatIsRestoredInPlace(t *testing.T) {
 	dsn := shared.DSN()
 	for _, cut := range []bool{false, true} {
@@ -257,7 +257,8 @@ func TestPrivileges(t *testing.T) {
 	})
 }
 
-// TestOpenNamesThePrivilegesThatARoleLacks: an engine whose role cannot write would fail with its first write.
+// TestOpenNamesThePrivilegesThatARoleLacks: an engine whose role cannot write would fail with its
+// first write.
 func TestOpenNamesThePrivilegesThatARoleLacks(t *testing.T) {
 	dsn := shared.DSN()
 	read := []string{"GRANT USAGE ON SCHEMA {schema} TO {role}", "GRANT SELECT ON ALL TABLES IN SCHEMA {schema} TO {role}"}

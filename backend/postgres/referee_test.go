@@ -14,7 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/postgres"
 )
 
-// referee has writers count up keys of their own, whatever fails meanwhile, and holds the store to what it acknowledged.
+// referee has writers count up keys of their own, whatever fails meanwhile, and holds the store
+// to what it acknowledged.
 type referee struct {
 	store  *postgres.Store
 	filler []byte // behind each number

@@ -12,8 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// BenchmarkRollouts drives runs at the same time, of 12,800 clusters together, with an updater that takes no time. Beside it, over
-// the same pool in the same run: bare compare-and-swaps of as many bytes, by as many clients.
+// BenchmarkRollouts drives runs at the same time, of 12,800 clusters together, with an updater
+// that takes no time. Beside it, over the same pool in the same run: bare compare-and-swaps of as
+// many bytes, by as many clients.
 func BenchmarkRollouts(b *testing.B) {
 	for _, runs := range []int{8, 64} {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {

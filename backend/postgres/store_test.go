@@ -74,8 +74,8 @@ func (r *rowsOf) TraceQueryEnd(ctx context.Context, _ *pgx.Conn, q pgx.TraceQuer
 	}
 }
 
-// Of a page that is larger than was expected from the one before, 4 MiB are kept and the rest is asked for again; a list of few records
-// is one page.
+// Of a page that is larger than was expected from the one before, 4 MiB are kept and the rest is
+// asked for again; a list of few records is one page.
 func TestPagesOfAList(t *testing.T) {
 	c, err := pgxpool.ParseConfig(shared.DSN() + " pool_max_conns=1")
 	if err != nil {
@@ -128,8 +128,9 @@ func TestPagesOfAList(t *testing.T) {
 	}
 }
 
-// Batches of the same keys in any order wait for each other, and none fails because of that: alone they never wait in a circle, and
-// shared transactions that do give up, and their batches are made alone.
+// Batches of the same keys in any order wait for each other, and none fails because of that:
+// alone they never wait in a circle, and shared transactions that do give up, and their batches
+// are made alone.
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	s := fresh(t, postgres.Options{})
 	var all sync.WaitGroup

@@ -49,7 +49,8 @@ func (o *observer) add(c backend.Change, err error) {
 	o.last[c.Key], o.at[c.Key] = c, time.Now()
 }
 
-// sees reports whether the last change of the key is to this revision, or a deletion if that is zero.
+// sees reports whether the last change of the key is to this revision, or a deletion if that is
+// zero.
 func (o *observer) sees(key string, rev backend.Revision) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -92,8 +93,9 @@ func put(t testing.TB, s *postgres.Store, key string) backend.Revision {
 	return rev
 }
 
-// A transaction that takes long has a lower xid than many that are committed before it. It is not passed over, and delays no
-// other: neither one that writes to the table, nor one of another application.
+// A transaction that takes long has a lower xid than many that are committed before it. It is not
+// passed over, and delays no other: neither one that writes to the table, nor one of another
+// application.
 func TestATransactionThatHangs(t *testing.T) {
 	t.Parallel()
 	dsn := shared.DSN()
@@ -346,8 +348,8 @@ func TestPollsReadNoWholeTable(t *testing.T) {
 	}
 }
 
-// Watches that begin and end all the time, as those of a reader that waits for the next change, see every change, also where polls
-// end with one watch while another begins.
+// Watches that begin and end all the time, as those of a reader that waits for the next change,
+// see every change, also where polls end with one watch while another begins.
 func TestShortWatches(t *testing.T) {
 	t.Parallel()
 	o := postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true, Poll: time.Millisecond}

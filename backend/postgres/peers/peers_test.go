@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// connections is how many connections each of the two may have, atOnce how many workflows or runs go on at the same time.
+// connections is how many connections each of the two may have, atOnce how many workflows or runs
+// go on at the same time.
 const connections, atOnce = 32, 64
 
 // server is the one that both write to.
@@ -55,7 +56,8 @@ func threeSteps(ctx dbos.Context, _ string) (string, error) {
 	return "done", nil
 }
 
-// workflows returns a function that runs so many workflows to their end, and says how long that took.
+// workflows returns a function that runs so many workflows to their end, and says how long that
+// took.
 func workflows(t testing.TB) func(n int) time.Duration {
 	t.Helper()
 	ctx, err := dbos.NewContext(t.Context(), dbos.Config{AppName: "peer", SystemDBPool: pool(t), Logger: slog.New(slog.DiscardHandler)})
@@ -113,7 +115,8 @@ func count(t testing.TB, query string) (n int) {
 	return n
 }
 
-// TestThePeerMakesThreeStepsDurable: each step of a workflow is a row, so that it is known what is compared.
+// TestThePeerMakesThreeStepsDurable: each step of a workflow is a row, so that it is known what
+// is compared.
 func TestThePeerMakesThreeStepsDurable(t *testing.T) {
 	workflows(t)(atOnce)
 	if n := count(t, "SELECT count(*) FROM dbos.operation_outputs"); n != 3*atOnce {
@@ -121,9 +124,10 @@ func TestThePeerMakesThreeStepsDurable(t *testing.T) {
 	}
 }
 
-// BenchmarkDurableSteps has workflows of three steps, 64 at the same time, and runs of one cluster carried out by turns, over as many
-// connections. A step is a row that is committed, and so are the beginning and the end of a workflow; a transition is a save of a
-// run that is committed.
+// BenchmarkDurableSteps has workflows of three steps, 64 at the same time, and runs of one
+// cluster carried out by turns, over as many connections. A step is a row that is committed, and
+// so are the beginning and the end of a workflow; a transition is a save of a run that is
+// committed.
 func BenchmarkDurableSteps(b *testing.B) {
 	const n = 10 * atOnce
 	peer := workflows(b)
