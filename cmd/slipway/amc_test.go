@@ -29,8 +29,9 @@ import (
 // amcMembers are the members of the tutorial's files.
 var amcMembers = []string{"managedcluster-test", "managedcluster-prod"}
 
-// newAMCEnv returns a hub that serves applications with the account that hub install makes, with the tutorial's members and a
-// member that is only for its MemberCluster. The command is the plugin amc of kubectl. On members, Deployments are ready at once.
+// newAMCEnv returns a hub that serves applications with the account that hub install makes, with
+// the tutorial's members and a member that is only for its MemberCluster. The command is the
+// plugin amc of kubectl. On members, Deployments are ready at once.
 func newAMCEnv(t *testing.T) *kubeEnv {
 	t.Helper()
 	w := &kubeEnv{t: t, files: t.TempDir()}

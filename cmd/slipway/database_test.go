@@ -91,7 +91,8 @@ func TestAStoreInADatabase(t *testing.T) {
 	}
 }
 
-// TestTheExampleOnPostgreSQL: the tutorial ends the same way where engines in other processes drive it.
+// TestTheExampleOnPostgreSQL: the tutorial ends the same way where engines in other processes
+// drive it.
 func TestTheExampleOnPostgreSQL(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -150,7 +151,8 @@ func TestADatabaseThatIsNamedWrongly(t *testing.T) {
 	}
 }
 
-// TestFlagsThatNameWhatIsNotUsed are refused: a demo whose runs are elsewhere than --store says would seem to be lost.
+// TestFlagsThatNameWhatIsNotUsed are refused: a demo whose runs are elsewhere than --store says
+// would seem to be lost.
 func TestFlagsThatNameWhatIsNotUsed(t *testing.T) {
 	t.Chdir(t.TempDir())
 	v := newEnv(t)
@@ -167,7 +169,8 @@ func TestFlagsThatNameWhatIsNotUsed(t *testing.T) {
 	}
 }
 
-// TestAnEngineWhoseClustersCannotBeRead takes no run from the others of a database: it does not begin.
+// TestAnEngineWhoseClustersCannotBeRead takes no run from the others of a database: it does not
+// begin.
 func TestAnEngineWhoseClustersCannotBeRead(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "fleet.kubeconfig")
 	var errOut bytes.Buffer

@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/fleet"
 )
 
-// A run that is rolled back is followed to the end of the rollback, whichever verb follows it: no cluster has the change
-// when the verb ends. All of them, and describe, name the run that rolls back, and say how it ended.
+// A run that is rolled back is followed to the end of the rollback, whichever verb follows it: no
+// cluster has the change when the verb ends. All of them, and describe, name the run that rolls
+// back, and say how it ended.
 func TestARunIsFollowedToTheEndOfItsRollback(t *testing.T) {
 	for verb, follow := range map[string][]string{
 		"watch": {"watch", "shop-2"}, "wait": {"wait", "shop-2"}, "history": {"history", "run/shop-2", "--follow"},

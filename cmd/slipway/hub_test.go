@@ -25,8 +25,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// kubeEnv is a hub that the command serves, with member1 in the stage staging and member2 in the stage prod, and the
-// command as a plugin of kubectl.
+// kubeEnv is a hub that the command serves, with member1 in the stage staging and member2 in the
+// stage prod, and the command as a plugin of kubectl.
 type kubeEnv struct {
 	t       *testing.T
 	kubectl string

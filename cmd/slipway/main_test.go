@@ -24,7 +24,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// env is a store on which an engine may run, and the clusters of it.
+// env is a store for an engine, with its clusters.
 type env struct {
 	t       testing.TB
 	file    string
@@ -48,8 +48,8 @@ func strategy(task ...stages.Task) stages.Strategy {
 	return stages.Strategy{Rollback: &stages.RollbackPolicy{}, Stages: []stages.Stage{{Name: "canary", Selector: canary, After: task}, {Name: "rest", Selector: rest}}}
 }
 
-// newEnv has a run, shop-1, that has ended, and one, shop-2, whose canary waits for an approval. No engine
-// runs on the store.
+// newEnv has a run, shop-1, that has ended, and one, shop-2, whose canary waits for an approval.
+// No engine runs on the store.
 func newEnv(t *testing.T) *env {
 	t.Helper()
 	ring := func(name string) map[string]string { return map[string]string{"ring": name} }
@@ -121,7 +121,7 @@ func (v *env) connect(c *fleet.Config) error {
 	return nil
 }
 
-// run runs the command, and returns its exit code and what it printed.
+// run runs the command, and returns its exit code and its output.
 func (v *env) run(args ...string) (code int, out, errOut string) {
 	v.t.Helper()
 	var o, e bytes.Buffer
@@ -235,7 +235,7 @@ func TestWrongCommandLinesEndWithTwo(t *testing.T) {
 	}
 }
 
-// What is recorded by the command is carried out by the engine that runs next.
+// The next running engine performs the recorded commands.
 func TestAnApprovalIsCarriedOutByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	v.shows(cli.ExitFailed, "approve shop-2 other --as ann", "other")
@@ -277,7 +277,7 @@ func TestARunThatGoesOnIsDeletedByForce(t *testing.T) {
 	v.shows(cli.ExitDone, "get runs", "shop-2")
 	v.shows(cli.ExitDone, "delete run shop-2 --force", "run/shop-2: deleted")
 	v.shows(cli.ExitFailed, "delete run shop-2 --force", "does not exist")
-	v.shows(cli.ExitDone, "get clusters", "eu-1") // what it brought stays
+	v.shows(cli.ExitDone, "get clusters", "eu-1") // the content of the run stays
 	if got := v.key("eu-1"); got != "v2" {
 		t.Errorf("eu-1 has %s, want v2", got)
 	}
@@ -301,7 +301,7 @@ func TestAPlacementIsDeletedByTheEngine(t *testing.T) {
 	v.shows(cli.ExitDone, "delete deletion shop", "deletion/shop: deleted")
 }
 
-// until waits for shop-2 to come to a state.
+// until waits for a state of shop-2.
 func (v *env) until(ctx context.Context, e *fleet.Engine, want stages.State) {
 	v.t.Helper()
 	for {
@@ -338,7 +338,7 @@ func TestARollbackIsPreviewedAndDone(t *testing.T) {
 	}
 }
 
-// key returns what the ConfigMap of a cluster has.
+// key returns the value in the ConfigMap of a cluster.
 func (v *env) key(cluster string) string {
 	v.t.Helper()
 	obj, err := v.members.Cluster(cluster).Get(snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "web"})
@@ -378,7 +378,8 @@ func TestPreviewDiffAndDriftOnlyRead(t *testing.T) {
 	}
 }
 
-// The verb drift has two sides: without a file it compares a placement, with files no store is opened.
+// The verb drift has two sides: without a file it compares a placement, with files no store is
+// opened.
 func TestDriftComparesFilesWithoutAStore(t *testing.T) {
 	v := newEnv(t)
 	files := "internal/drift/testdata/hub.yaml --member internal/drift/testdata/member.yaml"
@@ -412,7 +413,8 @@ func TestCalledByKubectlItIsNamedSo(t *testing.T) {
 	}
 }
 
-// The help names each verb below what it is about, and only the verbs about the command itself below none.
+// The help groups verbs by their object, and lists only the verbs about the command itself
+// without a group.
 func TestTheHelpHasTheVerbsInGroups(t *testing.T) {
 	var without []string
 	for _, c := range newRoot(genericiooptions.NewTestIOStreamsDiscard(), nil, "slipway").Commands() {
@@ -429,7 +431,7 @@ func TestTheHelpHasTheVerbsInGroups(t *testing.T) {
 	v.shows(cli.ExitUsage, "wait", "wrong number of arguments, 0: want slipway wait RUN")
 }
 
-// With -o name what is asked of an object, and what is found out about it, is its name, for another command.
+// With -o name the output about an object is its name, as input for another command.
 func TestNamesAreForAnotherCommand(t *testing.T) {
 	v := newEnv(t)
 	for args, want := range map[string]string{
@@ -478,8 +480,8 @@ func TestExplainSaysWhatARunAndAClusterWaitFor(t *testing.T) {
 	v.shows(cli.ExitFailed, "explain other", "other")
 }
 
-// A run that the command creates is queued behind the one that has the placement, and is driven by the
-// engine that runs next.
+// A created run waits in the queue behind the active run of the placement, and the next running
+// engine drives it.
 func TestARunThatIsCreatedIsDrivenByTheEngine(t *testing.T) {
 	v := newEnv(t)
 	file := filepath.Join(t.TempDir(), "strategy.yaml")

@@ -39,8 +39,9 @@ spec:
   strategy: {type: External}
 `
 
-// What a hub takes as an object is read from a file: the strategy, alone or with a run that names it, and the policy of a
-// placement. A file of something else says what it has, and what would be right.
+// Files may contain the objects that a hub accepts: the strategy, alone or with a run that names
+// it, and the policy of a placement. The error of another file contains its kind and the
+// permitted kinds.
 func TestObjectsOfAHubAreReadFromFiles(t *testing.T) {
 	v := newEnv(t)
 	file := func(name, text string) string {
@@ -81,7 +82,8 @@ func TestWordsOfVerbs(t *testing.T) {
 	v.shows(cli.ExitDone, "describe placement shop", "Policy:", "PickAll", "Selects:", "Namespace")
 }
 
-// A hub that is slow does not name the run that rolls back in time: the request is recorded all the same.
+// A hub that is slow does not name the run that rolls back in time: the request is recorded all
+// the same.
 func TestARollbackThatHasNoNameYetIsRecorded(t *testing.T) {
 	v := newEnv(t)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -32,7 +32,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// start runs the command until its context ends, as a process beside the test. Lines are those that it prints.
+// start runs the command concurrently with the test until its context ends. lines is its output.
 func (v *env) start(args ...string) (lines *bufio.Scanner, end func() (code int, errOut string)) {
 	v.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -67,7 +67,7 @@ func (v *env) serve(args ...string) (address string, end func() (int, string)) {
 	return address, end
 }
 
-// until scans lines up to one that has a word.
+// until scans lines until one contains a word.
 func until(t *testing.T, lines *bufio.Scanner, word string) string {
 	t.Helper()
 	for lines.Scan() {
@@ -170,7 +170,8 @@ func TestAServerIsReachedWithAToken(t *testing.T) {
 	}
 }
 
-// certificate makes files of a certificate for localhost and of its key, and returns what trusts it.
+// certificate creates files with a certificate for localhost and its key, and returns a pool that
+// trusts it.
 func certificate(t *testing.T) (cert, key string, trusted *x509.CertPool) {
 	t.Helper()
 	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -260,7 +261,7 @@ func TestServeIsToldWhatItMayAnswer(t *testing.T) {
 	}
 }
 
-// A check needs the provider that --prometheus names, and counts what that answers.
+// A check needs the provider that --prometheus names, and evaluates its answers.
 func TestServeMeasuresChecks(t *testing.T) {
 	asked := make(chan string, 100)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -21,7 +21,8 @@ import (
 	"github.com/slipway-dev/slipway/watch/watchtest"
 )
 
-// onTerminal runs the command on a terminal of a size. The function that it returns waits for its exit code.
+// onTerminal runs the command on a terminal of a size. The function that it returns waits for its
+// exit code.
 func (v *env) onTerminal(columns, rows int, args ...string) (*watchtest.Terminal, func() int) {
 	v.t.Helper()
 	term, tty := watchtest.Open(v.t, columns, rows)
@@ -116,7 +117,7 @@ func TestElsewhereWatchPrintsALineForEachEvent(t *testing.T) {
 	v.shows(cli.ExitFailed, "watch other", "other")
 }
 
-// After the first Ctrl-C the command ends what it does; a second one ends the process, whatever that waits for.
+// After the first Ctrl-C the command ends its work; a second one ends the process immediately.
 func TestASecondInterruptEndsTheProcess(t *testing.T) {
 	plugin := filepath.Join(t.TempDir(), "kubectl-slipway")
 	self, err := os.Executable()

@@ -99,7 +99,8 @@ func TestEveryMemberIsReachedByAReader(t *testing.T) {
 	}
 }
 
-// kubeconfigs returns a directory with a kubeconfig for each member, and one named contexts with a context for each.
+// kubeconfigs returns a directory with a kubeconfig for each member, and one named contexts with
+// a context for each.
 func kubeconfigs(t *testing.T, names ...string) string {
 	t.Helper()
 	dir := t.TempDir()

@@ -224,8 +224,8 @@ var recorded = regexp.MustCompile(`(?:TIME Waiting .*\n)?(TIME RunTaken .*\n)(?:
 func (s *scene) golden(name string) {
 	s.t.Helper()
 	path := filepath.Join("testdata", name+".txt")
-	// A decision that was recorded before a start is taken in at once: whether the wait for it is still seen is a matter of
-	// moments.
+	// A decision that was recorded before a start is taken in at once: whether the wait for it is
+	// still seen is a matter of moments.
 	text := recorded.ReplaceAllString(s.text.String(), "$1$2")
 	if *update {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {

@@ -30,7 +30,8 @@ const pause = 250 * time.Millisecond
 // secondRun is in the line that says that the second run was created.
 const secondRun = `"RunCreated","placement":"example-placement","run":"example-run-2"`
 
-// playUntil plays the tutorial on a store, and stops when a text is printed. Nothing asks for approvals.
+// playUntil plays the tutorial on a store, and stops when a text is printed. Nothing asks for
+// approvals.
 func playUntil(t *testing.T, store backend.Store, text string) *tutorial {
 	t.Helper()
 	docs := tutorialDocuments(t)

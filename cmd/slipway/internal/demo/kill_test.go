@@ -156,8 +156,8 @@ func (l *longPlay) ending(t *testing.T) ending {
 	return ending{runsOf(t, tut), snapshotsOf(t, tut), membersOf(t, tut), slices.DeleteFunc(story(events), isDrift)}
 }
 
-// isDrift reports whether an event is of the watch between runs. It may look at a cluster after a killed process wrote to it
-// and before the next process says so.
+// isDrift reports whether an event is of the watch between runs. It may look at a cluster after a
+// killed process wrote to it and before the next process says so.
 func isDrift(words string) bool { return strings.HasPrefix(words, "Drift") }
 
 // journalOf returns all events, and checks that the journals begin with their

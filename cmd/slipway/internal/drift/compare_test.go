@@ -203,7 +203,8 @@ func TestNoNamespaceIsDefault(t *testing.T) {
 	}
 }
 
-// All that is wrong with any file is reported at once, each with its file, line and document, and nothing is compared.
+// All that is wrong with any file is reported at once, each with its file, line and document, and
+// nothing is compared.
 func TestProblemsOfAllFilesAreReportedAtOnce(t *testing.T) {
 	args := inputs(t, configMap+"---\n"+configMap, "a\n")
 	got := call(t, "b\n", append(args, "--crd", "-", "-o", "json")...)

@@ -41,7 +41,8 @@ func parse(t *testing.T, args ...string) (*Flags, *target.Options) {
 	return f, to
 }
 
-// The hub is the cluster that kubectl would name, asked as the user of --as; without one the command line is wrong.
+// The hub is the cluster that kubectl would name, asked as the user of --as; without one the
+// command line is wrong.
 func TestTheHubIsTheClusterOfKubectl(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "config")
 	if err := os.WriteFile(file, []byte(kubeconfig), 0o600); err != nil {

@@ -14,7 +14,8 @@ type driftRow struct {
 	when, comparison string
 	// edit is the change of a person on the member, as the data of a ConfigMap.
 	edit string
-	// drifts are the differences that are reported, and fails reports whether they are errors of the apply.
+	// drifts are the differences that are reported, and fails reports whether they are errors of the
+	// apply.
 	drifts []string
 	fails  bool
 	// stays is the data of the member afterwards.
@@ -62,7 +63,7 @@ func (w *hubEnv) playRow(what string, row *driftRow) {
 		return err
 	})
 	w.must("member-2", "patch", "cm", "app", "-n", "web", "--type=merge", "-p", row.edit)
-	w.eventually(what+", for two seconds", func() error { // a status may show a drift that is reverted in a moment
+	w.eventually(what+", for two seconds", func() error { // a reverted drift may still show
 		for range 10 {
 			if err := w.rowIs(row); err != nil {
 				return err

@@ -55,8 +55,8 @@ func TestInstallIsIdempotent(t *testing.T) {
 // warned contains the warnings of API servers to the program.
 var warned warnings
 
-// warnings is a rest.WarningHandler that keeps the warnings, but for those about deprecated kinds, which a client that lists all
-// kinds reads.
+// warnings is a rest.WarningHandler that keeps the warnings, but for those about deprecated
+// kinds, which a client that lists all kinds reads.
 type warnings struct {
 	mu   sync.Mutex
 	said []string
@@ -147,7 +147,8 @@ func (w *hubEnv) start(args ...string) {
 	w.serve(args...)
 }
 
-// serve runs the hub until the test ends, with the rights of the installed account, and waits for its members to be registered.
+// serve runs the hub until the test ends, with the rights of the installed account, and waits for
+// its members to be registered.
 func (w *hubEnv) serve(args ...string) {
 	w.t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -319,7 +320,8 @@ func (s *step) check(dir, got string) error {
 	return nil
 }
 
-// words are the lines of an output in words, with ages that are AGE: the width of a column depends on them.
+// words are the lines of an output in words, with ages that are AGE: the width of a column
+// depends on them.
 func words(text string) (out [][]string) {
 	age := regexp.MustCompile(`^(\d+[smhd])+$`)
 	for line := range strings.Lines(text) {

@@ -19,14 +19,14 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// act is what is asked of a workflow, after which it settles, with these files.
+// act is a command for a workflow with these files; the workflow settles after it.
 type act struct {
 	files   []string
 	request delivery.Request
 }
 
-// acts are the tutorial, and what its later versions do: the workflow of the second one is terminated, and restarted
-// from the step that was left.
+// acts are the tutorial and the steps of its later versions: the workflow of the second version
+// is terminated, and restarted from the step that it did not complete.
 func acts() []act {
 	first := []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"}
 	second := []string{"app-meta-blue.yaml", "policy-topology.yaml", "workflow.yaml", "app-version2.yaml"}
@@ -41,8 +41,8 @@ func acts() []act {
 	}
 }
 
-// everyth is the distance between the writes at which the process crashes. With the race detector, which makes it ten
-// times as slow, it is larger.
+// everyth is the distance between the writes at which the process crashes. It is larger with the
+// race detector, which makes the test ten times slower.
 func everyth() int {
 	if underRace {
 		return 12
@@ -50,8 +50,8 @@ func everyth() int {
 	return 3
 }
 
-// A process that crashes at any write, of a cluster or of the engine, is followed by one that goes on: in the end the
-// same runs were made, each once, and the clusters have the same.
+// After a crash at any write of a cluster or of the engine, the next process continues. In the
+// end the same runs exist, each once, and the clusters have the same content.
 func TestAWorkflowGoesOnAfterACrashAtAnyWrite(t *testing.T) {
 	want, crashed := playThrough(t, faulty.NewPlan())
 	if crashed {
@@ -78,7 +78,8 @@ phase running
 	}
 }
 
-// playThrough plays all acts in a process that suffers what the plan says, and where it crashes the rest in another one.
+// playThrough plays all acts in a process with the faults of the plan, and after a crash the rest
+// in another process.
 func playThrough(t *testing.T, plan *faulty.Plan) (state string, crashed bool) {
 	t.Helper()
 	kept := memory.NewStore()
@@ -92,8 +93,8 @@ func playThrough(t *testing.T, plan *faulty.Plan) (state string, crashed bool) {
 	return stateOf(t, kept), plan.Crashed()
 }
 
-// playActs returns how many acts were played to their end. The first one may have been played already by a process that
-// crashed: then what it asks for may be refused.
+// playActs returns the number of completed acts. If a crashed process may have played the first
+// one already, its command may be refused.
 func playActs(ctx context.Context, store backend.Store, list []act, again bool) (done int, err error) {
 	for i, a := range list {
 		s, err := open(ctx, store, a.files)
@@ -130,7 +131,7 @@ func open(ctx context.Context, store backend.Store, files []string) (*simulation
 	return newSimulation(ctx, store, docs)
 }
 
-// stateOf says which runs there were, what the clusters have, and what the application has come to.
+// stateOf returns the runs, the contents of the clusters, and the state of the application.
 func stateOf(t *testing.T, store backend.Store) string {
 	t.Helper()
 	s, err := open(t.Context(), store, acts()[len(acts())-1].files)
@@ -160,7 +161,8 @@ func stateOf(t *testing.T, store backend.Store) string {
 	return b.String()
 }
 
-// imageOn is that of the Deployment of the tutorial on a cluster, "" where it is not there.
+// imageOn returns the image of the tutorial's Deployment on a cluster, or "" if it does not
+// exist.
 func imageOn(cluster *memory.Cluster) string {
 	obj, err := cluster.Get(snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "demo", Name: "demo"})
 	if err != nil {

@@ -62,7 +62,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: alice}]
 `)
 	dialer := backend.DialerFunc(func(ctx context.Context, c placement.Cluster) (backend.Conn, error) {
-		c.UID = "" // that of the MemberCluster
+		c.UID = "" // the UID of the MemberCluster
 		return v.members.Dial(ctx, c)
 	})
 	account, err := server.ConfigForAccount(t.Context(), "slipway-system", "slipway-hub")
@@ -113,7 +113,8 @@ func (v *hubEnv) apply(groupVersion, resource, text string) {
 	}
 }
 
-// do gives a command line on the hub. The exit code must be this one, and what it prints contain want.
+// do runs a command line on the hub. It must have this exit code, and its output must contain
+// want.
 func (v *hubEnv) do(code int, line, want string) {
 	v.t.Helper()
 	got, out, errOut := call(v.t, append(strings.Fields(line), "--kubeconfig", v.kubeconfig)...)
@@ -168,7 +169,8 @@ func (v *hubEnv) file(groupVersion, resource, name string) {
 	v.apply(groupVersion, resource, string(text))
 }
 
-// The verbs direct the workflow of an application on a hub, by its records, as the user whom the API server knows.
+// The verbs direct the workflow of an application on a hub, by its records, as the user whom the
+// API server knows.
 func TestTheVerbsOnAHub(t *testing.T) {
 	v := newHubEnv(t)
 	v.do(cli.ExitFailed, "status demo -n demo", "no workflow of it has begun")

@@ -34,7 +34,8 @@ spec:
 	return s
 }
 
-// ends checks the exit code of a command line, the phase of the application, steps as "NAME PHASE", and the images of one and two.
+// ends checks the exit code of a command line, the phase of the application, steps as "NAME
+// PHASE", and the images of one and two.
 func (s *scene) ends(code int, line, phase, one, two string, steps ...string) {
 	s.t.Helper()
 	s.do(code, line)
@@ -56,8 +57,8 @@ func (s *scene) ends(code int, line, phase, one, two string, steps ...string) {
 	s.image("two", two)
 }
 
-// A step that waits for a person no longer than its timeout goes on without one: the workflow fails, what runs always is
-// run, and the command waits for that.
+// A step that waits for a person until its timeout fails the workflow. The steps that always run
+// are run, and the command waits for them.
 func TestASuspendedStepTimesOut(t *testing.T) {
 	const always = "    - {name: note, type: deploy, if: always, properties: {policies: [two]}}\n"
 	for name, workflow := range map[string]string{
@@ -109,7 +110,8 @@ func TestASuspendedStepTimesOut(t *testing.T) {
 	}
 }
 
-// A step that waits for a person without an end, or as long as a person says, is final; the one with a duration is not.
+// A step that waits for a person without an end, or as long as a person says, is final; the one
+// with a duration is not.
 func TestASuspendedStepThatDoesNotTimeOut(t *testing.T) {
 	const next = "    - {name: next, type: deploy, properties: {policies: [two]}}\n"
 	t.Run("a duration", func(t *testing.T) {
@@ -145,8 +147,8 @@ func TestASuspendedStepThatDoesNotTimeOut(t *testing.T) {
 	})
 }
 
-// A workflow that is terminated while it is suspended runs what runs always, which may wait for a person itself, until its
-// timeout.
+// A workflow that is terminated while it is suspended runs the steps that always run. Such a step
+// may wait for a person itself, until its timeout.
 func TestAWorkflowIsTerminatedWhileItIsSuspended(t *testing.T) {
 	for name, timeout := range map[string]string{"without a timeout": "", "with a timeout": "timeout: 10m, "} {
 		t.Run(name, func(t *testing.T) {

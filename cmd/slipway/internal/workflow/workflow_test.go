@@ -44,7 +44,7 @@ func call(t *testing.T, args ...string) (code int, out, errOut string) {
 	return code, o.String(), e.String()
 }
 
-// scene gives command lines on one store, and writes down what they print.
+// scene runs command lines on one store, and records their output.
 type scene struct {
 	t    *testing.T
 	dir  string
@@ -60,7 +60,8 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// file puts a file of the tutorial into the directory that is played, with something in the place of something else.
+// file puts a file of the tutorial into the directory that is played, with something in the place
+// of something else.
 func (s *scene) file(name, from string, replace ...string) {
 	s.t.Helper()
 	text, err := os.ReadFile(filepath.Join("testdata/tutorial", from))
@@ -72,7 +73,7 @@ func (s *scene) file(name, from string, replace ...string) {
 	}
 }
 
-// do gives a command line, in which app is the directory. The exit code must be this one.
+// do runs a command line, in which app is the directory. It must have this exit code.
 func (s *scene) do(code int, line string) string {
 	s.t.Helper()
 	words := strings.Fields(line)
@@ -111,7 +112,7 @@ func (s *scene) golden(name string) {
 	}
 }
 
-// image compares what a cluster of the store runs.
+// image compares the image that a cluster of the store runs.
 func (s *scene) image(cluster, tag string) {
 	s.t.Helper()
 	store, err := bolt.Open(filepath.Join(s.dir, "store.db"), bolt.Options{})
@@ -128,9 +129,10 @@ func (s *scene) image(cluster, tag string) {
 	}
 }
 
-// The tutorial of ACK One's application workflow, its files and its words: test first, and production once the
-// workflow is resumed. Another image without another publishVersion does nothing; with one the workflow begins again, is
-// terminated, and restarted from the step that was left.
+// The tutorial of ACK One's application workflow, its files and its words: test first, and
+// production once the workflow is resumed. Another image without another publishVersion does
+// nothing; with one the workflow begins again, is terminated, and restarted from the step that
+// was left.
 func TestTheTutorial(t *testing.T) {
 	s := newScene(t)
 	for _, name := range []string{"namespace.yaml", "app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
@@ -159,7 +161,8 @@ func TestTheTutorial(t *testing.T) {
 	s.golden("tutorial.txt")
 }
 
-// What is missing keeps a workflow from beginning; all of it is said, and the workflow begins once it is there.
+// A workflow with missing parts does not start; the error lists all of them, and the workflow
+// starts once they exist.
 func TestAnApplicationThatCannotBegin(t *testing.T) {
 	s := newScene(t)
 	s.file("app.yaml", "app.yaml")
@@ -176,8 +179,9 @@ func TestAnApplicationThatCannotBegin(t *testing.T) {
 	s.golden("problem.txt")
 }
 
-// An image that does not come up holds the workflow up, and nothing reaches production. It can be suspended meanwhile,
-// and once the image is put right under a new version, the new workflow takes the place of the one before.
+// An image that does not start blocks the workflow before production. The workflow can be
+// suspended in this state, and a new version with a corrected image replaces it by a new
+// workflow.
 func TestAnImageThatDoesNotComeUp(t *testing.T) {
 	s := newScene(t)
 	s.file("app-meta.yaml", "app-meta.yaml", ":red", ":broken")
@@ -210,8 +214,8 @@ func TestAnImageThatDoesNotComeUp(t *testing.T) {
 	s.image("managedcluster-prod", "blue")
 }
 
-// A workflow whose application has the annotation slipway.dev/rollback is rolled back: the clusters go back to what they
-// had.
+// A workflow whose application has the annotation slipway.dev/rollback is rolled back: the
+// clusters get their previous content.
 func TestAWorkflowIsRolledBack(t *testing.T) {
 	s := newScene(t)
 	for _, name := range []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
@@ -229,8 +233,8 @@ func TestAWorkflowIsRolledBack(t *testing.T) {
 	s.image("managedcluster-prod", "red")
 }
 
-// A second terminal reaches the process that waits for a person: it shows the status, resumes the workflow under its own
-// name, and is told what takes the store itself.
+// A second terminal reaches the process that waits for a person: it shows the status and resumes
+// the workflow under its own name. A command that opens the store itself is refused.
 func TestASecondTerminalResumesWhatTheFirstWaitsFor(t *testing.T) {
 	s := newScene(t)
 	for _, name := range []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
@@ -264,7 +268,8 @@ func TestASecondTerminalResumesWhatTheFirstWaitsFor(t *testing.T) {
 	s.golden("second.txt")
 }
 
-// With -o json an event of a run is an object on a line of its own, the one that the engine has.
+// With -o json each event of a run is an object on its own line, equal to the event of the
+// engine.
 func TestEventsAsJSON(t *testing.T) {
 	s := newScene(t)
 	for _, name := range []string{"app-meta.yaml", "policy-topology.yaml", "workflow.yaml", "app.yaml"} {
@@ -284,7 +289,7 @@ func TestEventsAsJSON(t *testing.T) {
 	}
 }
 
-// A wrong command line ends with 2, and says what would be right.
+// A wrong command line ends with code 2, and the error contains the right form.
 func TestAWrongCommandLine(t *testing.T) {
 	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
 	for line, want := range map[string]string{
