@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 )
 
-// shownRun is a run that has come to two of its three gates, as Azure shows it.
+// shownRun returns a run that has reached two of its three gates, in Azure's form.
 func shownRun() azure.UpdateRun {
 	state := func(state string) azure.UpdateStatus { return azure.UpdateStatus{State: state} }
 	failed := azure.UpdateStatus{State: "Failed", Error: &azure.Error{Code: azure.CodeFailed, Message: "no quota"}}
@@ -26,7 +26,7 @@ func shownRun() azure.UpdateRun {
 	}}}}
 }
 
-// Parts are yielded in the order in which they are gone through, each with its reason.
+// Parts are yielded in the order of execution, each with its reason.
 func TestPartsOfARun(t *testing.T) {
 	var got []string
 	u := shownRun()
@@ -51,7 +51,7 @@ func TestPartsOfARun(t *testing.T) {
 	}
 }
 
-// Gates that the run has not come to are not shown, and of the others where they are.
+// Gates that the run has not reached are omitted; the others have their positions.
 func TestGatesOfARun(t *testing.T) {
 	got, err := json.Marshal(azure.FleetGates(shownRun()))
 	want := `[{"displayName":"may we?","gateType":"Approval","name":"r-before-s","resourceGroup":"rg","state":"Completed",` +

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/azure"
 )
 
-// problems checks what Read says is wrong with a text, one line each.
+// problems compares the problems that Read reports for a text, one line each.
 func problems(t *testing.T, text string, want ...string) {
 	t.Helper()
 	s, err := azure.Read(strings.NewReader(text), "f")
@@ -176,8 +176,7 @@ func TestWhatIsNotJSONIsToldWithItsLine(t *testing.T) {
 	}
 }
 
-// TestHostileInputIsBounded: what is long, deep or full of mistakes costs little and
-// is not repeated.
+// TestHostileInputIsBounded: long, deep or wrong input costs little and is not repeated.
 func TestHostileInputIsBounded(t *testing.T) {
 	problems(t, strings.Repeat(" ", azure.MaxBytes)+"{}", "f:1: is longer than 4194304 bytes; write it as several")
 	problems(t, strings.Repeat("[", 100_000), "f:1: is not JSON: it is nested deeper than 100 levels")
@@ -199,7 +198,7 @@ func TestHostileInputIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzRead: whatever the input is, Read returns, and what it takes it writes again.
+// FuzzRead: Read returns for every input, and writing an accepted input reproduces it.
 func FuzzRead(f *testing.F) {
 	f.Add(stage(`"afterStageWaitInSeconds": 3600`))
 	f.Add(group(`"maxConcurrency": "25%"`))

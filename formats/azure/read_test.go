@@ -158,7 +158,7 @@ func TestALabelTwiceInASelectorMeansBoth(t *testing.T) {
 	}
 }
 
-// TestAPartOfAYAMLDocumentIsRead is what a reader of another format does.
+// TestAPartOfAYAMLDocumentIsRead reads a part of a document, like a reader of another format.
 func TestAPartOfAYAMLDocumentIsRead(t *testing.T) {
 	var doc yaml.Node
 	err := yaml.Unmarshal([]byte("x: 1\nstrategy:\n  stages:\n  - &a\n    name: canary\n    groups: [{name: eu}]\n  - <<: *a\n    name: 7\n"), &doc)

@@ -106,7 +106,7 @@ func (g *played) status() azure.UpdateRun {
 	return u
 }
 
-// TestTheStatusOfARun holds the status in many situations against what was reviewed.
+// TestTheStatusOfARun compares the status in many situations with a reviewed file.
 func TestTheStatusOfARun(t *testing.T) {
 	for name, how := range map[string]func(*played) *played{
 		"not-started": func(g *played) *played { return g },

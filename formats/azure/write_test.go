@@ -63,7 +63,7 @@ func TestWhatAzureCannotExpressIsAnErrorThatNamesIt(t *testing.T) {
 			s.Stages[0].Groups[0].After = []stages.Task{{Type: stages.TimedWait, Wait: time.Second}}
 		},
 		"stages[1].labelSelector": func(s *stages.Strategy) { s.Stages[1].Groups = nil },
-		// What only reading knows: Azure's limits.
+		// Only the reader checks Azure's limits.
 		"stages[0].maxConcurrency: must be at most 50": func(s *stages.Strategy) { s.Stages[0].MaxConcurrency = number(51) },
 		"is there already": func(s *stages.Strategy) { s.Stages[1].Groups[0].Name = "group-1a" },
 		"stages[0].name: \"" + strings.Repeat("a", 51) + "\"": func(s *stages.Strategy) { s.Stages[0].Name = strings.Repeat("a", 51) },

@@ -39,7 +39,7 @@ func read(t *testing.T, text string) []manifest.Object {
 	return objects
 }
 
-// What cannot be read, with its place and the reason.
+// Unreadable input is reported with its position and the reason.
 func TestWhatCannotBeReadIsReportedWithFileLineAndDocument(t *testing.T) {
 	bomb := "a: &a [x, x, x, x, x, x, x, x, x, x]\n"
 	for i := range 7 {
@@ -107,7 +107,7 @@ func TestAProblemRepeatsNoLongValue(t *testing.T) {
 	}
 }
 
-// The error of the reader is in that of Read, with the name of the input.
+// The error of Read wraps the error of the reader and contains the name of the input.
 func TestAnInputThatFails(t *testing.T) {
 	failed := errors.New("the disk is gone")
 	if _, err := manifest.Read(iotest.ErrReader(failed), "hub.yaml"); !errors.Is(err, failed) || !strings.HasPrefix(err.Error(), "hub.yaml: ") {
@@ -115,7 +115,8 @@ func TestAnInputThatFails(t *testing.T) {
 	}
 }
 
-// Words and numbers are read as kubectl reads them: by YAML 1.1, and with the numbers of Kubernetes.
+// Words and numbers are read as kubectl reads them: by YAML 1.1, and with the numbers of
+// Kubernetes.
 func TestWordsAndNumbersAreThoseOfKubectl(t *testing.T) {
 	for text, want := range map[string]any{
 		"off": false, "\"yes\"": "yes", "!!str no": "no", "9007199254740993": int64(9007199254740993), "9223372036854775807": int64(9223372036854775807),
@@ -168,7 +169,7 @@ func TestDocumentsOfEverySort(t *testing.T) {
 	}
 }
 
-// Where an object is: the line and the number of its document.
+// The position of an object is its line and the number of its document.
 func TestThePlaceOfAnObject(t *testing.T) {
 	text := "# what is asked for\n" + configMap + "---\n\n# and more\napiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: X, metadata: {name: c}}\n- {apiVersion: v1, kind: X, metadata: {name: d}}\n"
 	var got []string
@@ -197,7 +198,7 @@ func TestAnObjectInTwoVersions(t *testing.T) {
 	}
 }
 
-// Many small documents cost what their bytes cost.
+// The cost of many small documents is linear in their bytes.
 func TestManyDocumentsAreReadOneAfterTheOther(t *testing.T) {
 	for _, text := range []string{"{\"a\":1}", "---\na\n", "{}\n"} {
 		if got := problems(t, strings.Repeat(text, 2<<20/len(text))); got == "" || len(got) > 10_000 {
@@ -232,7 +233,7 @@ func TestALongDocumentIsRead(t *testing.T) {
 	}
 }
 
-// FuzzRead: no input panics, and what is read has a kind, a name and a place.
+// FuzzRead: no input causes a panic, and each object has a kind, a name and a position.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{configMap, "---\n" + configMap + "...\n", `{"apiVersion":"v1","kind":"List","items":[]}`, "%YAML 1.1\n---\na: &a [*a]\n", "{\"a\":1}{\"a\"", "\ufeff# x"} {
 		f.Add(text)

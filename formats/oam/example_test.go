@@ -37,7 +37,7 @@ func documents(files ...string) (docs oam.Documents, err error) {
 	return docs, nil
 }
 
-// A release is what an application comes to: a placement, and a run with a stage for
+// A release is the result of publishing an application: a placement, and a run with a stage for
 // each step of its workflow.
 func ExamplePublish() {
 	docs, err := documents("policy-topology.yaml", "workflow.yaml", "app.yaml")
@@ -63,8 +63,8 @@ func ExamplePublish() {
 	// true false
 }
 
-// The seed's application on an engine: production has nothing before a user
-// resumes the workflow, and what an engine is told is what an operation says.
+// The seed's application on an engine: production has no objects before a user resumes the
+// workflow. The operation contains the commands for the engine.
 func ExampleRecord_Resume() {
 	if err := tutorial(context.Background()); err != nil {
 		fmt.Println(err)
@@ -136,7 +136,7 @@ func tutorial(ctx context.Context) error {
 	return err
 }
 
-// show waits for a phase and prints what people see then.
+// show waits for a phase and prints the visible state.
 func show(ctx context.Context, engine *fleet.Engine, members *memory.Fleet, rel *oam.Release, phase string) (oam.Record, error) {
 	events, err := engine.Placement(rel.Placement.Name).Follow("")
 	if err != nil {

@@ -124,7 +124,7 @@ func TestOperationsWithoutARun(t *testing.T) {
 	}
 }
 
-// FuzzRead reads anything, and publishes what it could read: neither panics.
+// FuzzRead reads any input and publishes the result: neither causes a panic.
 func FuzzRead(f *testing.F) {
 	for _, name := range []string{"policy-topology.yaml", "workflow.yaml", "app.yaml"} {
 		b, err := os.ReadFile("testdata/seed/" + name)

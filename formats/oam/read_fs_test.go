@@ -10,7 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/oam"
 )
 
-// Files and directories are read as one input: the documents are there as what they declare, and as they stand.
+// Files and directories are read as one input: the result contains the declared values and the
+// documents themselves.
 func TestFilesAndDirectoriesAreReadAsOneInput(t *testing.T) {
 	t.Parallel()
 	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }

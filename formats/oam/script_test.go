@@ -132,7 +132,7 @@ func (w *workflowEnv) setClusters(input string) string {
 	return ""
 }
 
-// apply takes documents, and begins a run where the application is due.
+// apply reads documents, and starts a run if the application needs one.
 func (w *workflowEnv) apply(input string) string {
 	docs, err := oam.Read(strings.NewReader(input), "app.yaml")
 	if err != nil {
@@ -156,7 +156,7 @@ func (w *workflowEnv) apply(input string) string {
 	return w.begin(rel)
 }
 
-// begin makes a run of a release, in place of one that is under way.
+// begin creates a run of a release, and replaces an active one.
 func (w *workflowEnv) begin(rel oam.Release) string {
 	out := ""
 	if w.rec.Run != nil && !w.rec.Run.IsEnded() {
@@ -199,7 +199,7 @@ func (w *workflowEnv) command(c stages.Command) stages.Command {
 	return c
 }
 
-// step steps the run and says what is in flight and what was refused.
+// step steps the run and returns the clusters in flight and the refusals.
 func (w *workflowEnv) step(in stages.Input) string {
 	in.Now = w.now
 	ready := step.Step(w.rec.Plan, *w.rec.Run, in)
@@ -239,7 +239,7 @@ func (w *workflowEnv) reload() string {
 	return w.step(stages.Input{Unwatched: true})
 }
 
-// observe takes pairs of a cluster and what it is.
+// observe reads pairs of a cluster and its state.
 func (w *workflowEnv) observe(words []string) string {
 	var in stages.Input
 	for i := 0; i+1 < len(words); i += 2 {
@@ -295,7 +295,7 @@ func (w *workflowEnv) carryOut(op oam.Operation) (out string) {
 	return w.step(in)
 }
 
-// reject turns down what the workflow asks for.
+// reject rejects the approval that the workflow requests.
 func (w *workflowEnv) reject() string {
 	op, err := w.rec.Resume("", approval.Identity{Name: "bob"})
 	if err != nil {
@@ -317,8 +317,8 @@ func (w *workflowEnv) restart(step string) string {
 	return op.Message + "\n" + w.begin(rel)
 }
 
-// rollback reports that the workflow is taken back, and by which stages, where all
-// clusters had something before.
+// rollback reports the rollback of the workflow and its stages, if all clusters had a previous
+// content.
 func (w *workflowEnv) rollback() string {
 	if w.rec.Run.Form(runstate.Key{}).RollbackRequest == nil {
 		return "nothing is taken back\n"
@@ -344,7 +344,7 @@ func (w *workflowEnv) rollback() string {
 	return out
 }
 
-// statusText is what people see: the application, its services and its steps.
+// statusText returns the visible status: the application, its services and its steps.
 func (w *workflowEnv) statusText(withTimes bool) string {
 	s := oam.NewStatus(w.rec)
 	var b strings.Builder

@@ -23,7 +23,8 @@ strategy:
 take: 10s
 `
 
-// TestAScenarioSaysWhatChecksMeasure: what is not said is good; the later of two that are about the same counts.
+// TestAScenarioSaysWhatChecksMeasure: a measurement without a value is good; the later of two
+// values for the same measurement counts.
 func TestAScenarioSaysWhatChecksMeasure(t *testing.T) {
 	for _, c := range []struct {
 		measures, want string
@@ -57,7 +58,7 @@ func TestAScenarioSaysWhatChecksMeasure(t *testing.T) {
 	}
 }
 
-// TestProblemsOfMeasures: what is measured of nothing is an error.
+// TestProblemsOfMeasures: measurements of an unknown check are errors.
 func TestProblemsOfMeasures(t *testing.T) {
 	for measures, want := range map[string]string{
 		"[{check: nothing, value: 1}]":            "measures[0].check: the strategy has no check nothing",
@@ -72,7 +73,8 @@ func TestProblemsOfMeasures(t *testing.T) {
 	}
 }
 
-// TestAScenarioSaysWhatCheckObjectsComeTo: an object that nothing is said of is good, 0 is one that has failed.
+// TestAScenarioSaysWhatCheckObjectsComeTo: a check object without a value is good; 0 is a failed
+// one.
 func TestAScenarioSaysWhatCheckObjectsComeTo(t *testing.T) {
 	for measures, want := range map[string]stages.State{
 		"[]":                                     stages.Completed,

@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/scenario"
 )
 
-// problems checks what Read says is wrong with a text: each of want is a part of
-// one problem, in their order, and there are no others.
+// problems compares the problems that Read reports for a text: each of want is a part of one
+// problem, in their order, and there are no others.
 func problems(t *testing.T, text string, want ...string) {
 	t.Helper()
 	_, err := scenario.Read(strings.NewReader(text), "f.yaml")
@@ -30,7 +30,7 @@ func problems(t *testing.T, text string, want ...string) {
 	}
 }
 
-// good is a scenario that needs nothing more; what is added begins on line 4.
+// good is a complete scenario; additional text begins on line 4.
 const good = `clusters: [{name: c1}, {name: c2}]
 strategy: {stages: [{name: all, labelSelector: {}}]}
 ---
@@ -193,7 +193,7 @@ commands: [{at: 1m, do: skip}]
 		"6: maxBackoff", "7: maxFailures", "8: take", "9: faults[0].cluster", "10: churn[0].remove", "11: commands[0].target")
 }
 
-// Of what is wrong with the plan is told together with what is wrong elsewhere.
+// Problems of the plan are reported together with other problems.
 func TestProblemsOfThePlanAreToldWithOthers(t *testing.T) {
 	problems(t, "clusters: [{name: c1}]\nstrategy: {stages: [{name: a}]}\ntake: x\n", "1: clusters[0].name: cluster c1: in no stage", "3: take")
 }
@@ -243,7 +243,7 @@ func TestManyProblemsAreCounted(t *testing.T) {
 	}
 }
 
-// FuzzRead checks that nothing panics, and that what is wrong has a line.
+// FuzzRead checks that no input causes a panic, and that every problem has a line.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte(everyField))
 	f.Add([]byte(good))

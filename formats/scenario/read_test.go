@@ -128,7 +128,7 @@ func TestEveryFieldIsRead(t *testing.T) {
 	}
 }
 
-// everyEnvironment is what everyField says of the environment.
+// everyEnvironment returns the environment of everyField.
 func everyEnvironment(start time.Time) simulate.Environment {
 	const minute = time.Minute
 	ann, bob := approval.Identity{Name: "ann"}, approval.Identity{Name: "bob"}
@@ -198,7 +198,8 @@ func TestTheFieldsOfAStrategyTellWhoseItIs(t *testing.T) {
 	}
 }
 
-// The whole object of a hub is the same strategy as its spec. Its problems have their place in the object.
+// The whole object of a hub is the same strategy as its spec. Its problems have their place in
+// the object.
 func TestAStrategyMayBeTheObjectOfAHub(t *testing.T) {
 	const spec = "{stages: [{name: a, labelSelector: {matchLabels: {ring: a}}, maxConcurrency: 2}, {name: b, labelSelector: {}}]}"
 	object := func(kind, spec string) string {

@@ -25,7 +25,7 @@ faults:
 commands: [{at: 1m, do: rollback, by: ann, reason: slow}]
 `
 
-// What a scenario says of a rollback is in the strategy and in the environment.
+// The rollback of a scenario is in the strategy and in the environment.
 func TestRollback(t *testing.T) {
 	s := read(t, takenBack)
 	want := &stages.RollbackPolicy{

@@ -29,7 +29,7 @@ func read(t *testing.T, text string) (*stages.RollbackPolicy, []string) {
 	return nil, []string{"nothing stands there"}
 }
 
-// What is read is written as the same, and read again.
+// Writing and reading a rollback returns the same value.
 func TestReadAndForm(t *testing.T) {
 	for text, want := range map[string]*stages.RollbackPolicy{
 		"{}": {},

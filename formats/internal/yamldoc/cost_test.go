@@ -48,15 +48,15 @@ func cost(t *testing.T, text string) uint64 {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for d := range docs { // they are parsed as they are asked for
+	for d := range docs { // parsed on demand
 		_ = d.OK()
 	}
 	runtime.ReadMemStats(&after)
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// A short input costs some hundred times its size at most, which is what a parser needs
-// for a value. A long one that is as dense is refused for a few times its size.
+// A short input costs at most some hundred times its size, because a parser needs this for each
+// value. A long input of the same density is refused at a few times its size.
 func TestReadingCostsASmallMultipleOfTheInput(t *testing.T) {
 	const short, factor, atMost = 1 << 17, 600, 10
 	for name, of := range dense {
@@ -119,7 +119,7 @@ func values(n *yaml.Node) int {
 	return total
 }
 
-// FuzzMarks: what is counted before an input is parsed bounds what it is parsed to.
+// FuzzMarks: the count before parsing limits the size of the parsed input.
 func FuzzMarks(f *testing.F) {
 	for _, of := range dense {
 		f.Add(of(40))

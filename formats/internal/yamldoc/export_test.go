@@ -1,4 +1,4 @@
 package yamldoc
 
-// Marks counts what values are set apart by.
+// Marks counts the separators of values.
 func Marks(data []byte) int { return marks(data) }

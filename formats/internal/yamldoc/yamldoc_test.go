@@ -61,7 +61,7 @@ func readThing(v value) *thing {
 	return &x
 }
 
-// read returns what stands in a text, and what is wrong with it.
+// read returns the values of a text, and its problems.
 func read(t testing.TB, text string) (things []*thing, problems []yamldoc.Problem) {
 	t.Helper()
 	docs, err := yamldoc.Read(strings.NewReader(text), "f")
@@ -117,7 +117,7 @@ text: "{n: 3}"
 	}
 }
 
-// What does not fit is told with its line and path, and what would be right.
+// A wrong value is reported with its line and path, and with the permitted values.
 func TestProblemsOfValues(t *testing.T) {
 	const known = "apiVersion, bool, json, kind, least, list, long, map, metadata, mode, n, name, nonEmpty, some, str, text, thing, tree"
 	for text, want := range map[string]string{
@@ -165,7 +165,7 @@ func TestProblemsOfValues(t *testing.T) {
 	}
 }
 
-// What YAML parsers do not agree about is refused, wherever it stands.
+// Syntax for which YAML parsers disagree is refused at every position.
 func TestWhatParsersDoNotAgreeAbout(t *testing.T) {
 	for text, want := range map[string]string{
 		"str: yes":                     `f:1: str: is true or false in old YAML and a string in new; write true, false or "yes"`,
@@ -197,7 +197,7 @@ func TestWhatParsersDoNotAgreeAbout(t *testing.T) {
 	}
 }
 
-// Bad syntax stops one document; lines are those of the input.
+// A syntax error ends one document; lines count from the start of the input.
 func TestDocumentsOfAStream(t *testing.T) {
 	things, problems := read(t, "# a comment\n%YAML 1.1\n---\nn: 1\n---\na: [\n...\n%YAML 1.1\n---\nn: x\n...\n# y\n--- {n: 2}\n---\na:\n\tb: c\n---\nthing: &t {n: z}\ntext: x\ntree: {a: *b}\n---\nn: 3\n")
 	want := []string{
@@ -218,7 +218,7 @@ func TestDocumentsOfAStream(t *testing.T) {
 	}
 }
 
-// An alias is where it stands; what is wrong below it is where that stands.
+// An alias has its own position; a problem inside of it has the position of the anchor's content.
 func TestLinesOfAliases(t *testing.T) {
 	_, problems := read(t, "tree: &t\n  least: x\nthing: *t\nstr: &s [a]\nnonEmpty: *s\n")
 	want := "f:2: thing.least: must be a whole number, not a string\nf:4: str: must be a string, not a list\nf:5: nonEmpty: must be a string, not a list"
@@ -227,7 +227,7 @@ func TestLinesOfAliases(t *testing.T) {
 	}
 }
 
-// What is wrong in the text of a string is where the string is.
+// A problem in the text of a string has the position of the string.
 func TestLinesOfTexts(t *testing.T) {
 	_, problems := read(t, "n: 1\n\ntext: |\n  str: x\n  n: x\n")
 	if got := yamldoc.Lines(problems); got != "f:3: text.n: must be a whole number, not a string" {
@@ -245,7 +245,7 @@ func bomb(leaf string) string {
 	return b.String()
 }
 
-// What is long, deep or full of mistakes is bounded, and stops nothing behind it.
+// Long, deep or wrong input is limited, and the reader continues after it.
 func TestHostileInputIsBounded(t *testing.T) {
 	for text, want := range map[string]string{
 		strings.Repeat("#", yamldoc.MaxBytes+1): "f:1: is longer than 4194304 bytes",
@@ -311,8 +311,8 @@ func open(t *testing.T, text string) *yamldoc.Doc {
 	return nil
 }
 
-// What a noun finds wrong is told at the field it was read from, unless something
-// was told there, or above, before.
+// A problem from a check of the value is reported at its field, unless the reader already
+// reported one there or above.
 func TestCheck(t *testing.T) {
 	d := open(t, "a: 1\nspec:\n  b:\n  - c: 1\n  - d: 2\n")
 	spec, _ := d.Root().Get("spec")
@@ -371,8 +371,8 @@ func TestACycleWithoutAnchors(t *testing.T) {
 	}
 }
 
-// FuzzRead reads anything: nothing panics, and what is wrong has a line of the file
-// and is bounded.
+// FuzzRead reads any input: there is no panic, and the problems are limited and have a line of
+// the file.
 func FuzzRead(f *testing.F) {
 	for _, text := range []string{
 		"str: x\nlist: [a]\n---\nn: 1\n", "a: &a [*a]", "{\"n\": 1}", "? x\n: - y\n", "%TAG ! x\n---\ntree: !x y", "str: |\n  a\n ---\n", "text: \"n: &a [*a, <<]\"",

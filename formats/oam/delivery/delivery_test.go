@@ -25,7 +25,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// env is the tutorial's application, with clusters in memory, and an engine that runs only where a test drives it.
+// env is the tutorial's application, with clusters in memory and an engine that runs only when a
+// test drives it.
 type env struct {
 	t     *testing.T
 	store backend.Store
@@ -96,8 +97,8 @@ func (v *env) publish(version string) {
 	v.app.SetAnnotations(map[string]string{oam.PublishVersionAnnotation: version})
 }
 
-// A workflow begins when the version changes, also back to one that there was, and at no other time: an edit alone begins
-// none. Without a version an edit begins one.
+// A workflow starts if the version changes, also to an earlier version, and at no other time: a
+// change without a new version starts none. Without a version every change starts a workflow.
 func TestAWorkflowBeginsWithAnotherVersion(t *testing.T) {
 	v := newEnv(t)
 	var runs []string
@@ -129,8 +130,8 @@ func TestAWorkflowBeginsWithAnotherVersion(t *testing.T) {
 	}
 }
 
-// A host that finds the application changed right before a workflow begins keeps it from beginning, and nothing is
-// written.
+// A host that finds the application changed right before a workflow begins keeps it from
+// beginning, and nothing is written.
 func TestAHostConfirmsAWorkflow(t *testing.T) {
 	v := newEnv(t)
 	changed := errors.New("changed meanwhile")
@@ -148,7 +149,8 @@ func TestAHostConfirmsAWorkflow(t *testing.T) {
 	}
 }
 
-// A store that fails and a context that ends say nothing of an application: they are errors and no problems of it.
+// A store that fails and a context that ends say nothing of an application: they are errors and
+// no problems of it.
 func TestAStoreThatFailsIsNoProblemOfAnApplication(t *testing.T) {
 	down := errors.New("the disk is gone")
 	plan := faulty.NewPlan(func(faulty.Call) faulty.Fault { return faulty.Before(down) })
@@ -169,8 +171,8 @@ func TestAStoreThatFailsIsNoProblemOfAnApplication(t *testing.T) {
 	}
 }
 
-// A problem that an application has already keeps its time, so that its status is not written again and again; another
-// one begins now.
+// An existing problem of an application keeps its time, so that its status is not rewritten
+// repeatedly; a new problem gets the current time.
 func TestAProblemKeepsItsTime(t *testing.T) {
 	app := object(t, `status: {conditions: [{type: Parsed, status: "False", message: no workflow, lastTransitionTime: "2026-01-02T03:04:05Z"}]}`)
 	now := time.Date(2026, 1, 2, 4, 0, 0, 0, time.UTC)
@@ -201,8 +203,8 @@ func TestARecordOfALaterVersion(t *testing.T) {
 	}
 }
 
-// The name of a placement of another owner is not taken: nothing is recorded, and the removal of the application leaves the
-// placement.
+// The name of a placement of another owner is not taken: nothing is recorded, and the removal of
+// the application leaves the placement.
 func TestAPlacementOfAnotherOwnerStays(t *testing.T) {
 	for _, owner := range []string{"", "uid"} {
 		v := newEnv(t)
@@ -268,8 +270,8 @@ func dump(t *testing.T, store backend.Store) map[string]backend.Record {
 	return all
 }
 
-// What the API of an engine says of a run is enough for a client to suspend, resume and terminate it, and to show its
-// steps; not to restart it.
+// With the engine's API about a run a client can suspend, resume and terminate it, and show its
+// steps, but not restart it.
 func TestAClientDirectsWorkflowsThroughAnAPI(t *testing.T) {
 	v := newEnv(t)
 	run := v.reconcile().Run
