@@ -70,7 +70,8 @@ func number(n int) *intstr.IntOrString {
 	return &v
 }
 
-// rollout is a strategy of three stages: a wait after the first, and an approval of two people after the second.
+// rollout is a strategy of three stages: a wait after the first, and an approval of two people
+// after the second.
 func rollout() stages.Strategy {
 	return stages.Strategy{
 		Name: "rollout", Attempts: 2, Backoff: time.Minute, MinHealthy: 30 * time.Second,

@@ -82,8 +82,8 @@ func TestElsewhereEveryEventIsALine(t *testing.T) {
 	})
 }
 
-// A hint belongs to an event or a wait, which has its own line, once; in a frame the hint follows
-// it. Events before After have no lines.
+// A wait with a hint has its own line, once; in a frame the hint follows the wait. Events before
+// After print no lines.
 func TestAHintSaysHowAWaitIsEnded(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

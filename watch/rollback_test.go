@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/watch"
 )
 
-// twice returns an engine with a run good that has completed. Run bad, with a soak of a duration, fails on cluster west
-// and is rolled back. The engine runs until ctx ends.
+// twice returns an engine with a run good that has completed. Run bad, with a soak of a duration,
+// fails on cluster west and is rolled back. The engine runs until ctx ends.
 func twice(ctx context.Context, soak time.Duration) (*fleet.Engine, <-chan error, error) {
 	members := memory.NewFleet(placement.Cluster{Name: "east"}, placement.Cluster{Name: "west"})
 	namespace := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "web"}}}

@@ -24,12 +24,12 @@ import (
 	"github.com/slipway-dev/slipway/watch/watchtest"
 )
 
-// asProgram, set in the environment of this test binary, makes it a program that watches a film. It names the
-// directory of the film.
+// asProgram, set in the environment of this test binary, makes it a program that watches a film.
+// It names the directory of the film.
 const asProgram = "WATCH_IS_THE_PROGRAM"
 
-// rollbackSoak, set in the environment of the program, has it watch a run that is rolled back, instead of a film. It is
-// the soak of each cluster.
+// rollbackSoak, set in the environment of the program, has it watch a run that is rolled back,
+// instead of a film. It is the soak of each cluster.
 const rollbackSoak = "WATCH_ROLLBACK_SOAK"
 
 func TestMain(m *testing.M) {
@@ -204,7 +204,8 @@ func TestTheLastFrameStaysOnTheTerminal(t *testing.T) {
 	}
 }
 
-// A run that is rolled back is followed on the terminal by the run that does so, and the last frames of both stay.
+// A run that is rolled back is followed on the terminal by the run that does so, and the last
+// frames of both stay.
 func TestARollbackIsDrawnToItsEnd(t *testing.T) {
 	t.Parallel()
 	_, cmd := newFilm(t, 0, rollbackSoak+"=1s")

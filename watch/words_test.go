@@ -41,8 +41,8 @@ func TestAFrameSaysHowFarTheRollbackIs(t *testing.T) {
 	}
 }
 
-// The forecast has people answer at once. While one is waited for, the frame says how long the run takes after the answer,
-// and a run that is late is not said to end in 0s.
+// The forecast has people answer at once. While one is waited for, the frame says how long the
+// run takes after the answer, and a run that is late is not said to end in 0s.
 func TestAFrameForecastsNoAnswerOfAPerson(t *testing.T) {
 	t.Parallel()
 	atGate := scene{strategy: rollout(), clusters: fleetOf(), world: simulate.Environment{Orders: toProd()[:1]}, at: 15 * time.Minute}

@@ -31,9 +31,8 @@ func backStrategy(edit func(*stages.Strategy)) stages.Strategy {
 	})
 }
 
-// A run that fails is followed at once by the one that takes it back, the latest
-// stage first; orders after that are the second run's, and the faults of the first
-// are not.
+// A failed run is immediately followed by its rollback, the latest stage first. Later orders
+// apply to the rollback run, and the faults of the first run do not.
 func TestARunThatFailsIsTakenBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.Approval = &approval.Policy{} })
 	w := rollbackEnvironment("c2")
@@ -99,7 +98,7 @@ func TestARunIsTakenBackByAnOrder(t *testing.T) {
 	}
 }
 
-// What cannot be taken back is told with the reason, and later orders are the run's.
+// A run that cannot be rolled back reports the reason, and later orders apply to the run.
 func TestARunThatIsNotTakenBack(t *testing.T) {
 	s := backStrategy(func(s *stages.Strategy) { s.Rollback.New = stages.LeaveNew })
 	w := rollbackEnvironment("c1")

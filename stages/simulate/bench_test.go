@@ -11,8 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/simulate"
 )
 
-// BenchmarkSimulate measures a run in three stages, 5% of each at a time, in
-// which every fiftieth cluster fails once and each takes another time.
+// BenchmarkSimulate measures a run in three stages, 5% of each at a time; every fiftieth cluster
+// fails once, and each cluster has another duration.
 func BenchmarkSimulate(b *testing.B) {
 	for _, n := range []int{1000, 10000} {
 		b.Run(fmt.Sprintf("clusters=%d", n), func(b *testing.B) { benchSimulate(b, n) })

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/timeline"
 )
 
-// eventTypes are those that a picture may meet, and one that it does not know.
+// eventTypes are the known event types of a picture, and an unknown one.
 var eventTypes = []stages.EventType{
 	stages.RunTaken, stages.RunQueued, stages.RunStarted, stages.RunStopping, stages.RunStopped, stages.RunResumed, stages.RunRetried,
 	stages.RollbackRequested, stages.RunClosing, stages.RunCompleted, stages.RunFailed, stages.RunAborted, stages.RunSuperseded,
@@ -81,8 +81,8 @@ func (b *bytesOf) events(p *stages.Plan, text string) (out []simulate.Event) {
 	return out
 }
 
-// Whatever the events and the names are, nothing panics, an SVG is well formed and bounded, and no line of a text is
-// longer than the width.
+// Whatever the events and the names are, nothing panics, an SVG is well formed and bounded, and
+// no line of a text is longer than the width.
 func FuzzPicture(f *testing.F) {
 	f.Add([]byte{}, "", 0, 0)
 	f.Add([]byte("\x02\x00\x00\x02\x0d\x00\x00\x01\x00\x18\x01\x00\x00\x03\x1b\x02\x00\x09\x00\x00\x00\x05"), "<script>alert(1)</script>", 60, 3)
@@ -146,8 +146,8 @@ func fuzzPlan(tb testing.TB) *stages.Plan {
 	return p
 }
 
-// checkModel checks that segments ascend within the picture, that those of a lane do not overlap, and that what is
-// expected comes last.
+// checkModel checks that segments ascend within the picture, that segments of a lane do not
+// overlap, and that expected segments come last.
 func checkModel(t *testing.T, picture *timeline.Timeline) {
 	t.Helper()
 	check := func(all []timeline.Segment, lane bool) {

@@ -60,8 +60,8 @@ func same(t *testing.T, what string, want, got []string) {
 	}
 }
 
-// A lane says what the events say, and what follows from them: how long a cluster soaked, and when the attempt after a
-// backoff began.
+// A lane contains the events and their consequences: how long a cluster soaked, and when the
+// attempt after a backoff started.
 func TestALaneSaysWhatAClusterDid(t *testing.T) {
 	gates := samples()["gates"].draw(t)
 	same(t, "canary-us", []string{"Queued 0s-6m0s", "Applying 6m0s-11m0s", "Soaking 11m0s-13m0s", "Completed 13m0s-13m0s"}, laneOf(t, gates, "canary-us"))
@@ -85,8 +85,9 @@ func TestALaneSaysWhatAClusterDid(t *testing.T) {
 	}
 }
 
-// A cluster is measured from when the first measurement was due to be waited for, and soaks before that. A check of a
-// gate lasts from there to what it came to, and one of a stage holds it from the bad measurement to the good one.
+// The measured time of a cluster begins when its first measurement is due; before that it soaks.
+// A check of a gate lasts from its start to its verdict, and a check of a stage delays the stage
+// from the bad measurement to the good one.
 func TestALaneSaysWhatWasMeasured(t *testing.T) {
 	checks := samples()["checks"].draw(t)
 	same(t, "canary-us", []string{
@@ -100,7 +101,8 @@ func TestALaneSaysWhatWasMeasured(t *testing.T) {
 	same(t, "checks of rest", []string{"Held 28m1s-40m1s", "CheckFailed 1h8m0s-1h13m0s"}, words(checks.Stages[1].Gates))
 }
 
-// An Error and an Inconclusive measurement hold a stage once they are one too many, of which there is no event.
+// Error and Inconclusive measurements delay a stage from the first one beyond the limit, for
+// which there is no event.
 func TestAStageIsHeldByTheMeasurementThatIsOneTooMany(t *testing.T) {
 	two := check.Check{Name: "alerts", Query: "q", Max: new(1.0), Interval: minute, InconclusiveLimit: 2, ConsecutiveErrorLimit: new(3)}
 	p, err := simulate.NewPlan(canaryAndRest(func(s *stages.Strategy) { s.Stages[0].Checks = []check.Check{two} }), fewClusters())
@@ -132,7 +134,7 @@ func TestAStageIsHeldByTheMeasurementThatIsOneTooMany(t *testing.T) {
 	}
 }
 
-// What is on both sides of now is divided there, and who is going to decide is not known.
+// Segments on both sides of now are divided there, and future deciders are unknown.
 func TestAPictureOfARunThatGoesOn(t *testing.T) {
 	picture := samples()["forecast"].draw(t)
 	same(t, "us-2", []string{"Queued 41m0s-52m0s", "Applying 52m0s-55m0s", "Applying 55m0s-1h0m0s expected", "Soaking 1h0m0s-1h2m0s expected", "Completed 1h2m0s-1h2m0s expected"}, laneOf(t, picture, "us-2"))
@@ -142,8 +144,9 @@ func TestAPictureOfARunThatGoesOn(t *testing.T) {
 	}
 }
 
-// A forecast that is older than the events adds nothing to clusters that have ended meanwhile, and without a forecast
-// what goes on reaches to now and is open. Of a run that has ended, now and the forecast mean nothing.
+// A forecast that is older than the events adds nothing to clusters that have ended. Without a
+// forecast, active segments reach to now and are open. If the run has ended, now and the forecast
+// have no effect.
 func TestAForecastMayBeOlderThanTheEvents(t *testing.T) {
 	s := samples()["plain"]
 	p, err := simulate.NewPlan(s.strategy, s.clusters)
@@ -178,7 +181,7 @@ func TestAForecastMayBeOlderThanTheEvents(t *testing.T) {
 	}
 }
 
-// Where there are more clusters than lanes, a group says how many are in each phase.
+// If there are more clusters than lanes, a group shows the number of clusters in each phase.
 func TestAGroupCountsItsClusters(t *testing.T) {
 	s := samples()["plain"]
 	s.lanes = 3
@@ -193,7 +196,8 @@ func TestAGroupCountsItsClusters(t *testing.T) {
 	}
 }
 
-// A picture says of a run that exists which it is, of another one of which placement, and whatever a host says instead.
+// The title of a picture names an existing run, or the placement of a future run, unless the host
+// sets another title.
 func TestTheTitle(t *testing.T) {
 	first := func(picture *timeline.Timeline) string {
 		var out strings.Builder

@@ -242,7 +242,7 @@ func (s sample) draw(t testing.TB) *timeline.Timeline {
 	return timeline.New(p, past, timeline.Options{Now: simulate.DefaultStart().Add(s.now), Expected: events, Lanes: s.lanes})
 }
 
-// Pictures of runs are as they were drawn before: with -update the files are written again.
+// The pictures of runs equal the stored files; -update rewrites the files.
 func TestPictures(t *testing.T) {
 	for name, s := range samples() {
 		t.Run(name, func(t *testing.T) {
@@ -284,7 +284,8 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// checkSVG checks that a document is well formed, has no more than it may have, and needs nothing else.
+// checkSVG checks that a document is well formed, has no more than it may have, and needs nothing
+// else.
 func checkSVG(t *testing.T, svg []byte) {
 	t.Helper()
 	if len(svg) > timeline.MaxSVG {
