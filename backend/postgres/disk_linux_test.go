@@ -71,7 +71,7 @@ func limitFiles(t *testing.T, server *pgenv.Server, bytes string) {
 	}
 }
 
-// full has writers meet a full disk and go on when there is room.
+// full lets writers meet a full disk, and continue when there is space again.
 func full(t *testing.T, server *pgenv.Server, exhaust, relieve func()) {
 	t.Helper()
 	s := open(t, server.DSN()+" pool_max_conns=4", postgres.Options{Schema: newSchema(t, server.DSN())})

@@ -16,8 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// rolling has so many engines, none of which has anything to do yet, and a host that has declared
-// a rollout.
+// rolling starts idle engines, and a host that has declared a rollout.
 func rolling(b *testing.B, r storebench.Rollout, engines int) (*crew, *storebench.Host) {
 	b.Helper()
 	c := newCrew(b, 0)
@@ -31,9 +30,9 @@ func rolling(b *testing.B, r storebench.Rollout, engines int) (*crew, *storebenc
 	return c, h
 }
 
-// BenchmarkEngines has engines in processes of their own on one store bring a ConfigMap to 10,000
-// clusters whose calls take 20 ms. updates/s is what they do together, db-cores and engine-cores
-// what the server and they take of the processors.
+// BenchmarkEngines runs engines in separate processes on one store, which roll out a ConfigMap to
+// 10,000 clusters with calls of 20 ms. updates/s is their total rate, db-cores and engine-cores
+// are the processor usage of the server and of the engines.
 func BenchmarkEngines(b *testing.B) {
 	r := storebench.Rollout{Clusters: 10_000, Placements: 40, Delay: 20 * time.Millisecond}
 	for _, engines := range []int{1, 2, 4, 8} {
@@ -58,10 +57,10 @@ func BenchmarkEngines(b *testing.B) {
 	}
 }
 
-// BenchmarkLargeFleet has four engines roll out to 100,000 clusters while another process follows
-// every event. One of them is killed when a third is done: s-beyond-lease is how much longer than
-// a lease it takes until others have its runs. The bytes are those of the server's log, and of
-// its table and indexes at the end.
+// BenchmarkLargeFleet rolls out to 100,000 clusters with four engines, while another process
+// follows every event. One of the engines is killed after a third: s-beyond-lease is the time
+// beyond a lease until other engines have its runs. The bytes are the sizes of the server's log,
+// and of its table and indexes at the end.
 func BenchmarkLargeFleet(b *testing.B) {
 	r := storebench.Rollout{Clusters: 100_000, Placements: 40, Delay: 20 * time.Millisecond}
 	for range b.N {
@@ -127,8 +126,7 @@ func (c *crew) killed(name string) float64 {
 	return (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 }
 
-// serverCPU is how much of the processors the server's processes have taken that are there now
-// and those that ended, in seconds.
+// serverCPU returns the processor time of the server's running and ended processes, in seconds.
 func serverCPU() (seconds float64) {
 	const ticks = 100 // a second
 	for _, pid := range shared.Processes() {
@@ -145,8 +143,8 @@ func serverCPU() (seconds float64) {
 	return seconds
 }
 
-// BenchmarkTakeover kills one of two engines and measures how long it takes until the other one
-// has all of its runs. beyond-lease is how much longer than a lease that is.
+// BenchmarkTakeover kills one of two engines and measures the time until the other one has all of
+// its runs. beyond-lease is the part of this time beyond a lease.
 func BenchmarkTakeover(b *testing.B) {
 	var took time.Duration
 	for range b.N {

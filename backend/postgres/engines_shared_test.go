@@ -20,9 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// TestEnginesWhoseClocksAreApart: three engines, of which two have clocks that are wrong by more
-// than the lease and the skew, and one of which is killed, carry all runs out; nothing is done
-// twice.
+// TestEnginesWhoseClocksAreApart: three engines complete all runs, although two have clocks that
+// are wrong by more than the lease and the skew, and one is killed; no update happens twice.
 func TestEnginesWhoseClocksAreApart(t *testing.T) {
 	c := newCrew(t, 5)
 	c.apart = true
@@ -35,14 +34,15 @@ func TestEnginesWhoseClocksAreApart(t *testing.T) {
 	c.hold(names)
 }
 
-// span is from one moment to another, of what was in flight or of a run.
+// span is the interval of an update or of a run.
 type span struct {
 	what   string
 	begins time.Time
 	ends   time.Time
 }
 
-// spans returns the spans between two kinds of events, by what of tells.
+// spans returns the intervals between two kinds of events, grouped by the result of the function
+// of.
 func (c *crew) spans(begin, end stages.EventType, of func(stages.Event) string) []span {
 	c.t.Helper()
 	f, err := c.host.Follow("")
@@ -66,8 +66,8 @@ func (c *crew) spans(begin, end stages.EventType, of func(stages.Event) string) 
 	return out
 }
 
-// most is how many spans there are at one moment at most. One that ends when another begins is
-// over then.
+// most returns the maximum number of simultaneous spans. A span that ends at the start of another
+// one does not overlap it.
 func most(all []span) (n int) {
 	for _, s := range all {
 		at := 0
@@ -81,8 +81,8 @@ func most(all []span) (n int) {
 	return n
 }
 
-// create creates a run of a placement on all clusters, one after the other unless they are to be
-// updated all at once.
+// create creates a run of a placement on all clusters, one after the other, or with all all at
+// once.
 func (c *crew) create(name, placement, limit string, all bool) {
 	c.t.Helper()
 	stage := stages.Stage{Name: "all", Selector: &metav1.LabelSelector{}}
@@ -128,8 +128,8 @@ func TestRunsOfSeveralProcessesShareACap(t *testing.T) {
 	}
 }
 
-// TestThePlacementsQueueHoldsOverProcesses: runs of one placement go on one after the other, in
-// the order in which they were created, whichever engine has them.
+// TestThePlacementsQueueHoldsOverProcesses: runs of one placement are driven one after the other,
+// in the order of their creation, by any engine.
 func TestThePlacementsQueueHoldsOverProcesses(t *testing.T) {
 	c := newCrew(t, 3)
 	c.slow(20 * time.Millisecond)
@@ -178,8 +178,8 @@ func (c *crew) completes(run string) {
 	}
 }
 
-// TestOneOfSeveralEnginesPutsDriftBack: what was changed on a cluster is put back once, and told
-// once; when the engine that watches has ended, another one does it.
+// TestOneOfSeveralEnginesPutsDriftBack: a change on a cluster is reverted once and reported once;
+// when the watching engine ends, another one takes over.
 func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 	c := newCrew(t, 1)
 	c.place(0, metav1.LabelSelector{}, apply.Strategy{WhenToApply: apply.Always})
@@ -213,7 +213,7 @@ func TestOneOfSeveralEnginesPutsDriftBack(t *testing.T) {
 	for n, who := range []string{"first", "second"} {
 		edit(t, c.fleet, settings, who)
 		eventually(t, "the value of the placement", func() bool { return value() == "b0" })
-		time.Sleep(time.Second) // for a second one that would put it back, too
+		time.Sleep(time.Second) // wait for a possible second restoration
 		var by []string
 		f, err := c.host.Follow("")
 		if err != nil {

@@ -47,7 +47,7 @@ const (
 	enginesSkew  = storebench.Skew
 )
 
-// isEngine runs an engine, where this process is one, until it is killed.
+// isEngine runs an engine until it is killed, if this process is an engine process.
 func isEngine() bool {
 	name := os.Getenv(engineName)
 	if name == "" {
@@ -237,8 +237,8 @@ func (c *crew) holders() map[string][]string {
 	return out
 }
 
-// hold checks that every run has completed and breaks no law by its journal, that every cluster
-// has what they brought, and that nothing was written to a cluster twice with the same content.
+// hold checks that every run has completed and that its journal violates no law, that every
+// cluster has the content of the runs, and that no cluster received the same content twice.
 func (c *crew) hold(runs []string) {
 	c.t.Helper()
 	ctx, cancel := context.WithTimeout(c.t.Context(), 5*time.Minute)
@@ -288,9 +288,9 @@ func (c *crew) hold(runs []string) {
 	c.t.Logf("%d runs were taken %d times, %d objects written", len(runs), moved, len(c.writes))
 }
 
-// TestEnginesThatAreKilledAndPaused: engines on one store, of which one is killed or stopped for
-// longer than its lease every two seconds, carry all runs out: every law of their journals holds,
-// and nothing is done twice.
+// TestEnginesThatAreKilledAndPaused: several engines run on one store, and every two seconds one
+// of them is killed or stopped for longer than its lease. They complete all runs, every law of
+// their journals holds, and no update happens twice.
 func TestEnginesThatAreKilledAndPaused(t *testing.T) {
 	engines, clusters, runs, lasts := 3, 10, 20, 14*time.Second
 	if os.Getenv("SLIPWAY_SOAK") != "" {
@@ -345,8 +345,8 @@ func TestEnginesThatAreKilledAllTheTime(t *testing.T) {
 	t.Logf("%d kills", kills)
 }
 
-// TestWorkSpreadsOverProcesses: an engine that comes gets its part of the runs, and what a killed
-// one had is taken over.
+// TestWorkSpreadsOverProcesses: a new engine gets its share of the runs, and other engines take
+// over the runs of a killed one.
 func TestWorkSpreadsOverProcesses(t *testing.T) {
 	c := newCrew(t, 2)
 	c.declare(12, 12*time.Hour)

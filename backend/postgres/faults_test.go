@@ -57,7 +57,7 @@ func TestKillsLoseNothingAcknowledged(t *testing.T) {
 	}
 	r.await(t, 200)
 	r.finish(t)
-	// A watch goes on over crashes, and misses nothing.
+	// A watch continues after crashes, and misses nothing.
 	var rev backend.Revision
 	eventually(t, "a write after crashes", func() bool {
 		var err error
@@ -82,9 +82,9 @@ func aBackend(t testing.TB, dsn string) (pid int) {
 type proxy struct {
 	listener net.Listener
 	target   atomic.Value // of string
-	// swallow is what happens to the next answer: it is cut off, as a whole or from its
-	// ReadyForQuery on. An answer to several statements may also be what a pooler says that has lost
-	// its server.
+	// swallow is the fault of the next answer: the proxy cuts it off, completely or from its
+	// ReadyForQuery on. The answer to several statements may also be replaced by the error of a
+	// pooler that has lost its server.
 	swallow atomic.Int32
 	// hang has the next connection get no answer behind its login.
 	hang atomic.Bool
@@ -104,7 +104,7 @@ const (
 	swallowSeveral
 )
 
-// lostServer is what Odyssey sends then, as an ErrorResponse:
+// lostServer is the ErrorResponse of Odyssey for a lost server:
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 const lostServer = "SERROR\x00C08006\x00Mremote server read/write error\x00\x00"
 
@@ -229,7 +229,7 @@ func TestAPoolThatIsUsedUp(t *testing.T) {
 			t.Errorf("the error is %v, want that of the context", err)
 		}
 	}
-	// A watch has a connection of its own, and one that begins waits without it.
+	// A watch has its own connection, and a new watch waits for one.
 	begins := observe(t, s, "c")
 	time.Sleep(50 * time.Millisecond)
 	rev := put(t, open(t, shared.DSN(), postgres.Options{Schema: schema}), "c")
@@ -257,7 +257,7 @@ func TestAPutThatIsGivenUpBeforeItIsSent(t *testing.T) {
 		patient.Go(func() { put(t, s, key) })
 		time.Sleep(10 * time.Millisecond)
 	}
-	for i := range 3 { // two that are sent, and one with which the next one shares a transaction
+	for i := range 3 { // two sent puts, and one that waits for the next transaction
 		waits(fmt.Sprint("patient/", i))
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
@@ -294,7 +294,7 @@ func TestACheckThatHangs(t *testing.T) {
 	}
 }
 
-// Two connections at once are what a server takes.
+// The server permits only one connection of the role.
 func TestTooManyConnectionsAreTransient(t *testing.T) {
 	role := "few"
 	schema := newSchema(t, shared.DSN())
@@ -390,7 +390,7 @@ func TestFailoverToAnAsynchronousStandbySaysWhatIsLost(t *testing.T) {
 		put(t, s, key)
 	}
 	behind(t, primary, standby)
-	// Nothing of what follows reaches the standby.
+	// The following writes do not reach the standby.
 	sql(t, standby.DSN(), "ALTER SYSTEM SET primary_conninfo = ''", "SELECT pg_reload_conf()")
 	eventually(t, "replication has ended", func() bool {
 		var n int
@@ -428,7 +428,7 @@ func TestFailoverToAnAsynchronousStandbySaysWhatIsLost(t *testing.T) {
 	put(t, s, "created")
 }
 
-// behind returns once the standby has what the primary has.
+// behind returns when the standby has all writes of the primary.
 func behind(t testing.TB, primary, standby *pgenv.Server) {
 	t.Helper()
 	var lsn string
@@ -442,7 +442,8 @@ func behind(t testing.TB, primary, standby *pgenv.Server) {
 	})
 }
 
-// An old primary that runs on beside the one that took over is refused once the new one was seen.
+// An old primary that keeps running next to its successor is refused after the store has seen the
+// successor.
 func TestAnOldPrimaryIsRefused(t *testing.T) {
 	t.Parallel()
 	primary, standby, _ := replicas(t)
@@ -464,8 +465,8 @@ func TestAnOldPrimaryIsRefused(t *testing.T) {
 	})
 }
 
-// A connection to the old primary that lives on is given up once another one has seen the server
-// that took over.
+// An open connection to the old primary is closed after another connection has reached the
+// successor.
 func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
 	t.Parallel()
 	primary, standby, _ := replicas(t)
@@ -479,7 +480,7 @@ func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
 	t.Cleanup(pool.Close)
 	s := open(t, "", postgres.Options{Schema: schema, Pool: pool, NoNotify: true})
 	put(t, s, "a")
-	old, err := pool.Acquire(t.Context()) // the one that the store used
+	old, err := pool.Acquire(t.Context()) // the connection that the store used
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -503,8 +504,8 @@ func TestConnectionsToAnOldPrimaryAreGivenUp(t *testing.T) {
 	all.Wait()
 }
 
-// After a crash the server gives out again the numbers of transactions that left no trace on the
-// disk. A watch that has seen them end does not take what they do now for known.
+// After a crash the server reuses the numbers of transactions that left no trace on the disk. A
+// watch that has seen these transactions end still reports the new transactions.
 func TestAWatchAfterACrashThatReusesTransactionNumbers(t *testing.T) {
 	t.Parallel()
 	// Nothing but commits is written to the log before the crash.

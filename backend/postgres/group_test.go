@@ -15,8 +15,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/postgres"
 )
 
-// crowd are records whose puts go together: two more, whose rows another session has locked, take
-// up what a store sends at a time.
+// crowd contains records whose puts share a transaction: two other puts wait for rows that
+// another session has locked, and occupy all transactions that a store sends at a time.
 type crowd struct {
 	*postgres.Store
 
@@ -150,8 +150,7 @@ func TestBatchesThatArriveTogetherShareATransaction(t *testing.T) {
 	}
 }
 
-// Transactions that wait for each other's rows do not do so for ever: one gives up, and what it
-// was to make is made alone.
+// Transactions that wait for each other's rows end: one fails, and its writes are made alone.
 func TestSharedTransactionsThatWaitForEachOther(t *testing.T) {
 	c := newCrowd(t, 40)
 	tx, err := session(t, shared.DSN()).Begin(t.Context())
@@ -224,7 +223,7 @@ func TestARowThatIsLockedHoldsUpItsOwnPutOnly(t *testing.T) {
 	}
 }
 
-// What the server refuses of one record is an error of that alone.
+// If the server refuses one record, only the put of this record fails.
 func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
 	c := newCrowd(t, 40)
 	trigger := `CREATE FUNCTION {schema}.refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE 'not this one'; END $$;
@@ -244,9 +243,9 @@ func TestAPutThatIsRefusedFailsNoOther(t *testing.T) {
 	contains(t, <-answered, "not this one")
 }
 
-// A pooler that has lost the server behind a commit says ERROR as the server does that has done
-// nothing: what became of the puts is unknown, and none is made again, which would find its own
-// write and be in conflict.
+// A pooler that loses the server during a commit answers ERROR, like a server that has done
+// nothing. The result of the puts is unknown, and the store does not repeat them, because a
+// repeated put would conflict with its own write.
 func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
 	p := newProxy(t, fmt.Sprintf("127.0.0.1:%d", shared.Port))
 	c := newCrowdOver(t, p.dsn(), 20)
@@ -271,8 +270,8 @@ func TestACommitOfSeveralPutsWhoseAnswerIsLostIsUnknown(t *testing.T) {
 	}
 }
 
-// A caller that gives up gets its answer at once, also where the others of its transaction go on,
-// and may use its value again.
+// A caller that cancels gets its answer immediately, even if the other puts of its transaction
+// continue, and may reuse its value.
 func TestAPutThatIsGivenUp(t *testing.T) {
 	c := newCrowd(t, 40)
 	ctx, cancel := context.WithCancel(t.Context())

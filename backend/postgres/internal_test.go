@@ -55,8 +55,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// What a server has on which the write may have been made is no loss, and what it cannot have
-// then is.
+// A server state that may include the write is no loss, and a state that cannot include it is
+// one.
 func TestLosses(t *testing.T) {
 	written := ack{revision: revision{seq: 10, nonce: 1}, xid: 100}
 	deleted := ack{revision: revision{seq: 10, nonce: 1}, xid: 100, deleted: true}
@@ -114,8 +114,9 @@ func TestSnapshotsAreCut(t *testing.T) {
 	}
 }
 
-// What waits is sent in the order in which it came, within the limits of a transaction; what left
-// is not. Beside a transaction another one is sent once as many puts wait as it has.
+// Waiting puts are sent in the order of their arrival, within the limits of a transaction,
+// without canceled ones. A second transaction starts while the first one runs, once as many puts
+// wait as the first one has.
 func TestAGroupTakesWhatWaits(t *testing.T) {
 	var g group
 	puts := func(n, size int) (made []*put) {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/pgenv"
 )
 
-// shared is the server of the tests that leave it as it is.
+// shared is the server of tests that do not change its configuration.
 var shared *pgenv.Server
 
 func TestMain(m *testing.M) {

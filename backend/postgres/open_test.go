@@ -19,7 +19,7 @@ import (
 func TestOpenRefuses(t *testing.T) {
 	dsn := shared.DSN()
 	for name, c := range map[string]struct {
-		prepare []string // {schema} is that of a store
+		prepare []string // {schema} is the schema of a store
 		dsn     string
 		schema  string
 		want    string
@@ -151,7 +151,8 @@ func TestMigrateIsIdempotentAndConcurrent(t *testing.T) {
 	contains(t, postgres.Migrate(t.Context(), dsn, o), "a newer version")
 }
 
-// Tables of another cluster have xids that mean nothing here: those of the dump are higher.
+// In tables of another cluster, transaction numbers have no meaning: the dump contains higher
+// ones.
 func TestMigrateAdoptsARestoredDump(t *testing.T) {
 	dsn := shared.DSN()
 	o := postgres.Options{Schema: newSchema(t, dsn), Poll: 10 * time.Millisecond}
@@ -174,8 +175,8 @@ func TestMigrateAdoptsARestoredDump(t *testing.T) {
 	changes.await(t, "a", rev)
 }
 
-// A dump that is restored in the place of the tables makes others, where what was written since
-// is gone: it is noticed by polls, and by a connection that is made afterwards.
+// Restoring a dump in place of the tables creates other tables, without the writes after the
+// dump. Polls and later connections detect this.
 func TestADumpThatIsRestoredInPlace(t *testing.T) {
 	dsn := shared.DSN()
 	for _, cut := range []bool{false, true} {
@@ -227,7 +228,7 @@ func TestRowsOfTheFutureAreRefused(t *testing.T) {
 	contains(t, err, "restored from a dump")
 }
 
-// The role of a store needs no more than the package says, and errors say what is missing.
+// The role of a store needs only the documented rights, and errors name missing ones.
 func TestPrivileges(t *testing.T) {
 	dsn := shared.DSN()
 	schema := newSchema(t, dsn)

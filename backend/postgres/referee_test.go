@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/backend/postgres"
 )
 
-// referee has writers count up keys of their own, whatever fails meanwhile, and holds the store
-// to what it acknowledged.
+// referee runs writers that count up their own keys during faults, and compares the store with
+// the acknowledged values.
 type referee struct {
 	store  *postgres.Store
 	filler []byte // behind each number
@@ -64,7 +64,7 @@ func (r *referee) write(ctx context.Context, key string, batch bool) {
 	}
 }
 
-// read reads a key and compares it with what was acknowledged.
+// read reads a key and compares it with the acknowledged value.
 func (r *referee) read(ctx context.Context, key string) (backend.Record, bool) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
@@ -95,7 +95,7 @@ func (r *referee) judge(key string, n int, err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.acked[key] = n
-	case errors.Is(err, backend.ErrConflict): // a write of which the outcome was unknown came later
+	case errors.Is(err, backend.ErrConflict): // a write with an unknown result took effect later
 	default:
 		r.fails(err)
 	}
@@ -121,7 +121,7 @@ func (r *referee) await(t testing.TB, n int64) {
 	}
 }
 
-// finish ends the writers and reads once more what they wrote.
+// finish ends the writers and reads their keys once more.
 func (r *referee) finish(t testing.TB) {
 	t.Helper()
 	r.cancel()

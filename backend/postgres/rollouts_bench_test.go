@@ -20,7 +20,7 @@ func BenchmarkRollouts(b *testing.B) {
 		b.Run(fmt.Sprint("runs=", runs), func(b *testing.B) {
 			var all storebench.Measured
 			bare := 0.0
-			var commits int64  // of the server for the runs: transactions that wrote, with those of notifications
+			var commits int64  // server commits with writes, including notifications
 			var cpu [4]float64 // seconds: of this process and the server, for the runs and for the bare writes
 			for b.Loop() {
 				b.StopTimer()

@@ -128,9 +128,9 @@ func TestPagesOfAList(t *testing.T) {
 	}
 }
 
-// Batches of the same keys in any order wait for each other, and none fails because of that:
-// alone they never wait in a circle, and shared transactions that do give up, and their batches
-// are made alone.
+// Batches of the same keys in any order wait for each other, and none fails because of this.
+// Separate batches never deadlock; shared transactions that deadlock fail, and their batches are
+// made separately.
 func TestBatchesDoNotDeadlock(t *testing.T) {
 	s := fresh(t, postgres.Options{})
 	var all sync.WaitGroup
@@ -162,7 +162,7 @@ func TestNotificationsAreFew(t *testing.T) {
 	s := open(t, dsn, postgres.Options{Schema: schema})
 	c := session(t, dsn)
 	var channel string
-	// The name is that of the schema's digest; any store's watch would listen to it.
+	// The name contains the digest of the schema; the watch of every store listens to it.
 	if err := c.QueryRow(t.Context(), "SELECT 'slipway_' || left(encode(sha256(convert_to($1, 'UTF8')), 'hex'), 16)", schema).Scan(&channel); err != nil {
 		t.Fatal(err)
 	}

@@ -69,7 +69,7 @@ func (o *observer) when(key string) time.Time {
 	return o.at[key]
 }
 
-// ended returns the error with which the watch ends.
+// ended returns the error of the ended watch.
 func (o *observer) ended(t testing.TB) error {
 	t.Helper()
 	select {
@@ -93,9 +93,9 @@ func put(t testing.TB, s *postgres.Store, key string) backend.Revision {
 	return rev
 }
 
-// A transaction that takes long has a lower xid than many that are committed before it. It is not
-// passed over, and delays no other: neither one that writes to the table, nor one of another
-// application.
+// A long transaction has a lower number than many transactions committed before it. The watch
+// does not miss it, and it delays no other transaction: neither one on the table, nor one of
+// another application.
 func TestATransactionThatHangs(t *testing.T) {
 	t.Parallel()
 	dsn := shared.DSN()
@@ -252,7 +252,7 @@ func TestAWatchThatWasAwayForTooLongEnds(t *testing.T) {
 	s := open(t, dsn, o)
 	changes := observe(t, s, "")
 	changes.await(t, "a", put(t, s, "a"))
-	// The horizon up to which rows were removed is one that the store has not read to.
+	// The horizon of removed rows is beyond the position of the store's reads.
 	sql(t, dsn, "UPDATE "+o.Schema+".meta SET purged = (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 10000)::text::xid8")
 	put(t, s, "b")
 	contains(t, changes.ended(t), "watch again")
@@ -261,7 +261,7 @@ func TestAWatchThatWasAwayForTooLongEnds(t *testing.T) {
 	again.await(t, "b", put(t, s, "b"))
 }
 
-// logs keeps what is logged.
+// logs collects log records.
 type logs struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -281,7 +281,7 @@ func (l *logs) has(text string) bool {
 
 func (l *logs) logger() *slog.Logger { return slog.New(slog.NewTextHandler(l, nil)) }
 
-// A transaction that takes long does not have each poll read again what was written since it began.
+// During a long transaction, polls do not repeatedly read the writes since its start.
 func TestALongTransactionDoesNotSlowPolls(t *testing.T) {
 	server := newServer(t, pgenv.Options{})
 	o := postgres.Options{Schema: newSchema(t, server.DSN()), NoNotify: true, Poll: 10 * time.Millisecond}
@@ -309,7 +309,7 @@ func TestALongTransactionDoesNotSlowPolls(t *testing.T) {
 		}
 		return n
 	}
-	time.Sleep(1500 * time.Millisecond) // sessions report once a second what they read
+	time.Sleep(1500 * time.Millisecond) // sessions report their reads once a second
 	before := read()
 	time.Sleep(2500 * time.Millisecond)
 	if n := read() - before; n > 1000 {
@@ -348,8 +348,8 @@ func TestPollsReadNoWholeTable(t *testing.T) {
 	}
 }
 
-// Watches that begin and end all the time, as those of a reader that waits for the next change,
-// see every change, also where polls end with one watch while another begins.
+// Watches that begin and end frequently, like those of a reader that waits for the next change,
+// see every change, even if polls end with one watch while another begins.
 func TestShortWatches(t *testing.T) {
 	t.Parallel()
 	o := postgres.Options{Schema: newSchema(t, shared.DSN()), NoNotify: true, Poll: time.Millisecond}
@@ -358,7 +358,8 @@ func TestShortWatches(t *testing.T) {
 	defer cancel()
 	at := put(t, writer, "a")
 	for n := range 400 {
-		// A watch that ends with what exists, when the polls of the one before are about to end.
+		// A watch that ends after the existing records, while the polls of the previous watch are about
+		// to end.
 		time.Sleep(time.Duration(n%20) * time.Millisecond)
 		for range watcher.Watch(ctx, "a") {
 			break

@@ -17,11 +17,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/storebench"
 )
 
-// connections is how many connections each of the two may have, atOnce how many workflows or runs
-// go on at the same time.
+// connections is the maximum number of connections of each system, atOnce the number of
+// concurrent workflows or runs.
 const connections, atOnce = 32, 64
 
-// server is the one that both write to.
+// server is the server of both systems.
 var server *pgenv.Server
 
 func TestMain(m *testing.M) {
@@ -115,8 +115,8 @@ func count(t testing.TB, query string) (n int) {
 	return n
 }
 
-// TestThePeerMakesThreeStepsDurable: each step of a workflow is a row, so that it is known what
-// is compared.
+// TestThePeerMakesThreeStepsDurable: each step of a workflow is a row, which proves that the
+// benchmark compares durable steps.
 func TestThePeerMakesThreeStepsDurable(t *testing.T) {
 	workflows(t)(atOnce)
 	if n := count(t, "SELECT count(*) FROM dbos.operation_outputs"); n != 3*atOnce {
