@@ -34,7 +34,7 @@ func loaded(t *testing.T, root fs.FS) []*file {
 // planted is a file with or without a violation.
 type planted struct {
 	file, src string
-	// want is part of what is reported, empty when the file is fine.
+	// want is a part of the report, or empty if the file is correct.
 	want string
 }
 

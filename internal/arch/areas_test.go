@@ -3,14 +3,14 @@ package arch
 // module is the path of the root module.
 const module = "github.com/slipway-dev/slipway"
 
-// area is a part of the tree and what its files may depend on.
+// area is a part of the tree with the permitted dependencies of its files.
 type area struct {
 	// path is a directory relative to the module, or with /... at the end a
 	// directory and all below it, whose packages may import one another.
 	path string
 	// uses are the parts of this module that may be imported, as in path.
 	uses []string
-	// testUses are what only test files may import besides.
+	// testUses are additional imports of test files.
 	testUses []string
 	// core marks a pure package: no I/O, clock, environment, randomness or
 	// goroutine, and of others' modules only those in third.
@@ -20,7 +20,7 @@ type area struct {
 	bars []string
 	// program marks main programs and test rigs, which own their process.
 	program bool
-	// cluster marks those who may talk to a Kubernetes API server.
+	// cluster marks areas that may use a Kubernetes API server.
 	cluster bool
 }
 
@@ -32,7 +32,7 @@ var (
 	// timing is when: the planner, calendars, and runs in virtual time.
 	timing = []string{"stages", "stages/check", "stages/planner", "stages/step", "internal/runstate", "stages/calendar", "stages/simulate", "versioned"}
 	engine = with(with(ground, timing...), "backend", "fleet", "fleet/errdef", "fleet/upgrade/...", "health", "apply")
-	// kube are the backends on API servers, kubeRoom what they share.
+	// kube are the backends on API servers, kubeRoom their shared packages.
 	kube     = []string{"backend/kube/store", "backend/kube/inventory", "backend/kube/source", "backend/kube/member"}
 	kubeRoom = []string{"backend/kube/internal/api", "backend/kube/internal/watch", "internal/backoff", "internal/kubehttp"}
 	// waiting is barred from the packages that wait for nothing and start no goroutine.
@@ -61,11 +61,11 @@ var areas = []area{
 	{path: "health", core: true, third: with(apimachinery, "github.com/fluxcd/cli-utils/pkg/kstatus")},
 	{path: "apply", core: true, third: apimachinery, uses: []string{"drift", "health", "snapshot"}},
 	{path: "versioned", core: true},
-	// What is measured, then the nouns, then the planner and the machine over them.
+	// The measurements, then the types, then the planner and the state machine over them.
 	{path: "stages/check", core: true, third: apimachinery, bars: waiting},
 	{path: "stages/internal/values", core: true, third: apimachinery, uses: []string{"approval"}, bars: waiting},
 	{path: "stages", core: true, third: apimachinery, uses: with(ground, "stages/check", "stages/internal/values", "versioned"), testUses: []string{"stages/planner", "stages/step"}, bars: waiting},
-	// The stored form of a run, which nobody outside of the module can name.
+	// The stored form of a run, which only this module can import.
 	{path: "internal/runstate", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check"), bars: waiting},
 	{path: "stages/internal/inverse", core: true, third: apimachinery, uses: []string{"approval", "stages", "stages/internal/values"}, bars: waiting},
 	{path: "stages/planner", core: true, third: apimachinery, uses: with(ground, "stages", "stages/check", "stages/internal/values"), testUses: []string{"stages/internal/inverse", "versioned"}, bars: waiting},
@@ -100,7 +100,7 @@ var areas = []area{
 	{path: "fleet/internal/guard", uses: with(ground, "backend", "internal/backoff"), testUses: tried},
 	{path: "fleet/internal/once"},
 	{path: "fleet/internal/lenient", uses: []string{"backend"}},
-	// The state machine of a placement, which is as pure as that of a run.
+	// The state machine of a placement, as pure as the state machine of a run.
 	{path: "fleet/internal/lifecycle", core: true, third: apimachinery, uses: with(ground, "stages", "stages/step", "internal/runstate"), testUses: []string{"stages/planner"}, bars: waiting},
 	{path: "fleet/internal/problems", uses: []string{"stages"}},
 	{path: "fleet/internal/record", uses: with(with(ground, timing...), "backend", "fleet/internal/lifecycle", "apply", "fleet/internal/member", "fleet/internal/guard", "versioned"), testUses: with(tried, "health")},
@@ -125,8 +125,8 @@ var areas = []area{
 	{path: "formats/...", uses: with(engine, "api/...", "formats/...", "versioned"), testUses: with(tried, "formats/...")},
 	{path: "hub/manifests/internal/generate", uses: []string{"hub/compat"}, program: true},
 	{path: "hub/manifests", uses: []string{"approval", "backend", "placement", "snapshot", "formats/kubefleet", "hub/compat"}, testUses: with(tried, "api/...", "backend/kube/..."), cluster: true},
-	// The rooms of the hub, from the ground up: what the API is called, facts to status, the client,
-	// and a reconciler for each kind.
+	// The areas of the hub, from the lowest up: the names of the API, the translation of facts to
+	// statuses, the client, and a reconciler for each kind.
 	{path: "hub/compat", uses: []string{"approval", "formats/kubefleet"}, bars: withoutIO},
 	{path: "hub/internal/api", uses: with(engine, "formats/kubefleet")},
 	{path: "hub/status", uses: with(engine, "api/...", "formats/kubefleet", "hub/compat", "hub/internal/api"), testUses: tried, bars: with(withoutIO, "context", "sync", "sync/atomic")},
@@ -166,7 +166,7 @@ var areas = []area{
 	{path: "internal/pgenv", program: true}, // for backend/postgres, a module of its own
 	{path: "internal/promenv", uses: []string{"internal/kubeenv"}, program: true},
 	{path: "internal/remotefleet", uses: with(ground, "backend", "backend/memory"), testUses: tried},
-	// What a store carries, for the benchmarks of all of them and of the engine.
+	// The throughput of a store, for benchmarks of all stores and of the engine.
 	{path: "internal/storebench", program: true, uses: with(engine, "backend/memory")},
 	{path: "internal/kubeenv/...", program: true, cluster: true},
 	// The soak program: the laws are pure, the environment holds engines to them, and the program
@@ -176,14 +176,14 @@ var areas = []area{
 	{path: "internal/soak", uses: with(engine, "backend/bolt", "backend/faulty", "internal/soak/laws", "internal/soak/environment"), program: true},
 }
 
-// clusterModules talk to API servers or bring what does.
+// clusterModules talk to API servers, or import modules that do.
 var clusterModules = []string{"k8s.io/client-go", "sigs.k8s.io/controller-runtime", "k8s.io/kubernetes", "k8s.io/apiserver"}
 
-// hostModules change or print through state that belongs to the whole process
-// as soon as they are imported or used.
+// hostModules change state of the whole process, or print through it, when they are imported or
+// used.
 var hostModules = []string{"flag", "expvar", "net/http/pprof", "k8s.io/klog", "k8s.io/klog/v2", "github.com/golang/glog"}
 
-// hostNames are names by which a library would take over its host's process:
+// hostNames are names that a library must not use, because they control the process of its host:
 // its end, its signals, its output, its defaults, its environment.
 var hostNames = map[string][]string{
 	"os":            {"Exit", "Stdin", "Stdout", "Stderr", "Args", "Setenv", "Unsetenv", "Clearenv", "Chdir"},

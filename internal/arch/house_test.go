@@ -33,7 +33,7 @@ const (
 	methods measure = "methods of "
 )
 
-// limitOf returns what no package may pass without an exception.
+// limitOf returns the limit of a package without an exception.
 func limitOf(m measure) int {
 	switch m {
 	case lines:
@@ -72,11 +72,11 @@ func (s source) dir() string {
 	return strings.TrimPrefix(strings.TrimPrefix(s.ImportPath, module), "/")
 }
 
-// sources lists the packages of the module and where the compiler has left its
-// description of each package that they import.
+// sources lists the packages of the module, and the compiler's export data of each package that
+// they import.
 func sources(root string) ([]source, map[string]string, error) {
 	args := []string{"list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Module"}
-	if raceEnabled() { // what go test has just compiled is not compiled a second time
+	if raceEnabled() { // do not compile the packages of go test again
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "./...")...)
@@ -252,9 +252,8 @@ type exception struct {
 	why   string
 }
 
-// excess returns what is wrong with the size of a package: a limit or the bound
-// of an exception that is passed, and an exception that is not needed any more
-// or is more than 5% above what is there.
+// excess returns the problems of a package's size: an exceeded limit or bound of an exception,
+// and an exception that is no longer needed or is more than 5% above the size.
 func excess(dir string, s size, exceptions []exception) (problems []string) {
 	bounds := map[measure]int{}
 	for _, e := range exceptions {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// problems returns what is wrong with a file, each with its place.
+// problems returns the problems of a file, each with its position.
 func problems(f *file) []string {
 	a, ok := areaOf(f.dir)
 	if !ok {

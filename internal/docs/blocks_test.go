@@ -14,7 +14,7 @@ const root = "../.."
 // block is a block of code in a document.
 type block struct {
 	file string
-	// line is that of its first line of code, from 1.
+	// line is the line of the first line of code, from 1.
 	line     int
 	language string
 	text     string
@@ -22,7 +22,7 @@ type block struct {
 	output string
 }
 
-// name is what the tables of exceptions call the block.
+// name is the name of the block in the tables of exceptions.
 func (b *block) name() string {
 	first, _, _ := strings.Cut(b.text, "\n")
 	return b.file + ": " + first

@@ -59,7 +59,8 @@ const (
 	people     = "two people at two terminals: TestASecondTerminalApprovesWhatTheFirstFollows of the command does that"
 )
 
-// trimmed makes what is built here that of the build cache, for each copy of the repository.
+// trimmed makes builds independent of the directory, so that all copies of the repository share
+// the build cache.
 const trimmed = "GOFLAGS=-trimpath"
 
 var exitsWith = regexp.MustCompile(`exits with (\d+)`)
@@ -129,13 +130,13 @@ func TestTheFirstCommandOfTheReadme(t *testing.T) {
 	}
 }
 
-// run runs a block of sh in a directory, and compares its exit code and its output with what the
-// document says.
+// run runs a block of sh in a directory, and compares its exit code and its output with the
+// document.
 func (b *block) run(ctx context.Context, dir, tools string) error {
 	cmd := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", b.text)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "GOWORK=", trimmed, "PATH="+tools+string(os.PathListSeparator)+os.Getenv("PATH"))
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // what it leaves in the background ends with it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // background processes end with it
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	file, err := os.CreateTemp(dir, "output") // a pipe would be open for as long as something in the background is
 	if err != nil {
@@ -195,7 +196,7 @@ func TestABlockIsHeldToItsExitCodeAndOutput(t *testing.T) {
 	}
 }
 
-// repository is the tree without what git and make keep in it.
+// repository is the tree without the directories of git and make.
 type repository struct{ fs.FS }
 
 // ReadDir leaves them out.

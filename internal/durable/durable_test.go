@@ -119,8 +119,8 @@ func script() []step {
 	}
 }
 
-// contents are the objects of cluster a but for what depends on how often a
-// step was tried.
+// contents returns the objects of cluster a, without the parts that depend on the number of
+// attempts of a step.
 func contents(t *testing.T, f *durable.Fleet) string {
 	t.Helper()
 	objs := f.Cluster("a").List("")
@@ -135,8 +135,8 @@ func contents(t *testing.T, f *durable.Fleet) string {
 	return string(text)
 }
 
-// At each write of each step the store fails, or the process crashes: what was
-// acknowledged is there, and the step can be repeated.
+// At each write of each step the store fails, or the process crashes: acknowledged changes
+// persist, and the step can be repeated.
 func TestAClusterSurvivesFaultsAtEachWrite(t *testing.T) {
 	var want []string
 	plain := mustOpen(t, memory.NewStore())
@@ -325,8 +325,8 @@ func TestRecordsOfAnotherFormatAreRefused(t *testing.T) {
 	}
 }
 
-// OpenAll opens what another process kept: every cluster with its objects, and nothing else that
-// the store has.
+// OpenAll opens the stored clusters of another process: every cluster with its objects, and no
+// other record of the store.
 func TestAllClustersOfAStoreAreOpened(t *testing.T) {
 	s, before := memory.NewStore(), []string{"a", "b"}
 	f := durable.NewFleet(s)
@@ -366,8 +366,8 @@ func TestAllClustersOfAStoreAreOpened(t *testing.T) {
 	}
 }
 
-// Processes that share clusters see each other's changes, and none is lost where they change one
-// at the same time.
+// Processes that share clusters see each other's changes, and no change is lost if they change a
+// cluster at the same time.
 func TestSharedClusters(t *testing.T) {
 	t.Parallel()
 	s := memory.NewStore()

@@ -16,14 +16,13 @@ func change(key string, n int) backend.Change {
 	return backend.Change{Key: key, Revision: backend.Revision(fmt.Sprint(n))}
 }
 
-// nothing joins a feed to which nothing happened yet.
+// nothing joins a feed without previous changes.
 func nothing(join func()) ([]backend.Change, error) {
 	join()
 	return nil, nil
 }
 
-// A consumer that is slow gets the last change of each key under its prefix,
-// after what existed.
+// A slow consumer gets the last change of each key under its prefix, after the existing records.
 func TestASlowConsumerGetsTheLastChangeOfEachKey(t *testing.T) {
 	var f feed.Feed
 	var got []backend.Change

@@ -47,7 +47,7 @@ func (g *Group[T]) Do(ctx context.Context, key string, f func(context.Context) (
 	}
 }
 
-// DoAfter is Do for a call that must not receive an earlier result: f starts after the call of
+// DoAfter is Do for a call that must not share an earlier result: f starts after the call of
 // DoAfter, for this call or for another one.
 func (g *Group[T]) DoAfter(ctx context.Context, key string, f func(context.Context) (T, error)) (T, error) {
 	var own atomic.Bool

@@ -274,7 +274,7 @@ func TestASharedEnvironmentThatNothingEndsFailsTheTest(t *testing.T) {
 	}
 }
 
-// failing is a test whose failure is what is tested.
+// failing is a test that is expected to fail.
 type failing struct {
 	testing.TB
 	said string

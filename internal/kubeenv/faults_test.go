@@ -28,10 +28,10 @@ func cutWord(s string) (word, rest string) {
 	return word, rest
 }
 
-// object is what the server of these tests has.
+// object is the only object of the server of these tests.
 const object = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n"}}`
 
-// served is an API server of one object: it counts what reached it and watches without end.
+// served is an API server of one object: it counts its requests, and its watches never end.
 type served struct {
 	*httptest.Server
 	reached atomic.Int32

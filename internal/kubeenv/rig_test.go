@@ -12,8 +12,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// clusters is what the tests share. Each test stops, kills and pauses only servers that it alone
-// uses.
+// clusters are the shared servers of the tests. A test stops, kills and pauses only its own
+// servers.
 var clusters Shared
 
 func TestMain(m *testing.M) {
@@ -62,7 +62,7 @@ func must(t *testing.T, s *Server, method, path, body string) string {
 	return answer
 }
 
-// eventually waits until what servers do by themselves has happened.
+// eventually waits for a condition that servers reach by themselves.
 func eventually(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)

@@ -10,9 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TestAReportCountsSteps: a step that was skipped after one that failed counts as failed, one
-// that was not chosen does not count, and one that failed has to be known by its name or by its
-// message. What is skipped after a known one is known, too.
+// TestAReportCountsSteps: a step skipped after a failure counts as failed, and a step that was
+// not selected does not count. A failure must be known by its name or by its message. A step
+// skipped after a known failure is known, too.
 func TestAReportCountsSteps(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -52,7 +52,8 @@ func TestAReportCountsSteps(t *testing.T) {
 	}
 }
 
-// TestPodsRun: a Pod runs, that of a Job completes, and one whose image has no tag never starts.
+// TestPodsRun: a Pod runs, the Pod of a Job completes, and a Pod with an untagged image never
+// starts.
 func TestPodsRun(t *testing.T) {
 	t.Parallel()
 	pod := func(image, owner string) *corev1.Pod {

@@ -220,7 +220,7 @@ func TestAnAddCutsTheWaitShortWhereThatIsSaid(t *testing.T) {
 		if n := q.Failures("a"); n != 4 {
 			t.Errorf("%d failures in a row, want 4", n)
 		}
-		// The wait of 2 s goes on beside the one of 4 s that the third error began.
+		// The wait of 2 s continues together with the wait of 4 s after the third error.
 		if got, want := c.take(), "a 0s, a 1s, a 1.5s, a 3s"; got != want {
 			t.Errorf("%s\nwant %s", got, want)
 		}

@@ -60,8 +60,8 @@ func TestTheFileOfAnotherUserIsRead(t *testing.T) {
 	}
 }
 
-// TestAPodReadsWhatItMounts: the kubelet writes the files of a Secret into a directory of their
-// own, to which links lead.
+// TestAPodReadsWhatItMounts: the kubelet writes the files of a Secret into a separate directory
+// and links to them.
 func TestAPodReadsWhatItMounts(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "10.96.0.1")
 	volume := t.TempDir()

@@ -55,8 +55,8 @@ func dial(t *testing.T, address string) net.Conn {
 	return c
 }
 
-// closedWithin fails unless the server closes a connection in time. It returns what the server
-// sent before.
+// closedWithin fails the test unless the server closes a connection in time. It returns the data
+// that the server sent before.
 func closedWithin(t *testing.T, c net.Conn, d time.Duration) string {
 	t.Helper()
 	_ = c.SetReadDeadline(time.Now().Add(d))
@@ -82,8 +82,8 @@ func get(t *testing.T, address string) {
 	}
 }
 
-// A connection on which nothing happens is closed: before a request, within its headers, within
-// its body, between two requests, and while nobody reads the answer.
+// A connection without progress is closed: before a request, within its headers, within its body,
+// between two requests, and while the client does not read the answer.
 func TestConnectionsWithoutProgressAreClosed(t *testing.T) {
 	t.Parallel()
 	big := func(w http.ResponseWriter, r *http.Request) {
@@ -129,8 +129,8 @@ func TestConnectionsWithoutProgressAreClosed(t *testing.T) {
 	})
 }
 
-// What takes long and makes progress is not cut: a handler that thinks, a stream with pauses, and
-// a connection that is used again after an answer without a body.
+// A slow exchange with progress is not cut: a slow handler, a stream with pauses, and a
+// connection that is reused after an answer without a body.
 func TestWhatMakesProgressIsNotCut(t *testing.T) {
 	t.Parallel()
 	address := serve(t, quick(), func(w http.ResponseWriter, r *http.Request) {
@@ -174,8 +174,8 @@ func TestWhatMakesProgressIsNotCut(t *testing.T) {
 	}
 }
 
-// Idle connections of one address, and of many, keep no one out, as they are replaced; one that
-// has a request is not.
+// Idle connections of one address or of many do not block new ones, because new connections
+// replace them; a connection with a request is not replaced.
 func TestManyConnectionsKeepNoOneOut(t *testing.T) {
 	t.Parallel()
 	for what, limits := range map[string]serving.Limits{

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/soak/environment"
 )
 
-// What is left of a run that is gone, and more records than a placement takes,
-// are violations, whatever was there before.
+// Remains of a deleted run, and too many records of a placement, are violations, whatever existed
+// before.
 func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
 	h := health{files: environment.Footprint{Records: remainsMost}}
 	if err := h.against(&h); err != nil {
@@ -37,8 +37,8 @@ func TestWhatIsLeftOfRunsIsAViolation(t *testing.T) {
 	}
 }
 
-// After a scenario nothing is left of its runs, also of one that was begun by a
-// process which died, and of the plan that another one left.
+// After a scenario nothing remains of its runs, including a run started by a killed process and
+// the plan of another one.
 func TestASweepForgetsWhatAKillLeft(t *testing.T) {
 	env := newTestEnvironment(t)
 	if err := env.Provision(t.Context(), []environment.Member{{Name: "c"}}); err != nil {

@@ -86,7 +86,7 @@ func TestAScenarioIsDrawnAgainFromItsSeed(t *testing.T) {
 	}
 }
 
-// A step that is never done is a violation that says what is waited for.
+// A step that never completes is a violation, which contains the reason of the wait.
 func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := newTestEnvironment(t)
@@ -107,7 +107,7 @@ func TestAStepThatIsStuckIsAViolation(t *testing.T) {
 	})
 }
 
-// What is taken up after a scenario is compared with what was before.
+// The resources after a scenario are compared with the resources before it.
 func TestMoreThanBeforeIsAViolation(t *testing.T) {
 	base := health{heap: 1 << 20, goroutines: 3, descriptors: 9, files: environment.Footprint{EngineBytes: 1 << 20, ClusterBytes: 1 << 20, RecordBytes: 1 << 10}}
 	same := base

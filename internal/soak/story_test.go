@@ -62,8 +62,8 @@ func endOf(t *testing.T, k *killer) (end ending) {
 		if left, _ := leftovers(t.Context(), env); len(left) > 0 {
 			t.Errorf("left in the store: %v", left)
 		}
-		// A crash leaves pages that nothing reads, of what it came between: at most
-		// those of one commit of the run and one of its placement.
+		// A crash leaves unreferenced pages of the interrupted commits: at most the pages of one commit
+		// of the run and one of its placement.
 		if n := env.Store.Stats(); n.Records > 60+4*int64(k.kills) || n.FileBytes > 4<<20 {
 			t.Errorf("after %d kills there are %d records in %d bytes", k.kills, n.Records, n.FileBytes)
 		}
@@ -75,11 +75,10 @@ func endOf(t *testing.T, k *killer) (end ending) {
 	return end
 }
 
-// A run of three stages with ten clusters each, with failures, a stop, a
-// resume, approvals and a rollback comes to the same end however often its
-// process is killed: nothing is applied twice at the same attempt, no approval
-// is lost or repeated. Half of the kills come at a random moment, the others
-// right before or after a random write.
+// A run of three stages with ten clusters each, with failures, a stop, a resume, approvals and a
+// rollback has the same result, however often its process is killed: no change is applied twice
+// in the same attempt, and no approval is lost or repeated. Half of the kills come at a random
+// moment, the others right before or after a random write.
 func TestAKilledStoryEndsAsAnUndisturbedOne(t *testing.T) {
 	want := tell(t, newStory(t, 0, 0))
 	if len(want.Approvals) != 8 || len(want.Audit) != 30+28+28 {
@@ -109,8 +108,8 @@ func TestAKilledStoryEndsAsAnUndisturbedOne(t *testing.T) {
 	}
 }
 
-// The proof above can fail: where the members forget between two kills what
-// they had acknowledged, a law sees it or the story ends differently.
+// The proof above can fail: if the members forget acknowledged changes between two kills, a law
+// detects it, or the story has another result.
 func TestAForgottenWriteEndsTheStoryDifferently(t *testing.T) {
 	t.Parallel()
 	want := tell(t, newStory(t, 0, 0))
@@ -123,7 +122,7 @@ func TestAForgottenWriteEndsTheStoryDifferently(t *testing.T) {
 			return
 		case err != nil:
 			t.Fatal(err)
-		case !a.struck: // it came to its end before
+		case !a.struck: // it completed before the strike
 			continue
 		}
 		if got := endOf(t, k); cmp.Equal(want, got) {
@@ -168,7 +167,7 @@ func (a *amnesia) strike(t *testing.T, k *killer) (err error) {
 	return nil
 }
 
-// restore makes what the members hold what it was.
+// restore sets the members to their earlier content.
 func (a *amnesia) restore(ctx context.Context, file backend.Store, now map[string]backend.Record) error {
 	for key, r := range now {
 		var err error

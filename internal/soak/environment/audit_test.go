@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// An object that is changed twice by one attempt is a violation, also when the
-// process was another one in between.
+// An object that one attempt changes twice is a violation, even if another process makes the
+// second change.
 func TestAnObjectChangedTwiceIsAViolation(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -56,7 +56,7 @@ func changeMember(t *testing.T, env *Environment, value string) {
 		apply(t, c, &unstructured.Unstructured{Object: full})
 	}
 	apply(t, c, setting("web", value))
-	apply(t, c, setting("web", value)) // what changes nothing does not count
+	apply(t, c, setting("web", value)) // a write without a change does not count
 }
 
 func apply(t *testing.T, c backend.Conn, obj *unstructured.Unstructured) {

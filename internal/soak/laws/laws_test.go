@@ -91,7 +91,7 @@ func problemsOf(p *stages.Plan, events []stages.Event) (out []string) {
 	return out
 }
 
-// Each law about events refuses a history in which it is broken.
+// Each law about events refuses a history that violates it.
 func TestABrokenHistoryIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
@@ -127,7 +127,7 @@ func TestABrokenHistoryIsAViolation(t *testing.T) {
 	}
 }
 
-// Each law about the state of a run refuses one in which it is broken.
+// Each law about the state of a run refuses a state that violates it.
 func TestABrokenStateIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
@@ -176,8 +176,8 @@ func TestABrokenStateIsAViolation(t *testing.T) {
 	}
 }
 
-// A member that has what its plan does not name, or was touched before the gate
-// of its stage, is a violation.
+// A member is a violation if its content is not in its plan, or if it changed before the gate of
+// its stage.
 func TestAMemberThatWasTouchedTooEarlyIsAViolation(t *testing.T) {
 	t.Parallel()
 	p := newTestPlan(t)
