@@ -20,7 +20,8 @@ import (
 // pair is a kind as KubeFleet and Slipway have it.
 type pair struct{ theirs, ours runtime.Object }
 
-// pairs are the kinds that both have. KubeFleet's kinds for its own agents are left out: a hub of Slipway has none of them.
+// pairs are the kinds that both have. KubeFleet's kinds for its own agents are left out: a hub of
+// Slipway has none of them.
 func pairs() []pair {
 	return []pair{
 		{&theirs.ApprovalRequest{}, &ours.ApprovalRequest{}},
@@ -49,7 +50,8 @@ func pairs() []pair {
 	}
 }
 
-// leftOut are fields of KubeFleet that Slipway does not have, by type and JSON name, with the reason.
+// leftOut are fields of KubeFleet that Slipway does not have, by type and JSON name, with the
+// reason.
 var leftOut = map[string]string{
 	"ClusterResourceBinding.status":                        "a hub writes bindings for kubectl fleet draincluster, which reads the two fields of the spec",
 	"ResourceBindingSpec.resourceSnapshotName":             "as the status of a binding",
@@ -60,7 +62,8 @@ var leftOut = map[string]string{
 	"ResourceBindingSpec.applyStrategy":                    "as the status of a binding",
 }
 
-// otherTypes are fields whose Go types differ, by type and JSON name, with the reason. The JSON is the same.
+// otherTypes are fields whose Go types differ, by type and JSON name, with the reason. The JSON
+// is the same.
 var otherTypes = map[string]string{
 	"ClusterResourceEnvelope.data": "an object of an envelope has the type of an object of a snapshot, whose schema keeps unknown fields",
 	"ResourceEnvelope.data":        "as ClusterResourceEnvelope.data",
@@ -96,8 +99,9 @@ var own = []string{
 	"UpdateStrategySpec.progressDeadline", "UpdateStrategySpec.rollback",
 }
 
-// TestTheFieldsAreKubeFleets compares all types of both by reflection: Go names, JSON names, types, and what an empty field is written
-// as. Slipway differs in what the tables say, and in one rule: it writes nothing instead of null or {}.
+// TestTheFieldsAreKubeFleets compares all types of both by reflection: Go names, JSON names,
+// types, and the encoding of an empty field. The tables list the differences of Slipway, and
+// there is one rule: it omits a field instead of writing null or {}.
 func TestTheFieldsAreKubeFleets(t *testing.T) {
 	c := comparison{t: t, seen: map[reflect.Type]bool{}, added: map[string]bool{}, missing: map[string]bool{}, other: map[string]bool{}}
 	for _, p := range pairs() {
@@ -180,7 +184,7 @@ func (c *comparison) types(a, b reflect.Type) bool {
 			return false
 		}
 		if marshaler := reflect.TypeFor[json.Marshaler](); a.Implements(marshaler) || b.Implements(marshaler) {
-			return a.Implements(marshaler) && b.Implements(marshaler) // wire_test.go compares what they write
+			return a.Implements(marshaler) && b.Implements(marshaler) // wire_test.go compares the output
 		}
 		c.structs(a, b)
 		return true
@@ -194,7 +198,7 @@ func isPeer(t reflect.Type) bool {
 	return strings.HasPrefix(t.PkgPath(), "go.goms.io/fleet/apis/") || strings.HasPrefix(t.PkgPath(), "github.com/slipway-dev/slipway/api/")
 }
 
-// jsonFields are the fields of a struct by JSON name, with those of embedded structs.
+// jsonFields returns the fields of a struct by JSON name, including fields of embedded structs.
 func jsonFields(t reflect.Type) map[string]reflect.StructField {
 	out := map[string]reflect.StructField{}
 	for f := range t.Fields() {
@@ -210,7 +214,7 @@ func jsonFields(t reflect.Type) map[string]reflect.StructField {
 	return out
 }
 
-// sameOmission compares what both write for an empty field.
+// sameOmission compares the encoding of an empty field.
 func sameOmission(a, b reflect.StructField) error {
 	was, is := emptyText(a), emptyText(b)
 	if was == is || is == "" && (was == "null" || was == "{}") {

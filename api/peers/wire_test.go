@@ -22,7 +22,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// TestEveryFieldSurvives fills each object of KubeFleet, and writes and reads it by Slipway's types: no field is lost or changed.
+// TestEveryFieldSurvives fills each object of KubeFleet, and writes and reads it by Slipway's
+// types: no field is lost or changed.
 func TestEveryFieldSurvives(t *testing.T) {
 	for _, p := range pairs() {
 		kind := reflect.TypeOf(p.ours).Elem().Name()
@@ -34,14 +35,15 @@ func TestEveryFieldSurvives(t *testing.T) {
 	}
 }
 
-// TestAnEmptyObjectHasNothingMore compares objects without any value: Slipway writes no field that KubeFleet does not write.
+// TestAnEmptyObjectHasNothingMore compares objects without any value: Slipway writes no field
+// that KubeFleet does not write.
 func TestAnEmptyObjectHasNothingMore(t *testing.T) {
 	for _, p := range pairs() {
 		within(t, reflect.TypeOf(p.ours).Elem().Name(), decoded(t, encoded(t, p.ours)), decoded(t, encoded(t, p.theirs)))
 	}
 }
 
-// within checks that a tree has all of another one.
+// within checks that a tree contains all of another one.
 func within(t *testing.T, at string, part, whole any) {
 	t.Helper()
 	fields, ok := part.(map[string]any)
@@ -111,7 +113,8 @@ func readExamples(t *testing.T, path string) (seen int) {
 	}
 }
 
-// roundTrip reads an object of KubeFleet by Slipway's type and writes it: that is the same text, and KubeFleet reads it as before.
+// roundTrip reads an object of KubeFleet by Slipway's type and writes it: that is the same text,
+// and KubeFleet reads it as before.
 func roundTrip(t *testing.T, text []byte, p pair) {
 	t.Helper()
 	mine := reflect.New(reflect.TypeOf(p.ours).Elem()).Interface().(runtime.Object)
@@ -199,7 +202,7 @@ func decoded(t *testing.T, text []byte) any {
 	return tree
 }
 
-// fill gives each field a value that tells where it is.
+// fill gives each field a value that contains its path.
 func fill(v reflect.Value, at string) {
 	switch x := v.Addr().Interface().(type) {
 	case *metav1.Time:

@@ -23,8 +23,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// A manager of controller-runtime runs the hub beside a reconciler of its own, while it leads: a
-// new member gets its label from the one, and what is rolled out from the other.
+// A manager of controller-runtime runs the hub and its own reconciler while it leads: a new
+// member gets its label from the reconciler, and its objects from the hub.
 func TestTheManagerRunsTheHub(t *testing.T) {
 	env := kubeenv.ForTest(t)
 	servers := env.Servers(t, "hub", "member1")

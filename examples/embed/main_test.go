@@ -53,8 +53,8 @@ func has(t *testing.T, clusters *memory.Fleet, name string) bool {
 	return err == nil
 }
 
-// A run that was interrupted goes on where it was when the host starts again, and one that has
-// ended is not made again; another name is another run.
+// An interrupted run continues when the host starts again, and an ended run is not created again;
+// another name is another run.
 func TestARunGoesOnAfterARestart(t *testing.T) {
 	members, source, file := clusters(), memory.NewSource(namespace()), filepath.Join(t.TempDir(), "slipway.db")
 	asked := make(chan approval.Request)
@@ -88,7 +88,7 @@ func TestARunGoesOnAfterARestart(t *testing.T) {
 	if _, err := rollOut(t.Context(), cfg, run("web-v1")); err != nil || !has(t, members, "eu-2") {
 		t.Fatalf("after the restart: %v", err)
 	}
-	for _, name := range []string{"web-v1", "web-v2"} { // the one that has ended, and a new one
+	for _, name := range []string{"web-v1", "web-v2"} { // an ended run, and a new one
 		if _, err := rollOut(t.Context(), cfg, run(name)); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -40,7 +40,7 @@ func eventually(t *testing.T, what string, done func(context.Context) error) {
 	}
 }
 
-// address is one that nothing listens on.
+// address returns an unused address.
 func address(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,7 +51,8 @@ func address(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// A cluster is set up, and what a placement selects there comes to a member.
+// The hub installs the Fleet API on a cluster, and rolls the selection of a placement out to a
+// member.
 func TestTheHubServesAClusterAndItsMember(t *testing.T) {
 	servers := kubeenv.ForTest(t).Servers(t, "hub", "member1")
 	members, listen := t.TempDir(), address(t)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// The first cluster goes first and the others a minute later. A cluster that fails is tried
-// again, and a loop that was killed goes on where it was.
+// The first cluster goes first and the others a minute later. A failed cluster is retried, and a
+// killed loop continues at its last state.
 func TestTheLoopGoesOnWhereItWas(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "run.json")
 	synctest.Test(t, func(t *testing.T) {

@@ -39,8 +39,7 @@ func TestStore(t *testing.T) {
 	backendtest.TestStore(t, func(t *testing.T) backend.Store { return open(t) })
 }
 
-// What was written is there when the directory is opened again, and a file that was changed is an
-// error.
+// A reopened directory contains the written records, and a changed file is an error.
 func TestRecordsSurviveARestart(t *testing.T) {
 	dir := t.TempDir()
 	d := opened(t, dir)
@@ -67,7 +66,7 @@ func TestRecordsSurviveARestart(t *testing.T) {
 	}
 }
 
-// After a write of which it is not known whether it happened, nothing is answered.
+// After a write with an unknown result every call fails.
 func TestAFailedWriteEndsTheStore(t *testing.T) {
 	dir := t.TempDir()
 	d := opened(t, dir)

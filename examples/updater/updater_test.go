@@ -36,7 +36,7 @@ func newSites(t *testing.T) Sites {
 	return Sites(dir)
 }
 
-// files are those of the objects of a site.
+// files returns the files of a site's objects.
 func (s Sites) files(t *testing.T, site string) []string {
 	t.Helper()
 	all, err := filepath.Glob(filepath.Join(string(s), site, "object-*"))
@@ -46,7 +46,7 @@ func (s Sites) files(t *testing.T, site string) []string {
 	return all
 }
 
-// A run brings the objects to every site, and the next one takes away what is no longer there.
+// A run writes the objects to every site, and the next run removes deleted ones.
 func TestARunBringsTheSitesToTheSnapshot(t *testing.T) {
 	s, store := newSites(t), memory.NewStore()
 	for run, objects := range [][]*unstructured.Unstructured{

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 )
 
-// The value of a patch is kept as it was written, and none is written if there is none.
+// A patch keeps the exact text of its value, and a missing value is not written.
 func TestTheValueOfAPatchIsKept(t *testing.T) {
 	for text, want := range map[string]string{
 		`{"op":"add","path":"/a","value":{"b":[1, 2.50,null]}}`: `{"op":"add","path":"/a","value":{"b":[1,2.50,null]}}`,
