@@ -52,8 +52,8 @@ type (
 	fields = yamldoc.Fields
 )
 
-// Read reads a rollback. It leaves duplicate causes to the strategy's own check. The required
-// fields are those of each quorum.
+// Read reads a rollback. It leaves duplicate causes to the strategy's own check. Only the fields
+// of each quorum are required.
 func Read(v yamldoc.Value, required ...string) *stages.RollbackPolicy {
 	var b stages.RollbackPolicy
 	v.Object(fields{
@@ -74,7 +74,7 @@ func causes(v value) []stages.RollbackCause {
 	return list
 }
 
-// Policy reads an approval policy; the required fields are those of each quorum.
+// Policy reads an approval policy; only the fields of each quorum are required.
 func Policy(v yamldoc.Value, required ...string) *approval.Policy {
 	var p approval.Policy
 	quorum := func(v value) approval.Quorum { return quorum(v, required) }

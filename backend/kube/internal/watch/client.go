@@ -87,8 +87,8 @@ func (c Client) page(ctx context.Context, o metav1.ListOptions) (runtime.Object,
 
 func (c Client) timeout() time.Duration { return cmp.Or(c.Timeout, api.AnswerTimeout) }
 
-// VersionOnly returns a client whose list has no objects, only the resourceVersion from which to
-// watch.
+// VersionOnly returns a client whose list has no objects, only the resourceVersion for the start
+// of a watch.
 func (c Client) VersionOnly() Client {
 	list := c.list
 	c.list = func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {

@@ -43,11 +43,11 @@ const (
 	longestPause = 2 * time.Second
 )
 
-// Patience is the number of failures, within about three seconds, after which a server counts as
+// Patience is the number of failures, within about three seconds, until a server counts as
 // unreachable.
 const Patience = 6
 
-// settled is the duration after which a watch without changes counts as working.
+// settled is the duration until a watch without changes counts as working.
 const settled = time.Second
 
 // ErrInterrupted is the error of a watch that ends at once, before any event. It is transient.

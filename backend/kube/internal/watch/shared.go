@@ -44,8 +44,8 @@ const linger = 10 * time.Second
 type Shared[K comparable, I Index] struct {
 	// Open returns the parts of the watch of a key.
 	Open func(K) (Client, metav1.ListOptions, I)
-	// Patience is the number of failures after which a watch that had begun ends; zero means that it
-	// retries until it works or fails permanently.
+	// Patience is the number of failures that ends a running watch; zero means that it retries until
+	// it works or fails permanently.
 	Patience int
 
 	mu     sync.Mutex

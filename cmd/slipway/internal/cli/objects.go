@@ -30,7 +30,7 @@ func IsObjects(text []byte) bool {
 	return false
 }
 
-// Objects reads the documents of a file for which [IsObjects] returns true.
+// Objects reads the documents of a file of objects, see [IsObjects].
 func Objects(path string, text []byte) (kubefleet.Documents, error) {
 	return kubefleet.Read(bytes.NewReader(text), path)
 }
@@ -64,8 +64,8 @@ func ReadStrategy(path string, spec *fleet.RunSpec) error {
 	return nil
 }
 
-// StrategyIn returns the strategy in documents: the one that their run names, with the run, or
-// the only one.
+// StrategyIn returns the strategy in documents: the strategy of their run, with the run, or the
+// only strategy.
 func StrategyIn(docs kubefleet.Documents) (stages.Strategy, *kubefleet.Run, error) {
 	var run *kubefleet.Run
 	switch len(docs.Runs) {
