@@ -56,7 +56,5 @@ func ExampleRestriction() {
 	_, err := placement.Render([]*unstructured.Unstructured{role}, []placement.Override{wider}, placement.Cluster{Name: "eu-1"}, verbs)
 	fmt.Println(err)
 	// Output:
-	// cluster eu-1: Role shop/reader: override shop/wider: overrideRules[0]: jsonPatchOverrides[0]:
-	// replace /rules/0: the host forbids overrides to change /rules/*/verbs of
-	// *.rbac.authorization.k8s.io
+	// cluster eu-1: Role shop/reader: override shop/wider: overrideRules[0]: jsonPatchOverrides[0]: replace /rules/0: the host forbids overrides to change /rules/*/verbs of *.rbac.authorization.k8s.io
 }

@@ -81,7 +81,6 @@ func ExampleRender() {
 		fmt.Println(out[0].Object["data"])
 	}
 	// Output:
-	// map[region:north] cluster b: ConfigMap shop/settings: override shop/region: overrideRules[0]:
-	// jsonPatchOverrides[0]: replace /data/region: the cluster has no label "region", which the
-	// value asks for
+	// map[region:north]
+	// cluster b: ConfigMap shop/settings: override shop/region: overrideRules[0]: jsonPatchOverrides[0]: replace /data/region: the cluster has no label "region", which the value asks for
 }

@@ -28,8 +28,8 @@ func ExampleCapture() {
 	}
 	// Output:
 	// Namespace.v1 test-namespace
-	// {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"test-namespace"}} ConfigMap.v1
-	// test-namespace/test-cm
+	// {"apiVersion":"v1","kind":"Namespace","metadata":{"name":"test-namespace"}}
+	// ConfigMap.v1 test-namespace/test-cm
 	// {"apiVersion":"v1","data":{"key":"value1"},"kind":"ConfigMap","metadata":{"name":"test-cm","namespace":"test-namespace"}}
 }
 

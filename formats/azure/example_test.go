@@ -40,10 +40,7 @@ func ExampleRead_problems() {
 ]}`), "stages.json")
 	fmt.Println(err)
 	// Output:
-	// stages.json:2: stages[0].afterStageWait: unknown field; known are afterGates,
-	// afterStageWaitInSeconds, beforeGates, groups, maxAllowedFailures, maxConcurrency,
-	// memberSelector, name stages.json:3: stages[1].groups[0].name: the group "eu" is there already,
-	// on line 2; a group is in one stage, once stages.json:3: stages[1].groups[0].maxConcurrency:
-	// must be a number of at least 1, or a percentage from 1% to 100%, such as "3" or "25%", not
-	// "200%"
+	// stages.json:2: stages[0].afterStageWait: unknown field; known are afterGates, afterStageWaitInSeconds, beforeGates, groups, maxAllowedFailures, maxConcurrency, memberSelector, name
+	// stages.json:3: stages[1].groups[0].name: the group "eu" is there already, on line 2; a group is in one stage, once
+	// stages.json:3: stages[1].groups[0].maxConcurrency: must be a number of at least 1, or a percentage from 1% to 100%, such as "3" or "25%", not "200%"
 }

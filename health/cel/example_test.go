@@ -53,7 +53,6 @@ func ExampleNew_problems() {
 	}, celhealth.Options{})
 	fmt.Println(strings.ReplaceAll(err.Error(), ", rules", "\nrules"))
 	// Output:
-	// celhealth: [rules[1].ready: Invalid value: "true &&\n  slef.ok": 2:3: undeclared reference to
-	// 'slef' (did you mean 'self'?) rules[1].message: Invalid value: "3": 1:1: its type is int, and
-	// must be string]
+	// celhealth: [rules[1].ready: Invalid value: "true &&\n  slef.ok": 2:3: undeclared reference to 'slef' (did you mean 'self'?)
+	// rules[1].message: Invalid value: "3": 1:1: its type is int, and must be string]
 }

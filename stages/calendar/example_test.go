@@ -69,9 +69,5 @@ clusters:
 	}
 	fmt.Println(rules.Validate())
 	// Output:
-	// calendar rules: [clusters[berlin].timeZone: Invalid value: "europe/berlin": is not the name of
-	// a time zone in the IANA database: it is Europe/Berlin, clusters[berlin].windows[0].rrule:
-	// Invalid value: "FREQ=DAILY;BYHOUR=25": BYHOUR: 25 is not a number from 0 to 23,
-	// clusters[berlin].windows[1].rrule: Invalid value: "FREQ=WEEKLY": FREQ=WEEKLY needs BYDAY, or a
-	// start that says which day]
+	// calendar rules: [clusters[berlin].timeZone: Invalid value: "europe/berlin": is not the name of a time zone in the IANA database: it is Europe/Berlin, clusters[berlin].windows[0].rrule: Invalid value: "FREQ=DAILY;BYHOUR=25": BYHOUR: 25 is not a number from 0 to 23, clusters[berlin].windows[1].rrule: Invalid value: "FREQ=WEEKLY": FREQ=WEEKLY needs BYDAY, or a start that says which day]
 }
