@@ -24,7 +24,7 @@ const (
 	maxWarningBytes = 512
 )
 
-// report turns the findings of a member's object into a report.
+// reportOf turns the findings of a member's object into a report.
 func (m *Manifest) reportOf(member *unstructured.Unstructured, all []*compare.Finding) Report {
 	r := Report{
 		Group: m.group, Version: m.version, Kind: m.kind, Namespace: m.namespace, Name: m.name,

@@ -73,7 +73,7 @@ func declare(ctx context.Context, store backend.Store, st *state.State, p Placem
 	return err
 }
 
-// Placement returns the declaration of a placement.
+// Get returns the declaration of the placement.
 func (h PlacementHandle) Get(ctx context.Context) (Placement, error) {
 	rec, _, err := h.e.state.Placement(ctx, h.name)
 	if err != nil {

@@ -126,7 +126,7 @@ func (h RunHandle) Status(ctx context.Context) (Status, error) {
 	return Status(s), err
 }
 
-// Runs returns the names of the runs of a placement in the order of their creation. It omits runs
+// RunNames returns the names of the placement's runs in the order of their creation. It omits runs
 // that were deleted, or forgotten because of the placement's RunHistory.
 func (h PlacementHandle) RunNames(ctx context.Context) ([]string, error) {
 	rec, _, err := h.e.state.Placement(ctx, h.name)

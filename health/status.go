@@ -13,10 +13,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A status is untrusted input of any shape. A reading is its readable part, including numbers
-// that are written as text or with a decimal point, conditions in a map, and conditions whose
-// status is a bool. Everything else is left out, so that the object is judged by the rest, and
-// remarks says so.
+// reading is the readable part of a status, which is untrusted input of any shape. It includes
+// numbers that are written as text or with a decimal point, conditions in a map, and conditions
+// whose status is a bool. It omits everything else, so that the rest decides about the object,
+// and remarks reports the omissions.
 type reading struct {
 	// obj is the object with the readable status, for kstatus. It shares unchanged parts.
 	obj    *unstructured.Unstructured

@@ -101,7 +101,7 @@ func (s *Server) DSN() string {
 	return fmt.Sprintf("host=127.0.0.1 port=%d user=postgres dbname=postgres sslmode=disable", s.Port)
 }
 
-// Data returns the directory of the data.
+// data returns the directory of the data.
 func (s *Server) data() string { return filepath.Join(s.root, "data") }
 
 // Log returns the end of the server's log.

@@ -110,7 +110,7 @@ func (s *scenario) draw(word string) uint64 {
 	return h.Sum64()
 }
 
-// Faults generates the faults of the engines' calls, until the environment is healed. Lists and
+// faults generates the faults of the engines' calls, until the environment is healed. Lists and
 // watches never hang, because they have no deadline: an engine waits for one as long as its store
 // does.
 func (s *scenario) faults(healed func() bool) *faulty.Plan {
