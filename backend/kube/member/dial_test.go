@@ -148,7 +148,7 @@ func TestAConnThatHadToConnectAnewLooksWhereItIsBeforeItWrites(t *testing.T) {
 	}
 }
 
-// TestAnEngineDoesNotTouchASwappedCluster also shows that a run says why it waits.
+// TestT7AnEngineDoesNotTouchASwappedCluster also shows that a run says why it waits.
 func TestT7AnEngineDoesNotTouchASwappedCluster(t *testing.T) {
 	one, two := clusters.Server(t, "one"), clusters.Server(t, "two")
 	ns := two.Namespace(t)
@@ -213,7 +213,7 @@ func TestAConfigurationThatCannotBeUsedIsPermanent(t *testing.T) {
 	}
 }
 
-// TestAMemberIsReachedAsWhoTheConfigurationImpersonates never falls back to the engine's own
+// TestT13AMemberIsReachedAsWhoTheConfigurationImpersonates never falls back to the engine's own
 // identity.
 func TestT13AMemberIsReachedAsWhoTheConfigurationImpersonates(t *testing.T) {
 	s := clusters.Server(t, "one")

@@ -27,7 +27,7 @@ const (
 	token  = "token: " + canary
 )
 
-// TestAKubeconfigAsksForNothingThatIsNotAllowed is about kubeconfigs from others.
+// TestT12AKubeconfigAsksForNothingThatIsNotAllowed is about kubeconfigs from others.
 func TestT12AKubeconfigAsksForNothingThatIsNotAllowed(t *testing.T) {
 	pem := base64.StdEncoding.EncodeToString([]byte(canary))
 	exec := "exec: {apiVersion: client.authentication.k8s.io/v1, command: /bin/" + canary + ", interactiveMode: Never}"

@@ -73,7 +73,7 @@ func write(w io.Writer, text string, n int) {
 
 const prefix = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"default","uid":"u","resourceVersion":"7"},"data":`
 
-// TestAHostileMemberCostsABoundedAmountOfMemory reads answers that would fill any memory.
+// TestT8AHostileMemberCostsABoundedAmountOfMemory reads answers that would fill any memory.
 func TestT8AHostileMemberCostsABoundedAmountOfMemory(t *testing.T) {
 	tests := map[string]struct {
 		code   int

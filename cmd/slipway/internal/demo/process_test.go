@@ -142,7 +142,7 @@ func TestADirectoryInUse(t *testing.T) {
 	_ = first.Wait()
 }
 
-// TestAWaitGoesOnWhileNobodyIsThere kills the program at the beginning of a
+// TestAWaitGoesOnWhileNothingIsThere kills the program at the beginning of a
 // wait and starts it again when it is over.
 func TestAWaitGoesOnWhileNothingIsThere(t *testing.T) {
 	t.Parallel()
