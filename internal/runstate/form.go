@@ -1,3 +1,5 @@
+// Package runstate has the stored form of a run: what step.Run wraps, so that hosts cannot depend on
+// it. Packages of this module that need more than the outline of a run open it with a [Key].
 package runstate
 
 import (
