@@ -287,12 +287,15 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 			continue
 		}
 		r.taken = r.attempt
-		c.expect(want, got, r, f)
+		c.expect(before, want, got, r, f)
 	}
 	if !maps.Equal(want, got) {
 		c.broken("7", "%T: the bindings are%s, want%s", in, bindingsText(got), bindingsText(want))
 	}
 	for _, e := range s.unended() {
+		if r, _ := s.Run(e.UID); r.Restart > 0 { // another run may have cleaned a cluster before it was retried
+			continue
+		}
 		for _, cl := range c.planned(e.UID) {
 			if _, known := got[cl]; !known && !c.w.lost {
 				c.broken("7", "%T: run %s is to update cluster %s, which is not among the bindings", in, e.Run, cl)
@@ -317,9 +320,12 @@ func (c *checker) planned(uid string) (out []string) {
 }
 
 // isPlanned reports whether a run under way other than but may update a cluster.
-func (c *checker) isPlanned(cluster string, but *record) bool {
+func (c *checker) isPlanned(before *State, cluster string, but *record) bool {
 	s := c.w.state()
 	for _, e := range s.unended() {
+		if old, known := before.Run(e.UID); known && old.Ended != "" {
+			continue // it is retried by this input
+		}
 		if e.UID != but.UID && (c.w.runs[e.Run] == nil || c.w.runs[e.Run].noPages || slices.Contains(c.planned(e.UID), cluster)) {
 			return true
 		}
@@ -328,7 +334,7 @@ func (c *checker) isPlanned(cluster string, but *record) bool {
 }
 
 // expect changes bindings as the end of a run does.
-func (c *checker) expect(want, got Bindings, r *record, f Facts) {
+func (c *checker) expect(before *State, want, got Bindings, r *record, f Facts) {
 	planned := map[string]bool{}
 	for _, cl := range r.clusters {
 		planned[cl.Cluster] = true
@@ -337,7 +343,7 @@ func (c *checker) expect(want, got Bindings, r *record, f Facts) {
 		case cl.Got == Gone && (known || cl.Index != None):
 			want[cl.Cluster] = Binding{Applied: None, Attempted: None}
 		case cl.Got == Gone, cl.Got == Untouched:
-		case cl.Index == None && cl.Got == Applied && known && c.isPlanned(cl.Cluster, r):
+		case cl.Index == None && cl.Got == Applied && known && c.isPlanned(before, cl.Cluster, r):
 			want[cl.Cluster] = Binding{Applied: None, Attempted: None}
 		case cl.Index == None && cl.Got == Applied:
 			delete(want, cl.Cluster)
