@@ -55,7 +55,7 @@
 //     those never start.
 //  7. The bindings of a cluster change where a run of it has ended or was deleted, to what that run came to. A cluster
 //     is forgotten where it was cleaned, or is not in the inventory; one that an admitted run is to update has a
-//     binding until that run has ended, unless the run was retried. What an attempt of a run brought is taken in once, and before another run starts.
+//     binding until that run has ended. What an attempt of a run brought is taken in once, and before another run starts.
 //  8. A placement that is being deleted takes nothing new but the run that cleans, and refers to nothing in the end.
 //  9. A run is rolled back by one run at a time, and to what its clusters had when it began.
 //  10. What a state names is stored before the state is, and is kept for as long as a state names it.

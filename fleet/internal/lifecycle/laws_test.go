@@ -276,25 +276,28 @@ func (c *checker) checkBindings(before, s *State, in Input, f Facts) {
 	for _, now := range s.Runs {
 		old, known := before.Run(now.UID)
 		r := c.record(now.UID)
-		if !known && r != nil {
-			for _, cl := range r.clusters {
-				if cl.Index != None {
-					want[cl.Cluster] = want.Of(cl.Cluster)
-				}
-			}
-		}
 		if !known || old.Ended != "" || now.Ended == "" || r == nil || r.attempt <= r.taken {
 			continue
 		}
 		r.taken = r.attempt
 		c.expect(before, want, got, r, f)
 	}
+	for _, now := range s.Runs { // of those that begin or are retried, the clusters have bindings from now on
+		old, known := before.Run(now.UID)
+		r := c.record(now.UID)
+		if r == nil || known && (now.Restart == old.Restart || r.noPages) {
+			continue
+		}
+		for _, cl := range c.planned(now.UID) {
+			want[cl] = want.Of(cl)
+		}
+	}
 	if !maps.Equal(want, got) {
 		c.broken("7", "%T: the bindings are%s, want%s", in, bindingsText(got), bindingsText(want))
 	}
 	for _, e := range s.unended() {
-		if r, _ := s.Run(e.UID); r.Restart > 0 { // another run may have cleaned a cluster before it was retried
-			continue
+		if known, _ := s.Run(e.UID); known.Restart > 0 && c.w.runs[e.Run] != nil && c.w.runs[e.Run].noPages {
+			continue // the plan of a retried run cannot be read, and so the run changes nothing
 		}
 		for _, cl := range c.planned(e.UID) {
 			if _, known := got[cl]; !known && !c.w.lost {

@@ -292,12 +292,41 @@ func (in RetryAsked) advance(m *machine) error {
 		m.out.Turn.WaitsFor = first.Run
 		return errUnchanged
 	}
+	if err := m.bindAgain(in.Entry); err != nil {
+		return err
+	}
 	if err := m.enter(in.Entry, stages.QueueRun); err != nil {
 		return err
 	}
 	m.out.Turn.Retake = m.out.Turn.Starts && in.Epoch != m.Epoch
 	r := m.entry(in.UID)
 	r.Ended, r.Nth, r.Restart = "", 0, in.Attempt
+	return nil
+}
+
+// bindAgain gives the clusters that a run is to update bindings again, because another run may have cleaned some of
+// them after the run had failed. It does nothing if the bindings or the plan of the run cannot be read any more.
+func (m *machine) bindAgain(e Entry) error {
+	bindings, err := m.bound()
+	if errors.Is(err, ErrBindingsLost) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	r, err := m.result(e)
+	if err != nil || r == nil {
+		return err
+	}
+	var updated []string
+	for i := range r.Clusters {
+		if c := &r.Clusters[i]; c.Index != None {
+			updated = append(updated, c.Cluster)
+		}
+	}
+	if bindings.add(updated) {
+		m.rebind()
+	}
 	return nil
 }
 
