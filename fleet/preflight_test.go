@@ -3,6 +3,7 @@ package fleet_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -216,7 +217,11 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 				is(t, e, "r1", stages.Completed)
 				w.fleet.Add(placement.Cluster{Name: "c09"})
 				u.answer = tc.answer
-				before, start := w.keys(""), time.Now()
+				// The session of an engine without leases goes at some moment, whatever is planned.
+				stored := func() []string {
+					return slices.DeleteFunc(w.keys(""), func(key string) bool { return strings.HasPrefix(key, "engine/") })
+				}
+				before, start := stored(), time.Now()
 				spec := fleet.RunSpec{Name: "r2", Placement: "p", Strategy: allAtOnce(3)}
 				_, previewed := e.Preview(t.Context(), spec)
 				_, created := e.CreateRun(t.Context(), spec)
@@ -232,7 +237,7 @@ func TestAPlanThatIsRefusedIsNotRecorded(t *testing.T) {
 				if d := time.Since(start); d > time.Minute {
 					t.Errorf("it took %v", d)
 				}
-				if d := cmp.Diff(before, w.keys("")); d != "" {
+				if d := cmp.Diff(before, stored()); d != "" {
 					t.Errorf("what is stored (-before +after):\n%s", d)
 				}
 			})
