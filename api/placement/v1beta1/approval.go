@@ -103,7 +103,7 @@ type ApprovalRequestSpec struct {
 	// The index of the snapshot that is rolled out. Not in KubeFleet.
 	// +kubebuilder:validation:MaxLength=10
 	ResourceSnapshotIndex string `json:"resourceSnapshotIndex,omitempty"`
-	// Who created the run, if that is known. Not in KubeFleet.
+	// The user who created the run, if known. Not in KubeFleet.
 	StartedBy *Identity `json:"startedBy,omitempty"`
 	// Who must approve. Not in KubeFleet.
 	Policy *ApprovalPolicy `json:"policy,omitempty"`
@@ -111,7 +111,7 @@ type ApprovalRequestSpec struct {
 	Expires *metav1.Time `json:"expires,omitempty"`
 }
 
-// ApprovalTime is the side of a stage on which a gate is. Not in KubeFleet.
+// ApprovalTime says whether a gate stands before or after its stage. Not in KubeFleet.
 //
 // +kubebuilder:validation:Enum=Before;After
 type ApprovalTime string
@@ -127,11 +127,11 @@ const (
 // ApprovalPolicy says who must approve. Without a policy, one person who may approve requests must,
 // and that may be the person who started the run. Not in KubeFleet.
 type ApprovalPolicy struct {
-	// How many people of which groups must approve. All quorums must be met. A person counts once in each.
+	// The numbers of people that must approve, by group. All quorums must be met. A person counts once in each.
 	// +kubebuilder:validation:MaxItems=16
 	// +kubebuilder:validation:XValidation:rule="self.all(a, self.exists_one(b, (has(a.group) ? a.group : '') == (has(b.group) ? b.group : '')))",message="the groups of quorums must be unique"
 	Quorums []ApprovalQuorum `json:"quorums,omitempty"`
-	// Whether the person who started the run may not approve. If that person is not known, nobody may.
+	// If true, the person who started the run may not approve, and nobody may if that person is not known.
 	ForbidStarter bool `json:"forbidStarter,omitempty"`
 	// How long a request may be answered, at most 8760h. Without it a request never expires.
 	// +kubebuilder:validation:Type=string
@@ -166,9 +166,9 @@ type Identity struct {
 
 // ApprovalRequestStatus has the answers to a request.
 type ApprovalRequestStatus struct {
-	// Who wrote the condition Approved, while it is True. Not in KubeFleet.
+	// The author of the condition Approved while it is True. Not in KubeFleet.
 	ApprovedBy *Identity `json:"approvedBy,omitempty"`
-	// Who wrote the condition Rejected, while it is True. Not in KubeFleet.
+	// The author of the condition Rejected while it is True. Not in KubeFleet.
 	RejectedBy *Identity `json:"rejectedBy,omitempty"`
 	// The answers in their order: the first approval and the first rejection of each person. Several people may have
 	// to approve. Not in KubeFleet.
@@ -185,7 +185,7 @@ type ApprovalRequestStatus struct {
 type ApprovalDecision struct {
 	// The answer.
 	Verdict ApprovalVerdict `json:"verdict"`
-	// Who gave the answer.
+	// The author of the answer.
 	By Identity `json:"by"`
 	// The message of the condition, cut to this length.
 	// +kubebuilder:validation:MaxLength=1024

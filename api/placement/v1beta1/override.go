@@ -35,7 +35,7 @@ type ClusterResourceOverrideSpec struct {
 	// Of two overrides that change the same field, the one with the higher priority wins. The default is 0. Not in
 	// KubeFleet.
 	Priority int32 `json:"priority,omitempty"`
-	// The only placement whose objects are changed. Without it, those of all placements are.
+	// The only placement whose objects are changed. If absent, the override changes the objects of all placements.
 	Placement *PlacementRef `json:"placement,omitempty"`
 	// The objects to change. A Namespace stands for everything in it, too.
 	// +kubebuilder:validation:MinItems=1
@@ -79,7 +79,7 @@ type ResourceOverrideSpec struct {
 	// Of two overrides that change the same field, the one with the higher priority wins. The default is 0. Not in
 	// KubeFleet.
 	Priority int32 `json:"priority,omitempty"`
-	// The only placement whose objects are changed. Without it, those of all placements are.
+	// The only placement whose objects are changed. If absent, the override changes the objects of all placements.
 	Placement *PlacementRef `json:"placement,omitempty"`
 	// The objects of the same namespace to change.
 	// +kubebuilder:validation:MinItems=1

@@ -165,7 +165,7 @@ type ResourceSelectorTerm struct {
 	// Selects objects by their labels. Without a name and a labelSelector the term selects all objects of the kind.
 	// An override must not have it.
 	LabelSelector *metav1.LabelSelector `json:"labelSelector,omitempty"`
-	// What comes with a selected Namespace.
+	// The objects that a selected Namespace brings.
 	// +kubebuilder:default=NamespaceWithResources
 	SelectionScope SelectionScope `json:"selectionScope,omitempty"`
 }
@@ -277,7 +277,7 @@ const (
 // +kubebuilder:validation:Enum=Always;IfNotDrifted
 type WhenToApplyType string
 
-// The times at which objects are applied.
+// The occasions on which objects are applied.
 const (
 	// WhenToApplyTypeAlways restores objects that were changed on a cluster.
 	WhenToApplyTypeAlways WhenToApplyType = "Always"
@@ -330,7 +330,7 @@ type DeleteStrategy struct {
 	PropagationPolicy DeletePropagationPolicy `json:"propagationPolicy,omitempty"`
 }
 
-// DeletePropagationPolicy is what becomes of the objects of a deleted placement.
+// DeletePropagationPolicy says which objects of a deleted placement are removed from the clusters.
 //
 // +kubebuilder:validation:Enum=Delete;Abandon;DeleteCreated
 type DeletePropagationPolicy string
@@ -353,7 +353,7 @@ type ReportBackStrategy struct {
 	// Whether the status is copied.
 	// +kubebuilder:default=Disabled
 	Type ReportBackStrategyType `json:"type"`
-	// Where it is copied to. Mirror needs it.
+	// The destination of the copy. Mirror needs it.
 	Destination *ReportBackDestination `json:"destination,omitempty"`
 }
 
@@ -370,7 +370,7 @@ const (
 	ReportBackStrategyTypeMirror ReportBackStrategyType = "Mirror"
 )
 
-// ReportBackDestination is where the status of a placed object is copied to.
+// ReportBackDestination is the destination of the copied status of a placed object.
 //
 // +kubebuilder:validation:Enum=OriginalResource;WorkAPI
 type ReportBackDestination string

@@ -153,7 +153,7 @@ type UpdateRunStatus struct {
 	// The digest of the plan, to which approvals are bound. Not in KubeFleet.
 	// +kubebuilder:validation:MaxLength=128
 	PlanDigest string `json:"planDigest,omitempty"`
-	// Who created the run, if that is known. Not in KubeFleet.
+	// The user who created the run, if known. Not in KubeFleet.
 	StartedBy *Identity `json:"startedBy,omitempty"`
 	// The columns of a list of runs. Not in KubeFleet.
 	Summary *UpdateRunSummary `json:"summary,omitempty"`
@@ -230,7 +230,7 @@ type ClusterListing struct {
 	// How many clusters there are.
 	// +kubebuilder:validation:Minimum=0
 	Total int32 `json:"total"`
-	// Which clusters are listed, and where the others are.
+	// The clusters that are listed, and the place of the others.
 	// +optional
 	// +kubebuilder:validation:MaxLength=4096
 	Message string `json:"message"`

@@ -80,8 +80,8 @@ type RollbackConfig struct {
 	Causes []RollbackCause `json:"causes,omitempty"`
 	// Whether a cluster that had nothing of the placement before the run keeps the new objects. The default is Remove.
 	NewClusters RollbackOfNewClusters `json:"newClusters,omitempty"`
-	// Who must approve before the first cluster is rolled back. Without it nobody must; an empty policy asks for one
-	// person who may approve requests.
+	// The approval that a rollback needs before it changes the first cluster. If absent, it needs none; an empty
+	// policy needs one person with the right to approve requests.
 	Approval *ApprovalPolicy `json:"approval,omitempty"`
 }
 
