@@ -12,57 +12,59 @@ type Entry struct {
 	// UID identifies the run, Run is its name.
 	UID string `json:"uid"`
 	Run string `json:"run"`
-	// Index is that of the snapshot it rolls out.
+	// Index is the index of the snapshot that the run rolls out.
 	Index int `json:"index"`
 	// Evicts reports whether the run does nothing but clean clusters. No run supersedes it, and it supersedes none
 	// because of its index.
 	Evicts bool `json:"evicts,omitempty"`
 }
 
-// Superseder says which run superseded an entry.
+// Superseder is a superseded entry and the run that superseded it.
 type Superseder struct {
 	Entry
 	// By is the name of the run that took its place.
 	By string `json:"by"`
 }
 
-// Queue is the queue of the runs of a placement: the one that may change it now, and those that wait. It is a
-// value: its methods return another one and change nothing. The host stores one for each placement and writes
-// it with a compare-and-swap before it acts on a [Turn]. The zero Queue is empty.
+// Queue is the queue of the runs of a placement: the active run, which may change the placement
+// now, and the waiting runs. It is a value: its methods return a new queue and change nothing. The
+// host stores one queue for each placement and must write it with a compare-and-swap before it acts
+// on a [Turn]. The zero Queue is empty.
 type Queue struct {
-	// Active is the one run that may act; nil when there is none.
+	// Active is the only run that may act; nil if there is none.
 	Active *Entry `json:"active,omitempty"`
-	// Waiting are the runs whose turn comes, in that order.
+	// Waiting are the waiting runs, in the order of their turns.
 	Waiting []Entry `json:"waiting,omitempty"`
-	// Superseded are the runs that have been superseded and have not left yet.
-	// The active run is among them while it drains.
+	// Superseded are the superseded runs that have not left yet. The active run is among them while
+	// it drains.
 	Superseded []Superseder `json:"superseded,omitempty"`
 }
 
 // Turn is the answer to a run that entered a [Queue].
 type Turn struct {
-	// Starts reports whether the run is the active one now.
+	// Starts reports whether the run is the active run now.
 	Starts bool
-	// WaitsFor names the run that is ahead, where the run has to wait.
+	// WaitsFor is the name of the first run of the queue, if this run must wait.
 	WaitsFor string
-	// Supersedes are the runs in whose place the run is: each is to be given a
-	// Supersede command and leaves when it has ended. If one of them is active
-	// it is the first and drains; the others never started and end at once.
+	// Supersedes are the runs that this run supersedes. Each must receive a Supersede command, and
+	// leaves the queue when it has ended. If the active run is among them, it is the first and
+	// drains; the others never started and end at once.
 	Supersedes []Entry
-	// SupersededBy names the run that took this one's place, where one did:
-	// this run is to be superseded.
+	// SupersededBy is the name of the run that supersedes this run, if there is one: this run must
+	// be superseded.
 	SupersededBy string
-	// Retake reports whether the run starts but was taken at an older epoch than the placement's: what other runs
-	// wrote to clusters since is newer, so that the run has to be taken again first.
+	// Retake reports whether the run starts, but its lease has an older epoch than the placement.
+	// Other runs have written to clusters at newer epochs since, so the lease must be taken again
+	// first.
 	Retake bool
 }
 
-// Enter adds a run to the queue, or makes it the active one when no run is ahead of it. A policy of "" is
-// [QueueRun].
+// Enter adds a run to the queue, or makes it the active run if no run is ahead of it. An empty
+// policy means [stages.QueueRun].
 //
-// It is idempotent: a run that is in the queue keeps its place, whatever the policy, becomes active when its
-// turn has come, and gets the same turn until what the turn asks for has happened. A waiting run
-// therefore polls with it. On an error the queue is unchanged.
+// It is idempotent. A run that is in the queue keeps its place, whatever the policy, becomes active
+// at its turn, and gets the same turn until the runs that the turn names have left. A waiting run
+// can therefore poll with Enter. On an error the queue is unchanged.
 func (q Queue) Enter(e Entry, policy stages.Admission) (Queue, Turn, error) {
 	if e.UID == "" || e.Run == "" || e.Index < 0 {
 		return q, Turn{}, fmt.Errorf("run %q with UID %q and index %d: a run in the queue needs a name, a UID and an index of at least 0", e.Run, e.UID, e.Index)
@@ -86,8 +88,8 @@ func (q Queue) Enter(e Entry, policy stages.Admission) (Queue, Turn, error) {
 	return q, q.turn(e.UID), nil
 }
 
-// Leave removes a run from the queue, because it has ended or was deleted. It makes no other run active. A
-// run that is not in the queue changes nothing.
+// Leave removes a run that has ended or was deleted from the queue. It makes no other run active.
+// It ignores a run that is not in the queue.
 func (q Queue) Leave(uid string) Queue {
 	if q.Active != nil && q.Active.UID == uid {
 		q.Active = nil
@@ -97,8 +99,8 @@ func (q Queue) Leave(uid string) Queue {
 	return q
 }
 
-// Next returns the run that becomes active when it enters again; false while another one is active or none
-// waits.
+// Next returns the run that becomes active when it enters again; false while another run is active
+// or none waits.
 func (q Queue) Next() (Entry, bool) {
 	if q.Active != nil || len(q.Waiting) == 0 {
 		return Entry{}, false
@@ -115,7 +117,7 @@ func (q Queue) waiting(uid string) int {
 	return slices.IndexFunc(q.Waiting, func(e Entry) bool { return e.UID == uid })
 }
 
-// superseder names the run that superseded a run, or "".
+// superseder returns the name of the run that superseded the run with this UID, or "".
 func (q Queue) superseder(uid string) string {
 	i := slices.IndexFunc(q.Superseded, func(s Superseder) bool { return s.UID == uid })
 	if i < 0 {
@@ -124,8 +126,8 @@ func (q Queue) superseder(uid string) string {
 	return q.Superseded[i].By
 }
 
-// rival returns the run that a new one competes with: the active one, or the
-// next where that drains already.
+// rival returns the run that a new run competes with: the active run, or the first waiting run if
+// the active run drains already.
 func (q Queue) rival() (Entry, bool) {
 	switch {
 	case q.Active != nil && q.superseder(q.Active.UID) == "":
@@ -137,7 +139,7 @@ func (q Queue) rival() (Entry, bool) {
 	}
 }
 
-// displace supersedes every run in the queue, except those that evict.
+// displace supersedes every run in the queue except evicting runs.
 func (q Queue) displace(by string) Queue {
 	out, stay := slices.Clone(q.Superseded), []Entry(nil)
 	if q.Active != nil && !q.Active.Evicts && q.superseder(q.Active.UID) == "" {
@@ -154,7 +156,7 @@ func (q Queue) displace(by string) Queue {
 	return q
 }
 
-// activate makes the run active when no run is ahead of it.
+// activate makes the run active if no run is ahead of it.
 func (q Queue) activate(uid string) Queue {
 	if e, ok := q.Next(); ok && e.UID == uid {
 		q.Active, q.Waiting = &e, slices.Clone(q.Waiting[1:])

@@ -10,87 +10,90 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Input is something that happened to a placement or is asked of it: one of the types that the package documentation
-// lists. There are no others.
+// Input is an event or a request for a placement. The package documentation lists all its types.
 type Input interface {
 	advance(m *machine) error
 }
 
-// Spec is what the declaration of the placement says about its runs and snapshots.
+// Spec holds the parts of a placement's declaration that concern its runs and snapshots.
 type Spec struct {
-	// Name is that of the placement, for errors.
+	// Name is the name of the placement, for errors.
 	Name string
-	// Admission is what becomes of a run that comes while another one has the placement.
+	// Admission is the policy for a new run while another run is active.
 	Admission stages.Admission
-	// HistoryLimit is how many snapshots are kept, 0 for snapshot.DefaultLimit; RunHistory how many runs that
-	// have ended are, 0 for 50.
+	// HistoryLimit is the number of snapshots to keep, 0 for snapshot.DefaultLimit. RunHistory is
+	// the number of ended runs to keep, 0 for 50.
 	HistoryLimit, RunHistory int
 }
 
-// Facts is what is known when an input comes, besides the state. All of it has to be read after the state
-// was, and is read again when the save of the outcome met a conflict. The zero value knows nothing: the
-// outcome then says what is needed.
+// Facts holds the facts that an input needs besides the state. The driver must read them after the
+// state, and again after each conflict of a save. If a fact is missing, the outcome names it in
+// Need; the zero value holds no facts.
 type Facts struct {
 	Spec Spec
-	// Now is the time, and ID a unique string that no other call was given: that of a generation
-	// of the bindings, and the UID of a run that rolls another one back.
+	// Now is the current time. ID is a unique string that no other call received: it becomes the ID
+	// of a generation of the bindings, or the UID of a rollback run.
 	Now stages.Instant
 	ID  string
-	// Bindings are those of the state's generation, nil where they were not read. BindingsLost reports
-	// whether they never can be.
+	// Bindings are the bindings of the state's generation, nil if they were not read. BindingsLost
+	// reports whether they can never be read.
 	Bindings     Bindings
 	BindingsLost bool
-	// Runs is what was read of runs, by UID.
+	// Runs holds the facts about runs, by UID.
 	Runs map[string]RunFact
-	// Inventory has the names of all clusters that there are, nil where they were not read. NoInventory
-	// reports whether they cannot be read now.
+	// Inventory holds the names of all clusters of the inventory, nil if they were not read.
+	// NoInventory reports whether they cannot be read now.
 	Inventory   map[string]bool
 	NoInventory bool
-	// Planned reports whether a run that rolls back was planned on the state of [Need].Rollback, without an error.
+	// Planned reports whether a rollback run was planned on the state of [Need].Rollback, without
+	// an error.
 	Planned bool
 }
 
 // Found is the result of reading the record of a run.
 type Found int
 
-// What can become of it.
+// The values of [Found].
 const (
-	// NotRead is the zero value.
+	// NotRead means that the driver has not read the record; it is the zero value.
 	NotRead Found = iota
-	// Absent: there is no record, or one of another UID.
+	// Absent means that there is no record, or only a record with another UID.
 	Absent
-	// Unreadable: there is one that cannot be read and never will be, be it damaged or of a newer format.
+	// Unreadable means that the record is damaged or has a newer format, so it can never be read.
 	Unreadable
-	// Present: it was read.
+	// Present means that the record was read.
 	Present
 )
 
-// RunFact is what was read of a run.
+// RunFact holds the facts about a run.
 type RunFact struct {
 	Found Found
-	// Ended reports whether the run has ended, Attempt is its attempt, Epoch that of its lease.
+	// Ended reports whether the run has ended. Attempt is its attempt, Epoch the epoch of its
+	// lease.
 	Ended   bool
 	Attempt int
 	Epoch   int64
-	// Result is what the run has come to on its clusters, by its record, plan and pages; of a run that is
-	// [Absent], by its plan: see [ResultOf]. It is nil where that was not read. Lost reports whether it never can be.
+	// Result is the result of the run on its clusters, derived from its record, plan and pages, or
+	// only from the plan if the run is [Absent]: see [ResultOf]. It is nil if those were not read.
+	// Lost reports whether they can never be read.
 	Result *Result
 	Lost   bool
 }
 
-// Need says which facts are missing. The state of the outcome is then not to be saved.
+// Need names the missing facts. If it is not zero, the state of the outcome must not be saved.
 type Need struct {
-	// Bindings asks for Facts.Bindings, Runs for the records of runs, Results for all of
-	// the RunFact of runs, Inventory for Facts.Inventory.
+	// Bindings asks for Facts.Bindings, Runs for the records of runs, Results for complete RunFacts
+	// of runs, Inventory for Facts.Inventory.
 	Bindings  bool
 	Runs      []Entry
 	Results   []Entry
 	Inventory bool
-	// Contents asks for the contents and the plan of the run that is admitted to be stored again: the input is
-	// repeated with the GCGeneration of the outcome's state as it was before that.
+	// Contents asks the driver to store the contents and the plan of the admitted run again. It
+	// must then repeat the input with the GCGeneration that the outcome's state had before that.
 	Contents bool
-	// Rollback asks for the plan of a run that rolls back the run of the input, made of the outcome's state, which
-	// is as it will be then. Where it cannot be made the driver reports why and gives up.
+	// Rollback asks for the plan of a run that rolls back the run of the input. The driver plans it
+	// on the outcome's state, which is the state at that time. If the planning fails, the driver
+	// reports the error and abandons the input.
 	Rollback bool
 }
 
@@ -99,29 +102,30 @@ func (n Need) IsZero() bool {
 	return !n.Bindings && len(n.Runs)+len(n.Results) == 0 && !n.Inventory && !n.Contents && !n.Rollback
 }
 
-// Effect is something that a driver has to carry out. Each may be repeated.
+// Effect is an action that the driver must carry out. Each effect may be repeated.
 type Effect interface{ effect() }
 
-// StoreBindings stores the bindings of a new generation, see [Bindings.Pages], before the state that names it is
-// saved. When that save fails, nothing will ever name the generation.
+// StoreBindings stores the bindings of a new generation, see [Bindings.Pages], before the save of
+// the state that names it. If that save fails, no state will ever name the generation.
 type StoreBindings struct {
 	Generation Generation
 	Bindings   Bindings
 }
 
-// StoreSelection stores the names of the clusters that the selection of the input picks, before the state that
-// names it is saved. What is stored already is stored again, so that a collection which has seen it spares it.
+// StoreSelection stores the names of the clusters that the selection of the input picks, before the
+// save of the state that names it. Names that are stored already must be stored again, so that a
+// collection which has seen them spares them.
 type StoreSelection struct{ Selection Selection }
 
-// Supersede stores a Supersede command for Run, whose place the run By takes. The ID of the command is made of
-// the UID of By, so that there is one.
+// Supersede stores a Supersede command for Run, which By supersedes. The ID of the command is
+// derived from the UID of By, so that there is only one command.
 type Supersede struct{ Run, By Entry }
 
-// DropBindings deletes the generations of the bindings up to the state's that the state does not name, see
-// [State.Names]. What of that is lost is collected later.
+// DropBindings deletes the generations of the bindings up to the state's that the state does not
+// name, see [State.Names]. If a crash prevents it, a later collection deletes them.
 type DropBindings struct{}
 
-// Collect deletes what nothing refers to any more, in a collection of its own: [CollectionBegun], [Collected].
+// Collect deletes unreferenced data, in a collection of its own: [CollectionBegun], [Collected].
 type Collect struct{}
 
 func (StoreBindings) effect()  {}
@@ -132,32 +136,34 @@ func (Collect) effect()        {}
 
 // Outcome is the result of an input.
 type Outcome struct {
-	// State is the next state. Changed reports whether it has to be saved.
+	// State is the next state. Changed reports whether it must be saved.
 	State   State
 	Changed bool
-	// Need is what has to be known first. Where it is not zero, the rest but State is empty.
+	// Need names the missing facts. If it is not zero, all other fields except State are empty.
 	Need Need
-	// Before are the effects to carry out before the save, After those after it, or at once where nothing changed.
+	// Before are the effects to carry out before the save, After the effects to carry out after it,
+	// or at once if nothing changed.
 	Before, After []Effect
-	// Events are those to commit with the state, without their times and the name of the placement.
+	// Events are the events to commit with the state. They have no times and no placement name.
 	Events []stages.Event
 	// Turn is set for [RunAdmitted], [TurnAsked] and [RetryAsked].
 	Turn Turn
 }
 
-// The kinds of error, besides [*DeletingError] and [*RejectedError]. Each error matches one.
+// The kinds of errors, besides [*DeletingError] and [*stages.RejectedError]. Each error matches one.
 var (
-	// ErrStale: what was asked for was decided on another state. Begin again.
+	// ErrStale: the request was decided on another state. Begin again.
 	ErrStale = errors.New("the placement has changed meanwhile")
 	// ErrOutdated: the run was decided on another [State.Version]. Decide again.
 	ErrOutdated = errors.New("a run of the placement was created, ended or deleted since that was decided")
-	// ErrNotFound: the placement does not know the run or snapshot, or not any more.
+	// ErrNotFound: the placement does not know the run or the snapshot, or has forgotten it.
 	ErrNotFound = errors.New("not found")
-	// ErrFenced: another engine has the run, or has brought it to its end.
+	// ErrFenced: another engine has taken the run or ended it.
 	ErrFenced = errors.New("fenced")
-	// ErrRefused: it is not possible, and trying again does not help.
+	// ErrRefused: the request is impossible, and a retry does not help.
 	ErrRefused = errors.New("refused")
-	// ErrIncomplete: the run was recorded and never admitted, and what it was made of or for is gone.
+	// ErrIncomplete: the run was recorded but never admitted, and its snapshot, clusters or
+	// rollback request are gone.
 	ErrIncomplete = errors.New("the run cannot be admitted any more")
 	// ErrBindingsLost: the input needs the bindings, which can never be read.
 	ErrBindingsLost = errors.New("the bindings cannot be read")
@@ -165,7 +171,7 @@ var (
 	ErrDeleted = errors.New("the placement was deleted")
 )
 
-// DeletingError says that the placement is being deleted, and so takes nothing new.
+// DeletingError means that the placement is being deleted and therefore accepts nothing new.
 type DeletingError struct {
 	Placement string
 	Since     stages.Instant
@@ -175,14 +181,14 @@ func (e *DeletingError) Error() string {
 	return fmt.Sprintf("placement %s is being deleted since %s", e.Placement, e.Since.Time().Format("2006-01-02T15:04:05Z07:00"))
 }
 
-// The errors that end a transition early: where facts are missing, and where nothing is to be saved.
+// The errors that end a transition early: facts are missing, or nothing must be saved.
 var (
 	errNeed      = errors.New("facts are missing")
 	errUnchanged = errors.New("unchanged")
 )
 
-// Advance returns the outcome of an input. It is a function of its arguments and changes none of them. On an
-// error nothing is to be saved or done.
+// Advance returns the outcome of an input. It is a function of its arguments and changes none of
+// them. After an error the driver must not save or do anything.
 func Advance(s State, in Input, f Facts) (Outcome, error) {
 	m := &machine{State: s.clone(), facts: f}
 	err := in.advance(m)
@@ -210,13 +216,13 @@ func Advance(s State, in Input, f Facts) (Outcome, error) {
 	return out, nil
 }
 
-// machine is a state on its way to the next one.
+// machine is a state in transition to the next one.
 type machine struct {
 	State
 	facts Facts
 	out   Outcome
-	// bindings are those of the state's generation, nil until they are needed, and written the generations
-	// that this input made.
+	// bindings are the bindings of the state's generation, nil until they are needed. written are
+	// the generations that this input made.
 	bindings Bindings
 	written  []StoreBindings
 }
@@ -225,14 +231,14 @@ func (m *machine) emit(e stages.Event) { m.out.Events = append(m.out.Events, e) 
 
 func (m *machine) after(effects ...Effect) { m.out.After = append(m.out.After, effects...) }
 
-// supersede asks runs to make way for another one.
+// supersede asks runs to make way for the run by.
 func (m *machine) supersede(by Entry, runs []Entry) {
 	for _, r := range runs {
 		m.after(Supersede{Run: r, By: by})
 	}
 }
 
-// bound returns the bindings, to be changed in place and then given to rebind.
+// bound returns the bindings. The caller may change them in place, and must then call rebind.
 func (m *machine) bound() (Bindings, error) {
 	switch {
 	case m.bindings != nil:
@@ -249,14 +255,14 @@ func (m *machine) bound() (Bindings, error) {
 	return m.bindings, nil
 }
 
-// rebind makes the bindings a new generation.
+// rebind stores the bindings as a new generation.
 func (m *machine) rebind() {
 	m.Bindings = Generation{Generation: m.Bindings.Generation + 1, ID: m.facts.ID, Pages: m.bindings.pages()}
 	m.InUse = m.bindings.InUse()
 	m.written = append(m.written, StoreBindings{m.Bindings, maps.Clone(m.bindings)})
 }
 
-// read returns what was read of the record of a run.
+// read returns the facts from the record of a run.
 func (m *machine) read(e Entry) (RunFact, error) {
 	f := m.facts.Runs[e.UID]
 	if f.Found == NotRead {
@@ -266,7 +272,7 @@ func (m *machine) read(e Entry) (RunFact, error) {
 	return f, nil
 }
 
-// result returns what a run has come to on its clusters; nil where that cannot be known any more.
+// result returns the result of a run on its clusters, or nil if it is lost.
 func (m *machine) result(e Entry) (*Result, error) {
 	f := m.facts.Runs[e.UID]
 	switch {
@@ -279,10 +285,10 @@ func (m *machine) result(e Entry) (*Result, error) {
 	return nil, errNeed
 }
 
-// open returns an error where the placement is being deleted.
+// open returns an error if the placement is being deleted.
 func (m *machine) open() error { return m.Open(m.facts.Spec.Name) }
 
-// Open returns a [*DeletingError] where the placement of that name is being deleted.
+// Open returns a [*DeletingError] for the placement with this name if it is being deleted.
 func (s *State) Open(name string) error {
 	if s.Deleting == nil {
 		return nil
@@ -290,8 +296,8 @@ func (s *State) Open(name string) error {
 	return &DeletingError{Placement: name, Since: s.Deleting.Since}
 }
 
-// RunTaken is the input for an engine that takes a run: its lease gets the Epoch, which is one more than the
-// state's.
+// RunTaken records that an engine takes a run. Epoch is the epoch of its lease and must be the
+// state's epoch plus one.
 type RunTaken struct{ Epoch int64 }
 
 func (in RunTaken) advance(m *machine) error {
@@ -302,8 +308,8 @@ func (in RunTaken) advance(m *machine) error {
 	return nil
 }
 
-// SelectionChanged is the input for a selection on the clusters of the placement: the policy of PolicyDigest
-// picks so many, which are stored in Pages.
+// SelectionChanged records a selection of clusters: the policy with PolicyDigest picks that number
+// of Clusters, whose names are stored in Pages.
 type SelectionChanged struct {
 	PolicyDigest, Digest string
 	Clusters, Pages      int
@@ -317,7 +323,7 @@ func (in SelectionChanged) advance(m *machine) error {
 	return nil
 }
 
-// recordSelection records a selection where it is new, or its clusters were not stored.
+// recordSelection records a selection if it is new or its clusters were not stored.
 func (m *machine) recordSelection(in SelectionChanged) {
 	old := m.Selection
 	same := old != nil && old.Digest == in.Digest
@@ -332,7 +338,8 @@ func (m *machine) recordSelection(in SelectionChanged) {
 	}
 }
 
-// SelectionIndex is the index of a selection by the policy of a digest, were it the next one.
+// SelectionIndex returns the index that the next selection gets if the policy with this digest
+// makes it.
 func (s *State) SelectionIndex(policy string) int {
 	switch d := s.Selection; {
 	case d == nil:
@@ -344,7 +351,7 @@ func (s *State) SelectionIndex(policy string) int {
 	}
 }
 
-// refuse is an error of something that is not possible.
+// refuse returns the error for an impossible rollback.
 func refuse(run, why string) error {
 	return fmt.Errorf("run %s cannot be taken back: %s: %w", run, cmp.Or(why, "no reason is known"), ErrRefused)
 }

@@ -9,47 +9,49 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// None is the index of no snapshot.
+// None is the index that stands for no snapshot.
 const None = -1
 
-// Binding is what a cluster may have of the placement.
+// Binding holds the snapshots that a cluster may have.
 type Binding struct {
-	// Applied is the index of the snapshot that the cluster was proven to have, Attempted that of the one which
-	// a run last tried to bring it, of which it may have parts; either may be [None].
+	// Applied is the index of the snapshot that the cluster was proven to have. Attempted is the
+	// index of the last snapshot that a run tried to bring; the cluster may have parts of it.
+	// Either may be [None].
 	Applied   int `json:"applied"`
 	Attempted int `json:"attempted"`
-	// Revision is the digest of what it got of Applied, after overrides; empty where that is not known.
+	// Revision is the digest of the cluster's content of Applied, after overrides; empty if
+	// unknown.
 	Revision string `json:"revision,omitempty"`
-	// Policy is the index of the selection, plus one, whose run proved the cluster to have Applied last; 0 where that is
-	// not known. A selection by another policy has another index.
+	// Policy is the index, plus one, of the selection whose run last proved that the cluster has
+	// Applied; 0 if unknown. A selection by another policy has another index.
 	Policy int `json:"policy,omitempty"`
 }
 
-// Bindings is what the clusters that may have something of the placement may have, by name, as far as it was
-// brought by runs that have ended or were deleted. A cluster that an admitted run is to update is among them
-// until that run has ended, with nothing at first. It is stored in pages, apart from the state, which names the
-// generation that counts.
+// Bindings holds the bindings of the clusters that may have objects of the placement, by name, as
+// far as runs brought them that have ended or were deleted. A cluster that an admitted run updates
+// has a binding until that run has ended, an empty one at first. Bindings are stored in pages,
+// separately from the state, which names the current generation.
 type Bindings map[string]Binding
 
-// Generation names bindings as they are stored: each change makes another one.
+// Generation names stored bindings: each change makes a new generation.
 type Generation struct {
 	Generation int64 `json:"generation,omitempty"`
-	// ID identifies the writer of a generation; one of several commits.
+	// ID identifies the writer. Several engines may write a generation, but only one commits it.
 	ID    string `json:"id,omitempty"`
 	Pages int    `json:"pages,omitempty"`
 }
 
-// ClustersPerPage bounds a stored page of the bindings.
+// ClustersPerPage is the maximum number of clusters in a stored page of bindings.
 const ClustersPerPage = 1000
 
-// Pages returns the names of the clusters, ascending, as the pages in which they are stored.
+// Pages returns the names of the clusters, ascending, divided into the stored pages.
 func (b Bindings) Pages() [][]string {
 	return slices.Collect(slices.Chunk(slices.Sorted(maps.Keys(b)), ClustersPerPage))
 }
 
 func (b Bindings) pages() int { return (len(b) + ClustersPerPage - 1) / ClustersPerPage }
 
-// Of returns what a cluster may have.
+// Of returns the binding of a cluster, an empty one if it has none.
 func (b Bindings) Of(cluster string) Binding {
 	if h, known := b[cluster]; known {
 		return h
@@ -57,10 +59,10 @@ func (b Bindings) Of(cluster string) Binding {
 	return Binding{Applied: None, Attempted: None}
 }
 
-// HasNothing reports whether the cluster has nothing, as far as is known.
+// HasNothing reports whether the cluster is known to have nothing.
 func (h Binding) HasNothing() bool { return h.Applied == None && h.Attempted == None }
 
-// InUse are the indexes that a cluster may have, ascending.
+// InUse returns the indexes that a cluster may have, ascending.
 func (b Bindings) InUse() []int {
 	all := map[int]bool{}
 	for _, h := range b {
@@ -70,27 +72,27 @@ func (b Bindings) InUse() []int {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// Names reports whether the state refers to a generation of the bindings: the current one, or that which a run
-// can be rolled back to. Pages of others are garbage.
+// Names reports whether the state refers to a generation of the bindings: the current generation,
+// or the generation that a rollback restores. The pages of all other generations are garbage.
 func (s *State) Names(g Generation) bool {
 	return s.Bindings == g || s.Base != nil && s.Base.Bindings == g
 }
 
-// set changes what is known of a cluster and reports whether that is new.
+// set sets the binding of a cluster and reports whether that changes it.
 func (b Bindings) set(cluster string, h Binding) bool {
 	old, known := b[cluster]
 	b[cluster] = h
 	return !known || old != h
 }
 
-// attempt records that a cluster may have the snapshot of index, in part.
+// attempt records that a cluster may have parts of the snapshot with this index.
 func (b Bindings) attempt(cluster string, index int) bool {
 	h := b.Of(cluster)
 	h.Attempted = index
 	return b.set(cluster, h)
 }
 
-// add adds clusters that a run is to update, with nothing, and reports whether one is new.
+// add adds empty bindings for the clusters that a run updates, and reports whether one is new.
 func (b Bindings) add(clusters []string) (changed bool) {
 	for _, name := range clusters {
 		changed = b.set(name, b.Of(name)) || changed
@@ -98,21 +100,22 @@ func (b Bindings) add(clusters []string) (changed bool) {
 	return changed
 }
 
-// remove records that a cluster was cleaned.
+// remove records that a cluster was cleaned, and reports whether it had a binding.
 func (b Bindings) remove(cluster string) bool {
 	_, known := b[cluster]
 	delete(b, cluster)
 	return known
 }
 
-// lose records that a cluster has nothing that is needed, and keeps its binding: the cluster has left the inventory
-// and must be cleaned if it comes back, or another run plans to update it.
+// lose empties the binding of a cluster that has left the inventory, and keeps it: the cluster must
+// be cleaned if it comes back or another run plans to update it. The snapshots of the binding are
+// no longer needed.
 func (b Bindings) lose(cluster string) bool {
 	_, known := b[cluster]
 	return known && b.set(cluster, Binding{Applied: None, Attempted: None})
 }
 
-// cleaned returns the clusters of the bindings that a run which has ended has cleaned.
+// cleaned returns the clusters with bindings that a run has cleaned.
 func (b Bindings) cleaned(r *Result) map[string]bool {
 	out := map[string]bool{}
 	for i := range r.Clusters {
@@ -124,9 +127,9 @@ func (b Bindings) cleaned(r *Result) map[string]bool {
 	return out
 }
 
-// take records what a run that has ended brought to its clusters, and reports whether that changes anything. A
-// cluster that it cleaned keeps a binding, with nothing, if another admitted run plans to update it: without one, a
-// deletion of that run could not tell that the cluster may have something.
+// take records the result of a run that has ended, and reports whether that changes anything. A
+// cleaned cluster keeps an empty binding if another admitted run plans to update it: without the
+// binding, a deletion of that run could not know that the cluster may have objects.
 func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 	for i := range r.Clusters {
 		switch c := &r.Clusters[i]; {
@@ -153,8 +156,9 @@ func (b Bindings) take(r *Result, planned map[string]bool) (changed bool) {
 	return changed
 }
 
-// doubt records that the clusters of a run that was deleted may have what it brought, and reports whether that
-// changes anything. That one of them was cleaned is not certain.
+// doubt records that the clusters of a deleted run may have parts of its snapshot, and reports
+// whether that changes anything. Clusters that the run should have cleaned keep their bindings,
+// because it is not certain that they are clean.
 func (b Bindings) doubt(r *Result) (changed bool) {
 	for i := range r.Clusters {
 		if c := &r.Clusters[i]; c.Index != None && c.Got != Untouched {
@@ -164,14 +168,15 @@ func (b Bindings) doubt(r *Result) (changed bool) {
 	return changed
 }
 
-// doubtAll records that each cluster may have the snapshot of index.
+// doubtAll records that each cluster with a binding may have parts of the snapshot with this index.
 func (b Bindings) doubtAll(index int) {
 	for name := range b {
 		b.attempt(name, index)
 	}
 }
 
-// unplanned are the clusters that may have something and that a run did not know, ascending.
+// unplanned returns the clusters that may have objects and are not in the plan of the run,
+// ascending.
 func (b Bindings) unplanned(r *Result) (out []string) {
 	planned := make(map[string]bool, len(r.Clusters))
 	for i := range r.Clusters {
@@ -189,63 +194,67 @@ func (b Bindings) unplanned(r *Result) (out []string) {
 // Got is the result of a run on a cluster.
 type Got int
 
-// What that can be.
+// The values of [Got].
 const (
-	// Untouched: the run did not begin with it.
+	// Untouched means that the run did not begin with the cluster.
 	Untouched Got = iota
-	// Attempted: the run began with it, and what it has is not proven.
+	// Attempted means that the run began with the cluster and its content is not proven.
 	Attempted
-	// Applied: it was proven to have what the plan says, or to be clean.
+	// Applied means that the cluster was proven to have the content of the plan, or to be clean.
 	Applied
-	// Gone: it has left the inventory.
+	// Gone means that the cluster has left the inventory.
 	Gone
 )
 
 // Reached is the result of a run on a cluster of its plan.
 type Reached struct {
 	Cluster string
-	// Index is that of the snapshot which the cluster gets, [None] for one that is cleaned; Revision the digest
-	// of what it gets.
+	// Index is the index of the snapshot for the cluster, [None] if the plan cleans it. Revision is
+	// the digest of its content.
 	Index    int
 	Revision string
 	Got      Got
 }
 
-// Result is the result of a run on its clusters. [ResultOf] makes one; what only the host knows of the run is
-// set by the driver.
+// Result is the result of a run on its clusters. [ResultOf] makes one; the driver sets the fields
+// that only the host knows.
 type Result struct {
 	State   stages.State
 	Attempt int
-	// Index is that of the plan. Clusters are those of the plan, in its order.
+	// Index is the index of the plan. Clusters are the clusters of the plan, in its order.
 	Index    int
 	Clusters []Reached
-	// Left are those that had left the inventory when a run was planned that has completed.
+	// Left are the clusters that had left the inventory when the run was planned; empty unless it
+	// has completed.
 	Left []string
-	// Changed counts the clusters that the run may have changed. Started reports whether it has begun with any.
+	// Changed is the number of clusters that the run may have changed. Started reports whether it
+	// has begun with any cluster.
 	Changed int
 	Started bool
-	// Complete reports whether every cluster of the plan that is still there has what the plan says.
+	// Complete reports whether every cluster of the plan that is still in the inventory has the
+	// content of the plan.
 	Complete bool
-	// TakesBack names the run that this one rolls back. NoRollback reports whether the strategy does not say how it is
-	// rolled back itself.
+	// TakesBack is the name of the run that this run rolls back. NoRollback reports whether the
+	// strategy lacks a rollback, so that this run cannot be rolled back.
 	TakesBack  string
 	NoRollback bool
-	// RollbackRequest is set where the run is to be rolled back.
+	// RollbackRequest is the request to roll the run back, nil if there is none.
 	RollbackRequest *stages.RollbackRequest
 
-	// Whole reports whether the run covers every cluster of its selection: a catch-up run does not.
+	// Whole reports whether the run covers every cluster of its selection; a catch-up run does not.
 	Whole bool
-	// Final reports whether what the run did can never be rolled back: it only reported, or cleaned the clusters of a
-	// placement that is deleted.
+	// Final reports whether the run can never be rolled back, because it only reported, or cleaned
+	// the clusters of a placement that is deleted.
 	Final bool
-	// Policy is the index of the selection that picked the clusters, plus one; 0 where that is not known.
+	// Policy is the index, plus one, of the selection that picked the clusters; 0 if unknown.
 	Policy int
-	// RollbackName is the name of the run that rolls this one back, where RollbackRequest has none.
+	// RollbackName is the name of the run that rolls this run back if RollbackRequest has none.
 	RollbackName string
 }
 
-// ResultOf returns the result of the run r of the plan p. Where r is nil or not one of the plan, as when its
-// clusters in flight were not read, each cluster may have been changed.
+// ResultOf returns the result of the run r of the plan p. If r is nil or does not match the plan,
+// for example because its clusters in flight were not read, each cluster counts as possibly
+// changed.
 func ResultOf(p *stages.Plan, r *step.Run) Result {
 	out := Result{Index: p.Index, NoRollback: p.Strategy.Rollback == nil, Clusters: make([]Reached, len(p.Clusters))}
 	if p.Rollback != nil {

@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// Validate returns an error where the state is not one that [Advance] can have made, and says why. It does not verify
-// the snapshots, see [State.SnapshotAt].
+// Validate returns an error that says why if [Advance] cannot have made the state. It does not
+// verify the snapshots, see [State.SnapshotAt].
 func (s *State) Validate() error {
 	for _, check := range []func() string{s.wrongIndex, s.wrongRun, s.wrongQueue, s.wrongRollback} {
 		if why := check(); why != "" {
@@ -16,8 +16,8 @@ func (s *State) Validate() error {
 	return nil
 }
 
-// wrongIndex checks the snapshots and what refers to them. An index of a snapshot that was dropped is never used
-// again, so that what refers to one may be older than all that are kept.
+// wrongIndex checks the snapshots and the references to them. The index of a dropped snapshot is
+// never used again, so a reference may be older than all kept snapshots.
 func (s *State) wrongIndex() string {
 	last := None
 	for i := range s.Snapshots {
@@ -55,7 +55,7 @@ func ascends(list []int) bool {
 	return true
 }
 
-// wrongRun checks the runs: each is known once, and those that ended are counted.
+// wrongRun checks that each run is known once and that the ended runs are counted.
 func (s *State) wrongRun() string {
 	seen := map[string]bool{}
 	nth := map[int64]bool{}
@@ -114,7 +114,7 @@ func (s *State) wrongQueue() string {
 	return ""
 }
 
-// wrongRollback checks what is rolled back, and a deletion.
+// wrongRollback checks the pending rollback, the base and the deletion.
 func (s *State) wrongRollback() string {
 	if b := s.Rollback; b != nil {
 		switch {

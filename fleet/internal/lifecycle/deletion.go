@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// DeleteRequested asks for the placement to be deleted. From then on it takes nothing new but the run that cleans its
-// clusters, of the name Deletion.Run. Asked again, it changes nothing.
+// DeleteRequested asks to delete the placement. From then on it accepts only the run that cleans
+// its clusters; Deletion.Run is the name of that run. A repeated request changes nothing.
 type DeleteRequested struct{ Deletion Deletion }
 
 func (in DeleteRequested) advance(m *machine) error {
@@ -22,8 +22,8 @@ func (in DeleteRequested) advance(m *machine) error {
 	return nil
 }
 
-// DeletionContinued asks all runs but the one that cleans to make way for it, also those that do not stand in the queue
-// because they were never started. It changes nothing.
+// DeletionContinued asks all unfinished runs to make way for the run that cleans the clusters,
+// including runs outside of the queue because they were never started. It changes nothing.
 type DeletionContinued struct{ Entry }
 
 func (in DeletionContinued) advance(m *machine) error {
@@ -35,9 +35,10 @@ func (in DeletionContinued) advance(m *machine) error {
 	return errUnchanged
 }
 
-// Emptied makes the state of a placement whose clusters are done with refer to nothing, so that all that is stored
-// of it can be deleted, and then its record. Events reports whether events of the placement are still stored, in
-// which case the driver drops them from the record with this.
+// Emptied removes all references from the state of a placement whose clusters are clean or
+// released, so that all its data can be deleted, and then its record. Events reports whether the
+// record still stores events of the placement; the driver then drops them from the record with this
+// input.
 type Emptied struct {
 	UID    string
 	Events bool
@@ -58,10 +59,11 @@ func (in Emptied) advance(m *machine) error {
 	return nil
 }
 
-// IsEmpty reports whether the state refers to nothing that is stored but for retired runs.
+// IsEmpty reports whether the state refers to no stored data except retired runs.
 func (s *State) IsEmpty() bool {
 	return len(s.Runs)+len(s.Snapshots) == 0 && s.Selection == nil && s.Bindings == Generation{} && s.Base == nil && s.Rollback == nil
 }
 
-// cleans reports whether a run of that name is the one that cleans the clusters of a placement which is being deleted.
+// cleans reports whether the run with this name cleans the clusters of the placement because it is
+// being deleted.
 func (s *State) cleans(run string) bool { return s.Deleting != nil && s.Deleting.Run == run }

@@ -1,14 +1,15 @@
-// Package lifecycle is what a placement comes to: the queue of its runs, which snapshots are kept, what each cluster
-// may have, what a rollback goes back to, and its deletion.
+// Package lifecycle holds the rules for one placement: the queue of its runs, the retention of its
+// snapshots, the bindings of its clusters, rollbacks, and its deletion.
 //
-// [Advance] is the state machine, beside step.Step, which is that of one run. It takes the [State] of the placement,
-// an [Input] and the [Facts] that were read for it, and returns an [Outcome]: the next state, what to do before and
-// after it is saved, and the events to commit with it. Everything here is a function of its arguments: no I/O, no
-// clock, no randomness, no goroutine.
+// [Advance] is the state machine of a placement, as step.Step is the state machine of a run. It
+// takes the [State] of the placement, an [Input] and the [Facts] that were read for it, and returns
+// an [Outcome]: the next state, the effects before and after its save, and the events to commit
+// with it. Everything here is a function of its arguments: no I/O, no clock, no randomness, no
+// goroutine.
 //
 // # Driver
 //
-// Facts that are missing are named by the outcome, so a driver is a loop:
+// The outcome names missing facts, so a driver is a loop:
 //
 //	for {
 //		state, revision := read()
@@ -27,9 +28,10 @@
 //		}
 //	}
 //
-// The facts are read after the state, each time that it is read: that orders them. Where the swap fails, what Before
-// stored is garbage. Where a driver dies after it, what After was to do is found again by the next input that needs
-// it ([Supersede], in each turn) or by a collection.
+// The driver must read the facts after the state, each time that it reads the state, because this
+// orders them. If the swap fails, everything that Before stored is garbage. If a driver dies after
+// the swap, the effects of After are not lost: the next input that needs them repeats them
+// ([Supersede], in each turn), or a collection does.
 //
 // # Inputs
 //
@@ -38,26 +40,28 @@
 //	retention    SnapshotTaken  SelectionChanged  CollectionBegun  Collected
 //	deletion     DeleteRequested  DeletionContinued  Emptied
 //
-// How a run that has ended came out is also recorded with the inputs that need the placement to be free,
-// where its engine died before it recorded that: what the clusters have is known before another run changes
-// them.
+// An engine may die before it records the result of a run that has ended. Inputs that need the
+// placement to be free record that result too, so the bindings are up to date before another run
+// changes clusters.
 //
 // # Laws
 //
-//  1. Advance changes none of its arguments. The same arguments give the same outcome. A state survives being
-//     stored as JSON and read again between any two inputs, and [State.Validate] holds after each.
-//  2. At most one run has the placement, and each that starts does so at a newer epoch than every run before it.
-//  3. A run that has ended or was deleted does not have the placement, nor does it wait for it.
-//  4. The latest snapshot is kept, and each that a cluster may have, that the clusters had before a run which can be
-//     rolled back, or that a run under way brings.
-//  5. An input that is repeated changes nothing: the outcome is not Changed, or an error.
-//  6. Runs have the placement in the order of their admission. Only a run that supersedes goes before others, and
-//     those never start.
-//  7. The bindings of a cluster change where a run of it has ended or was deleted, to what that run came to. A cluster
-//     is forgotten where it was cleaned, or is not in the inventory; one that an admitted run is to update has a
-//     binding until that run has ended. What an attempt of a run brought is taken in once, and before another run starts.
-//  8. A placement that is being deleted takes nothing new but the run that cleans, and refers to nothing in the end.
-//  9. A run is rolled back by one run at a time, and to what its clusters had when it began.
-//  10. What a state names is stored before the state is, and is kept for as long as a state names it.
-//  11. When each run goes to its end and each input is repeated, the queue becomes empty.
+//  1. Advance changes none of its arguments. The same arguments give the same outcome. A state survives
+//     JSON encoding and decoding between any two inputs, and [State.Validate] holds after each.
+//  2. At most one run is active, and each run starts at a newer epoch than every run before it.
+//  3. A run that has ended or was deleted is neither active nor waiting.
+//  4. The latest snapshot is kept. So is each snapshot that a cluster may have, that the clusters had
+//     before a run which can be rolled back, or that an unfinished run rolls out.
+//  5. A repeated input changes nothing: the outcome is not Changed, or an error.
+//  6. Runs become active in the order of their admission. Only a run that supersedes others overtakes
+//     them, and the overtaken runs never start.
+//  7. The bindings of a cluster change if a run of the cluster ends or is deleted, to the result of that
+//     run. A binding is removed if the cluster was cleaned or is not in the inventory. A cluster that an
+//     admitted run must update has a binding until that run has ended. The result of an attempt is
+//     recorded once, and before another run starts.
+//  8. A placement that is being deleted accepts only the run that cleans its clusters. In the end it
+//     refers to nothing.
+//  9. At most one run at a time rolls a run back, to the bindings from before that run began.
+//  10. Everything that a state names is stored before the state, and kept as long as a state names it.
+//  11. If every run ends and every input is repeated, the queue becomes empty.
 package lifecycle

@@ -9,11 +9,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RunRequested asks whether the placement would admit a run, before anything is stored of it. It changes nothing;
-// the error is a [*RejectedError] where it would be rejected.
+// RunRequested asks whether the placement would admit a run, before any data of the run is stored.
+// It changes nothing. If the placement would reject the run, the error is a [*stages.RejectedError].
 type RunRequested struct {
 	Entry
-	// Hold and RollbackOf are those of the [RunAdmitted] to come.
+	// Hold and RollbackOf have the same values as in the later [RunAdmitted].
 	Hold       bool
 	RollbackOf string
 }
@@ -27,33 +27,39 @@ func (in RunRequested) advance(m *machine) error {
 	return orUnchanged(err)
 }
 
-// RunAdmitted makes a run whose record is stored one of the placement's. It is repeated by every engine that finds
-// the run recorded and not admitted.
+// RunAdmitted admits a run whose record is stored. Every engine that finds a recorded run which is
+// not admitted repeats the input.
 type RunAdmitted struct {
 	Entry
-	// Plan is the digest of the plan, Clusters are those that it updates, and Count is how many it has in all.
+	// Plan is the digest of the plan. Clusters are the clusters that the plan updates, Count the
+	// number of all its clusters.
 	Plan     string
 	Clusters []string
 	Count    int
-	// New are those of Clusters that the plan expects to have nothing, and that no run was to bring anything before.
+	// New is the subset of Clusters without a binding when the run was planned: no run had brought
+	// or was going to bring them anything.
 	New []string
-	// Of is the UID of the placement that the run was made for, empty where its record does not have it.
+	// Of is the UID of the placement that the run was made for, empty if its record lacks it.
 	Of string
-	// By is the identity that started the run. Hold keeps it out of the queue until it is started.
+	// By is the identity that created the run. Hold keeps the run out of the queue until it is
+	// started.
 	By   string
 	Hold bool
-	// RollbackOf is the UID of the run that this one rolls back.
+	// RollbackOf is the UID of the run that this run rolls back.
 	RollbackOf string
-	// Evicts are the clusters that the run cleans where it does nothing else. They are not picked until it has ended.
+	// Evicts are the clusters that the run cleans if it does nothing else. No selection may pick
+	// them until the run has ended.
 	Evicts []string
-	// GCGeneration is the placement's when the contents and the plan of the run were stored.
+	// GCGeneration is the placement's generation when the contents and the plan of the run were
+	// stored.
 	GCGeneration int64
-	// Version, where it is not empty, is the [State.Version] that the run was decided on.
+	// Version is the [State.Version] that the run was decided on; empty accepts any version.
 	Version string
-	// Recovered reports whether the run was recorded by a process that did not live to see it admitted, so that
-	// nothing of it can be made again.
+	// Recovered reports whether another process recorded the run and died before it was admitted.
+	// The contents and the plan of such a run cannot be made again.
 	Recovered bool
-	// Selection is the one that picked the clusters; nil where there is none, or its clusters are not known.
+	// Selection is the selection that picked the clusters; nil if there is none, or its clusters
+	// are unknown.
 	Selection *SelectionChanged
 }
 
@@ -127,7 +133,8 @@ func (in RunAdmitted) advance(m *machine) error {
 	return nil
 }
 
-// checkNew returns an error where a cluster that the plan has for new is not, by what was admitted since it was planned.
+// checkNew returns an error if a run that was admitted since the planning has given one of the New
+// clusters a binding.
 func (in RunAdmitted) checkNew(bindings Bindings) error {
 	kind := ErrStale
 	if in.Recovered {
@@ -141,8 +148,8 @@ func (in RunAdmitted) checkNew(bindings Bindings) error {
 	return nil
 }
 
-// checkEvicted returns an error where the run is to update a cluster that another one evicts since it was planned: it
-// would bring back what is taken away.
+// checkEvicted returns an error if the run updates a cluster that another run evicts since the
+// planning, because the run would bring the removed objects back. Rollbacks are exempt.
 func (in RunAdmitted) checkEvicted(evicting map[string]string) error {
 	kind := ErrStale
 	if in.Recovered {
@@ -156,8 +163,9 @@ func (in RunAdmitted) checkEvicted(evicting map[string]string) error {
 	return nil
 }
 
-// accepts returns an error where a run does not belong to the placement: it was made for another one of its name, the
-// placement is being deleted, or the run rolls another one back and that is not asked for any more.
+// accepts returns an error if the run does not belong to the placement: it was made for a deleted
+// placement of the same name, the placement is being deleted, or the run is a rollback whose
+// request is gone.
 func (m *machine) accepts(in *RunAdmitted) error {
 	switch {
 	case in.Of != "" && in.Of != m.UID:
@@ -173,11 +181,12 @@ func (m *machine) accepts(in *RunAdmitted) error {
 	}
 }
 
-// readAll asks for the records of all runs and for the bindings at once, and returns what was read of the last run.
+// readAll asks for the records of all runs and for the bindings at once, and returns the facts of
+// the last run.
 func (m *machine) readAll(runs []Entry) (last RunFact, err error) {
 	_, missing := m.bound()
 	if missing != nil && !errors.Is(missing, errNeed) {
-		missing = nil // where that matters it is found again
+		missing = nil // the caller finds the error again if it needs the bindings
 	}
 	for _, r := range runs {
 		if last, err = m.read(r); err != nil {
@@ -187,8 +196,8 @@ func (m *machine) readAll(runs []Entry) (last RunFact, err error) {
 	return last, missing
 }
 
-// dropDeleted forgets runs that were deleted while another engine was admitting them. A run is recorded before it is
-// admitted, so that one which has not ended and has no record was deleted.
+// dropDeleted forgets runs that were deleted while another engine admitted them. A run is recorded
+// before it is admitted, so an unfinished run without a record was deleted.
 func (m *machine) dropDeleted() error {
 	for _, e := range m.unended() {
 		f, err := m.read(e)
@@ -207,10 +216,11 @@ func (m *machine) dropDeleted() error {
 	return nil
 }
 
-// TurnAsked is a run that has not started and asks whether it may. A run that waits asks again until it starts.
+// TurnAsked asks whether a run that has not started may start. A waiting run asks again until it
+// starts.
 type TurnAsked struct {
 	Entry
-	// Epoch is that of the lease under which the run is driven.
+	// Epoch is the epoch of the lease on the run.
 	Epoch int64
 }
 
@@ -237,8 +247,8 @@ func (in TurnAsked) advance(m *machine) error {
 	return nil
 }
 
-// awaits returns why a run that has not started, as far as its driver knows, does not belong into the queue: it
-// was brought to its end, or deleted.
+// awaits returns an error if a run does not belong in the queue although its driver believes that
+// it has not started: the run has ended or was deleted.
 func (s *State) awaits(uid string) error {
 	switch r := s.entry(uid); {
 	case r == nil:
@@ -250,9 +260,9 @@ func (s *State) awaits(uid string) error {
 	}
 }
 
-// HasTurn reports whether a run that has not started has the placement, with nothing left to be done before it
-// starts. It is then not necessary to ask with [TurnAsked]. It is safe when the state is old: a run keeps its place
-// until it has ended.
+// HasTurn reports whether a run that has not started is active and has nothing left to do before it
+// starts. The driver then need not ask with [TurnAsked]. The state may be old, because a run keeps
+// its place until it has ended.
 func (s *State) HasTurn(e Entry, a stages.Admission) bool {
 	if active := s.Queue.Active; active == nil || active.UID != e.UID || s.Deleting != nil || s.awaits(e.UID) != nil {
 		return false
@@ -261,12 +271,12 @@ func (s *State) HasTurn(e Entry, a stages.Admission) bool {
 	return err == nil && v.Starts && v.SupersededBy == "" && len(v.Supersedes) == 0
 }
 
-// RetryAsked is a run that has failed and is to be started again. It gets the placement where no other run has it
-// or waits for it: the turn then starts, and otherwise waits for that run. Asked again, after a crash, it may have been
-// superseded meanwhile.
+// RetryAsked asks whether a failed run may start again. The run becomes active if no other run is
+// active or waits; the turn then says Starts, and otherwise WaitsFor the first of those runs. If
+// the input is repeated after a crash, the run may have been superseded since.
 type RetryAsked struct {
 	Entry
-	// Attempt is the one to be started, Epoch that of the lease under which the run is driven.
+	// Attempt is the attempt to start, Epoch the epoch of the lease on the run.
 	Attempt int
 	Epoch   int64
 }
@@ -304,8 +314,9 @@ func (in RetryAsked) advance(m *machine) error {
 	return nil
 }
 
-// bindAgain gives the clusters that a run is to update bindings again, because another run may have cleaned some of
-// them after the run had failed. It does nothing if the bindings or the plan of the run cannot be read any more.
+// bindAgain gives the clusters that a run updates bindings again, because another run may have
+// cleaned some of them after the run had failed. It does nothing if the bindings or the plan of the
+// run are lost.
 func (m *machine) bindAgain(e Entry) error {
 	bindings, err := m.bound()
 	if errors.Is(err, ErrBindingsLost) {
@@ -330,8 +341,8 @@ func (m *machine) bindAgain(e Entry) error {
 	return nil
 }
 
-// clearWay records that the run which has the placement has ended or was deleted, and takes those out of the queue
-// that are next and have.
+// clearWay removes the active run from the queue if it has ended or was deleted, and then the next
+// waiting runs that have ended or were deleted.
 func (m *machine) clearWay() error {
 	if err := m.clearActive(); err != nil || m.Queue.Active != nil {
 		return err
@@ -339,10 +350,11 @@ func (m *machine) clearWay() error {
 	return m.dequeue()
 }
 
-// clearActive takes the run that has the placement out of the queue where it has ended or was deleted. How it ended is
-// taken in first, in case its engine did not live to do so: no run may change a cluster before it is known what
-// the clusters have. A run whose record cannot be read is waited for; one that has ended, and whose plan or pages
-// cannot be read, leaves as if it was deleted.
+// clearActive removes the active run from the queue if it has ended or was deleted. It first
+// records the result of the run, because the run's engine may have died before it did so and no run
+// may change a cluster before the bindings are up to date. A run with an unreadable record keeps
+// its place. A run that has ended and whose plan or pages are lost leaves the queue as if it were
+// deleted.
 func (m *machine) clearActive() error {
 	active := m.Queue.Active
 	if active == nil || m.reserves(active.UID) {
@@ -367,8 +379,8 @@ func (m *machine) clearActive() error {
 	return nil
 }
 
-// dequeue takes runs out of the front of the queue that have ended or were deleted, so that no run waits for them.
-// How a run that has the placement ended is for [machine.clearActive] to take in.
+// dequeue removes runs from the front of the queue that have ended or were deleted, so that no run
+// waits for them. It does not record the result of an active run, see [machine.clearActive].
 func (m *machine) dequeue() error {
 	for {
 		first := m.Queue.Active
@@ -389,14 +401,14 @@ func (m *machine) dequeue() error {
 	}
 }
 
-// restarts reports whether a run that has failed in an attempt is about to be started again.
+// restarts reports whether a retry of a run that failed in this attempt has begun.
 func (s *State) restarts(uid string, attempt int) bool {
 	r := s.entry(uid)
 	return r != nil && r.Restart > attempt
 }
 
-// enqueue puts a run into the queue, unless it is held. The run that cleans the clusters of a placement which is
-// deleted, and one that rolls another one back, supersede all others.
+// enqueue puts a run into the queue unless it is held. A rollback supersedes all other runs, and so
+// does the run that cleans the clusters of a deleted placement.
 func (m *machine) enqueue(e Entry, hold, rollback bool) error {
 	if hold {
 		return nil
@@ -418,7 +430,8 @@ func (m *machine) enter(e Entry, a stages.Admission) (err error) {
 	return err
 }
 
-// lateAdmission is how a run that was admitted before enters the queue: it is too late to reject it.
+// lateAdmission returns the policy for a run that was admitted before: Reject becomes Queue,
+// because it is too late to reject the run.
 func lateAdmission(a stages.Admission) stages.Admission {
 	if a == stages.RejectRun {
 		return stages.QueueRun
@@ -426,7 +439,7 @@ func lateAdmission(a stages.Admission) stages.Admission {
 	return a
 }
 
-// superseder names the run that takes the place of another one in the queue, or "".
+// superseder returns the name of the run that supersedes the run with this UID, or "".
 func (s *State) superseder(uid string) string {
 	for _, e := range s.Queue.Superseded {
 		if e.UID == uid {
@@ -436,7 +449,7 @@ func (s *State) superseder(uid string) string {
 	return ""
 }
 
-// Indexes lists the indexes of the snapshots that are kept, for an error.
+// Indexes returns the indexes of the kept snapshots as text for an error.
 func (s *State) Indexes() string {
 	if len(s.Snapshots) == 0 {
 		return "no snapshot yet"
@@ -448,7 +461,7 @@ func (s *State) Indexes() string {
 	return "the indexes " + strings.Join(all, ", ")
 }
 
-// orUnchanged is the end of an input that only asks.
+// orUnchanged returns errUnchanged instead of nil, for an input that only asks.
 func orUnchanged(err error) error {
 	if err != nil {
 		return err

@@ -9,11 +9,12 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RunHistory is how many runs that have ended are kept unless the placement says otherwise.
+// RunHistory is the number of ended runs to keep unless the placement sets another.
 const RunHistory = 50
 
-// SnapshotTaken makes a snapshot the latest one. It was made for the index that was the next one, and what it holds
-// was stored at GCGeneration, for the placement of UID: where one of these has changed it is ErrStale.
+// SnapshotTaken adds the latest snapshot. The snapshot was made for the next index, its contents
+// were stored at GCGeneration, for the placement with UID. If one of these has changed, the error
+// is ErrStale.
 type SnapshotTaken struct {
 	Snapshot     snapshot.Snapshot
 	UID          string
@@ -35,8 +36,9 @@ func (in SnapshotTaken) advance(m *machine) error {
 	return nil
 }
 
-// CollectionBegun announces that contents and plans are about to be deleted: those to which the state of
-// GCGeneration does not refer. It is never repeated on another revision of the record than that which was searched.
+// CollectionBegun announces the deletion of all contents and plans that the state of GCGeneration
+// does not refer to. The driver must not repeat it on another revision of the record, because the
+// collection has searched only this one.
 type CollectionBegun struct{ GCGeneration int64 }
 
 func (in CollectionBegun) advance(m *machine) error {
@@ -47,7 +49,7 @@ func (in CollectionBegun) advance(m *machine) error {
 	return nil
 }
 
-// Collected forgets retired runs of which nothing is stored any more, by UID.
+// Collected forgets retired runs without stored data, by UID.
 type Collected struct{ UIDs []string }
 
 func (in Collected) advance(m *machine) error {
@@ -55,7 +57,7 @@ func (in Collected) advance(m *machine) error {
 	return nil
 }
 
-// trim forgets the snapshots and the ended runs beyond their limits that nothing needs.
+// trim forgets snapshots and ended runs beyond their limits, unless they are needed.
 func (m *machine) trim() {
 	m.retire()
 	drop := snapshot.Retain(m.Snapshots, m.facts.Spec.HistoryLimit, m.needed())
@@ -65,7 +67,8 @@ func (m *machine) trim() {
 	}
 }
 
-// retire forgets the runs that ended first, beyond the limit. A run that is to be rolled back is needed to plan that.
+// retire forgets the runs beyond the limit, the first to end first. It keeps a run with a pending
+// rollback, because the planning needs it.
 func (m *machine) retire() {
 	var ended []int64
 	for i := range m.Runs {
@@ -84,7 +87,7 @@ func (m *machine) retire() {
 	})
 }
 
-// number counts a run that has ended.
+// number counts a run that has ended, unless it is counted already.
 func (m *machine) number(r *Run) {
 	if r.Nth == 0 {
 		m.Ended++
@@ -92,7 +95,7 @@ func (m *machine) number(r *Run) {
 	}
 }
 
-// drop forgets the runs that match. What is stored of them is deleted by the next collection.
+// drop forgets the runs that match. The next collection deletes their stored data.
 func (m *machine) drop(match func(*Run) bool) {
 	kept := m.Runs[:0:0]
 	for i := range m.Runs {
@@ -110,7 +113,8 @@ func (m *machine) drop(match func(*Run) bool) {
 	m.settleBase()
 }
 
-// needed are the indexes that a cluster, a run or a rollback needs. Whole is what the next snapshot is compared with.
+// needed returns the indexes that a cluster, a run or a rollback needs, and Whole and Previous,
+// because the next snapshot is compared with Whole.
 func (s *State) needed() map[int]bool {
 	out := map[int]bool{}
 	for _, i := range s.InUse {

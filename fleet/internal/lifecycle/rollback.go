@@ -9,13 +9,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RollbackRequested asks for a run that has ended to be rolled back. Which run does so is [State.TakenBackBy] of
-// the outcome. Where it cannot be, the error is ErrRefused.
+// RollbackRequested asks to roll back a run that has ended. [State.TakenBackBy] of the outcome is
+// the run that does so. If a rollback is impossible, the error is ErrRefused.
 type RollbackRequested struct {
 	Entry
-	// Result is what the run has come to.
+	// Result is the result of the run on its clusters.
 	Result Result
-	// RollbackRequest has the name of the run that is to roll it back.
+	// RollbackRequest has the name of the run that will roll it back.
 	RollbackRequest stages.RollbackRequest
 }
 
@@ -37,8 +37,8 @@ func (in RollbackRequested) advance(m *machine) error {
 	return m.reserve(in.UID, in.Run, in.RollbackRequest.Run, in.RollbackRequest)
 }
 
-// RollbackRenamed gives the run that rolls another one back, and is not admitted yet, another name: From is taken.
-// It keeps its place in the queue.
+// RollbackRenamed renames the pending rollback run from From to To, because another run has the
+// name From. The rollback run keeps its place in the queue.
 type RollbackRenamed struct{ UID, From, To string }
 
 func (in RollbackRenamed) advance(m *machine) error {
@@ -68,8 +68,8 @@ func (in RollbackRenamed) advance(m *machine) error {
 	return nil
 }
 
-// RollbackAbandoned records why a run is not rolled back, and releases the place in the queue. UID is that of
-// the run which was to do it.
+// RollbackAbandoned records why a run is not rolled back, and releases the place in the queue. UID
+// is the UID of the pending rollback run.
 type RollbackAbandoned struct{ UID, Reason string }
 
 func (in RollbackAbandoned) advance(m *machine) error {
@@ -84,8 +84,8 @@ func (in RollbackAbandoned) advance(m *machine) error {
 	return nil
 }
 
-// TakenBackBy returns the name of the run that is to roll back the run of a UID, or that does and has not
-// ended, or "".
+// TakenBackBy returns the name of the pending or unfinished run that rolls back the run with this
+// UID, or "".
 func (s *State) TakenBackBy(uid string) string {
 	if s.Rollback != nil && s.Rollback.Of == uid {
 		return s.Rollback.Run
@@ -98,13 +98,12 @@ func (s *State) TakenBackBy(uid string) string {
 	return ""
 }
 
-// reserves reports whether the place of a UID in the queue is that of a run which is to roll another one back
-// and is not admitted yet.
+// reserves reports whether the place of this UID in the queue is reserved for a pending rollback.
 func (s *State) reserves(uid string) bool {
 	return s.Rollback != nil && s.Deleting == nil && s.Rollback.UID == uid
 }
 
-// reserve records that a run is to be rolled back, and puts the run that does so into the queue, in the place of all
+// reserve records a pending rollback and puts its run into the queue, where it supersedes all
 // others.
 func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error {
 	entry := Entry{UID: m.facts.ID, Run: name}
@@ -117,7 +116,7 @@ func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error
 	return nil
 }
 
-// rollbackRefusal says why a run that has ended cannot be rolled back, or "".
+// rollbackRefusal returns the reason why a run that has ended cannot be rolled back, or "".
 func (s *State) rollbackRefusal(uid string, r *Result) string {
 	switch {
 	case r.TakesBack != "":
@@ -139,7 +138,7 @@ func (s *State) rollbackRefusal(uid string, r *Result) string {
 	}
 }
 
-// busy says which run has the placement, or "".
+// busy returns the reason that another run is active, or "".
 func (m *machine) busy() string {
 	if m.Queue.Active == nil {
 		return ""
@@ -147,15 +146,16 @@ func (m *machine) busy() string {
 	return "run " + m.Queue.Active.Run + " has placement " + m.facts.Spec.Name + ": take that back, or wait until it has ended"
 }
 
-// owesRollback reports whether a run is to be rolled back, and that was not recorded.
+// owesRollback reports whether the failed run requests a rollback that is neither recorded nor
+// refused yet.
 func (s *State) owesRollback(uid string, r *Result) bool {
 	known := s.entry(uid)
 	return r.RollbackRequest != nil && r.State == stages.Failed && known != nil && known.RolledBackBy+known.RollbackRefused == "" &&
 		(s.Rollback == nil || s.Rollback.Of != uid)
 }
 
-// recordRollback records that a run which has ended is to be rolled back, or why it is not. by is the run that takes its place
-// in the queue, if any does.
+// recordRollback records the rollback that an ended run requests, or why it is refused. by is the
+// name of the run that supersedes the run in the queue, or "".
 func (m *machine) recordRollback(uid, name string, r *Result, by string) {
 	if !m.owesRollback(uid, r) {
 		return
@@ -176,28 +176,29 @@ func (m *machine) recordRollback(uid, name string, r *Result, by string) {
 	m.emit(stages.Event{Type: stages.RollbackRefused, Run: name, Message: why})
 }
 
-// note records which run rolls back the one of a UID, or why none does.
+// note records the name of the run that rolls back the run with this UID, or why none does.
 func (m *machine) note(uid, by, kept string) {
 	if r := m.entry(uid); r != nil {
 		r.RolledBackBy, r.RollbackRefused = by, kept
 	}
 }
 
-// rebase records what the clusters had before a run, by the bindings and indexes from before its end was
-// taken in. A rollback leaves that as it is, so that what it could not do can be done once more.
+// rebase updates Base after a run: before and inUse are the bindings and indexes from before its
+// result was recorded. A rollback run leaves Base unchanged, so that an incomplete rollback can be
+// repeated.
 func (m *machine) rebase(uid, name string, r *Result, before Generation, inUse []int) {
 	switch {
 	case !r.Started || r.TakesBack != "":
 	case r.NoRollback || r.Final:
 		m.Base = nil
-	case m.Base != nil && m.Base.UID == uid: // the run was started again
+	case m.Base != nil && m.Base.UID == uid: // the run was retried
 	default:
 		m.Base = m.BaseOf(uid, name, before, inUse)
 	}
 }
 
-// BaseOf returns what the clusters had before a run of which the end is not recorded, as far as bindings
-// have it. Of a run that was started again it is what they had before its first attempt.
+// BaseOf returns the bindings from before a run whose end is not recorded; for a retried run, the
+// bindings from before its first attempt.
 func (s *State) BaseOf(uid, name string, before Generation, inUse []int) *Base {
 	if s.Base != nil && s.Base.UID == uid {
 		return s.Base
@@ -205,16 +206,17 @@ func (s *State) BaseOf(uid, name string, before Generation, inUse []int) *Base {
 	return &Base{UID: uid, Run: name, Bindings: before, InUse: inUse}
 }
 
-// settleBase forgets what the clusters had before a run which is forgotten, and so cannot be rolled back. A
-// run that is rolling it back needs the snapshots until it has ended.
+// settleBase forgets the bindings from before a run that is itself forgotten, because it can no
+// longer be rolled back. They are kept until an unfinished rollback of it has ended, because that
+// run needs the snapshots.
 func (m *machine) settleBase() {
 	if m.Base != nil && m.entry(m.Base.UID) == nil && m.TakenBackBy(m.Base.UID) == "" {
 		m.Base = nil
 	}
 }
 
-// IrreversibleMarked marks a snapshot as one that no cluster is rolled back past, or with Reversible takes the
-// mark away.
+// IrreversibleMarked marks a snapshot that no cluster may be rolled back past, or removes the mark
+// if Reversible is set.
 type IrreversibleMarked struct {
 	Index      int
 	Reversible bool
@@ -242,7 +244,8 @@ func (in IrreversibleMarked) advance(m *machine) error {
 	return nil
 }
 
-// SnapshotAt returns the snapshot of an index, verified. The error is ErrNotFound where it is not kept.
+// SnapshotAt returns the verified snapshot with this index. The error is ErrNotFound if it is not
+// kept.
 func (s *State) SnapshotAt(index int) (snapshot.Snapshot, error) {
 	for _, kept := range s.Snapshots {
 		if kept.Index == index {
@@ -252,8 +255,8 @@ func (s *State) SnapshotAt(index int) (snapshot.Snapshot, error) {
 	return snapshot.Snapshot{}, fmt.Errorf("snapshot %d, of %s: %w", index, s.Indexes(), ErrNotFound)
 }
 
-// Bars returns the first irreversible snapshot that a cluster would be rolled back past on its way from one index
-// to another, either of which may be [None]; false where there is none.
+// Bars returns the first irreversible snapshot between the indexes from and to that forbids a
+// cluster's rollback, or false if there is none. Either index may be [None].
 func (s *State) Bars(from, to int) (int, bool) {
 	for _, k := range s.Irreversible {
 		if to < k && k <= from {
@@ -263,8 +266,9 @@ func (s *State) Bars(from, to int) (int, bool) {
 	return 0, false
 }
 
-// Earlier is what a cluster had, by the bindings before a run that has brought the snapshot of index to it, with the
-// reason why it cannot get that again, if there is one: what step.RollBack asks.
+// Earlier returns the earlier content of a cluster for step.RollBack. h is its binding from before
+// a run that brought it the snapshot with this index. Keep has the reason if the cluster cannot get
+// its earlier content again.
 func (s *State) Earlier(h Binding, index int) stages.Previous {
 	out := stages.Previous{Index: h.Applied, Revision: h.Revision}
 	if k, ok := s.Bars(index, h.Applied); ok {

@@ -8,12 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RunEnded records that a run has ended, and what it brought to its clusters; the placement is free then. It is
-// repeated by every engine that finds the run ended and not given back. Its record is read for it, after the state:
-// an engine that takes the run over writes the epoch into the state first.
+// RunEnded records that a run has ended, and its result on its clusters. This releases the
+// placement. Every engine that finds an ended run which is still active repeats the input. The
+// driver must read the record of the run after the state, because an engine that takes the run over
+// writes the new epoch into the state first.
 type RunEnded struct {
 	Entry
-	// Epoch is that of the lease under which the run was driven.
+	// Epoch is the epoch of the lease that the engine held at the end of the run.
 	Epoch  int64
 	Result Result
 }
@@ -37,9 +38,9 @@ func (in RunEnded) advance(m *machine) error {
 	return nil
 }
 
-// takeIn records what the end of a run means: what the clusters have, that the placement is free, and whether the run
-// is rolled back. What a run brought is recorded once for each of its attempts. It may be asked to be rolled back
-// after that, and other runs have changed clusters since then.
+// takeIn records the end of a run: it updates the bindings, releases the placement, and decides
+// about a rollback. The bindings are updated once for each attempt of the run. A rollback may be
+// requested after that, when other runs have changed clusters since.
 func (m *machine) takeIn(uid, name string, result *Result) error {
 	r := m.entry(uid)
 	if r.Ended == "" && r.Restart <= result.Attempt {
@@ -58,8 +59,9 @@ func (m *machine) takeIn(uid, name string, result *Result) error {
 	return nil
 }
 
-// reached records what a run brought to its clusters. A run of all clusters that there are knows which others may
-// have something: they have left the inventory, or joined it later.
+// reached records the result of a run in the bindings. If the run covers its whole selection,
+// clusters with bindings outside of the plan have left the inventory or joined it later; reached
+// then needs the inventory to tell these apart.
 func (m *machine) reached(uid string, result *Result) error {
 	bindings, err := m.bound()
 	if err != nil {
@@ -96,8 +98,8 @@ func (m *machine) reached(uid string, result *Result) error {
 	return nil
 }
 
-// plannedByOthers returns those of some clusters that an admitted run other than uid may update before it
-// ends: all of them if the plan of such a run cannot be read any more.
+// plannedByOthers returns the subset of clusters that an admitted run other than uid may update
+// before it ends. It returns all of them if the plan of such a run is lost.
 func (m *machine) plannedByOthers(uid string, clusters map[string]bool) (map[string]bool, error) {
 	planned := map[string]bool{}
 	if len(clusters) == 0 {
@@ -125,12 +127,13 @@ func (m *machine) plannedByOthers(uid string, clusters map[string]bool) (map[str
 	return planned, missing
 }
 
-// RunDeleted records that a run's record was deleted, whatever its state, and releases the placement. One
-// that the placement does not know is retired all the same: something may be stored of it.
+// RunDeleted records that the record of a run was deleted, in any state of the run, and releases
+// the placement. A run that the placement does not know is retired too, because some of its data
+// may be stored.
 type RunDeleted struct {
 	Entry
 	Plan string
-	// Started reports whether clusters may have what the run brought.
+	// Started reports whether the run may have changed clusters.
 	Started bool
 }
 
@@ -157,7 +160,8 @@ func (in RunDeleted) advance(m *machine) error {
 	return nil
 }
 
-// RunAbandoned retires a run that was recorded and cannot be admitted, unless it was admitted meanwhile.
+// RunAbandoned retires a recorded run that cannot be admitted. It changes nothing if the run was
+// admitted since.
 type RunAbandoned struct {
 	Entry
 	Plan string
@@ -174,8 +178,8 @@ func (in RunAbandoned) advance(m *machine) error {
 	return nil
 }
 
-// leftBehind records that clusters may have what a run brought that was deleted before it ended. What clusters had
-// before is not known any more then.
+// leftBehind records that clusters may have the snapshot of a run that was deleted before it ended.
+// The bindings from before that run are unknown from then on, so no run can be rolled back to them.
 func (m *machine) leftBehind(e Entry) error {
 	if m.Base != nil && m.TakenBackBy(m.Base.UID) == "" {
 		m.Base = nil

@@ -10,54 +10,55 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// State is the state of a placement: plain data, embedded in the stored record of the placement under the
-// names of its JSON. It is a value: [Advance] returns another one. Slices and pointers of it are not changed
-// in place.
+// State is the state of a placement: plain data that the stored record of the placement embeds
+// under its JSON names. It is a value: [Advance] returns a new one, and no code changes its slices
+// and pointers in place.
 type State struct {
-	// UID distinguishes the placement from others of its name.
+	// UID distinguishes the placement from others of the same name.
 	UID string `json:"uid"`
-	// Epoch is the last fencing epoch that was handed out.
+	// Epoch is the last fencing epoch that an engine received.
 	Epoch int64 `json:"epoch"`
 	// NextIndex is the index of the next snapshot.
 	NextIndex int `json:"nextIndex"`
-	// Snapshots are those that are kept, ascending by index; the last is the latest.
+	// Snapshots are the kept snapshots, ascending by index; the last is the latest.
 	Snapshots []snapshot.Snapshot `json:"snapshots,omitempty"`
 	Selection *Selection          `json:"selection,omitempty"`
-	// InUse are the indexes that a cluster may hold by the bindings, ascending. Whole is the one that
-	// every cluster last came to, Previous the one before it.
+	// InUse are the indexes that a cluster may have according to the bindings, ascending. Whole is
+	// the last index that every cluster reached, Previous the one before it.
 	InUse    []int `json:"inUse,omitempty"`
 	Whole    *int  `json:"whole,omitempty"`
 	Previous *int  `json:"previous,omitempty"`
-	// Bindings is the generation of the bindings that counts.
+	// Bindings is the current generation of the bindings.
 	Bindings Generation `json:"bindings,omitzero"`
-	// Queue is which run has the placement, and which come next.
+	// Queue holds the active run and the waiting runs.
 	Queue Queue `json:"queue,omitzero"`
-	// Runs are those that were admitted and are not forgotten, in that order.
+	// Runs are the admitted runs that are not forgotten, in the order of their admission.
 	Runs []Run `json:"runs,omitempty"`
 	// Ended counts the runs that have ended.
 	Ended int64 `json:"ended,omitempty"`
-	// Retired are runs that are forgotten, and of which something may still be stored.
+	// Retired are forgotten runs that may still have stored data.
 	Retired []Run `json:"retired,omitempty"`
 	// Deleting is set while the placement is being deleted.
 	Deleting *Deletion `json:"deleting,omitempty"`
-	// GCGeneration counts the deletions of contents and plans. What was stored before it was raised is
-	// stored again before a record refers to it.
+	// GCGeneration counts the deletions of contents and plans. Data that was stored before the last
+	// increment must be stored again before a record refers to it.
 	GCGeneration int64 `json:"gcGeneration,omitempty"`
-	// Base is what the clusters had before the last run that changed any, where that can be rolled back.
+	// Base holds the bindings from before the last run that changed any cluster, if that run can be
+	// rolled back.
 	Base *Base `json:"base,omitempty"`
-	// Rollback is set from when a run is to be rolled back until the run that does so is admitted.
+	// Rollback is set from the request of a rollback until the run that performs it is admitted.
 	Rollback *PendingRollback `json:"rollback,omitempty"`
-	// Irreversible are the indexes that no cluster is rolled back past, ascending.
+	// Irreversible are the indexes that no cluster may be rolled back past, ascending.
 	Irreversible []int `json:"irreversible,omitempty"`
 }
 
-// Selection is the last selection about the clusters of the placement. Their names are stored apart.
+// Selection is the last selection of clusters. The names of the clusters are stored separately.
 type Selection struct {
 	Index        int    `json:"index"`
 	PolicyDigest string `json:"policyDigest"`
 	Digest       string `json:"digest"`
 	Clusters     int    `json:"clusters"`
-	// Pages is how many pages of names there are; 0 where the names are not stored.
+	// Pages is the number of stored pages of names; 0 if the names are not stored.
 	Pages int `json:"pages,omitempty"`
 }
 
@@ -65,26 +66,27 @@ type Selection struct {
 type Run struct {
 	Name string `json:"name"`
 	UID  string `json:"uid"`
-	// Index is that of the snapshot, Plan the digest of the plan.
+	// Index is the index of the snapshot, Plan the digest of the plan.
 	Index int    `json:"index"`
 	Plan  string `json:"plan"`
-	// Ended is the state in which the run ended, empty before that was recorded.
+	// Ended is the final state of the run, empty until the end is recorded.
 	Ended stages.State `json:"ended,omitempty"`
-	// Restart is the attempt that is being started of a run that had failed.
+	// Restart is the attempt that a retry of the failed run starts.
 	Restart int `json:"restart,omitempty"`
-	// Nth is the place of the run among those that have ended, from 1; 0 for others.
+	// Nth is the position of the run among the runs that have ended, from 1; 0 for others.
 	Nth int64 `json:"nth,omitempty"`
-	// RollbackOf is the UID of the run that this one rolls back. RolledBackBy is the name of the run that rolls this
-	// one back, RollbackRefused why none does.
+	// RollbackOf is the UID of the run that this run rolls back. RolledBackBy is the name of the
+	// run that rolls this run back, RollbackRefused the reason why none does.
 	RollbackOf      string `json:"rollbackOf,omitempty"`
 	RolledBackBy    string `json:"rolledBackBy,omitempty"`
 	RollbackRefused string `json:"rollbackRefused,omitempty"`
-	// Evicts are the clusters that the run cleans where it does nothing else, see stages.Removal.
+	// Evicts are the clusters that the run cleans if it does nothing else, see stages.Removal.
 	Evicts []string `json:"evicts,omitempty"`
 }
 
-// Base is what the clusters had before a run: the bindings as they were when its end was taken in. No other
-// run has the placement while one changes clusters, so that they are from before its first change.
+// Base holds the bindings from before a run. They are copied when the result of the run is
+// recorded. No other run is active while a run changes clusters, so they are still the bindings
+// from before its first change.
 type Base struct {
 	UID      string     `json:"uid"`
 	Run      string     `json:"run"`
@@ -92,10 +94,10 @@ type Base struct {
 	InUse    []int      `json:"inUse,omitempty"`
 }
 
-// PendingRollback is a run that is to roll another one back and is not admitted yet. It has its place in the queue
-// and its UID already, so that there is one run, whichever engine records it.
+// PendingRollback is a run that rolls another run back and is not admitted yet. It already has its
+// place in the queue and its UID, so that every engine records the same run.
 type PendingRollback struct {
-	// Of is the UID of the run that is rolled back, OfRun its name.
+	// Of is the UID of the run to roll back, OfRun its name.
 	Of              string                 `json:"of"`
 	OfRun           string                 `json:"ofRun"`
 	Run             string                 `json:"run"`
@@ -104,16 +106,16 @@ type PendingRollback struct {
 	Since           stages.Instant         `json:"since"`
 }
 
-// End says what a deletion does with the objects of the placement.
+// End is the fate of the objects of a placement when it is deleted.
 type End string
 
-// The two ends of a placement.
+// The values of [End].
 const (
 	DeleteObjects End = "Delete"
 	OrphanObjects End = "Orphan"
 )
 
-// Deletion is what was asked for when a placement was deleted.
+// Deletion is the request to delete a placement.
 type Deletion struct {
 	By             string              `json:"by,omitempty"`
 	Since          stages.Instant      `json:"since"`
@@ -124,7 +126,7 @@ type Deletion struct {
 	Run string `json:"run"`
 }
 
-// Run returns the admitted run of a UID; false where the placement does not know it.
+// Run returns the admitted run with this UID, or false if the placement does not know it.
 func (s *State) Run(uid string) (Run, bool) {
 	if r := s.entry(uid); r != nil {
 		return *r, true
@@ -132,7 +134,7 @@ func (s *State) Run(uid string) (Run, bool) {
 	return Run{}, false
 }
 
-// entry is the run of a UID, to be changed in place, or nil.
+// entry returns a pointer to the run with this UID for changes in place, or nil.
 func (s *State) entry(uid string) *Run {
 	for i := range s.Runs {
 		if s.Runs[i].UID == uid {
@@ -142,8 +144,8 @@ func (s *State) entry(uid string) *Run {
 	return nil
 }
 
-// Evicting returns the clusters that are not to be picked, because a run which has not ended evicts them, each with
-// the name of that run.
+// Evicting returns the clusters that no selection may pick because an unfinished run evicts them,
+// each with the name of that run.
 func (s *State) Evicting() map[string]string {
 	out := map[string]string{}
 	for i := range s.Runs {
@@ -160,12 +162,12 @@ func (s *State) isRetired(uid string) bool {
 	return slices.ContainsFunc(s.Retired, func(r Run) bool { return r.UID == uid })
 }
 
-// hasSnapshot reports whether the snapshot of an index is kept.
+// hasSnapshot reports whether the snapshot with this index is kept.
 func (s *State) hasSnapshot(index int) bool {
 	return slices.ContainsFunc(s.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
 }
 
-// unended are the admitted runs whose end was not recorded, in the order of their admission.
+// unended returns the admitted runs without a recorded end, in the order of their admission.
 func (s *State) unended() (out []Entry) {
 	for i := range s.Runs {
 		if r := &s.Runs[i]; r.Ended == "" {
@@ -175,7 +177,7 @@ func (s *State) unended() (out []Entry) {
 	return out
 }
 
-// clone returns a copy that shares nothing which an input changes in place.
+// clone returns a copy. The copy shares no memory that an input changes in place.
 func (s *State) clone() State {
 	c := *s
 	c.Snapshots, c.InUse, c.Irreversible = slices.Clone(s.Snapshots), slices.Clone(s.InUse), slices.Clone(s.Irreversible)
@@ -187,7 +189,8 @@ func (s *State) clone() State {
 	return c
 }
 
-// compact makes empty lists nil, as they are when the state was stored and read again.
+// compact sets empty lists to nil, because a state that was stored and read again has nil there
+// too.
 func (s *State) compact() {
 	s.Snapshots, s.InUse, s.Irreversible = orNil(s.Snapshots), orNil(s.InUse), orNil(s.Irreversible)
 	s.Runs, s.Retired = orNil(s.Runs), orNil(s.Retired)
