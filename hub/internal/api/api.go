@@ -1,5 +1,6 @@
-// Package api has the names of the Fleet API: kinds, labels, annotations, finalizers, condition types and reasons, as
-// KubeFleet has them and with Slipway's own, which are marked; and what is read of its objects without their schema.
+// Package api has the names of the Fleet API: kinds, labels, annotations, finalizers, condition
+// types and reasons. They are KubeFleet's names, except those marked as Slipway's own. The package
+// also reads the objects without their schema.
 package api
 
 import (
@@ -8,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The groups and versions of the Fleet API. Objects are written in Version;
-// the other one that is served has the same schema.
+// The groups and versions of the Fleet API. Objects are written in Version; the other served
+// version has the same schema.
 const (
 	placementGroup = "placement.kubernetes-fleet.io"
 	clusterGroup   = "cluster.kubernetes-fleet.io"
@@ -29,7 +30,7 @@ const (
 	OverrideSnapshotKind = "ResourceOverrideSnapshot"
 )
 
-// The kinds of which there is none in a namespace, without the word Cluster in front.
+// The kinds without a namespaced twin, by their names without the prefix Cluster.
 const (
 	EvictionKind = "ResourcePlacementEviction"
 	BudgetKind   = "ResourcePlacementDisruptionBudget"
@@ -46,7 +47,7 @@ const (
 // memberKind is the one kind of clusterGroup, which has no twin.
 const memberKind = "MemberCluster"
 
-// Scope tells the kinds that are not in a namespace from their twins that are.
+// Scope distinguishes cluster-scoped kinds from their namespaced twins.
 type Scope bool
 
 // The scopes.
@@ -55,7 +56,7 @@ const (
 	NamespaceScope Scope = true
 )
 
-// Kind is what a kind is called in the scope.
+// Kind returns the name of a kind in the scope.
 func (s Scope) Kind(base string) string {
 	if s == NamespaceScope {
 		return base
@@ -63,12 +64,12 @@ func (s Scope) Kind(base string) string {
 	return "Cluster" + base
 }
 
-// GVK is the kind that a kind has in the scope, by the name of its namespaced twin.
+// GVK returns the kind in the scope for the name of a namespaced twin.
 func (s Scope) GVK(base string) schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: placementGroup, Version: Version, Kind: s.Kind(base)}
 }
 
-// GVR is the resource that a kind has in the scope, by the name of its namespaced twin.
+// GVR returns the resource in the scope for the name of a namespaced twin.
 func (s Scope) GVR(base string) schema.GroupVersionResource {
 	plural := strings.ToLower(s.Kind(base))
 	if base == StrategyKind {
@@ -77,22 +78,22 @@ func (s Scope) GVR(base string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: placementGroup, Version: Version, Resource: plural + "s"}
 }
 
-// ReplicaGVK is the kind that shows the status of a placement in a namespace.
+// ReplicaGVK returns the kind that shows the status of a placement in a namespace.
 func ReplicaGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: placementGroup, Version: Version, Kind: "ClusterResourcePlacementStatus"}
 }
 
-// ReplicaGVR is the resource of that kind.
+// ReplicaGVR returns the resource of that kind.
 func ReplicaGVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: placementGroup, Version: Version, Resource: "clusterresourceplacementstatuses"}
 }
 
-// MemberGVK is the kind of members.
+// MemberGVK returns the kind of members.
 func MemberGVK() schema.GroupVersionKind {
 	return schema.GroupVersionKind{Group: clusterGroup, Version: Version, Kind: memberKind}
 }
 
-// MemberGVR is the resource of members.
+// MemberGVR returns the resource of members.
 func MemberGVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: clusterGroup, Version: Version, Resource: "memberclusters"}
 }
@@ -112,17 +113,17 @@ const (
 	LabelResourceIndex = fleetPrefix + "resource-index"
 	LabelPolicyIndex   = fleetPrefix + "policy-index"
 
-	// LabelRollbackOf names the run that a run takes back. Only the hub gives it, to
-	// runs that the engine made.
+	// LabelRollbackOf names the run that a run rolls back. Only the hub sets it, on runs that the
+	// engine created.
 	LabelRollbackOf = "slipway.dev/rollback-of"
-	// LabelIrreversible marks a snapshot that nothing is rolled back past, "true", or
-	// takes the mark away, "false".
+	// LabelIrreversible "true" marks a snapshot that no rollback may pass; "false" removes the
+	// mark.
 	LabelIrreversible = "slipway.dev/irreversible"
 
 	// LabelOverride names the override of a snapshot.
 	LabelOverride      = fleetPrefix + "parent-resource-override"
 	LabelOverrideIndex = fleetPrefix + "override-index"
-	// LabelMemberName is on each MemberCluster, with its name.
+	// LabelMemberName is on each MemberCluster and holds its name.
 	LabelMemberName = fleetPrefix + "member-name"
 
 	AnnotationHash       = fleetPrefix + "resource-hash"
@@ -131,12 +132,12 @@ const (
 	AnnotationPart       = fleetPrefix + "subindex-of-resource-snapshot"
 	AnnotationClusters   = fleetPrefix + "number-of-clusters"
 	AnnotationGeneration = fleetPrefix + "CRP-generation"
-	// AnnotationOmitted stands in an object of a snapshot that is too big to be
-	// shown, and says how big it is.
+	// AnnotationOmitted is on an object of a snapshot that is too big to be shown, and holds its
+	// size.
 	AnnotationOmitted = "slipway.dev/omitted"
 )
 
-// The values of labelTask.
+// The values of LabelTask.
 const (
 	TaskBefore = "beforeStage"
 	TaskAfter  = "afterStage"
@@ -148,7 +149,7 @@ const (
 	FinalizerPlacement = fleetPrefix + "crp-cleanup"
 )
 
-// DeleteStage is what the stage that cleans clusters is called in a status.
+// DeleteStage is the name in a status of the stage that cleans clusters.
 const DeleteStage = fleetPrefix + "deleteStage"
 
 // Types of conditions.
@@ -166,8 +167,8 @@ const (
 	ConditionRejected        = "Rejected" // Slipway's own
 	ConditionAccepted        = "ApprovalAccepted"
 
-	// ConditionScheduled and those below it have the name of its kind before them
-	// where they are a placement's, and have not where they are of one of its clusters.
+	// ConditionScheduled and the types below it have the name of the kind as a prefix on a
+	// placement, and no prefix on a cluster of a placement.
 	ConditionScheduled    = "Scheduled"
 	ConditionRollout      = "RolloutStarted"
 	ConditionOverridden   = "Overridden"
@@ -187,8 +188,8 @@ const (
 	ConditionNamespaceCollectionSucceeded = "NamespaceCollectionSucceeded"
 )
 
-// Reasons of a run's conditions. Initializing, Aborted, Superseded, Forgotten and
-// those of a rollback are Slipway's own.
+// Reasons of a run's conditions. Initializing, Aborted, Superseded, Forgotten and the reasons of a
+// rollback are Slipway's own.
 const (
 	ReasonInitialized      = "UpdateRunInitializedSuccessfully"
 	ReasonInitializeFailed = "UpdateRunInitializedFailed"
@@ -209,13 +210,16 @@ const (
 	ReasonRollbackRefused   = "UpdateRunRollbackRefused"
 )
 
-// EventNotReportedBack is the reason of an Event of a placement: the status of what is placed does not come back as it asks for.
+// EventNotReportedBack is the reason of an Event of a placement: it asks for the status of its
+// objects to be copied back, and that is impossible.
 const EventNotReportedBack = "StatusNotReportedBack"
 
-// EventLeftOut is the reason of an Event of a placement: no cluster gets something that its selectors pick.
+// EventLeftOut is the reason of an Event of a placement: no cluster receives an object that its
+// selectors pick.
 const EventLeftOut = "LeftOut"
 
-// EventPlacementNotFound is the reason of an Event of an override: no placement of the scope has the name that it gives.
+// EventPlacementNotFound is the reason of an Event of an override: no placement of the scope has
+// the name in the override.
 const EventPlacementNotFound = "PlacementNotFound"
 
 // Reasons of an eviction's conditions.
@@ -237,8 +241,9 @@ const (
 	ReasonStageSkipped   = "StageUpdatingSkippedNoClusters"
 )
 
-// Reasons of the conditions of a stage's tasks. Those that begin with StageTask have Before or After in front of that unless
-// the hub's compatibility setting says otherwise. NotElapsed, NameTaken, Rejected and Skipped are Slipway's own.
+// Reasons of the conditions of a stage's tasks. Unless the hub's compatibility setting says
+// otherwise, reasons that begin with StageTask get the prefix Before or After. NotElapsed,
+// NameTaken, Rejected and Skipped are Slipway's own.
 const (
 	ReasonTaskCreated    = "StageTaskApprovalRequestCreated"
 	ReasonTaskNameTaken  = "StageTaskApprovalRequestNameTaken"
@@ -249,8 +254,8 @@ const (
 	ReasonTaskSkipped    = "StageTaskSkipped"
 )
 
-// Reasons of the conditions of a run's clusters. All after Succeeded are
-// Slipway's own: KubeFleet shows nothing in between.
+// Reasons of the conditions of a run's clusters. All reasons after Succeeded are Slipway's own,
+// because KubeFleet shows no intermediate states.
 const (
 	ReasonClusterStarted   = "ClusterUpdatingStarted"
 	ReasonClusterFailed    = "ClusterUpdatingFailed"
@@ -262,13 +267,13 @@ const (
 	ReasonClusterPending   = "ClusterUpdatingPending"
 )
 
-// Reasons of an approval request. Rejected, which people write too, Refused and Unvouched
-// are Slipway's own.
+// Reasons of an approval request. Rejected, which people write too, Refused and Unvouched are
+// Slipway's own.
 const (
 	ReasonAccepted        = "ApprovalRequestApprovalAccepted"
 	ReasonRequestRejected = "ApprovalRequestRejected"
 	ReasonRefused         = "ApprovalRequestApprovalRefused"
-	// ReasonUnvouched: no answer counts, because the admission policies are not what they were.
+	// ReasonUnvouched: no answer counts, because the admission policies have changed.
 	ReasonUnvouched = "ApprovalRequestUnvouched"
 	// ReasonRejected makes Approved=False a rejection.
 	ReasonRejected = "Rejected"
@@ -300,8 +305,8 @@ const (
 	ReasonDiffNotReported   = "DiffReportingIncompleteOrFailed"
 )
 
-// Reasons of the conditions of a placement's clusters, where they are not
-// those of the placement.
+// Reasons of the conditions of a placement's clusters that differ from the reasons of the
+// placement.
 const (
 	ReasonScheduled        = "Scheduled"
 	ReasonScheduleFailed   = "ScheduleFailed"

@@ -2,19 +2,19 @@ package api
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
 
-// ApplicationGroup is the API group of the application workflow, KubeVela's; FinalizerApplication holds an application until
-// what it delivered is gone.
+// ApplicationGroup is the API group of KubeVela's application workflow. FinalizerApplication keeps
+// an application until the objects that it delivered are gone.
 const (
 	ApplicationGroup     = "core.oam.dev"
 	FinalizerApplication = "slipway.dev/application"
 )
 
-// ApplicationGVR is the resource of applications.
+// ApplicationGVR returns the resource of applications.
 func ApplicationGVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: ApplicationGroup, Version: "v1beta1", Resource: "applications"}
 }
 
-// ReferencedGVRs are the resources that applications refer to: policies and workflows.
+// ReferencedGVRs returns the resources that applications refer to: policies and workflows.
 func ReferencedGVRs() []schema.GroupVersionResource {
 	return []schema.GroupVersionResource{
 		{Group: ApplicationGroup, Version: "v1alpha1", Resource: "policies"},
@@ -22,8 +22,8 @@ func ReferencedGVRs() []schema.GroupVersionResource {
 	}
 }
 
-// ManagedClusterGVR is the resource of ManagedClusters, Open Cluster Management's, by which a hub that serves applications
-// shows its members.
+// ManagedClusterGVR returns the resource of Open Cluster Management's ManagedClusters. A hub that
+// serves applications shows its members as ManagedClusters.
 func ManagedClusterGVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "cluster.open-cluster-management.io", Version: "v1", Resource: "managedclusters"}
 }

@@ -17,29 +17,29 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Manager is the field manager of what the hub writes.
+// Manager is the field manager of the hub.
 const Manager = "slipway-hub"
 
 const (
-	// DefaultNamespace is where a hub keeps what is its own, unless it is told another.
+	// DefaultNamespace is the default namespace for the hub's own objects.
 	DefaultNamespace = "slipway-system"
-	// Lease is the Lease in that namespace by which hubs elect their leader.
+	// Lease is the name of the Lease in that namespace that elects the leader among hubs.
 	Lease = "slipway-hub"
 )
 
-// Condition is one of an object, as far as the hub reads it.
+// Condition is a condition of an object, with the fields that the hub reads.
 type Condition struct {
 	Status, Reason, Message string
 	ObservedGeneration      int64
 	Since                   time.Time
 }
 
-// Is reports whether the condition has a status for a generation of the spec.
+// Is reports whether the condition has this status and was observed at this generation.
 func (c Condition) Is(status string, generation int64) bool {
 	return c.Status == status && c.ObservedGeneration == generation
 }
 
-// ConditionOf returns the condition of that type; the zero value is none.
+// ConditionOf returns the condition of that type, or the zero value if there is none.
 func ConditionOf(obj *unstructured.Unstructured, kind string) (out Condition) {
 	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
 	for _, item := range list {
@@ -58,43 +58,42 @@ func ConditionOf(obj *unstructured.Unstructured, kind string) (out Condition) {
 	return out
 }
 
-// SpecString returns a field of spec, or "".
+// SpecString returns a field of spec, or "" if it is missing or no string.
 func SpecString(obj *unstructured.Unstructured, fields ...string) string {
 	text, _, _ := unstructured.NestedString(obj.Object, append([]string{"spec"}, fields...)...)
 	return text
 }
 
-// OverrideGVR is the resource of overrides in a scope.
+// OverrideGVR returns the resource of overrides in a scope.
 func OverrideGVR(in Scope) schema.GroupVersionResource { return in.GVR(OverrideKind) }
 
-// annotationSeal holds the seal of an object that the hub made, annotationPolicies that version of the admission
-// policies under which a request was made.
+// AnnotationSeal holds the seal of an object that the hub made. AnnotationPolicies holds the
+// version of the admission policies that applied when a request was made.
 const (
 	AnnotationSeal     = "slipway.dev/seal"
 	AnnotationPolicies = "slipway.dev/policies"
 )
 
-// Key names an object of the Fleet API; Namespace is empty for cluster-scoped
-// ones.
+// Key names an object of the Fleet API. Namespace is empty for cluster-scoped objects.
 type Key = types.NamespacedName
 
-// StrategyOf is the name of the strategy that a run names.
+// StrategyOf returns the name of the strategy in the spec of a run.
 func StrategyOf(run *unstructured.Unstructured) string {
 	return SpecString(run, "stagedRolloutStrategyName")
 }
 
-// KeyOf is the key of an object.
+// KeyOf returns the key of an object.
 func KeyOf(u *unstructured.Unstructured) Key {
 	return Key{Namespace: u.GetNamespace(), Name: u.GetName()}
 }
 
-// ScopeOf is the scope of the object that a key names.
+// ScopeOf returns the scope of the object that a key names.
 func ScopeOf(k Key) Scope { return k.Namespace != "" }
 
-// Seconds is an instant as the API writes it.
+// Seconds converts an instant to the API's resolution of seconds.
 func Seconds(at stages.Instant) metav1.Time { return metav1.Unix(at.Time().Unix(), 0) }
 
-// SecondsOrNil leaves out an instant that is none.
+// SecondsOrNil is [Seconds], but returns nil for the zero instant.
 func SecondsOrNil(at stages.Instant) *metav1.Time {
 	if at == 0 {
 		return nil
@@ -103,8 +102,8 @@ func SecondsOrNil(at stages.Instant) *metav1.Time {
 	return &t
 }
 
-// FromMap reads a field of an object into v, by its JSON tags. What v does not
-// have is left out.
+// FromMap reads a field of an object into v, by its JSON tags. It ignores data that v has no field
+// for.
 func FromMap(obj *unstructured.Unstructured, name string, v any) error {
 	b, err := json.Marshal(obj.Object[name])
 	if err == nil {
@@ -116,8 +115,8 @@ func FromMap(obj *unstructured.Unstructured, name string, v any) error {
 	return nil
 }
 
-// Printable is a text of unknown origin as a status may show it: valid UTF-8
-// without control characters, of at most limit bytes.
+// Printable returns a text of unknown origin in a form that a status may show: valid UTF-8 without
+// control characters except newlines, of at most limit bytes.
 func Printable(text string, limit int) string {
 	text = strings.Map(func(r rune) rune {
 		if r == '\n' || unicode.IsGraphic(r) {
@@ -135,8 +134,8 @@ func Printable(text string, limit int) string {
 	return text[:end] + "…"
 }
 
-// ToMap is a status, or any value with JSON tags, as unstructured objects have
-// it: it shares nothing with v.
+// ToMap converts a status, or any other value with JSON tags, to the form in unstructured objects.
+// The result shares no memory with v.
 func ToMap(v any) (map[string]any, error) {
 	m, err := runtime.DefaultUnstructuredConverter.ToUnstructured(v)
 	if err != nil {

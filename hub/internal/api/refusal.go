@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// IsRefusal reports whether a run cannot be begun until its object or what it names changes.
+// IsRefusal reports whether an error lasts until an object or a document changes, so that a retry
+// does not help.
 func IsRefusal(err error) bool {
 	var rejected *stages.RejectedError
 	if errdef.IsMissing(err, errdef.Snapshot) {
@@ -22,17 +23,17 @@ func IsRefusal(err error) bool {
 	return errors.As(err, &rejected) || errors.Is(err, backend.ErrPermanent) || isInvalid(err)
 }
 
-// Refused makes an error one that cannot be helped by trying again.
+// Refused marks an error as permanent: a retry does not help.
 func Refused(err error) error { return fmt.Errorf("%w%w", err, quiet{backend.ErrPermanent}) }
 
-// quiet is an error that adds nothing to a message.
+// quiet is an error that adds no text to a message.
 type quiet struct{ error }
 
 func (quiet) Error() string { return "" }
 
 func (q quiet) Unwrap() error { return q.error }
 
-// isInvalid reports whether what a document says is wrong.
+// isInvalid reports whether an error is about the content of a document.
 func isInvalid(err error) bool {
 	var one *field.Error
 	var several utilerrors.Aggregate

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// KeyOfStatus is the object of a run. That of one which takes another one back is
-// beside the object of the other.
+// KeyOfStatus returns the key of the object of a run. The object of a rollback has the namespace of
+// the run that it rolls back and a name derived from that run's name.
 func KeyOfStatus(status *fleet.Status) (Key, bool) {
 	if status.Plan.Rollback == nil {
 		return keyOfRun(status.Run.Name, status.Title)
@@ -20,8 +20,8 @@ func KeyOfStatus(status *fleet.Status) (Key, bool) {
 	return RollbackKey(of, status.Run.Name)
 }
 
-// TitleOf is what the engine keeps of the object of a run whose name it does not
-// tell because it was cut.
+// TitleOf returns the title that the engine stores for the run of an object. It is empty unless the
+// engine's name of the run was cut, so that the key cannot be read from it.
 func TitleOf(k Key) string {
 	if _, _, ok := kubefleet.ObjectName(kubefleet.EngineName(k.Namespace, k.Name)); ok {
 		return ""
@@ -29,8 +29,8 @@ func TitleOf(k Key) string {
 	return k.Namespace + "/" + k.Name
 }
 
-// keyOfRun is the object of a run, by what the engine calls it and its title. It is
-// not ok for a run that was cut and has no title, as those of older versions.
+// keyOfRun returns the key of the object of a run, from the engine's name and the title of the run.
+// ok is false if the name was cut and the run has no title, as in older versions.
 func keyOfRun(run, title string) (k Key, ok bool) {
 	if k.Namespace, k.Name, ok = kubefleet.ObjectName(run); ok {
 		return k, true
@@ -41,8 +41,8 @@ func keyOfRun(run, title string) (k Key, ok bool) {
 	return k, true
 }
 
-// RollbackName is what the engine calls the nth run that takes another one back: as
-// it calls an object that is beside the one of the other run.
+// RollbackName returns the engine's name for the nth rollback of a run. It is the engine's name for
+// an object in the namespace of the run's object.
 func RollbackName(run, title string, n int) string {
 	of, ok := keyOfRun(run, title)
 	if !ok {
@@ -51,12 +51,12 @@ func RollbackName(run, title string, n int) string {
 	return kubefleet.EngineName(of.Namespace, fleet.RollbackName(of.Name, n))
 }
 
-// mostRollbacks is how many runs that take one back have an object each, where the
-// engine's name does not say which.
+// mostRollbacks is the number of rollbacks of one run that can have an object each if the engine's
+// name was cut.
 const mostRollbacks = 1000
 
-// RollbackKey is the object of a run that takes back the one of an object. It is not
-// ok where a host or an older version named that.
+// RollbackKey returns the key of the object of a rollback, given the key of the run that it rolls
+// back. ok is false if a host or an older version chose the name of the rollback.
 func RollbackKey(of Key, run string) (Key, bool) {
 	if ns, name, ok := kubefleet.ObjectName(run); ok {
 		return Key{Namespace: ns, Name: name}, true
@@ -70,8 +70,8 @@ func RollbackKey(of Key, run string) (Key, bool) {
 	return Key{}, false
 }
 
-// RollbackShown is the name of a run that takes back the one of an object, as people
-// know it.
+// RollbackShown returns the name of a rollback as users know it, given the key of the run that it
+// rolls back.
 func RollbackShown(of Key, run string) string {
 	if k, ok := RollbackKey(of, run); ok {
 		return k.Name
@@ -79,7 +79,7 @@ func RollbackShown(of Key, run string) string {
 	return run
 }
 
-// UndoneShown is the name of the run that a run takes back, as people know it.
+// UndoneShown returns the name, as users know it, of the run that a rollback rolls back.
 func UndoneShown(status *fleet.Status) string {
 	of := status.Plan.Rollback.Run
 	if k, ok := keyOfRun(of, status.Title); ok {

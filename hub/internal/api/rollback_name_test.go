@@ -13,10 +13,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// longNamespace has more characters than leave room for a rollback in a name of the engine.
+// longNamespace leaves no room for a rollback in an engine name.
 var longNamespace = strings.Repeat("n", 55)
 
-// objectsOfRuns are the keys of runs whose names are short and long.
+// objectsOfRuns returns keys of runs with short and long names.
 func objectsOfRuns() (out []Key) {
 	for _, namespace := range []string{"", "web", strings.Repeat("n", 42), strings.Repeat("n", 43), longNamespace, strings.Repeat("n", 63)} {
 		for _, name := range []string{"r", "r.v2", strings.Repeat("x", 54), strings.Repeat("x", 55), strings.Repeat("x", 61) + ".v", strings.Repeat("x", 63)} {
@@ -26,7 +26,7 @@ func objectsOfRuns() (out []Key) {
 	return out
 }
 
-// statusOfRollback is what the engine says of the nth run that takes back the one of an object.
+// statusOfRollback returns the engine's status of the nth rollback of an object's run.
 func statusOfRollback(of Key, n int) *fleet.Status {
 	run, title := kubefleet.EngineName(of.Namespace, of.Name), TitleOf(of)
 	return &fleet.Status{
@@ -35,8 +35,9 @@ func statusOfRollback(of Key, n int) *fleet.Status {
 	}
 }
 
-// TestEveryRollbackHasAnObject: whatever the object of a run is called, what takes it back is beside it, in
-// a name that the API takes, and is found by what the engine has of it, and by the object of the other run.
+// TestEveryRollbackHasAnObject: for any name of a run's object, the object of the rollback is in
+// the same namespace, has a valid name, and is found from the engine's status and from the object
+// of the run.
 func TestEveryRollbackHasAnObject(t *testing.T) {
 	names := map[string]Key{}
 	for _, of := range objectsOfRuns() {
@@ -64,8 +65,8 @@ func TestEveryRollbackHasAnObject(t *testing.T) {
 	}
 }
 
-// TestTitlesAreForNamesThatAreCut: the record of a run has one only where it is needed, and one that is that
-// of another object is not believed.
+// TestTitlesAreForNamesThatAreCut: the record of a run has a title only if it needs one, and a
+// title that belongs to another object is ignored.
 func TestTitlesAreForNamesThatAreCut(t *testing.T) {
 	for _, k := range objectsOfRuns() {
 		run := kubefleet.EngineName(k.Namespace, k.Name)
@@ -84,8 +85,8 @@ func TestTitlesAreForNamesThatAreCut(t *testing.T) {
 	}
 }
 
-// TestRollbacksOfOlderVersions: a run whose name was cut before runs had titles has the rollback that it
-// had, without an object, and so has what the host named itself.
+// TestRollbacksOfOlderVersions: a run whose name was cut before runs had titles keeps its rollback
+// without an object, and so does a rollback that a host named.
 func TestRollbacksOfOlderVersions(t *testing.T) {
 	of := Key{Namespace: longNamespace, Name: "a-run-of-a-long-name"}
 	run := kubefleet.EngineName(of.Namespace, of.Name)
@@ -110,7 +111,7 @@ func TestRollbacksOfOlderVersions(t *testing.T) {
 	}
 }
 
-// TestNumbersOfRollbacksAreFound: whoever names runs passes over names that are taken.
+// TestNumbersOfRollbacksAreFound: a caller that names rollbacks skips names that are taken.
 func TestNumbersOfRollbacksAreFound(t *testing.T) {
 	of := Key{Namespace: longNamespace, Name: "r"}
 	for n := 1; n <= 3; n++ {

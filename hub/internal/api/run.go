@@ -8,31 +8,31 @@ import (
 	"github.com/slipway-dev/slipway/formats/kubefleet"
 )
 
-// AnnotationRunUID ties a run to the one run of the engine that was made for it:
-// it holds the uids of both, once that was admitted. A run that has it is never
-// begun again, whatever became of the engine's. In a copy of a run it means nothing.
+// AnnotationRunUID ties the object of a run to the one engine run that was created for it. It holds
+// the UIDs of both, once the engine run was admitted. A run with this annotation is never begun
+// again, even if the engine run is gone. In a copy of the object it has no effect.
 const AnnotationRunUID = "slipway.dev/run-uid"
 
-// IsBegun reports whether the engine's run of an object was made.
+// IsBegun reports whether the engine run of an object was created.
 func IsBegun(run *unstructured.Unstructured) bool {
 	return strings.HasPrefix(run.GetAnnotations()[AnnotationRunUID], string(run.GetUID())+"/")
 }
 
-// InitializeFailed reports whether the run was refused as it is; as in KubeFleet that
-// is the end of it.
+// InitializeFailed reports whether the run was refused in its current generation. As in KubeFleet,
+// such a run never starts.
 func InitializeFailed(obj *unstructured.Unstructured) bool {
 	return ConditionOf(obj, ConditionInitialized).Is("False", obj.GetGeneration())
 }
 
-// HasEnded reports whether the condition Succeeded says how a run ended, in whichever generation: a hub before this one, or
-// KubeFleet, may have written it.
+// HasEnded reports whether the condition Succeeded gives the outcome of a run. It accepts any
+// generation, because an earlier hub or KubeFleet may have written the condition.
 func HasEnded(obj *unstructured.Unstructured) bool {
 	status := ConditionOf(obj, ConditionSucceeded).Status
 	return status == "True" || status == "False"
 }
 
-// ShowsRun tells of an object that the hub made it of a run, or that it is a copy of
-// such a one: it orders none.
+// ShowsRun reports whether the hub created the object to show a run, or the object is a copy of
+// such an object. It requests no run.
 func ShowsRun(obj *unstructured.Unstructured) bool { return obj.GetAnnotations()[AnnotationSeal] != "" }
 
 // StateOf returns the state that the spec of a run asks for, or absent if it names none.
@@ -43,7 +43,7 @@ func StateOf(obj *unstructured.Unstructured, absent kubefleet.State) kubefleet.S
 	return absent
 }
 
-// RolloutOf is how a placement says that its changes reach the clusters.
+// RolloutOf returns the rollout type of a placement, by default RollingUpdate.
 func RolloutOf(placement *unstructured.Unstructured) kubefleet.RolloutType {
 	if kind := SpecString(placement, "strategy", "type"); kind != "" {
 		return kubefleet.RolloutType(kind)

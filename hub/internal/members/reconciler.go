@@ -1,5 +1,5 @@
-// Package members reconciles MemberClusters: it writes whether a member can be reached and what it is made of, as an agent on it
-// would report, and labels it with its name.
+// Package members reconciles MemberClusters. It writes whether a member can be reached and its
+// measurements, as an agent on the member would report them, and labels the member with its name.
 package members
 
 import (
@@ -25,11 +25,12 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Reconciler writes what is known of members. It owns the hub's conditions in the status of MemberClusters, what their agent
-// reports, what was measured of them where no other client reports it, and their label with their name.
+// Reconciler writes the status of members. It owns the hub's conditions in the status of
+// MemberClusters, the agent status, the label with the name, and each measurement that no other
+// client reports.
 type Reconciler struct {
 	*objects.Client
-	// Dialer reaches the members, nil where an updater does.
+	// Dialer reaches the members; nil if an updater does that.
 	Dialer   backend.Dialer
 	Queues   *queues.Queues
 	Clusters *objects.Clusters
@@ -37,19 +38,21 @@ type Reconciler struct {
 	Namespaces bool
 
 	mu sync.Mutex
-	// checked are the members that were reached, by name, again those that are to be asked although they were.
+	// checked holds the last successful check of each member, by name. again holds the members that
+	// must be asked now, in spite of such a check.
 	checked map[string]*check
 	again   map[string]bool
-	// away bounds how many members are asked at the same time that could not be reached the last time: each may take as long
-	// as it may take to answer, and the others are to be asked in time.
+	// away limits how many members that could not be reached the last time are asked at once. Each
+	// may take the whole timeout, and the other members must be asked in time.
 	away chan struct{}
 }
 
-// check is that a member was reached.
+// check is a successful check of a member.
 type check struct {
-	// at is when, next when it is asked again, measured when it was measured last.
+	// at is the time of the check, next the time of the next one, and measured the time of the last
+	// measurement.
 	at, next, measured time.Time
-	// of is the member as it was declared.
+	// uid and the fields below it are the declaration of the member at that time.
 	uid         types.UID
 	generation  int64
 	annotations map[string]string
@@ -57,30 +60,32 @@ type check struct {
 }
 
 const (
-	// Workers is how many members are asked at the same time, mostAway how many of them that could not be reached.
+	// Workers is the number of members that are asked at the same time, and mostAway the number of
+	// unreachable members among them.
 	Workers  = 64
 	mostAway = 48
-	// awayAgain is when a member is tried again for which there was no place.
+	// awayAgain is the time before a member is retried that found no place in away.
 	awayAgain = 5 * time.Second
-	// memberTimeout is how long a member may take to answer, and again to be measured.
+	// memberTimeout is the time limit for an answer of a member, and again for its measurement.
 	memberTimeout = 10 * time.Second
-	// askedPace is how often a member is asked at most because a placement has come or gone.
+	// askedPace is the minimum time between two questions to a member because placements came or
+	// went.
 	askedPace = 2 * time.Second
 )
 
-// New returns the reconciler that r is, which is not used otherwise.
+// New initializes r and returns it.
 func New(r *Reconciler) *Reconciler {
 	r.checked, r.again, r.away = map[string]*check{}, map[string]bool{}, make(chan struct{}, mostAway)
 	return r
 }
 
-// Reconcile labels a member, and writes what is known of it.
+// Reconcile labels a member and writes its status.
 func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	obj := r.Object(api.MemberGVR(), k)
 	if obj == nil {
 		r.Queues.Members.Drop(k)
 		r.setChecked(k.Name, nil)
-		r.begin(k.Name) // nothing of it is kept
+		r.begin(k.Name) // forget again, too
 	}
 	if obj == nil || obj.GetDeletionTimestamp() != nil {
 		return 0, nil
@@ -91,7 +96,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	if r.Dialer == nil {
 		return 0, nil
 	}
-	if c := r.lastCheck(obj); c != nil { // what comes before the next one is to put the status right
+	if c := r.lastCheck(obj); c != nil { // before the next check, a reconcile only corrects the status
 		return time.Until(c.next), r.write(ctx, obj, status.MemberFactsOf(obj, nil, c.at))
 	}
 	if api.ConditionOf(obj, api.ConditionHealthy).Status == "False" {
@@ -109,7 +114,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	r.begin(k.Name)
 	facts, measured := r.ask(ctx, obj, cluster)
 	if err := r.write(ctx, obj, facts); err != nil {
-		r.setChecked(k.Name, nil) // what it answered is not known anywhere
+		r.setChecked(k.Name, nil) // its answer was not recorded anywhere
 		return 0, err
 	}
 	again := facts.Again(rand.Float64()) //nolint:gosec // members are spread, nothing is secret
@@ -124,7 +129,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	return again, nil
 }
 
-// write writes the status of a member, and of that only what differs: mostly when it was last heard of.
+// write writes the status of a member. It sends only the fields that differ, which is mostly the
+// time of the last answer.
 func (r *Reconciler) write(ctx context.Context, obj *unstructured.Unstructured, facts *status.MemberFacts) error {
 	facts.Uncollected = !r.Namespaces
 	st, err := status.MemberStatusOf(obj, status.Member(facts))
@@ -134,7 +140,8 @@ func (r *Reconciler) write(ctx context.Context, obj *unstructured.Unstructured, 
 	return r.PatchStatusMap(ctx, api.MemberGVR(), obj, st)
 }
 
-// lastCheck is the last check of a member that is declared as it was then, nil where it is to be asked now.
+// lastCheck returns the last check of a member, or nil if the member must be asked now, because the
+// check is too old, its declaration has changed or AskAgain was called.
 func (r *Reconciler) lastCheck(obj *unstructured.Unstructured) *check {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -156,8 +163,9 @@ func (r *Reconciler) setChecked(name string, c *check) {
 	r.checked[name] = c
 }
 
-// AskAgain has a member asked now, and not when it is due, for the namespaces that it has. While it is being asked its answer may
-// be of before, so that it is asked once more.
+// AskAgain causes a member to be asked for its namespaces now, before the next check is due. If the
+// member is being asked already, it is asked once more, because its answer may be older than the
+// call.
 func (r *Reconciler) AskAgain(name string) {
 	r.mu.Lock()
 	r.again[name] = true
@@ -165,14 +173,15 @@ func (r *Reconciler) AskAgain(name string) {
 	r.Queues.Members.AddPaced(api.Key{Name: name}, askedPace)
 }
 
-// begin notes that a member is being asked.
+// begin records that a question to a member begins.
 func (r *Reconciler) begin(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.again, name)
 }
 
-// lastMeasured is when a member was measured last, by another hub perhaps; zero for never.
+// lastMeasured returns the time of the last measurement of a member, perhaps by another hub; zero
+// if there was none.
 func (r *Reconciler) lastMeasured(obj *unstructured.Unstructured) time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -184,7 +193,8 @@ func (r *Reconciler) lastMeasured(obj *unstructured.Unstructured) time.Time {
 	return at
 }
 
-// ask connects to a member, which asks it who it is, and measures it where it is time. It returns when it was measured last.
+// ask connects to a member, which checks its identity, and measures it if a measurement is due. It
+// returns the time of the last measurement.
 func (r *Reconciler) ask(ctx context.Context, obj *unstructured.Unstructured, c placement.Cluster) (*status.MemberFacts, time.Time) {
 	measured := r.lastMeasured(obj)
 	conn, err := r.dial(ctx, c)
@@ -193,10 +203,12 @@ func (r *Reconciler) ask(ctx context.Context, obj *unstructured.Unstructured, c 
 		return facts, measured
 	}
 	if status.IsMeasuredAgain(measured, facts.Now, r.Namespaces) {
-		measured = facts.Now // also where that fails: it says nothing of whether the member is there
+		// also if it fails, because a failed measurement does not mean that the member is
+		// unreachable
+		measured = facts.Now
 		if facts.Measured, err = r.measure(ctx, obj, conn); err != nil {
 			r.Log.Info("a member could not be measured", "member", obj.GetName(), "error", err)
-			facts.Unmeasured = r.Namespaces // placements wait for them
+			facts.Unmeasured = r.Namespaces // placements wait for the namespaces
 		}
 	}
 	if err := conn.Close(); err != nil {
@@ -211,7 +223,7 @@ func (r *Reconciler) dial(ctx context.Context, c placement.Cluster) (backend.Con
 	return r.Dialer.Dial(ctx, c)
 }
 
-// measure measures a member. What another client has written of it is left out.
+// measure measures a member. It leaves out the fields that another client has written.
 func (r *Reconciler) measure(ctx context.Context, obj *unstructured.Unstructured, conn backend.Conn) (*status.MemberMeasurement, error) {
 	ctx, cancel := context.WithTimeout(ctx, memberTimeout)
 	defer cancel()
@@ -239,7 +251,8 @@ func (r *Reconciler) measure(ctx context.Context, obj *unstructured.Unstructured
 	return out, nil
 }
 
-// isOwn reports whether no other client owns a field in the status of an object, or anything in it.
+// isOwn reports whether no other client owns the field at path in the status of an object, or a
+// field below it.
 func isOwn(obj *unstructured.Unstructured, path ...string) bool {
 	for _, entry := range obj.GetManagedFields() {
 		if entry.Manager == api.Manager || entry.FieldsV1 == nil {
@@ -247,7 +260,7 @@ func isOwn(obj *unstructured.Unstructured, path ...string) bool {
 		}
 		var fields map[string]any
 		if json.Unmarshal(entry.FieldsV1.GetRawBytes(), &fields) != nil {
-			return false // it may be
+			return false // it may own the field
 		}
 		keys := []string{"f:status"}
 		for _, name := range path {
@@ -260,8 +273,8 @@ func isOwn(obj *unstructured.Unstructured, path ...string) bool {
 	return true
 }
 
-// label gives a member the label with its name, for those who select or list members by it. Without the right to do so the
-// hub serves the member all the same: its inventory does not read the label.
+// label labels a member with its name, for selectors and lists. A hub without the right to do so
+// serves the member all the same, because its inventory does not read the label.
 func (r *Reconciler) label(ctx context.Context, obj *unstructured.Unstructured) error {
 	name := obj.GetName()
 	if obj.GetLabels()[api.LabelMemberName] == name || len(validation.IsValidLabelValue(name)) > 0 {

@@ -11,7 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// TestAMemberIsAskedAgainThatIsBeingAsked: what a member answers to the question under way may be of before.
+// TestAMemberIsAskedAgainThatIsBeingAsked: a member's answer may be older than the request to ask
+// again.
 func TestAMemberIsAskedAgainThatIsBeingAsked(t *testing.T) {
 	t.Parallel()
 	r := New(&Reconciler{Queues: &queues.Queues{Members: reconcile.New(reconcile.Options[api.Key]{})}})

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Tried are the overrides in the snapshots that clusters were last tried
-// with, and in those of more indexes, by index. Of a snapshot that cannot be read there are none, and an override
-// of which no version is shown is without a name.
+// Tried returns the overrides in the snapshots that were last tried on the picked clusters, and in
+// the snapshots with the indexes in more, by index. A snapshot that cannot be read has no overrides
+// here. An override has no name if none of its versions is shown.
 func (r *Reconciler) Tried(ctx context.Context, name string, snapshots []snapshot.Snapshot, picked []status.PlacedCluster, more ...int) (map[int][]status.FrozenOverride, error) {
 	r.keepOverrides(name, snapshots)
 	tried := map[int]bool{}
@@ -39,7 +39,7 @@ func (r *Reconciler) Tried(ctx context.Context, name string, snapshots []snapsho
 	return out, nil
 }
 
-// AddTo adds the overrides that the plan's content was made with.
+// AddTo adds to the facts of a run the overrides in the snapshots of its plan.
 func (r *Reconciler) AddTo(ctx context.Context, f *status.RunFacts) (err error) {
 	if f.Overrides, err = r.overridesBrought(ctx, f.Plan); err == nil && len(f.Overrides) > 0 {
 		f.Members, err = r.Clusters.All(ctx)
@@ -47,7 +47,7 @@ func (r *Reconciler) AddTo(ctx context.Context, f *status.RunFacts) (err error) 
 	return err
 }
 
-// overridesBrought are the overrides in the snapshots that a plan brings, by index.
+// overridesBrought returns the overrides in the snapshots of a plan, by index.
 func (r *Reconciler) overridesBrought(ctx context.Context, p *stages.Plan) (map[int][]status.FrozenOverride, error) {
 	indexes := []int{p.Index}
 	if p.Rollback != nil {
@@ -69,8 +69,8 @@ func (r *Reconciler) overridesBrought(ctx context.Context, p *stages.Plan) (map[
 	return out, nil
 }
 
-// overridesAt are the overrides in a snapshot. They are read once, if all that is to be
-// known of them is; of a snapshot that is gone or cannot be read there are none.
+// overridesAt returns the overrides in a snapshot, or none if the snapshot is gone or cannot be
+// read. It caches the result once a version of each override is shown.
 func (r *Reconciler) overridesAt(ctx context.Context, name string, index int) ([]status.FrozenOverride, error) {
 	before, _ := r.applicable.Load(name)
 	known, _ := before.(map[int][]status.FrozenOverride)
@@ -92,7 +92,7 @@ func (r *Reconciler) overridesAt(ctx context.Context, name string, index int) ([
 	return have, nil
 }
 
-// keepOverrides forgets the overrides in snapshots of a placement that are no more.
+// keepOverrides forgets the overrides of all snapshots of a placement except the given ones.
 func (r *Reconciler) keepOverrides(name string, snapshots []snapshot.Snapshot) {
 	before, _ := r.applicable.Load(name)
 	known, _ := before.(map[int][]status.FrozenOverride)
@@ -105,11 +105,11 @@ func (r *Reconciler) keepOverrides(name string, snapshots []snapshot.Snapshot) {
 	r.applicable.Store(name, keep)
 }
 
-// Forget forgets the overrides in snapshots of a placement that is gone.
+// Forget drops the overrides in the snapshots of a deleted placement from the cache.
 func (r *Reconciler) Forget(name string) { r.applicable.Delete(name) }
 
-// overridesIn are the overrides in a snapshot that select something in it; whole
-// says that a version of each is shown.
+// overridesIn returns the overrides in a snapshot that select an object of it. whole reports
+// whether a version of each is shown.
 func (r *Reconciler) overridesIn(ctx context.Context, name string, index int) (out []status.FrozenOverride, whole bool, err error) {
 	view, err := r.Engine.Placement(name).View(ctx)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *Reconciler) overridesIn(ctx context.Context, name string, index int) (o
 	whole = true
 	for _, o := range overrides {
 		if !selectsAny(o, items) {
-			continue // an earlier version froze it
+			continue // an earlier version of the hub froze it
 		}
 		shown, err := r.shownVersion(ctx, o)
 		if err != nil {
@@ -149,8 +149,8 @@ func selectsAny(o placement.Override, items []snapshot.Item) bool {
 	return false
 }
 
-// shownVersion is the name of the object that shows an override with this content,
-// "" where there is none.
+// shownVersion returns the name of the object that shows an override with this content, or "" if
+// there is none.
 func (r *Reconciler) shownVersion(ctx context.Context, o placement.Override) (string, error) {
 	content, _, err := placement.OverridesDigest([]placement.Override{o})
 	if err != nil {

@@ -2,7 +2,8 @@ package overrides
 
 import "testing"
 
-// TestContentsThatNoSnapshotHasAreForgotten: what is kept of overrides is as much as snapshots have.
+// TestContentsThatNoSnapshotHasAreForgotten: the cache holds only the contents in existing
+// snapshots.
 func TestContentsThatNoSnapshotHasAreForgotten(t *testing.T) {
 	var r Reconciler
 	r.contents.Store("of the latest snapshot", []string{"one"})

@@ -21,8 +21,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Of are the overrides that concern a placement. One that cannot be read
-// could be among them: it keeps back every placement that it may be about.
+// Of returns the overrides that concern a placement. It fails if an override that cannot be read
+// may concern the placement.
 func (r *Reconciler) Of(p fleet.Placement, k api.Key) ([]placement.Override, error) {
 	var out []placement.Override
 	var wrong []error
@@ -43,7 +43,8 @@ func (r *Reconciler) Of(p fleet.Placement, k api.Key) ([]placement.Override, err
 	return out, errors.Join(wrong...)
 }
 
-// UpToDate is a conflict if an override that concerns a placement was made, changed or deleted and the hub has not seen that yet.
+// UpToDate returns a conflict if an override that concerns a placement was created, changed or
+// deleted and the cache does not show that yet.
 func (r *Reconciler) UpToDate(ctx context.Context, p fleet.Placement, k api.Key) error {
 	var ofNamespaces error
 	var done sync.WaitGroup
@@ -76,18 +77,21 @@ func (r *Reconciler) upToDate(ctx context.Context, gvr schema.GroupVersionResour
 	return nil
 }
 
-// concerns reports whether an override concerns a placement, or may.
+// concerns reports whether an override concerns a placement, or may do so because it cannot be
+// read.
 func concerns(object *unstructured.Unstructured, p fleet.Placement, k api.Key) bool {
 	o, err := kubefleet.OverrideOf(object)
 	return err != nil && mayConcern(object, p, k) || err == nil && o.Concerns(p)
 }
 
-// lacksScope reports whether an override names k, a placement in its own namespace, but with the scope Cluster.
+// lacksScope reports whether an override names a placement with scope Cluster, although k is a
+// ResourcePlacement of that name in the override's namespace.
 func lacksScope(o *kubefleet.Override, k api.Key) bool {
 	return k.Namespace != "" && o.Namespace == k.Namespace && o.Placement == k.Name && o.PlacementNamespace == ""
 }
 
-// tellScope emits an event of an override that has no effect because its placement has another scope, once for each generation.
+// tellScope emits an event, once per generation, for an override that has no effect because its
+// placement has another scope.
 func (r *Reconciler) tellScope(override *unstructured.Unstructured, k api.Key) {
 	generation := fmt.Sprintf("%s/%d", override.GetUID(), override.GetGeneration())
 	if before, _ := r.scopeTold.Swap(api.KeyOf(override), generation); before == any(generation) {
@@ -97,9 +101,9 @@ func (r *Reconciler) tellScope(override *unstructured.Unstructured, k api.Key) {
 		"create it again with spec.placement.scope: Namespaced for ResourcePlacement %s of the namespace %s", k.Name, k.Name, k.Namespace)
 }
 
-// mayConcern reports whether an override which cannot be read could be about a placement.
-// One in a namespace is never about a placement in another, nor about one that
-// selects nothing there.
+// mayConcern reports whether an override that cannot be read may concern a placement. An override
+// in a namespace never concerns a placement in another namespace, or one that selects nothing in
+// the override's namespace.
 func mayConcern(override *unstructured.Unstructured, p fleet.Placement, k api.Key) bool {
 	if named := api.SpecString(override, "placement", "name"); named != "" && named != k.Name {
 		return false

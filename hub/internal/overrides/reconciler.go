@@ -1,5 +1,5 @@
-// Package overrides reconciles overrides: it shows each version of one as an override snapshot, and says which overrides
-// concern a placement and which versions its snapshots have.
+// Package overrides reconciles overrides. It shows each version of an override as an override
+// snapshot, and finds the overrides that concern a placement and the versions in its snapshots.
 package overrides
 
 import (
@@ -26,43 +26,44 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Reconciler shows the versions of overrides. It owns the override snapshots of both scopes, and the records of overrides
-// in the store.
+// Reconciler shows the versions of overrides. It owns the override snapshots of both scopes, and
+// the records of overrides in the store.
 type Reconciler struct {
 	*objects.Client
 	Engine   *fleet.Engine
 	Store    backend.Store
 	Clusters *objects.Clusters
 
-	// documents are the overrides as they were read the last time.
+	// documents caches the parsed overrides.
 	documents objects.Parsed[kubefleet.Override]
-	// contents are the contents of overrides that snapshots have frozen, by
-	// the digest of all of them.
+	// contents maps the digest of the overrides of a snapshot to the content of each of them.
 	contents sync.Map
-	// applicable are the overrides in the snapshots of a placement that clusters were
-	// last tried with or that runs bring, by its name.
+	// applicable holds the overrides in those snapshots of a placement that clusters were last
+	// tried with or that runs bring, by the engine name of the placement.
 	applicable sync.Map
-	// scopeTold are the generations of the overrides, by key, whose events about the scope were emitted.
+	// scopeTold holds the generation of each override for which an event about the scope was
+	// emitted, by key.
 	scopeTold sync.Map
 }
 
 const (
-	// overrideHistory is how many versions of an override are shown, as in
-	// KubeFleet; more where snapshots need them.
+	// overrideHistory is the number of versions of an override that are shown, as in KubeFleet.
+	// More are shown if snapshots need them.
 	overrideHistory = 10
-	// overrideRecheck is how often it is looked whether they still do.
+	// overrideRecheck is the time between two checks whether snapshots still need older versions.
 	overrideRecheck = 10 * time.Minute
 	// goneRecheck is the pause between two checks that the objects of a deleted override are gone.
 	goneRecheck = 50 * time.Millisecond
 )
 
-// overrideRecord is what the store has of an override: its objects hold the
-// content, the record the order, so that an index is never used twice while
-// one of the versions is still needed.
+// overrideRecord is the record of an override in the store. The override snapshots hold the content
+// of the versions, and the record holds their order, so that no index is used again while a version
+// with that index may still be needed.
 type overrideRecord struct {
 	Format int `json:"format"`
 	Next   int `json:"next"`
-	// UID is that of the object that the last version is of; records of earlier versions of the hub have none.
+	// UID is the UID of the object that has the last version. Records of earlier versions of the
+	// hub have none.
 	UID      types.UID                `json:"uid,omitempty"`
 	Versions []status.OverrideVersion `json:"versions"`
 }
@@ -73,8 +74,9 @@ func overrideRecordKey(k api.Key) string {
 	return "hub/override/" + kubefleet.EngineName(k.Namespace, k.Name)
 }
 
-// Reconcile shows the versions of an override: one for each time that it was changed, the last ten and those
-// that are part of a snapshot which may still be rolled out. Those are also there when the override is not.
+// Reconcile shows the versions of an override, one for each change: the last ten, and older ones in
+// snapshots that may still be rolled out. If the override is deleted, only the versions in such
+// snapshots remain.
 func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	rec, rev, err := r.overrideRecordOf(ctx, k)
 	if err != nil {
@@ -91,7 +93,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	}
 	if err != nil {
 		r.Recorder.Warning(obj, "InvalidOverride", "%v", err)
-		return 0, nil // every placement that it may concern tells of it too
+		return 0, nil // every placement that it may concern reports the problem, too
 	}
 	needed, err := r.trimVersions(ctx, &rec, latest)
 	if err != nil {
@@ -128,7 +130,7 @@ func (r *Reconciler) overrideRecordOf(ctx context.Context, k api.Key) (rec overr
 	return rec, stored.Revision, nil
 }
 
-// saveOverrideRecord saves the record; that of an override which has left nothing is deleted.
+// saveOverrideRecord saves the record, or deletes it if it has no versions.
 func (r *Reconciler) saveOverrideRecord(ctx context.Context, k api.Key, rec overrideRecord, rev backend.Revision) error {
 	if len(rec.Versions) == 0 {
 		return r.Store.Delete(ctx, overrideRecordKey(k), rev)
@@ -141,8 +143,10 @@ func (r *Reconciler) saveOverrideRecord(ctx context.Context, k api.Key, rec over
 	return err
 }
 
-// startOver counts the versions of an override from 0 where it was deleted and made again before the deletion was seen, unless
-// a snapshot needs one of before. It reports whether nothing of before is in the way.
+// startOver counts the versions of an override from 0 again if the override was deleted and created
+// again before the deletion was seen. If a snapshot needs an earlier version, the count continues.
+// It reports whether the reconcile may go ahead: false means that objects of earlier versions must
+// be deleted first.
 func (r *Reconciler) startOver(ctx context.Context, k api.Key, rec *overrideRecord) (bool, error) {
 	obj := r.Object(api.OverrideGVR(api.ScopeOf(k)), k)
 	if obj == nil || rec.UID == "" || rec.UID == obj.GetUID() {
@@ -165,8 +169,8 @@ func (r *Reconciler) startOver(ctx context.Context, k api.Key, rec *overrideReco
 	return len(left) == 0, nil
 }
 
-// latestVersion adds the version of the override as it is now, if that is a new
-// one, and returns its index; -1 where there is no override any more.
+// latestVersion adds the current version of the override to the record if it is new, and returns
+// its index, or -1 if the override no longer exists.
 func (r *Reconciler) latestVersion(k api.Key, rec *overrideRecord) (int, *unstructured.Unstructured, error) {
 	obj := r.Object(api.OverrideGVR(api.ScopeOf(k)), k)
 	if obj == nil || obj.GetDeletionTimestamp() != nil {
@@ -190,8 +194,9 @@ func (r *Reconciler) latestVersion(k api.Key, rec *overrideRecord) (int, *unstru
 	return now.Index, obj, nil
 }
 
-// trimVersions drops versions of which there are too many, and all where there is no override any more, but none
-// that a snapshot needs; it reports whether there is such a one.
+// trimVersions drops surplus versions, or all versions if the override no longer exists. It keeps
+// every version that a snapshot needs, and reports whether it kept surplus versions for that
+// reason.
 func (r *Reconciler) trimVersions(ctx context.Context, rec *overrideRecord, latest int) (needed bool, err error) {
 	keep := overrideHistory
 	if latest < 0 {
@@ -215,8 +220,8 @@ func (r *Reconciler) trimVersions(ctx context.Context, rec *overrideRecord, late
 	return len(kept) > keep, nil
 }
 
-// FrozenOverrides are the contents of the overrides in the snapshots that the engine keeps: those that a run or
-// a rollback may bring. What is remembered of other snapshots is forgotten.
+// FrozenOverrides returns the contents of all overrides in the snapshots that the engine keeps,
+// which a run or a rollback may bring. It removes the contents of other snapshots from the cache.
 func (r *Reconciler) FrozenOverrides(ctx context.Context) (map[string]bool, error) {
 	uses, digests := map[string]bool{}, map[string]bool{}
 	for _, in := range []api.Scope{api.ClusterScope, api.NamespaceScope} {
@@ -240,7 +245,7 @@ func (r *Reconciler) FrozenOverrides(ctx context.Context) (map[string]bool, erro
 	return uses, nil
 }
 
-// keepContents forgets the contents of overrides that no snapshot has any more, by the digests of those that do.
+// keepContents drops all contents from the cache except those with the given digests.
 func (r *Reconciler) keepContents(digests map[string]bool) {
 	r.contents.Range(func(digest, _ any) bool {
 		if !digests[digest.(string)] {
@@ -250,7 +255,7 @@ func (r *Reconciler) keepContents(digests map[string]bool) {
 	})
 }
 
-// contentsOf adds the contents of the overrides that a snapshot has frozen under a digest.
+// contentsOf adds to into the contents of the overrides that a snapshot has frozen under a digest.
 func (r *Reconciler) contentsOf(ctx context.Context, view *fleet.PlacementView, index int, digest string, into map[string]bool) error {
 	if digest == "" {
 		return nil
@@ -278,9 +283,9 @@ func (r *Reconciler) contentsOf(ctx context.Context, view *fleet.PlacementView, 
 	return nil
 }
 
-// showVersions makes the object of the latest version, if it is not there as it
-// was made, takes the label of the latest from the others, and deletes the objects
-// of versions that are not kept.
+// showVersions creates the object of the latest version if it is missing or was changed, sets the
+// latest label of all other objects to false, and deletes the objects of versions that are not
+// kept.
 func (r *Reconciler) showVersions(ctx context.Context, k api.Key, obj *unstructured.Unstructured, rec overrideRecord, latest int) error {
 	gvr := api.ScopeOf(k).GVR(api.OverrideSnapshotKind)
 	have := r.Mirrored(gvr, k)
@@ -309,8 +314,8 @@ func (r *Reconciler) showVersions(ctx context.Context, k api.Key, obj *unstructu
 	return nil
 }
 
-// showLatest makes the object of the latest version. One that another client changed has
-// another generation than the first.
+// showLatest creates the object of the latest version. It replaces an object with a generation
+// above 1, because another client has changed that object.
 func (r *Reconciler) showLatest(ctx context.Context, obj *unstructured.Unstructured, v status.OverrideVersion, have *metav1.PartialObjectMetadata) error {
 	gvr := api.ScopeOf(api.KeyOf(obj)).GVR(api.OverrideSnapshotKind)
 	switch {

@@ -14,20 +14,23 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// bindingsPace is how often the bindings of a placement are written.
+// bindingsPace is the minimum time between two writes of the bindings of one placement.
 const bindingsPace = 100 * time.Millisecond
 
-// annotationState holds the state that a binding shows, so that the metadata says whether it is as it should be.
+// annotationState holds the state that a binding shows. With it, the metadata of a binding is
+// enough to see whether the binding is up to date.
 const annotationState = "slipway.dev/binding-state"
 
-// ReconcileBindings makes the objects that show the bindings of a placement what they should be, one after the other: as
-// many are written as there are clusters, and no reconcile waits for them.
+// ReconcileBindings creates, updates and deletes the binding objects of a placement, one after the
+// other. It has its own queue because a placement has one binding per cluster, and no other
+// reconcile should wait for that many writes.
 func (r *Reconciler) ReconcileBindings(ctx context.Context, k api.Key) (time.Duration, error) {
 	obj := r.Cached(api.ScopeOf(k).GVR(api.PlacementKind), k)
 	want, known := r.bindings.Load(k)
 	if obj == nil || !known {
 		r.Queues.Bindings.Drop(k)
-		return 0, nil // they go with the placement, or are written once its clusters are known
+		// the garbage collector deletes them with the placement, or the clusters are not known yet
+		return 0, nil
 	}
 	gvr := api.ScopeOf(k).GVR(api.BindingKind)
 	have := maps.Clone(r.Mirrored(gvr, k))
@@ -47,7 +50,7 @@ func (r *Reconciler) ReconcileBindings(ctx context.Context, k api.Key) (time.Dur
 	return 0, nil
 }
 
-// showBinding makes the object of a binding, or changes it where it shows something else.
+// showBinding creates the object of a binding, or updates it if it shows another state.
 func (r *Reconciler) showBinding(
 	ctx context.Context, placement *unstructured.Unstructured, name string, b status.Binding, now *metav1.PartialObjectMetadata,
 ) error {

@@ -21,14 +21,17 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// evictionPrefix begins the names of the runs that evict. No object has such a name, see kubefleet.EngineName.
+// evictionPrefix begins the names of eviction runs. Because of [kubefleet.EngineName], no object
+// has such a name.
 const evictionPrefix = "e."
 
-// EvictionRun is what the engine calls the run that carries out the eviction of that UID: there is one.
+// EvictionRun returns the engine name of the run that carries out the eviction with that UID. Each
+// eviction has one run.
 func EvictionRun(uid string) string { return evictionPrefix + uid }
 
-// evictedSince reports whether one of the runs of a placement that evicts was made after the run of that name, and whether
-// one goes on.
+// evictedSince reports whether the placement has an eviction run that is newer than the given run,
+// and whether one of these eviction runs has not ended. names are the runs of the placement, oldest
+// first.
 func (r *Reconciler) evictedSince(ctx context.Context, names []string, run string) (evicted, goesOn bool, err error) {
 	for _, run := range names[slices.Index(names, run)+1:] {
 		if !strings.HasPrefix(run, evictionPrefix) {
@@ -46,14 +49,14 @@ func (r *Reconciler) evictedSince(ctx context.Context, names []string, run strin
 	return evicted, goesOn, nil
 }
 
-// IsAdmitted reports whether the placement has the run of that name. A run that is recorded and has not been admitted
-// may be withdrawn.
+// IsAdmitted reports whether the placement has the run of that name. A run that is recorded and has
+// not been admitted may be withdrawn.
 func (r *Reconciler) IsAdmitted(ctx context.Context, placement, run string) (bool, error) {
 	names, err := r.Engine.Placement(placement).RunNames(ctx)
 	return slices.Contains(names, run), err
 }
 
-// IsCurrent reports whether the placement of an object still has the version that facts of an eviction were read at.
+// IsCurrent reports whether the placement of an object still has the version of the facts.
 func (r *Reconciler) IsCurrent(ctx context.Context, obj *unstructured.Unstructured, facts *status.EvictionFacts) (bool, error) {
 	view, err := r.Engine.Placement(kubefleet.EngineName(obj.GetNamespace(), obj.GetName())).View(ctx)
 	if errors.Is(err, backend.ErrNotFound) {
@@ -65,9 +68,10 @@ func (r *Reconciler) IsCurrent(ctx context.Context, obj *unstructured.Unstructur
 	return view.Version() == facts.Version, nil
 }
 
-// Evictable returns the facts that decide about the eviction of a cluster from a placement, except the budget. They have no
-// placement if the engine has none of the object. All facts about runs and clusters are true as long as the placement has the
-// version of the facts.
+// Evictable returns the facts that decide about the eviction of a cluster from a placement, except
+// the budget. If the engine has no placement of this object, the facts contain only the
+// declaration. The facts about runs and clusters hold as long as the placement has the version of
+// the facts.
 func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructured, cluster string) (*status.EvictionFacts, error) {
 	facts := &status.EvictionFacts{Cluster: cluster, Deleting: obj.GetDeletionTimestamp() != nil, Removing: map[string]bool{}}
 	name := kubefleet.EngineName(obj.GetNamespace(), obj.GetName())
@@ -78,7 +82,7 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 	facts.Placement = &status.PlacementFacts{Placement: &read.placement, Latest: -1}
 	declared, err := r.Engine.Placement(name).Get(ctx)
 	if errors.Is(err, backend.ErrNotFound) || err == nil && declared.Owner != string(obj.GetUID()) {
-		return facts, nil // the object is not declared, so that no cluster has anything of it
+		return facts, nil // the object is not declared, so no cluster has anything from it
 	}
 	if err != nil {
 		return nil, err
@@ -106,8 +110,8 @@ func (r *Reconciler) Evictable(ctx context.Context, obj *unstructured.Unstructur
 	return facts, r.addRuns(ctx, view, facts)
 }
 
-// addRuns adds what the unended runs of a view do to the placement. A run that has ended since the view was read counts as
-// well: the bindings of the view are from before its end.
+// addRuns adds the effects of the unended runs of a view to the facts. It also counts a run that
+// has ended since the view was read, because the bindings in the view are older than its end.
 func (r *Reconciler) addRuns(ctx context.Context, view *fleet.PlacementView, facts *status.EvictionFacts) error {
 	for _, name := range view.Unended() {
 		st, err := r.Engine.Run(name).Status(ctx)
@@ -129,8 +133,9 @@ func (r *Reconciler) addRuns(ctx context.Context, view *fleet.PlacementView, fac
 	return nil
 }
 
-// showBindings has the bindings of a placement shown where they changed, without those of clusters that are being evicted.
-// They are written apart, because there are as many as clusters.
+// showBindings enqueues the bindings of a placement if they have changed. Clusters that are being
+// evicted have none. A queue of their own writes the bindings, because there are as many as
+// clusters.
 func (r *Reconciler) showBindings(ctx context.Context, k api.Key, picked []string, have map[string]fleet.PlacedCluster) error {
 	if r.NoBindings || k.Namespace != "" {
 		return nil
@@ -158,8 +163,8 @@ func (r *Reconciler) showBindings(ctx context.Context, k api.Key, picked []strin
 	return nil
 }
 
-// unbound are the clusters of placements whose bindings are deleted, with the runs that evict them, which what was read of a
-// placement just before does not show.
+// unbound holds the clusters whose bindings [Reconciler.Unbind] deleted, by placement, and the run
+// that evicts each. A view that was read just before the eviction does not show that run yet.
 type unbound struct {
 	mu   sync.Mutex
 	runs map[api.Key]map[string]string
@@ -172,7 +177,8 @@ func (u *unbound) drop(k api.Key) {
 	delete(u.runs, k)
 }
 
-// evicting are the clusters of a placement whose bindings were deleted and which are being evicted.
+// evicting returns the clusters of a placement whose bindings were deleted for an eviction that is
+// still running. It forgets evictions that have ended.
 func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err error) {
 	r.unbound.mu.Lock()
 	runs := maps.Clone(r.unbound.runs[k])
@@ -195,8 +201,9 @@ func (r *Reconciler) evicting(ctx context.Context, k api.Key) (out []string, err
 	return out, nil
 }
 
-// Unbind deletes the binding of a cluster that a run evicts from a placement. KubeFleet's is being deleted when the eviction is
-// answered: a drain that lists bindings again then finds nothing left to evict.
+// Unbind deletes the binding of a cluster that a run evicts from a placement. In KubeFleet, the
+// binding is already being deleted when the eviction is answered; a drain that lists bindings again
+// must find nothing left to evict here, too.
 func (r *Reconciler) Unbind(ctx context.Context, k api.Key, cluster, run string) error {
 	if r.NoBindings {
 		return nil

@@ -13,9 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// markSnapshots gives the engine the marks that stand as labels on the objects of snapshots, and returns the indexes of those
-// objects that are marked then. Of the snapshots that one object shows the first is marked: what is rolled back past the
-// object is rolled back past that.
+// markSnapshots passes the irreversible labels of snapshot objects to the engine, and returns the
+// indexes of the objects that are marked afterwards. If an object shows several snapshots, the
+// first one is marked: a rollback past the object is a rollback past its first snapshot.
 func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, view *fleet.PlacementView) (marked []int, err error) {
 	name := kubefleet.EngineName(k.Namespace, k.Name)
 	before := view.Irreversible()
@@ -39,8 +39,8 @@ func (r *Reconciler) markSnapshots(ctx context.Context, k api.Key, obj *unstruct
 	return marked, nil
 }
 
-// markSnapshot carries out what the label of an object asks for that shows snapshots, of which those are marked, and reports
-// whether one is then.
+// markSnapshot carries out the label of the object that shows the snapshots of snap, and reports
+// whether one of them is marked afterwards. those are the indexes that are marked now.
 func (r *Reconciler) markSnapshot(
 	ctx context.Context, name string, obj *unstructured.Unstructured, snap *shownSnapshot, those []int, master *metav1.PartialObjectMetadata,
 ) (marked bool, err error) {
@@ -65,7 +65,7 @@ func (r *Reconciler) markSnapshot(
 	return asked == markSet, nil
 }
 
-// markChange is what a label asks for.
+// markChange is the change that a label requests.
 type markChange int
 
 const (
@@ -75,8 +75,8 @@ const (
 	markWrong
 )
 
-// markAsked is what the label of a snapshot asks for, which is marked or not. A label
-// that is missing asks for nothing.
+// markAsked returns the change that the label of a snapshot requests, given whether the snapshot is
+// marked. A missing label requests none.
 func markAsked(label string, marked bool) markChange {
 	switch {
 	case label == "true" && !marked:
@@ -90,8 +90,8 @@ func markAsked(label string, marked bool) markChange {
 	}
 }
 
-// markedBy is what the engine tells of who marked a snapshot: the API server does
-// not say who gave a label.
+// markedBy returns the author of a mark for the engine's record. It names the label, because the
+// API server does not record the author of a label.
 func markedBy(master *metav1.PartialObjectMetadata) string {
 	return "label " + api.LabelIrreversible + " of " + master.Name
 }

@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// TestTheLabelOfAMark: "true" sets the mark, "false" takes it away, each once; without a label nothing
-// changes, and the label is written where the mark is set and nobody says otherwise.
+// TestTheLabelOfAMark: "true" sets the mark and "false" removes it, each once; without a label
+// nothing changes. The hub writes the label if the snapshot is marked and the object has no label.
 func TestTheLabelOfAMark(t *testing.T) {
 	for _, c := range []struct {
 		label        string

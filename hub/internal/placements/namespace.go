@@ -20,8 +20,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// checkNamespace returns why the status of a placement cannot be shown in the namespace that it selects: it names none, or
-// another one than before, which is what the engine has of the placement and empty for a new one.
+// checkNamespace returns an error if the status of a placement cannot be shown in a namespace: the
+// placement selects none, or selects another namespace than before. before is the engine's
+// declaration, which is empty for a new placement.
 func checkNamespace(obj *unstructured.Unstructured, before, now *fleet.Placement) error {
 	if !status.ReportsInNamespace(obj) {
 		return nil
@@ -36,7 +37,7 @@ func checkNamespace(obj *unstructured.Unstructured, before, now *fleet.Placement
 	return nil
 }
 
-// movedError says that a placement selects another namespace than the one that its status is shown in.
+// movedError reports that a placement now selects a namespace that does not show its status.
 type movedError struct{ was, is string }
 
 func (e *movedError) Error() string {
@@ -44,8 +45,9 @@ func (e *movedError) Error() string {
 		"This is not allowed for NamespaceAccessible ClusterResourcePlacement", e.is, e.was)
 }
 
-// writeRefused says in the status of a placement why the engine cannot have it. The status of a placement that selects
-// another namespace stays, with the generation before, and only Scheduled says what is wrong, as in KubeFleet.
+// writeRefused writes to the status of a placement why the engine refused it. If the placement
+// selects another namespace, the rest of the status stays, including its observed generation, and
+// only Scheduled reports the problem, as in KubeFleet.
 func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructured.Unstructured, refused error) error {
 	var moved *movedError
 	if !errors.As(refused, &moved) {
@@ -70,8 +72,9 @@ func (r *Reconciler) writeRefused(ctx context.Context, k api.Key, obj *unstructu
 	return r.WriteStatusMap(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st)
 }
 
-// showInNamespace shows the status of a placement in the namespace that it selects, where that is asked for, and adds to
-// the status whether it does. The returned error is one after which it is to be tried again; it is in the status, too.
+// showInNamespace copies the status of a placement to the namespace that it selects, if the
+// placement asks for that, and adds the outcome to st as a condition. It returns an error only if a
+// retry may help.
 func (r *Reconciler) showInNamespace(ctx context.Context, obj *unstructured.Unstructured, p *fleet.Placement, st *v1beta1.PlacementStatus) error {
 	namespace := status.SelectedNamespace(p.Selectors)
 	if !status.ReportsInNamespace(obj) || namespace == "" {
@@ -80,15 +83,15 @@ func (r *Reconciler) showInNamespace(ctx context.Context, obj *unstructured.Unst
 	err := r.writeReplica(ctx, obj, namespace, status.NamespaceReplica(st, namespace))
 	st.Conditions = append(st.Conditions, status.ReportedInNamespace(obj, namespace, err, stages.At(time.Now())))
 	if apierrors.IsNotFound(err) || api.IsRefusal(err) {
-		// Trying again is of no use: the placement is reconciled when the namespace is created, or the object of another
-		// client is in the way.
+		// A retry does not help: the placement is reconciled when the namespace is created, or the
+		// object of another client is in the way.
 		return nil
 	}
 	return objects.Settled(err)
 }
 
-// writeReplica creates the object that shows a status in a namespace, or changes it where it shows another one. One that
-// is not the placement's is left alone.
+// writeReplica creates the object that shows a status in a namespace, or updates it if it shows
+// another status. It refuses to change an object that the placement does not control.
 func (r *Reconciler) writeReplica(ctx context.Context, obj *unstructured.Unstructured, namespace string, replica *v1beta1.PlacementStatus) error {
 	content, err := api.ToMap(replica)
 	if err != nil {

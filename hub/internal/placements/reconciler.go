@@ -1,5 +1,6 @@
-// Package placements reconciles placements: it declares them to the engine, has what they select captured, begins the runs
-// of rolling updates, shows snapshots and decisions as objects, writes the status, and sees to deletions.
+// Package placements reconciles placements. It declares them to the engine, takes snapshots of the
+// selected objects, starts the runs of rolling updates, shows snapshots and decisions as objects,
+// writes the status, and handles deletions.
 package placements
 
 import (
@@ -33,8 +34,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Reconciler brings placements up to date. It owns the status of placements, their finalizer, their snapshots and policy
-// snapshots, and the runs that rolling updates begin.
+// Reconciler reconciles placements. It owns the status of placements, their finalizer, their
+// snapshots and policy snapshots, and the runs of rolling updates.
 type Reconciler struct {
 	*objects.Client
 	Engine    *fleet.Engine
@@ -43,42 +44,47 @@ type Reconciler struct {
 	Queues    *queues.Queues
 	Overrides *overrides.Reconciler
 	Clusters  *objects.Clusters
-	// Collect is for how long changes of what is selected are collected before a snapshot is taken.
+	// Collect is the time during which changes of selected objects are collected before a snapshot
+	// is taken.
 	Collect time.Duration
-	// DeleteDeadline is how long a member that cannot be reached holds up a deletion.
+	// DeleteDeadline is how long an unreachable member may hold up a deletion.
 	DeleteDeadline time.Duration
-	// Listed is how many clusters a status lists.
+	// Listed is the maximum number of clusters that a status lists.
 	Listed int
-	// NoBindings leaves out the objects that show bindings.
+	// NoBindings turns the binding objects off.
 	NoBindings bool
 	// Setting is the compatibility setting of the hub.
 	Setting compat.Setting
-	// Reached is told of the clusters on which a placement of namespaces was proven to be, or is not any more; nil for none.
+	// Reached is called with each cluster that a placement of namespaces has reached or left; may
+	// be nil.
 	Reached func(cluster string)
-	// SourceChanged is told of the placements of which what is selected may have changed; nil for none.
+	// SourceChanged is called with each placement whose selected objects may have changed; may be
+	// nil.
 	SourceChanged func(api.Key)
 
 	documents objects.Parsed[placementDocument]
 	selected  *selections
-	// standing are the placements as the engine has them, by key.
+	// putPlacements holds the placements that were last put into the engine, by key.
 	putPlacements sync.Map
-	// rolling tells the placement of a run that the hub started itself, by the
-	// run's name.
+	// rolling maps the name of a run that the hub started itself to the key of its placement.
 	rolling sync.Map
-	// verdicts are those on the clusters that PickN policies picked, by key.
+	// evaluations holds the evaluations of the clusters that PickN policies picked, by key.
 	evaluations sync.Map
-	// shownItems are the items of the snapshots that were shown last, by placement.
+	// shownItems holds the items of the last snapshots that were shown, by the engine name of the
+	// placement.
 	shownItems sync.Map
-	// bindings are those that are to be shown, by key.
+	// bindings holds the bindings that must be shown, by key.
 	bindings sync.Map
 	unbound  unbound
-	// omitted is what the last capture of a placement left out, by key.
+	// omitted holds the objects that the last capture of a placement left out, by key.
 	omitted sync.Map
-	// unplaced is what the last capture of a placement said about objects of envelopes that no cluster gets, by key.
+	// unplaced holds the messages of the last capture about objects in envelopes that no cluster
+	// receives, by key.
 	unplaced sync.Map
-	// began is since when the reconciler is there.
+	// began is the time when the reconciler was created.
 	began time.Time
-	// proven are the clusters that placements were last seen to be on, by key, where Reached is to be told.
+	// proven holds the clusters on which placements were last proven to be, by key. It exists only
+	// for [Reconciler.Reached].
 	proven sync.Map
 }
 
@@ -92,19 +98,20 @@ func readPlacement(obj *unstructured.Unstructured) (out placementDocument, err e
 	return out, err
 }
 
-// New returns the reconciler that r is, which is not used otherwise.
+// New initializes r and returns it.
 func New(r *Reconciler) *Reconciler {
 	r.selected, r.began = newSelections(r), time.Now()
 	return r
 }
 
-// Watch watches what placements select until ctx ends, and adds those of which something has changed.
+// Watch watches the selected objects of all placements until ctx ends, and enqueues a placement
+// when one of its objects changes.
 func (r *Reconciler) Watch(ctx context.Context) { r.selected.watch(ctx) }
 
-// Reconcile brings a placement up to date: the engine has it as it is
-// declared, what is selected is in a snapshot, which clusters are picked is
-// decided, a rolling update is on its way, and all of that stands in objects and
-// in the status.
+// Reconcile brings the engine and the objects of the hub in line with a placement. It declares the
+// placement to the engine, takes a snapshot of the selected objects, decides which clusters are
+// picked, starts a rolling update if one is needed, and writes objects and the status. A deleted
+// placement is removed from its clusters.
 func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	gvr := api.ScopeOf(k).GVR(api.PlacementKind)
 	obj := r.Object(gvr, k)
@@ -133,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	return r.serve(ctx, k, obj, p, rollout)
 }
 
-// writeInvalid says in the status of a placement why the engine cannot have it.
+// writeInvalid writes to the status of a placement why the engine refused it.
 func (r *Reconciler) writeInvalid(ctx context.Context, k api.Key, obj *unstructured.Unstructured, err error) error {
 	r.Recorder.Warning(obj, api.ReasonInvalidSelectors, "%v", err)
 	return r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, status.Placement(&status.PlacementFacts{
@@ -142,7 +149,7 @@ func (r *Reconciler) writeInvalid(ctx context.Context, k api.Key, obj *unstructu
 	}))
 }
 
-// forget drops what is kept of a placement that is going or gone.
+// forget drops all state in memory of a placement that is deleted or being deleted.
 func (r *Reconciler) forget(k api.Key) {
 	r.selected.drop(k)
 	r.putPlacements.Delete(k)
@@ -157,8 +164,7 @@ func (r *Reconciler) forget(k api.Key) {
 	r.Queues.Placements.Drop(k)
 }
 
-// declared is the placement that an object declares, with the overrides that
-// concern it.
+// declared returns the placement that an object declares, with the overrides that concern it.
 func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, kubefleet.Rollout, error) {
 	read, err := r.documents.Of(obj, readPlacement)
 	if err != nil {
@@ -166,7 +172,8 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	}
 	p, rollout := read.placement, read.rollout
 	p.Owner = string(obj.GetUID())
-	p.AllowEmpty, p.Exclusive, p.DeletePolicy = true, true, cmp.Or(p.DeletePolicy, placement.DeleteAll) // as in KubeFleet
+	// as in KubeFleet
+	p.AllowEmpty, p.Exclusive, p.DeletePolicy = true, true, cmp.Or(p.DeletePolicy, placement.DeleteAll)
 	p.ReportStatus = rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(p.Policy)
 	if rollout.Type == kubefleet.RollingUpdate {
 		p.Admission = stages.SupersedeActive
@@ -175,9 +182,9 @@ func (r *Reconciler) declared(obj *unstructured.Unstructured) (fleet.Placement, 
 	return p, rollout, err
 }
 
-// declare gives the engine a placement. One that another object declared, which
-// had the name before and went without its finalizer, is deleted first, and so
-// is what it placed.
+// declare puts a placement into the engine. If the engine has a placement of that name from an
+// earlier object, which was deleted without its finalizer, declare deletes that placement and its
+// objects first and returns a conflict.
 func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement) error {
 	if before, ok := r.putPlacements.Load(k); ok && reflect.DeepEqual(before, p) {
 		return nil
@@ -200,14 +207,15 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	if err := checkNamespace(obj, &before, &p); err != nil {
 		return err
 	}
-	if before.Owner != p.Owner { // a new one, to which the overrides apply that were made before it
+	if before.Owner != p.Owner { // a new placement; overrides that are older than it must apply
 		if err := r.checkOverrides(ctx, k, p); err != nil {
 			return err
 		}
 	}
 	err = r.Engine.PutPlacement(ctx, p)
 	if errors.Is(err, errdef.ErrDeleting) {
-		return fmt.Errorf("%w: %w", backend.ErrConflict, err) // what had the name before is still being removed
+		// the placement that had the name before is still being removed
+		return fmt.Errorf("%w: %w", backend.ErrConflict, err)
 	}
 	if err == nil {
 		r.putPlacements.Store(k, p)
@@ -217,7 +225,7 @@ func (r *Reconciler) declare(ctx context.Context, k api.Key, obj *unstructured.U
 	return err
 }
 
-// checkOverrides is a conflict if there are others now than those that p has.
+// checkOverrides returns a conflict if the overrides that concern p have changed since p was read.
 func (r *Reconciler) checkOverrides(ctx context.Context, k api.Key, p fleet.Placement) error {
 	if err := r.Overrides.UpToDate(ctx, p, k); err != nil {
 		return err
@@ -229,20 +237,22 @@ func (r *Reconciler) checkOverrides(ctx context.Context, k api.Key, p fleet.Plac
 	return err
 }
 
-// ReportsBack reports whether a placement asks for the status of its objects to come back to those that were placed, and its
-// policy allows it.
+// ReportsBack reports whether a placement asks for the status of its objects to be copied back to
+// the original objects, and its policy allows that.
 func (r *Reconciler) ReportsBack(obj *unstructured.Unstructured) bool {
 	read, err := r.documents.Of(obj, readPlacement)
 	return err == nil && read.rollout.ReportBack == kubefleet.OriginalResource && kubefleet.ReportsToOriginal(read.placement.Policy)
 }
 
-// Measures reports whether a placement of r depends on the properties or namespaces of members.
+// Measures reports whether the decisions of a placement depend on the measured properties or the
+// namespaces of members.
 func Measures(r *Reconciler, obj *unstructured.Unstructured) bool {
 	read, err := r.documents.Of(obj, readPlacement)
 	return err != nil || obj.GetNamespace() != "" || read.placement.Policy.Measures()
 }
 
-// warnUnreported says of a placement that asks for the status of its objects why none comes back. KubeFleet's agents log it.
+// warnUnreported emits an event if a placement asks for the status of its objects and none can be
+// copied back. KubeFleet's agents write that to their log.
 func (r *Reconciler) warnUnreported(obj *unstructured.Unstructured) {
 	read, err := r.documents.Of(obj, readPlacement)
 	switch {
@@ -256,8 +266,8 @@ func (r *Reconciler) warnUnreported(obj *unstructured.Unstructured) {
 	}
 }
 
-// serve captures, decides and rolls out, and writes what came of it. What fails
-// is told in the status and tried again; the rest goes on.
+// serve captures, decides and rolls out a placement, and writes the results. A step that fails does
+// not stop the others: its error is written to the status, and the placement is retried.
 func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) (time.Duration, error) {
 	resolved, decided := r.Engine.Placement(p.Name).Resolve(ctx)
 	decision := r.selectionOf(k, p.Policy, resolved)
@@ -272,12 +282,13 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	}
 	if problem == nil && rollout.Type == kubefleet.RollingUpdate && len(view.Snapshots()) > 0 {
 		problem = r.startRollingUpdate(ctx, k, obj, p, rollout, view, decision.Selection)
-		if view, err = r.Engine.Placement(p.Name).View(ctx); err != nil { // with the run that was begun
+		// read again, with the run that was just created
+		if view, err = r.Engine.Placement(p.Name).View(ctx); err != nil {
 			return 0, errors.Join(problem, err)
 		}
 	}
 	if errors.Is(problem, backend.ErrConflict) && r.Queues.Placements.Failures(k) < patience {
-		return 0, problem // it is tried again at once: nothing to tell people of
+		return 0, problem // it is retried at once, so the status need not mention it
 	}
 	if err := r.projectSnapshots(ctx, k, obj, view); err != nil {
 		return 0, errors.Join(problem, err)
@@ -297,16 +308,17 @@ func (r *Reconciler) serve(ctx context.Context, k api.Key, obj *unstructured.Uns
 	return 0, nil
 }
 
-// captureAgain is after what time a snapshot is tried again that was refused: no watch
-// tells of a right that is granted, nor of an envelope that is corrected in a namespace
-// of which no snapshot says that it is selected.
+// captureAgain is the time before a refused snapshot is retried. A retry is needed because no watch
+// reports that a right was granted, or that an envelope was corrected in a namespace that no
+// snapshot has selected yet.
 const captureAgain = 30 * time.Second
 
-// patience is how often a conflict is tried again before a status tells of it.
+// patience is the number of retries of a conflict before the status mentions it.
 const patience = 5
 
-// capture takes a snapshot if what is selected may have changed since the last one. If runs alone take those of an External
-// placement, it only finds out whether a snapshot can be taken.
+// capture takes a snapshot if the selected objects may have changed since the last one. If only
+// runs take the snapshots of an External placement, capture only checks that a snapshot could be
+// taken.
 func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout) error {
 	if !r.selected.take(k, p) {
 		return nil
@@ -331,7 +343,8 @@ func (r *Reconciler) capture(ctx context.Context, k api.Key, obj *unstructured.U
 	return err
 }
 
-// takeSnapshot takes a snapshot where something differs from the latest one, and returns it with its items.
+// takeSnapshot takes a snapshot if something differs from the latest one, and returns the latest
+// snapshot with its items.
 func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
 	if taken, err = r.Engine.Placement(name).Capture(ctx); err != nil {
 		return taken, nil, err
@@ -344,8 +357,9 @@ func (r *Reconciler) takeSnapshot(ctx context.Context, name string) (taken snaps
 	return taken, items, err
 }
 
-// tellLeftOut remembers what a capture left out for the status, and emits an event for each part that not everybody expects and for
-// each object of an envelope that no cluster gets, if that differs from the last capture.
+// tellLeftOut stores for the status which objects a capture left out. It emits an event for each
+// omission that may surprise users, and for each object of an envelope that no cluster receives,
+// unless the last capture reported the same.
 func (r *Reconciler) tellLeftOut(k api.Key, obj *unstructured.Unstructured, taken *snapshot.Snapshot) {
 	before, _ := r.omitted.Swap(k, taken.Omitted)
 	last, _ := before.([]snapshot.Omission)
@@ -369,8 +383,8 @@ func (r *Reconciler) tellLeftOut(k api.Key, obj *unstructured.Unstructured, take
 	}
 }
 
-// deletePlacement removes from the clusters what was placed, and lets the object
-// go when that has ended, with or without all of them.
+// deletePlacement removes the placed objects from the clusters. It releases the object when the
+// deletion has ended, even if some clusters could not be cleaned.
 func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstructured.Unstructured) (time.Duration, error) {
 	gvr, name := api.ScopeOf(k).GVR(api.PlacementKind), kubefleet.EngineName(k.Namespace, k.Name)
 	p, err := r.Engine.Placement(name).Get(ctx)
@@ -396,17 +410,19 @@ func (r *Reconciler) deletePlacement(ctx context.Context, k api.Key, obj *unstru
 	return 0, r.DropFinalizer(ctx, gvr, obj, api.FinalizerPlacement)
 }
 
-// deletePolicyOf is what a placement asks for that is being deleted. It may have been changed just before, and
-// the rest of the object need not be valid.
+// deletePolicyOf returns the delete policy of a placement that is being deleted. It reads only this
+// field, because the policy may have been changed just before, and the rest of the spec may be
+// invalid.
 func deletePolicyOf(obj *unstructured.Unstructured) placement.DeletePolicy {
 	text, _, _ := unstructured.NestedString(obj.Object, "spec", "strategy", "deleteStrategy", "propagationPolicy")
 	return cmp.Or(placement.DeletePolicy(text), placement.DeleteAll)
 }
 
-// deletionPoll is how often a deletion is read.
+// deletionPoll is the time between two reads of a deletion's progress.
 const deletionPoll = time.Second
 
-// recordDeletion says what became of what was placed.
+// recordDeletion emits events about the outcome of a deletion: the objects that were released, and
+// the clusters that may still have some.
 func (r *Reconciler) recordDeletion(obj *unstructured.Unstructured, d fleet.Deletion) {
 	for _, released := range d.Released {
 		r.Recorder.Warning(obj, "Released", "cluster %s: %s", released.Name, released.Reason)
@@ -427,8 +443,8 @@ func (r *Reconciler) recordDeletion(obj *unstructured.Unstructured, d fleet.Dele
 	}
 }
 
-// writeDeletion writes how far the deletion of a placement is, beside what its
-// status says.
+// writeDeletion writes the progress of a deletion into the status of the placement and leaves the
+// rest of the status unchanged.
 func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstructured.Unstructured, d fleet.Deletion) error {
 	st, _, _ := unstructured.NestedMap(obj.Object, "status")
 	if st == nil {
@@ -456,8 +472,7 @@ func (r *Reconciler) writeDeletion(ctx context.Context, k api.Key, obj *unstruct
 	return r.WriteStatusMap(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st)
 }
 
-// addRemaining adds the clusters that are not clean yet although they were tried, and
-// why.
+// addRemaining adds the clusters that were tried and still have objects, each with the reason.
 func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *v1beta1.PlacementDeletionStatus) error {
 	if d.Run == "" {
 		return nil
@@ -473,7 +488,8 @@ func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *v
 	for _, f := range st.Run.Form(runstate.Key{}).InFlight {
 		why[st.Plan.Clusters[f.Pos].Name] = f.Message
 	}
-	for _, y := range st.Run.Form(runstate.Key{}).Waiting { // a cluster that cannot be reached waits without a slot
+	// a cluster that cannot be reached waits without a slot
+	for _, y := range st.Run.Form(runstate.Key{}).Waiting {
 		why[st.Plan.Clusters[y.Pos].Name] = y.Message
 	}
 	for _, name := range slices.Sorted(maps.Keys(why)) {
@@ -484,8 +500,9 @@ func (r *Reconciler) addRemaining(ctx context.Context, d fleet.Deletion, told *v
 	return nil
 }
 
-// DeclaredAs tells when the engine does not have a placement as it is declared now: it or an override changed just
-// before, or what had its name before is still being removed. A run would be planned of that.
+// DeclaredAs returns a conflict if the engine does not have the current declaration of the
+// placement. Then the placement or an override has just changed, or an earlier placement of that
+// name is still being removed, and a run would be planned from old data.
 func (r *Reconciler) DeclaredAs(ctx context.Context, placement *unstructured.Unstructured) error {
 	seen, _, err := r.declared(placement)
 	if err != nil {
@@ -494,7 +511,7 @@ func (r *Reconciler) DeclaredAs(ctx context.Context, placement *unstructured.Uns
 	if err := r.Overrides.UpToDate(ctx, seen, api.KeyOf(placement)); err != nil {
 		return err
 	}
-	now, _, err := r.declared(placement) // with the overrides that were seen by then
+	now, _, err := r.declared(placement) // with the overrides that UpToDate has waited for
 	if err != nil {
 		return api.Refused(err)
 	}
@@ -504,7 +521,7 @@ func (r *Reconciler) DeclaredAs(ctx context.Context, placement *unstructured.Uns
 	return fmt.Errorf("placement %s is not declared yet as it is now: %w", placement.GetName(), backend.ErrConflict)
 }
 
-// enqueueRuns asks for the runs of a placement that wait for it.
+// enqueueRuns enqueues the runs of a placement that have not begun.
 func (r *Reconciler) enqueueRuns(placement api.Key) {
 	for _, run := range r.All(api.ScopeOf(placement).GVR(api.RunKind)) {
 		if run.GetNamespace() == placement.Namespace && api.SpecString(run, "placementName") == placement.Name && !api.IsBegun(run) {

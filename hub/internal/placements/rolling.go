@@ -19,10 +19,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// startRollingUpdate starts the run of the latest snapshot of a placement with strategy RollingUpdate, where the one that it
-// started last was for another snapshot or for other clusters, or applied in another way: a run keeps the apply strategy that
-// it was created with. A run that is still under way is superseded. An eviction is waited for, and what it took from a
-// cluster that is picked again is brought there by another run.
+// startRollingUpdate starts a run of the latest snapshot of a placement with strategy
+// RollingUpdate. It starts none if the last such run is for the same snapshot, the same clusters
+// and the same apply strategy, because a run keeps the apply strategy that it was created with. A
+// run that has not ended is superseded. While an eviction runs, nothing is started; after it, a new
+// run brings the objects back to an evicted cluster that is picked again.
 func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *unstructured.Unstructured, p fleet.Placement, rollout kubefleet.Rollout, view *fleet.PlacementView, decision placement.Selection) error {
 	all := view.Snapshots()
 	latest := all[len(all)-1]
@@ -68,8 +69,8 @@ func (r *Reconciler) startRollingUpdate(ctx context.Context, k api.Key, obj *uns
 	return err
 }
 
-// sameClusters reports whether the clusters of a decision are those of a plan, and not others that were
-// registered under their names since.
+// sameClusters reports whether the picked clusters have the UIDs of the plan, so that none was
+// registered again under the same name since.
 func (r *Reconciler) sameClusters(ctx context.Context, p *stages.Plan, d placement.Selection) (bool, error) {
 	planned := make(map[string]string, len(p.Clusters))
 	for i := range p.Clusters {
@@ -88,8 +89,9 @@ func (r *Reconciler) sameClusters(ctx context.Context, p *stages.Plan, d placeme
 	return true, nil
 }
 
-// appliesAlike reports whether a run applies as a placement says. Where the engine has another declaration than the
-// object, as when a host changed it, the run that another one would be is the same, and none is started for that.
+// appliesAlike reports whether a run has the apply strategy of the placement. If the engine has
+// another declaration than the object, for example because a host changed it, the run is also
+// compared with that declaration: a new run would have the same strategy, so none is started.
 func (r *Reconciler) appliesAlike(ctx context.Context, last *fleet.Status, p fleet.Placement) (bool, error) {
 	alike := func(p *fleet.Placement) bool {
 		return last.AllowCoOwnership == p.AllowCoOwnership && last.Apply.Equal(p.ApplyStrategy)
@@ -101,8 +103,8 @@ func (r *Reconciler) appliesAlike(ctx context.Context, last *fleet.Status, p fle
 	return alike(&declared), err
 }
 
-// rollingName is what the engine calls the nth run that a placement started
-// itself. No object has such a name, see kubefleet.EngineName.
+// rollingName returns the engine name of the nth run that a placement started itself. Because of
+// [kubefleet.EngineName], no object has such a name.
 func rollingName(name string, n int) string {
 	const longest = 63
 	numbered := rollingPrefix + strconv.Itoa(n) + "."
@@ -114,8 +116,8 @@ func rollingName(name string, n int) string {
 
 const rollingPrefix = "r."
 
-// lastRolling is the number of the last of the runs that a placement started itself, 0
-// for none.
+// lastRolling returns the number of the last run that a placement started itself, or 0 if there is
+// none.
 func lastRolling(names []string) int {
 	last := 0
 	for _, run := range names {
@@ -129,8 +131,8 @@ func lastRolling(names []string) int {
 	return last
 }
 
-// PlacementsOf are the placements of a run, of an object or one that the hub
-// started itself.
+// PlacementsOf returns the keys of the placements that an engine run rolls out. The hub may have
+// started the run itself, or run objects may have requested it.
 func (r *Reconciler) PlacementsOf(run string) []api.Key {
 	if k, ok := r.rolling.Load(run); ok {
 		return []api.Key{k.(api.Key)}

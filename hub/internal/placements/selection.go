@@ -9,8 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// selectionOf makes a decision one that is shown. Only what PickN policies picked is
-// kept for the next time, in memory: the others say the same again.
+// selectionOf converts a resolution for the status. A cluster that a PickN policy keeps is shown
+// with the evaluation that picked it, so these evaluations are kept in memory. The other policies
+// yield the same evaluations each time, so none are kept for them.
 func (r *Reconciler) selectionOf(k api.Key, p placement.Policy, now fleet.Resolution) status.Selection {
 	switch {
 	case now.Digest == "": // nothing was decided

@@ -13,21 +13,21 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// selections watch what placements select.
+// selections watches the selected objects of placements.
 type selections struct {
 	s  *Reconciler
 	mu sync.Mutex
-	// begin runs what it is given until that is stopped or watch ends; nil while
-	// watch does not run.
+	// begin starts work that runs until the returned function is called or watch ends. It is nil
+	// while watch is not running.
 	begin func(func(context.Context)) context.CancelFunc
 	of    map[api.Key]*selection
-	// taken has each placement of which a snapshot was taken, as the placement was declared then.
+	// taken holds the declaration of each placement at the time of its last snapshot.
 	taken map[api.Key]fleet.Placement
-	// changed has the times of the first changes of selected objects after that snapshot.
+	// changed holds the time of the first change of a selected object since that snapshot.
 	changed map[api.Key]time.Time
 }
 
-// selection is what one placement selects, as queries.
+// selection holds the queries of one placement.
 type selection struct {
 	queries []snapshot.Query
 	stop    context.CancelFunc
@@ -57,7 +57,7 @@ func (w *selections) watch(ctx context.Context) {
 	group.Wait()
 }
 
-// put watches what a placement selects, in place of what it selected before.
+// put watches the queries of a placement and stops watching its former queries.
 func (w *selections) put(k api.Key, queries []snapshot.Query) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,13 +100,14 @@ func (w *selections) change(k api.Key) {
 	w.s.Queues.Placements.AddAfter(k, w.s.Collect)
 }
 
-// take reports whether a snapshot must be taken, because the placement is declared otherwise than
-// at the last take, or because a selected object changed and the time during which changes are
-// collected is over. A caller that cannot take the snapshot must call mark. Before that time is
-// over, take returns false, because a reconcile for another reason, such as a run that takes a
-// snapshot of its own, would otherwise read all selected objects once more beside it. take then
-// adds the placement to its queue once more: the reconcile may be the one that the queue had
-// planned, at an earlier time, in place of that of [selections.change].
+// take reports whether a snapshot must be taken: because the declaration differs from the one at
+// the last take, or because a selected object changed and the collection time is over. A caller
+// that cannot take the snapshot must call mark.
+//
+// Until the collection time is over, take returns false. Otherwise a reconcile for another reason,
+// such as a run that takes its own snapshot, would read all selected objects a second time. take
+// then enqueues the placement again, because this reconcile may have replaced the one that
+// [selections.change] planned.
 func (w *selections) take(k api.Key, p fleet.Placement) bool {
 	taken, after := w.takeNow(k, p)
 	if after > 0 {
@@ -142,9 +143,10 @@ func (w *selections) remove(k api.Key) {
 	delete(w.of, k)
 }
 
-// start watches what a placement selects. Where that cannot be watched, for example
-// since a kind was defined that the hub may not read, snapshots are tried again and
-// again instead, and their error tells why: otherwise the placement would look up to date.
+// start watches the selected objects of a placement. If the watch fails, for example because a kind
+// was defined that the hub may not read, start enqueues the placement again and again with a
+// backoff. The snapshot then fails, too, and its error is shown; otherwise the placement would look
+// up to date.
 func (w *selections) start(k api.Key, one *selection) {
 	one.stop = w.begin(func(ctx context.Context) {
 		for again := backoff.New(time.Second, captureAgain).Spread(); ctx.Err() == nil; again.Wait(ctx) {

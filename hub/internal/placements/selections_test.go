@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// A snapshot is taken of a placement at first and of each declaration at once, and of changes of
-// selected objects at the end of the time during which they are collected, counted from the first.
+// A snapshot is taken at once for a new placement and for each new declaration. Changes of selected
+// objects are collected first, for a time that is counted from the first change.
 func TestASnapshotIsTakenOnceChangesAreCollected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *selections

@@ -19,8 +19,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// projectSnapshots makes an object, or several, of each snapshot that the engine keeps, and deletes those of the
-// others. The parts of one come before it, and it comes before the one before it ceases to be the latest.
+// projectSnapshots creates the objects of each snapshot that the engine keeps, and deletes the
+// objects of all other snapshots. The parts of a snapshot are created before its master. The newest
+// snapshot is written first, so that its object exists before the former one stops being the
+// latest.
 func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstructured.Unstructured, view *fleet.PlacementView) error {
 	gvr := api.ScopeOf(k).GVR(api.SnapshotKind)
 	have := r.Mirrored(gvr, k)
@@ -48,16 +50,18 @@ func (r *Reconciler) projectSnapshots(ctx context.Context, k api.Key, obj *unstr
 	return nil
 }
 
-// shownSnapshot is the last of the snapshots that one object shows, with what the object says beside it.
+// shownSnapshot is the last of the snapshots that one object shows, with the facts for that object.
 type shownSnapshot struct {
 	snapshot.Snapshot
 	latest, irreversible bool
 	view                 *fleet.PlacementView
-	// all are the snapshots that the object shows, ascending: they differ in overrides alone.
+	// all are the snapshots that the object shows, in ascending order. They differ only in
+	// overrides.
 	all []snapshot.Snapshot
 }
 
-// shownSnapshots are the snapshots that the engine keeps by the objects that show them, ascending.
+// shownSnapshots groups the snapshots that the engine keeps by the objects that show them,
+// ascending.
 func shownSnapshots(view *fleet.PlacementView) (out []shownSnapshot) {
 	kept := view.Snapshots()
 	for i, snap := range kept {
@@ -70,7 +74,7 @@ func shownSnapshots(view *fleet.PlacementView) (out []shownSnapshot) {
 	return out
 }
 
-// projectSnapshot makes the objects of one snapshot, as far as they are not there.
+// projectSnapshot creates the objects of one snapshot unless they exist, and corrects their labels.
 func (r *Reconciler) projectSnapshot(ctx context.Context, k api.Key, obj *unstructured.Unstructured, have map[string]*metav1.PartialObjectMetadata, snap shownSnapshot) error {
 	master := have[status.MasterName(k.Name, snap.ObjectsIndex())]
 	if !snap.isShownBy(master, obj) || !isWhole(have, k, snap.ObjectsIndex(), master) {
@@ -83,8 +87,8 @@ func (r *Reconciler) projectSnapshot(ctx context.Context, k api.Key, obj *unstru
 	return r.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.SnapshotKind), objects.Partial(master), map[string]any{"labels": labels})
 }
 
-// labelsMissing are the labels that the object of a snapshot does not have as it
-// should. Who says that it is not irreversible is not talked down.
+// labelsMissing returns the labels that must be set on the master of a snapshot. An existing
+// irreversible label is never overwritten.
 func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
 	labels := map[string]any{}
 	if latest := strconv.FormatBool(s.latest); have[api.LabelLatest] != latest {
@@ -96,8 +100,9 @@ func (s *shownSnapshot) labelsMissing(have map[string]string) map[string]any {
 	return labels
 }
 
-// isShownBy reports whether an object is the master of a snapshot of the placement, by the hash that it is shown with:
-// that of its objects, or in one that an earlier version made, that of its objects and overrides.
+// isShownBy reports whether an object is the master of the snapshot. It compares the hash in the
+// object: the hash of the objects or, if an earlier version of the hub made the object, the hash of
+// the objects and overrides.
 func (s *shownSnapshot) isShownBy(master *metav1.PartialObjectMetadata, obj *unstructured.Unstructured) bool {
 	if master == nil || !objects.IsOwnedBy(master, obj) {
 		return false
@@ -106,7 +111,7 @@ func (s *shownSnapshot) isShownBy(master *metav1.PartialObjectMetadata, obj *uns
 	return hash == s.view.Tag(s.Set) || slices.ContainsFunc(s.all, func(one snapshot.Snapshot) bool { return hash == s.view.Tag(one.Digest) })
 }
 
-// isWhole reports whether all parts of a snapshot are there.
+// isWhole reports whether all parts of a snapshot exist.
 func isWhole(have map[string]*metav1.PartialObjectMetadata, k api.Key, index int, master *metav1.PartialObjectMetadata) bool {
 	parts, err := strconv.Atoi(master.Annotations[api.AnnotationParts])
 	for i := range parts - 1 {
@@ -145,8 +150,8 @@ func (r *Reconciler) makeSnapshot(ctx context.Context, k api.Key, obj *unstructu
 	return nil
 }
 
-// projectPolicy makes the object of the latest decision, and keeps those of the
-// policies before it.
+// projectPolicy writes the object of the latest decision. The objects of earlier policies stay, but
+// cease to be the latest.
 func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstructured.Unstructured, d *status.Selection) error {
 	if d.Digest == "" {
 		return nil
@@ -171,8 +176,8 @@ func (r *Reconciler) projectPolicy(ctx context.Context, k api.Key, obj *unstruct
 	return r.demote(ctx, gvr, have, want.GetName())
 }
 
-// annotationDecision holds the digest of what a policy snapshot shows of the
-// decision. It is written last: without it the object is written again.
+// annotationDecision holds the digest of the decision that a policy snapshot shows. It is written
+// after the status: without it, the object is written again.
 const annotationDecision = "slipway.dev/decision"
 
 // writePolicy writes a policy snapshot and its status.
@@ -197,7 +202,7 @@ func (r *Reconciler) writePolicy(ctx context.Context, k api.Key, want *unstructu
 	return r.PatchMetadata(ctx, api.ScopeOf(k).GVR(api.PolicyKind), want, map[string]any{"annotations": map[string]any{annotationDecision: decision}})
 }
 
-// demote takes the label of the latest from all others.
+// demote sets the latest label to false on all objects except the one named latest.
 func (r *Reconciler) demote(ctx context.Context, gvr schema.GroupVersionResource, have map[string]*metav1.PartialObjectMetadata, latest string) error {
 	for _, name := range slices.Sorted(maps.Keys(have)) {
 		if name == latest || have[name].Labels[api.LabelLatest] != "true" {

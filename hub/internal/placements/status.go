@@ -19,13 +19,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// served is a placement with what the engine has of it.
+// served is a placement with its state in the engine.
 type served struct {
 	placement fleet.Placement
 	rollout   kubefleet.Rollout
 	decision  *status.Selection
 	view      *fleet.PlacementView
-	// problem is what keeps it from being captured, decided or rolled out.
+	// problem is the error that prevents the capture, the decision or the rollout.
 	problem error
 }
 
@@ -92,12 +92,13 @@ func (r *Reconciler) writePlacement(ctx context.Context, k api.Key, obj *unstruc
 	shown := r.showInNamespace(ctx, obj, &p, st)
 	err = errors.Join(r.WriteStatus(ctx, api.ScopeOf(k).GVR(api.PlacementKind), obj, st), shown)
 	if errors.Is(unread, backend.ErrPermanent) || errors.Is(unread, backend.ErrNotFound) {
-		return err // trying again is of no use: the status says nothing of them
+		return err // a retry does not help; the status leaves these resources out
 	}
 	return errors.Join(err, unread)
 }
 
-// tellReached tells of the clusters on which namespaces that a placement selects have come to be, or have gone.
+// tellReached calls Reached with each cluster that the placement has reached or left since the last
+// call, if the placement selects namespaces.
 func (r *Reconciler) tellReached(k api.Key, obj *unstructured.Unstructured, p *fleet.Placement, have map[string]fleet.PlacedCluster) {
 	selects := func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" }
 	if r.Reached == nil || !slices.ContainsFunc(p.Selectors, selects) {
@@ -111,7 +112,7 @@ func (r *Reconciler) tellReached(k api.Key, obj *unstructured.Unstructured, p *f
 	}
 	before, known := r.proven.Swap(k, now)
 	if !known && obj.GetCreationTimestamp().Time.Before(r.began) {
-		return // all members are asked when a hub starts
+		return // at its start, a hub asks all members anyway
 	}
 	had, _ := before.(map[string]bool)
 	for _, clusters := range []map[string]bool{now, had} {
@@ -123,7 +124,7 @@ func (r *Reconciler) tellReached(k api.Key, obj *unstructured.Unstructured, p *f
 	}
 }
 
-// tellGone tells of the clusters on which a placement that is gone was proven to be.
+// tellGone calls Reached with each cluster that last had a deleted placement.
 func (r *Reconciler) tellGone(k api.Key) {
 	had, known := r.proven.LoadAndDelete(k)
 	if !known {
@@ -134,8 +135,8 @@ func (r *Reconciler) tellGone(k api.Key) {
 	}
 }
 
-// items are those of a snapshot. Those that were asked for last are kept: a snapshot
-// does not change.
+// items returns the items of a snapshot. It caches the items of the last keptSnapshots snapshots,
+// because a snapshot never changes.
 func (r *Reconciler) items(ctx context.Context, name string, view *fleet.PlacementView, index int) ([]snapshot.Item, error) {
 	type frozen struct {
 		index int
@@ -154,10 +155,11 @@ func (r *Reconciler) items(ctx context.Context, name string, view *fleet.Placeme
 	return items, nil
 }
 
-// keptSnapshots is of how many snapshots of a placement the items are kept: the clusters have few at a time.
+// keptSnapshots is the number of snapshots per placement whose items are cached. The clusters of a
+// placement use few snapshots at a time.
 const keptSnapshots = 3
 
-// placedIn is what clusters have by a view, by their names.
+// placedIn returns the clusters of a view by name.
 func placedIn(ctx context.Context, view *fleet.PlacementView) (map[string]fleet.PlacedCluster, error) {
 	have := map[string]fleet.PlacedCluster{}
 	for c, err := range view.Placed(ctx) {
@@ -169,7 +171,7 @@ func placedIn(ctx context.Context, view *fleet.PlacementView) (map[string]fleet.
 	return have, nil
 }
 
-// picked is what the clusters of a decision have, by what the engine recorded.
+// picked returns the recorded state of each cluster of a decision.
 func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fleet.PlacedCluster, d *placement.Selection) ([]status.PlacedCluster, error) {
 	active := ""
 	for _, c := range have {
@@ -200,7 +202,8 @@ func (r *Reconciler) picked(ctx context.Context, name string, have map[string]fl
 	return out, nil
 }
 
-// inFlight are the clusters in flight of the run that has the placement.
+// inFlight returns the clusters in flight of a run, by name; run is the run that is active on the
+// placement, or empty.
 func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]runstate.InFlight, error) {
 	out := map[string]runstate.InFlight{}
 	if run == "" {
@@ -221,7 +224,7 @@ func (r *Reconciler) inFlight(ctx context.Context, run string) (map[string]runst
 	return out, nil
 }
 
-// drifted is what was last seen to differ, by cluster.
+// drifted returns the last recorded drift report of each cluster.
 func (r *Reconciler) drifted(ctx context.Context, name string) (map[string]*drift.ClusterReport, error) {
 	out := map[string]*drift.ClusterReport{}
 	for c, err := range r.Engine.Placement(name).Drift(ctx, fleet.DriftOptions{Recorded: true}) {

@@ -19,8 +19,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// An answer is new to the engine until the engine has taken it in, and not any more while the gate waits for others: otherwise
-// the status of the run would wait for them, too.
+// An answer is new to the engine until the engine has taken it in. After that it is not new, even
+// while the gate waits for other answers; otherwise the status of the run would wait for them, too.
 func TestAnAnswerThatCountsIsNotNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		members := memory.NewFleet()

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/status"
 )
 
-// gateName is an approval of a run.
+// gateName identifies an approval of a run.
 type gateName struct {
 	Stage string
 	When  approval.When
@@ -15,8 +15,9 @@ type gateName struct {
 
 func (g gateName) String() string { return status.Side(g.When) + " stage " + g.Stage }
 
-// RunsOfRequest yields every name that a run could have whose request is called so. There may be two of them: an earlier
-// version of the hub called the request of run x-before after stage prod as that of run x before it.
+// RunsOfRequest yields the names of all runs to which a request of that name may belong. Two of
+// them may exist: an earlier version of the hub gave the request of run x-before after stage prod
+// the same name as the request of run x before stage prod.
 func RunsOfRequest(name string) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		for i, c := range name {

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The request of a run may have the name of one of another run only where the name of that is its beginning, up to a
-// hyphen; so these are all that have to be asked.
+// A request may belong to any run whose name is a prefix of the request's name that ends before a
+// hyphen. No other run needs to be checked.
 func TestTheRunsThatARequestMayBeOf(t *testing.T) {
 	for name, want := range map[string][]string{
 		"web-before-prod": {"web", "web-before"}, "web-prod": {"web"}, "web": nil, "": nil, "-web": nil, "a--b": {"a", "a-"},

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/seals"
 )
 
-// IsOfAnother reports whether an object is the request of another run that is there.
+// IsOfAnother reports whether an object is the request of another run that still exists.
 func (r *Requests) IsOfAnother(obj *unstructured.Unstructured, p *seals.Proof, run *unstructured.Unstructured) bool {
 	if p == nil || p.Run == run.GetUID() {
 		return false

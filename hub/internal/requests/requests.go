@@ -29,8 +29,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Requests makes the objects of the approvals that runs wait for, gives the engine the answers in them, and says in them
-// what became of those. It owns the ApprovalRequests of both scopes.
+// Requests creates the objects of the approvals that runs wait for, passes the answers in them to
+// the engine, and writes the outcome of the answers into them. It owns the ApprovalRequests of both
+// scopes.
 type Requests struct {
 	*objects.Client
 	Engine   *fleet.Engine
@@ -39,18 +40,20 @@ type Requests struct {
 	Queues   *queues.Queues
 }
 
-// Result is what came of making a run's requests.
+// Result is the result of reconciling the requests of a run.
 type Result struct {
-	// Again is when the run is to be asked for again; 0 is when something changes.
+	// Again is the time until the run must be reconciled again; 0 means only when something
+	// changes.
 	Again time.Duration
 	// Held are the requests that have no object yet, because their name is taken.
 	Held []status.HeldRequest
-	// Taken reports whether the engine was given an answer that it has not taken in yet, which it does at once.
+	// Taken reports whether the engine has accepted an answer that it has not taken in yet. The
+	// engine takes it in at once.
 	Taken bool
 }
 
-// Reconcile makes an object of each request that the run has open, takes in
-// what people answered, and tells in the objects what became of it.
+// Reconcile creates an object for each open request of the run, takes in the answers, and writes
+// their outcome into the objects.
 func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.Unstructured, st fleet.Status) (Result, error) {
 	var out Result
 	open := status.RequestsOfStages(step.Requests(st.Plan, &st.Run))
@@ -67,7 +70,7 @@ func (r *Requests) Reconcile(ctx context.Context, k api.Key, run *unstructured.U
 	return out, nil
 }
 
-// RequestsOf returns the objects of a run's requests as they were last seen.
+// RequestsOf returns copies of the request objects of a run, from the cache.
 func (r *Requests) RequestsOf(k api.Key) []*unstructured.Unstructured {
 	var out []*unstructured.Unstructured
 	for _, obj := range r.All(api.ScopeOf(k).GVR(api.ApprovalKind)) {
@@ -78,9 +81,10 @@ func (r *Requests) RequestsOf(k api.Key) []*unstructured.Unstructured {
 	return out
 }
 
-// ask makes the object of a request, or takes in the answer that it has. An object of that name which is not the
-// engine's request, because it was there before or is of an earlier attempt, is deleted: no answer in it counts. The
-// request of another run is left, and this one waits for it to go.
+// ask creates the object of a request, or takes in the answers in it. It deletes an object of that
+// name that is not the engine's request, because it is older or belongs to an earlier attempt; no
+// answer in such an object counts. If the name belongs to the request of another run, the object
+// stays, and this request waits until it is gone.
 func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, out *Result) error {
 	have := r.Object(api.ScopeOf(k).GVR(api.ApprovalKind), api.Key{Namespace: k.Namespace, Name: status.RequestName(k.Name, request)})
 	answered := have != nil && (len(status.Untaken(have, request.Decisions)) > 0 || len(status.OtherGenerations(have)) > 0)
@@ -89,7 +93,7 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 	var err error
 	if have != nil && !answered && known != nil {
 		v = *known // no answer is judged by it
-	} else if v, err = r.Policies.Now(ctx); err != nil { // after the answer was read, or the policies could change in between
+	} else if v, err = r.Policies.Now(ctx); err != nil { // after the answer was read: the policies must not change in between
 		return err
 	}
 	want, err := r.requestObject(ctx, k, run, request, v.Version)
@@ -135,7 +139,7 @@ func (r *Requests) ask(ctx context.Context, k api.Key, run *unstructured.Unstruc
 	return err
 }
 
-// requestObject is the object of a request, sealed.
+// requestObject returns the sealed object of a request.
 func (r *Requests) requestObject(ctx context.Context, k api.Key, run *unstructured.Unstructured, request *approval.Request, policies string) (*unstructured.Unstructured, error) {
 	want, err := status.ApprovalRequest(&status.ApprovalFacts{Run: k.Name, Namespace: k.Namespace, RunUID: run.GetUID(), Request: request})
 	if err != nil {
@@ -144,7 +148,9 @@ func (r *Requests) requestObject(ctx context.Context, k api.Key, run *unstructur
 	return want, r.Seals.Sign(ctx, want, &seals.Proof{Run: run.GetUID(), Binding: request.Binding, Policies: policies})
 }
 
-// create creates the object of a request, or returns the one that has its name and that the cache did not have yet.
+// create creates the object of a request. If another object has the name, create returns that
+// object. It returns nil if it created the object, or if the cache does not yet show that it did so
+// before.
 func (r *Requests) create(ctx context.Context, k api.Key, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	requests := r.Dynamic.Resource(api.ScopeOf(k).GVR(api.ApprovalKind)).Namespace(k.Namespace)
 	_, err := requests.Create(ctx, want, metav1.CreateOptions{FieldManager: api.Manager})
@@ -156,12 +162,12 @@ func (r *Requests) create(ctx context.Context, k api.Key, want *unstructured.Uns
 	case err != nil:
 		return nil, objects.Settled(err)
 	case have.GetAnnotations()[api.AnnotationSeal] == want.GetAnnotations()[api.AnnotationSeal]:
-		return nil, nil // the watch will tell of it
+		return nil, nil // the cache will show it soon
 	}
 	return have, nil
 }
 
-// heldBy says why a request has no object: its name is that of the request of another run.
+// heldBy explains why a request has no object: the request of another run has its name.
 func heldBy(have *unstructured.Unstructured, seal *seals.Proof, request *approval.Request) status.HeldRequest {
 	theirs, other := gateName{seal.Binding.Stage, seal.Binding.When}, api.SpecString(have, "parentStageRollout")
 	return status.HeldRequest{Stage: request.Stage, When: request.When, Why: fmt.Sprintf(
@@ -169,7 +175,7 @@ func heldBy(have *unstructured.Unstructured, seal *seals.Proof, request *approva
 		gateName{request.Stage, request.When}, have.GetName(), other, theirs, other)}
 }
 
-// reportUnvouched says in a request that no answer to it counts.
+// reportUnvouched writes into a request that no answer to it counts.
 func (r *Requests) reportUnvouched(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, why string) error {
 	if api.ConditionOf(obj, api.ConditionAccepted).Message != why {
 		r.Recorder.Warning(run, api.ReasonUnvouched, "request %s: %s", obj.GetName(), why)
@@ -177,7 +183,7 @@ func (r *Requests) reportUnvouched(ctx context.Context, k api.Key, run, obj *uns
 	return r.writeCondition(ctx, k, obj, status.UnvouchedCondition(obj.GetGeneration(), why, time.Now()))
 }
 
-// reportOutcome tells in the object of a request that was decided what came of it.
+// reportOutcome writes the outcome into the object of a request that was decided.
 func (r *Requests) reportOutcome(ctx context.Context, k api.Key, run, obj *unstructured.Unstructured, st fleet.Status) error {
 	if status.IsConcluded(obj) {
 		return nil
@@ -205,7 +211,7 @@ func (r *Requests) reportOutcome(ctx context.Context, k api.Key, run, obj *unstr
 	return nil
 }
 
-// GateAt is the approval that a request was made for, nil where the run has none.
+// GateAt returns the approval of a run that matches the binding of a request, or nil.
 func GateAt(st *fleet.Status, b approval.Binding) *runstate.Gate {
 	if b.RunUID != st.Run.UID || b.Plan != st.Plan.Digest || b.Group != "" {
 		return nil
@@ -221,7 +227,7 @@ func GateAt(st *fleet.Status, b approval.Binding) *runstate.Gate {
 	return nil
 }
 
-// decidedBy names who decided last at a gate.
+// decidedBy names the author of the last decision at a gate.
 func decidedBy(g *runstate.Gate) string {
 	if len(g.Decisions) == 0 {
 		return "nobody"
@@ -229,7 +235,7 @@ func decidedBy(g *runstate.Gate) string {
 	return g.Decisions[len(g.Decisions)-1].By.Name
 }
 
-// writeCondition writes one condition of a request, and leaves what others wrote.
+// writeCondition writes one condition of a request and leaves the conditions of other clients.
 func (r *Requests) writeCondition(ctx context.Context, k api.Key, obj *unstructured.Unstructured, c metav1.Condition) error {
 	st, err := status.WithCondition(obj, c)
 	if err != nil || st == nil {
@@ -240,8 +246,9 @@ func (r *Requests) writeCondition(ctx context.Context, k api.Key, obj *unstructu
 	return objects.Settled(err)
 }
 
-// removeRequest deletes an object that has the name of a request and is none, or not any more. The request is made
-// again when its deletion is seen. What was answered in it and is not among the decisions that were taken is told.
+// removeRequest deletes an object that has the name of a request but is not, or no longer, that
+// request. The request is created again when the deletion is seen. removeRequest emits an event for
+// each answer in the object that is not among the decisions in taken.
 func (r *Requests) removeRequest(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) error {
 	r.Recorder.Warning(obj, "RequestNotHonoured", "%s: it is deleted, and what was answered in it does not count", why)
 	err := r.Dynamic.Resource(api.ScopeOf(api.KeyOf(obj)).GVR(api.ApprovalKind)).Namespace(obj.GetNamespace()).Delete(ctx, obj.GetName(), objects.AsRead(obj))
@@ -251,7 +258,8 @@ func (r *Requests) removeRequest(ctx context.Context, run, obj *unstructured.Uns
 	return objects.Settled(err)
 }
 
-// RecordUntaken writes as Events, on a request that is deleted and on its run, whose answers in it do not count.
+// RecordUntaken emits events on a request that is deleted and on its run, one for each answer that
+// does not count and its author.
 func (r *Requests) RecordUntaken(ctx context.Context, run, obj *unstructured.Unstructured, taken []approval.Decision, why string) {
 	lost := status.Untaken(obj, taken)
 	if len(lost) == 0 {
@@ -274,13 +282,14 @@ func (r *Requests) RecordUntaken(ctx context.Context, run, obj *unstructured.Uns
 	}
 }
 
-// takeAnswer gives the engine the answers that an object has, with who gave them, and reports whether any is new to it.
+// takeAnswer passes the answers in an object to the engine, with their authors, and reports whether
+// any of them is new to the engine.
 func (r *Requests) takeAnswer(ctx context.Context, k api.Key, obj *unstructured.Unstructured, request *approval.Request, stamped bool) (taken bool, err error) {
 	answers, err := status.AnswersOf(obj, stamped)
 	if err != nil {
 		return false, err
 	}
-	r.Queues.Runs.Hasten(k) // what becomes of the answer is not told a pace later
+	r.Queues.Runs.Hasten(k) // show the outcome without waiting for the pace of the queue
 	refusals := status.OtherGenerations(obj)
 	for _, a := range answers {
 		refusal, accepted, err := r.decide(ctx, obj, request, a)
@@ -298,8 +307,9 @@ func (r *Requests) takeAnswer(ctx context.Context, k api.Key, obj *unstructured.
 	return taken, r.writeCondition(ctx, k, obj, status.RefusedCondition(obj.GetGeneration(), strings.Join(refusals, "; "), time.Now()))
 }
 
-// decide gives the engine one answer, once, and returns why it does not count, if
-// so, and whether the engine has accepted it and not taken it in yet.
+// decide passes one answer to the engine. It returns why the answer does not count, if so, and
+// whether the engine has accepted the answer and not taken it in yet. A repeated answer counts
+// once.
 func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, request *approval.Request, a status.Answer) (refused string, accepted bool, err error) {
 	if a.By.Name == "" && status.AnybodyMayDecide(request.Policy) {
 		a.By = status.Anybody()
@@ -313,18 +323,18 @@ func (r *Requests) decide(ctx context.Context, obj *unstructured.Unstructured, r
 	case errors.As(err, &refusal):
 		return refusalOf(a, refusal.Reason), false, nil
 	case errors.Is(err, backend.ErrNotFound), errors.Is(err, backend.ErrConflict):
-		return "", false, nil // the gate has been passed, or the answer is there already
+		return "", false, nil // the gate has passed, or the engine already has the answer
 	}
 	return "", err == nil && !known, err
 }
 
-// answerID is the same for the same answer to the same request.
+// answerID returns the same ID for the same answer to the same request.
 func answerID(obj *unstructured.Unstructured, request *approval.Request, a status.Answer) string {
 	who := snapshot.Digest([]byte(string(a.Verdict) + "/" + a.By.Name))
 	return fmt.Sprintf("%s-%d-%s", obj.GetUID(), request.Attempt, who[:16])
 }
 
-// refusalOf says why an answer does not count, and what would help where its author is not known.
+// refusalOf explains why an answer does not count, and names the remedy if the author is unknown.
 func refusalOf(a status.Answer, reason string) string {
 	if a.By.Name != "" {
 		return a.By.Name + ": " + reason
