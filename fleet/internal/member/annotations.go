@@ -14,27 +14,26 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What an object on a member carries.
+// Annotations and labels of objects on a member.
 const (
-	// digestMark begins the annotation that holds the object's digest; the
-	// placement follows. It is written in one step with the object, and is what
-	// proves that the placement created it: see created.
+	// digestMark begins the annotation that holds the object's digest; the placement follows. It is
+	// written in one step with the object, and proves that the placement created the object: see
+	// created.
 	digestMark = "digest.slipway.dev/"
-	// adoptedMark follows the digest where the placement did not create the object.
-	// It stands on the object and not in the ledger alone, so that a ledger which
-	// says otherwise does not have the object deleted.
+	// adoptedMark follows the digest if the placement did not create the object. It is on the object
+	// and not in the ledger alone, so that a ledger which says otherwise does not cause the object's
+	// deletion.
 	adoptedMark = ",adopted"
-	// epochMark begins the annotation that holds a mark; the placement follows.
-	// Two placements on one object must not take it from each other, so each
-	// has its own.
+	// epochMark begins the annotation that holds a mark; the placement follows. Each placement has its
+	// own annotation, so that two placements with the same object do not overwrite each other's mark.
 	epochMark = "epoch.slipway.dev/"
-	// appliedLabel is on what earlier versions applied: it goes with the next apply, since it is not applied any
-	// more, and counts until then as what a placement wrote. A connection to a member with policies may apply it,
-	// see backend/kube/member.FenceManifests.
+	// appliedLabel is a label that earlier versions applied. The next apply removes it, because it is
+	// no longer part of the applied fields. Until then it counts as written by a placement. A
+	// connection to a member with policies may apply it, see backend/kube/member.FenceManifests.
 	appliedLabel = "slipway.dev/applied"
 )
 
-// reserved reports whether an object is where the ledgers are.
+// reserved reports whether an object is the namespace of the ledgers or in it.
 func reserved(id snapshot.ID) bool {
 	return id.Namespace == LedgerNamespace || isNamespace(id) && id.Name == LedgerNamespace
 }
@@ -43,8 +42,8 @@ func isNamespace(id snapshot.ID) bool {
 	return id.Group == "" && id.Kind == "Namespace" && id.Namespace == ""
 }
 
-// marked returns obj with the marks of a placement instead of those it may
-// have brought from a cluster where it was applied itself.
+// marked returns obj with the marks of the placement. It removes other marks, and the label of
+// earlier versions, which obj may have because a placement applied it on the hub.
 func marked(obj *unstructured.Unstructured, placement, digest string) *unstructured.Unstructured {
 	out, meta := editMetadata(obj)
 	annotations := cloneStrings(meta["annotations"])
@@ -61,8 +60,8 @@ func marked(obj *unstructured.Unstructured, placement, digest string) *unstructu
 	return out
 }
 
-// editMetadata returns a copy of obj whose metadata may be given other
-// members; everything below is shared.
+// editMetadata returns a copy of obj, and the metadata of the copy. The caller may replace fields
+// of the metadata; all nested values are shared with obj.
 func editMetadata(obj *unstructured.Unstructured) (*unstructured.Unstructured, map[string]any) {
 	out := maps.Clone(obj.Object)
 	meta, _ := out["metadata"].(map[string]any)
@@ -81,7 +80,7 @@ func cloneStrings(v any) map[string]any {
 	return out
 }
 
-// onlyName returns what applies nothing to an object.
+// onlyName returns an object with identity only; applying it sets no field.
 func onlyName(id snapshot.ID) *unstructured.Unstructured {
 	apiVersion := id.Version
 	if id.Group != "" {
@@ -94,8 +93,8 @@ func onlyName(id snapshot.ID) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": id.Kind, "metadata": meta}}
 }
 
-// annotation returns an annotation as the member has it; what is no string
-// counts as missing.
+// annotation returns an annotation of an object on a member, or "" if it is missing or not a
+// string.
 func annotation(obj *unstructured.Unstructured, key string) string {
 	v, _ := annotationsOf(obj)[key].(string)
 	return v
@@ -107,7 +106,7 @@ func annotationsOf(obj *unstructured.Unstructured) map[string]any {
 	return annotations
 }
 
-// digestOn returns the digest that obj carries of a placement, empty for none.
+// digestOn returns the placement's digest on obj, or "" if there is none.
 func digestOn(obj *unstructured.Unstructured, placement string) string {
 	digest, _ := strings.CutSuffix(annotation(obj, digestMark+placement), adoptedMark)
 	return digest
@@ -119,8 +118,8 @@ func created(obj *unstructured.Unstructured, placement string) bool {
 	return carries(obj, placement) && !strings.HasSuffix(annotation(obj, digestMark+placement), adoptedMark)
 }
 
-// adopted returns obj, which has the marks of a placement, with the mark of one that
-// the placement did not create.
+// adopted returns obj, which has the marks of a placement, with a mark that the placement did not
+// create it.
 func adopted(obj *unstructured.Unstructured, placement, digest string) *unstructured.Unstructured {
 	out, meta := editMetadata(obj)
 	annotations := cloneStrings(meta["annotations"])
@@ -129,7 +128,8 @@ func adopted(obj *unstructured.Unstructured, placement, digest string) *unstruct
 	return out
 }
 
-// bears reports whether obj has anything that a placement wrote: a mark, or fields.
+// bears reports whether obj has anything that the placement wrote: a mark, the label of earlier
+// versions, or fields.
 func bears(obj *unstructured.Unstructured, placement string) bool {
 	if carries(obj, placement) || annotation(obj, epochMark+placement) != "" {
 		return true
@@ -146,13 +146,13 @@ func bears(obj *unstructured.Unstructured, placement string) bool {
 	})
 }
 
-// carries reports whether obj has the digest of a placement.
+// carries reports whether obj has the digest of the placement.
 func carries(obj *unstructured.Unstructured, placement string) bool {
 	_, ok := annotationsOf(obj)[digestMark+placement]
 	return ok
 }
 
-// otherPlacements returns the other placements whose digest obj carries.
+// otherPlacements returns the other placements whose digest is on obj, sorted.
 func otherPlacements(obj *unstructured.Unstructured, placement string) []string {
 	var others []string
 	for k := range annotationsOf(obj) {
@@ -164,7 +164,7 @@ func otherPlacements(obj *unstructured.Unstructured, placement string) []string 
 	return others
 }
 
-// marksOf are the marks to take from an object that placement gives up.
+// marksOf returns the marks that the placement must remove when it releases obj.
 func marksOf(obj *unstructured.Unstructured, placement string) []string {
 	marks := []string{digestMark + placement, epochMark + placement}
 	if len(otherPlacements(obj, placement)) == 0 {
@@ -178,9 +178,9 @@ func isTerminating(obj *unstructured.Unstructured) bool {
 	return meta["deletionTimestamp"] != nil
 }
 
-// covers reports whether live has every field of want with an equal value: maps
-// by key, lists element by element, numbers by value. What live has besides is
-// not compared; null and empty maps in want ask for nothing.
+// covers reports whether live has every field of want with an equal value: maps by key, lists
+// element by element, numbers by value. Other fields of live are ignored. Null and empty maps in
+// want demand nothing.
 func covers(live, want any) bool {
 	switch want := want.(type) {
 	case nil:
@@ -247,61 +247,58 @@ func equalIntFloat(i int64, f float64) bool {
 	return f >= -1<<63 && f < 1<<63 && int64(f) == i && float64(int64(f)) == f
 }
 
-// mark is the promise of a leader that takes over an open intent: no leader before
-// it writes the object any more. It is the value of an annotation, which has a
-// field manager of its own and is no part of what is applied.
+// mark is the promise of a leader that takes over an open intent: from now on, no earlier leader
+// writes the object. It is the value of an annotation, which has its own field manager and is no
+// part of the applied fields.
 //
-// The order is what counts. The new leader marks every object that exists and
-// that the intent names, and only then writes the ledger. A write of the older
-// leader carries the uid and the resourceVersion that it read, so it lands
-// before the mark, when the member does not know the newer epoch yet, or never:
-// a leader that reads the object again finds the mark, and stops at one that is newer than
-// its own. Should the older leader write its ledger first, the newer one finds
-// that and begins again. So once a ledger has an epoch, no older leader changes,
-// deletes or releases an object that existed when it was taken over.
+// The order is essential. The new leader marks every existing object that the intent names, and
+// only then writes the ledger. A write of the older leader carries the uid and the resourceVersion
+// that it read. So the write either lands before the mark, when the member does not know the newer
+// epoch yet, or it fails: the older leader then reads the object again, finds a mark newer than its
+// own, and stops. If the older leader writes its ledger first, the newer leader finds that ledger
+// and begins again. Therefore, once a ledger has an epoch, no older leader changes, deletes or
+// releases an object that existed at the takeover.
 //
-// What is missing has nothing to mark. Every write therefore carries a fence, too:
-// that the ledger still is as it was when the write was decided, see session.asLed. A
-// member that heeds fences in the step of the write accepts nothing of an older
-// leader once the ledger was written, creations and marks included, and of one that
-// was replaced before it wrote the ledger neither.
+// A missing object cannot be marked. Therefore every write also carries a fence, which demands that
+// the ledger has not changed since the leader decided on the write, see session.asLed. A member
+// that checks the fence atomically with the write accepts nothing from an older leader after the
+// ledger was written, not even creations and marks. It also accepts nothing from a leader that was
+// replaced before it wrote the ledger.
 //
-// On a member that knows no fences two writes of an older leader can land later,
-// and do no harm.
+// On a member without fences, two kinds of writes by an older leader can land later. Neither does
+// harm.
 //
-// One is to create an object that was missing: there is nothing to mark, and
-// the demand that it does not exist holds. A leader has one call at a time on its
-// way to a cluster. Once Options.Recheck has passed since it read the
-// ledger, as it has for one that was paused past its lease, it reads again before
-// every object that it creates, so it is one object of each cluster, and those whose
-// creation was not answered before, see session.ofOne; one that
-// lost its lease and was not paused creates for that long at most. The newer
-// leader finds the object where it wants it itself, and makes it what it is to
-// be; where it does not, it has it in doubt, and removes it at its next read:
-// see ledger.Doubtful.
+// First, the older leader may create an object that was missing: there is nothing to mark, and the
+// precondition that the object does not exist holds. A leader has only one call in flight to a
+// cluster. Once Options.Recheck has passed since it read the ledger, as after a pause that
+// outlasted its lease, it reads the ledger before every creation. So it creates one object per
+// cluster, and the objects whose creation was not answered before, see session.ofOne. A leader that
+// lost its lease without a pause creates objects for Options.Recheck at most. The newer leader
+// finds such an object: if it wants the object, it updates it. If not, it lists the object as
+// doubtful, and removes it at its next read: see ledger.Doubtful.
 //
-// The other is the mark of a leader that was replaced before it wrote the ledger,
-// where the leader that it wanted to follow has closed the ledger meanwhile. It
-// changes nothing but the annotation, to an epoch that is older than the ledger's
-// and heeded by no leader, and is one of each cluster likewise.
+// Second, a leader may set its mark after it was replaced and before it wrote the ledger, although
+// the leader that it wanted to follow has closed the ledger since. The mark changes nothing but the
+// annotation. Its epoch is older than the ledger's, so that no leader heeds it, and there is at
+// most one such mark per cluster.
 //
-// A writer that removes the annotation, or refuses it, takes the promise away for that
-// object; the fence remains.
+// A writer that removes or refuses the annotation removes the promise for that object; the fence
+// remains.
 type mark struct {
 	epoch int64
-	// touch is the ledger's number of the takeover: a leader may follow another
-	// of the same epoch, where a run gives a cluster up to the next.
+	// touch is the ledger's number of the takeover. It orders leaders of the same epoch, because one
+	// run may hand a cluster to the next.
 	touch int64
-	// ledger is the uid of the ledger that is taken over. The mark means nothing
-	// to another one: the object was copied, or the ledger deleted.
+	// ledger is the uid of the ledger that is taken over. The mark has no meaning for another ledger:
+	// either the object was copied, or the ledger was deleted and created again.
 	ledger string
 }
 
 // String returns the value of the annotation.
 func (m mark) String() string { return fmt.Sprintf("%d.%d.%s", m.epoch, m.touch, m.ledger) }
 
-// markOn returns the mark that a takeover for a placement left on an object. What
-// is not one, or stands in no relation to a ledger, is none.
+// markOn returns the mark that a takeover for the placement left on an object, or the zero mark if
+// there is none or it is malformed.
 func markOn(obj *unstructured.Unstructured, placement string) mark {
 	epoch, rest, _ := strings.Cut(annotation(obj, epochMark+placement), ".")
 	touch, ledger, _ := strings.Cut(rest, ".")
@@ -315,16 +312,16 @@ func markOn(obj *unstructured.Unstructured, placement string) mark {
 	return m
 }
 
-// on returns what sets the mark on an object and nothing else.
+// on returns an object that sets the mark on an object and nothing else.
 func (m mark) on(id snapshot.ID, placement string) *unstructured.Unstructured {
 	obj := onlyName(id)
 	obj.SetAnnotations(map[string]string{epochMark + placement: m.String()})
 	return obj
 }
 
-// marker owns the marks of a placement. It is not the manager of what is
-// applied, which would lose all that it does not apply beside the mark.
+// marker is the field manager of a placement's marks. It differs from the manager of the applied
+// fields, because that manager would lose every field that the write of a mark omits.
 func marker(placement string) string { return "slipway-epoch/" + placement }
 
-// manager owns the fields that a placement applies.
+// manager is the field manager of the fields that a placement applies.
 func manager(placement string) string { return "slipway/" + placement }

@@ -10,27 +10,29 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Options are for [NewApplier]; zero values mean defaults.
+// Options configure [NewApplier]; zero values mean defaults.
 type Options struct {
-	// Timeout bounds a call to the prober; 10 s.
+	// Timeout bounds a call to the prober; default 10 s.
 	Timeout time.Duration
-	// Poll is how often the objects behind a connection that cannot watch are read; 1 s.
+	// Poll is the interval of reads if a connection cannot watch; default 1 s.
 	Poll time.Duration
-	// Recheck is after which time a leader reads the ledger again before it creates or
-	// marks something; 2 s. It is to be less than a lease, so that a leader that lost
-	// one while it was paused finds out: see mark.
+	// Recheck is how long a leader relies on its last read of the ledger before it creates or marks an
+	// object; default 2 s. It should be less than a lease, so that a leader that lost its lease during
+	// a pause notices: see mark.
 	Recheck time.Duration
-	// Now is the engine's clock; time.Now.
+	// Now is the engine's clock; default time.Now.
 	Now func() time.Time
-	// Held returns an error where an assignment is not its run's to carry out any more,
-	// by the store; nil means that it always is. It is called when a ledger was made.
+	// Held returns an error if the run no longer holds the assignment according to the store; nil
+	// means that it always does. It is called after the write of a ledger that proved no revision
+	// before.
 	Held func(context.Context, Assignment) error
-	// Saw records what differs, where a strategy asks for it; it may be nil.
+	// Saw records the differences that remain after an update, if the strategy asks for that; it may
+	// be nil.
 	Saw func(context.Context, drift.ClusterReport) error
-	// Rules are the host's: what is in a namespace that they reserve is never deleted.
+	// Rules are the host's rules: objects in a namespace that they reserve are never deleted.
 	Rules snapshot.Rules
-	// Failing records which objects are not as they are to be, or proven that all
-	// are; it may be nil.
+	// Failing records which objects are not as desired, or, with proven, that none fails; it may be
+	// nil.
 	Failing func(a *Assignment, proven bool, objects []apply.FailingObject)
 }
 
@@ -50,7 +52,8 @@ type Applier struct {
 	rules    snapshot.Rules
 }
 
-// NewApplier returns an applier over connections that takes revisions from load. A nil prober is kstatus.
+// NewApplier returns an applier that uses the connections and takes revisions from load. A nil
+// prober means kstatus.
 func NewApplier(conns *Conns, load Loader, prober health.Prober, o Options) *Applier {
 	u := &Applier{
 		conns: conns, load: load, poll: o.Poll, recheck: o.Recheck, compiler: newCompiler(), tries: newFailureCounts(),
@@ -77,7 +80,7 @@ func NewApplier(conns *Conns, load Loader, prober health.Prober, o Options) *App
 	return u
 }
 
-// revision returns the revision of an assignment, which has one.
+// revision returns the revision of an assignment whose Revision is not empty.
 func (u *Applier) revision(ctx context.Context, a *Assignment) (*Revision, error) {
 	if a.check != nil {
 		return a.check, nil

@@ -18,10 +18,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// applyAll applies what is to be there and is not, phase by phase. An object that
-// the member refuses is a problem, and the others go on; where something has to
-// be waited for, or an object failed, later phases wait, too. An object of an
-// envelope that no cluster gets is a problem as one that is refused, so that the cluster does not complete.
+// applyAll applies the desired objects that are missing or differ, phase by phase. An object that
+// the member refuses is a problem, and does not stop the others. If an object has to be waited for
+// or failed, later phases wait as well. An object in an envelope that no cluster gets is a problem
+// like a refused object, so that the cluster does not complete.
 func (w *work) applyAll(ctx context.Context) error {
 	w.problems = append(w.problems, w.rev.leftOut()...)
 	w.definitions = definitionsOf(w.targets)
@@ -61,7 +61,8 @@ func (w *work) applyAll(ctx context.Context) error {
 	return nil
 }
 
-// applyDefined applies one object if its kind is there, and the server that judges or serves it.
+// applyDefined applies one object if its kind is established, and if the server that judges or
+// serves the object is ready.
 func (w *work) applyDefined(ctx context.Context, t *target) error {
 	if ok, err := w.defined(ctx, t); !ok {
 		return err
@@ -81,7 +82,7 @@ func (w *work) applyDefined(ctx context.Context, t *target) error {
 	return w.apply(ctx, t)
 }
 
-// apply applies one object.
+// apply applies one object, and decides again after a conflict.
 func (w *work) apply(ctx context.Context, t *target) error {
 	for range rounds {
 		switch {
@@ -118,15 +119,16 @@ func (w *work) apply(ctx context.Context, t *target) error {
 	return w.busy(t)
 }
 
-// servers decides which objects of an update wait for a server: an admission object refuses others, and an object of a
-// served kind is refused itself, while its server is still starting. They wait until all objects of earlier phases are
-// healthy, not only the server: an admission object does not say what its server consists of.
+// servers decides which objects of an update wait for a server. An admission object whose server is
+// still starting refuses other objects, and an object of a served kind is refused itself. Such
+// objects wait until all objects of earlier phases are healthy, not only the server, because an
+// admission object does not name the objects of its server.
 type servers struct {
 	targets     []*target
 	definitions map[kind]*target
 	apis        []*target // the APIServices
 	probe       func(context.Context, *target) (health.Status, error)
-	// earlier is the health of the objects before a phase, once objects of it wait.
+	// earlier is the health of the objects before a phase, recorded once objects of the phase wait.
 	earlier map[snapshot.Phase]*healthOf
 }
 
@@ -137,7 +139,8 @@ type healthOf struct {
 	why    string    // the first that failed, or else the first of sick
 }
 
-// waitFor returns what an object that needs a server has to wait for, nil if for nothing.
+// waitFor returns the health that an object which needs a server waits for, or nil if it need not
+// wait.
 func (s *servers) waitFor(ctx context.Context, t *target) (*healthOf, error) {
 	before, err := s.healthBefore(ctx, t.phase)
 	if err != nil || len(before.sick) == 0 || blocks(t.live, before.sick) {
@@ -146,7 +149,8 @@ func (s *servers) waitFor(ctx context.Context, t *target) (*healthOf, error) {
 	return before, nil
 }
 
-// healthBefore returns the health of the objects that are applied before a phase. It is probed once in an update.
+// healthBefore returns the health of the objects that are applied before a phase. It is probed once
+// per update.
 func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*healthOf, error) {
 	if known := s.earlier[phase]; known != nil {
 		return known, nil
@@ -175,8 +179,9 @@ func (s *servers) healthBefore(ctx context.Context, phase snapshot.Phase) (*heal
 	return out, nil
 }
 
-// unblock gives up the admission objects that are to go if others wait for a server which they keep from starting.
-// Otherwise they go after everything that is to be there has come.
+// unblock deletes or releases undesired admission objects if other objects wait for a server that
+// these admission objects keep from starting. Otherwise admission objects are removed only after
+// all desired objects are there.
 func (w *work) unblock(ctx context.Context) error {
 	if w.servers == nil || w.servers.earlier[snapshot.Admission] == nil {
 		return nil
@@ -193,8 +198,9 @@ func (w *work) unblock(ctx context.Context) error {
 	return nil
 }
 
-// blocks reports whether a condition of a sick object says that the admission object live, which may be nil, refused
-// something: a ReplicaFailure of a Deployment quotes the API server's error, which has the name.
+// blocks reports whether a condition of an object in sick says that the admission object live,
+// which may be nil, refused a request. For example, the ReplicaFailure condition of a Deployment
+// quotes the API server's error, which contains the name.
 func blocks(live *unstructured.Unstructured, sick []*target) bool {
 	if live == nil {
 		return false
@@ -227,7 +233,7 @@ func blocks(live *unstructured.Unstructured, sick []*target) bool {
 	return false
 }
 
-// writeTarget applies an object as the strategy says.
+// writeTarget applies an object as the strategy demands.
 func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructured.Unstructured, err error) {
 	o := s.applyOptions(t)
 	live, t.left, err = applyAs(&s.a.Strategy, t.desired(&s.a), func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -236,8 +242,9 @@ func (s *session) writeTarget(ctx context.Context, t *target) (live *unstructure
 	return live, err
 }
 
-// applyAs applies an object, or has a dry run of that. With apply.ClientSide it leaves out what kubectl would, and returns
-// the paths of that.
+// applyAs applies an object, for real or as a dry run, through write. With apply.ClientSide it
+// drops the parts that kubectl accepts and the API server refuses, and returns their paths, see
+// package lenient.
 func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unstructured.Unstructured) (*unstructured.Unstructured, error)) (live *unstructured.Unstructured, left []string, err error) {
 	if s.Type != apply.ClientSide {
 		live, err = write(obj)
@@ -246,8 +253,9 @@ func applyAs(s *apply.Strategy, obj *unstructured.Unstructured, write func(*unst
 	return lenient.Apply(obj, write)
 }
 
-// alteredOf says which objects were applied without a part of them, for people; empty for none. Of each it names the first
-// parts only, because a run keeps no longer text.
+// alteredOf returns a text for people about the objects that were applied without some of their
+// fields, or "" if there are none. It names only the first fields of the first objects, because a
+// run stores no longer text.
 func alteredOf(targets []*target) string {
 	const mostObjects, mostParts = 2, 2
 	var texts []string
@@ -270,8 +278,9 @@ func alteredOf(targets []*target) string {
 	return "the API server does not take, so left out: " + strings.Join(texts, "; ")
 }
 
-// applyOptions says how an object is applied. Fields of an earlier version that kubectl, Helm or Terraform own too become
-// the placement's alone first, so that those which the hub dropped go; not if the strategy respects other owners.
+// applyOptions returns the options for applying an object. If kubectl, Helm or Terraform co-own
+// fields of an earlier version, the placement first becomes their only owner, so that the apply
+// removes fields that the hub dropped. This does not happen if the strategy respects other owners.
 func (s *session) applyOptions(t *target) backend.ApplyOptions {
 	o := backend.ApplyOptions{
 		Manager: manager(s.a.Placement), Precondition: t.asLooked(), RefuseConflicts: s.a.Strategy.RefuseConflicts,

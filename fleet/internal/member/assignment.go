@@ -11,7 +11,7 @@ import (
 // Assignment is a [backend.Assignment] with the parts that only the engine's own updater sees.
 type Assignment struct {
 	backend.Assignment
-	// Stalled, if set, is called if a call about one object timed out although the others
+	// Stalled, if set, is called if a call about one object timed out although calls about the others
 	// succeeded, see [Limiter].
 	Stalled func()
 	// secretKey is for values that must not be shown, see drift.Options.
@@ -21,7 +21,7 @@ type Assignment struct {
 	ofCheck bool
 	check   *Revision
 	// keeps reports that the update only restores the revision that the ledger proves, and stops if
-	// the ledger proves another one.
+	// the ledger proves another revision.
 	keeps bool
 }
 
@@ -44,7 +44,7 @@ func WithoutCheck(a backend.Assignment) Assignment {
 	return Assignment{Assignment: a, ofCheck: true}
 }
 
-// shares reports whether objects of other placements are allowed.
+// shares reports whether other placements may apply the same objects.
 func (a *Assignment) shares() bool { return a.AllowCoOwnership && !a.Exclusive }
 
 // Updater is a [backend.Updater] inside of the engine: an [Applier], or a host's behind a guard,
@@ -74,14 +74,14 @@ type updaterBehindGuard struct {
 	guard   *guard.Guard
 }
 
-// Update calls the host's.
+// Update calls the host's Update behind the guard.
 func (u updaterBehindGuard) Update(ctx context.Context, a Assignment) (backend.Proof, error) {
 	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (backend.Proof, error) {
 		return u.updater.Update(ctx, a.Assignment)
 	})
 }
 
-// Observe calls the host's.
+// Observe calls the host's Observe behind the guard.
 func (u updaterBehindGuard) Observe(ctx context.Context, a Assignment) (backend.Proof, error) {
 	return guard.Call(ctx, u.guard, "Updater", a.Cluster.Name, func(ctx context.Context) (backend.Proof, error) {
 		return u.updater.Observe(ctx, a.Assignment)
@@ -93,7 +93,7 @@ type watcherBehindGuard struct {
 	watcher backend.UpdaterWatcher
 }
 
-// Watch calls the host's.
+// Watch calls the host's Watch behind the guard.
 func (w watcherBehindGuard) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error] {
 	return guard.Stream(ctx, w.guard, "Updater", a.Cluster.Name, func(ctx context.Context) iter.Seq2[struct{}, error] {
 		return w.watcher.Watch(ctx, a.Assignment)

@@ -9,18 +9,17 @@ import (
 )
 
 const (
-	// baselineKey is the key in the data of a ledger's ConfigMap under which what
-	// the objects were right after they were applied is kept. It stands beside the
-	// ledger, not in it: a writer that does not know it drops it, and then nothing is
-	// explained by it.
+	// baselineKey is the key of the baselines in the data of a ledger's ConfigMap: the state of the
+	// objects right after they were applied. The baselines are beside the ledger and not in it, so
+	// that a writer that does not know them drops them; then they explain no difference.
 	baselineKey = "baseline"
-	// baselineFormat is the version that is written, and the only one that is read.
+	// baselineFormat is the version that is written, and the only version that is read.
 	baselineFormat = 1
-	// baselineMost bounds all baselines of a ledger.
+	// baselineMost bounds all baselines of a ledger, in bytes.
 	baselineMost = 256 << 10
 )
 
-// baselineRecord is the stored form.
+// baselineRecord is the stored form of baselines.
 type baselineRecord struct {
 	Format  int              `json:"format"`
 	Objects []baselineObject `json:"objects"`
@@ -28,26 +27,26 @@ type baselineRecord struct {
 
 type baselineObject struct {
 	snapshot.ID
-	// Tag is that of the digest of the manifest that the baseline is about, under the
-	// placement's key.
+	// Tag is the tag of the manifest that the baseline describes, see manifestTag.
 	Tag  string `json:"tag"`
 	Data []byte `json:"data"`
 }
 
-// baselines are what the objects of a cluster were right after they were
-// applied, as far as that differs from what was applied.
+// baselines describe how the objects of a cluster, right after they were applied, differed from the
+// applied manifests.
 type baselines struct {
 	key []byte
 	at  map[snapshot.ID]baselineObject
 }
 
-// manifestTag is what a baseline about a version of an object has.
+// manifestTag returns the tag of a version of an object, derived from its digest under the
+// placement's key.
 func manifestTag(key []byte, item *revisionItem) string {
 	return keyed.Tag(key, "manifest", item.Digest)[:32]
 }
 
-// decodeBaselines reads what a member has. It is a help in telling drift, not a
-// record to rely on: what cannot be read explains nothing.
+// decodeBaselines decodes baselines that a member returned. They only help to explain drift, so
+// that text which cannot be decoded counts as no baselines.
 func decodeBaselines(text string, key []byte) *baselines {
 	out := &baselines{key, map[snapshot.ID]baselineObject{}}
 	var r baselineRecord
@@ -60,7 +59,7 @@ func decodeBaselines(text string, key []byte) *baselines {
 	return out
 }
 
-// baseline is what is stored of an object, nil where it cannot be read.
+// baseline decodes the stored baseline of an object, or returns nil if that fails.
 func (o *baselineObject) baseline() *drift.Baseline {
 	out := new(drift.Baseline)
 	if out.UnmarshalBinary(o.Data) != nil {

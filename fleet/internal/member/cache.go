@@ -2,26 +2,27 @@ package member
 
 import "github.com/slipway-dev/slipway/internal/lru"
 
-// What is kept of ledgers with a connection: so many, and none with more text. They are what
-// BenchmarkClusterUpdate in docs/performance.md needs for its x-cpu: an update does not read its ledger.
+// Limits of the ledgers cached per connection: their number, and the bytes of each.
+// BenchmarkClusterUpdate in docs/performance.md needs them for its x-cpu, because an update does
+// not read a cached ledger.
 const (
 	ledgersKept    = 8
 	ledgerKeptMost = 16 << 10
 )
 
-// ledgerCache holds closed ledgers of a cluster as this process last read or wrote them,
-// by placement, so that an update need not read its ledger. A cached ledger is safe when
-// stale: the first write of an update is one of the ledger, conditional on its uid and
-// resourceVersion, and an update that finds nothing to do confirms it. It is older than the
-// objects either way, which are read later.
+// ledgerCache holds closed ledgers of a cluster as this process last read or wrote them, by
+// placement, so that an update need not read its ledger. A stale ledger is safe: the first write of
+// an update is a write of the ledger, conditional on its uid and resourceVersion, and an update
+// that finds nothing to do confirms the ledger. In both cases the ledger is older than the objects,
+// which are read later.
 //
-// It is cached as the text that the member has, which is a third of what it takes in
-// memory.
+// A ledger is cached as the text from the member, which takes a third of the memory of the decoded
+// ledger.
 type ledgerCache struct{ kept *lru.Cache[string, ledgerAt] }
 
 func newLedgerCache() ledgerCache { return ledgerCache{lru.New[string, ledgerAt](ledgersKept, nil)} }
 
-// take returns the ledger of a placement and keeps it no longer.
+// take removes the ledger of a placement from the cache and returns it.
 func (k *ledgerCache) take(placement string) (*ledgerAt, bool) {
 	l, ok := k.kept.Take(placement)
 	if !ok {
@@ -32,7 +33,7 @@ func (k *ledgerCache) take(placement string) (*ledgerAt, bool) {
 	return &l, err == nil
 }
 
-// keep keeps a ledger that is closed.
+// keep caches a ledger if it exists, is closed and is small enough.
 func (k *ledgerCache) keep(l *ledgerAt) {
 	if !l.exists() || l.open() || len(l.baseline)+len(l.text) > ledgerKeptMost {
 		return
@@ -42,5 +43,5 @@ func (k *ledgerCache) keep(l *ledgerAt) {
 	k.kept.Add(l.Placement, kept)
 }
 
-// close drops everything, and keeps nothing more.
+// close empties the cache for good.
 func (k *ledgerCache) close() { k.kept.Resize(0) }

@@ -17,25 +17,26 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Comparison is about what one cluster has of a placement, and how that differs
-// from what it should have. It only reads.
+// Comparison compares the objects of one placement on one cluster with their desired state. It only
+// reads.
 type Comparison struct {
 	Placement string
 	Strategy  apply.Strategy
-	// Key is the placement's, for what must not be shown.
+	// Key is the placement's key, which protects values that must not be shown.
 	Key     []byte
 	Cluster placement.Cluster
-	// Revision is what to compare with; nil is what the ledger names.
+	// Revision is the revision to compare with; nil means the revision in the ledger.
 	Revision *Revision
-	// Now is when the cluster is observed.
+	// Now is the time of the observation.
 	Now time.Time
-	// Ended, if set, is called if an object has ended and the ledger does not know that, see [Applier.RecordEnds].
+	// Ended, if set, is called if an object has ended and the ledger does not know that, see
+	// [Applier.RecordEnds].
 	Ended func()
-	// Reported gets the status of the objects, where the cluster has the revision; it may be nil.
+	// Reported receives the status of the objects if the cluster has the revision; it may be nil.
 	Reported func(apply.StatusReport)
 }
 
-// report reports the status of the objects, if that is asked for.
+// report reports the status of the objects if the caller asked for it.
 func (x *Comparison) report(out *drift.ClusterReport, targets []*target) {
 	if x.Reported == nil || out.State != drift.Compared || x.Strategy.ReportsOnly() {
 		return
@@ -52,13 +53,13 @@ func (x *Comparison) report(out *drift.ClusterReport, targets []*target) {
 	x.Reported(r)
 }
 
-// Failed is the outcome of a comparison that could not be made.
+// Failed returns the report of a comparison that failed with err.
 func (x *Comparison) Failed(err error) drift.ClusterReport {
 	return drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Unknown, Observed: x.Now, Problems: []string{guard.Clip(err.Error())}}
 }
 
-// Compare carries a comparison out. An object that the member fails to show is one of
-// the problems of the result, and does not hide the others.
+// Compare carries out a comparison. If the member fails to return an object, the result lists that
+// as a problem, and the other objects are compared.
 func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterReport, error) {
 	out := drift.ClusterReport{Placement: x.Placement, Cluster: x.Cluster.Name, State: drift.Compared, Observed: x.Now}
 	m, err := u.conns.get(ctx, x.Cluster)
@@ -90,7 +91,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterRepor
 	targets = slices.DeleteFunc(targets, func(t *target) bool { return t.want == nil })
 	read := m.get
 	if x.Strategy.Type == apply.ReportDiff {
-		read = m.show // what no update could create is not only absent
+		read = m.show // an object that no update could create is a problem, not only absent
 	}
 	var failed error
 	ended, shown := false, targets[:0]
@@ -101,7 +102,7 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterRepor
 			shown = append(shown, t)
 			continue
 		}
-		// An object that the member fails to show does not hide the others.
+		// An object that the member fails to return does not hide the others.
 		if !errors.Is(err, backend.ErrNoSuchKind) {
 			failed = cmp.Or(failed, err)
 		}
@@ -125,8 +126,8 @@ func (u *Applier) Compare(ctx context.Context, x Comparison) (drift.ClusterRepor
 	return out, nil
 }
 
-// WatchCompared yields when something may differ that a comparison is about: the ledger, and the objects of
-// the revision that the cluster is compared with. It names that revision before it begins, "" for none.
+// WatchCompared yields when the result of a comparison may change: when the ledger changes, or an
+// object of the compared revision. It first calls about with that revision, "" if there is none.
 func (u *Applier) WatchCompared(ctx context.Context, x Comparison, poll time.Duration, about func(revision string)) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		m, ids, err := u.compared(ctx, x, about)
@@ -161,8 +162,8 @@ func (u *Applier) compared(ctx context.Context, x Comparison, about func(revisio
 	return m, idsOf(x.Placement, rev, l.ledger), nil
 }
 
-// proven returns the revision that a ledger proves, or proved before an engine
-// began to put it back; empty for none.
+// proven returns the revision that a ledger proves, or proved before an engine began to repair
+// drift; "" if there is none.
 func proven(l *ledger) (drift.ClusterState, string) {
 	switch {
 	case l.open() && l.Keeping:
@@ -175,7 +176,8 @@ func proven(l *ledger) (drift.ClusterState, string) {
 	return drift.Compared, l.Revision
 }
 
-// idsOf are a placement's ledger and the objects of it and of a revision, which may be nil.
+// idsOf returns the IDs of a placement's ledger, of the objects in the ledger, and of the objects
+// of a revision, which may be nil.
 func idsOf(placement string, rev *Revision, l *ledger) []snapshot.ID {
 	ids := []snapshot.ID{ledgerID(placement)}
 	for _, t := range targetsOf(rev, l) {
@@ -184,9 +186,8 @@ func idsOf(placement string, rev *Revision, l *ledger) []snapshot.ID {
 	return ids
 }
 
-// reportDiff compares a cluster with the revision of an assignment whose strategy
-// only reports. The cluster is as it should be as soon as that has been done:
-// nothing is written to it, not even a ledger.
+// reportDiff compares a cluster with the revision of an assignment whose strategy only reports. The
+// comparison alone completes the cluster: nothing is written to it, not even a ledger.
 func (u *Applier) reportDiff(ctx context.Context, a Assignment) (backend.Proof, error) {
 	r := backend.Proof{Applied: true, Unchanged: true, Revision: a.Revision, Current: true, Healthy: true}
 	if a.Revision == "" {
@@ -214,8 +215,8 @@ func (u *Applier) reportDiff(ctx context.Context, a Assignment) (backend.Proof, 
 	return r, nil
 }
 
-// nothingLeft looks whether a cluster that is to be cleaned holds anything of the
-// placement, from before it only reported.
+// nothingLeft returns an error if a cluster that must be cleaned still has objects of the
+// placement, applied before the placement only reported.
 func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r backend.Proof) (backend.Proof, error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -232,8 +233,7 @@ func (u *Applier) nothingLeft(ctx context.Context, a Assignment, r backend.Proof
 	return r, nil
 }
 
-// reportDrift records what an update leaves that differs, where the strategy asks for
-// more than to apply.
+// reportDrift records the differences that an update leaves, if the strategy watches for drift.
 func (w *work) reportDrift(ctx context.Context) error {
 	if !w.a.Strategy.Watches() {
 		return nil

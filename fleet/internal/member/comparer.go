@@ -16,15 +16,16 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// comparer compares objects of a revision with what a member has.
+// comparer compares objects of a revision with the live objects of a member.
 type comparer struct {
 	manifests *manifests
 	baselines *baselines
-	// dry returns what an apply would make of an object; nil where no dry run is wanted.
+	// dry returns the result of a dry run of applying an object; nil if the strategy wants no dry
+	// runs.
 	dry func(*target) (*unstructured.Unstructured, error)
 }
 
-// add adds what differs to a report.
+// add adds the objects that differ to a report.
 func (c *comparer) add(out *drift.ClusterReport, s apply.Strategy, placement string, targets []*target) {
 	for _, t := range targets {
 		if t.ended != "" {
@@ -52,7 +53,7 @@ func (c *comparer) of(t *target) (drift.Report, error) {
 	return m.CompareWith(t.live, c.baselines.of(t), func() (*unstructured.Unstructured, error) { return c.dry(t) })
 }
 
-// reasonFor says what a difference of an object means.
+// reasonFor returns the reason that a report gives for the difference of an object.
 func reasonFor(s apply.Strategy, t *target, placement string) drift.Reason {
 	switch {
 	case s.ReportsOnly():
@@ -65,12 +66,12 @@ func reasonFor(s apply.Strategy, t *target, placement string) drift.Reason {
 	return drift.FailedToTakeOver
 }
 
-// compiledKept is how many revisions stay compiled. An equal object is compared below the
-// floor of BenchmarkCompare in docs/performance.md only because it was compiled before,
-// once for all clusters.
+// compiledKept is the number of compiled revisions in the cache. The comparison of an equal object
+// stays below the floor of BenchmarkCompare in docs/performance.md only because the object was
+// compiled before, once for all clusters.
 const compiledKept = 16
 
-// compiler caches what revisions were compiled to, by strategy and placement.
+// compiler caches the compiled objects of revisions, by strategy and placement.
 type compiler struct {
 	kept *lru.Cache[compiledKey, *manifests]
 }
@@ -81,7 +82,7 @@ func newCompiler() compiler {
 	return compiler{lru.New[compiledKey, *manifests](compiledKept, nil)}
 }
 
-// manifests are the objects of a revision, compiled when they are asked for.
+// manifests are the objects of a revision, each compiled on first use.
 type manifests struct {
 	rev     *Revision
 	options drift.Options
@@ -109,7 +110,7 @@ func (c *compiler) of(rev *Revision, s apply.Strategy, placement string, secretK
 	})
 }
 
-// of returns an object of the revision.
+// of returns the compiled manifest of an object of the revision.
 func (m *manifests) of(item *revisionItem) (*drift.Manifest, error) {
 	i, ok := m.at[item.ID]
 	if !ok {
@@ -124,8 +125,8 @@ func (m *manifests) of(item *revisionItem) (*drift.Manifest, error) {
 	return c.manifest, c.err
 }
 
-// asking returns what asks the member what an apply for a placement would make of
-// an object.
+// asking returns a function that asks the member for the result of a dry run of applying an object
+// for a placement.
 func (m *memberConn) asking(ctx context.Context, placement string, s *apply.Strategy) func(*target) (*unstructured.Unstructured, error) {
 	return func(t *target) (*unstructured.Unstructured, error) {
 		live, _, err := applyAs(s, t.want.obj, func(obj *unstructured.Unstructured) (*unstructured.Unstructured, error) {
@@ -135,7 +136,7 @@ func (m *memberConn) asking(ctx context.Context, placement string, s *apply.Stra
 	}
 }
 
-// of returns the baseline of an object, nil for none.
+// of returns the baseline of an object, or nil if there is none for this version of the object.
 func (b *baselines) of(t *target) *drift.Baseline {
 	if b == nil || t.want == nil {
 		return nil
@@ -152,12 +153,12 @@ func add(c *drift.ClusterReport, o drift.ObjectReport) {
 	c.Total++
 }
 
-// takesOver is WhenToTakeOver with its default.
+// takesOver returns WhenToTakeOver with its default.
 func takesOver(s *apply.Strategy) apply.WhenToTakeOver {
 	return cmp.Or(s.WhenToTakeOver, apply.TakeOverAlways)
 }
 
-// driftOptions are the options of a comparison for a placement.
+// driftOptions returns the options of a comparison for a placement.
 func driftOptions(s *apply.Strategy, placement string, c drift.Comparison, secretKey []byte) drift.Options {
 	return drift.Options{
 		Comparison: c, Manager: manager(placement), Ignore: s.Ignore, Secrets: s.Secrets, SecretKey: secretKey,

@@ -19,12 +19,12 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// errConnsClosed is what is returned after Close.
+// errConnsClosed is returned after Close.
 var errConnsClosed = errors.New("the connections are closed")
 
-// Conns keeps one connection to each cluster that is worked on. A cluster that
-// was made again under the same name gets another one. Every call goes through
-// the guard, and what members return is checked.
+// Conns keeps one connection to each cluster that is in use. A cluster that was created again under
+// the same name gets a new connection. Every call passes through the guard, and every answer of a
+// member is checked.
 type Conns struct {
 	dialer backend.Dialer
 	guard  *guard.Guard
@@ -37,14 +37,13 @@ type Conns struct {
 	closing sync.WaitGroup // dials, and connections that are being closed
 }
 
-// NewConns returns connections that d opens; a call may take as long as
-// timeout.
+// NewConns returns connections that d opens; each call is limited to timeout.
 func NewConns(d backend.Dialer, timeout time.Duration) *Conns {
 	return &Conns{dialer: d, guard: guard.New(timeout), open: map[string]*memberConn{}}
 }
 
-// get returns the connection to a cluster. Concurrent calls for the same cluster share
-// one dial, and one that fails is not remembered.
+// get returns the connection to a cluster. Concurrent calls for the same cluster share one dial; a
+// failed dial is not remembered.
 func (c *Conns) get(ctx context.Context, cluster placement.Cluster) (*memberConn, error) {
 	if m, err := c.find(cluster, false); m != nil || err != nil {
 		return m, err
@@ -58,8 +57,8 @@ func (c *Conns) get(ctx context.Context, cluster placement.Cluster) (*memberConn
 	})
 }
 
-// find returns the open connection to a cluster, nil if there is none. Where the caller
-// dials then, Close waits until it calls closing.Done.
+// find returns the open connection to a cluster, or nil if there is none. If the caller then dials,
+// Close waits until the caller calls closing.Done.
 func (c *Conns) find(cluster placement.Cluster, dials bool) (*memberConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -99,7 +98,7 @@ func (c *Conns) dial(ctx context.Context, cluster placement.Cluster) (*memberCon
 		return nil, errConnsClosed
 	}
 	if other := c.open[m.name]; other != nil {
-		c.discard(other) // dialled under another UID meanwhile
+		c.discard(other) // another UID was dialed concurrently
 	}
 	c.open[m.name] = m
 	return m, nil
@@ -114,7 +113,7 @@ func (c *Conns) drop(m *memberConn) {
 	}
 }
 
-// evictIdle closes the connections that nothing has been done with for d.
+// evictIdle closes the connections that were not used for d.
 func (c *Conns) evictIdle(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -131,8 +130,8 @@ func (c *Conns) discard(m *memberConn) {
 	c.closing.Go(m.close)
 }
 
-// Close closes all connections and waits until they are, or were left behind, and until
-// no dial is under way.
+// Close closes all connections. It waits until they are closed, or left behind by the guard, and
+// until no dial is under way.
 func (c *Conns) Close() {
 	c.mu.Lock()
 	c.closed = true
@@ -143,31 +142,29 @@ func (c *Conns) Close() {
 	c.closing.Wait()
 }
 
-// memberConn is a connection to a member behind the guard. What a member
-// returns is not trusted: an object must be the one that was asked for, and
-// must have the uid and the resourceVersion without which a write could not be
-// guarded.
+// memberConn is a connection to a member behind the guard. Answers of a member are not trusted: a
+// returned object must be the requested one, and must have the uid and resourceVersion that guard
+// later writes.
 type memberConn struct {
 	name, uid string
 	conn      backend.Conn
 	guard     *guard.Guard
 	broken    func()
-	// used is when a call was last made, in Unix nanoseconds; watches counts
-	// those that go on.
+	// used is the time of the last call in Unix nanoseconds; watches counts the open watches.
 	used, watches atomic.Int64
-	// lost counts the calls in a row that the member did not answer.
+	// lost counts consecutive calls that the member did not answer.
 	lost    atomic.Int64
 	ledgers ledgerCache
 }
 
 func (m *memberConn) use() { m.used.Store(time.Now().UnixNano()) }
 
-// idle reports whether nothing has been done with the connection for d.
+// idle reports whether the connection was not used for d.
 func (m *memberConn) idle(d time.Duration) bool {
 	return m.watches.Load() == 0 && time.Since(time.Unix(0, m.used.Load())) >= d
 }
 
-// get returns the object that id names, nil if there is none.
+// get returns the object that id names, or nil if there is none.
 func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
 	obj, err := m.show(ctx, id)
 	if errors.Is(err, backend.ErrNoSuchKind) {
@@ -176,7 +173,8 @@ func (m *memberConn) get(ctx context.Context, id snapshot.ID) (*unstructured.Uns
 	return obj, err
 }
 
-// show is get, but for the error that matches ErrNoSuchKind where the cluster cannot have such an object.
+// show is get, except that it returns an error that matches ErrNoSuchKind if the cluster cannot
+// have such an object.
 func (m *memberConn) show(ctx context.Context, id snapshot.ID) (*unstructured.Unstructured, error) {
 	m.use()
 	obj, err := guard.Call(ctx, m.guard, "Get", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -212,7 +210,7 @@ func (m *memberConn) apply(ctx context.Context, obj *unstructured.Unstructured, 
 	return got, nil
 }
 
-// dryRun returns what an apply would come to.
+// dryRun returns the result of a dry run of an apply.
 func (m *memberConn) dryRun(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
 	m.use()
 	got, err := guard.Call(ctx, m.guard, "DryRun", m.name, func(ctx context.Context) (*unstructured.Unstructured, error) {
@@ -272,13 +270,13 @@ func (m *memberConn) close() {
 	})
 }
 
-// lostMost is how many calls in a row a member does not answer before its
-// connection is taken for dead. With it end all watches of the member.
+// lostMost is how many unanswered calls in a row make a connection count as dead. Then all watches
+// of the member end, too.
 const lostMost = 3
 
-// note names the cluster in an error, and drops the connection where that looks
-// dead, or its credentials are no longer accepted: the next one may have others. A
-// member that answers, that it is too busy for example, has a good one.
+// note names the cluster in an error. It drops the connection if it looks dead, or if its
+// credentials are no longer accepted, because the next connection may have other credentials. A
+// connection is alive if the member answers, even if the answer is that the member is too busy.
 func (m *memberConn) note(ctx context.Context, err error) error {
 	switch {
 	case apierrors.IsUnauthorized(err) && guard.Transient(err):
@@ -313,14 +311,14 @@ func checkReturned(id snapshot.ID, obj *unstructured.Unstructured) error {
 	return nil
 }
 
-// Connections that nothing was done with for connIdle are closed, within
-// connSweep.
+// A connection is closed once it was unused for connIdle; connSweep is the interval of the
+// checks.
 const (
 	connIdle  = 5 * time.Minute
 	connSweep = time.Minute
 )
 
-// CloseIdle closes connections that are idle, until ctx ends.
+// CloseIdle closes idle connections until ctx ends.
 func (c *Conns) CloseIdle(ctx context.Context) {
 	tick := time.NewTicker(connSweep)
 	defer tick.Stop()
@@ -334,14 +332,15 @@ func (c *Conns) CloseIdle(ctx context.Context) {
 	}
 }
 
-// Reopen lets connections be dialled again after Close.
+// Reopen allows dials again after Close.
 func (c *Conns) Reopen() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = false
 }
 
-// The waits of a worker between tries of a cluster that cannot be reached.
+// ReachFirst and ReachMost are a worker's first and longest wait between tries of an unreachable
+// cluster.
 const (
 	ReachFirst = 200 * time.Millisecond
 	ReachMost  = 5 * time.Second

@@ -12,15 +12,16 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// establishMost is how long an update waits for a definition to be established
-// before it leaves the rest for its next try, establishPoll how often it looks. A
-// healthy API server takes some milliseconds.
+// establishMost is how long an update waits for a definition to be established before it leaves the
+// rest to its next try; establishPoll is the poll interval. A healthy API server takes some
+// milliseconds.
 const (
 	establishMost = 5 * time.Second
 	establishPoll = 50 * time.Millisecond
 )
 
-// defines returns what an object defines; false where it is no definition.
+// defines returns the kind that a CustomResourceDefinition defines, and false if obj is not a
+// definition.
 func defines(obj *unstructured.Unstructured) (kind, bool) {
 	if id := snapshot.IDOf(obj); id.Group != "apiextensions.k8s.io" || id.Kind != "CustomResourceDefinition" {
 		return kind{}, false
@@ -30,7 +31,7 @@ func defines(obj *unstructured.Unstructured) (kind, bool) {
 	return kind{group, name}, name != ""
 }
 
-// definitionsOf returns the definitions that are to be there, by what they define.
+// definitionsOf returns the desired definitions by the kind that they define.
 func definitionsOf(targets []*target) map[kind]*target {
 	out := map[kind]*target{}
 	for _, t := range targets {
@@ -44,8 +45,7 @@ func definitionsOf(targets []*target) map[kind]*target {
 	return out
 }
 
-// established reports whether an API server says that it serves what a definition
-// defines; if not, why.
+// established reports whether an API server serves the kind of a definition, and if not, why.
 func established(crd *unstructured.Unstructured) (done bool, why string) {
 	for _, m := range conditionsOf(crd) {
 		switch {
@@ -70,8 +70,9 @@ func conditionsOf(obj *unstructured.Unstructured) (out []map[string]any) {
 	return out
 }
 
-// need reports whether a server judges or serves an object: of an admission object, or of an object whose kind an
-// APIService of the revision has served, or a definition of it has converted, by a Service of the revision.
+// need reports whether a server judges or serves an object. A server judges every admission object.
+// It serves an object if a Service of the revision backs the APIService of its kind, or converts
+// its version.
 func (s *servers) need(t *target) bool {
 	if t.phase == snapshot.Admission {
 		return true
@@ -85,7 +86,7 @@ func (s *servers) need(t *target) bool {
 	})
 }
 
-// apiServicesOf returns the APIServices that are to be there.
+// apiServicesOf returns the desired APIServices.
 func apiServicesOf(targets []*target) (out []*target) {
 	for _, t := range targets {
 		if t.want != nil && t.id.Group == "apiregistration.k8s.io" && t.id.Kind == "APIService" {
@@ -95,7 +96,8 @@ func apiServicesOf(targets []*target) (out []*target) {
 	return out
 }
 
-// isConverted reports whether a version of a definition is not the stored one, and a Service of the revision converts it.
+// isConverted reports whether a version of a definition is not the stored version, and a Service of
+// the revision converts it.
 func (s *servers) isConverted(crd *unstructured.Unstructured, version string) bool {
 	spec, _ := crd.Object["spec"].(map[string]any)
 	service, _, _ := unstructured.NestedFieldNoCopy(spec, "conversion", "webhook", "clientConfig", "service")
@@ -106,7 +108,7 @@ func (s *servers) isConverted(crd *unstructured.Unstructured, version string) bo
 	})
 }
 
-// hasService reports whether a reference to a Service is to one of the revision.
+// hasService reports whether a reference names a Service of the revision.
 func (s *servers) hasService(reference any) bool {
 	to, _ := reference.(map[string]any)
 	return to != nil && slices.ContainsFunc(s.targets, func(t *target) bool {
@@ -114,12 +116,11 @@ func (s *servers) hasService(reference any) bool {
 	})
 }
 
-// defined makes sure that the kind of an object is established where a definition
-// of it is to be there. It waits a moment; where that is not enough it says what
-// the update waits for.
+// defined waits briefly until the kind of an object is established, if the update has a definition
+// of the kind. If that is not enough, it records that the update waits for the definition.
 func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 	crd := w.definitions[kind{t.id.Group, t.id.Kind}]
-	if crd == nil || crd.live == nil || crd.served { // one that was refused is a problem already
+	if crd == nil || crd.live == nil || crd.served { // a refused definition is a problem already
 		return true, nil
 	}
 	done, why, err := w.m.establish(ctx, crd)
@@ -134,8 +135,8 @@ func (w *work) defined(ctx context.Context, t *target) (bool, error) {
 	return false, nil
 }
 
-// establish waits for a definition, once in an update, and says why it is not
-// established where the member does.
+// establish waits for a definition, once per update. If the member says why the definition is not
+// established, establish returns the reason.
 func (m *memberConn) establish(ctx context.Context, crd *target) (done bool, why string, err error) {
 	for end := time.Now().Add(establishMost); ; {
 		done, why = established(crd.live)
@@ -151,7 +152,7 @@ func (m *memberConn) establish(ctx context.Context, crd *target) (done bool, why
 			return false, "", ctx.Err()
 		}
 		live, err := m.get(ctx, crd.id)
-		if err != nil || live == nil { // one that is gone is found out about by the apply
+		if err != nil || live == nil { // the apply notices a definition that is gone
 			return live == nil && err == nil, "", err
 		}
 		crd.live = live

@@ -12,13 +12,12 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/guard"
 )
 
-// hold decides which objects the strategy forbids to apply: those that drifted
-// from the version that is to be applied, and those that were there before and
-// must not be taken over. It uses the objects already read, and calls the member only
-// for the dry runs of the strategy.
+// hold decides which objects the strategy forbids to apply: objects that drifted from the version
+// to be applied, and objects that existed before and must not be taken over. It uses the objects
+// already read, and calls the member only for the dry runs of the strategy.
 //
-// They keep nothing else back: the other objects are applied, and the ledger is
-// closed. Only what is to go stays until nothing is held any more.
+// Held objects block nothing else: the other objects are applied, and the ledger is closed. Only
+// the removal of undesired objects is postponed until no object is held.
 func (w *work) hold(ctx context.Context) {
 	for _, t := range w.targets {
 		w.holdBack(ctx, t)
@@ -30,7 +29,7 @@ func (w *work) holdBack(ctx context.Context, t *target) {
 	w.holds = w.holds || t.held != nil
 }
 
-// holding says why an object must not be applied, nil where it may be.
+// holding returns why an object must not be applied, or nil if it may be.
 func (w *work) holding(ctx context.Context, t *target) error {
 	switch {
 	case t.want == nil || t.live == nil || isTerminating(t.live):
@@ -53,9 +52,8 @@ func (w *work) holding(ctx context.Context, t *target) error {
 		w.m.name, t.id, Summary(&r), backend.ErrPermanent)
 }
 
-// hasBeenApplied reports whether the version of an object that is to be there was
-// applied before, also where its mark was taken away since: then the revision that the
-// ledger proves says so.
+// hasBeenApplied reports whether the desired version of an object was applied before. If the
+// object's mark was removed since, the revision that the ledger proves decides.
 func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
 	switch {
 	case digestOn(t.live, w.a.Placement) == t.want.Digest:
@@ -77,10 +75,10 @@ func (w *work) hasBeenApplied(ctx context.Context, t *target) (bool, error) {
 	}), nil
 }
 
-// stays reports whether an object that is to go stays, because something is held.
+// stays reports whether the removal of an object is postponed because some object is held.
 func (w *work) stays(t *target) bool { return w.holds && t.want == nil && t.listed }
 
-// keepsOut says why an object that was there before must not be taken over.
+// keepsOut returns why an object that existed before must not be taken over, or nil if it may be.
 func (w *work) keepsOut(ctx context.Context, t *target) error {
 	if w.a.keeps {
 		return fmt.Errorf("cluster %s: %s is not the placement's, and only runs take objects over: %w", w.m.name, t.id, backend.ErrPermanent)
@@ -105,8 +103,8 @@ func (w *work) keepsOut(ctx context.Context, t *target) error {
 	}
 }
 
-// compare compares an object with what is to be there. One that cannot be
-// compared stays so until it is changed.
+// compare compares an object with its desired state. Its errors are permanent, because a comparison
+// that failed fails until the object changes.
 func (w *work) compare(ctx context.Context, t *target) (drift.Report, error) {
 	r, err := w.comparer(ctx).of(t)
 	if err != nil {
@@ -150,8 +148,8 @@ func pathOf(d *drift.Difference) string {
 	return d.Path
 }
 
-// heldBack returns why objects are held back, for the error of an update. What is
-// put back between runs brings nothing new, and so has nothing to complain of.
+// heldBack returns why objects are held back, for the error of an update. It returns nil for a
+// repair between runs, which brings nothing new.
 func (w *work) heldBack() error {
 	if w.a.keeps {
 		return nil

@@ -17,8 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// intended are the objects of the intent: what is to be there and what may
-// still be.
+// intended returns the objects of the open ledger: the desired objects, and the objects that may
+// still be on the cluster.
 func (w *work) intended() []ledgerObject {
 	var out []ledgerObject
 	for _, t := range w.targets {
@@ -32,8 +32,8 @@ func (w *work) intended() []ledgerObject {
 	return out
 }
 
-// applied are the objects of a ledger that is closed. What was not taken over is
-// not among them; what is to go stays while something is held back.
+// applied returns the objects of the closed ledger. Objects that were not taken over are not among
+// them. Undesired objects stay in the ledger while an object is held back.
 func (w *work) applied() []ledgerObject {
 	out := make([]ledgerObject, 0, len(w.targets))
 	for _, t := range w.targets {
@@ -47,7 +47,7 @@ func (w *work) applied() []ledgerObject {
 	return out
 }
 
-// entryOf is the entry of an object that is, or must be, on the cluster.
+// entryOf returns the ledger entry of a desired object.
 func (s *session) entryOf(t *target) ledgerObject {
 	tag := manifestTag(s.a.secretKey, t.want)
 	o := ledgerObject{ID: t.id, Adopted: t.adopted, UID: uidOf(t.live)}
@@ -67,8 +67,8 @@ func (s *session) entryOf(t *target) ledgerObject {
 	return o
 }
 
-// recordBegun writes the uid of an object that does its work once to the ledger, as soon as it was applied: it may be
-// gone before the update ends, and must not be applied again then.
+// recordBegun writes the uid of an object that does its work once to the ledger right after it was
+// applied. The object may be gone before the update ends, and must not be applied again then.
 func (s *session) recordBegun(ctx context.Context, t *target, intended func() []ledgerObject) error {
 	if s.entryOf(t).Once == "" {
 		return nil
@@ -78,7 +78,7 @@ func (s *session) recordBegun(ctx context.Context, t *target, intended func() []
 	return s.ledger.write(ctx, s.m, next)
 }
 
-// recordEnds writes to a closed ledger how targets ended that are not known to have ended.
+// recordEnds writes to a closed ledger how targets ended if the ledger does not know it yet.
 func (s *session) recordEnds(ctx context.Context, targets []*target) error {
 	if s.ledger.open() || !s.ledger.exists() {
 		return nil
@@ -103,7 +103,7 @@ func (s *session) recordEnds(ctx context.Context, targets []*target) error {
 	return nil
 }
 
-// endsUnrecorded reports whether an object ended and the ledger does not say so.
+// endsUnrecorded reports whether an object has ended and the ledger does not say so.
 func (s *session) endsUnrecorded(t *target, o *ledgerObject) bool {
 	if t.want == nil || t.live == nil || t.held != nil || uidOf(t.live) != o.UID {
 		return false
@@ -112,8 +112,8 @@ func (s *session) endsUnrecorded(t *target, o *ledgerObject) bool {
 	return now.End != "" && (now.End != o.End || now.Once != o.Once)
 }
 
-// doubtful are the objects in doubt of an intent: those there were, and in a
-// takeover what the older leader may still create.
+// doubtful returns the doubtful objects of the next intent: the previous ones, and in a takeover
+// the objects that the older leader may still create.
 func (w *work) doubtful() []ledgerObject {
 	out := slices.Clone(w.ledger.Doubtful)
 	for _, t := range w.targets {
@@ -124,8 +124,8 @@ func (w *work) doubtful() []ledgerObject {
 	return out[max(0, len(out)-doubtfulMost):]
 }
 
-// leftovers are the objects in doubt of a ledger that is closed: those that
-// an older leader may still create, and those that are not gone yet.
+// leftovers returns the doubtful objects of the closed ledger: objects that an older leader may
+// still create, and deleted objects that are not gone yet.
 func (w *work) leftovers() []ledgerObject {
 	var out []ledgerObject
 	for _, o := range w.ledger.Doubtful {
@@ -141,7 +141,8 @@ func (w *work) leftovers() []ledgerObject {
 	return out[max(0, len(out)-doubtfulMost):]
 }
 
-// addDoubt adds an object that is not there yet.
+// addDoubt adds an object unless the list has it. An entry without a UID prevails, because it
+// demands more.
 func addDoubt(to []ledgerObject, o ledgerObject) []ledgerObject {
 	for i := range to {
 		if objectKey(to[i].ID) == objectKey(o.ID) {
@@ -154,8 +155,7 @@ func addDoubt(to []ledgerObject, o ledgerObject) []ledgerObject {
 	return append(to, o)
 }
 
-// intend writes what is going to be done. From here on the member may have
-// been changed.
+// intend writes the intent to the ledger. From here on the update may change the member.
 func (w *work) intend(ctx context.Context) error {
 	for _, t := range w.targets {
 		w.disown(t)
@@ -178,7 +178,7 @@ func (w *work) intend(ctx context.Context) error {
 	return nil
 }
 
-// endings counts the objects that do their work once.
+// endings returns the number of objects that do their work once.
 func endings(targets []*target) (n int) {
 	for _, t := range targets {
 		if t.want != nil && once.ClassOf(t.want.obj) != once.Lasting {
@@ -188,8 +188,8 @@ func endings(targets []*target) (n int) {
 	return n
 }
 
-// closeIntent records that everything has been carried out; if something has
-// not, the intent stays open.
+// closeIntent closes the intent if everything has been carried out. Otherwise the intent stays
+// open.
 func (w *work) closeIntent(ctx context.Context) error {
 	if err := w.reckon(); err != nil {
 		return err
@@ -217,8 +217,8 @@ func (w *work) closeIntent(ctx context.Context) error {
 	return err
 }
 
-// takeBaselines returns the stored form of what the objects of an update are
-// now, empty where there is nothing to tell or too much.
+// takeBaselines returns the stored form of the baselines after the update, or "" if there are none
+// or they are too large.
 func (w *work) takeBaselines() string {
 	r := baselineRecord{Format: baselineFormat}
 	for _, t := range w.targets {
@@ -236,9 +236,10 @@ func (w *work) takeBaselines() string {
 	return string(b)
 }
 
-// baselineOf returns the baseline of an object: a new one where it was applied,
-// by this update or by one that did not live to record it, otherwise the one
-// there was. A change of an object that was not applied is no part of it.
+// baselineOf returns the baseline of an object. It is a new one if the object was applied, either
+// by this update or by an earlier update that died before it recorded the baseline. Otherwise it is
+// the previous one, because a change of an object that was not applied must not become part of the
+// baseline.
 func (w *work) baselineOf(t *target) (baselineObject, bool) {
 	var old baselineObject
 	known := false
@@ -253,7 +254,7 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 	if !t.applied && (known || t.held != nil || !w.resumed) {
 		return old, known
 	}
-	// An object that cannot be compared has none.
+	// An object that cannot be compared has no baseline.
 	m, err := w.manifests().of(t.want)
 	if err != nil {
 		return old, false
@@ -269,8 +270,8 @@ func (w *work) baselineOf(t *target) (baselineObject, bool) {
 	return baselineObject{t.id, tag, data}, err == nil
 }
 
-// disown takes down that an object is given up of which the ledger says that the
-// placement created it. It is reported once: from then on the ledger has it as adopted.
+// disown records that the update disowns an object which the ledger has as created. The report
+// names the object once, because the ledger then has it as adopted.
 func (w *work) disown(t *target) {
 	if t.disowned || w.a.Orphan || !t.adopted || !t.listed || t.entry.Adopted || t.entry.UID == "" || t.entry.UID != uidOf(t.live) {
 		return
@@ -282,24 +283,26 @@ func (w *work) disown(t *target) {
 	w.left = append(w.left, leftObject{t.id, w.unproven()})
 }
 
-// deletesAll reports whether what was taken over is deleted like what was created.
+// deletesAll reports whether the delete policy deletes adopted objects like created ones.
 func (s *session) deletesAll() bool {
 	return s.a.DeletePolicy == placement.DeleteAll || s.a.DeletePolicy == placement.Abandon
 }
 
-// unproven is why an object is not deleted of which the ledger alone says that it is the placement's.
+// unproven returns the reason for not deleting an object if only the ledger says that the placement
+// owns it.
 func (s *session) unproven() string {
 	return fmt.Sprintf("not now or later, because annotation %s does not say that the placement created it, or its namespace is reserved",
 		digestMark+s.a.Placement)
 }
 
-// leftObject is an object that is left on the cluster, and why.
+// leftObject is an object that is left on the cluster, with the reason.
 type leftObject struct {
 	id     snapshot.ID
 	reason string
 }
 
-// released says which objects are left on the cluster and why, for people; empty for none.
+// released returns a text for people about the objects that are left on the cluster, with reasons;
+// "" if there are none.
 func (w *work) released() string {
 	const most = 3
 	var reasons []string
@@ -325,15 +328,15 @@ func (w *work) released() string {
 	return strings.Join(texts, "; ")
 }
 
-// lookAgain reads an object after its precondition did not hold. The ledger
-// is read after the object: as long as it is ours, a leader that comes later finds
-// our intent and changes the object's resourceVersion before going on. A
-// decision that comes out differently is recorded before it is acted on.
+// lookAgain reads an object again after its precondition failed. It reads the ledger after the
+// object: as long as the ledger is ours, a later leader must find our intent, and change the
+// object's resourceVersion, before it continues. A changed decision is recorded before it takes
+// effect.
 func (w *work) lookAgain(ctx context.Context, t *target) error {
 	before := t.adopted
 	if t.want != nil && t.live == nil {
-		// It was to be created and is there now. Without our mark it is
-		// another writer's, whatever the intent says.
+		// We wanted to create it, and now it exists. Without our mark it belongs to another writer,
+		// whatever the intent says.
 		t.entry, t.listed = ledgerObject{ID: t.id}, true
 	}
 	if err := w.readTarget(ctx, t); err != nil {

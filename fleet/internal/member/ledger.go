@@ -21,84 +21,83 @@ import (
 )
 
 const (
-	// LedgerNamespace is where a member keeps its ledgers, one ConfigMap for
-	// each placement, by its name.
+	// LedgerNamespace is the namespace of a member's ledgers. Each placement has one ConfigMap there,
+	// with its name.
 	LedgerNamespace = "slipway-system"
 	// ledgerKey is the key of a ledger in the data of its ConfigMap.
 	ledgerKey = "ledger"
-	// ledgerFormat is the version that is written, and the newest that is read.
+	// ledgerFormat is the version that is written, and the newest version that is read.
 	ledgerFormat = 1
-	// ledgerMost bounds the JSON of a ledger: what a ConfigMap can hold.
+	// ledgerMost bounds the JSON of a ledger, in bytes, so that it fits into a ConfigMap.
 	ledgerMost = 1<<20 - 8<<10
-	// doubtfulMost bounds how many objects are kept in doubt; the newest stay.
+	// doubtfulMost bounds the doubtful objects in a ledger; the newest are kept.
 	doubtfulMost = 1000
-	// endedMost bounds how many versions are kept that succeeded; the newest stay.
+	// endedMost bounds the ended versions in a ledger; the newest are kept.
 	endedMost = 500
 	// tagLength is the length of the tag of a version.
 	tagLength = 32
 )
 
-// ledgerPhase says how far the work that a ledger records has come.
+// ledgerPhase is the phase of the work that a ledger records.
 type ledgerPhase string
 
 const (
-	// ledgerApplying is an open intent: objects may be anything between what
-	// they were and Target.
+	// ledgerApplying is an open intent: each object may be in any state between its old state and
+	// Target.
 	ledgerApplying ledgerPhase = "Applying"
 	// ledgerApplied proves Revision.
 	ledgerApplied ledgerPhase = "Applied"
-	// ledgerRemoved proves that nothing is placed any more.
+	// ledgerRemoved proves that nothing is placed on the cluster.
 	ledgerRemoved ledgerPhase = "Removed"
 )
 
-// ledger is what a member records of one placement. It is written before and
-// after objects are, each time by compare-and-swap: it refuses a leader with an
-// older epoch, proves which revision the cluster has, and says what has to be
-// removed and what only released.
+// ledger is a member's record of one placement. It is written before and after the objects change,
+// each time by compare-and-swap. It refuses leaders with an older epoch, proves the revision of the
+// cluster, and records which objects must be removed and which only released.
 type ledger struct {
 	Format    int    `json:"format"`
 	Placement string `json:"placement"`
-	// Run, RunUID and Attempt are the run that last changed something here.
+	// Run, RunUID and Attempt identify the run that last changed something on this member.
 	Run     string `json:"run,omitempty"`
 	RunUID  string `json:"runUID,omitempty"`
 	Attempt int    `json:"attempt,omitempty"`
-	// Epoch is the newest that was here.
+	// Epoch is the newest epoch that wrote the ledger.
 	Epoch int64       `json:"epoch"`
 	Phase ledgerPhase `json:"phase"`
-	// Revision is what is proven, in Applied only; Target what is being
-	// applied, in Applying only, empty for a removal. On the member they are sealed,
-	// see sealRevision; what was sealed under another key is unknownRevision here.
+	// Revision is the proven revision, in phase Applied only. Target is the revision being applied, in
+	// phase Applying only, and empty for a removal. On the member both are sealed, see sealRevision; a
+	// value sealed under another key reads as unknownRevision.
 	Revision string `json:"revision,omitempty"`
 	Target   string `json:"target,omitempty"`
 	// Touch is the number of the last takeover: see mark. It only rises.
 	Touch int64 `json:"touch,omitempty"`
-	// Objects are those that may be there because of the placement, in the
-	// order of application.
+	// Objects are the objects that may be on the cluster because of the placement, in the order of
+	// application.
 	Objects []ledgerObject `json:"objects,omitempty"`
-	// Doubtful are those that may be there although they should not: deleted
-	// and not gone yet, or about to be created by an older leader. The latter
-	// is what a member accepts that knows no fences, see backend.Fence, or learns
-	// of a newer ledger late: a paused leader's create (precondition: absent) can
-	// succeed after a newer leader deleted the object, or never wanted it. A leader
-	// that takes over an open intent therefore keeps in doubt what it finds missing,
-	// whatever the member says of itself, and every later update reads it, too.
+	// Doubtful are objects that may be on the cluster although they should not: objects that were
+	// deleted and are not gone yet, and objects that an older leader may be about to create. The
+	// latter succeeds on a member without fences, see backend.Fence, or on a member that learns of a
+	// newer ledger late: a paused leader's create (precondition: absent) can succeed after a newer
+	// leader deleted the object, or never wanted it. Therefore a leader that takes over an open intent
+	// lists missing objects as doubtful, whatever the member says of itself, and every later update
+	// reads them, too.
 	Doubtful []ledgerObject `json:"doubtful,omitempty"`
-	// Ended are versions of objects that succeeded before the one in Objects, the oldest first.
+	// Ended are earlier versions of objects that succeeded, the oldest first; Objects has the latest.
 	Ended []endedVersion `json:"ended,omitempty"`
-	// Keeping reports of an open intent that it puts back what was proven before. No
-	// run is needed to close it.
+	// Keeping reports that the open intent only restores the proven revision. No run is needed to
+	// close such an intent.
 	Keeping bool `json:"keeping,omitempty"`
 }
 
-// unknownRevision stands for a revision that the ledger names and the engine cannot
-// tell: the placement's key is another one than when it was written. It is no digest, so
-// that the cluster is brought to whatever it is to have.
+// unknownRevision stands for a revision in the ledger that the engine cannot read, because the
+// placement's key has changed since it was written. It is no digest, so that the next update brings
+// the cluster to its desired revision.
 const unknownRevision = "unknown"
 
-// sealRevision returns the digest of a revision as it stands on a member. It is a digest
-// of all that the revision has, so that a reader of the ledger that knows the rest could
-// test guesses of what is in a Secret. Digests of single objects are not in a ledger at
-// all, for the same reason; each object carries its own.
+// sealRevision seals the digest of a revision for storage on a member. The digest covers the whole
+// revision. With the unsealed digest and the rest of the revision, a reader of the ledger could
+// test guesses of the content of a Secret. For the same reason a ledger has no digests of single
+// objects; each object carries its own.
 func sealRevision(key []byte, placement, revision string) string {
 	if revision == "" {
 		return ""
@@ -119,30 +118,30 @@ func openRevision(key []byte, placement, sealed string) string {
 // ledgerObject is an object in a ledger.
 type ledgerObject struct {
 	snapshot.ID
-	// Adopted reports that the object existed before: it is released, never
-	// deleted.
+	// Adopted reports that the object existed before the placement. It is released, unless the delete
+	// policy also deletes adopted objects, see placement.DeleteAll.
 	Adopted bool `json:"adopted,omitempty"`
-	// UID is the object's where it was known. An object in doubt with a UID is
-	// one that was deleted and is not gone yet; without, one that an older
-	// leader may still create.
+	// UID is the object's uid if it was known. A doubtful object with a UID was deleted and is not
+	// gone yet; a doubtful object without a UID may still be created by an older leader.
 	UID string `json:"uid,omitempty"`
-	// Once is the tag of the version that the object with this UID has, if it does its work
-	// once, see [endedVersion]. Expires reports that a controller deletes it afterwards, End how
-	// it ended, if that was seen.
+	// Once is the tag of the version that the object with this UID has, if it does its work once, see
+	// [endedVersion]. Expires reports that a controller deletes the object afterwards. End is how the
+	// object ended, if that was seen.
 	Once    string   `json:"once,omitempty"`
 	Expires bool     `json:"expires,omitempty"`
 	End     once.End `json:"end,omitempty"`
 }
 
-// endedVersion is a version of an object that succeeded, such as a Job, and is not applied
-// again. It is named by the tag of its digest under the placement's key, because a ledger
-// has no digests of single objects.
+// endedVersion is a version of an object, such as a Job, that succeeded and must not be applied
+// again. It is named by the tag of its digest under the placement's key, because a ledger has no
+// digests of single objects.
 type endedVersion struct {
 	snapshot.ID
 	Tag string `json:"tag"`
 }
 
-// rememberEnds adds the versions of objects that succeeded to those that are known, if next does not have them any more.
+// rememberEnds returns the ended versions of the ledger, and the succeeded versions of targets that
+// next no longer has.
 func (l *ledger) rememberEnds(targets []*target, next []ledgerObject) []endedVersion {
 	now := map[snapshot.ID]string{}
 	for _, o := range next {
@@ -160,14 +159,14 @@ func (l *ledger) rememberEnds(targets []*target, next []ledgerObject) []endedVer
 	return out[max(0, len(out)-endedMost):]
 }
 
-// hasEnded reports whether an earlier version of an object succeeded.
+// hasEnded reports whether Ended has a version of an object.
 func (l *ledger) hasEnded(id snapshot.ID, tag string) bool {
 	return slices.ContainsFunc(l.Ended, func(v endedVersion) bool { return v.Tag == tag && objectKey(v.ID) == objectKey(id) })
 }
 
-// endIn returns how an object that does its work once ended, and is now as live or, if that is nil, gone. An object that
-// was going to expire and is gone has succeeded unless it was seen to fail: nothing else is known of it, and its work
-// must not be done twice.
+// endIn returns how an object that does its work once ended, given its live state, or nil if it is
+// gone. An object that expires and is gone counts as succeeded unless it was seen to fail, because
+// nothing else is known of it, and its work must not be done twice.
 func (o *ledgerObject) endIn(live *unstructured.Unstructured) once.End {
 	switch {
 	case o.Once == "" || o.UID == "" && o.End == "":
@@ -189,7 +188,7 @@ func (l *ledger) endsNow(t *target, tag string) bool {
 	return end != "" && end != t.entry.End
 }
 
-// endOf returns how an object ended that must be on the member and is gone; empty if it is there, or must be applied.
+// endOf returns how a desired object ended that is gone; "" if it exists, or must be applied.
 func (l *ledger) endOf(t *target, tag string) once.End {
 	switch {
 	case t.want == nil || t.live != nil || once.ClassOf(t.want.obj) == once.Lasting:
@@ -202,10 +201,10 @@ func (l *ledger) endOf(t *target, tag string) once.End {
 	if end := t.entry.endIn(nil); end == once.Succeeded || t.entry.Expires {
 		return end
 	}
-	return "" // a client deleted an object that failed, to have it applied again
+	return "" // a client deleted a failed object so that it is applied again
 }
 
-// encode returns the ledger as it is stored, under the placement's key.
+// encode returns the ledger in its stored form, under the placement's key.
 func (l *ledger) encode(key []byte) (string, error) {
 	written := *l
 	written.Revision, written.Target = sealRevision(key, l.Placement, l.Revision), sealRevision(key, l.Placement, l.Target)
@@ -217,8 +216,8 @@ func (l *ledger) encode(key []byte) (string, error) {
 	return string(b), l.limit(len(b))
 }
 
-// fits reports whether an intent can be written, and closed afterwards: then
-// every object has a uid, and so many of them are known to end.
+// fits returns an error if an intent is too large to be written now, or to be closed later. In the
+// closed ledger every object has a uid, and each of the given number of endings has its fields.
 func (l *ledger) fits(key []byte, endings int) error {
 	const (
 		uid   = len(`,"uid":"00000000-0000-0000-0000-000000000000"`)
@@ -239,8 +238,8 @@ func (l *ledger) limit(n int) error {
 		l.Placement, len(l.Objects), n, ledgerMost, backend.ErrPermanent)
 }
 
-// decodeLedger reads a ledger, with the placement's key. It comes from a member and is not trusted. A
-// newer format is refused before anything else is read.
+// decodeLedger decodes a ledger with the placement's key. The text comes from a member and is not
+// trusted. A newer format is refused before anything else is read.
 func decodeLedger(placement, text string, key []byte) (*ledger, error) {
 	if len(text) > 1<<20 {
 		return nil, fmt.Errorf("it has %d bytes, at most %d are allowed", len(text), 1<<20)
@@ -271,7 +270,8 @@ func decodeLedger(placement, text string, key []byte) (*ledger, error) {
 	return &l, nil
 }
 
-// check says what no ledger of this package has. It quotes nothing.
+// check returns an error if this package would never write such a ledger. The error quotes nothing
+// from the ledger.
 func (l *ledger) check(placement string) error {
 	switch {
 	case l.Format < 1:
@@ -330,29 +330,28 @@ func checkLedgerObjects(field string, objects []ledgerObject) error {
 	return nil
 }
 
-// placeable reports whether an object may be in a revision, and so in a ledger, by
-// its name: what [snapshot.Propagates] never lets pass is in none that this package
-// wrote. A host's own rules do not count here, because they may be younger than the
-// ledger: see session.adopts.
+// placeable reports whether an object may be in a revision, and therefore in a ledger, by its ID.
+// Objects that [snapshot.Propagates] refuses are in no ledger that this package wrote. A host's own
+// rules do not count here, because they may be younger than the ledger: see session.adopts.
 func placeable(id snapshot.ID) bool { return snapshot.Rules{}.Allows(id) }
 
 func pathSafe(name string) bool { return len(content.IsPathSegmentName(name)) == 0 }
 
-// open reports whether the ledger has an intent that was not closed.
+// open reports whether the ledger has an open intent.
 func (l *ledger) open() bool { return l.Phase == ledgerApplying }
 
-// keeps reports whether the ledger proves a revision, or is being brought back to it.
+// keeps reports whether the ledger proves a revision, or an intent to restore it is open.
 func (l *ledger) keeps(revision string) bool {
 	return l.Phase == ledgerApplied && l.Revision == revision || l.Keeping && l.Target == revision
 }
 
-// clone returns a copy whose lists may be replaced.
+// clone returns a shallow copy; callers must replace its lists, not change them.
 func (l *ledger) clone() *ledger {
 	c := *l
 	return &c
 }
 
-// objectKey identifies an object: an ID without its version.
+// objectKey returns the identity of an object: its ID without the version.
 func objectKey(id snapshot.ID) snapshot.ID {
 	id.Version = ""
 	return id

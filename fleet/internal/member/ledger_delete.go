@@ -8,24 +8,23 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// A ledger fences as long as it is there. The deletion of a placement takes it
-// away in the end, and so a leader that was paused meanwhile finds none, as on a
-// cluster that is new to the placement. What keeps it from placing everything
-// again is the order: the runs of the placement have ended in the store before a
-// ledger is deleted, and a leader that writes an intent asks the store afterwards
-// whether its run goes on, before it does anything else, unless the ledger proved
-// a revision, and so was there before. A leader that made a ledger after the deletion is
-// refused, and takes it back.
+// A ledger fences only as long as it exists. The deletion of a placement deletes the ledger in the
+// end. A leader that was paused until then finds no ledger, as on a cluster that is new to the
+// placement. The order of steps keeps that leader from placing everything again. Before a ledger is
+// deleted, the runs of the placement have ended in the store. A leader that writes an intent asks
+// the store afterwards whether its run still holds the assignment, before it does anything else. It
+// need not ask if the ledger proved a revision, because then the ledger existed before. A leader
+// that created a ledger after the deletion is refused, and deletes that ledger again.
 //
-// What is left is one write for each cluster that was on its way to it, and that
-// demands that something does not exist. It may be an object, where the member knows
-// no fences in the step of the write, see mark: after a deletion no engine reads it,
-// and it carries the marks of the placement. Or it is a ledger, of which its maker does not
-// learn: an intent without anything, which the next placement of that name takes
-// over, by an epoch that is newer.
+// One write per cluster remains possible: a write that was in flight, with the precondition that
+// something does not exist. It may create an object, if the member does not check fences atomically
+// with the write, see mark. After a deletion no engine reads that object; it carries the marks of
+// the placement. Or it creates a ledger whose maker never learns of that. Such a ledger is an
+// intent without objects; the next placement of that name takes it over, because its epoch is
+// newer.
 
-// forgetLedger deletes the ledger of a placement that is being deleted, once
-// nothing is left of it.
+// forgetLedger deletes the ledger of a placement that is being deleted, once no object of the
+// placement is left.
 func (w *work) forgetLedger(ctx context.Context) error {
 	if !w.a.Final || !w.ledger.exists() || w.ledger.Phase != ledgerRemoved {
 		return nil
@@ -46,8 +45,8 @@ func (w *work) forgetLedger(ctx context.Context) error {
 	return err
 }
 
-// writeLedger writes the ledger before anything is done, and makes sure that the
-// run goes on where it proved no revision.
+// writeLedger writes the ledger before the update does anything. If the ledger proved no revision
+// before, it then checks with the store that the run still holds the assignment.
 func (s *session) writeLedger(ctx context.Context, next *ledger) error {
 	made, sure := !s.ledger.exists(), s.ledger.Phase == ledgerApplied || s.a.keeps
 	if err := s.ledger.write(ctx, s.m, next); err != nil || sure {
@@ -55,7 +54,8 @@ func (s *session) writeLedger(ctx context.Context, next *ledger) error {
 	}
 	err := s.u.held(ctx, s.a)
 	if err != nil && made {
-		// Nothing was done under it. One that stays is that of an older leader.
+		// Nothing was done under it. If the deletion fails, the ledger remains as if an older leader had
+		// left it.
 		_ = s.deleteLedger(ctx)
 	}
 	if err != nil {

@@ -11,26 +11,25 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// errLedgerMoved is that another writer replaced the ledger: everything that was read
-// since then has to be read again.
+// errLedgerMoved reports that another writer replaced the ledger. Everything that was read since
+// the last read of the ledger must be read again.
 var errLedgerMoved = fmt.Errorf("the ledger was written by another client meanwhile: %w", backend.ErrConflict)
 
-// ledgerAt is a ledger as it is on a member, and what its next write demands.
+// ledgerAt is the ledger on a member, with the preconditions of its next write.
 type ledgerAt struct {
 	*ledger
-	// uid and version are empty where there is no ledger yet; ledger is then
-	// one of epoch 0 that has nothing.
+	// uid and version are empty if there is no ledger yet; ledger then has epoch 0 and no objects.
 	uid, version string
-	// text is the ledger as the member has it, key the placement's.
+	// text is the ledger's text on the member, key the placement's key.
 	text string
 	key  []byte
-	// baseline is the text that stands beside the ledger, see baselineKey, known
-	// what it says, once it was decoded.
+	// baseline is the text of the baselines beside the ledger, see baselineKey; known is its decoded
+	// form, nil until it is decoded.
 	baseline string
 	known    *baselines
 }
 
-// baselines are what the objects were right after they were applied.
+// baselines returns the decoded baselines, or nil if there are none.
 func (l *ledgerAt) baselines() *baselines {
 	if l.known == nil && l.baseline != "" {
 		l.known = decodeBaselines(l.baseline, l.key)
@@ -42,7 +41,7 @@ func (l *ledgerAt) setBaseline(text string) { l.baseline, l.known = text, nil }
 
 func (l *ledgerAt) exists() bool { return l.uid != "" }
 
-// readLedger reads the ledger of a placement, with its key.
+// readLedger reads the ledger of a placement and decodes it with the placement's key.
 func readLedger(ctx context.Context, m *memberConn, placement string, key []byte) (*ledgerAt, error) {
 	obj, err := m.get(ctx, ledgerID(placement))
 	if err != nil {
@@ -51,7 +50,7 @@ func readLedger(ctx context.Context, m *memberConn, placement string, key []byte
 	return ledgerOf(obj, m, placement, key)
 }
 
-// ledgerOf decodes the ConfigMap of a ledger, which is nil where there is none.
+// ledgerOf decodes the ConfigMap of a ledger; obj is nil if there is none.
 func ledgerOf(obj *unstructured.Unstructured, m *memberConn, placement string, key []byte) (*ledgerAt, error) {
 	if obj == nil {
 		none := &ledger{Format: ledgerFormat, Placement: placement, Phase: ledgerRemoved}
@@ -75,8 +74,8 @@ func ledgerDamaged(m *memberConn, placement string, err error) error {
 		m.name, LedgerNamespace, placement, err, backend.ErrPermanent)
 }
 
-// write replaces the ledger that l is by next, if it is still that one. After
-// an error it may have been replaced.
+// write replaces the ledger by next if no other writer replaced it. After an error the ledger may
+// or may not have been replaced.
 func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error {
 	text, err := next.encode(l.key)
 	if err != nil {
@@ -107,8 +106,8 @@ func (l *ledgerAt) write(ctx context.Context, m *memberConn, next *ledger) error
 	return nil
 }
 
-// ledgerObjectOf returns the ConfigMap of a ledger, without the baseline where
-// both do not fit: that one is a help, and not needed.
+// ledgerObjectOf returns the ConfigMap of a ledger. It omits the baseline if both together are too
+// large, because the baseline only helps.
 func ledgerObjectOf(placement, text, baseline string) *unstructured.Unstructured {
 	obj := onlyName(ledgerID(placement))
 	data := map[string]any{ledgerKey: text}
@@ -119,8 +118,8 @@ func ledgerObjectOf(placement, text, baseline string) *unstructured.Unstructured
 	return obj
 }
 
-// makeLedgerNamespace makes the namespace of the ledgers. Another engine may
-// have made it meanwhile.
+// makeLedgerNamespace creates the namespace of the ledgers. It succeeds if another engine has just
+// created it.
 func makeLedgerNamespace(ctx context.Context, m *memberConn) error {
 	ns := onlyName(snapshot.ID{Version: "v1", Kind: "Namespace", Name: LedgerNamespace})
 	_, err := m.apply(ctx, ns, backend.ApplyOptions{Manager: "slipway", Precondition: backend.Precondition{Absent: true}})
@@ -130,9 +129,9 @@ func makeLedgerNamespace(ctx context.Context, m *memberConn) error {
 	return err
 }
 
-// confirm makes sure that the ledger is still the one that l is. Every decision
-// that is taken while an intent is open is taken before a confirm: a leader
-// that comes later finds the intent and changes what was read.
+// confirm returns nil if the ledger on the member is still l. Every decision taken while an intent
+// is open precedes a confirm: a later leader finds the intent and changes the objects that the
+// decision read.
 func (l *ledgerAt) confirm(ctx context.Context, m *memberConn, epoch int64) error {
 	obj, err := m.get(ctx, ledgerID(l.Placement))
 	if err != nil {
@@ -140,7 +139,7 @@ func (l *ledgerAt) confirm(ctx context.Context, m *memberConn, epoch int64) erro
 	}
 	now := l
 	moved := obj == nil && l.exists() || obj != nil && (string(obj.GetUID()) != l.uid || obj.GetResourceVersion() != l.version)
-	if moved { // it is decoded to see whose it is now
+	if moved { // decoded to see who replaced it
 		if now, err = ledgerOf(obj, m, l.Placement, l.key); err != nil {
 			return err
 		}

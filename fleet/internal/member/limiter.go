@@ -6,19 +6,19 @@ import (
 	"sync"
 )
 
-// slowShare is the part of the updates that clusters which timed out may take.
+// slowShare is the divisor that gives the number of places for clusters that timed out.
 const slowShare = 8
 
-// Limiter bounds how many clusters are worked on at a time. A cluster whose last
-// call timed out waits for one of a few places of its own, so that clusters that
-// hang hold up each other and no others.
+// Limiter bounds how many clusters are updated at a time. A cluster whose last call timed out waits
+// for one of a few separate places, so that clusters that hang delay each other and no others.
 type Limiter struct {
 	fast, slow chan struct{}
 	mu         sync.Mutex
 	late       map[string]bool
 }
 
-// NewLimiter returns a limiter of n clusters, besides some of those that timed out.
+// NewLimiter returns a limiter with n places, and max(1, n/slowShare) more for clusters that timed
+// out.
 func NewLimiter(n int) *Limiter {
 	return &Limiter{
 		fast: make(chan struct{}, n),
@@ -27,7 +27,7 @@ func NewLimiter(n int) *Limiter {
 	}
 }
 
-// Enter waits for a place and returns how to leave it with the outcome.
+// Enter waits for a place and returns a function that releases it, called with the outcome.
 func (l *Limiter) Enter(ctx context.Context, cluster string) (func(error), error) {
 	lane := l.fast
 	if l.isLate(cluster) {

@@ -9,31 +9,29 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A member may fail a call about one object with an error that says nothing of what is
-// wrong: a 500 because of what is in the object, or because a webhook for its kind does
-// not answer. Such an object does not hold back the others. Objects of its phase go on,
-// later phases wait for it as for something that the member has to finish, and once it
-// has failed in triesMost updates of the attempt while others succeeded, it counts as
-// refused: then it is a problem of the cluster by its name, and nothing waits for it
-// any more.
+// A member may fail a call about one object with an error that does not name the cause, such as a
+// 500 because of the content of the object, or because a webhook for its kind does not answer. Such
+// an object does not hold back the others. The update continues with the other objects of its
+// phase; later phases wait for the object. If it failed in triesMost updates of the attempt while
+// others succeeded, it counts as refused: it becomes a named problem of the cluster, and nothing
+// waits for it any longer.
 //
-// Whether an error concerns one object shows in what else happens in the same update, and not in
-// the error: right after it the ledger can be read, and another object is as it is to
-// be. Where nothing succeeds, it is the member that fails, and the update is tried again
-// as it always was.
+// The error itself does not show whether it concerns one object. The rest of the update shows it:
+// right after the error the ledger can be read, and another object is as desired. If nothing
+// succeeds, the member fails, and the update is retried like after any other error.
 
-// triesMost is how many updates in a row an object fails in before that counts as a
-// refusal. At the pace at which a run tries a cluster again it is about half a minute,
-// which a webhook needs that is being replaced.
+// triesMost is how many updates in a row must fail for an object before it counts as refused. At
+// the pace of a run's retries this is about half a minute, enough time for the replacement of a
+// webhook.
 const triesMost = 10
 
-// triesKept bounds the objects that are counted of all clusters. Beyond that those of the
-// clusters that failed longest ago are counted from zero: they are waited for longer.
+// triesKept bounds the counted objects of all clusters. Beyond it, the counts of the clusters that
+// failed longest ago restart at zero, so that updates wait longer for their objects.
 const triesKept = 10_000
 
-// failureCounts counts, for each cluster of a placement, in how many updates objects failed. It
-// is no cache: the counts are nowhere else, and after a restart they begin at zero. It is safe for
-// concurrent use; of two updates of a cluster that end at once one may not count.
+// failureCounts counts the failed updates of each object, for each cluster of a placement. It is no
+// cache: the counts exist nowhere else, and start at zero after a restart. It is safe for
+// concurrent use; if two updates of a cluster end at the same time, one may not be counted.
 type failureCounts struct {
 	at *lru.Cache[triesOf, triedObjects]
 }
@@ -44,15 +42,14 @@ func newFailureCounts() failureCounts {
 
 type triesOf struct{ placement, cluster string }
 
-// triedObjects are those that fail in an attempt; in another one they are counted from zero.
+// triedObjects are the objects that fail in an attempt. Another attempt counts from zero.
 type triedObjects struct {
 	uid, runUID string
 	attempt     int
 	objects     map[snapshot.ID]tried
 }
 
-// tried is how often a version of an object failed; the digest is empty for one that is
-// to go.
+// tried counts the failures of a version of an object; digest is empty for an undesired object.
 type tried struct {
 	digest string
 	n      int
@@ -62,7 +59,7 @@ func (t triedObjects) isOf(a *Assignment) bool {
 	return t.uid == a.Cluster.UID && t.runUID == a.RunUID && t.attempt == a.Attempt
 }
 
-// of returns in how many updates an object failed so far.
+// of returns in how many updates an object has failed.
 func (c *failureCounts) of(a *Assignment, t *target) int {
 	known, _ := c.at.Get(triesOf{a.Placement, a.Cluster.Name})
 	if before := known.objects[objectKey(t.id)]; known.isOf(a) && before.digest == t.digest() {
@@ -71,7 +68,7 @@ func (c *failureCounts) of(a *Assignment, t *target) int {
 	return 0
 }
 
-// note counts an update in which these objects failed, and no others did.
+// note counts an update that failed for exactly these objects.
 func (c *failureCounts) note(a *Assignment, failed []*target) {
 	key := triesOf{a.Placement, a.Cluster.Name}
 	known, _ := c.at.Take(key)
@@ -89,21 +86,20 @@ func (c *failureCounts) note(a *Assignment, failed []*target) {
 	c.at.Add(key, now)
 }
 
-// outcome is what came of the objects of an update.
+// outcome is the result of an update for its objects.
 type outcome struct {
 	of    *Assignment
 	tries *failureCounts
-	// stumbled are the objects that failed, see session.ofOne, served that another one did
-	// not.
+	// stumbled are the objects that failed, see session.ofOne; served reports that another object did
+	// not fail.
 	stumbled []*target
 	served   bool
-	// problems are what is wrong with single objects; waiting what the
-	// cluster has to finish first.
+	// problems are the errors of single objects; waiting says what the cluster must finish first.
 	problems []error
 	waiting  string
 }
 
-// failed takes down that an object failed in this update, for the first time.
+// failed records the first failure of an object in this update.
 func (o *outcome) failed(t *target, err error) {
 	t.failed = err
 	o.stumbled = append(o.stumbled, t)
@@ -112,7 +108,8 @@ func (o *outcome) failed(t *target, err error) {
 // hopeless reports whether an object that failed in this update counts as refused.
 func (o *outcome) hopeless(t *target) bool { return o.tries.of(o.of, t) >= triesMost }
 
-// stumble decides what becomes of the update after an object failed.
+// stumble treats an object that failed as refused if it is hopeless, and otherwise lets the update
+// wait for it.
 func (o *outcome) stumble(t *target) {
 	if o.hopeless(t) {
 		o.refused(t, t.exhausted())
@@ -121,9 +118,8 @@ func (o *outcome) stumble(t *target) {
 	o.await(t, fmt.Sprintf("%s: %v", t.id, t.failed))
 }
 
-// reckon counts the objects that failed at the end of an update, where others
-// succeeded. Where none did it returns the first error: the member fails, not the
-// object.
+// reckon counts the failed objects at the end of an update, if other objects succeeded. If none
+// succeeded it returns the first error, because then the member fails, not the object.
 func (o *outcome) reckon() error {
 	switch {
 	case len(o.stumbled) > 0 && !o.served:
@@ -134,8 +130,8 @@ func (o *outcome) reckon() error {
 	}
 }
 
-// notPutBack returns why an update that puts back what drifted has not ended: no run
-// waits for the rest, so that it is tried again as after any error.
+// notPutBack returns why a repair of drift has not ended, as an error: no run waits for the rest,
+// so that the repair must be retried.
 func (o *outcome) notPutBack() error {
 	switch {
 	case !o.of.keeps:
@@ -148,26 +144,26 @@ func (o *outcome) notPutBack() error {
 	return nil
 }
 
-// MissingNamespaceError says that the namespace of an object is not there. It is permanent, and another placement may bring
-// the namespace at any moment.
+// MissingNamespaceError reports that the namespace of an object is missing. It is permanent, but
+// another placement may create the namespace at any moment.
 type MissingNamespaceError struct{ error }
 
-// Unwrap returns what it says.
+// Unwrap returns the wrapped error.
 func (e *MissingNamespaceError) Unwrap() error { return e.error }
 
-// refused takes down why an object could not be applied.
+// refused records why an object could not be applied.
 func (o *outcome) refused(t *target, err error) {
 	t.problem = err
 	o.problems = append(o.problems, err)
 }
 
-// await says what has to be waited for before an object can be applied.
+// await records what an object waits for before it can be applied.
 func (o *outcome) await(t *target, what string) {
 	t.problem = errors.New(what)
 	o.waiting = what
 }
 
-// exhausted is the error of an object that failed too often.
+// exhausted returns the error of an object that failed too often.
 func (t *target) exhausted() error {
 	return fmt.Errorf("%s: it failed in %d updates while other objects succeeded: %v: %w", t.id, triesMost, t.failed, backend.ErrPermanent)
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Preview adds to out what an update would do to a cluster, and only reads. load returns the revision of the
-// assignment, which need not be stored yet. It returns the revision that the cluster proves to have; empty for
-// none, and while something is being applied.
+// Preview adds to out the changes that an update would make to a cluster, and only reads. load
+// returns the revision of the assignment, which need not be stored yet. Preview returns the
+// revision that the cluster proves; "" if there is none, or while an intent is open.
 func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.Context) (*Revision, error), out *drift.ClusterReport) (has string, err error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -41,14 +41,14 @@ func (u *Applier) Preview(ctx context.Context, a Assignment, load func(context.C
 	return has, nil
 }
 
-// preview adds to a report what an update would do.
+// preview adds the changes of an update to a report.
 type preview struct {
 	*work
 	out *drift.ClusterReport
 }
 
-// add adds what the update would do to the objects that were read: first
-// what is applied, in order, then what is given up, in the order of that.
+// add adds the changes to the objects that were read: first the objects to apply in their order,
+// then the objects to delete or release in the reverse order.
 func (p *preview) add(ctx context.Context) {
 	for _, problem := range p.rev.leftOut() {
 		p.out.Problems = append(p.out.Problems, guard.Clip(problem.Error()))
@@ -65,7 +65,7 @@ func (p *preview) add(ctx context.Context) {
 	}
 }
 
-// addApplied adds an object that is to be there, where it is not as it is to be.
+// addApplied adds a desired object that the update would create or change.
 func (p *preview) addApplied(ctx context.Context, t *target) {
 	if t.ended != "" {
 		return
@@ -84,8 +84,8 @@ func (p *preview) addApplied(ctx context.Context, t *target) {
 	}
 }
 
-// applyReason is what an update would do to an object that differs, or why it
-// would leave it.
+// applyReason returns the effect of an update on an object that differs, or why the update would
+// not change it.
 func (p *preview) applyReason(t *target) drift.Reason {
 	switch {
 	case t.held != nil || p.a.Strategy.ReportsOnly():
@@ -98,7 +98,7 @@ func (p *preview) applyReason(t *target) drift.Reason {
 	return drift.ToChange
 }
 
-// addPruned adds an object that is not to be there any more, where it is.
+// addPruned adds an undesired object that exists.
 func (p *preview) addPruned(ctx context.Context, t *target) {
 	if t.live == nil || isTerminating(t.live) || t.doubted && !carries(t.live, p.a.Placement) {
 		return
@@ -116,7 +116,7 @@ func (p *preview) addPruned(ctx context.Context, t *target) {
 	add(p.out, drift.ObjectReport{Report: presenceOf(t), Reason: reason, Observed: p.out.Observed, FirstObserved: p.out.Observed})
 }
 
-// presenceOf is the report of an object of which only its being there matters.
+// presenceOf returns a report that an object exists, without differences.
 func presenceOf(t *target) drift.Report {
 	id := snapshot.IDOf(t.live)
 	return drift.Report{

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/health"
 )
 
-// ValidateRules returns what is wrong with the rules of a placement, with paths below at, where p is to evaluate them.
-// Rules that are not well-formed, which health.Validate reports, are not given to p.
+// ValidateRules returns the errors of the rules of a placement that p must evaluate, with paths
+// below at. Rules that are not well-formed, which health.Validate reports, are not passed to p.
 func ValidateRules(p health.Prober, rules []health.Rule, at *field.Path) field.ErrorList {
 	if len(rules) == 0 || len(health.Validate(rules, at)) > 0 {
 		return nil
@@ -30,7 +30,7 @@ func ValidateRules(p health.Prober, rules []health.Rule, at *field.Path) field.E
 	return errs
 }
 
-// kstatusProber is the default.
+// kstatusProber is the default prober.
 type kstatusProber struct{}
 
 func (kstatusProber) Probe(_ context.Context, obj *unstructured.Unstructured) (health.Status, error) {
@@ -44,7 +44,7 @@ type probes struct {
 	guard  *guard.Guard
 }
 
-// probe returns the health of an object by the rules of its placement, of which there may be none.
+// probe returns the health of an object by the rules of its placement, which may be empty.
 func (p probes) probe(ctx context.Context, cluster string, rules []health.Rule, obj *unstructured.Unstructured) (health.Status, error) {
 	if len(rules) > 0 {
 		return p.probeBy(ctx, cluster, rules, obj)
@@ -57,8 +57,8 @@ func (p probes) probe(ctx context.Context, cluster string, rules []health.Rule, 
 	})
 }
 
-// probeBy fails where the prober evaluates no rules: the placement was declared to an engine whose prober does, and
-// what kstatus says instead may be that the object is healthy.
+// probeBy evaluates rules. It fails if the prober evaluates none: the placement was declared to an
+// engine whose prober does, and kstatus might report an object as healthy that the rules do not.
 func (p probes) probeBy(ctx context.Context, cluster string, rules []health.Rule, obj *unstructured.Unstructured) (health.Status, error) {
 	r, ok := p.prober.(health.RuleProber)
 	if !ok {
@@ -69,7 +69,8 @@ func (p probes) probeBy(ctx context.Context, cluster string, rules []health.Rule
 	})
 }
 
-// probeOf returns the health of an object of an assignment, and of a check object its verdict.
+// probeOf returns the health of an object of an assignment. For the Job of a check it returns the
+// verdict.
 func (p probes) probeOf(ctx context.Context, a *Assignment, cluster string, obj *unstructured.Unstructured) (health.Status, error) {
 	gvk, rules := obj.GroupVersionKind(), a.Strategy.Health
 	if a.ofCheck && gvk.Group == "batch" && gvk.Kind == "Job" && health.Find(rules, gvk.Group, gvk.Version, gvk.Kind) < 0 {
@@ -78,7 +79,8 @@ func (p probes) probeOf(ctx context.Context, a *Assignment, cluster string, obj 
 	return p.probe(ctx, cluster, rules, obj)
 }
 
-// jobVerdict reports whether a Job has ended, and how: for kstatus one that runs is as it should be.
+// jobVerdict reports whether a Job has ended, and how. kstatus would report a running Job as
+// healthy.
 func jobVerdict(obj *unstructured.Unstructured) health.Status {
 	obj, outdated := health.Evidence(obj)
 	if outdated != "" {

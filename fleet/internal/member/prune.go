@@ -16,10 +16,10 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// pruneAll gives up what is not to be there, last applied first, and what may be
-// needed by objects of later phases only once these are gone. Nothing is given up
-// before everything that is to be there is. An object whose deletion fails, or is
-// refused, holds back what it may need, and nothing else.
+// pruneAll deletes or releases undesired objects, last applied first. An object that later phases
+// may need is removed only once their objects are gone. Nothing is removed before all desired
+// objects are there. An object whose deletion fails or is refused holds back only objects that it
+// may need.
 func (w *work) pruneAll(ctx context.Context) error {
 	if len(w.problems) > 0 || w.waiting != "" {
 		return w.unblock(ctx)
@@ -50,8 +50,8 @@ func (w *work) pruneAll(ctx context.Context) error {
 	return nil
 }
 
-// leaves gives up one object and reports whether it is still there all the same:
-// because the member takes its time, fails or refuses.
+// leaves deletes or releases one object. It reports whether the object is still there, because the
+// member takes its time, fails or refuses.
 func (w *work) leaves(ctx context.Context, t *target) (bool, error) {
 	if !t.unread {
 		err := w.prune(ctx, t)
@@ -71,7 +71,7 @@ func (w *work) leaves(ctx context.Context, t *target) (bool, error) {
 	return true, nil
 }
 
-// prune gives up one object.
+// prune deletes or releases one object, and decides again after a conflict.
 func (w *work) prune(ctx context.Context, t *target) error {
 	if t.live == nil && w.takeover {
 		// The older leader may have created it since.
@@ -97,8 +97,8 @@ func (w *work) prune(ctx context.Context, t *target) error {
 	return w.busy(t)
 }
 
-// giveUp deletes what the placement created, by the ledger and by the object, and
-// releases what is to stay, which is reported with the reason.
+// giveUp deletes an object that both the ledger and the object say the placement created. It
+// releases other objects, and reports each with the reason.
 func (w *work) giveUp(ctx context.Context, t *target) error {
 	if w.a.Orphan {
 		return w.release(ctx, t)
@@ -110,8 +110,8 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	if reason != "" {
 		return w.releaseFor(ctx, t, reason)
 	}
-	// The resourceVersion is demanded too: the uid stays when a newer leader
-	// wants the object again.
+	// The resourceVersion is a precondition, too, because a newer leader that wants the object again
+	// does not change its uid.
 	err = w.m.delete(ctx, t.id, backend.DeleteOptions{Manager: manager(w.a.Placement), Precondition: t.asLooked(), Fence: w.asLed()})
 	if err != nil {
 		return err
@@ -122,7 +122,7 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 		return err
 	}
 	if t.live = live; uidOf(live) != gone {
-		t.live = nil // another one came since, which is not ours
+		t.live = nil // another object of that name, which is not ours
 	}
 	if isNamespace(t.id) && !t.lingers(w.a.Placement) {
 		t.live = nil // its controller empties it: that counts as removed
@@ -130,7 +130,7 @@ func (w *work) giveUp(ctx context.Context, t *target) error {
 	return nil
 }
 
-// staying says why an object that is to go is released instead of deleted; empty where it is deleted.
+// staying returns why an undesired object is released and not deleted; "" if it is deleted.
 func (s *session) staying(ctx context.Context, t *target) (reason string, err error) {
 	if others := otherPlacements(t.live, s.a.Placement); len(others) > 0 {
 		return "placement " + others[0] + " applies it, too", nil
@@ -150,7 +150,8 @@ func (s *session) staying(ctx context.Context, t *target) (reason string, err er
 	return s.occupied(ctx, t.id.Name)
 }
 
-// takenOver reports whether the placement took an object over, by the ledger and by the object.
+// takenOver reports whether the ledger and the object both say that the placement took the object
+// over. It is false for an object in a reserved namespace.
 func (s *session) takenOver(t *target) bool {
 	return t.listed && carries(t.live, s.a.Placement) && !s.u.rules.Reserves(t.id)
 }
@@ -160,7 +161,7 @@ func ownerOf(obj *unstructured.Unstructured) string {
 	return guard.Clip(owner.Kind + " " + owner.Name)
 }
 
-// releaseFor releases an object and takes down why, for the report.
+// releaseFor releases an object and records the reason for the report.
 func (w *work) releaseFor(ctx context.Context, t *target, reason string) error {
 	err := w.release(ctx, t)
 	if err == nil && t.listed && !t.disowned {
@@ -169,8 +170,8 @@ func (w *work) releaseFor(ctx context.Context, t *target, reason string) error {
 	return err
 }
 
-// release leaves an object as it is and takes away what is ours. An object that has
-// nothing of that is not written: the ledger alone says that it has.
+// release removes only the placement's marks and field ownership from an object. An object without
+// marks and owned fields is not written, because only the ledger lists it.
 func (w *work) release(ctx context.Context, t *target) error {
 	if !bears(t.live, w.a.Placement) {
 		t.live = nil
@@ -185,8 +186,8 @@ func (w *work) release(ctx context.Context, t *target) error {
 	return err
 }
 
-// occupied says why a namespace that was there before the placement is not deleted; empty where nothing is in it
-// that others brought. A namespace whose content cannot be listed is not deleted either.
+// occupied returns why a namespace that existed before the placement is not deleted; "" if it has
+// no objects of others. A namespace whose objects cannot be listed is not deleted either.
 func (s *session) occupied(ctx context.Context, namespace string) (reason string, err error) {
 	objects, err := s.m.list(ctx, namespace)
 	switch {
@@ -203,8 +204,9 @@ func (s *session) occupied(ctx context.Context, namespace string) (reason string
 	return "", nil
 }
 
-// foreign reports whether an object in a namespace is to outlive the placement: not what the placement placed, what is
-// being deleted, what Kubernetes puts into every namespace, and what its controllers make of another object.
+// foreign reports whether an object in a namespace must outlive the placement. It is false for
+// objects that the placement placed, objects that are being deleted, objects that Kubernetes puts
+// into every namespace, and objects that its controllers create for another object.
 func (s *session) foreign(obj *unstructured.Unstructured) bool {
 	id := snapshot.IDOf(obj)
 	switch {
@@ -222,8 +224,8 @@ func (s *session) foreign(obj *unstructured.Unstructured) bool {
 	return !slices.ContainsFunc(obj.GetOwnerReferences(), isBuiltinOwner)
 }
 
-// isBuiltinOwner reports whether an owner is an object of the same namespace, whose dependents Kubernetes deletes with it.
-// An owner that is still there is listed, too.
+// isBuiltinOwner reports whether an owner is of a namespaced built-in kind, whose dependents
+// Kubernetes deletes with it. If the owner still exists, the list of the namespace has it, too.
 func isBuiltinOwner(o metav1.OwnerReference) bool {
 	switch o.APIVersion {
 	case "apps/v1":

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// report says what the ledger and the objects prove after an update or a look.
+// report returns the proof that the ledger and the objects give after an update or an observation.
 func (w *work) report(ctx context.Context) (backend.Proof, error) {
 	r := backend.Proof{Sent: w.sent || w.before, Revision: w.ledger.Revision}
 	if w.waiting != "" {
@@ -48,8 +48,8 @@ func (w *work) report(ctx context.Context) (backend.Proof, error) {
 	return r, nil
 }
 
-// healthOf returns the health of an object that must be there. An object that did its work once and is gone has the
-// health that it ended with.
+// healthOf returns the health of a desired object. An object that did its work once and is gone has
+// the health that it ended with.
 func (s *session) healthOf(ctx context.Context, t *target) (health.Status, error) {
 	switch t.ended {
 	case once.Succeeded:
@@ -61,8 +61,9 @@ func (s *session) healthOf(ctx context.Context, t *target) (health.Status, error
 	}
 }
 
-// take adds the health of an object. A failure counts for more than what is
-// only not ready, and the first of each is reported. Of a check object its success says something, too.
+// take adds the health of an object to the proof. A failure prevails over an object that is only
+// not ready, and the first of each is reported. The message of a check object is reported on
+// success, too.
 func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 	if !h.Failed && h.Healthy {
 		if ofCheck {
@@ -82,7 +83,7 @@ func take(r *backend.Proof, t *target, h health.Status, ofCheck bool) {
 	r.Message = t.illness
 }
 
-// illness says of an object what its health lacks.
+// illness describes why an object is not healthy.
 func illness(t *target, h health.Status) string {
 	if h.Message == "" {
 		return t.id.String() + " is not healthy"
@@ -90,14 +91,14 @@ func illness(t *target, h health.Status) string {
 	return t.id.String() + ": " + guard.Clip(h.Message)
 }
 
-// failingMost is how many objects of a cluster are named.
+// failingMost bounds the failing objects reported for a cluster.
 const failingMost = 100
 
-// note reports the objects that fail, where everything has been applied or not; proven is that
-// none does.
+// note reports the failing objects; applied says whether everything has been applied, proven that
+// no object fails.
 func (w *work) note(applied, proven bool) {
 	if w.a.keeps || w.a.ofCheck {
-		return // no run's: what differs is reported as drift, and a check by its verdict
+		return // not of a run: drift reports and check verdicts cover these
 	}
 	var objects []apply.FailingObject
 	if !proven {
@@ -106,8 +107,8 @@ func (w *work) note(applied, proven bool) {
 	w.u.noted(&w.a, proven, objects)
 }
 
-// failing are the objects that the cluster does not have as they are to be. What is only not
-// there yet is among them where everything has been applied.
+// failing returns the objects of the cluster that are not as desired. A desired object that is only
+// missing so far is among them if everything has been applied.
 func (w *work) failing(applied bool) []apply.FailingObject {
 	var all []apply.FailingObject
 	if w.rev != nil {

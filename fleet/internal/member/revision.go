@@ -14,18 +14,19 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// Revision is a set that is ready to be applied. It is shared by all clusters
-// and never changed.
+// Revision is a set of objects that is ready to be applied. All clusters share it, and it never
+// changes.
 type Revision struct {
 	Digest string
 	items  []revisionItem // in the order of application
-	// checks are the check objects, which are not applied with the rest: see [check.Annotation].
+	// checks are the check objects, which are not applied with the other objects: see
+	// [check.Annotation].
 	checks []revisionItem
-	// unplaced are the objects of envelopes that no cluster gets.
+	// unplaced are the objects in envelopes that no cluster gets.
 	unplaced []snapshot.Unplaced
 }
 
-// revisionItem is an object with the marks of its placement.
+// revisionItem is an object, marked for its placement unless it is a check object.
 type revisionItem struct {
 	snapshot.Item
 	obj *unstructured.Unstructured
@@ -54,7 +55,7 @@ func NewRevision(placement string, set snapshot.Set) (*Revision, error) {
 	return rev, nil
 }
 
-// leftOut are the problems with the objects of a revision, which may be nil, that no cluster gets.
+// leftOut returns a problem for each unplaced object of a revision, which may be nil.
 func (r *Revision) leftOut() (problems []error) {
 	if r == nil {
 		return nil
@@ -66,23 +67,24 @@ func (r *Revision) leftOut() (problems []error) {
 	return problems
 }
 
-// ErrNeverPlaced is that a revision has what no placement may bring to a cluster.
+// ErrNeverPlaced reports that a revision has an object that no placement may bring to a cluster.
 var ErrNeverPlaced = errors.New("an object that is never placed, see snapshot.Propagates and Config.Rules")
 
-// ErrRevisionGone is that a revision is not stored any more.
+// ErrRevisionGone reports that a revision is no longer stored.
 var ErrRevisionGone = errors.New("it is not kept")
 
-// InRevision names the revision of an error, and which part of it is concerned.
+// InRevision adds the revision and the affected part of it to an error.
 func InRevision(placement, set, part string, err error) error {
 	return fmt.Errorf("placement %s, revision %s, %s: %w", placement, set, part, err)
 }
 
-// Loader returns a revision of a placement, ready to be applied; [ErrRevisionGone] where it is not stored any
-// more. It may be called concurrently, and what it returns is shared. Every error but a transient one of
-// the store is ErrPermanent.
+// Loader returns a revision of a placement, ready to be applied, or [ErrRevisionGone] if it is no
+// longer stored. It may be called concurrently, and its results are shared. Every error is
+// ErrPermanent, except transient errors of the store.
 type Loader func(ctx context.Context, placement, digest string) (*Revision, error)
 
-// Checks are the names of the check objects of a revision, ascending by object: see [check.Annotation].
+// Checks returns the names of the check objects of a revision, in the order of the objects: see
+// [check.Annotation].
 func (r *Revision) Checks() (names []string) {
 	for i := range r.checks {
 		names = append(names, annotation(r.checks[i].obj, check.Annotation))
@@ -90,8 +92,9 @@ func (r *Revision) Checks() (names []string) {
 	return names
 }
 
-// CheckObject returns a revision of the placement of a check, which has one object: the check object of that name, whose own
-// name is extended by a suffix, so that nothing which was there before can be taken for it.
+// CheckObject returns a revision of the placement of a check. Its only object is the check object
+// with the given check name. The object's own name is extended by suffix, so that an object that
+// existed before cannot be mistaken for it.
 func (r *Revision) CheckObject(name, placement, suffix string) (*Revision, error) {
 	for i := range r.checks {
 		item := &r.checks[i]
@@ -110,7 +113,8 @@ func (r *Revision) CheckObject(name, placement, suffix string) (*Revision, error
 	return nil, fmt.Errorf("the snapshot has no object with the annotation %s: %s", check.Annotation, name)
 }
 
-// checkName is short enough for the name of a label's value, which that of a Job becomes.
+// checkName returns a name of at most 63 bytes, because the name of a Job also becomes the value of
+// a label.
 func checkName(name, suffix string) string {
 	const most = 63
 	if more := len(name) + 1 + len(suffix) - most; more > 0 {

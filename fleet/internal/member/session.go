@@ -14,38 +14,37 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/once"
 )
 
-// rounds is how often an update begins again, or an object is read again,
-// because another writer came between.
+// rounds bounds how often an update begins again, or an object is read again, because of other
+// writers.
 const rounds = 5
 
-// errBusy is that an object is written by others all the time.
+// errBusy reports that the object changed on every retry.
 var errBusy = fmt.Errorf("others keep changing the object: %w", backend.ErrConflict)
 
-// session is an update's view of its cluster: the connection, the ledger as it was read or written last, and
-// the fence under which everything is written. The objects of the update are in [work].
+// session is an update's view of its cluster: the connection, the ledger as last read or written,
+// and the fence of every write. The objects of the update are in [work].
 type session struct {
 	u *Applier
 	a Assignment
 	m *memberConn
 
 	ledger *ledgerAt
-	// takeover reports that another leader or run left an intent open, resumed that the
-	// intent of a run was found open; touch is the number of the last takeover, which
-	// may be this one.
+	// takeover reports that another leader or run left an intent open, resumed that the open intent
+	// belongs to a run. touch is the number of the last takeover, which may be this one.
 	takeover, resumed bool
 	touch             int64
-	// reuses reports that the ledger may be a cached one, cached that it is.
+	// reuses reports that the ledger may come from the cache, cached that it does.
 	reuses, cached bool
-	// sent reports that an intent was written, or may have been, and before that this
-	// run did so earlier.
+	// sent reports that an intent was written or may have been written. before reports that this run
+	// wrote the ledger earlier.
 	sent, before bool
-	// confirmed is when the ledger was last seen to be as it was read or written,
-	// wary that this was once too long ago.
+	// confirmed is when the ledger was last known to be unchanged; wary reports that this was once too
+	// long ago.
 	confirmed time.Time
 	wary      bool
 }
 
-// read reads the ledger and decides whether this epoch may go on.
+// read reads the ledger and decides whether this epoch may continue.
 func (s *session) read(ctx context.Context) error {
 	s.confirmed = time.Now()
 	l, err := s.findLedger(ctx)
@@ -69,8 +68,8 @@ func (s *session) read(ctx context.Context) error {
 	return nil
 }
 
-// findLedger returns the ledger as it is, or as it was kept. That is not kept any
-// longer before the update has come to its end.
+// findLedger returns the ledger of the cache, or else of the member. It removes the ledger from the
+// cache until the update has ended.
 func (s *session) findLedger(ctx context.Context) (*ledgerAt, error) {
 	if s.reuses && !s.a.keeps {
 		l, ok := s.m.ledgers.take(s.a.Placement)
@@ -81,7 +80,7 @@ func (s *session) findLedger(ctx context.Context) (*ledgerAt, error) {
 	return readLedger(ctx, s.m, s.a.Placement, s.a.secretKey)
 }
 
-// confirm makes sure that the ledger is still ours.
+// confirm returns nil if the ledger is still ours.
 func (s *session) confirm(ctx context.Context) error {
 	now := time.Now()
 	if err := s.ledger.confirm(ctx, s.m, s.a.Epoch); err != nil {
@@ -91,10 +90,9 @@ func (s *session) confirm(ctx context.Context) error {
 	return nil
 }
 
-// recheck reads the ledger before an object is created or marked, if it has
-// not been for a while: a leader that was paused would write what no precondition
-// refuses. From then on it does so every time: the leader may have been followed
-// without knowing.
+// recheck reads the ledger before an object is created or marked, if the last read is older than
+// Recheck, because no precondition refuses these writes of a leader that was paused. From then on
+// it reads the ledger every time, because another leader may have followed unnoticed.
 func (s *session) recheck(ctx context.Context) error {
 	if s.wary = s.wary || s.pausedSince(s.confirmed); !s.wary {
 		return nil
@@ -102,15 +100,16 @@ func (s *session) recheck(ctx context.Context) error {
 	return s.confirm(ctx)
 }
 
-// pausedSince reports whether t is long ago by either clock: the monotonic one
-// may stand still while the machine is suspended.
+// pausedSince reports whether t is at least Recheck ago by either clock, because the monotonic
+// clock may stand still while the machine is suspended.
 func (s *session) pausedSince(t time.Time) bool {
 	now := time.Now()
 	wall := now.Round(0).Sub(t.Round(0))
 	return now.Sub(t) >= s.u.recheck || wall >= s.u.recheck || wall < 0
 }
 
-// asLed demands that the ledger still is as it was read or written last.
+// asLed returns the fence which demands that the ledger is unchanged since it was last read or
+// written.
 func (s *session) asLed() backend.Fence {
 	return backend.Fence{
 		Ledger: ledgerID(s.a.Placement), UID: s.ledger.uid, ResourceVersion: s.ledger.version,
@@ -118,9 +117,8 @@ func (s *session) asLed() backend.Fence {
 	}
 }
 
-// write applies an object, under the fence. A member may know of a newer leader by
-// itself: then the ledger shows whether that is another engine, or another run of
-// this one.
+// write applies an object under the fence. If the member refuses the fence because it knows of a
+// newer leader, the ledger shows whether that is another engine or another run of this engine.
 func (s *session) write(ctx context.Context, obj *unstructured.Unstructured, o backend.ApplyOptions) (*unstructured.Unstructured, error) {
 	o.Fence = s.asLed()
 	live, err := s.m.apply(ctx, obj, o)
@@ -134,9 +132,9 @@ func (s *session) busy(t *target) error {
 	return fmt.Errorf("cluster %s: %s was changed %d times while it was worked on: %w", s.m.name, t.id, rounds, errBusy)
 }
 
-// ofOne returns nil where the error of a call about one object concerns that object
-// alone, as far as it can be known at once: the member answers, and the ledger still is
-// this leader's. Otherwise it returns the error that ends the update.
+// ofOne returns nil if the error of a call about one object concerns only that object, as far as
+// can be known at once: the member answers, and the ledger is still ours. Otherwise it returns the
+// error that ends the update.
 func (s *session) ofOne(ctx context.Context, err error) error {
 	if !guard.Transient(err) && !errors.Is(err, errBusy) || ctx.Err() != nil {
 		return err
@@ -148,22 +146,24 @@ func (s *session) ofOne(ctx context.Context, err error) error {
 	return ledger
 }
 
-// readTarget reads an object from the member and decides what it is to us.
+// readTarget reads an object from the member and decides whether it has ended, is adopted, or is
+// marked by a newer leader.
 func (s *session) readTarget(ctx context.Context, t *target) error {
 	live, err := s.m.get(ctx, t.id)
 	if err != nil && (!errors.Is(err, backend.ErrPermanent) || t.want == nil || t.listed) {
 		return err
 	}
-	// A kind that the member does not know yet may come with the revision. If
-	// the object is there after all, creating it is refused.
+	// A kind that the member does not know yet may arrive with the revision. If the object exists
+	// after all, its creation is refused.
 	t.live = live
 	t.ended = s.endOf(t)
 	t.adopted = s.adopts(t)
 	return s.checkFence(t)
 }
 
-// endOf returns how an object ended that must be on the member and is gone, and must not be applied again; empty for
-// others. An object that failed is applied again by the next attempt of its run, or by another run.
+// endOf returns how a desired object ended that is gone and must not be applied again; "" for other
+// objects. An object that failed is applied again by the next attempt of its run, or by another
+// run.
 func (s *session) endOf(t *target) once.End {
 	if t.want == nil || s.a.ofCheck {
 		return ""
@@ -175,10 +175,10 @@ func (s *session) endOf(t *target) once.End {
 	return end
 }
 
-// adopts reports whether an object existed before the placement came to it, or may
-// have: then it is never deleted. The ledger and the object have to agree that the
-// placement created it, since either may have other writers. What is in a namespace
-// that the host reserved since is given up in the same way.
+// adopts reports whether an object existed before the placement applied it, or may have existed.
+// Such an object is only deleted under a policy that deletes adopted objects. The ledger and the
+// object must agree that the placement created it, because either may have other writers. An object
+// in a namespace that the host reserved since counts as adopted, too.
 func (s *session) adopts(t *target) bool {
 	switch {
 	case t.live == nil:
@@ -191,8 +191,8 @@ func (s *session) adopts(t *target) bool {
 	return !t.listed || t.entry.Adopted
 }
 
-// checkFence reads the mark of a newer leader, which is about to write the ledger
-// or has died before it did.
+// checkFence returns an error if the object has the mark of a newer leader, which is about to write
+// the ledger or died before it did.
 func (s *session) checkFence(t *target) error {
 	if t.live == nil {
 		return nil
@@ -205,7 +205,7 @@ func (s *session) checkFence(t *target) error {
 		return fmt.Errorf("cluster %s: %s is marked with epoch %d in annotation %s, this is epoch %d: %w",
 			s.m.name, t.id, m.epoch, epochMark+s.a.Placement, s.a.Epoch, backend.ErrFenced)
 	case m.touch <= s.touch || m.touch > s.ledger.Touch+1:
-		return nil // ours, or without an owner: a takeover counts one further
+		return nil // ours, or of no leader: a takeover adds one
 	case s.sent:
 		return errLedgerMoved
 	}
@@ -213,13 +213,12 @@ func (s *session) checkFence(t *target) error {
 	return nil
 }
 
-// mine is the mark of this leader's takeover.
+// mine returns the mark of this leader's takeover.
 func (s *session) mine() mark { return mark{s.a.Epoch, s.touch, s.ledger.uid} }
 
-// mayComeLate reports whether an older leader, whose intent is open, may be about
-// to create an object. If it is wanted and exists the creation is refused, and
-// if it is wanted and does not exist, only until it is removed. A leader
-// that had the same target creates nothing else.
+// mayComeLate reports whether an older leader with an open intent may be about to create an object.
+// If the object is desired and exists, that creation is refused. If it is desired and missing, the
+// creation may land until it exists. An older leader with the same target creates no other objects.
 func (s *session) mayComeLate(t *target) bool {
 	if !s.takeover || s.ledger.Target == "" || !t.listed || t.entry.Adopted {
 		return false
@@ -230,9 +229,9 @@ func (s *session) mayComeLate(t *target) bool {
 	return s.ledger.Target != s.a.Revision
 }
 
-// exposed reports whether the older leader may be about to write an object as it
-// is now. It leaves alone what is being deleted, and what is in doubt and not
-// the placement's.
+// exposed reports whether the older leader may be about to write an existing object that does not
+// have our mark. That leader does not write objects that are being deleted, nor doubtful objects
+// without the placement's digest.
 func (s *session) exposed(t *target) bool {
 	switch {
 	case t.live == nil || isTerminating(t.live):
@@ -243,8 +242,8 @@ func (s *session) exposed(t *target) bool {
 	return markOn(t.live, s.a.Placement) != s.mine()
 }
 
-// kept makes sure that the member has the mark: without it the object may be as
-// it was.
+// kept returns an error if the member dropped our mark, because then the object may still be in the
+// state that the older leader read.
 func (s *session) kept(t *target) error {
 	if markOn(t.live, s.a.Placement) == s.mine() {
 		return nil
@@ -252,7 +251,7 @@ func (s *session) kept(t *target) error {
 	return fmt.Errorf("the member does not keep annotation %s: %w", epochMark+s.a.Placement, backend.ErrPermanent)
 }
 
-// notThere says why the ledger does not prove what is wanted.
+// notThere returns why the ledger does not prove the desired revision.
 func (s *session) notThere() string {
 	switch {
 	case s.ledger.open():

@@ -9,10 +9,10 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// markAll marks what the leader whose intent is taken over may be about to
-// write. An object whose mark the member refuses holds nothing up: see work.apply. One
-// that fails does, until that counts as a refusal: the ledger is not written before
-// everything is marked that can be.
+// markAll marks the objects that the leader whose intent is taken over may be about to write. An
+// object whose mark the member refuses delays nothing: see work.apply. An object whose mark fails
+// does, until that counts as a refusal, because the ledger must not be written before every object
+// is marked that can be.
 func (w *work) markAll(ctx context.Context) error {
 	if !w.takeover {
 		return nil
@@ -46,7 +46,7 @@ func (w *work) markAll(ctx context.Context) error {
 	return cmp.Or(w.reckon(), w.stumbled[0].failed)
 }
 
-// markOrFail marks one object. It returns only an error that concerns the others, too.
+// markOrFail marks one object. It returns only errors that concern other objects, too.
 func (w *work) markOrFail(ctx context.Context, t *target) error {
 	if t.unread {
 		return nil
@@ -66,8 +66,8 @@ func (w *work) markOrFail(ctx context.Context, t *target) error {
 	return nil
 }
 
-// mark marks one object as it was read before the ledger was: it was not
-// given up by a newer leader then.
+// mark marks one object. Its precondition is the state that was read before the ledger was
+// confirmed: at that time, no newer leader had released the object.
 func (w *work) mark(ctx context.Context, t *target) error {
 	for range rounds {
 		if !w.exposed(t) {

@@ -16,52 +16,53 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// target is one object that an update is about.
+// target is one object of an update.
 type target struct {
 	id    snapshot.ID
 	phase snapshot.Phase
-	// want is the object as it is to be; nil for one that is to go.
+	// want is the desired object; nil for an object that must be removed.
 	want *revisionItem
-	// entry is what the ledger has, where listed. An object that is in the
-	// ledger only as doubtful is doubted.
+	// entry is the object's entry in the ledger; listed reports that it is in Objects, doubted that it
+	// is only in Doubtful.
 	entry           ledgerObject
 	listed, doubted bool
 
-	// live is the object as the member has it; nil if it does not exist.
+	// live is the object on the member; nil if it does not exist.
 	live *unstructured.Unstructured
-	// ended is how it ended, if it did its work once and is gone since: then it is not applied again.
+	// ended is how the object ended, if it did its work once and is gone. Then it must not be applied
+	// again.
 	ended once.End
-	// adopted is what is decided from entry and live; held is why the strategy
-	// forbids to apply it. disowned is that the ledger had it as created.
+	// adopted is decided from entry and live. held is why the strategy forbids to apply the object.
+	// disowned reports that the ledger had the object as created, and that it is no longer proven.
 	adopted  bool
 	disowned bool
 	held     error
-	// failed is the error of a call about it that says nothing of the others, unread
-	// that this was the call which reads it: then live is not known.
+	// failed is the error of a call that concerns only this object. unread reports that the failed
+	// call was the read, so that live is unknown.
 	failed error
 	unread bool
-	// problem is why it could not be applied, illness what its health says, "" where
-	// it is healthy or was not asked for.
+	// problem is why the object could not be applied. illness describes its health; "" if it is
+	// healthy or was not probed.
 	problem error
 	illness string
-	// served reports of a definition that it is established, hopeless that this was
-	// waited for in vain.
+	// served reports that a definition is established, hopeless that the wait for it ended without
+	// success.
 	served, hopeless bool
-	// unmarked is why the member does not have the mark of a takeover.
+	// unmarked is why the member does not have the mark of the takeover on the object.
 	unmarked error
-	// applied reports that this update applied it, before what it was until then;
-	// nil where it was created.
+	// applied reports that this update applied the object. before is its previous state; nil if it was
+	// created.
 	applied bool
 	before  *unstructured.Unstructured
-	// left are the paths of what it was applied without, see package lenient.
+	// left are the paths of the parts that were dropped from the object, see package lenient.
 	left []string
 }
 
-// kind is what a CustomResourceDefinition defines, in all its versions.
+// kind is the kind that a CustomResourceDefinition defines, in all its versions.
 type kind struct{ group, kind string }
 
-// targetsOf returns the objects of a revision, which may be nil, and of a
-// ledger, in the order of application.
+// targetsOf returns the objects of a revision, which may be nil, and of a ledger, in the order of
+// application.
 func targetsOf(rev *Revision, l *ledger) []*target {
 	var all []*target
 	byKey := map[snapshot.ID]*target{}
@@ -91,15 +92,15 @@ func targetsOf(rev *Revision, l *ledger) []*target {
 	return all
 }
 
-// recorded is the entry of an object that stays in the ledger as it is there. What
-// was given up is not counted as created again.
+// recorded returns the entry of an object whose entry stays in the ledger. An object that was once
+// adopted never counts as created again.
 func (t *target) recorded() ledgerObject {
 	o := t.entry
 	o.Adopted = o.Adopted || t.adopted
 	return o
 }
 
-// digest is that of the version that is to be there, empty where none is.
+// digest returns the digest of the desired version, or "" if the object is undesired.
 func (t *target) digest() string {
 	if t.want == nil {
 		return ""
@@ -114,8 +115,8 @@ func uidOf(obj *unstructured.Unstructured) string {
 	return string(obj.GetUID())
 }
 
-// owned reports whether an object on a member is the placement's: by its mark, or
-// because it is the very object that the ledger has.
+// owned reports whether an object on a member belongs to the placement: because of its digest, or
+// because it has the uid in the ledger.
 func owned(t *target, placement string) bool {
 	if t.live == nil {
 		return false
@@ -123,7 +124,7 @@ func owned(t *target, placement string) bool {
 	return carries(t.live, placement) || t.listed && t.entry.UID != "" && t.entry.UID == uidOf(t.live)
 }
 
-// asLooked demands that an object still is as it was read.
+// asLooked returns the precondition that an object is unchanged since it was read.
 func (t *target) asLooked() backend.Precondition {
 	if t.live == nil {
 		return backend.Precondition{Absent: true}
@@ -131,7 +132,7 @@ func (t *target) asLooked() backend.Precondition {
 	return backend.Precondition{UID: string(t.live.GetUID()), ResourceVersion: t.live.GetResourceVersion()}
 }
 
-// refusal says which other placement has the object, where that is not allowed.
+// refusal returns an error if other placements have the object and may not.
 func (t *target) refusal(a *Assignment) error {
 	if t.want == nil || t.live == nil || a.shares() {
 		return nil
@@ -148,7 +149,7 @@ func (t *target) refusal(a *Assignment) error {
 		a.Cluster.Name, t.id, strings.Join(others[:min(len(others), 3)], ", "), remedy, backend.ErrPermanent)
 }
 
-// settled reports whether nothing has to be done about an object.
+// settled reports whether an update has nothing to do for an object.
 func (t *target) settled(a *Assignment) bool {
 	switch {
 	case t.want != nil:
@@ -166,8 +167,8 @@ func (t *target) asDesired(a *Assignment) bool {
 		covers(t.live.Object, t.desired(a).Object)
 }
 
-// desired returns the object to apply: what the strategy ignores is left to its
-// other writers, and an object that the placement did not create says so.
+// desired returns the object to apply. It omits ignored fields, which stay with their other
+// writers, and marks an object that the placement did not create as adopted.
 func (t *target) desired(a *Assignment) *unstructured.Unstructured {
 	obj := drift.Strip(t.want.obj, t.live, a.Strategy.Ignore, manager(a.Placement))
 	if t.adopted {
@@ -176,7 +177,7 @@ func (t *target) desired(a *Assignment) *unstructured.Unstructured {
 	return obj
 }
 
-// stale says why an object is not what the ledger proves; empty if it is.
+// stale returns how an object differs from the state that the ledger proves; "" if it does not.
 func (t *target) stale(placement string) string {
 	switch {
 	case t.want == nil && t.live != nil && isTerminating(t.live) && !t.lingers(placement):
@@ -193,13 +194,13 @@ func (t *target) stale(placement string) string {
 	return ""
 }
 
-// lingers reports whether an object was deleted and is not gone yet. What it needs to
-// go, such as the workload that takes away its finalizer, has to stay until then.
+// lingers reports whether an object was deleted and is not gone yet. Objects that its deletion
+// needs, such as the workload that removes its finalizer, must stay until then.
 func (t *target) lingers(placement string) bool {
 	return t.live != nil && isTerminating(t.live) && carries(t.live, placement) && (!isNamespace(t.id) || heldBy(t.live) != "")
 }
 
-// remains says that an object is still there, and why if that is known.
+// remains says that an object is still there, with the reason if it is known.
 func (t *target) remains() string {
 	text := t.id.String() + " is still there"
 	switch {
@@ -213,8 +214,9 @@ func (t *target) remains() string {
 	return text + ", its deletion waits for " + heldBy(t.live)
 }
 
-// heldBy says why an object that is being deleted is still there; empty if nothing is known. A namespace that nothing is
-// known to hold counts as removed: its controller empties it, however long that takes.
+// heldBy returns why an object that is being deleted is still there; "" if no reason is known. A
+// namespace without a known reason counts as removed: its controller empties it, however long that
+// takes.
 func heldBy(obj *unstructured.Unstructured) string {
 	var reasons []string
 	if finalizers := obj.GetFinalizers(); len(finalizers) > 0 {
@@ -235,13 +237,14 @@ func heldBy(obj *unstructured.Unstructured) string {
 	return strings.Join(reasons, "; ")
 }
 
-// namespaceHeld are the conditions by which the controller of namespaces says that one cannot go.
+// namespaceHeld are the conditions that the namespace controller sets if a namespace cannot go.
 var namespaceHeld = []string{ //nolint:gochecknoglobals // a table that nothing writes
 	"NamespaceFinalizersRemaining", "NamespaceContentRemaining", "NamespaceDeletionContentFailure",
 	"NamespaceDeletionDiscoveryFailure", "NamespaceDeletionGroupVersionParsingFailure",
 }
 
-// unread returns why an object could not be read, for a comparison, which needs all.
+// unread returns the error of the first object that could not be read. Callers that compare need
+// all objects.
 func unread(targets []*target) error {
 	for _, t := range targets {
 		if t.unread {
@@ -251,7 +254,7 @@ func unread(targets []*target) error {
 	return nil
 }
 
-// JoinProblems bounds how many problems an error names.
+// JoinProblems joins errors and bounds how many problems the result names.
 func JoinProblems(problems []error) error {
 	const most = 5
 	if more := len(problems) - most; more > 0 {

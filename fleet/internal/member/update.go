@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Update saves the intent to the member's ledger, acts, and records what came
-// of it. See [Updater].
+// Update writes the intent to the member's ledger, changes the objects, and records the result. See
+// [Updater].
 func (u *Applier) Update(ctx context.Context, a Assignment) (backend.Proof, error) {
 	if a.Epoch < 1 || a.Placement == "" {
 		return backend.Proof{}, fmt.Errorf("cluster %s: an assignment must have a placement and an epoch of at least 1: %w", a.Cluster.Name, backend.ErrPermanent)
@@ -41,7 +41,8 @@ func (u *Applier) Update(ctx context.Context, a Assignment) (backend.Proof, erro
 	return r, err
 }
 
-// Observe reads the ledger and the objects, and writes nothing. See [Updater].
+// Observe reads the ledger and the objects, and writes nothing, except the ends of objects to the
+// ledger, see recordEnds. See also [Updater].
 func (u *Applier) Observe(ctx context.Context, a Assignment) (backend.Proof, error) {
 	if a.Strategy.ReportsOnly() {
 		return u.reportDiff(ctx, a)
@@ -66,8 +67,8 @@ func (u *Applier) Observe(ctx context.Context, a Assignment) (backend.Proof, err
 	return w.report(ctx)
 }
 
-// Watch yields when an object of the revision or of the ledger changes, or the
-// ledger itself. See [Watcher].
+// Watch yields when the ledger or an object of the revision or of the ledger changes. See
+// [Watcher].
 func (u *Applier) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		m, ids, err := u.watched(ctx, a)
@@ -83,7 +84,7 @@ func (u *Applier) Watch(ctx context.Context, a Assignment) iter.Seq2[struct{}, e
 	}
 }
 
-// watched returns the objects that a watch is about.
+// watched returns the objects of a watch.
 func (u *Applier) watched(ctx context.Context, a Assignment) (*memberConn, []snapshot.ID, error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -101,9 +102,10 @@ func (u *Applier) watched(ctx context.Context, a Assignment) (*memberConn, []sna
 	return m, idsOf(a.Placement, w.rev, w.ledger.ledger), nil
 }
 
-// Restore puts back what the ledger of a cluster proves, as the run did that brought it: of the assignment
-// it takes everything but the run, its epoch and its attempt. It reports whether anything had to be done, and
-// what was given up. A cluster whose ledger does not prove the revision, or not any more, is left alone.
+// Restore restores the revision that the ledger of a cluster proves, as the run did that brought it
+// there. It uses all of the assignment except the run, its epoch and its attempt, which it takes
+// from the ledger. It reports whether it had to change anything, and which objects it released. It
+// leaves a cluster alone whose ledger does not prove the revision of the assignment.
 func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, released string, err error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -118,8 +120,8 @@ func (u *Applier) Restore(ctx context.Context, a Assignment) (sent bool, release
 	return sent, w.released(), err
 }
 
-// Unrestored returns the revision that an intent to put something back is open for, empty where there is
-// none. An intent of a run is left to the run.
+// Unrestored returns the target of an open intent to restore a revision, or "" if there is none. An
+// intent of a run is left to the run.
 func (u *Applier) Unrestored(ctx context.Context, a Assignment) (revision string, err error) {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -132,9 +134,10 @@ func (u *Applier) Unrestored(ctx context.Context, a Assignment) (revision string
 	return l.Target, nil
 }
 
-// RecordEnds writes to the ledger of a cluster how objects of the revision that it proves ended, so that they are not
-// applied again once they are gone. Of the assignment it takes everything but the run, its epoch and its attempt. It
-// changes nothing else, and may therefore be called while a run has the placement.
+// RecordEnds writes to the ledger of a cluster how objects of its proven revision ended, so that
+// they are not applied again once they are gone. It uses all of the assignment except the run, its
+// epoch and its attempt. It changes nothing else, so that it may be called while a run works on the
+// placement.
 func (u *Applier) RecordEnds(ctx context.Context, a Assignment) error {
 	m, err := u.conns.get(ctx, a.Cluster)
 	if err != nil {
@@ -150,14 +153,16 @@ func (u *Applier) RecordEnds(ctx context.Context, a Assignment) error {
 	return w.recordEnds(ctx, w.targets)
 }
 
-// Verdict is how far a check object is.
+// Verdict is the progress of a check object.
 type Verdict struct {
-	// Ended reports whether there is a verdict, and Failed which one. Gone reports that the object went without one.
+	// Ended reports whether there is a verdict, and Failed which one. Gone reports that the object
+	// disappeared without a verdict.
 	Ended, Failed, Gone bool
 	Message             string
 }
 
-// Examine applies the check object of an assignment, see [WithCheck], unless it was applied before, and returns how far it is.
+// Examine applies the check object of an assignment, see [WithCheck], unless it was applied before,
+// and returns its progress.
 func (u *Applier) Examine(ctx context.Context, a Assignment) (Verdict, error) {
 	p, err := u.Observe(ctx, a)
 	if err != nil {
@@ -173,8 +178,8 @@ func (u *Applier) Examine(ctx context.Context, a Assignment) (Verdict, error) {
 	return Verdict{Ended: p.Current && (p.Healthy || p.Failed), Failed: p.Failed, Message: p.Message}, nil
 }
 
-// carryOut carries an assignment out, from the beginning where another writer replaced
-// the ledger meanwhile, and returns the last try of it.
+// carryOut carries out an assignment and returns the last try. It starts again if another writer
+// replaced the ledger.
 func (u *Applier) carryOut(ctx context.Context, m *memberConn, a Assignment) (w *work, sent bool, err error) {
 	var left []leftObject
 	for i := range rounds {
@@ -206,14 +211,14 @@ func (w *work) update(ctx context.Context) error {
 	return nil
 }
 
-// bring brings the cluster to the revision from what the ledger says.
+// bring brings the cluster from the state in the ledger to the revision.
 func (w *work) bring(ctx context.Context) error {
 	err := w.prepare(ctx)
 	if err == nil {
 		err = w.refuse()
 	}
 	if errors.Is(err, backend.ErrPermanent) {
-		// A ledger that was kept may be the reason.
+		// A stale cached ledger may be the reason.
 		if err := w.settle(ctx); err != nil {
 			return err
 		}
@@ -247,7 +252,7 @@ func (w *work) bring(ctx context.Context) error {
 	return w.heldBack()
 }
 
-// prepare loads the revision and reads everything that is concerned.
+// prepare loads the revision and reads all objects of the revision and the ledger.
 func (w *work) prepare(ctx context.Context) (err error) {
 	if w.a.Revision != "" {
 		if w.rev, err = w.u.revision(ctx, &w.a); err != nil {
@@ -258,8 +263,8 @@ func (w *work) prepare(ctx context.Context) (err error) {
 	return w.lookAll(ctx, w.targets)
 }
 
-// done reports whether nothing is to be done of what could be read. A ledger that is
-// open always has something: it proves nothing.
+// done reports whether the update has nothing to do for the objects that could be read. An open
+// ledger always needs work, because it proves nothing.
 func (w *work) done() bool {
 	if w.ledger.open() || w.ledger.Revision != w.a.Revision {
 		return false
@@ -272,7 +277,7 @@ func (w *work) done() bool {
 	return true
 }
 
-// settle ends an update that finds nothing to do, or that nothing can be done.
+// settle ends an update that has nothing to do, or that can do nothing.
 func (w *work) settle(ctx context.Context) error {
 	if w.cached && w.ledger.Epoch >= w.a.Epoch {
 		return w.confirm(ctx)
@@ -280,8 +285,8 @@ func (w *work) settle(ctx context.Context) error {
 	return w.fence(ctx)
 }
 
-// fence makes the ledger refuse older epochs, and leaves what it says. An
-// intent that an older leader left open stays open.
+// fence makes the ledger refuse older epochs, without changing the rest of it. An intent that an
+// older leader left open stays open.
 func (w *work) fence(ctx context.Context) error {
 	if w.ledger.Epoch >= w.a.Epoch || w.a.Final && !w.ledger.exists() {
 		return nil
@@ -295,8 +300,8 @@ func (w *work) fence(ctx context.Context) error {
 	return w.writeLedger(ctx, next)
 }
 
-// outstanding returns why an update is to be tried again that had to do nothing but
-// what failed: the refusals, or else the first error.
+// outstanding returns why an update that had nothing to do except failed objects must be retried:
+// the refusals, or else the first error.
 func (w *work) outstanding() error {
 	for _, t := range w.targets {
 		w.served = w.served || t.failed == nil

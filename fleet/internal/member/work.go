@@ -16,27 +16,27 @@ type work struct {
 	targets []*target
 	// allRead reports whether all targets were read.
 	allRead bool
-	// holds reports that the strategy forbids to apply one of the targets.
+	// holds reports that the strategy forbids to apply at least one target.
 	holds bool
-	// compiled are the objects of rev, once something is compared.
+	// compiled are the objects of rev, nil until an object is compared.
 	compiled *manifests
-	// definitions are those of the kinds that come with the revision.
+	// definitions are the desired CustomResourceDefinitions, by the kind that they define.
 	definitions map[kind]*target
-	// servers are those that objects wait for, and doomed reports that one waits in vain.
+	// servers decides which objects wait for a server; doomed reports that an object waits for a
+	// server that failed.
 	servers *servers
 	doomed  bool
-	// left are the objects that are left on the cluster although they were to go or the
-	// ledger has them as created, also by earlier tries of the update.
+	// left are the objects that are left on the cluster, although they were undesired or the ledger
+	// had them as created. It includes objects from earlier tries of the update.
 	left []leftObject
 }
 
-// newWork returns an update of a cluster that has read nothing yet.
+// newWork returns an update of a cluster; it has not read anything yet.
 func (u *Applier) newWork(m *memberConn, a Assignment) *work {
 	return &work{session: session{u: u, a: a, m: m}, outcome: outcome{of: &a, tries: &u.tries}}
 }
 
-// lookAll reads all objects, also where a member refuses to
-// show one, or fails to.
+// lookAll reads all objects. It continues if the member refuses or fails to return one of them.
 func (w *work) lookAll(ctx context.Context, targets []*target) error {
 	var refused []error
 	for _, t := range targets {
@@ -54,8 +54,8 @@ func (w *work) lookAll(ctx context.Context, targets []*target) error {
 	return JoinProblems(refused)
 }
 
-// refuse names every object that another placement applies. Of an exclusive placement these alone are held back, see
-// work.holding.
+// refuse returns an error that names every object that another placement applies. For an exclusive
+// placement it returns nil, because only these objects are held back, see work.holding.
 func (w *work) refuse() error {
 	if w.a.shares() || w.a.Exclusive {
 		return nil
