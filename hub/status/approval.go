@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// RequestsOfStages leaves out the requests of groups: no strategy of the API has
-// any, and an object of one would pass for that of its stage.
+// RequestsOfStages removes the requests of groups. No strategy of the API has any, and the object
+// of a group's request would have the name of its stage's.
 func RequestsOfStages(open []approval.Request) []approval.Request {
 	return slices.DeleteFunc(open, func(r approval.Request) bool { return r.Group != "" })
 }
@@ -27,16 +27,16 @@ func RequestName(run string, r *approval.Request) string {
 	return run + strings.TrimPrefix(r.Name, r.Run)
 }
 
-// ApprovalFacts are what the object of a request is made of.
+// ApprovalFacts are the input of [ApprovalRequest].
 type ApprovalFacts struct {
-	// Run, Namespace and RunUID are those of the run's object.
+	// Run, Namespace and RunUID identify the object of the run.
 	Run, Namespace string
 	RunUID         types.UID
 	Request        *approval.Request
 }
 
-// ApprovalRequest is the object by which people are asked. It belongs to the run,
-// and goes with it.
+// ApprovalRequest returns the object that asks people for an approval. The run owns it, so it is
+// deleted with the run.
 func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	in, r := api.Scope(f.Namespace != ""), f.Request
 	spec, err := api.ToMap(f.spec())
@@ -58,8 +58,8 @@ func ApprovalRequest(f *ApprovalFacts) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// spec binds an answer to one attempt at one gate of one run of one plan. A spec cannot be changed, so a question that is
-// asked again is another object.
+// spec returns a spec that binds an answer to one attempt at one gate of one run of one plan. The
+// spec of a request cannot be changed, so a question that is asked again is a new object.
 func (f *ApprovalFacts) spec() *v1beta1.ApprovalRequestSpec {
 	r := f.Request
 	s := &v1beta1.ApprovalRequestSpec{
@@ -80,7 +80,6 @@ func (f *ApprovalFacts) spec() *v1beta1.ApprovalRequestSpec {
 	return s
 }
 
-// quorumsOf returns the quorums of a policy.
 func quorumsOf(p *v1beta1.ApprovalPolicy) (out []approval.Quorum) {
 	for _, q := range p.Quorums {
 		out = append(out, approval.Quorum{Group: q.Group, Count: int(q.Count)})
@@ -88,7 +87,7 @@ func quorumsOf(p *v1beta1.ApprovalPolicy) (out []approval.Quorum) {
 	return out
 }
 
-// OwnedBy is the reference to the object of which others are made.
+// OwnedBy returns a controller reference to the owner, an object of the kind base.
 func OwnedBy(in api.Scope, base, name string, uid types.UID) metav1.OwnerReference {
 	yes := true
 	gvk := in.GVK(base)
@@ -98,25 +97,25 @@ func OwnedBy(in api.Scope, base, name string, uid types.UID) metav1.OwnerReferen
 	}
 }
 
-// Answer is what a request's status says.
+// Answer is one answer in the status of a request.
 type Answer struct {
-	// Verdict is empty where there is no answer yet.
+	// Verdict is empty if there is no answer yet.
 	Verdict approval.Verdict
-	// By is empty where the API server did not write down who it was.
+	// By is empty if the API server did not record the author.
 	By      approval.Identity
 	Comment string
 }
 
-// approvalStatus is the status of a ClusterApprovalRequest, as far as it is read.
+// approvalStatus holds the fields that are read from the status of a ClusterApprovalRequest.
 type approvalStatus struct {
 	Conditions []approvalCondition `json:"conditions,omitempty"`
-	// Decisions are the first answers of either kind that each person gave, written
-	// by the admission policy from what the API server authenticated.
+	// Decisions are the first approval and the first rejection of each person. The admission policy
+	// writes them with the identity that the API server authenticated.
 	Decisions []v1beta1.ApprovalDecision `json:"decisions,omitempty"`
 }
 
-// approvalCondition is a condition without when it changed: people write that
-// themselves, and it says nothing.
+// approvalCondition is a condition without lastTransitionTime: people write that time themselves,
+// so it proves nothing.
 type approvalCondition struct {
 	Type               string                 `json:"type"`
 	Status             metav1.ConditionStatus `json:"status"`
@@ -125,11 +124,11 @@ type approvalCondition struct {
 	ObservedGeneration int64                  `json:"observedGeneration"`
 }
 
-// answerOf reads the answer in the conditions of a request. Its author is not known.
+// answerOf returns the answer in the conditions of a request, without its author.
 //
-// Approved=True approves. Approved=False is "not yet", as in KubeFleet, unless
-// its reason is Rejected: then it rejects, as Rejected=True does. Conditions of
-// another generation are no answer to this object.
+// Approved=True approves. Approved=False means "not yet", as in KubeFleet, unless its reason is
+// Rejected: then it rejects, and so does Rejected=True. A condition of another generation is no
+// answer to this object.
 func answerOf(obj *unstructured.Unstructured, s *approvalStatus) Answer {
 	var out Answer
 	for i := range s.Conditions {
@@ -144,13 +143,15 @@ func answerOf(obj *unstructured.Unstructured, s *approvalStatus) Answer {
 	return out
 }
 
-// isAbout reports whether a condition is about the object as it is: its observedGeneration is the object's. It may be
-// missing, where KubeFleet counts nothing: the spec of a request never changes, so there is no other generation.
+// isAbout reports whether a condition has the generation of the object or none. KubeFleet ignores a
+// condition without observedGeneration; here it counts, because the spec of a request never changes
+// and so there is only one generation.
 func (c *approvalCondition) isAbout(obj *unstructured.Unstructured) bool {
 	return c.ObservedGeneration == 0 || c.ObservedGeneration == obj.GetGeneration()
 }
 
-// OtherGenerations says of each condition that would be an answer to another generation of a request why it is none.
+// OtherGenerations returns a text for each condition that would be an answer but has another
+// generation than the request. The text says why the condition does not count.
 func OtherGenerations(obj *unstructured.Unstructured) []string {
 	var s approvalStatus
 	if api.FromMap(obj, "status", &s) != nil {
@@ -166,13 +167,14 @@ func OtherGenerations(obj *unstructured.Unstructured) []string {
 	return out
 }
 
-// IsConcluded reports whether a request says that it was approved, which only the hub can write.
+// IsConcluded reports whether a request says that it was approved. Only the hub can write that.
 func IsConcluded(obj *unstructured.Unstructured) bool {
 	return api.ConditionOf(obj, api.ConditionAccepted).Status == "True"
 }
 
-// Untaken are the answers in a request that are not among the decisions that were taken. A request that says what came
-// of it has none. Authors are those that the request names, whatever vouches for them.
+// Untaken returns the answers in a request that are not among the decisions in taken; none if the
+// request says that it was approved. The authors are the ones in the request, whether or not the
+// admission policy vouches for them.
 func Untaken(obj *unstructured.Unstructured, taken []approval.Decision) []Answer {
 	if IsConcluded(obj) {
 		return nil
@@ -188,9 +190,9 @@ func Untaken(obj *unstructured.Unstructured, taken []approval.Decision) []Answer
 	})
 }
 
-// AnswersOf reads all answers to a request out of the object: those of each person
-// where the admission policy vouches for who they are, and else the one that
-// stands there.
+// AnswersOf returns all answers in a request. If the admission policy stamps requests and recorded
+// decisions, these are the decisions of each person; otherwise it is the answer in the conditions,
+// without its author.
 func AnswersOf(obj *unstructured.Unstructured, stamped bool) ([]Answer, error) {
 	var s approvalStatus
 	if err := api.FromMap(obj, "status", &s); err != nil {
@@ -209,7 +211,7 @@ func AnswersOf(obj *unstructured.Unstructured, stamped bool) ([]Answer, error) {
 	for _, d := range s.Decisions {
 		verdict := approval.Verdict(d.Verdict)
 		if verdict == approval.Approve && !stands {
-			continue // it was taken back
+			continue // withdrawn
 		}
 		by := approval.Identity{Name: d.By.Username, Groups: d.By.Groups}
 		out = append(out, Answer{Verdict: verdict, By: by, Comment: api.Printable(d.Comment, longestComment)})
@@ -217,7 +219,7 @@ func AnswersOf(obj *unstructured.Unstructured, stamped bool) ([]Answer, error) {
 	return out, nil
 }
 
-// longestComment is how long a comment package approval takes, in bytes.
+// longestComment is the longest comment that package approval accepts, in bytes.
 const longestComment = 1024
 
 func verdictOf(c *approvalCondition) approval.Verdict {
@@ -232,8 +234,7 @@ func verdictOf(c *approvalCondition) approval.Verdict {
 	}
 }
 
-// AnybodyMayDecide reports whether a policy does not ask who decides, so that an
-// answer counts whose author is not known.
+// AnybodyMayDecide reports whether a policy accepts an answer without an author.
 func AnybodyMayDecide(p approval.Policy) bool {
 	for _, q := range p.Quorums {
 		if q.Group != "" || q.Count > 1 {
@@ -243,34 +244,35 @@ func AnybodyMayDecide(p approval.Policy) bool {
 	return !p.ForbidStarter
 }
 
-// Anybody is the identity of an answer whose author the API server did not write down.
+// Anybody returns the identity for an answer without an author: the API server did not record one.
 func Anybody() approval.Identity { return approval.Identity{Name: "system:unknown"} }
 
-// AcceptedCondition reports that a request was approved, and that it stays so.
+// AcceptedCondition returns the condition of a request that was approved. This is final.
 func AcceptedCondition(generation int64, at time.Time) metav1.Condition {
 	return conditions{observedGeneration: generation}.isTrue(api.ConditionAccepted, api.ReasonAccepted,
 		"The approval request has been approved and cannot be reverted", stages.At(at))
 }
 
-// RejectedCondition reports that a request was rejected, and that it stays so.
+// RejectedCondition returns the condition of a request that was rejected. This is final.
 func RejectedCondition(generation int64, by string, at time.Time) metav1.Condition {
 	return conditions{observedGeneration: generation}.isFalse(api.ConditionAccepted, api.ReasonRequestRejected,
 		"The approval request has been rejected by "+by+" and cannot be reverted", stages.At(at))
 }
 
-// RefusedCondition tells why an answer does not count. Another one may.
+// RefusedCondition returns the condition that says why an answer does not count. Another answer may
+// count.
 func RefusedCondition(generation int64, why string, at time.Time) metav1.Condition {
 	return conditions{observedGeneration: generation}.isFalse(api.ConditionAccepted, api.ReasonRefused, why, stages.At(at))
 }
 
-// UnvouchedCondition tells why no answer counts, whosever it is.
+// UnvouchedCondition returns the condition that says why no answer counts, from any author.
 func UnvouchedCondition(generation int64, why string, at time.Time) metav1.Condition {
 	return conditions{observedGeneration: generation}.isFalse(api.ConditionAccepted, api.ReasonUnvouched, why, stages.At(at))
 }
 
-// WithCondition is the status of a request with one condition of the hub's, and
-// everything else as it is. It is nil where the object says the same already,
-// whenever it began to.
+// WithCondition returns the status of a request with the condition c of the hub and all its other
+// fields. It returns nil if the request already has a condition with the same status, reason and
+// message, whatever its time.
 func WithCondition(obj *unstructured.Unstructured, c metav1.Condition) (map[string]any, error) {
 	next, err := api.ToMap(&c)
 	if err != nil {

@@ -8,10 +8,11 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// Binding is a cluster of a placement as its ClusterResourceBinding shows it.
+// Binding is one cluster of a placement, as its ClusterResourceBinding shows it.
 type Binding struct{ Cluster, State string }
 
-// Bindings are those of a placement: the clusters that are picked, ascending, and those that may have something of it.
+// Bindings returns the bindings of a placement. Picked are the clusters that it picks, bound the
+// clusters that may have objects of it; both must be sorted.
 func Bindings(picked, bound []string) []Binding {
 	out := make([]Binding, 0, len(picked))
 	for _, name := range picked {
@@ -29,7 +30,7 @@ func Bindings(picked, bound []string) []Binding {
 	return out
 }
 
-// BindingName is the name of the object that shows the binding of a cluster to a placement.
+// BindingName returns the name of the object that shows the binding of a cluster to a placement.
 func BindingName(placement, cluster string) string {
 	sum := sha256.Sum256([]byte(placement + "/" + cluster))
 	return placement + "-" + cluster + "-" + hex.EncodeToString(sum[:4])

@@ -9,16 +9,16 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// longestMessage bounds the message of a condition, in bytes. The schema takes
-// 32768 characters.
+// longestMessage is the longest message of a condition, in bytes. The schema allows 32768
+// characters.
 const longestMessage = 30 << 10
 
-// conditions makes conditions. Each has the time of a fact that is recorded, in
-// whole seconds, so that a status that is made again is the same.
+// conditions builds conditions. Each has the time of a recorded fact, in whole seconds, so that the
+// same facts give the same status again.
 type conditions struct {
-	// generation is that of the object's spec.
+	// observedGeneration is the generation of the object's spec.
 	observedGeneration int64
-	// birth is the time of what has no time of its own.
+	// created is the time of a condition whose fact has no time.
 	created stages.Instant
 }
 

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// The messages of evictions are KubeFleet's: kubectl fleet draincluster compares those of what is not valid.
+// The messages of evictions are KubeFleet's, because kubectl fleet draincluster compares the
+// messages of invalid evictions.
 const (
 	evictionValid           = "Eviction is valid"
 	evictionNoPlacement     = "Failed to find ClusterResourcePlacement targeted by eviction"
@@ -27,18 +28,19 @@ const (
 	evictionWrongBudget     = "Eviction is blocked by misconfigured ClusterResourcePlacementDisruptionBudget, either MaxUnavailable is specified or MinAvailable is specified as a percentage for PickAll ClusterResourcePlacement"
 	evictionAllowedByBudget = "Eviction is allowed by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: %d, totalPlacements: %d"
 	evictionBlockedByBudget = "Eviction is blocked by specified ClusterResourcePlacementDisruptionBudget, availablePlacements: %d, totalPlacements: %d"
-	// evictionBlockedByRun is Slipway's own.
+	// evictionBlockedByRun is Slipway's own message.
 	evictionBlockedByRun = "Eviction is blocked by staged update run %s of the placement, which has not ended: evict again when it has ended or was deleted"
 )
 
-// isMisconfigured reports whether the budget is one that cannot be reckoned for the policy: how many clusters PickAll
-// wants is not known.
+// isMisconfigured reports whether the budget cannot be computed for the policy, because the number
+// of clusters that PickAll wants is unknown.
 func isMisconfigured(b *v1beta1.PlacementDisruptionBudgetSpec, p *placement.Policy) bool {
 	return p.Type != placement.PickN && (b.MaxUnavailable != nil || b.MinAvailable != nil && b.MinAvailable.Type == intstr.String)
 }
 
-// allows reports whether one of the clusters that are available may become unavailable. Shares are of the number that
-// a PickN policy wants, rounded up. A budget without a bound allows nothing, and neither does one that cannot be read.
+// allows reports whether one available cluster may become unavailable. Percentages refer to the
+// number of clusters that a PickN policy wants, and are rounded up. A budget without a bound, or
+// with an unreadable one, allows nothing.
 func allows(b *v1beta1.PlacementDisruptionBudgetSpec, p *placement.Policy, available, total int) bool {
 	wanted := 0
 	if p.NumberOfClusters != nil {
@@ -56,36 +58,37 @@ func allows(b *v1beta1.PlacementDisruptionBudgetSpec, p *placement.Policy, avail
 	}
 }
 
-// EvictionFacts are what an eviction is judged by.
+// EvictionFacts are the input of [JudgeEviction].
 type EvictionFacts struct {
-	// Cluster is the one to evict.
+	// Cluster is the cluster to evict.
 	Cluster string
-	// Version is the version of the placement at which the facts were read, empty if the engine has no placement.
+	// Version is the version of the placement in these facts; empty if the engine has no placement.
 	Version string
-	// Placement is what is known of the placement, with all clusters in Picked that are picked or may have something; nil
-	// where there is none. Deleting reports whether it is being deleted.
+	// Placement has in Picked all clusters that are picked or may have objects; nil if there is no
+	// placement. Deleting reports whether the placement is being deleted.
 	Placement *PlacementFacts
 	Deleting  bool
-	// Removing are the clusters that are being cleaned.
+	// Removing are the clusters whose objects are being removed.
 	Removing map[string]bool
-	// Budget is that of the placement, nil where there is none.
+	// Budget is the disruption budget of the placement; nil if it has none.
 	Budget *v1beta1.PlacementDisruptionBudgetSpec
-	// Run is a staged run of the placement that has not ended, "" for none.
+	// Run is a staged run of the placement that has not ended; empty if there is none.
 	Run string
 }
 
-// Eviction is the answer to an eviction, which is final.
+// Eviction is the final answer to an eviction.
 type Eviction struct {
-	// Valid reports whether there is something to evict, and Executed whether it is taken away.
+	// Valid reports whether there is something to evict, and Executed whether it is removed.
 	Valid, Executed bool
-	// Carry reports whether it has to be carried out yet, Removing whether something else removes what it would already.
+	// Carry reports whether the caller must carry out the eviction. Removing reports whether the
+	// objects are being removed already, for another reason.
 	Carry, Removing bool
-	// Message says why.
+	// Message is the reason.
 	Message string
 }
 
-// JudgeEviction answers an eviction. What is being cleaned is not available any more, so that evictions which come
-// together do not take more than the budget allows.
+// JudgeEviction answers an eviction. A cluster whose objects are being removed does not count as
+// available, so that simultaneous evictions do not exceed the budget.
 func JudgeEviction(f *EvictionFacts) Eviction {
 	invalid := func(message string) Eviction { return Eviction{Message: message} }
 	blocked := func(message string) Eviction { return Eviction{Valid: true, Message: message} }
@@ -135,15 +138,18 @@ func JudgeEviction(f *EvictionFacts) Eviction {
 	}
 }
 
-// Unevictable is the answer to the eviction of a cluster that has nothing any more, or left the fleet.
+// Unevictable returns the answer for a cluster that has nothing left of the placement, or left the
+// fleet.
 func Unevictable() Eviction { return Eviction{Message: evictionNoDecision} }
 
-// CarriedEviction is the answer to an eviction that is carried out already, for the reason that was recorded with that.
+// CarriedEviction returns the answer for an eviction that was carried out already. Message is the
+// reason that was recorded then.
 func CarriedEviction(message string) Eviction {
 	return Eviction{Valid: true, Executed: true, Message: message}
 }
 
-// Status is the status of an eviction that was answered now, in a generation of its object.
+// Status returns the status of an eviction that is answered at now. Generation is the generation of
+// its object.
 func (e *Eviction) Status(generation int64, now time.Time) *v1beta1.PlacementEvictionStatus {
 	t, at := conditions{observedGeneration: generation}, stages.At(now)
 	switch {

@@ -15,18 +15,20 @@ import (
 )
 
 const (
-	// memberCheck is how often a member is asked whether it can be reached, memberRecheck how often one that could not, and
-	// memberJoin how often a new one that could not yet. An inventory takes a member for unhealthy whose agent was last heard of
-	// 5 minutes ago: so one check may come to nothing, for whatever reason, before that.
+	// memberCheck is the interval between checks whether a member can be reached, memberRecheck the
+	// interval for an unreachable member, and memberJoin the interval for a new member that was
+	// never reached. An inventory treats a member as unhealthy if its last heartbeat is 5 minutes
+	// old, so one check may fail for any reason before that happens.
 	memberCheck   = 2 * time.Minute
 	memberRecheck = 30 * time.Second
 	memberJoin    = 5 * time.Second
-	// memberMeasure is how often a member is measured, unless its namespaces are wanted, too: placements wait for those.
+	// memberMeasure is the interval between measurements of a member. A hub that writes namespaces
+	// measures at every check, because placements wait for namespaces.
 	memberMeasure = 10 * time.Minute
 )
 
-// Again is when the member is to be asked again. Spread, from 0 to 1, makes that a little earlier or later, by which members
-// that were asked together come apart.
+// Again returns the time until the next check of the member. A spread from 0 to 1 shortens or
+// extends the normal interval by up to 10%, so that members that were checked together separate.
 func (f *MemberFacts) Again(spread float64) time.Duration {
 	switch {
 	case f.joining():
@@ -38,13 +40,14 @@ func (f *MemberFacts) Again(spread float64) time.Duration {
 	}
 }
 
-// IsMeasuredAgain reports whether a member that was measured at a time is to be measured again, when it is asked.
+// IsMeasuredAgain reports whether a check at now also measures the member, whose last measurement
+// was at last. If namespaces are written, every check does.
 func IsMeasuredAgain(last, now time.Time, namespaces bool) bool {
 	return namespaces || now.Sub(last) >= memberMeasure-memberCheck/2
 }
 
-// MemberStatusOf is the status of a member with what the hub knows of it. What others report there stays: their conditions, their
-// agents, and what the hub has not measured.
+// MemberStatusOf returns the status of a member, updated with the facts of the hub. It keeps the
+// conditions and agents of other clients, and all fields that the hub did not measure.
 func MemberStatusOf(obj *unstructured.Unstructured, now *MemberStatus) (map[string]any, error) {
 	own, err := api.ToMap(now)
 	if err != nil {
@@ -76,7 +79,8 @@ func MemberStatusOf(obj *unstructured.Unstructured, now *MemberStatus) (map[stri
 	return whole, nil
 }
 
-// dropNamespaces takes away the namespaces that a hub wrote which collected them, as its condition says. Those of another client stay.
+// dropNamespaces removes the namespaces that a hub collected, which it recognizes by the message of
+// the condition. It keeps namespaces of other clients.
 func dropNamespaces(whole map[string]any) {
 	all, _ := whole["conditions"].([]any)
 	kept := slices.DeleteFunc(slices.Clone(all), func(c any) bool {
@@ -94,7 +98,8 @@ const (
 	moreNamespaces = "The cluster has more namespaces than are listed"
 )
 
-// keepSince leaves the time of the condition about namespaces where its status is what it was: no fact has it.
+// keepSince keeps the time of the condition about namespaces if its status has not changed, because
+// no fact records that time.
 func keepSince(obj *unstructured.Unstructured, own map[string]any) {
 	before := api.ConditionOf(obj, api.ConditionNamespaceCollectionSucceeded)
 	all, _ := own["conditions"].([]any)
@@ -105,7 +110,8 @@ func keepSince(obj *unstructured.Unstructured, own map[string]any) {
 	}
 }
 
-// mergeByType puts the elements of own in front of those of whole that have another type.
+// mergeByType sets the field of whole to the elements of own, followed by the elements of whole
+// that have other types.
 func mergeByType(whole, own map[string]any, field string) {
 	all, _ := own[field].([]any)
 	theirs, _ := whole[field].([]any)
@@ -121,8 +127,8 @@ func mergeByType(whole, own map[string]any, field string) {
 	}
 }
 
-// MemberFactsOf is what is known of a member that was asked at now: when it joined, since when it is as it is and when it was
-// last heard of stands in its status.
+// MemberFactsOf returns the facts of a member that was checked at now with the result err. The
+// times of joining, of the last change and of the last heartbeat come from its status.
 func MemberFactsOf(obj *unstructured.Unstructured, err error, now time.Time) *MemberFacts {
 	f := &MemberFacts{
 		Generation: obj.GetGeneration(), Created: obj.GetCreationTimestamp().Time, Err: err, Since: now, Now: now, Heartbeat: now,
@@ -141,7 +147,7 @@ func MemberFactsOf(obj *unstructured.Unstructured, err error, now time.Time) *Me
 	return f
 }
 
-// heartbeatOf is when the agent of a member was last heard of by its status, zero for never.
+// heartbeatOf returns the last heartbeat in the status of a member, zero if it has none.
 func heartbeatOf(obj *unstructured.Unstructured) (at time.Time) {
 	agents, _, _ := unstructured.NestedSlice(obj.Object, "status", "agentStatus")
 	for _, a := range agents {
@@ -153,71 +159,75 @@ func heartbeatOf(obj *unstructured.Unstructured) (at time.Time) {
 	return at
 }
 
-// MemberFacts are what the status of a MemberCluster is made of.
+// MemberFacts are the input of [Member].
 type MemberFacts struct {
 	Generation int64
 	Created    time.Time
-	// Joined is when the cluster was first reached; zero for never.
+	// Joined is when the cluster was first reached; zero if it never was.
 	Joined time.Time
-	// Err is why it could not be reached the last time, which was at Now, nil where
-	// it could, and Since is since when that is so; zero where it was never tried.
+	// Err is the result of the last check at Now: why the cluster was unreachable, nil if it was
+	// reached. Since is when that result began; zero if the cluster was never checked.
 	Err        error
 	Since, Now time.Time
-	// Heartbeat is when it was last reached, zero for never.
+	// Heartbeat is when the cluster was last reached; zero if it never was.
 	Heartbeat time.Time
-	// Uncollected reports whether namespaces are not to be listed: those that a hub listed before go.
+	// Uncollected reports whether the hub lists no namespaces. Then it removes namespaces that a
+	// hub listed before.
 	Uncollected bool
-	// Measured is what it is made of, where that was just read and is the hub's to say; nil leaves what the status has.
+	// Measured is a new measurement, without the fields that other clients write; nil keeps the
+	// measurement in the status.
 	Measured *MemberMeasurement
-	// Unmeasured reports whether the namespaces of the member were asked for and could not be read.
+	// Unmeasured reports whether reading the namespaces of the member was necessary and failed.
 	Unmeasured bool
 }
 
-// MemberMeasurement is what was measured of a member, each part nil where it is not known, or others report it.
+// MemberMeasurement is a measurement of a member. A field is nil if it is unknown or another client
+// writes it.
 type MemberMeasurement struct {
 	Nodes                            *int
 	Capacity, Allocatable, Available map[string]resource.Quantity
-	// Namespaces are those of the member; MoreNamespaces reports whether it has more.
+	// Namespaces are namespaces of the member; MoreNamespaces reports whether it has more.
 	Namespaces     []string
 	MoreNamespaces bool
 }
 
-// memberJoins is how long a new member may not be reached before it counts as one
-// that has not joined.
+// memberJoins is how long a new member may be unreachable before it counts as not joined.
 const memberJoins = time.Minute
 
-// joining reports whether a member was never reached, and not for long.
+// joining reports whether a member was never reached, but for less than memberJoins.
 func (f *MemberFacts) joining() bool {
 	return f.Joined.IsZero() && f.Err != nil && f.Now.Before(f.Since.Add(memberJoins))
 }
 
-// MemberStatus is the status of a MemberCluster, as far as the hub writes it.
+// MemberStatus holds the fields of a MemberCluster's status that the hub writes.
 type MemberStatus struct {
 	Conditions    []metav1.Condition        `json:"conditions,omitempty"`
 	AgentStatus   []MemberAgentStatus       `json:"agentStatus,omitempty"`
 	Properties    map[string]MemberProperty `json:"properties,omitempty"`
 	ResourceUsage *MemberUsage              `json:"resourceUsage,omitempty"`
-	// Namespaces are those of the member, each with the work that it came from, which this hub has none of.
+	// Namespaces maps each namespace of the member to the work that created it; always empty here,
+	// because this hub has no works.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
-	// uncollected is not part of the document: Merge drops the namespaces of the object if it is set.
+	// uncollected makes MemberStatusOf remove the namespaces in the object. It is not part of the
+	// document.
 	uncollected bool `json:"-"`
 }
 
-// MemberAgentStatus is what an agent reports of itself. Here the hub says it for one that is not there.
+// MemberAgentStatus is the report of an agent. The hub writes it, because there is no agent.
 type MemberAgentStatus struct {
 	Type                  string             `json:"type"`
 	Conditions            []metav1.Condition `json:"conditions,omitempty"`
 	LastReceivedHeartbeat metav1.Time        `json:"lastReceivedHeartbeat,omitzero"`
 }
 
-// MemberProperty is a property of a member.
+// MemberProperty is the value of one property of a member.
 type MemberProperty struct {
 	Value           string      `json:"value"`
 	ObservationTime metav1.Time `json:"observationTime"`
 }
 
-// MemberUsage is what a member has and what is left of it, by resource.
+// MemberUsage holds the total and the available amounts of a member, by resource.
 type MemberUsage struct {
 	Capacity        map[string]string `json:"capacity,omitempty"`
 	Allocatable     map[string]string `json:"allocatable,omitempty"`
@@ -225,14 +235,15 @@ type MemberUsage struct {
 	ObservationTime metav1.Time       `json:"observationTime"`
 }
 
-// NodeCount is the property that says how many nodes a member has.
+// NodeCount is the property for the number of nodes of a member.
 const NodeCount = "kubernetes-fleet.io/node-count"
 
-// memberAgent is the type of the agent that speaks for a member.
+// memberAgent is the type of the agent that reports the health of a member.
 const memberAgent = "MemberAgent"
 
-// Member is the status of a member. There is no agent on it that would report: it has joined once it could be reached with the
-// credentials that the hub has for it, and is healthy as long as it can. What an agent would report the hub does, from then on.
+// Member returns the status of a member. There is no agent on the member, so the hub writes the
+// report of the agent. The member has joined once the hub has reached it with its credentials, and
+// is healthy while the hub can reach it.
 func Member(f *MemberFacts) *MemberStatus {
 	t := conditions{observedGeneration: f.Generation, created: max(stages.At(f.Created), 1)}
 	out := &MemberStatus{Conditions: []metav1.Condition{
@@ -249,7 +260,7 @@ func Member(f *MemberFacts) *MemberStatus {
 	return out
 }
 
-// agent is what the agent of a member would report that has joined.
+// agent returns the report that the agent of a joined member would write.
 func (f *MemberFacts) agent(t conditions) MemberAgentStatus {
 	joined := t.isTrue(api.ConditionJoined, api.ReasonAgentJoined, "", stages.At(f.Joined))
 	healthy := t.isTrue(api.ConditionHealthy, api.ReasonAgentHealthy, "", stages.At(f.Since))
@@ -261,7 +272,7 @@ func (f *MemberFacts) agent(t conditions) MemberAgentStatus {
 	}
 }
 
-// measured adds what was measured.
+// measured adds the measurement to out.
 func (f *MemberFacts) measured(t conditions, out *MemberStatus) {
 	m, at := f.Measured, api.Seconds(stages.At(f.Now))
 	if m.Nodes != nil {

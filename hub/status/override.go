@@ -13,24 +13,23 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// OverrideVersion is an override as it was at one time.
+// OverrideVersion is one version of an override.
 type OverrideVersion struct {
-	// Index counts the versions of an override from 0, and none is used again.
+	// Index counts the versions of an override from 0. An index is never reused.
 	Index int `json:"index"`
-	// Spec is the digest of the override's spec, Content that of what the engine
-	// makes of it, by which snapshots know it.
+	// Spec is the digest of the override's spec. Content is the digest of the override as the
+	// engine reads it; snapshots refer to it by this digest.
 	Spec    string `json:"spec"`
 	Content string `json:"content"`
 }
 
-// OverrideSnapshotName is what a version of an override is called.
+// OverrideSnapshotName returns the name of the object that shows a version of an override.
 func OverrideSnapshotName(override string, index int) string {
 	return override + "-" + strconv.Itoa(index)
 }
 
-// OverrideSnapshot is the object that shows a version of an override, which is the
-// latest. It has no owner: it stays after the override as long as something that
-// it changed may be brought back.
+// OverrideSnapshot returns the object that shows the latest version of an override. It has no
+// owner, because it must outlive the override while a rollback may need it.
 func OverrideSnapshot(override *unstructured.Unstructured, v OverrideVersion) *unstructured.Unstructured {
 	in := api.ScopeOf(api.KeyOf(override))
 	u := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{
@@ -45,7 +44,7 @@ func OverrideSnapshot(override *unstructured.Unstructured, v OverrideVersion) *u
 	return u
 }
 
-// VersionOf is what an override is known by, without an index.
+// VersionOf returns the version of an override, without its index.
 func VersionOf(obj *unstructured.Unstructured, o placement.Override) (OverrideVersion, error) {
 	spec, err := json.Marshal(obj.Object["spec"])
 	if err != nil {

@@ -5,27 +5,27 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// FrozenOverride is an override that a snapshot has frozen and that selects one of
-// its objects.
+// FrozenOverride is an override in a snapshot that selects one of the snapshot's objects.
 type FrozenOverride struct {
 	placement.Override
-	// Snapshot is the name of the object that shows the override as it was then, empty
-	// while there is none.
+	// Snapshot is the name of the object that shows this version of the override; empty while there
+	// is none.
 	Snapshot string
 }
 
-// shownOverrides is how many bytes of names of overrides a status has; those of the
-// clusters that are listed first.
+// shownOverrides is the limit for the names of overrides in a status, in bytes. The clusters that
+// are listed first use it first.
 const shownOverrides = 128 << 10
 
-// overriding says which overrides apply to a cluster, as its labels are now.
+// overriding decides which overrides apply to a cluster, by the cluster's current labels.
 type overriding struct {
-	// of are the overrides of each snapshot, members the clusters by name.
+	// of holds the overrides of each snapshot, members the clusters by name.
 	of      map[int][]FrozenOverride
 	members map[string]placement.Cluster
-	// selects has for each override of a snapshot what its rules select: selectors are compiled once, not for each cluster.
+	// selects holds a function for each override of a snapshot: whether its rules select a cluster.
+	// Selectors are compiled once instead of once for each cluster.
 	selects map[int][]func(placement.Cluster) bool
-	// room is how many bytes of names may still be.
+	// room is the number of bytes left for names.
 	room int
 }
 
@@ -57,7 +57,8 @@ func (o *overriding) changes(cluster string, index int) bool {
 	return false
 }
 
-// names are those of the overrides of a snapshot that have a rule for a cluster, as far as the room for names reaches.
+// names returns the names of the overrides of a snapshot that have a rule for a cluster. It stops
+// when room is used up.
 func (o *overriding) names(cluster string, index int) (clusterwide []string, namespaced []v1beta1.NamespacedName) {
 	c, known := o.members[cluster]
 	if !known {

@@ -23,90 +23,86 @@ import (
 )
 
 const (
-	// shownResources is how many selected resources a placement's status names.
+	// shownResources is how many selected resources the status of a placement names.
 	shownResources = 1000
-	// shownDifferences is how much JSON it tells of differences, in bytes, those
-	// of the clusters that are listed first, and shownFailures of objects that fail.
+	// shownDifferences limits the JSON about differences in a status, and shownFailures the JSON
+	// about failing objects, in bytes. The clusters that are listed first use them first.
 	shownDifferences = 256 << 10
 	shownFailures    = 64 << 10
 )
 
-// PlacementFacts are what the status of a placement is made of.
+// PlacementFacts are the input of [Placement].
 type PlacementFacts struct {
-	// Namespace, Generation and Created are those of the object.
+	// Namespace, Generation and Created are fields of the placement's object.
 	Namespace  string
 	Generation int64
 	Created    time.Time
-	// Placement is what was declared. External says that staged runs roll it
-	// out, rather than the hub itself.
+	// Placement is the declared placement. External reports whether staged runs roll it out instead
+	// of the hub.
 	Placement *fleet.Placement
 	External  bool
 
-	// Unselected is what is wrong with what is selected, Unscheduled with where it
-	// is to go; nil where nothing is.
+	// Unselected is the selector error, Unscheduled the scheduling error; nil if there is none.
 	Unselected, Unscheduled error
-	// Scheduled reports whether clusters were picked, Decided when. Picked are those
-	// that were, ascending by name.
+	// Scheduled reports whether clusters were picked, and Decided when. Picked are the picked
+	// clusters, ascending by name.
 	Scheduled bool
 	Decided   time.Time
 	Picked    []PlacedCluster
-	// Decision explains that; nil where nothing does.
+	// Decision explains the pick; nil if there is no explanation.
 	Decision *Selection
-	// Omitted is what the last capture left out.
+	// Omitted is everything that the last capture left out.
 	Omitted []snapshot.Omission
 	// Latest is the index of the latest snapshot, -1 for none.
 	Latest int
-	// Taken is when the latest snapshot was taken, Unrendered why its overrides cannot be carried out for clusters:
-	// it is brought to none as long as there is such a cluster. AtATime is how many clusters that have something the
-	// update would begin with.
+	// Taken is when the latest snapshot was taken. Unrendered has an error for each cluster that
+	// its overrides cannot be rendered for; while there is one, no cluster gets the snapshot.
+	// AtATime is how many of the clusters with an earlier snapshot the update would start with.
 	Taken      time.Time
 	Unrendered []*placement.RenderError
 	AtATime    int
-	// Resources are the items of a snapshot by its index, with the envelopes that they came in; the caller may
-	// answer none. Snapshots are those that are kept, ascending.
+	// Resources returns the items of the snapshot of an index, with their envelopes; nil, and no
+	// items, if the caller does not have them. Snapshots are the kept snapshots, ascending.
 	Resources func(index int) []snapshot.Item
 	Snapshots []snapshot.Snapshot
-	// Drift is what is known of differences, by cluster; clusters of which nothing
-	// is known are missing.
+	// Drift holds the known differences by cluster. It omits clusters without a comparison.
 	Drift map[string]*drift.ClusterReport
-	// Overrides are those in the snapshots that clusters were tried with, by index,
-	// Members the clusters as they are now, by name; nil where there are none.
+	// Overrides are the overrides in the snapshots that clusters were tried with, by index. Members
+	// are the clusters with their current labels, by name. Both are nil if there are no overrides.
 	Overrides map[int][]FrozenOverride
 	Members   map[string]placement.Cluster
-	// Deletion is set while the placement is being deleted.
+	// Deletion is the progress of the deletion; nil unless the placement is being deleted.
 	Deletion *v1beta1.PlacementDeletionStatus
-	// Listed is how many clusters are listed at most; 0 is defaultListed.
+	// Listed is the maximum number of listed clusters; 0 is defaultListed.
 	Listed int
 }
 
-// PlacedCluster is what a cluster that was picked has of a placement.
+// PlacedCluster is the state of a placement on a cluster that was picked.
 type PlacedCluster struct {
 	Name string
-	// Index is that of the snapshot it was last proven to have, Tried of the one
-	// that a run last began to bring to it; -1 for none.
+	// Index is the index of the last snapshot that the cluster was proven to have, Tried the index
+	// of the last snapshot that a run started to bring to it; -1 for none.
 	Index, Tried int
-	// Unreached reports that the placement's policy was changed since a run last came to the cluster, which has what that
-	// run brought.
+	// Unreached reports whether the placement's policy has changed since a run last reached the
+	// cluster. The cluster has the snapshot of that run.
 	Unreached bool
-	// State is Running while an update is in flight, Pending while it waits to be
-	// tried again, Failed or Skipped where the last one did not complete, and
-	// Completed or empty otherwise.
+	// State is Running while an update is in flight, Pending while the update waits for a retry,
+	// Failed or Skipped if the last update did not complete, and otherwise Completed or empty.
 	State stages.State
-	// Applied tells of an update that is not done that everything was applied.
+	// Applied reports whether an unfinished update has applied everything.
 	Applied bool
-	// Run is the object of the run that last came to it, "" where that is not
-	// known.
+	// Run is the object of the last run that reached the cluster; empty if unknown.
 	Run string
-	// Message says what keeps it, or why it failed.
+	// Message is the obstacle or the reason of the failure.
 	Message string
-	// Since is since when it is so.
+	// Since is when this state began.
 	Since time.Time
-	// Failing are the objects that are not as they are to be, as far as that is known.
+	// Failing are the objects that are not in their desired state, if known.
 	Failing []apply.FailingObject
 }
 
-// Placement is the status of a placement. Its cost grows with the clusters
-// that were picked, but only those that are listed cost an allocation.
+// Placement returns the status of a placement. The time that it takes grows with the number of
+// picked clusters, but only listed clusters allocate memory.
 func Placement(f *PlacementFacts) *v1beta1.PlacementStatus {
 	p := placementBuilder{
 		PlacementFacts: f, prefix: api.Scope(f.Namespace != "").Kind(api.PlacementKind),
@@ -134,8 +130,8 @@ func Placement(f *PlacementFacts) *v1beta1.PlacementStatus {
 	return s
 }
 
-// addUnrendered adds the clusters for which the latest snapshot cannot be rendered, as far as its update would come, as in
-// KubeFleet: to all that have nothing yet, and to as many of the others as are updated at a time.
+// addUnrendered fills unrendered with the clusters that the update would reach, as in KubeFleet:
+// all clusters without a snapshot, and as many of the others as are updated at a time.
 func (p *placementBuilder) addUnrendered() {
 	if len(p.Unrendered) == 0 {
 		return
@@ -155,26 +151,28 @@ func (p *placementBuilder) addUnrendered() {
 	}
 }
 
-// controlled says of an External placement that it is not known whether it is rolled out.
+// controlled returns the condition of an External placement whose rollout state is unknown.
 func (p *placementBuilder) controlled(why string, at stages.Instant) metav1.Condition {
 	return p.isUnknown(p.prefix+api.ConditionRollout, api.ReasonExternal, "Rollout is controlled by staged update runs, "+why, at)
 }
 
-// placementBuilder is a placement that is being projected.
+// placementBuilder builds the status of a placement.
 type placementBuilder struct {
 	*PlacementFacts
 	conditions
-	// prefix is what the types of the placement's conditions begin with.
+	// prefix is the prefix of the types of the placement's conditions.
 	prefix string
-	// room is how many bytes of differences may still be told, failed of failures.
+	// room is the number of bytes left for differences, failed the number of bytes left for
+	// failures.
 	room, failed int
-	// overriding is what the snapshots that clusters were tried with have for them.
+	// overriding has the overrides in the snapshots that clusters were tried with.
 	overriding overriding
-	// unrendered are the facts' by cluster.
+	// unrendered are the clusters of the fact Unrendered that the update would reach.
 	unrendered map[string]*placement.RenderError
-	// enveloped are the envelopes that objects came in, by the index of a snapshot and the object without version.
+	// enveloped maps objects, without version, to their envelopes, by the index of a snapshot.
 	enveloped map[int]map[snapshot.ID]*snapshot.ID
-	// untracked says of the index of a snapshot whether it has objects whose availability KubeFleet does not track.
+	// untracked reports, by the index of a snapshot, whether it has objects whose availability
+	// KubeFleet does not track.
 	untracked map[int]bool
 }
 
@@ -196,7 +194,7 @@ func (p *placementBuilder) scheduled() metav1.Condition {
 	}
 }
 
-// LeftOut says what a capture left out that not everybody expects, empty for nothing.
+// LeftOut returns a sentence about the unexpected omissions of a capture; empty if there are none.
 func LeftOut(all []snapshot.Omission) string {
 	told, expected := snapshot.OmissionsTold(all)
 	if len(told) == 0 {
@@ -209,17 +207,17 @@ func LeftOut(all []snapshot.Omission) string {
 	return api.Printable(out, leftOutMost)
 }
 
-// leftOutMost bounds the text about what is left out, in bytes.
+// leftOutMost limits the sentence about omissions, in bytes.
 const leftOutMost = 2000
 
-// shown is how the index of a snapshot is shown.
+// shown returns the text of a snapshot's index in the status.
 func (p *placementBuilder) shown(index int) string {
 	return strconv.Itoa(ShownIndex(p.Snapshots, index))
 }
 
-// observed is the index of the snapshot that the placement's conditions are
-// about. Under External it is the last one that clusters have or are brought to, and
-// there is none while they differ in more than overrides.
+// observed returns the index of the snapshot that the placement's conditions are about. For an
+// External placement it is the latest snapshot that clusters were tried with; there is none while
+// these snapshots differ in more than overrides.
 func (p *placementBuilder) observed() (int, bool) {
 	switch {
 	case len(p.Picked) == 0 || !p.Scheduled:
@@ -237,7 +235,8 @@ func (p *placementBuilder) observed() (int, bool) {
 	return last, true
 }
 
-// resources are what is selected by a snapshot: an envelope instead of what is in it.
+// resources returns the selected resources of a snapshot, cut at shownResources, and their total
+// count. An envelope stands for all objects in it.
 func (p *placementBuilder) resources(index int) ([]v1beta1.ResourceIdentifier, int) {
 	if p.Resources == nil {
 		return nil, 0
@@ -268,18 +267,19 @@ func (p *placementBuilder) resources(index int) ([]v1beta1.ResourceIdentifier, i
 	return out, len(ids)
 }
 
-// shownEnvelope is how an envelope is selected in KubeFleet, which has one version of them; a hub serves them in two.
+// shownEnvelope returns the ID of an envelope in KubeFleet's version. KubeFleet has one version of
+// envelopes, and a hub serves two.
 func shownEnvelope(id snapshot.ID) snapshot.ID {
 	id.Version = api.Version
 	return id
 }
 
-// snapshot returns the snapshot of an index, nil where it is not kept.
+// snapshot returns the snapshot of an index, nil if it is not kept.
 func (p *placementBuilder) snapshot(index int) *snapshot.Snapshot {
 	return snapshotAt(p.Snapshots, index)
 }
 
-// envelopeOf returns the envelope that an object of a snapshot came in, nil for none or where that is not known.
+// envelopeOf returns the envelope of an object in a snapshot, nil if it has none or is unknown.
 func (p *placementBuilder) envelopeOf(index int, id snapshot.ID) *snapshot.ID {
 	s := p.snapshot(index)
 	if s == nil || s.Origins == "" || p.Resources == nil {
@@ -299,8 +299,8 @@ func (p *placementBuilder) envelopeOf(index int, id snapshot.ID) *snapshot.ID {
 	return p.enveloped[index][id]
 }
 
-// tally counts clusters by how far they have come with a snapshot; those for which it cannot be rendered
-// have started, and are in unoverridden or in invalid.
+// tally counts clusters by their progress with a snapshot. If a snapshot cannot be rendered for a
+// cluster, the cluster counts as started, and as unoverridden or invalid.
 type tally struct{ started, unoverridden, invalid, applied, available, failed int }
 
 func (p *placementBuilder) tally(index int) (t tally) {
@@ -335,13 +335,14 @@ func (p *placementBuilder) tally(index int) (t tally) {
 	return t
 }
 
-// isRefused reports whether objects of a cluster are held back or were refused, and not only late.
+// isRefused reports whether objects of a cluster are held back or were refused. An object that is
+// only not healthy yet does not count.
 func isRefused(c *PlacedCluster) bool {
 	return slices.ContainsFunc(c.Failing, func(o apply.FailingObject) bool { return o.Reason != apply.NotHealthy })
 }
 
-// aggregate are the conditions of the placement about a snapshot, as far as all
-// clusters have come: the first that is not true is the last.
+// aggregate returns the conditions of the placement about a snapshot, for all clusters together, up
+// to the first condition that is not true.
 func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 	t, n, at := p.tally(index), len(p.Picked), p.lastChange()
 	if t.started < n && p.External {
@@ -380,7 +381,7 @@ func (p *placementBuilder) aggregate(index int) []metav1.Condition {
 		fmt.Sprintf("The selected resources in %d cluster(s) are available now", n), at))
 }
 
-// changed reports whether an override changes anything for one of the clusters.
+// changed reports whether an override changes an object on a picked cluster.
 func (p *placementBuilder) changed() bool {
 	return slices.ContainsFunc(p.Picked, func(c PlacedCluster) bool {
 		return p.unrendered[c.Name] != nil || p.overriding.changes(c.Name, c.Tried)
@@ -418,7 +419,7 @@ func (p *placementBuilder) reportsOnly() bool {
 	return p.Placement.ApplyStrategy.Type == apply.ReportDiff
 }
 
-// lastChange is when the last of the clusters changed.
+// lastChange returns the time of the latest change of a cluster.
 func (p *placementBuilder) lastChange() stages.Instant {
 	at := stages.At(p.Decided)
 	if len(p.unrendered) > 0 {

@@ -19,31 +19,31 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stateOf is how a cluster stands with what was last brought to it, the worst
-// first: that is the order in which clusters are listed.
+// clusterState is the state of a cluster's last update. Clusters are listed in the order of these
+// states, the worst first.
 type clusterState int
 
 const (
-	// standFailed: the update failed, or was not carried out.
+	// stateFailed: the update failed, or was not carried out.
 	stateFailed clusterState = iota
-	// stateHeldBack: an object is not applied because it drifted or has another
-	// else's.
+	// stateHeldBack: an object is not applied because it drifted or belongs to another owner.
 	stateHeldBack
-	// standKept: an update is in flight or waits, and something keeps it.
+	// stateStopped: an update is in flight or waits, and has an obstacle.
 	stateStopped
-	// standDiffers: it has drifted.
+	// stateDrifted: the cluster has drifted.
 	stateDrifted
-	// standApplying and standApplied: an update is in flight.
+	// stateApplying and stateApplied: an update is in flight.
 	stateApplying
 	stateApplied
-	// standNew: nothing was ever brought to it.
+	// stateNotStarted: the cluster waits for its first update, or for the next one.
 	stateNotStarted
-	// standAvailable: it was proven to have it.
+	// stateAvailable: the cluster was proven to have the snapshot.
 	stateAvailable
 	states
 )
 
-// stateOf judges a cluster, in view of what is known of its drift.
+// stateOf returns the state of a cluster, in view of its known drift. It never returns
+// stateDrifted: see rank.
 func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 	if p.unrendered[c.Name] != nil {
 		return stateFailed
@@ -76,7 +76,7 @@ func (p *placementBuilder) stateOf(c *PlacedCluster) clusterState {
 // isBehind reports whether the cluster waits for the rolling update of the latest snapshot.
 func (p *placementBuilder) isBehind(c *PlacedCluster) bool { return !p.External && c.Tried < p.Latest }
 
-// isReached reports whether a run has come to the cluster, with the policy that the placement has.
+// isReached reports whether a run has reached the cluster since the policy last changed.
 func (c *PlacedCluster) isReached() bool { return c.Tried >= 0 && !c.Unreached }
 
 // isInFlight reports whether an update of the cluster has not ended.
@@ -84,8 +84,9 @@ func (c *PlacedCluster) isInFlight() bool {
 	return c.State == stages.Running || c.State == stages.Pending
 }
 
-// inFlight is the state of a cluster whose update has not ended. One that is proven to have what the update brings stays
-// available until the update finds otherwise: as in KubeFleet, a run that comes to it again changes none of its conditions.
+// inFlight returns the state of a cluster whose update has not ended. If the cluster is proven to
+// have the snapshot of the update, it stays available until the update finds a problem: as in
+// KubeFleet, a run that reaches such a cluster again changes none of its conditions.
 func inFlight(c *PlacedCluster) clusterState {
 	kept := c.Message != "" || c.State == stages.Pending
 	switch {
@@ -100,20 +101,19 @@ func inFlight(c *PlacedCluster) clusterState {
 	}
 }
 
-// held reports whether something of the cluster is not applied because of what it
-// differs in.
+// held reports whether a difference keeps an object of the cluster from being applied.
 func (p *placementBuilder) held(cluster string) bool {
 	d := p.Drift[cluster]
 	return d != nil && !p.reportsOnly() && slices.ContainsFunc(d.Objects, func(o drift.ObjectReport) bool { return p.holds(&o) })
 }
 
-// holds reports whether an object is not applied because of what it differs in.
+// holds reports whether an object's difference keeps it from being applied.
 func (p *placementBuilder) holds(o *drift.ObjectReport) bool {
 	return o.Reason != drift.FoundDrifts || p.Placement.ApplyStrategy.WhenToApply == apply.IfNotDrifted
 }
 
-// isUncompared reports whether a placement that only reports could not compare all objects of a cluster: as in KubeFleet none
-// of its differences are told then.
+// isUncompared reports whether a placement that only reports could not compare all objects of a
+// cluster. As in KubeFleet, the status then has none of the cluster's differences.
 func (p *placementBuilder) isUncompared(cluster string) bool {
 	d := p.Drift[cluster]
 	return d != nil && p.reportsOnly() && driftOf(p.Placement, d).Conditions[0].Status != metav1.ConditionTrue
@@ -123,8 +123,8 @@ func driftOf(p *fleet.Placement, d *drift.ClusterReport) v1beta1.PerClusterPlace
 	return kubefleet.DriftStatuses(*p, []drift.ClusterReport{*d})[0]
 }
 
-// withoutFailed returns the drift of a cluster without the objects that are absent from the cluster because they could not
-// be applied: these are failures and no drift.
+// withoutFailed returns the drift of a cluster without the objects that are absent because they
+// could not be applied. These are failures, not drift.
 func withoutFailed(d *drift.ClusterReport, failing []apply.FailingObject) *drift.ClusterReport {
 	rest := *d
 	rest.Objects = slices.DeleteFunc(slices.Clone(d.Objects), func(o drift.ObjectReport) bool {
@@ -136,8 +136,8 @@ func withoutFailed(d *drift.ClusterReport, failing []apply.FailingObject) *drift
 	return &rest
 }
 
-// listed are the clusters that are listed, those in trouble first, each group by
-// name.
+// listed returns the statuses of the listed clusters, in the order of their ranks, then of their
+// names.
 func (p *placementBuilder) listed() []v1beta1.PerClusterPlacementStatus {
 	limit := p.Listed
 	if limit == 0 {
@@ -159,7 +159,8 @@ func (p *placementBuilder) listed() []v1beta1.PerClusterPlacementStatus {
 	return out
 }
 
-// rank is where a cluster is listed.
+// rank returns the state that decides the place of a cluster in the list: its state, or
+// stateDrifted or stateStopped if that is worse.
 func (p *placementBuilder) rank(c *PlacedCluster) clusterState {
 	g := p.stateOf(c)
 	if d := p.Drift[c.Name]; g == stateAvailable && d != nil && len(d.Objects) > 0 {
@@ -171,8 +172,8 @@ func (p *placementBuilder) rank(c *PlacedCluster) clusterState {
 	return g
 }
 
-// cluster is the status of a cluster: its conditions as far as it has come, the
-// first that is not true is the last, and what differs.
+// cluster returns the status of a cluster: its conditions up to the first that is not true, its
+// failing objects and its differences.
 func (p *placementBuilder) cluster(c *PlacedCluster) v1beta1.PerClusterPlacementStatus {
 	at := stages.At(c.Since)
 	s := v1beta1.PerClusterPlacementStatus{ClusterName: c.Name, Conditions: []metav1.Condition{
@@ -207,7 +208,8 @@ func (p *placementBuilder) cluster(c *PlacedCluster) v1beta1.PerClusterPlacement
 	return s
 }
 
-// pickedMessage says why a cluster was picked, and how a PickN policy ranked it.
+// pickedMessage returns the reason why a cluster was picked, with its scores if the policy is
+// PickN.
 func (p *placementBuilder) pickedMessage(cluster string) string {
 	if p.Decision == nil {
 		return fmt.Sprintf("Successfully scheduled resources for placement in %q: %s", cluster, pickedReason)
@@ -220,7 +222,8 @@ func (p *placementBuilder) pickedMessage(cluster string) string {
 	return fmt.Sprintf("Successfully scheduled resources for placement in %q%s: %s", cluster, score, reasonOf(v, true))
 }
 
-// shortfall says why fewer clusters were picked than the policy wants.
+// shortfall returns the reason why fewer clusters were picked than the policy wants; empty if none
+// is missing.
 func (p *placementBuilder) shortfall() string {
 	if p.Decision == nil {
 		return ""
@@ -228,9 +231,9 @@ func (p *placementBuilder) shortfall() string {
 	return p.Decision.Shortfall
 }
 
-// missing are the clusters that were not picked although the policy wants more, or names them,
-// as KubeFleet lists them: without their name in the place of one that has the
-// objects, one for each that the policy wants and at most as many as are listed.
+// missing returns the statuses of clusters that a PickN policy still wants, or a PickFixed policy
+// names, and that were not picked. As in KubeFleet, the name of such a cluster is only in the
+// message. There are as many as the policy misses, and at most as many as are listed.
 func (p *placementBuilder) missing() []v1beta1.PerClusterPlacementStatus {
 	policy := &p.Placement.Policy
 	wanted, fixed := len(policy.ClusterNames), policy.Type == placement.PickFixed
@@ -251,12 +254,13 @@ func (p *placementBuilder) missing() []v1beta1.PerClusterPlacementStatus {
 	return out
 }
 
-// failures adds the objects that fail, as far as the room for that reaches: those that the update names, and those that are
-// held back since it was done, or while what it applied becomes available. The observedGeneration of their conditions is that
-// of the object on the member.
+// failures adds the failing objects while room lasts: the objects that the update names, and the
+// objects that have been held back since the update ended, or since it applied everything and waits
+// for availability. The observedGeneration of a condition is the generation of the object on the
+// member.
 func (p *placementBuilder) failures(s *v1beta1.PerClusterPlacementStatus, c *PlacedCluster, at stages.Instant) {
 	state := p.stateOf(c)
-	if state >= stateNotStarted { // nothing failed, or it has what the last update brought
+	if state >= stateNotStarted { // nothing failed, or the cluster has the last update's snapshot
 		return
 	}
 	told := map[snapshot.ID]bool{}
@@ -271,7 +275,7 @@ func (p *placementBuilder) failures(s *v1beta1.PerClusterPlacementStatus, c *Pla
 	named := c.Failing
 	if state == stateHeldBack {
 		if !c.isInFlight() {
-			named = nil // before what is held back now
+			named = nil // these failures are older than the objects held back
 		}
 		named = slices.DeleteFunc(slices.Clone(named), func(o apply.FailingObject) bool { return o.Reason == apply.NotHealthy && p.isHeld(c.Name, o.ID) })
 	}
@@ -290,7 +294,7 @@ func (p *placementBuilder) failures(s *v1beta1.PerClusterPlacementStatus, c *Pla
 	}
 }
 
-// seen is the generation in which an object of a cluster was last seen to differ, 0 for none.
+// seen returns the generation of an object in the cluster's drift; 0 if it has not drifted.
 func (p *placementBuilder) seen(cluster string, id snapshot.ID) int64 {
 	d := p.Drift[cluster]
 	if d == nil {
@@ -308,16 +312,16 @@ func idOf(o *drift.ObjectReport) snapshot.ID {
 	return snapshot.ID{Group: o.Group, Version: o.Version, Kind: o.Kind, Namespace: o.Namespace, Name: o.Name}
 }
 
-// isHeld reports whether an object of a cluster is not applied because of what it differs in.
+// isHeld reports whether a difference keeps this object of a cluster from being applied.
 func (p *placementBuilder) isHeld(cluster string, id snapshot.ID) bool {
 	return slices.ContainsFunc(p.Drift[cluster].Objects, func(o drift.ObjectReport) bool { return idOf(&o) == id && p.holds(&o) })
 }
 
-// heldMost is how many objects of a cluster are named that are held back.
+// heldMost is the maximum number of named objects of a cluster that are held back.
 const heldMost = 100
 
-// heldMessage says why an object is held back, and what would change that. It has the place of the first difference and
-// no value.
+// heldMessage returns the reason why an object is held back and the remedy. It has the path of the
+// first difference, but no value.
 func heldMessage(o *drift.ObjectReport) string {
 	what := ""
 	switch o.Reason {
@@ -339,7 +343,7 @@ func heldMessage(o *drift.ObjectReport) string {
 	return what
 }
 
-// failureOf is the condition of an object that fails, and KubeFleet's reason for it.
+// failureOf returns the condition and KubeFleet's reason for a failing object.
 func (p *placementBuilder) failureOf(o *apply.FailingObject) (condition, reason string) {
 	switch snapshot.UnplacedReason(o.Reason) {
 	case snapshot.Duplicated:
@@ -368,8 +372,7 @@ func (p *placementBuilder) failureOf(o *apply.FailingObject) (condition, reason 
 	}
 }
 
-// differences adds what a cluster differs in, as far as the room for that
-// reaches.
+// differences adds the differences of a cluster while room lasts.
 func (p *placementBuilder) differences(s *v1beta1.PerClusterPlacementStatus, c *PlacedCluster, found v1beta1.PerClusterPlacementStatus) {
 	fromEnvelope := func(r *v1beta1.ResourceIdentifier) {
 		id := snapshot.ID{Group: r.Group, Version: r.Version, Kind: r.Kind, Namespace: r.Namespace, Name: r.Name}
@@ -389,7 +392,7 @@ func (p *placementBuilder) differences(s *v1beta1.PerClusterPlacementStatus, c *
 	}
 }
 
-// fits takes room for an object, if there is enough.
+// fits reports whether room has space for the JSON of d, and subtracts it.
 func fits(d any, room *int) bool {
 	b, err := json.Marshal(d)
 	if err != nil || len(b) > *room {
@@ -413,8 +416,8 @@ func (p *placementBuilder) notTried(c *PlacedCluster, at stages.Instant) metav1.
 	return p.isFalse(api.ConditionRollout, api.ReasonRolloutNotStarted, message, max(at, stages.At(p.Taken)))
 }
 
-// notRendered are the conditions of a cluster for which the latest snapshot cannot be rendered: as in KubeFleet its rollout has
-// started, and got no further than the overrides.
+// notRendered returns the conditions of a cluster whose overrides of the latest snapshot cannot be
+// rendered. As in KubeFleet, its rollout has started and is stuck at the overrides.
 func (p *placementBuilder) notRendered(f *placement.RenderError) []metav1.Condition {
 	at := stages.At(p.Taken)
 	out := []metav1.Condition{p.isTrue(api.ConditionRollout, api.ReasonRolloutStarted, p.startedMessage(p.Latest), at)}
@@ -467,7 +470,8 @@ func (p *placementBuilder) carriedOut(c *PlacedCluster, at stages.Instant) []met
 	}
 }
 
-// availability is why a cluster that has a snapshot is available, in KubeFleet's word where that does not track all of its kinds.
+// availability returns the reason and the message for a cluster whose snapshot is available. If
+// KubeFleet does not track the availability of all kinds in the snapshot, the reason says so.
 func (p *placementBuilder) availability(index int) (reason, message string) {
 	if _, known := p.untracked[index]; !known && p.Resources != nil {
 		p.untracked[index] = slices.ContainsFunc(p.Resources(index), func(i snapshot.Item) bool { return !kubefleet.TracksAvailability(i.Group, i.Kind) })
@@ -478,8 +482,8 @@ func (p *placementBuilder) availability(index int) (reason, message string) {
 	return api.ReasonWorkAvailable, "All resources are available"
 }
 
-// unfinished tells of a cluster whose last update did not complete, where no more
-// is known.
+// unfinished returns the message for a cluster whose last update did not complete and gave no
+// reason.
 func (p *placementBuilder) unfinished(c *PlacedCluster) string {
 	had := p.had(c)
 	if c.Index >= 0 && c.Index != c.Tried && p.shown(c.Index) == p.shown(c.Tried) {
@@ -488,7 +492,7 @@ func (p *placementBuilder) unfinished(c *PlacedCluster) string {
 	return fmt.Sprintf("The update to snapshot %s did not complete; the cluster was last proven to have %s", p.shown(c.Tried), had)
 }
 
-// had is the snapshot that a cluster was last proven to have.
+// had returns the text for the snapshot that a cluster was last proven to have.
 func (p *placementBuilder) had(c *PlacedCluster) string {
 	if c.Index < 0 {
 		return "none"
@@ -496,7 +500,7 @@ func (p *placementBuilder) had(c *PlacedCluster) string {
 	return "snapshot " + p.shown(c.Index)
 }
 
-// firstDiffer is since when the first of the objects differs.
+// firstDiffer returns when the earliest difference of the cluster was first observed.
 func firstDiffer(d *drift.ClusterReport) (at stages.Instant) {
 	for i := range d.Objects {
 		if t := stages.At(d.Objects[i].FirstObserved); at == 0 || t < at {
@@ -506,7 +510,7 @@ func firstDiffer(d *drift.ClusterReport) (at stages.Instant) {
 	return at
 }
 
-// compared tells of a cluster that nothing is applied to.
+// compared returns the condition DiffReported of a cluster, for a placement that only reports.
 func (p *placementBuilder) compared(c *PlacedCluster, at stages.Instant) metav1.Condition {
 	if d := p.Drift[c.Name]; d != nil {
 		found := driftOf(p.Placement, d).Conditions[0]

@@ -13,14 +13,14 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ReportsInNamespace reports whether the status of a placement is shown in the namespace that it selects, too:
-// statusReportingScope is NamespaceAccessible.
+// ReportsInNamespace reports whether the status of a cluster-scoped placement is also shown in the
+// namespace that it selects: its statusReportingScope is NamespaceAccessible.
 func ReportsInNamespace(obj *unstructured.Unstructured) bool {
 	scope, _, _ := unstructured.NestedString(obj.Object, "spec", "statusReportingScope")
 	return scope == "NamespaceAccessible" && obj.GetNamespace() == ""
 }
 
-// SelectedNamespace is the namespace that selectors name, "" where none does.
+// SelectedNamespace returns the namespace that selectors name, "" if they name none.
 func SelectedNamespace(selectors []snapshot.Selector) string {
 	i := slices.IndexFunc(selectors, func(s snapshot.Selector) bool { return s.Group == "" && s.Kind == "Namespace" })
 	if i < 0 {
@@ -29,9 +29,11 @@ func SelectedNamespace(selectors []snapshot.Selector) string {
 	return selectors[i].Name
 }
 
-// NamespaceReplica is the status of a placement as it is shown in the namespace that it selects, to those who may read
-// that and not the placement: without what it says of objects and overrides that are elsewhere, without values, and without
-// the messages of what is not as it should be, any of which may tell of these. Messages of what is True name no object.
+// NamespaceReplica returns the copy of a placement's status that is shown in the namespace that the
+// placement selects. Its readers may read the namespace and not the placement. Therefore the copy
+// omits objects and overrides outside of the namespace, all values, and the message of every
+// condition that is not True, because these could reveal such objects. Messages of conditions that
+// are True name no object.
 func NamespaceReplica(s *v1beta1.PlacementStatus, namespace string) *v1beta1.PlacementStatus {
 	out := &v1beta1.PlacementStatus{
 		Conditions: withoutTroubles(s.Conditions), ObservedResourceIndex: s.ObservedResourceIndex, PlacementStatusesTotal: s.PlacementStatusesTotal,
@@ -69,12 +71,13 @@ func NamespaceReplica(s *v1beta1.PlacementStatus, namespace string) *v1beta1.Pla
 	return out
 }
 
-// isElsewhere reports whether an object is neither the namespace nor in it.
+// isElsewhere reports whether an object is outside of the namespace. The namespace itself is
+// inside.
 func isElsewhere(r v1beta1.ResourceIdentifier, namespace string) bool {
 	return r.Namespace != namespace && (r.Group != "" || r.Kind != "Namespace" || r.Name != namespace)
 }
 
-// withoutTroubles are conditions without the messages of those that are not True.
+// withoutTroubles returns the conditions without the messages of conditions that are not True.
 func withoutTroubles(all []metav1.Condition) []metav1.Condition {
 	all = slices.Clone(all)
 	for i := range all {
@@ -85,7 +88,7 @@ func withoutTroubles(all []metav1.Condition) []metav1.Condition {
 	return all
 }
 
-// withoutValues are differences with KubeFleet's words in the place of their values.
+// withoutValues returns the differences with KubeFleet's placeholder instead of values.
 func withoutValues(all []v1beta1.PatchDetail) []v1beta1.PatchDetail {
 	words := "(redacted for security reasons)"
 	all = slices.Clone(all)
@@ -101,8 +104,9 @@ func withoutValues(all []v1beta1.PatchDetail) []v1beta1.PatchDetail {
 	return all
 }
 
-// ReportedInNamespace is the condition of a placement about the object that shows its status in a namespace; err is why
-// that could not be written. It has the time of the condition that obj has, where that is the same.
+// ReportedInNamespace returns the condition about the object that shows the placement's status in a
+// namespace; err is the reason why that object could not be written. The condition keeps its time
+// in obj if its status has not changed.
 func ReportedInNamespace(obj *unstructured.Unstructured, namespace string, err error, now stages.Instant) metav1.Condition {
 	kind := api.ClusterScope.Kind(api.PlacementKind) + api.ConditionStatusSynced
 	t := conditions{observedGeneration: obj.GetGeneration()}
@@ -113,15 +117,16 @@ func ReportedInNamespace(obj *unstructured.Unstructured, namespace string, err e
 	return sinceBefore(obj, c)
 }
 
-// NamespaceMoved is the condition Scheduled of a placement that selects another namespace than the one in which its status
-// is shown. As in KubeFleet v0.18 it is False, and all other conditions stay as they are.
+// NamespaceMoved returns the condition Scheduled of a placement that shows its status in one
+// namespace and now selects another. As in KubeFleet v0.18 the condition is False, and all other
+// conditions stay unchanged.
 func NamespaceMoved(obj *unstructured.Unstructured, wrong error, now stages.Instant) metav1.Condition {
 	kind := api.ClusterScope.Kind(api.PlacementKind) + api.ConditionScheduled
 	t := conditions{observedGeneration: obj.GetGeneration()}
 	return sinceBefore(obj, t.isFalse(kind, api.ReasonInvalidSelectors, wrong.Error(), now))
 }
 
-// sinceBefore is a condition with the time of the one that obj has, where that is the same.
+// sinceBefore returns c with the time of the same condition in obj, if the status is the same.
 func sinceBefore(obj *unstructured.Unstructured, c metav1.Condition) metav1.Condition {
 	if before := api.ConditionOf(obj, c.Type); before.Status == string(c.Status) {
 		c.LastTransitionTime = metav1.NewTime(before.Since)

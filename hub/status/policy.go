@@ -14,28 +14,27 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ShownTargets is how many clusters a policy snapshot names.
+// ShownTargets is the maximum number of clusters that a policy snapshot names.
 const ShownTargets = 1000
 
-// PolicyFacts are what a policy snapshot is made of.
+// PolicyFacts are the input of [PolicySnapshot].
 type PolicyFacts struct {
-	// Placement, Namespace, UID and Generation are those of the placement's
-	// object.
+	// Placement, Namespace, UID and Generation are fields of the placement's object.
 	Placement, Namespace string
 	UID                  types.UID
 	Generation           int64
-	// Policy is the placement's spec.policy as it stands there; nil for none.
+	// Policy is spec.policy of that object; nil for none.
 	Policy map[string]any
-	// Decision is what the policy came to.
+	// Decision is the result of the policy.
 	Decision *Selection
-	// Latest reports whether it is the latest of the placement.
+	// Latest reports whether this is the latest policy snapshot of the placement.
 	Latest bool
 	// Decided is when the clusters were picked.
 	Decided time.Time
 }
 
-// wanted is how many clusters the policy picks, or has picked where it does not
-// say.
+// wanted returns the number of clusters in the policy; if it has none, the number of clusters that
+// it picked.
 func (f *PolicyFacts) wanted() int64 {
 	if n, ok, _ := unstructured.NestedInt64(f.Policy, "numberOfClusters"); ok {
 		return n
@@ -43,10 +42,10 @@ func (f *PolicyFacts) wanted() int64 {
 	return int64(len(f.Decision.Clusters))
 }
 
-// policySpec and policyStatus are those of a ClusterSchedulingPolicySnapshot.
+// policySpec and policyStatus are the spec and the status of a ClusterSchedulingPolicySnapshot.
 type policySpec struct {
 	Policy map[string]any `json:"policy,omitempty"`
-	// Hash is the text of the digest.
+	// Hash is the digest of the policy, as text.
 	Hash []byte `json:"policyHash"`
 }
 
@@ -64,16 +63,15 @@ type targetCluster struct {
 	Reason   string        `json:"reason"`
 }
 
-// clusterScore is how a PickN policy ranked a cluster.
+// clusterScore is the score of a cluster under a PickN policy.
 type clusterScore struct {
 	Affinity int `json:"affinityScore"`
 	Spread   int `json:"priorityScore"`
 }
 
-// PolicySnapshot is the object that shows which clusters a policy picked and why
-// it did not pick others, of which it names 1000 at most. How many a policy picks
-// is no part of it and stands in an annotation. It has a status, which is to be
-// written by itself.
+// PolicySnapshot returns the object that shows which clusters a policy picked and why it did not
+// pick others. It names at most ShownTargets clusters. The number of clusters that the policy wants
+// is in an annotation and not in the spec. The caller must write the status separately.
 func PolicySnapshot(f *PolicyFacts) (*unstructured.Unstructured, error) {
 	spec, err := api.ToMap(&policySpec{Policy: withoutNumber(f.Policy), Hash: []byte(f.Decision.PolicyDigest)})
 	if err != nil {
@@ -98,12 +96,12 @@ func PolicySnapshot(f *PolicyFacts) (*unstructured.Unstructured, error) {
 	return u, nil
 }
 
-// PolicyName is the name of the nth policy snapshot of a placement.
+// PolicyName returns the name of a policy snapshot of a placement.
 func PolicyName(placement string, index int) string {
 	return placement + "-" + strconv.Itoa(index)
 }
 
-// withoutNumber is a policy without how many clusters it picks.
+// withoutNumber returns a copy of the policy without its number of clusters.
 func withoutNumber(policy map[string]any) map[string]any {
 	out := maps.Clone(policy)
 	delete(out, "numberOfClusters")
@@ -128,8 +126,7 @@ func (f *PolicyFacts) status() *policyStatus {
 	return s
 }
 
-// unfulfilledMessage reports that fewer clusters were picked than the policy wants,
-// and why.
+// unfulfilledMessage returns the message for a policy that picked fewer clusters than it wants.
 func unfulfilledMessage(shortfall string) string {
 	return "could not find all the clusters needed as specified by the scheduling policy: " + shortfall
 }

@@ -10,23 +10,22 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// RollbackObjectFacts are what the object of a run is made of that the engine made
-// to take another one back.
+// RollbackObjectFacts are the input of [RollbackObject].
 type RollbackObjectFacts struct {
-	// Name and Namespace are those of the object.
+	// Name and Namespace identify the object.
 	Name, Namespace string
-	// Of, Placement and Strategy are the names of those objects, Of that of the run
-	// which is taken back.
+	// Of, Placement and Strategy are the names of other objects; Of is the run that is rolled back.
 	Of, Placement, Strategy string
-	// Seal says that the hub made it.
+	// Seal proves that the hub made the object.
 	Seal string
 	Run  *step.Run
 	Plan *stages.Plan
-	// Snapshots are those of the placement that are kept, ascending.
+	// Snapshots are the kept snapshots of the placement, ascending.
 	Snapshots []snapshot.Snapshot
 }
 
-// RollbackObject is the object by which people see such a run, and stop it.
+// RollbackObject returns the object of a rollback run that the engine created. People see the run
+// by it, and can stop it.
 func RollbackObject(f *RollbackObjectFacts) *unstructured.Unstructured {
 	spec := map[string]any{
 		"placementName": f.Placement, "stagedRolloutStrategyName": f.Strategy, "state": string(stateShown(f.Run)),
@@ -45,7 +44,7 @@ func RollbackObject(f *RollbackObjectFacts) *unstructured.Unstructured {
 	return u
 }
 
-// stateShown is the state that an object declares which is made of a run.
+// stateShown returns the spec.state for the object of an existing run.
 func stateShown(run *step.Run) kubefleet.State {
 	if run.State == stages.Stopped || run.State == stages.Stopping && run.Ending == stages.Stopped {
 		return kubefleet.Stop

@@ -1,8 +1,10 @@
-// Package status makes what the hub shows: facts in, the status of an object, or the whole object, out. It does no I/O, so
-// that the same facts give the same status, whichever hub makes it; times are those of facts, not of now.
+// Package status builds the documents that the hub shows: the status of an object, or a whole
+// object, from facts. It does no I/O and takes times from the facts instead of the clock, so that
+// every hub builds the same status from the same facts.
 //
-// The documents have KubeFleet's fields, condition types and reasons, see package hub for what is Slipway's own. Lists are
-// bounded: Listed clusters, 30 KiB of a message, 128 KiB of names of overrides.
+// The documents have KubeFleet's fields, condition types and reasons; package hub lists Slipway's
+// own. Lists are limited: Listed clusters, 30 KiB for a message, 128 KiB for the names of
+// overrides.
 package status
 
 import (
@@ -26,54 +28,52 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// defaultListed is how many clusters a status lists where nothing else is said.
+// defaultListed is the default number of clusters that a status lists.
 const defaultListed = 100
 
-// RunFacts are what the status of a run is made of: the object, and the run and
-// the plan that the engine has for it.
+// RunFacts are the input of [Run]: facts of the object, and the engine's run and plan.
 type RunFacts struct {
-	// Name, Namespace and Generation are those of the object.
+	// Name, Namespace and Generation are fields of the object.
 	Name, Namespace string
 	Generation      int64
-	// Made is when the object was created; zero if that is not known.
+	// Made is when the object was created; zero if unknown.
 	Made time.Time
 	// State is the object's spec.state.
 	State kubefleet.State
 
 	Run  *step.Run
 	Plan *stages.Plan
-	// History is what the run's events tell.
+	// History is built from the run's events.
 	History *RunHistory
-	// Events is how many of those were told as events of Kubernetes.
+	// Events is how many of the run's events were reported as Kubernetes Events.
 	Events int64
-	// Policy is the index of the policy snapshot that the plan is made of, -1
-	// where it is not known.
+	// Policy is the index of the policy snapshot that the plan was made from; -1 if unknown.
 	Policy int
-	// Placement says how objects are applied.
+	// Placement has the apply strategy.
 	Placement *fleet.Placement
-	// Held are the requests that have no object yet, because their name is taken.
+	// Held are the requests that have no object yet because their name is taken.
 	Held []HeldRequest
 	// Setting is the compatibility setting of the hub.
 	Setting compat.Setting
-	// Rollback is what is known of taking the run back.
+	// Rollback has the facts about the rollback of the run.
 	Rollback RollbackFacts
-	// Overrides are those in the snapshots that the plan brings, by index, Members the
-	// clusters as they are now, by name; nil where there are none.
+	// Overrides are the overrides in the snapshots of the plan, by index. Members are the clusters
+	// with their current labels, by name. Both are nil if there are no overrides.
 	Overrides map[int][]FrozenOverride
 	Members   map[string]placement.Cluster
 
-	// Snapshots are those of the placement that are kept, ascending.
+	// Snapshots are the kept snapshots of the placement, ascending.
 	Snapshots []snapshot.Snapshot
 
-	// Listed is how many clusters are listed at most; 0 is defaultListed. Where
-	// the plan has more of them, those are listed that are in trouble or in
-	// flight.
+	// Listed is the maximum number of listed clusters; 0 is defaultListed. If the plan has more
+	// clusters, the status lists the clusters that are in trouble or in flight.
 	Listed int
-	// Now says what has taken too long.
+	// Now is the current time. It decides which clusters have taken too long.
 	Now time.Time
 }
 
-// clusterCounts count all clusters, even if a status lists only some. The others up to the total have not started.
+// clusterCounts counts all clusters, even if a status lists only some. The clusters missing from
+// the total have not started.
 type clusterCounts struct {
 	total, completed, inFlight, failed, skipped int
 	// waiting counts the clusters that released their slot and are tried again later.
@@ -89,7 +89,7 @@ func (c *clusterCounts) add(o *clusterCounts) {
 	c.waiting += o.waiting
 }
 
-// form returns the counts as the API has them.
+// form returns the counts as a type of the API.
 func (c *clusterCounts) form() *v1beta1.ClusterCounts {
 	return &v1beta1.ClusterCounts{
 		Total: int32(c.total), Completed: int32(c.completed), InFlight: int32(c.inFlight), Failed: int32(c.failed), Skipped: int32(c.skipped),
@@ -97,9 +97,9 @@ func (c *clusterCounts) form() *v1beta1.ClusterCounts {
 	}
 }
 
-// Run is the status of a run. It is the same whenever it is made from the
-// same facts, but for what has taken too long: see changesAt. What it costs
-// grows with the clusters in flight and the exceptions, not with the fleet.
+// Run returns the status of a run. It depends on Now only for clusters that have taken too long:
+// see [ChangesAt]. The time that it takes grows with the clusters in flight and the unsuccessful
+// clusters, not with the fleet.
 func Run(f *RunFacts) *v1beta1.UpdateRunStatus {
 	p := newRunBuilder(f)
 	s := &v1beta1.UpdateRunStatus{
@@ -134,7 +134,7 @@ func Run(f *RunFacts) *v1beta1.UpdateRunStatus {
 	return s
 }
 
-// startedBy is who started a run, nil where that is not known.
+// startedBy returns the identity that started a run, nil if unknown.
 func startedBy(run *step.Run) *v1beta1.Identity {
 	if run.Starter.Name == "" {
 		return nil
@@ -142,8 +142,8 @@ func startedBy(run *step.Run) *v1beta1.Identity {
 	return &v1beta1.Identity{Username: run.Starter.Name, Groups: run.Starter.Groups}
 }
 
-// InitializeFailed is the status of a run that cannot be planned, for
-// whatever is wrong with what it asks for. It is the end of the run.
+// InitializeFailed returns the final status of a run that cannot be planned because its spec is
+// wrong.
 func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
 	message := "cannot continue the updateRun: failed to validate the updateRun: " + err.Error()
 	s := onlyCondition(stages.Failed, conditions{generation, at}.isFalse(api.ConditionInitialized, api.ReasonInitializeFailed, message, at))
@@ -151,14 +151,13 @@ func InitializeFailed(_ api.Scope, generation int64, at stages.Instant, err erro
 	return s
 }
 
-// Initializing is the status of a run that cannot be planned yet, because
-// something failed that may work the next time.
+// Initializing returns the status of a run that cannot be planned yet, because of an error that may
+// not occur at the next attempt.
 func Initializing(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
 	return onlyCondition(stages.NotStarted, conditions{generation, at}.isUnknown(api.ConditionInitialized, api.ReasonInitializing, "the updateRun is tried again: "+err.Error(), at))
 }
 
-// Forgotten is the status of a run whose record is gone before its end was
-// told.
+// Forgotten returns the status of a run whose record was deleted before the status showed its end.
 func Forgotten(_ api.Scope, generation int64, at stages.Instant, err error) *v1beta1.UpdateRunStatus {
 	return onlyCondition("", conditions{generation, at}.isUnknown(api.ConditionSucceeded, api.ReasonRunForgotten, err.Error(), at))
 }
@@ -167,15 +166,15 @@ func onlyCondition(state stages.State, c metav1.Condition) *v1beta1.UpdateRunSta
 	return &v1beta1.UpdateRunStatus{Conditions: []metav1.Condition{c}, Summary: &v1beta1.UpdateRunSummary{State: string(state), Message: c.Message}}
 }
 
-// runBuilder is a run that is being projected.
+// runBuilder builds the status of a run.
 type runBuilder struct {
 	*RunFacts
 	conditions
-	// counts and sights are by stage.
+	// counts and sights are by stage. Listed is the number of clusters in sights.
 	counts []clusterCounts
 	sights [][]listedCluster
 	listed int
-	// overriding is what the plan's snapshots have for the clusters.
+	// overriding has the overrides in the snapshots of the plan.
 	overriding overriding
 }
 
@@ -195,7 +194,7 @@ func newRunBuilder(f *RunFacts) *runBuilder {
 	return p
 }
 
-// observed counts the clusters that are updated rather than cleaned.
+// observed returns the number of clusters that are updated and not cleaned.
 func (p *runBuilder) observed() int {
 	n := p.Plan.Len()
 	for i := range p.Plan.Stages {
@@ -206,7 +205,7 @@ func (p *runBuilder) observed() int {
 	return n
 }
 
-// listing is nil where every cluster is listed.
+// listing returns the note that the status omits clusters, nil if it lists all of them.
 func (p *runBuilder) listing() *v1beta1.ClusterListing {
 	if p.Plan.Len() <= p.Listed {
 		return nil
@@ -218,7 +217,7 @@ func (p *runBuilder) listing() *v1beta1.ClusterListing {
 	}
 }
 
-// skippedDeleteStage is the stage of a run that has no cluster to clean.
+// skippedDeleteStage returns the removal stage of a run that has no cluster to clean.
 func (p *runBuilder) skippedDeleteStage() *v1beta1.StageUpdatingStatus {
 	s := &v1beta1.StageUpdatingStatus{StageName: api.DeleteStage, Clusters: []v1beta1.ClusterUpdatingStatus{}}
 	if p.Run.State == stages.Completed {
@@ -228,8 +227,9 @@ func (p *runBuilder) skippedDeleteStage() *v1beta1.StageUpdatingStatus {
 	return s
 }
 
-// addLeft adds the clusters that had left when the plan was made to the stage that cleans clusters. Nothing is done there, and
-// that is told once the run has completed, as KubeFleet tells of the bindings that it deletes.
+// addLeft adds to the removal stage the clusters that had left the fleet when the plan was made.
+// The run does nothing on them. Their conditions appear once the run has completed, like
+// KubeFleet's conditions about deleted bindings.
 func (p *runBuilder) addLeft(s *v1beta1.StageUpdatingStatus) {
 	room := p.Listed - p.Plan.Len()
 	if room <= 0 || len(p.Plan.Left) == 0 {
@@ -248,7 +248,7 @@ func (p *runBuilder) addLeft(s *v1beta1.StageUpdatingStatus) {
 	slices.SortStableFunc(s.Clusters, func(a, b v1beta1.ClusterUpdatingStatus) int { return strings.Compare(a.ClusterName, b.ClusterName) })
 }
 
-// RunName is the name of another run of the placement, as its object has it.
+// RunName returns the name of the object of another run of the placement.
 func RunName(run string) string {
 	if _, name, ok := kubefleet.ObjectName(run); ok {
 		return name
@@ -256,7 +256,7 @@ func RunName(run string) string {
 	return run
 }
 
-// indexText is an index as the API writes it; none is empty.
+// indexText returns the API's text for an index, empty for none.
 func indexText(index int) string {
 	if index < 0 {
 		return ""
@@ -264,8 +264,8 @@ func indexText(index int) string {
 	return strconv.Itoa(index)
 }
 
-// ChangesAt is when time alone next changes the status of a run: when a cluster
-// will have taken too long. It is zero where nothing does.
+// ChangesAt returns when the status of a run changes without an event: when a cluster will have
+// taken too long. It is zero if no cluster is in flight or waits.
 func ChangesAt(f *RunFacts) time.Time {
 	if f.Run.State != stages.Running {
 		return time.Time{}
@@ -280,31 +280,31 @@ func ChangesAt(f *RunFacts) time.Time {
 	return at.Time()
 }
 
-// RollbackPoll is how often it is looked whether a run that is to be taken back is.
+// RollbackPoll is the interval between checks whether the engine has started a requested rollback.
 const RollbackPoll = time.Second
 
-// RollbackFacts are what is known of taking a run back.
+// RollbackFacts are the facts about the rollback of a run.
 type RollbackFacts struct {
-	// Engine is what the engine says; the zero value is that it was not asked.
+	// Engine is the engine's answer; the zero value if it was not asked.
 	Engine fleet.Rollback
-	// Of is the object, Told the condition that it has of it, and ToldRun the run which
-	// it says takes it back.
+	// Of is the object, Told its condition about the rollback, and ToldRun the rollback run in its
+	// status.
 	Of      api.Key
 	Told    api.Condition
 	ToldRun string
-	// Refusal is why the engine refuses now what spec.state asks for.
+	// Refusal is the reason why the engine now refuses the rollback that spec.state asks for.
 	Refusal string
-	// Hidden is why the run that takes back has no object, where it has none.
+	// Hidden is the reason why the rollback run has no object; empty if it has one.
 	Hidden string
 }
 
-// Read takes in what the object says.
+// Read copies the facts that the object has.
 func (b *RollbackFacts) Read(obj *unstructured.Unstructured) {
 	b.Of, b.Told = api.KeyOf(obj), api.ConditionOf(obj, api.ConditionRollback)
 	b.ToldRun, _, _ = unstructured.NestedString(obj.Object, "status", "rollbackRunName")
 }
 
-// run is the run that takes this one back, as its object is called.
+// run returns the name of the rollback run's object, "" if there is no such run yet.
 func (b *RollbackFacts) run() string {
 	if b.Engine.By == "" || b.Engine.Pending {
 		return ""
@@ -312,20 +312,20 @@ func (b *RollbackFacts) run() string {
 	return api.RollbackShown(b.Of, b.Engine.By)
 }
 
-// refusedBefore reports whether what this generation of the spec asks for was refused.
+// refusedBefore reports whether the rollback that this generation of the spec asks for was refused.
 func (b *RollbackFacts) refusedBefore(generation int64) bool {
 	return b.Told.Is("False", generation) && b.Told.Reason == api.ReasonRollbackRefused
 }
 
-// isUnderway reports whether the engine is about to take the run back.
+// isUnderway reports whether a rollback was requested and the engine has not decided or started it.
 func (b *RollbackFacts) isUnderway(run *step.Run) bool {
 	return b.Engine.Pending || run.Form(runstate.Key{}).RollbackRequest != nil && b.Engine.By == "" && b.Engine.Refused == ""
 }
 
-// Asks reports whether the engine has to be asked to take a run back: once for each
-// generation of a spec that says so, and again where a run that was asked had
-// ended before it came to that. That it was taken back is told before it is asked
-// to be once more: the hub may have died between asking and telling.
+// Asks reports whether the hub must ask the engine for a rollback: once for each generation of a
+// spec with state Rollback, and again if the run ended before it processed the request. If the
+// status does not show the rollback run yet, the hub writes that first, because it may have died
+// between the request and that write.
 func (b *RollbackFacts) Asks(state kubefleet.State, generation int64, s *fleet.Status) bool {
 	switch {
 	case state != kubefleet.Rollback || b.isUnderway(&s.Run):
@@ -339,8 +339,8 @@ func (b *RollbackFacts) Asks(state kubefleet.State, generation int64, s *fleet.S
 	}
 }
 
-// rollbackConditions say whether the run is taken back, where it was asked for
-// it.
+// rollbackConditions returns the condition about the rollback of the run, none if there is no
+// rollback and no request for one.
 func (p *runBuilder) rollbackConditions() []metav1.Condition {
 	b := &p.Rollback
 	switch asked := p.State == kubefleet.Rollback; {
@@ -361,7 +361,7 @@ func (p *runBuilder) rollbackConditions() []metav1.Condition {
 	}
 }
 
-// rollback is the condition, with the time since when its status is so.
+// rollback returns the condition. If its status has not changed, it keeps its time.
 func (p *runBuilder) rollback(status metav1.ConditionStatus, reason, message string) []metav1.Condition {
 	since := stages.At(p.Now)
 	if p.Rollback.Told.Status == string(status) && !p.Rollback.Told.Since.IsZero() {
@@ -370,15 +370,15 @@ func (p *runBuilder) rollback(status metav1.ConditionStatus, reason, message str
 	return []metav1.Condition{p.condition(api.ConditionRollback, status, reason, message, since)}
 }
 
-// RollbackNow are the conditions that say whether the run is taken back.
+// RollbackNow returns the condition about the rollback of the run, or none.
 func (f *RunFacts) RollbackNow() []metav1.Condition {
 	p := runBuilder{RunFacts: f, conditions: conditions{observedGeneration: f.Generation}}
 	return p.rollbackConditions()
 }
 
-// RollbackAgain is when the run has to be reconciled again for its rollback, 0 for not on
-// that account. While the engine is about to roll back it is polled: the outcome is in the record of
-// the placement, of which no watch wakes the run.
+// RollbackAgain returns the time after which the run must be reconciled again because of its
+// rollback, 0 if that is unnecessary. A requested rollback is polled: its outcome is in the record
+// of the placement, and no watch of that record wakes the run.
 func (f *RunFacts) RollbackAgain() time.Duration {
 	now := f.RollbackNow()
 	if len(now) > 0 && now[0].Status == metav1.ConditionUnknown {
@@ -387,7 +387,7 @@ func (f *RunFacts) RollbackAgain() time.Duration {
 	return 0
 }
 
-// RollbackIsTold reports whether the object says what there is to say of taking the run back.
+// RollbackIsTold reports whether the object already has the current condition about the rollback.
 func (f *RunFacts) RollbackIsTold() bool {
 	now := f.RollbackNow()
 	if len(now) == 0 {
@@ -397,8 +397,8 @@ func (f *RunFacts) RollbackIsTold() bool {
 	return b.Is(string(now[0].Status), f.Generation) && b.Reason == now[0].Reason && b.Message == now[0].Message
 }
 
-// brought is the index, as it is shown, of the snapshot that a run brings, -1 where it takes
-// clusters back to several or to none.
+// brought returns the shown index of the snapshot that a run brings; -1 if a rollback run returns
+// clusters to several snapshots or to none.
 func brought(p *stages.Plan, kept []snapshot.Snapshot) int {
 	if p.Rollback == nil {
 		return ShownIndex(kept, p.Index)
@@ -414,12 +414,12 @@ func brought(p *stages.Plan, kept []snapshot.Snapshot) int {
 	return shown[0]
 }
 
-// isLast tells of a stage that it is the one which cleans the clusters that left
-// the placement. One that takes back cleans where it is.
+// isLast reports whether the stage is the removal stage. A rollback plan has none: it cleans
+// clusters in its ordinary stages.
 func isLast(p *stages.Plan, stage int) bool { return p.Stages[stage].Remove && p.Rollback == nil }
 
-// eachBegun calls do for each cluster that has begun and not ended, with since
-// when. One that is healthy and observed to stay so takes as long as it is to.
+// eachBegun calls do for each cluster that has started and not ended, with its start. It omits
+// soaking clusters, because a healthy cluster soaks as long as its strategy says.
 func (p *runBuilder) eachBegun(do func(pos int, since stages.Instant)) {
 	for i := range p.Run.Form(runstate.Key{}).InFlight {
 		if f := &p.Run.Form(runstate.Key{}).InFlight[i]; f.Attempt != 0 && f.Phase != stages.Soaking {

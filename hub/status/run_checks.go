@@ -11,7 +11,6 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// checkStatuses returns the progress of checks.
 func checkStatuses(runs []stages.CheckRun) []v1beta1.CheckStatus {
 	var out []v1beta1.CheckStatus
 	for i := range runs {
@@ -25,7 +24,8 @@ func checkStatuses(runs []stages.CheckRun) []v1beta1.CheckStatus {
 	return out
 }
 
-// clusterChecks are those of a cluster that is measured now, or was: then events say what they came to.
+// clusterChecks returns the checks of a cluster: of the current measurement, otherwise as the
+// events of the cluster describe them.
 func clusterChecks(flight *runstate.InFlight, seen clusterTimes) []v1beta1.ClusterCheckStatus {
 	if flight == nil || flight.Checks == nil {
 		return seen.checks
@@ -41,7 +41,7 @@ func clusterChecks(flight *runstate.InFlight, seen clusterTimes) []v1beta1.Clust
 	return out
 }
 
-// foldCheck takes in an event of a check of a cluster.
+// foldCheck adds an event about a check of the cluster.
 func (c *clusterTimes) foldCheck(e *stages.Event, at stages.Instant) {
 	now := v1beta1.ClusterCheckStatus{
 		Name: e.Check, Phase: v1beta1.CheckRunning, Value: e.Value, LastMeasurement: v1beta1.CheckPhase(e.Result), Message: e.Message,
@@ -57,7 +57,7 @@ func (c *clusterTimes) foldCheck(e *stages.Event, at stages.Instant) {
 	}
 }
 
-// gateChecks are the checks on a side of a stage.
+// gateChecks returns the checks before or after a stage.
 func gateChecks(run *runstate.StageRun, when approval.When) []v1beta1.CheckStatus {
 	for i := range run.Gates {
 		if g := &run.Gates[i]; g.When == when && g.Type == stages.CheckTask {
@@ -67,7 +67,8 @@ func gateChecks(run *runstate.StageRun, when approval.When) []v1beta1.CheckStatu
 	return nil
 }
 
-// holding says which checks of a stage let none of its clusters start, "" where all do.
+// holding returns the text about the checks that prevent clusters of a stage from starting, "" if
+// none does.
 func holding(run *runstate.StageRun) string {
 	if why := stages.BadChecks(run.Checks); why != "" {
 		return "; no cluster starts: " + why
@@ -75,7 +76,8 @@ func holding(run *runstate.StageRun) string {
 	return ""
 }
 
-// awaited are the tasks on a side of a stage that hold the run: which ones, and what the checks came to.
+// awaited returns the text for the pending tasks before or after a stage, with the unsuccessful
+// checks. It uses other for tasks without checks.
 func awaited(run *runstate.StageRun, when approval.When, other string) string {
 	var out []string
 	for i := range run.Gates {

@@ -11,8 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// listedCluster is a cluster that is listed, with what the run has on it: at most one
-// of flight, waiting and exception.
+// listedCluster is a cluster that is listed. At most one of flight, waiting and exception is set.
 type listedCluster struct {
 	pos       int
 	state     stages.State
@@ -21,7 +20,6 @@ type listedCluster struct {
 	exception *runstate.Unsuccessful
 }
 
-// count fills counts.
 func (p *runBuilder) count() {
 	p.counts = make([]clusterCounts, len(p.Plan.Stages))
 	for i := range p.Plan.Stages {
@@ -45,8 +43,8 @@ func (p *runBuilder) count() {
 	}
 }
 
-// countUnsuccessful counts what was skipped or failed. Exceptions are in the order
-// of the plan, and one may reach over stages.
+// countUnsuccessful counts the skipped and failed clusters. The ranges in Unsuccessful are in the
+// order of the plan, and a range may cover several stages.
 func (p *runBuilder) countUnsuccessful() {
 	first, i := 0, 0
 	for _, e := range p.Run.Form(runstate.Key{}).Unsuccessful {
@@ -66,8 +64,8 @@ func (p *runBuilder) countUnsuccessful() {
 	}
 }
 
-// listClusters chooses the clusters that are listed: every one of a small plan in its
-// order, of a big one those in trouble first.
+// listClusters selects the listed clusters: all clusters of a small plan, in its order; of a large
+// plan the clusters in trouble first.
 func (p *runBuilder) listClusters() {
 	p.sights = make([][]listedCluster, len(p.Plan.Stages))
 	if p.Plan.Len() <= p.Listed {
@@ -134,9 +132,9 @@ func (p *runBuilder) listAll() {
 	}
 }
 
-// cluster is the status of a cluster of a stage. KubeFleet's conditions say that
-// it started and what it came to; in between, or while it waits to be tried
-// again, a third one says what is not as it should be, if anything is.
+// cluster returns the status of a cluster of a stage. KubeFleet's conditions report the start and
+// the result. Between them, and while the cluster waits for a retry, a third condition reports the
+// problem, if there is one.
 func (p *runBuilder) cluster(stage int, s listedCluster) v1beta1.ClusterUpdatingStatus {
 	run := &p.Run.Form(runstate.Key{}).Stages[stage]
 	times := p.History.of(s.pos)
@@ -169,7 +167,7 @@ func (p *runBuilder) cluster(stage int, s listedCluster) v1beta1.ClusterUpdating
 	return c
 }
 
-// begun reports whether an attempt was made.
+// begun reports whether the cluster was attempted.
 func (s listedCluster) begun(t clusterTimes) bool {
 	switch s.state {
 	case stages.NotStarted:
@@ -181,14 +179,14 @@ func (s listedCluster) begun(t clusterTimes) bool {
 	}
 }
 
-// skippedAt is when the group of a cluster was skipped as a whole.
+// skippedAt returns when the whole group of a cluster was skipped, zero if it was not.
 func (p *runBuilder) skippedAt(pos int) stages.Instant {
 	stage, group := p.Plan.StageOf(pos)
 	st := &p.Plan.Stages[stage]
 	return p.History.skipped[[2]string{st.Name, st.Groups[group].Name}]
 }
 
-// ending is why the cluster did not complete.
+// ending returns the reason why the cluster did not complete.
 func (s listedCluster) ending() string {
 	if s.exception == nil || s.exception.Reason == "" {
 		return "the reason is in the run's journal, in the event of the cluster"
@@ -199,8 +197,7 @@ func (s listedCluster) ending() string {
 	return s.exception.Reason
 }
 
-// trouble is what keeps a cluster that has not ended, "" where nothing is known
-// to.
+// trouble returns the problem of a cluster that has not ended, "" if none is known.
 func (s listedCluster) trouble() (reason, message string) {
 	switch {
 	case s.waiting != nil:

@@ -16,17 +16,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// HeldRequest is a gate whose request has no object, and why.
+// HeldRequest is a gate whose request has no object. Why is the reason.
 type HeldRequest struct {
 	Stage string
 	When  approval.When
 	Why   string
 }
 
-// Side is "before" or "after".
+// Side returns "before" or "after".
 func Side(when approval.When) string { return strings.ToLower(string(when)) }
 
-// runConditions are those of the run as a whole.
+// runConditions returns the conditions of the run as a whole.
 func (p *runBuilder) runConditions() []metav1.Condition {
 	out := []metav1.Condition{
 		p.isTrue(api.ConditionInitialized, api.ReasonInitialized, p.initializedMessage()+p.lateMessage(), p.Run.Created),
@@ -55,10 +55,9 @@ func (p *runBuilder) runConditions() []metav1.Condition {
 	return out
 }
 
-// scope is the scope of the run.
 func (p *runBuilder) scope() api.Scope { return api.Scope(p.Namespace != "") }
 
-// initializedMessage says that the run was planned.
+// initializedMessage returns the message about a planned run.
 func (p *runBuilder) initializedMessage() string {
 	if p.Setting.Behaviour().TasksBySide {
 		return p.scope().Kind(api.RunKind) + " initialized successfully"
@@ -66,12 +65,13 @@ func (p *runBuilder) initializedMessage() string {
 	return "The UpdateRun initialized successfully"
 }
 
-// initializesWithin is how long after its creation a run is initialized as a rule. Its content is then of its creation,
-// as far as anybody sees.
+// initializesWithin is the usual limit for the time between the creation of an object and the plan
+// of its run. Within it, the content of the run practically is the content at its creation.
 const initializesWithin = 10 * time.Second
 
-// lateMessage says of which moment the content of a run is that was initialized later than it was created: what was
-// selected, the clusters and the strategy are of then. It is empty for others.
+// lateMessage returns the time of a run's content if the run was planned late: its resources,
+// clusters and strategy are from the time of the plan and not from its creation. It is empty for
+// other runs.
 func (p *runBuilder) lateMessage() string {
 	at := p.Run.Created.Time()
 	late := at.Sub(p.Made)
@@ -82,10 +82,10 @@ func (p *runBuilder) lateMessage() string {
 		late.Round(time.Second), at.UTC().Format(time.RFC3339))
 }
 
-// queuedMessage begins the message of a run that waits for another one.
+// queuedMessage is the start of the message of a run that waits for another run.
 const queuedMessage = "The updateRun is waiting for updateRun "
 
-// awaited is the run that this one waits for.
+// awaited returns the name of the run that this run waits for.
 func (p *runBuilder) awaited() string {
 	for _, a := range step.Waiting(p.Plan, p.Run) {
 		return RunName(a.Name)
@@ -93,8 +93,8 @@ func (p *runBuilder) awaited() string {
 	return ""
 }
 
-// running tells of a run that is under way: whether it waits for a task, for a
-// cluster that takes too long, or gets on.
+// running returns the condition Progressing of a running run: it waits for a task, is stuck on
+// clusters that take too long, or makes progress.
 func (p *runBuilder) running() metav1.Condition {
 	if p.Run.Form(runstate.Key{}).Stage < len(p.Plan.Stages) {
 		name, st := p.Plan.Stages[p.Run.Form(runstate.Key{}).Stage].Name, &p.Run.Form(runstate.Key{}).Stages[p.Run.Form(runstate.Key{}).Stage]
@@ -111,7 +111,7 @@ func (p *runBuilder) running() metav1.Condition {
 	return p.isTrue(api.ConditionProgressing, api.ReasonRunProgressing, "The update run is making progress", p.progressingSince())
 }
 
-// heldMessage says which requests could not be made.
+// heldMessage returns the reasons why requests have no object.
 func (p *runBuilder) heldMessage() (out string) {
 	for _, h := range p.Held {
 		out += "; " + h.Why
@@ -119,7 +119,8 @@ func (p *runBuilder) heldMessage() (out string) {
 	return out
 }
 
-// gateOf says what the run waits for before or after the stage, and since when.
+// gateOf returns the side of the stage whose tasks the run waits for, and since when; false if it
+// waits for none.
 func gateOf(st *runstate.StageRun) (approval.When, stages.Instant, bool) {
 	for i := range st.Gates {
 		if st.Gates[i].State != stages.Pending {
@@ -133,7 +134,8 @@ func gateOf(st *runstate.StageRun) (approval.When, stages.Instant, bool) {
 	return "", 0, false
 }
 
-// progressingSince is when the run last began or went on.
+// progressingSince returns when the run last started to make progress: when it started, resumed,
+// passed a gate, or a stuck cluster ended.
 func (p *runBuilder) progressingSince() stages.Instant {
 	since := max(p.Run.Started, p.History.resumed, p.History.freed)
 	if i := p.Run.Form(runstate.Key{}).Stage; i < len(p.Run.Form(runstate.Key{}).Stages) {
@@ -145,7 +147,7 @@ func (p *runBuilder) progressingSince() stages.Instant {
 	return since
 }
 
-// gatesPassed is when the last task on a side of a stage ended.
+// gatesPassed returns when the last task before or after a stage ended.
 func gatesPassed(st *runstate.StageRun, when approval.When) (at stages.Instant) {
 	for i := range st.Gates {
 		if st.Gates[i].When == when {
@@ -155,8 +157,8 @@ func gatesPassed(st *runstate.StageRun, when approval.When) (at stages.Instant) 
 	return at
 }
 
-// late are the positions of clusters that have been in flight, or wait to be
-// reached, for too long: the first four.
+// late returns the positions of clusters that have been in flight, or waited for a retry, too long:
+// at most one more than stuckNames.
 func (p *runBuilder) late() []int {
 	var out []int
 	now := stages.At(p.Now)
@@ -169,7 +171,7 @@ func (p *runBuilder) late() []int {
 	return out
 }
 
-// stuckNames is how many clusters a message names.
+// stuckNames is the maximum number of clusters that a message names.
 const stuckNames = 3
 
 func (p *runBuilder) someNames(positions []int) string {
@@ -184,7 +186,7 @@ func (p *runBuilder) someNames(positions []int) string {
 	return out
 }
 
-// stuckSince is when the first cluster had taken too long.
+// stuckSince returns when the first cluster had taken too long.
 func (p *runBuilder) stuckSince() (at stages.Instant) {
 	p.eachBegun(func(_ int, since stages.Instant) {
 		if at == 0 || since < at {
@@ -205,7 +207,7 @@ func (p *runBuilder) stoppingMessage() string {
 	}
 }
 
-// stoppedMessage says who stopped the run, or what did.
+// stoppedMessage returns the message of a stopped run, with the reason if there is one.
 func (p *runBuilder) stoppedMessage() string {
 	const message = "The update run has been stopped"
 	if p.Run.Reason == "" {
@@ -214,7 +216,8 @@ func (p *runBuilder) stoppedMessage() string {
 	return message + ": " + p.Run.Reason
 }
 
-// incompleteMessage tells of the clusters that a run which completed did not.
+// incompleteMessage returns the text about failed and skipped clusters of a completed run; empty if
+// there are none.
 func (p *runBuilder) incompleteMessage() string {
 	var all clusterCounts
 	for i := range p.counts {
@@ -226,7 +229,7 @@ func (p *runBuilder) incompleteMessage() string {
 	return fmt.Sprintf("; %d cluster(s) failed, %d cluster(s) were skipped", all.failed, all.skipped)
 }
 
-// ended tells of a run that ended otherwise than completed.
+// ended returns the conditions of a run that ended without completing.
 func (p *runBuilder) ended() []metav1.Condition {
 	reason, message := api.ReasonRunFailed, "The stages are aborted due to a non-recoverable error"
 	switch p.Run.State {
@@ -242,7 +245,7 @@ func (p *runBuilder) ended() []metav1.Condition {
 	}
 }
 
-// takenBack reports that what the run brought is taken back.
+// takenBack returns the text about the requested rollback of the run; empty if there is none.
 func (p *runBuilder) takenBack() string {
 	u := p.Run.Form(runstate.Key{}).RollbackRequest
 	if u == nil {

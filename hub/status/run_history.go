@@ -8,35 +8,35 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stuckAfter is how long a cluster may be in flight before its run counts as
-// stuck, as in KubeFleet.
+// stuckAfter is how long a cluster may be in flight before its run counts as stuck, as in
+// KubeFleet.
 const stuckAfter = 5 * time.Minute
 
-// RunHistory is when things happened in a run, as far as the run itself does not
-// keep it. It is made of the run's events alone, so a hub that starts folds the
-// journal and has the same. Its zero value has seen no event.
+// RunHistory has the times of events that the run itself does not keep. It depends on the run's
+// events alone, so that a hub that starts builds the same history from the journal. Its zero value
+// has seen no event.
 //
-// What it does not know, because events were missed, has a time that the run
-// keeps instead: a status is never without one.
+// If events were missed, the status uses a time that the run keeps instead: a condition always has
+// a time.
 type RunHistory struct {
 	queued, resumed, stopping, stopped stages.Instant
-	// freed is when a cluster ended that had been in flight for too long.
+	// freed is when a cluster ended that had been in flight too long.
 	freed stages.Instant
-	// clusters are by position; there are none before the first event of one.
+	// clusters are by position; nil before the first event of a cluster.
 	clusters []clusterTimes
-	// skipped is when a group was skipped as a whole, by its stage and name.
+	// skipped is when a whole group was skipped, by its stage and name.
 	skipped map[[2]string]stages.Instant
 }
 
-// clusterTimes are moments of a cluster: when its first attempt began, when it
-// last had something to say, and when it ended; and what the checks of its last attempt came to.
+// clusterTimes holds when the first attempt of a cluster started, when its last event was and when
+// it ended, and the checks of its last attempt.
 type clusterTimes struct {
 	started, changed, ended stages.Instant
 	checks                  []v1beta1.ClusterCheckStatus
 }
 
-// Fold takes in the next event of the run of p. One that is folded again changes
-// nothing but the order of things.
+// Fold adds the next event of the run of p. Adding an event again is harmless: it can only set a
+// time again that a later event had replaced.
 func (h *RunHistory) Fold(p *stages.Plan, e *stages.Event) {
 	at := stages.At(e.Time)
 	switch e.Type {
@@ -91,7 +91,7 @@ func (h *RunHistory) foldCluster(p *stages.Plan, e *stages.Event, at stages.Inst
 	}
 }
 
-// of returns the times of the cluster at pos; zero where nothing is known.
+// of returns the times of the cluster at pos, zero if none are known.
 func (h *RunHistory) of(pos int) clusterTimes {
 	if pos >= len(h.clusters) {
 		return clusterTimes{}

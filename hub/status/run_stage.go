@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stage is the status of the stage at index i of the plan.
+// stage returns the status of the stage at index i of the plan.
 func (p *runBuilder) stage(i int) v1beta1.StageUpdatingStatus {
 	st, run := &p.Plan.Stages[i], &p.Run.Form(runstate.Key{}).Stages[i]
 	s := v1beta1.StageUpdatingStatus{
@@ -40,7 +40,7 @@ func (p *runBuilder) stage(i int) v1beta1.StageUpdatingStatus {
 	return s
 }
 
-// stageConditions are those of a stage. One that has not been reached has none.
+// stageConditions returns the conditions of a stage; none if the run has not reached it.
 func (p *runBuilder) stageConditions(i int) []metav1.Condition {
 	run := &p.Run.Form(runstate.Key{}).Stages[i]
 	switch {
@@ -105,13 +105,13 @@ func (p *runBuilder) stageRunning(i int) metav1.Condition {
 	}
 }
 
-// tasks are those on one side of a stage, whether the run has come to them or
-// not. Those of groups, which no strategy of the API has, are not among them.
+// tasks returns the tasks before or after a stage, whether or not the run has reached them. It
+// omits the tasks of groups, because no strategy of the API has any.
 func (p *runBuilder) tasks(i int, when approval.When) []v1beta1.StageTaskStatus {
 	var out []v1beta1.StageTaskStatus
 	for j := range p.Plan.Stages[i].Gates {
 		pg := &p.Plan.Stages[i].Gates[j]
-		if pg.When != when || pg.Type == stages.ScheduledStart || pg.Type == stages.CheckTask { // for which KubeFleet's API has no word
+		if pg.When != when || pg.Type == stages.ScheduledStart || pg.Type == stages.CheckTask { // KubeFleet's API has no task of these types
 			continue
 		}
 		t := v1beta1.StageTaskStatus{Type: v1beta1.StageTaskType(pg.Type)}
@@ -126,7 +126,7 @@ func (p *runBuilder) tasks(i int, when approval.When) []v1beta1.StageTaskStatus 
 	return out
 }
 
-// reached is the run of a planned task, nil where the run has not come to it.
+// reached returns the gate of a planned task, nil if the run has not reached it.
 func reached(run *runstate.StageRun, pg *stages.PlannedGate) *runstate.Gate {
 	for i := range run.Gates {
 		if g := &run.Gates[i]; g.When == pg.When && g.Type == pg.Type {
@@ -159,7 +159,7 @@ func (p *runBuilder) taskConditions(stage string, g *runstate.Gate) []metav1.Con
 	}
 }
 
-// requestObject is what messages call the object of a request.
+// requestObject returns the name of a request's object in messages.
 func (p *runBuilder) requestObject() string {
 	if p.Setting.Behaviour().TasksBySide {
 		return p.scope().Kind(api.ApprovalKind)
@@ -167,7 +167,8 @@ func (p *runBuilder) requestObject() string {
 	return "ApprovalRequest object"
 }
 
-// taskReason returns a reason of a condition of a task, which names the side of the stage if the setting says so.
+// taskReason returns a reason of a task's condition. The reason starts with the side of the stage
+// if the setting says so.
 func (p *runBuilder) taskReason(g *runstate.Gate, reason string) string {
 	if p.Setting.Behaviour().TasksBySide {
 		return string(g.When) + reason
@@ -175,8 +176,8 @@ func (p *runBuilder) taskReason(g *runstate.Gate, reason string) string {
 	return reason
 }
 
-// waitCondition tells of a wait also how long it takes, which KubeFleet does
-// not.
+// waitCondition returns the condition of a wait. Unlike in KubeFleet, the message has the end of
+// the wait.
 func (p *runBuilder) waitCondition(g *runstate.Gate) metav1.Condition {
 	switch g.State {
 	case stages.Completed:
@@ -189,7 +190,7 @@ func (p *runBuilder) waitCondition(g *runstate.Gate) metav1.Condition {
 	}
 }
 
-// byLast names who decided last.
+// byLast returns the text for the author of the last decision; empty if unknown.
 func byLast(g *runstate.Gate) string {
 	if n := len(g.Decisions); n > 0 && g.Decisions[n-1].By.Name != "" {
 		return " by " + g.Decisions[n-1].By.Name

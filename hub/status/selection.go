@@ -10,15 +10,15 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Selection is a decision as it is shown.
+// Selection is a decision with the type of its policy.
 type Selection struct {
 	fleet.Resolution
-	// Type is how the policy picks.
+	// Type is the type of the policy.
 	Type placement.Type
 }
 
-// Lasting are verdicts as they are shown: a cluster that stays keeps the score
-// and the reason with which it was picked, as far as before has them.
+// Lasting returns the verdicts to show: a cluster that the decision kept has the score and the
+// reason of its verdict in before, if it was picked there.
 func Lasting(before, now []placement.Evaluation) []placement.Evaluation {
 	was := make(map[string]placement.Evaluation, len(before))
 	for _, v := range before {
@@ -33,7 +33,7 @@ func Lasting(before, now []placement.Evaluation) []placement.Evaluation {
 	return out
 }
 
-// verdictOf is the verdict on a cluster, the zero value where there is none.
+// verdictOf returns the verdict on a cluster, or one with only the name if there is none.
 func (r *Selection) verdictOf(cluster string) placement.Evaluation {
 	i, ok := slices.BinarySearchFunc(r.Evaluations, cluster, func(v placement.Evaluation, name string) int { return strings.Compare(v.Cluster, name) })
 	if !ok {
@@ -42,8 +42,8 @@ func (r *Selection) verdictOf(cluster string) placement.Evaluation {
 	return r.Evaluations[i]
 }
 
-// targets are the clusters that are shown of a decision: those that were picked,
-// then those that were not, at most so many.
+// targets returns at most the given number of clusters to show: first the picked ones, then the
+// others.
 func (r *Selection) targets(most int) []targetCluster {
 	var out []targetCluster
 	for _, name := range r.Clusters[:min(len(r.Clusters), most)] {
@@ -65,23 +65,23 @@ func (r *Selection) target(v placement.Evaluation, picked bool) targetCluster {
 	return t
 }
 
-// reasonOf is why a cluster was picked or not, in KubeFleet's words and then in
-// the decision's.
+// reasonOf returns the reason why a cluster was picked or not. For a picked cluster, KubeFleet's
+// words precede the reason of the decision.
 func reasonOf(v placement.Evaluation, picked bool) string {
 	switch {
 	case !picked:
 		return v.Reason
 	case v.Picked:
 		return pickedReason + ": " + v.Reason
-	default: // the evaluation is of a later moment than the selection
+	default: // the evaluation is newer than the selection
 		return pickedReason
 	}
 }
 
 const pickedReason = "picked by scheduling policy"
 
-// ShownDigest tells decisions apart that are shown differently, but for the scores,
-// which change with every property of a cluster.
+// ShownDigest returns a digest that differs for decisions that are shown differently. It ignores
+// scores, because they change with every property of a cluster.
 func (r *Selection) ShownDigest() string {
 	list := r.targets(ShownTargets)
 	for i := range list {

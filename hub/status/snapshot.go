@@ -17,38 +17,38 @@ import (
 )
 
 const (
-	// snapshotPart is how much JSON of resources one snapshot object holds, in
-	// bytes; a resource that is larger is alone in one.
+	// snapshotPart is the maximum JSON of resources in one snapshot object, in bytes; a larger
+	// resource has an object of its own.
 	snapshotPart = 800 << 10
-	// shownResource is the largest resource that is shown, so that no object is
-	// over 1 MiB. The whole of a larger one is only in the store.
+	// shownResource is the size of the largest resource that is shown, in bytes, so that no object
+	// exceeds 1 MiB. Only the store has larger resources.
 	shownResource = 1<<20 - 16<<10
 )
 
-// SnapshotFacts are what the objects of a snapshot are made of.
+// SnapshotFacts are the input of [ResourceSnapshots].
 type SnapshotFacts struct {
-	// Placement, Namespace and UID are those of the placement's object.
+	// Placement, Namespace and UID are fields of the placement's object.
 	Placement, Namespace string
 	UID                  types.UID
 	Snapshot             snapshot.Snapshot
-	// Latest reports whether it is the latest of the placement.
+	// Latest reports whether this is the latest snapshot of the placement.
 	Latest bool
-	// Irreversible reports whether nothing is rolled back past it.
+	// Irreversible reports whether rollbacks to snapshots before this one are forbidden.
 	Irreversible bool
-	// Tag is how a digest is shown, see fleet.PlacementView.
+	// Tag returns the shown substitute for a digest, see fleet.PlacementView.
 	Tag func(digest string) string
 	// Bodies are the canonical JSON of the resources, in the order of the set.
 	Bodies [][]byte
 }
 
-// ResourceSnapshots are the objects that show a snapshot: the master and, where
-// the resources do not fit into it, its parts.
+// ResourceSnapshots returns the objects that show a snapshot: the master and, if the resources do
+// not fit into it, its parts.
 //
-// They are for people to read: what is rolled out comes from the store. So who
-// may read snapshots does not see what is in Secrets: every value in one, its
-// annotations too, is "(redacted)"; that it changed, the annotation with the hash
-// tells, which is keyed, so that no guess can be tested with it. A
-// resource of nearly 1 MiB is there with its name and such a hash only.
+// The objects are for people; rollouts read the store. They hide the content of Secrets from people
+// with the right to read snapshots: each value of a Secret, including its annotations, is
+// "(redacted)". The annotation with the hash still shows whether a value changed; the hash is
+// keyed, so that it cannot be used to test guesses. A resource of nearly 1 MiB appears only with
+// its name and such a hash.
 func ResourceSnapshots(f *SnapshotFacts) ([]*unstructured.Unstructured, error) {
 	parts, err := f.parts()
 	if err != nil {
@@ -66,12 +66,12 @@ func ResourceSnapshots(f *SnapshotFacts) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// MasterName is the name of the first object of a snapshot, by the index that is shown.
+// MasterName returns the name of the first object of a snapshot, for its shown index.
 func MasterName(placement string, index int) string {
 	return fmt.Sprintf("%s-%d-snapshot", placement, index)
 }
 
-// snapshotAt returns the snapshot of an index, nil where it is not among those that are kept, ascending.
+// snapshotAt returns the snapshot of an index, nil if kept does not have it; kept is ascending.
 func snapshotAt(kept []snapshot.Snapshot, index int) *snapshot.Snapshot {
 	i, ok := slices.BinarySearchFunc(kept, index, func(s snapshot.Snapshot, index int) int { return cmp.Compare(s.Index, index) })
 	if !ok {
@@ -80,8 +80,9 @@ func snapshotAt(kept []snapshot.Snapshot, index int) *snapshot.Snapshot {
 	return &kept[i]
 }
 
-// ShownIndex is the index that a snapshot is shown with, by its own: as in KubeFleet, snapshots that follow each other and
-// differ in overrides alone are shown as one. One that is not kept, or -1 for none, is shown as it is.
+// ShownIndex returns the shown index of the snapshot of an index: as in KubeFleet, consecutive
+// snapshots that differ only in overrides share one. If the snapshot is not kept, or index is -1,
+// it returns index.
 func ShownIndex(kept []snapshot.Snapshot, index int) int {
 	if s := snapshotAt(kept, index); s != nil {
 		return s.ObjectsIndex()
@@ -89,7 +90,7 @@ func ShownIndex(kept []snapshot.Snapshot, index int) int {
 	return index
 }
 
-// makeMaster gives the first object what only that has.
+// makeMaster sets the name, the annotations and the labels that only the first object has.
 func (f *SnapshotFacts) makeMaster(u *unstructured.Unstructured, parts int) {
 	u.SetName(MasterName(f.Placement, f.Snapshot.ObjectsIndex()))
 	u.SetAnnotations(map[string]string{
@@ -116,8 +117,7 @@ func (f *SnapshotFacts) object(name string, resources []any) *unstructured.Unstr
 	return u
 }
 
-// parts are the resources by the object that shows them, in order; there is one
-// object at least.
+// parts returns the resources of each object, in order; there is at least one object.
 func (f *SnapshotFacts) parts() ([][]any, error) {
 	out, size := [][]any{{}}, 0
 	for _, body := range f.Bodies {
@@ -135,7 +135,7 @@ func (f *SnapshotFacts) parts() ([][]any, error) {
 	return out, nil
 }
 
-// shown is a resource as people are shown it, and the length of its JSON.
+// shown returns the shown form of a resource and the length of its JSON.
 func (f *SnapshotFacts) shown(body []byte) (map[string]any, int, error) {
 	obj, err := snapshot.Decode(body)
 	if err != nil {
@@ -149,7 +149,7 @@ func (f *SnapshotFacts) shown(body []byte) (map[string]any, int, error) {
 	return shown, len(b), nil
 }
 
-// omitted names a resource that is too big to be shown.
+// omitted returns the substitute for a resource that is too large to show.
 func (f *SnapshotFacts) omitted(obj *unstructured.Unstructured, body []byte) map[string]any {
 	u := &unstructured.Unstructured{Object: map[string]any{}}
 	u.SetGroupVersionKind(obj.GroupVersionKind())
@@ -159,11 +159,11 @@ func (f *SnapshotFacts) omitted(obj *unstructured.Unstructured, body []byte) map
 	return u.Object
 }
 
-// redacted stands for a value that is secret.
+// redacted is the placeholder for a secret value.
 const redacted = "(redacted)"
 
-// redactedSecrets is a resource without the values of Secrets, which may stand
-// in another resource. It changes nothing of m.
+// redactedSecrets returns a copy of the resource without the values of Secrets, which may be nested
+// in other resources. It does not change m.
 func redactedSecrets(m map[string]any) map[string]any {
 	if m["kind"] == "Secret" && m["apiVersion"] == "v1" {
 		return redactedSecret(m)
@@ -190,8 +190,8 @@ func redactedValue(v any) any {
 	}
 }
 
-// redactedSecret keeps the names of what a Secret holds, and what says nothing
-// of it. A field that a Secret does not have may be a misspelt one.
+// redactedSecret returns a Secret with the names of its values, and with the fields that reveal
+// nothing. It hides every other field, because that may be a misspelt field with a secret value.
 func redactedSecret(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for name, v := range m {
@@ -219,7 +219,8 @@ func redactedMetadata(v any) any {
 	return m
 }
 
-// redactedAll is a map with none of its values, or nothing of anything else.
+// redactedAll returns a map with placeholders for all values, and the placeholder for anything
+// else.
 func redactedAll(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// applyStrategyOf returns how a placement applies objects, with the API's defaults.
+// applyStrategyOf returns the apply strategy of a placement, with the API's defaults.
 func applyStrategyOf(p *fleet.Placement) *v1beta1.ApplyStrategy {
 	if p == nil {
 		return nil
@@ -33,11 +33,9 @@ func applyStrategyOf(p *fleet.Placement) *v1beta1.ApplyStrategy {
 	return out
 }
 
-// updateStrategyOf is the strategy that a plan froze, in the words of the API.
-// What that has no words for, which a strategy of the API cannot have either, is
-// left out.
-//
-// Who approves a rollback or a task is left out, because the requests say it.
+// updateStrategyOf returns the strategy in a plan as a type of the API. It omits fields that the
+// API does not have; a strategy from the API never has them. It also omits the approvers of
+// rollbacks and tasks, because the requests name them.
 func updateStrategyOf(s *stages.Strategy) *v1beta1.UpdateStrategySpec {
 	out := &v1beta1.UpdateStrategySpec{Stages: make([]v1beta1.StageConfig, len(s.Stages))}
 	if s.ProgressDeadline > 0 {
@@ -64,11 +62,11 @@ func updateStrategyOf(s *stages.Strategy) *v1beta1.UpdateStrategySpec {
 	return out
 }
 
-// stageTasks returns the tasks that the API has words for.
+// stageTasks returns the tasks that the API has types for.
 func stageTasks(tasks []stages.Task) []v1beta1.StageTask {
 	var out []v1beta1.StageTask
 	for _, t := range tasks {
-		if t.Type == stages.ScheduledStart || t.Type == stages.CheckTask { // checks are a list of their own
+		if t.Type == stages.ScheduledStart || t.Type == stages.CheckTask { // the API has a separate list of checks
 			continue
 		}
 		task := v1beta1.StageTask{Type: v1beta1.StageTaskType(t.Type)}
@@ -80,7 +78,7 @@ func stageTasks(tasks []stages.Task) []v1beta1.StageTask {
 	return out
 }
 
-// checksOfTasks returns the checks of the task that has some.
+// checksOfTasks returns the checks of all tasks.
 func checksOfTasks(tasks []stages.Task) (out []check.Check) {
 	for i := range tasks {
 		out = append(out, tasks[i].Checks...)

@@ -20,7 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// summary is that of the run, whose message is that of the condition that is the reason why it is not on its way.
+// summary returns the summary of the run. Its message is the message of the condition that explains
+// why the run does not progress or did not succeed.
 func (p *runBuilder) summary(all []metav1.Condition) *v1beta1.UpdateRunSummary {
 	s := &v1beta1.UpdateRunSummary{
 		State: string(p.Run.State), StartTime: api.SecondsOrNil(p.Run.Started), EndTime: api.SecondsOrNil(p.Run.Ended),
@@ -47,7 +48,7 @@ func conditionOf(all []metav1.Condition, kind string) metav1.Condition {
 	return metav1.Condition{}
 }
 
-// runMetadata is what a list shows of the metadata of a run.
+// runMetadata holds the metadata of a run's object that a list uses.
 type runMetadata struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
@@ -55,10 +56,11 @@ type runMetadata struct {
 	Created     metav1.Time       `json:"creationTimestamp"`
 }
 
-// readSummary is the summary that the object of a run shows, for those who may read the objects of a hub and not its store. Name
-// and Placement are the names of the objects, and Holder is not known; Reason is a message for people. The object of a
-// run that has no record any more has no State, and says so in Problem, and so does a status that an earlier version of the
-// hub wrote, which has conditions and no summary.
+// readSummary returns the summary that the object of a run shows, for people with access to the
+// objects of a hub and not to its store. Name and Placement are the names of the objects, Holder is
+// unknown, and Reason is a message for people. If the run has no record any more, State is empty
+// and Problem has the reason. The same applies to a status with conditions and no summary, which an
+// earlier version of the hub wrote.
 func readSummary(s *v1beta1.UpdateRunSummary, of *runMetadata, placement, index string, counts *v1beta1.ClusterCounts, hasConditions bool) fleet.RunSummary {
 	_, uid, _ := strings.Cut(of.Annotations[api.AnnotationRunUID], "/")
 	out := fleet.RunSummary{
@@ -75,7 +77,7 @@ func readSummary(s *v1beta1.UpdateRunSummary, of *runMetadata, placement, index 
 	switch {
 	case *s == (v1beta1.UpdateRunSummary{}) && hasConditions:
 		out.Problem = "an earlier version of the hub wrote its status, and its record is gone: see the conditions of the object"
-	case *s == (v1beta1.UpdateRunSummary{}): // the hub has not seen it yet
+	case *s == (v1beta1.UpdateRunSummary{}): // the hub has not processed the object yet
 		out.State = stages.NotStarted
 	case s.State == "":
 		out.Problem, out.Reason = s.Message, ""
@@ -83,7 +85,7 @@ func readSummary(s *v1beta1.UpdateRunSummary, of *runMetadata, placement, index 
 	return out
 }
 
-// RunSummary is what the object of a run shows of it in a list.
+// RunSummary returns the summary that the object of a run shows.
 func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 	var r struct {
 		Metadata runMetadata           `json:"metadata"`
@@ -102,14 +104,14 @@ func RunSummary(obj *unstructured.Unstructured) (fleet.RunSummary, error) {
 	return readSummary(&r.Status.Summary, &r.Metadata, r.Spec.PlacementName, r.Status.Index, &r.Status.Counts, len(r.Status.Conditions) > 0), err
 }
 
-// RunRow is a run in a table, with the namespace of its object.
+// RunRow is a run in a table of runs, with the namespace of its object.
 type RunRow struct {
 	fleet.RunSummary
 	Namespace string
 }
 
-// RunTable reads the table that an API server makes of the objects of runs: a meta.k8s.io/v1 Table with their metadata.
-// It says the same of a run as [RunSummary].
+// RunTable reads the table that an API server returns for objects of runs: a meta.k8s.io/v1 Table
+// that includes their metadata. The summaries are the same as the ones of [RunSummary].
 func RunTable(text []byte) ([]RunRow, error) {
 	var table struct {
 		Columns []struct{ Name string } `json:"columnDefinitions"`
@@ -165,9 +167,9 @@ func RunTable(text []byte) ([]RunRow, error) {
 	return out, nil
 }
 
-// OpenRequest reads back the approval that an object asks for; open is false if it was decided. Name and Run are
-// the names of the objects; the placement and the snapshot, which the object of the run has, are not known. Its decisions
-// are the answers that the policy accepts.
+// OpenRequest returns the approval that an object asks for; open is false if the request was
+// decided. Name and Run are the names of the objects. The placement and the snapshot are not set,
+// because only the object of the run has them. Decisions are the answers that the policy accepts.
 func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool, err error) {
 	var spec v1beta1.ApprovalRequestSpec
 	if err := api.FromMap(obj, "spec", &spec); err != nil {
@@ -192,7 +194,7 @@ func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool,
 	}
 	for _, a := range answers {
 		d := approval.Decision{Verdict: a.Verdict, By: a.By, Comment: a.Comment, At: r.Opened, Binding: r.Binding}
-		if next, _, err := approval.Evaluate(r, d, r.Opened); err == nil { // one that is refused does not count
+		if next, _, err := approval.Evaluate(r, d, r.Opened); err == nil { // a refused answer does not count
 			r = next
 		}
 	}
@@ -200,9 +202,9 @@ func OpenRequest(obj *unstructured.Unstructured) (r approval.Request, open bool,
 	return r, accepted.Status != "True" && accepted.Reason != api.ReasonRequestRejected, nil
 }
 
-// WithAnswer is the status of a request with the answer of the client that writes it: the admission policies write
-// down who that is. They tell the answers of two clients apart by their conditions, so one of the same words has
-// another time.
+// WithAnswer returns the status of a request with an answer of the client that writes it; the
+// admission policies record the client's identity. The policies compare the condition to detect a
+// new answer, so WithAnswer makes its time at least one second later than before.
 func WithAnswer(obj *unstructured.Unstructured, v approval.Verdict, comment string, at time.Time) (map[string]any, error) {
 	kind := api.ConditionApproved
 	if v == approval.Reject {
@@ -229,8 +231,9 @@ func WithAnswer(obj *unstructured.Unstructured, v approval.Verdict, comment stri
 	return status, nil
 }
 
-// AnswerOutcome says what the hub made of the answer of a user that a request has: the request is decided, or why the
-// answer does not count, or neither yet.
+// AnswerOutcome returns the hub's decision on the answer of a user in a request: decided is true if
+// the request is decided; refusal is the reason if the answer does not count. Neither is set if the
+// hub has not decided yet. An empty user stands for all users.
 func AnswerOutcome(obj *unstructured.Unstructured, user string) (decided bool, refusal string) {
 	c := api.ConditionOf(obj, api.ConditionAccepted)
 	switch c.Reason {
@@ -246,8 +249,9 @@ func AnswerOutcome(obj *unstructured.Unstructured, user string) (decided bool, r
 	return false, ""
 }
 
-// RollbackOutcome says what the hub made of the state Rollback that a run has in a generation of its spec: the name of
-// the run that takes it back, or why none does. It is not answered before the hub has said either.
+// RollbackOutcome returns the hub's answer to the state Rollback in a generation of a run's spec:
+// the name of the rollback run, or the reason why there is none. Answered is false if the hub has
+// not answered yet.
 func RollbackOutcome(obj *unstructured.Unstructured, generation int64) (by, refusal string, answered bool) {
 	switch c := api.ConditionOf(obj, api.ConditionRollback); {
 	case c.Is("False", generation):
@@ -259,8 +263,9 @@ func RollbackOutcome(obj *unstructured.Unstructured, generation int64) (by, refu
 	return "", "", false
 }
 
-// SnapshotSummary reads back what the metadata of an object shows of a snapshot: its placement, by the name of the
-// object, its index and when it was taken. It is not ok for an object that shows a further part of a snapshot.
+// SnapshotSummary returns the placement, the index and the time of the snapshot that an object
+// shows, from the object's metadata; the placement is the name of its object. It is not ok for an
+// object that shows a later part of a snapshot.
 func SnapshotSummary(obj metav1.Object) (s snapshot.Snapshot, ok bool) {
 	index, err := strconv.Atoi(obj.GetLabels()[api.LabelResourceIndex])
 	if err != nil || obj.GetAnnotations()[api.AnnotationParts] == "" {
@@ -269,7 +274,8 @@ func SnapshotSummary(obj metav1.Object) (s snapshot.Snapshot, ok bool) {
 	return snapshot.Snapshot{Placement: obj.GetLabels()[api.LabelParent], Index: index, TakenAt: obj.GetCreationTimestamp().UTC()}, true
 }
 
-// EvictionOutcome says what the hub answered to an eviction, and why. It is not answered before the hub has said so.
+// EvictionOutcome returns the hub's answer to an eviction, and its reason. Answered is false if the
+// hub has not answered yet.
 func EvictionOutcome(obj *unstructured.Unstructured) (executed bool, why string, answered bool) {
 	if c := api.ConditionOf(obj, api.ConditionValid); c.Status == "False" {
 		return false, c.Message, true
@@ -278,7 +284,8 @@ func EvictionOutcome(obj *unstructured.Unstructured) (executed bool, why string,
 	return c.Status == "True", c.Message, c.Status != ""
 }
 
-// BoundTo returns the cluster of a binding that is not being deleted, and the placement whose binding it is.
+// BoundTo returns the cluster and the placement of a binding; both are empty if the binding is
+// being deleted.
 func BoundTo(obj *unstructured.Unstructured) (cluster, placement string) {
 	if obj.GetDeletionTimestamp() != nil {
 		return "", ""
