@@ -23,40 +23,42 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Client calls the API of an engine. Its methods and its handles are the engine's, but the identity
-// is the one that the server authenticates: identities in arguments are ignored. Errors of the
-// engine are of type [*Error]; other errors come from the transport. It may be used concurrently.
+// Client calls the API of an engine. Its methods and handles match the engine's, but the server
+// authenticates the identity: identities in arguments are ignored. Errors of the engine are of type
+// [*Error]; other errors come from the transport. It may be used concurrently.
 type Client struct {
 	base  *url.URL
 	via   http.RoundTripper
 	as    approval.Identity
 	token string
-	// plans are those that were received last, by digest: progress is asked for without the plan.
+	// plans holds the plans of the last runs, so that progress is requested without the plan.
 	plans *lru.Cache[string, *stages.Plan]
 }
 
-// ClientOptions say how to call a server.
+// ClientOptions are the options of a client.
 type ClientOptions struct {
-	// Transport carries the requests: that of a host, [InProcess], or nil for
-	// http.DefaultTransport's settings. Timeouts are those of contexts.
+	// Transport carries the requests; a host may use its own or [InProcess]. nil uses a transport
+	// with the settings of http.DefaultTransport. Timeouts come from contexts.
 	Transport http.RoundTripper
 	// Token is sent as a bearer token; empty for none.
 	Token string
-	// As is named as the identity that asks, where the server believes it; see [Impersonated].
+	// As is the identity on whose behalf the client sends requests, if the server accepts that; see
+	// [Impersonated].
 	As approval.Identity
 }
 
-// The headers that name an identity, as those of Kubernetes' impersonation.
+// The headers that name an identity, as in Kubernetes' impersonation.
 const (
 	userHeader  = "Impersonate-User"
 	groupHeader = "Impersonate-Group"
 )
 
-// plansKept is how many plans a client keeps: one for each run that is watched at the same time.
+// plansKept is the number of plans that a client keeps: one for each run that is watched at the
+// same time.
 const plansKept = 16
 
-// NewClient returns a client of the API at base: an http or https URL under which the paths of the
-// API begin, or "unix:" and the path of a socket.
+// NewClient returns a client of the API at base: an http or https URL that precedes the paths of
+// the API, or "unix:" and the path of a socket.
 func NewClient(base string, o ClientOptions) (*Client, error) {
 	if socket, is := strings.CutPrefix(base, unixScheme); is && o.Transport == nil {
 		base = "http://slipway"
@@ -77,7 +79,7 @@ func NewClient(base string, o ClientOptions) (*Client, error) {
 	return &Client{u, o.Transport, o.As, o.Token, lru.New[string, *stages.Plan](plansKept, nil)}, nil
 }
 
-// path makes a path of literal parts and names.
+// path joins literal parts and names to a path, and escapes them.
 func path(parts ...string) string {
 	for i := range parts {
 		parts[i] = url.PathEscape(parts[i])
@@ -85,7 +87,7 @@ func path(parts ...string) string {
 	return "/v1/" + strings.Join(parts, "/")
 }
 
-// send makes a request, and returns the answer if its status is a success.
+// send sends a request and returns the answer if its status is a success.
 func (c *Client) send(ctx context.Context, method, path string, query url.Values, body any) (*http.Response, error) {
 	var text []byte
 	if body != nil {
@@ -123,7 +125,7 @@ func (c *Client) send(ctx context.Context, method, path string, query url.Values
 	return answer, nil
 }
 
-// answeredError returns the error of an answer.
+// answeredError returns the error in an answer.
 func answeredError(answer *http.Response) error {
 	var e struct{ Error *Error }
 	text, err := io.ReadAll(io.LimitReader(answer.Body, defaultBody))
@@ -136,7 +138,7 @@ func answeredError(answer *http.Response) error {
 	return e.Error
 }
 
-// ask returns the value of an answer.
+// ask sends a request and returns the value in the answer.
 func ask[T any](ctx context.Context, c *Client, method, path string, query url.Values, body any) (v T, err error) {
 	answer, err := c.send(ctx, method, path, query, body)
 	if err != nil {
@@ -160,7 +162,7 @@ func post[T any](ctx context.Context, c *Client, path string, body any) (T, erro
 	return ask[T](ctx, c, http.MethodPost, path, nil, body)
 }
 
-// change makes a request whose answer has no content.
+// change sends a request whose answer has no content.
 func (c *Client) change(ctx context.Context, method, path string, body any) error {
 	_, err := ask[struct{}](ctx, c, method, path, nil, body)
 	return err
@@ -289,7 +291,7 @@ func (h PlacementHandle) Drift(ctx context.Context, o fleet.DriftOptions) iter.S
 	return items[drift.ClusterReport](ctx, h.c, path("placements", h.name, "drift"), o)
 }
 
-// Runs calls [fleet.PlacementHandle.RunNames].
+// Runs calls [fleet.Engine.Runs].
 func (c *Client) Runs(ctx context.Context) ([]fleet.RunSummary, error) {
 	return whole[fleet.RunSummary](ctx, c, path("runs"), nil)
 }
@@ -323,7 +325,8 @@ func (h RunHandle) Status(ctx context.Context) (fleet.Status, error) {
 	return s, err
 }
 
-// withPlan gets the status of a run, without its plan if the client has the plan, and completes it.
+// withPlan gets the status of a run and adds its plan. It does not request the plan if the client
+// has it.
 func (c *Client) withPlan(run string, s *fleet.Status, get func(url.Values) error) error {
 	last, have := c.plans.Get(run)
 	known := url.Values{}
@@ -390,7 +393,7 @@ func (c *Client) history(ctx context.Context, path, placement string, after int6
 			if page.Missed > 0 {
 				missed = &fleet.MissedError{Placement: placement, Events: page.Missed}
 			}
-		case page.UID != h.UID: // deleted and made again meanwhile
+		case page.UID != h.UID: // deleted and created again in between
 			return h, missed
 		default:
 			h.Events, h.Next = append(h.Events, page.Events...), page.Next
@@ -424,9 +427,9 @@ type Follower struct {
 // Cursor returns the position of the follower: after the last event that it yielded.
 func (f *Follower) Cursor() string { return f.cursor }
 
-// Events yields the events after the cursor as they are committed, up to the end of the run or of
-// ctx, whose error it yields last. It ends after an error that matches [ErrCut] and after an error
-// of the transport; then Events may be called again. After other errors it continues.
+// Events yields the events after the cursor as they are committed. It ends with the run, or with
+// ctx, whose error it then yields last. It also ends after an error that matches [ErrCut] and after
+// an error of the transport; then Events may be called again. After other errors it continues.
 func (f *Follower) Events(ctx context.Context) iter.Seq2[stages.Event, error] {
 	return func(yield func(stages.Event, error) bool) {
 		answer, err := f.c.send(ctx, http.MethodGet, f.path, url.Values{"follow": {"true"}, "cursor": {f.cursor}}, nil)

@@ -1,20 +1,21 @@
-// Package httpapi is the API of an engine over HTTP: [NewHandler] serves it, and [Client] calls it. A web page, a
-// command and a host's own programs can read and control the same engine.
+// Package httpapi is the HTTP API of an engine: [NewHandler] serves it, and [Client] calls it. A
+// web page, a command and a host's own programs can read and control the same engine.
 //
-// A host mounts the handler on a server of its own, with the function that authenticates its callers, or has
-// [Serve] answer beside the file of its store, where the command slipway finds it. A program that has the engine
-// itself calls it through [InProcess].
+// A host mounts the handler on its own server, with a function that authenticates callers. Or it
+// calls [Serve], which announces its address beside the file of the store, so that the command
+// slipway finds it. A program that contains the engine calls it through [InProcess].
 //
 // # Routes
 //
 // Values are types of packages fleet, stages, approval and snapshot, in JSON. Durations are in
-// nanoseconds. A body after > may be omitted if its zero value suffices. Routes marked with * make changes.
+// nanoseconds. A body after > may be omitted if its zero value suffices. Routes marked with * make
+// changes.
 //
 //	GET    /v1/placements                                        List of PlacementSummary
 //	GET    /v1/placements/{placement}                            PlacementSummary
 //	DELETE /v1/placements/{placement}                          * > fleet.DeleteOptions
 //	GET    /v1/placements/{placement}/deletion                   fleet.Deletion
-//	DELETE /v1/placements/{placement}/deletion                 * forgets how it ended
+//	DELETE /v1/placements/{placement}/deletion                 * forgets the record
 //	GET    /v1/placements/{placement}/snapshots                  List of snapshot.Snapshot
 //	GET    /v1/placements/{placement}/snapshots/{index}/objects  List of SnapshotObject
 //	GET    /v1/placements/{placement}/clusters                   List of fleet.PlacedCluster
@@ -46,25 +47,25 @@
 //	DELETE /v1/caps/{cap}                                      *
 //	GET    /v1/leases                                            List of LeaseRecord
 //
-// /v1/runs and /v1/approvals have the parameter placement, which restricts them to one placement. The
-// progress and the status of a run omit the plan if the parameter plan is its digest, because a plan
-// never changes. The forecast of a run with the parameter brief=true omits the parts that grow with the
-// number of clusters. A route without a result answers 204 and no content.
+// /v1/runs and /v1/approvals have the parameter placement, which restricts them to one placement.
+// The progress and the status of a run omit the plan if the parameter plan is its digest, because a
+// plan never changes. The forecast of a run with the parameter brief=true omits the parts that grow
+// with the number of clusters. A route without a result answers 204 and no content.
 //
 // # Lists and histories
 //
-// A list has at most limit items; the default is 1,000 and the maximum 10,000. To get the next items,
-// pass continue of the answer as a parameter; it is empty at the end. A history has the events from the
-// number after on, at most limit of them; more reports whether there are events from its next on.
+// A list has at most limit items; the default is 1,000 and the maximum 10,000. To get the next
+// items, pass continue of the answer as a parameter; it is empty at the end. A history has at most
+// limit events, from the number after on; more reports whether there are events from next on.
 //
 // # Streams
 //
 // A stream is NDJSON (application/x-ndjson), with one [Record] per line, written as soon as it is
-// available; an empty line is sent after 10 seconds without a record. The last record has end or error;
-// a stream without such a record was cut. An error before the first record is an ordinary answer. The
-// parameter follow=true streams events from the beginning, or after cursor, which each record has. The
-// events of a run end with the run and its rollback, whose events follow. The events of a placement end
-// with the request; an error in that stream does not end it.
+// available; an empty line is sent after 10 seconds without a record. The last record has end or
+// error; a stream without such a record was cut. An error before the first record is an ordinary
+// answer. The parameter follow=true streams events from the beginning, or after cursor, which each
+// record has. The events of a run end with the run and its rollback, whose events follow. The
+// events of a placement end with the request; an error in that stream does not end it.
 //
 // # Errors
 //
@@ -72,18 +73,18 @@
 //
 //	400 BadRequest            a parameter or the body cannot be read
 //	401 Unauthorized          the host does not know the caller
-//	403 ReadOnly              the address is for reading only
+//	403 ReadOnly              the handler only serves reads
 //	403 CrossOrigin           a page of another site asks for a change
 //	403 Forbidden             the caller may not name another identity
-//	404 NotFound              what is named does not exist: backend.ErrNotFound
-//	404 NoRoute               there is no such path, or with 405 not with this method
+//	404 NotFound              the named object does not exist: backend.ErrNotFound
+//	404 NoRoute               no route has this path; 405: this path has other methods
 //	409 Conflict              another writer was first, or the name is taken: backend.ErrConflict
-//	409 Refused               a policy does not accept the decision, or a run that has ended a command: approval.ErrRefused
+//	409 Refused               an approval policy refuses the decision, or the run has ended: approval.ErrRefused
 //	409 Deleting              the placement is being deleted: errdef.ErrDeleting, backend.ErrPermanent
 //	409 PlanChanged           the plan is not the one that was previewed
 //	409 Rejected              another run has the placement
 //	409 Fenced                backend.ErrFenced
-//	413 TooLarge              the body is larger than Options.MaxBody
+//	413 TooLarge              the body exceeds Options.MaxBody
 //	415 UnsupportedMediaType  the body is not application/json
 //	422 Invalid               the document has problems; the message lists them all
 //	422 Permanent             backend.ErrPermanent
@@ -93,7 +94,8 @@
 // # Identities
 //
 // [Options].Authenticate returns the identity of the caller; a starter or an author in a body is
-// overwritten. Without Authenticate the handler only reads. A page of another site cannot make changes:
-// requests that browsers mark as cross-origin are refused, and every request other than GET must be
-// application/json, which such a page cannot send without a preflight. There are no CORS headers.
+// overwritten. Without Authenticate the handler only reads. A page of another site cannot make
+// changes: requests that browsers mark as cross-origin are refused, and every request other than
+// GET must be application/json, which such a page cannot send without a preflight. There are no
+// CORS headers.
 package httpapi

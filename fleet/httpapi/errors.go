@@ -55,7 +55,7 @@ var kinds = []struct { //nolint:gochecknoglobals // a table that nothing writes
 	{is: context.DeadlineExceeded, code: http.StatusGatewayTimeout, reason: "Timeout"},
 }
 
-// errorOf returns an error as it is answered.
+// errorOf converts an error to the API's error.
 func errorOf(err error) *Error {
 	if e, is := errors.AsType[*Error](err); is {
 		return e

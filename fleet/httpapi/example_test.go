@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// A host that keeps its state in a file answers beside it, so that slipway --store state.db reaches it from another
-// terminal.
+// A host that keeps its state in a file serves the API beside the file, so that slipway --store
+// state.db can reach it from another terminal.
 func ExampleServe() {
 	dir, err := os.MkdirTemp("", "example-")
 	if err != nil {
@@ -65,7 +65,7 @@ func ExampleServe() {
 	// <nil>
 }
 
-// A host mounts the API on a server of its own, and authenticates its callers as it does elsewhere.
+// A host mounts the API on its own server and authenticates callers with its own means.
 func ExampleNewHandler() {
 	members := memory.NewFleet(placement.Cluster{Name: "eu-1"})
 	engine, err := fleet.New(fleet.Config{Store: memory.NewStore(), Inventory: members, Dialer: members})

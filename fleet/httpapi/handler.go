@@ -34,7 +34,7 @@ type Options struct {
 
 const (
 	defaultBody = 4 << 20
-	// pageSize is how many items of a list, or events of a history, one answer has where the request does not say.
+	// pageSize is the default number of items of a list, or events of a history, in one answer.
 	pageSize = 1000
 	mostPage = 10_000
 )
@@ -108,8 +108,8 @@ func checkType(r *http.Request) error {
 	return nil
 }
 
-// DecodeBody decodes the body of a request strictly into a value: a field that the value does not have, and text after the
-// JSON, are errors. An empty body leaves the value unchanged.
+// DecodeBody decodes the body of a request strictly into a value: a field that the value does not
+// have, and text after the JSON, are errors. An empty body leaves the value unchanged.
 func DecodeBody(r *http.Request, into any) error {
 	text, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -150,9 +150,10 @@ func unknown(mux *http.ServeMux, w http.ResponseWriter, r *http.Request) {
 // route is one operation of the API.
 type route struct {
 	pattern string
-	// change reports whether it changes something, which takes an identity.
+	// change reports whether the route changes something and therefore requires an identity.
 	change bool
-	// serve answers a request; an error that it returns is answered, unless something was written.
+	// serve answers a request. If it returns an error and has written nothing, the error is the
+	// answer.
 	serve func(c *call) error
 }
 
@@ -161,7 +162,7 @@ type call struct {
 	*http.Request
 	w      http.ResponseWriter
 	engine *fleet.Engine
-	// by is the identity that makes the request; empty where there is no Authenticate.
+	// by is the identity that makes the request; empty without Authenticate.
 	by      approval.Identity
 	maxBody int64
 }
@@ -233,7 +234,7 @@ func (c *call) number(name string, otherwise, most int64) (int64, error) {
 	return n, nil
 }
 
-// flag returns a parameter that is true or false, which it is where there is none.
+// flag returns a boolean parameter, or false if it is missing.
 func (c *call) flag(name string) (bool, error) {
 	switch text := c.URL.Query().Get(name); text {
 	case "true":
@@ -245,7 +246,7 @@ func (c *call) flag(name string) (bool, error) {
 	}
 }
 
-// limit returns how many items the answer may have.
+// limit returns the maximum number of items in the answer.
 func (c *call) limit() (int, error) {
 	n, err := c.number("limit", pageSize, mostPage)
 	if err == nil && n == 0 {
@@ -254,7 +255,7 @@ func (c *call) limit() (int, error) {
 	return int(n), err
 }
 
-// answer writes a value; of the type struct{} it has no content.
+// answer writes a value as the answer. A value of type struct{} gives an answer without content.
 func answer(c *call, v any) error {
 	if v == any(struct{}{}) {
 		c.w.WriteHeader(http.StatusNoContent)
@@ -280,7 +281,7 @@ func one[T any](get func(c *call) (T, error)) func(*call) error {
 	}
 }
 
-// with answers what is asked by a body with a value.
+// with serves a route that has a body and answers with a value.
 func with[B, T any](do func(c *call, body B) (T, error)) func(*call) error {
 	return func(c *call) error {
 		var body B
@@ -295,13 +296,13 @@ func with[B, T any](do func(c *call, body B) (T, error)) func(*call) error {
 	}
 }
 
-// done answers what is asked by a body, or without one, where there is nothing to say.
+// done serves a route whose answer has no content; the body may be empty.
 func done[B any](do func(c *call, body B) error) func(*call) error {
 	return with(func(c *call, body B) (struct{}, error) { return struct{}{}, do(c, body) })
 }
 
-// list answers with a part of a list, which continues after the last item of the previous part, at
-// its current position; if that item is gone, after the same number of items.
+// list answers with a part of a list. The part continues after the last item of the previous part
+// or, if that item is gone, after the same number of items.
 func list[T any](get func(c *call) ([]T, error), key func(T) string) func(*call) error {
 	return func(c *call) error {
 		limit, err := c.limit()
@@ -333,8 +334,7 @@ func list[T any](get func(c *call) ([]T, error), key func(T) string) func(*call)
 	}
 }
 
-// token is the position at which a list continues: after an item, or if that is gone, after a
-// number of items.
+// token is the position after an item of a list. Items is used if the item with the key is gone.
 type token struct {
 	Key   string `json:"k"`
 	Items int    `json:"n"`

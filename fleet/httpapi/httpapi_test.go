@@ -38,7 +38,8 @@ var update = flag.Bool("update", false, "write the golden files")
 // ann is the identity of all requests of the tests.
 var ann = approval.Identity{Name: "ann", Groups: []string{"ops"}}
 
-// env is an engine that runs on memory backends: shop-1 has ended, and the canary of shop-2 waits for an approval.
+// env is an engine that runs on memory backends: shop-1 has ended, and the canary of shop-2 waits
+// for an approval.
 type env struct {
 	t       *testing.T
 	engine  *fleet.Engine
@@ -159,7 +160,7 @@ func collect[T any](t *testing.T, all func(func(T, error) bool)) (out []T) {
 	return out
 }
 
-// equal compares what a client returned with what the engine returns.
+// equal compares a result of a client with the engine's result.
 func equal[T any](t *testing.T, what string, got T, err error, want T, werr error) {
 	t.Helper()
 	if err != nil || werr != nil {
@@ -242,7 +243,7 @@ func TestAClientReadsWhatTheEngineReturns(t *testing.T) {
 		equal(t, "PreviewRollback", plan, err, wantPlan, werr)
 		leases, err := c.Leases(ctx)
 		wantLeases, werr := e.Leases(ctx)
-		for i := range wantLeases { // renewed meanwhile
+		for i := range wantLeases { // a lease may be renewed between the calls
 			wantLeases[i].Until, leases[i].Until = time.Time{}, time.Time{}
 		}
 		equal(t, "Leases", leases, err, wantLeases, werr)
@@ -454,7 +455,7 @@ func TestFollowingAPlacementEndsWithTheContext(t *testing.T) {
 	})
 }
 
-// A stream that is cut is not taken for one that has come to its end.
+// A cut stream is an error and never looks complete.
 func TestAStreamThatIsCutIsAnError(t *testing.T) {
 	v := newEnv(t)
 	h := v.handler()
@@ -530,7 +531,8 @@ func TestWithoutAuthenticationTheHandlerOnlyReads(t *testing.T) {
 	}
 }
 
-// documented are the routes that the documentation lists: method, path, and whether it is marked as a change.
+// documented returns the routes in the documentation: method, path, and whether it is marked as a
+// change.
 func documented(t *testing.T) [][]string {
 	t.Helper()
 	text, err := os.ReadFile("doc.go")
@@ -540,7 +542,7 @@ func documented(t *testing.T) [][]string {
 	return regexp.MustCompile(`(?m)^//\t(GET|POST|PUT|DELETE) +(/v1/\S+) *(\*?)`).FindAllStringSubmatch(string(text), -1)
 }
 
-// changes yields the routes that change something, with names of the environment in their paths.
+// changes yields the routes that change something, with names from the environment in their paths.
 func changes(t *testing.T) func(func(method, path string) bool) {
 	return func(yield func(string, string) bool) {
 		for _, r := range documented(t) {
@@ -660,7 +662,7 @@ func TestListsAndHistoriesComeInParts(t *testing.T) {
 	}
 }
 
-// A record that is streamed is there before the next one comes.
+// A record is written to the client before the next one exists.
 func TestAStreamIsWrittenAsItComes(t *testing.T) {
 	v := newEnv(t)
 	server := httptest.NewServer(v.handler())
@@ -712,7 +714,8 @@ func TestAddressesOfServersAreChecked(t *testing.T) {
 	}
 }
 
-// The JSON of the API is what pages and programs are written for: a change of the golden file is one of the API.
+// Pages and programs depend on the JSON of the API, so a change of the golden file is a change of
+// the API.
 func TestShapes(t *testing.T) {
 	v := newEnv(t)
 	h := v.handler()

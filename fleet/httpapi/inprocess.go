@@ -8,9 +8,9 @@ import (
 	"sync"
 )
 
-// InProcess returns a transport that calls a handler directly: the caller can read the answer while
-// the handler writes it, and a request ends with its context, or when the body of the answer is
-// closed. A program that contains the engine can so use the same client as a remote program.
+// InProcess returns a transport that calls a handler directly, so that a program that contains the
+// engine can use the same client as a remote program. The caller can read the answer while the
+// handler writes it. A request ends with its context, or when the body of the answer is closed.
 func InProcess(h http.Handler) http.RoundTripper { return inProcess{h} }
 
 type inProcess struct{ h http.Handler }
@@ -30,7 +30,7 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 			if p := recover(); p != nil {
 				_ = write.CloseWithError(fmt.Errorf("httpapi: the handler panicked: %v", p))
 			}
-			w.WriteHeader(http.StatusInternalServerError) // only where nothing was written
+			w.WriteHeader(http.StatusInternalServerError) // no effect if the handler has written
 			_ = write.Close()
 			_ = in.Body.Close()
 		}()
@@ -49,12 +49,12 @@ func (t inProcess) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// pipeWriter is what a handler writes to.
+// pipeWriter passes the answer of a handler to the client.
 type pipeWriter struct {
 	header http.Header
 	body   *io.PipeWriter
 	once   sync.Once
-	// begun is closed when code and sent, the header, are what the answer has.
+	// begun is closed once code and sent, the header of the answer, are final.
 	begun chan struct{}
 	code  int
 	sent  http.Header
@@ -74,7 +74,7 @@ func (w *pipeWriter) Write(b []byte) (int, error) {
 	return w.body.Write(b)
 }
 
-// Flush has nothing to do: what is written is read at once.
+// Flush does nothing, because the client reads each write at once.
 func (w *pipeWriter) Flush() {}
 
 // pipeBody ends the request when it is closed.

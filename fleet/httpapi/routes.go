@@ -15,7 +15,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// The values of the API that the engine does not have.
+// The types of the API that the engine does not have.
 type (
 	// List is a part of a list.
 	List[T any] struct {
@@ -27,25 +27,26 @@ type (
 	// PlacementSummary is a placement with the number of its snapshots and runs.
 	PlacementSummary struct {
 		fleet.Placement
-		// Snapshots and Runs are how many are kept, Latest is the newest of the snapshots.
+		// Snapshots and Runs count the kept ones; Latest is the newest snapshot.
 		Snapshots int                `json:"snapshots"`
 		Latest    *snapshot.Snapshot `json:"latest,omitempty"`
 		Runs      int                `json:"runs"`
 	}
 
-	// RunDeletion says how a run is deleted: Force deletes one that goes on, too, see [fleet.RunHandle.Delete].
+	// RunDeletion are the options to delete a run. Force also deletes a run that has not ended; see
+	// [fleet.RunHandle.Delete].
 	RunDeletion struct {
 		Force bool `json:"force,omitempty"`
 	}
 
-	// LeaseRecord is a lease. Problem says why the record of the run cannot be read.
+	// LeaseRecord is a lease. Problem explains why the record of the run cannot be read.
 	LeaseRecord struct {
 		fleet.Lease
 		Problem string `json:"problem,omitempty"`
 	}
 
-	// EventsPage is a part of a history. Missed is how many events before it are not kept any more, More reports
-	// whether there are events from Next on.
+	// EventsPage is a part of a history. Missed is the number of earlier events that are no longer
+	// kept. More reports whether there are events from Next on.
 	EventsPage struct {
 		fleet.History
 		Missed int64 `json:"missed,omitempty"`
@@ -64,13 +65,15 @@ type (
 		Clusters []string      `json:"clusters,omitempty"`
 	}
 
-	// SnapshotObject is an object of a snapshot. Envelope names the envelope that it came in, if it came in one.
+	// SnapshotObject is an object of a snapshot. Envelope names the envelope that it came in, if it
+	// came in one.
 	SnapshotObject struct {
 		snapshot.ID
 		Envelope *snapshot.ID `json:"envelope,omitempty"`
 	}
 
-	// SelectionRequest requests the clusters that a policy picks; nil means the policy of the placement.
+	// SelectionRequest requests the clusters that a policy picks; nil means the policy of the
+	// placement.
 	SelectionRequest struct {
 		Policy *placement.Policy `json:"policy,omitempty"`
 	}
@@ -81,12 +84,12 @@ type (
 		Assumptions fleet.Assumptions `json:"assumptions,omitzero"`
 	}
 
-	// RunName names a run that is to be created, or was.
+	// RunName names a run.
 	RunName struct {
 		Run string `json:"run"`
 	}
 
-	// CapLimit is how many clusters may be in flight.
+	// CapLimit is the maximum number of clusters in flight.
 	CapLimit struct {
 		Limit int `json:"limit"`
 	}
@@ -190,8 +193,9 @@ func (c *call) withoutPlan(s fleet.Status) fleet.Status {
 	return s
 }
 
-// command asks something of a run. A run that has ended for good takes no command: that is answered, where the engine
-// would record it for an event. With an ID it may be one that was carried out before.
+// command sends a command to a run. If the run is final, a command without an ID is refused at
+// once, although the engine would accept it and refuse it later in an event. A command with an ID
+// may repeat an earlier one, so the engine decides.
 func command(c *call, cmd stages.Command) error {
 	cmd.By = c.by
 	s, err := c.engine.Run(c.run()).Status(c.ctx())
@@ -206,7 +210,7 @@ func command(c *call, cmd stages.Command) error {
 	return c.engine.Run(c.run()).Command(c.ctx(), cmd)
 }
 
-// planned calls do with a preview of a run of the placement in the path.
+// planned calls do with the preview of a run of the placement in the path.
 func planned[T any](c *call, spec fleet.RunSpec, do func(*fleet.Preview) (T, error)) (none T, err error) {
 	if spec.Placement != "" && spec.Placement != c.placement() {
 		return none, badRequest(fmt.Errorf("placement is %q in the body, and %q in the path", spec.Placement, c.placement()))
@@ -284,7 +288,8 @@ func snapshots(c *call) ([]snapshot.Snapshot, error) {
 	return view.Snapshots(), nil
 }
 
-// objects are those of a snapshot. They come without digests, because the content of a Secret could be guessed by them.
+// objects returns the objects of a snapshot. They have no digests, because a digest would help to
+// guess the content of a Secret.
 func objects(c *call) ([]SnapshotObject, error) {
 	index, err := strconv.Atoi(c.PathValue("index"))
 	if err != nil {
@@ -328,7 +333,7 @@ func waiting(c *call) ([]stages.Awaited, error) {
 	return step.Waiting(s.Plan, &s.Run), nil
 }
 
-// summaries are all runs, or those of a placement.
+// summaries returns all runs, or the runs of one placement.
 func summaries(c *call) ([]fleet.RunSummary, error) {
 	if name := c.URL.Query().Get("placement"); name != "" {
 		return c.engine.Placement(name).Runs(c.ctx())
@@ -336,7 +341,7 @@ func summaries(c *call) ([]fleet.RunSummary, error) {
 	return c.engine.Runs(c.ctx())
 }
 
-// approvals are the open requests of all runs, or of those of a placement.
+// approvals returns the open approval requests of all runs, or of the runs of one placement.
 func approvals(c *call) ([]approval.Request, error) {
 	runs, err := summaries(c)
 	if err != nil {

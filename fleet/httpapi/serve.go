@@ -23,42 +23,46 @@ import (
 	"github.com/slipway-dev/slipway/internal/serving"
 )
 
-// ServeOptions say where an engine answers.
+// ServeOptions are the options of [Serve].
 type ServeOptions struct {
 	Options
-	// Store is the file of the engine's store, which this process holds open: beside it, in Store + ".serve", stands
-	// where the engine answers, and a client finds it there by [Find]. Empty announces nothing.
+	// Store is the path of the engine's store, which this process must hold open. [Serve] writes
+	// its address to the file Store + ".serve", and [Find] reads it there. Empty announces nothing.
 	Store string
-	// Listener is where the engine answers: in clear unless TLS is set, or a proxy with TLS is in front of one that leaves
-	// the machine. [Serve] closes it. nil is a unix socket in a directory of the process's user: no other user can connect to it,
-	// and one who can could write the file of the store as well. So an Authenticate that is nil then stands for
-	// [Impersonated], and not for reading only.
+	// Listener accepts the connections. [Serve] closes it. It is served in plain text unless TLS is
+	// set; a listener that is reachable from other machines needs TLS or a proxy with TLS.
+	//
+	// nil listens on a unix socket in a directory that only the process's user can access. A caller
+	// that can connect to it can also write the store's file. So without an Authenticate function,
+	// such a socket uses [Impersonated] and allows changes.
 	Listener net.Listener
-	// TLS, where it is not nil, has the certificate that Listener is served with, which clients have to trust.
+	// TLS has the certificate for the Listener, which clients must trust; nil for plain text.
 	TLS *tls.Config
-	// Ready, where it is not nil, is called with the address once the engine answers there.
+	// Ready is called with the address once the engine answers there; may be nil.
 	Ready func(address string)
 }
 
 const (
 	announcement = ".serve"
 	unixScheme   = "unix:"
-	// connecting is how long the program that holds a store may take to accept a connection.
+	// connecting is the time limit to connect to the program that holds a store.
 	connecting = 5 * time.Second
 )
 
-// Serve answers with the API of an engine until ctx ends, whose end is no error. What it announces beside the file of
-// the store it removes at its end; what a killed process left there it replaces. It runs beside [fleet.Engine.Start],
-// and ends before the store is closed.
+// Serve serves the API of an engine until ctx ends, which is not an error. It announces its address
+// beside the file of the store, replaces the announcement of a killed process, and removes its own
+// at the end. It runs beside [fleet.Engine.Start], and must end before the store is closed.
 //
-// Clients that say nothing or come in great number do not keep others out: headers may take 5 s, a body 30 s, 64 KiB of an
-// answer 30 s, and a connection without a request 60 s. At most 1,024 connections are open, 256 of one address; then a new
-// one replaces the oldest one that has no request. Streams last as long as their clients read them. A host that mounts
-// [NewHandler] on a server of its own sets such bounds there, and no WriteTimeout, which would end streams.
+// Slow or numerous clients cannot keep others out. The limits are 5 s for headers, 30 s for a body,
+// 30 s for each 64 KiB of an answer, and 60 s for a connection without a request. At most 1,024
+// connections are open, at most 256 of them from one address; beyond that, a new connection
+// replaces the oldest one without a request. Streams last as long as their clients read them. A
+// host that mounts [NewHandler] on its own server must set such limits itself, but no WriteTimeout,
+// because that would end streams.
 func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 	ln := o.Listener
 	if ln == nil {
-		dir, err := os.MkdirTemp("", "slipway-") // of permissions 0700
+		dir, err := os.MkdirTemp("", "slipway-") // with permissions 0700
 		if err != nil {
 			return fmt.Errorf("httpapi: a directory for the socket: %w", err)
 		}
@@ -89,7 +93,7 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 		}
 		defer withdraw()
 	}
-	if o.Ready != nil { // connections are accepted by the system from now on
+	if o.Ready != nil { // from here on, the system accepts connections
 		o.Ready(at)
 	}
 	if err := serving.Serve(ctx, ln, h, serving.Options{TLS: o.TLS, Log: o.Log}); err != nil {
@@ -98,7 +102,7 @@ func Serve(ctx context.Context, e *fleet.Engine, o ServeOptions) error {
 	return nil
 }
 
-// reachable is the address of a listener as a client on the machine uses it.
+// reachable returns the address of a listener for a client on the same machine.
 func reachable(a net.Addr) string {
 	tcp, is := a.(*net.TCPAddr)
 	if is && tcp.IP.IsUnspecified() {
@@ -107,8 +111,8 @@ func reachable(a net.Addr) string {
 	return a.String()
 }
 
-// LocalUser is the name of the user of the process, or uid:NUMBER where the system has none: the identity that
-// [Impersonated] gives a request which names no other.
+// LocalUser returns the name of the process's user, or uid:NUMBER if the system has no name. It is
+// the identity that [Impersonated] gives to a request that names none.
 func LocalUser() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -116,9 +120,9 @@ func LocalUser() string {
 	return "uid:" + strconv.Itoa(os.Getuid())
 }
 
-// Impersonated authenticates requests by what they say: the headers Impersonate-User and Impersonate-Group, or else
-// the user of this process. It is for callers that could as well write what the engine stores: those of a unix socket
-// of one user, and the process itself.
+// Impersonated authenticates a request as the identity in its headers Impersonate-User and
+// Impersonate-Group, or else as the user of this process. Use it only for callers that could also
+// write the engine's store: the process itself, and clients of a unix socket of one user.
 func Impersonated() func(*http.Request) (approval.Identity, error) {
 	otherwise := approval.Identity{Name: LocalUser()}
 	return func(r *http.Request) (approval.Identity, error) {
@@ -129,27 +133,27 @@ func Impersonated() func(*http.Request) (approval.Identity, error) {
 	}
 }
 
-// announced is what stands beside the file of a store. Nothing of it is secret.
+// announced is the content of the announcement beside a store. None of it is secret.
 type announced struct {
 	Address string `json:"address"`
 	PID     int    `json:"pid"`
 }
 
-// announce writes where the holder of a store answers, and returns what removes that. The caller holds the store, so
-// what is there is of a process that has ended.
+// announce writes the address of a store's holder, and returns a function that removes it again.
+// Because the caller holds the store, an existing announcement belongs to a process that has ended.
 func announce(store, address string) (withdraw func(), err error) {
 	text, err := json.Marshal(announced{address, os.Getpid()})
 	if err != nil {
 		return nil, err
 	}
 	if old, err := Find(store); err != nil && old != "" {
-		if socket, is := strings.CutPrefix(old, unixScheme); is { // of a process that was killed
+		if socket, is := strings.CutPrefix(old, unixScheme); is { // the socket of a killed process
 			_ = os.Remove(socket)
 			_ = os.Remove(filepath.Dir(socket))
 		}
 	}
 	path := store + announcement
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // of permissions 0600
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+"-*") // with permissions 0600
 	if err == nil {
 		_, err = f.Write(text)
 		err = errors.Join(err, f.Close())
@@ -170,13 +174,13 @@ func announce(store, address string) (withdraw func(), err error) {
 	}, nil
 }
 
-// ErrStale is matched by the error of [Find] where what is announced beside the file is of a process that has ended.
+// ErrStale is matched by the error of [Find] if the process that announced the address has ended.
 var ErrStale = errors.New("the process that announced it has ended")
 
-// Find returns the address, for [NewClient], at which the program that holds the file of a store answers. It trusts
-// what another user of the machine cannot have written: else what is meant for the program could be given to another
-// one. The error matches fs.ErrNotExist where nothing is announced, and [ErrStale], beside the address, where no
-// process answers there any more.
+// Find returns the address, for [NewClient], at which the holder of a store answers. It trusts only
+// files that no other user of the machine can have written; otherwise another user's program could
+// receive the requests. The error matches fs.ErrNotExist if nothing is announced. If no process
+// answers at the announced address, Find returns the address and an error that matches [ErrStale].
 func Find(store string) (address string, err error) {
 	path := store + announcement
 	text, err := readOwned(path)
@@ -226,7 +230,7 @@ func readOwned(path string) ([]byte, error) {
 	return text[:n], err
 }
 
-// private checks that a directory is of the process's user alone.
+// private checks that only the process's user can access a directory.
 func private(dir string) error {
 	info, err := os.Lstat(dir)
 	if err != nil {

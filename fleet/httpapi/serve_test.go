@@ -21,7 +21,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// serve serves the engine of an environment, and returns the file of its store, its address, and what ends it.
+// serve serves the engine of an environment. It returns the file of its store, its address, and a
+// function that ends it.
 func serve(v *env, o httpapi.ServeOptions) (store, address string, end func()) {
 	v.t.Helper()
 	if o.Store == "" {
@@ -53,7 +54,8 @@ func client(v *env, address string, o httpapi.ClientOptions) *httpapi.Client {
 	return c
 }
 
-// A second program approves while the first one follows, and finds it through the file of the store.
+// A second program approves while the first one follows, and finds it through the file of the
+// store.
 func TestAProgramIsFoundThroughTheFileOfItsStore(t *testing.T) {
 	v := newEnv(t)
 	store, address, end := serve(v, httpapi.ServeOptions{})
@@ -174,7 +176,8 @@ func TestWithTokensTheIdentityIsThatOfTheToken(t *testing.T) {
 		answer, err := http.DefaultClient.Do(r)
 		v.must(err)
 		v.must(answer.Body.Close())
-		if answer.StatusCode != want || answer.Close != (want == http.StatusUnauthorized) { // only a caller with an identity keeps a connection
+		// only a caller with an identity keeps a connection
+		if answer.StatusCode != want || answer.Close != (want == http.StatusUnauthorized) {
 			t.Errorf("token %q: code %d, want %d; Connection: close is %v", token, answer.StatusCode, want, answer.Close)
 		}
 	}

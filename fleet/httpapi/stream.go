@@ -14,31 +14,32 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Record is a line of a stream. A stream that came to its end has End or Error in its last record; one without
-// was cut.
+// Record is a line of a stream. The last record of a complete stream has End or Error; a stream
+// without such a record was cut.
 type Record[T any] struct {
 	Item *T `json:"item,omitempty"`
-	// Cursor, of events, is where to go on after the item.
+	// Cursor is set for events: a stream with this parameter continues after the item.
 	Cursor string `json:"cursor,omitempty"`
-	// Problem is an error after which the stream goes on.
+	// Problem is an error that does not end the stream.
 	Problem *Error `json:"problem,omitempty"`
 	Error   *Error `json:"error,omitempty"`
 	End     bool   `json:"end,omitempty"`
 }
 
-// ErrCut is matched by the error that ends a stream which did not come to its end: the connection was lost, or the
+// ErrCut is matched by the error that ends an incomplete stream: the connection was lost, or the
 // server ended.
 var ErrCut = errors.New("the stream was cut")
 
 const (
-	// quiet is after how long without an item a stream writes an empty line, so that either side notices that the
-	// other one is gone.
+	// quiet is the longest silence of a stream: then it writes an empty line, so that both sides
+	// notice a lost peer.
 	quiet = 10 * time.Second
-	// writing is how long the client may take to read what was written.
+	// writing is the time limit for the client to read a line.
 	writing = 30 * time.Second
 )
 
-// stream writes records as they come. The answer begins with the first, or when nothing came for a while.
+// stream writes records as soon as they are available. The answer begins with the first record, or
+// with an empty line after the time quiet.
 type stream struct {
 	c     *call
 	mu    sync.Mutex
@@ -46,7 +47,7 @@ type stream struct {
 	wrote bool
 }
 
-// newStream begins a stream; end has to be called.
+// newStream begins a stream. The caller must call end.
 func newStream(c *call) (s *stream, end func()) {
 	s = &stream{c: c, last: time.Now()}
 	c.w.Header().Set("Content-Type", "application/x-ndjson")
@@ -68,7 +69,7 @@ func newStream(c *call) (s *stream, end func()) {
 	return s, func() { close(stop); alive.Wait() }
 }
 
-// write writes a line, unless there was one within a time.
+// write writes a line. It writes nothing if another line was written less than unless ago.
 func (s *stream) write(line []byte, unless time.Duration) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +92,7 @@ func (s *stream) begun() bool {
 	return s.wrote
 }
 
-// send writes a record.
+// send writes a record to a stream.
 func send[T any](s *stream, r Record[T]) error {
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -100,8 +101,8 @@ func send[T any](s *stream, r Record[T]) error {
 	return s.write(append(line, '\n'), 0)
 }
 
-// streamed answers what is asked by a body with a stream. The first error ends it: before the first item it is the
-// answer.
+// streamed serves a route that has a body and answers with a stream. The first error ends the
+// stream; an error before the first item is an ordinary answer.
 func streamed[B, T any](do func(c *call, body B) (iter.Seq2[T, error], error)) func(*call) error {
 	return func(c *call) error {
 		var body B
@@ -134,8 +135,8 @@ func streamed[B, T any](do func(c *call, body B) (iter.Seq2[T, error], error)) f
 	}
 }
 
-// events answers with the history of a run or a placement, or, with the parameter follow, with the stream of its
-// events.
+// events answers with the history of a run or a placement. With the parameter follow it answers
+// with a stream of the events.
 func events(history func(c *call, after int64) (fleet.History, error), follow func(c *call, after string) (*fleet.Follower, error)) func(*call) error {
 	return func(c *call) error {
 		following, err := c.flag("follow")
@@ -200,7 +201,7 @@ func eventsPage(c *call, read func(c *call, after int64) (fleet.History, error))
 	return page, err
 }
 
-// records reads a stream up to its end.
+// records yields the records of a stream up to its end.
 func records[T any](body io.Reader) iter.Seq2[Record[T], error] {
 	return func(yield func(Record[T], error) bool) {
 		d := json.NewDecoder(body)

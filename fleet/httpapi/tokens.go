@@ -13,13 +13,13 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Tokens authenticates requests by bearer tokens. It reads the format of Kubernetes' static token file: a line of
-// token, user and uid for each identity, and optionally its groups, as in
+// Tokens authenticates requests by bearer tokens. It reads the format of Kubernetes' static token
+// file: one line per identity with token, user, uid and, optionally, groups, as in
 //
 //	31ada4fd-adec-460c-809a-9e56ceb75269,ann,1001,"ops,release-managers"
 //
-// The name of the identity is the user. Tokens are compared in constant time; a request that names another identity
-// besides is refused. The error lists every line that is wrong, without its token.
+// The user is the name of the identity. Tokens are compared in constant time. A request that also
+// names another identity is refused. The error lists every invalid line, without its token.
 func Tokens(file io.Reader) (func(*http.Request) (approval.Identity, error), error) {
 	lines := csv.NewReader(file)
 	lines.FieldsPerRecord, lines.TrimLeadingSpace = -1, true

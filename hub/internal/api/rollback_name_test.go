@@ -111,7 +111,7 @@ func TestRollbacksOfOlderVersions(t *testing.T) {
 	}
 }
 
-// TestNumbersOfRollbacksAreFound: a caller that names rollbacks skips names that are taken.
+// TestNumbersOfRollbacksAreFound: the number of a rollback is found even if its engine name was cut.
 func TestNumbersOfRollbacksAreFound(t *testing.T) {
 	of := Key{Namespace: longNamespace, Name: "r"}
 	for n := 1; n <= 3; n++ {
