@@ -103,8 +103,7 @@ func (s *State) reserves(uid string) bool {
 	return s.Rollback != nil && s.Deleting == nil && s.Rollback.UID == uid
 }
 
-// reserve records a pending rollback and puts its run into the queue, where it supersedes all
-// others.
+// reserve records a pending rollback and enqueues its run, which supersedes all others.
 func (m *machine) reserve(uid, run, name string, u stages.RollbackRequest) error {
 	entry := Entry{UID: m.facts.ID, Run: name}
 	queue, _, err := m.Queue.Enter(entry, stages.SupersedeActive)

@@ -19,11 +19,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// inquiry is an open request that authorities are asked about.
+// inquiry is an open request that authorities are asked to decide.
 type inquiry struct {
 	cancel context.CancelFunc
 	mu     sync.Mutex
-	// request is as the run has it, version counts how often it has changed.
+	// request is the request as the run has it; version counts its changes.
 	request approval.Request
 	version int
 	parties []*party
@@ -32,29 +32,28 @@ type inquiry struct {
 // party is an authority that is asked about a request.
 type party struct {
 	approval.Authority
-	// wake has it asked at once, because something has changed that its answer may
-	// depend on.
+	// wake makes consult ask the authority at once, because a change may affect its answer.
 	wake chan struct{}
-	// held is its last answer, where that is an approval that holds at a point in time
-	// only, and nil otherwise. It is not stored: after a crash it is asked for again.
+	// held is the authority's last answer if it is a momentary approval, and nil otherwise. It is
+	// not stored: after a crash the authority is asked again.
 	held *heldAnswer
 }
 
-// heldAnswer is an approval that holds at a point in time only, with when it came by
-// the time of the process, which does not jump, and by the engine's clock, which goes
-// on while the process does not.
+// heldAnswer is a momentary approval, which is valid only at a point in time. It records its
+// arrival by two clocks: the monotonic time of the process, which does not jump, and the engine's
+// clock, which continues while the process is suspended.
 type heldAnswer struct {
 	stages.Answer
 	came, clock time.Time
 }
 
-// age is how long ago the answer came, by the clock by which that is longer.
+// age returns the time since the answer arrived, by the clock that measures more.
 func (h *heldAnswer) age(clock time.Time) time.Duration {
 	return max(time.Since(h.came), clock.Sub(h.clock))
 }
 
-// ask puts a request to the authorities until the run no longer asks, and
-// returns what the request is known by.
+// ask asks the authorities about a request until the run no longer has it, and returns the key of
+// the request.
 func (d *driver) ask(ctx context.Context, r *approval.Request) string {
 	key := CommandID(&approval.Decision{}, r)
 	if q := d.asking[key]; q != nil {
@@ -80,8 +79,8 @@ func (q *inquiry) join(a approval.Authority) {
 	q.parties = append(q.parties, &party{Authority: a, wake: make(chan struct{}, 1)})
 }
 
-// update takes in what the run asks now. What was answered to another request than
-// that does not count any more, and all are asked at once.
+// update stores the current request of the run. If it has changed, answers to the old request are
+// void and all authorities are asked again at once.
 func (q *inquiry) update(r *approval.Request) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -96,8 +95,8 @@ func (q *inquiry) update(r *approval.Request) {
 	}
 }
 
-// put returns the request as a party is asked, with the answers of the others that
-// hold now, and its version.
+// put returns the request for one party and its version. The request includes the valid momentary
+// answers of the other parties.
 func (q *inquiry) put(to *party, clock time.Time) (approval.Request, int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -119,10 +118,10 @@ func (p *party) holds(clock time.Time) bool {
 	return p.held != nil && p.held.age(clock) <= approval.PointInTimeAge
 }
 
-// answered takes in what a party answered to a version of the request: nil where that
-// does not hold at a point in time only. What is about an older version is not heeded:
-// the party is asked again. The others are asked at once where it holds now and did not
-// before, and theirs do not.
+// answered records a party's answer to a version of the request. d is nil if the answer is not a
+// momentary approval. An answer to an older version is dropped, because the party is asked again.
+// If the answer makes the party's approval valid, the parties without a valid approval are asked at
+// once.
 func (q *inquiry) answered(by *party, version int, d *approval.Decision, clock time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -139,7 +138,7 @@ func (q *inquiry) answered(by *party, version int, d *approval.Decision, clock t
 	}
 }
 
-// answers are those that hold now, stamped in the time of the run.
+// answers returns the valid momentary answers, with timestamps in the time of the run.
 func (d *driver) answers() (out []stages.Answer) {
 	clock := d.e.cfg.Clock()
 	now := commands.Later(clock, d.rec.Run.Now.Time())
@@ -157,8 +156,9 @@ func (d *driver) answers() (out []stages.Answer) {
 	return out
 }
 
-// consult asks an authority until the run no longer asks: when the authority wants to be asked next, or else at
-// intervals from Poll that double up to ten times that, and at once when something has changed.
+// consult asks an authority until the run no longer asks. It asks again at the time that the
+// authority requests, or else after intervals that double from Poll to ten times Poll, and at once
+// after a change.
 func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 	e := d.e
 	pause := backoff.Poll(e.cfg.Poll)
@@ -190,8 +190,8 @@ func (d *driver) consult(ctx context.Context, q *inquiry, p *party) {
 	}
 }
 
-// pause waits until an authority is to be asked again. An authority that was asked when it wanted to be begins with
-// Poll again where it has no wish any more.
+// pause waits until it is time to ask an authority again. The intervals start from Poll again after
+// an authority has requested a time.
 func (d *driver) pause(ctx context.Context, p *party, r *approval.Request, poll *backoff.Backoff) {
 	own, ok := p.Authority.(guardedScheduler)
 	if !ok {
@@ -211,7 +211,7 @@ func (d *driver) pause(ctx context.Context, p *party, r *approval.Request, poll 
 	poll.Reset()
 }
 
-// guarded keeps an authority of the host's from hanging.
+// guarded protects the engine from an authority of the host that hangs.
 func guarded(g *guard.Guard, a approval.Authority) approval.Authority {
 	safe := guardedAuthority{a, g}
 	if s, ok := a.(approval.Scheduler); ok {
@@ -225,7 +225,7 @@ type guardedAuthority struct {
 	guard *guard.Guard
 }
 
-// Decide calls the host's.
+// Decide calls Decide of the host's authority.
 func (a guardedAuthority) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	return guard.Call(ctx, a.guard, "authority", authorityKey(&r), func(ctx context.Context) (approval.Decision, error) {
 		return a.Authority.Decide(ctx, r)
@@ -245,9 +245,9 @@ func (a guardedScheduler) nextAsk(ctx context.Context, r approval.Request) (time
 
 func authorityKey(r *approval.Request) string { return r.Run + "/" + r.RunUID + "/" + r.Name }
 
-// CommandID identifies an answer of one approver to a request. Another answer of
-// theirs, or the same one when they are in other groups, may count where the
-// first did not, so it is another command.
+// CommandID returns the ID of the command that stores an approver's answer to a request. The
+// verdict and the groups of the approver are part of the ID: a new verdict, or the same verdict
+// with other groups, may count although the first did not, so it is another command.
 func CommandID(d *approval.Decision, r *approval.Request) string {
 	where := r.Stage
 	if r.Group != "" {

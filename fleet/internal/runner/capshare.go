@@ -14,33 +14,33 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// capShare is a driver's part in the cap of its strategy.
+// capShare is a driver's share of the cap of its strategy.
 //
-// What is in flight is saved before slots are given back, and slots are taken
-// before what uses them is saved, so at every moment the run holds what its record
-// has in flight. Only its driver lowers what a run holds, under the epoch of its
-// lease; a driver that takes a run over makes a claim before it uses anything. So
-// what is known of the cap may be old: what it gives the run is there.
+// The clusters in flight are saved before slots are returned, and slots are claimed before the save
+// that uses them, so the run always holds at least as many slots as its record has clusters in
+// flight. Only the run's driver lowers its number of slots, under the epoch of its lease. A driver
+// that takes over a run makes a claim before it uses any slot. The driver may therefore use an old
+// copy of the cap: the slots that it gives the run are reserved.
 type capShare struct {
-	// name is that of the cap, empty where the strategy names none.
+	// name is the name of the cap, empty if the strategy has none.
 	name string
 	cap  stages.Cap
-	// claimed reports whether a claim was made under the driver's epoch, given that slots
-	// were given to it that no step has seen.
+	// claimed reports whether a claim was made under the driver's epoch. given reports whether the
+	// cap has given the run slots that no step has seen yet.
 	claimed, given bool
-	// stale reports whether the cap has changed and was not read since.
+	// stale reports whether the cap has changed since it was last read.
 	stale atomic.Bool
-	// swept is when runs that are over were last removed from the cap.
+	// swept is the time when ended runs were last removed from the cap.
 	swept time.Time
 }
 
-// holds is how many slots the run holds.
+// holds returns the number of slots that the run holds.
 func (s *capShare) holds(uid string) int {
 	own, _ := s.cap.Share(uid)
 	return own.Holds
 }
 
-// take updates the share by the cap as it is now.
+// take replaces the cap with its current value and updates claimed and given.
 func (s *capShare) take(c stages.Cap, uid string) {
 	_, had := s.cap.Share(uid)
 	before := s.holds(uid)
@@ -50,8 +50,8 @@ func (s *capShare) take(c stages.Cap, uid string) {
 	s.given = s.given || s.holds(uid) > before
 }
 
-// readCap reads the cap where it has changed. One that cannot be read gives
-// nothing, as one that is not there: what is in flight goes on, and so do commands.
+// readCap reads the cap if it has changed. A cap that is missing or permanently unreadable gives
+// the run no slots: clusters in flight continue, and commands still work.
 func (d *driver) readCap(ctx context.Context) error {
 	s := &d.share
 	if s.name == "" || !s.stale.Swap(false) {
@@ -66,7 +66,7 @@ func (d *driver) readCap(ctx context.Context) error {
 	return nil
 }
 
-// slots is how many clusters the run may have in flight by its cap.
+// slots returns the maximum number of clusters that the run may have in flight under its cap.
 func (d *driver) slots() int {
 	s := &d.share
 	switch {
@@ -79,8 +79,8 @@ func (d *driver) slots() int {
 	}
 }
 
-// claimCap makes a claim where what the run has in flight, as it was saved, or what
-// it wants is not what the cap says.
+// claimCap updates the run's claim if the cap disagrees with the saved clusters in flight or with
+// the slots that the run wants.
 func (d *driver) claimCap(ctx context.Context, wants int) error {
 	s := &d.share
 	if s.name == "" || d.rec.Run.IsEnded() {
@@ -118,7 +118,8 @@ func (d *driver) claimCap(ctx context.Context, wants int) error {
 	return d.seekRoom(ctx, k)
 }
 
-// seekRoom removes runs that are over from the cap, at most once per lease, while this run waits for slots.
+// seekRoom removes ended runs from the cap while this run waits for slots, at most once per lease
+// duration.
 func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
 	s := &d.share
 	if s.holds(d.uid) >= k.Wants || time.Since(s.swept) < d.e.cfg.Lease {
@@ -128,7 +129,7 @@ func (d *driver) seekRoom(ctx context.Context, k stages.Claim) error {
 	return d.e.caps.Sweep(ctx, s.name)
 }
 
-// inFlight counts the clusters that a run has in flight.
+// inFlight returns the number of clusters that a run has in flight.
 func inFlight(r *step.Run) (n int) {
 	for i := range r.Form(runstate.Key{}).InFlight {
 		if r.Form(runstate.Key{}).InFlight[i].Attempt != 0 {
@@ -138,7 +139,7 @@ func inFlight(r *step.Run) (n int) {
 	return n
 }
 
-// capChanged wakes the drivers whose runs share a cap, which read it again.
+// capChanged marks the cap as stale for the drivers that share it, and wakes them.
 func (r *Runner) capChanged(_ context.Context, c backend.Change) {
 	r.wake(func(d *driver) bool {
 		if d.share.name == "" || record.CapKey(d.share.name) != c.Key {

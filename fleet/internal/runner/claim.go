@@ -19,17 +19,18 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// settle is how long a run that has ended is left before it is read, for commands that
-// came meanwhile: the watch announces the last save of its driver, too, and one read
-// serves both. A run that had ended before, and was only asked something, is left longer.
+// settle is the time after which a run that has just ended is read again, to find commands that
+// came since. The watch also announces the driver's last save, and one read serves both.
+// settleAsked is the longer delay if the run had ended before and only received commands.
 const (
 	settle      = 10 * time.Millisecond
 	settleAsked = time.Second
-	// headStart is how much earlier an engine takes a run than one that drives more; both read one that changed after Config.Poll.
+	// headStart is the advantage of an engine with fewer runs: an engine with more takes a returned
+	// run that much later. All engines read a changed run after Config.Poll.
 	headStart = 500 * time.Millisecond
 )
 
-// reconcileRun takes a run where it needs an engine, and steps it where this engine has it.
+// reconcileRun takes a run if it needs an engine, and steps it if this engine has it.
 func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Duration, err error) {
 	d := r.driver(name)
 	if d == nil {
@@ -40,11 +41,11 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 	if d.leaves.Load() {
 		after = r.release(d, settle)
 		d.giveBack(ctx)
-		return after, nil // an engine that drives fewer takes it first: see leavesToOthers
+		return after, nil // an engine with fewer runs takes it first: see leavesToOthers
 	}
 	after, err = d.reconcile(ctx)
 	switch {
-	case ctx.Err() != nil: // Run gives the lease back
+	case ctx.Err() != nil: // Run releases the lease
 		return 0, ctx.Err()
 	case err == nil:
 		return after, nil
@@ -69,13 +70,14 @@ func (r *Runner) reconcileRun(ctx context.Context, name string) (after time.Dura
 	return 0, fmt.Errorf("it was let go: %w", err)
 }
 
-// isRetried reports whether a driver keeps its run after an error, and steps it again: neither is the run lost, nor
-// does it not help.
+// isRetried reports whether the driver keeps its run after an error and steps it again. It does not
+// if the run has ended or is lost, or if the error is permanent.
 func isRetried(err error) bool {
 	return !errors.Is(err, errDone) && !errors.Is(err, backend.ErrFenced) && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrPermanent)
 }
 
-// runFailed lets a run go whose driver panicked: what it knows may be wrong.
+// runFailed releases a run after a panic of its driver, because the driver's memory may be wrong,
+// and logs the error.
 func (r *Runner) runFailed(ctx context.Context, name string, err error) {
 	if p := (*reconcile.PanicError)(nil); errors.As(err, &p) {
 		if d := r.driver(name); d != nil {
@@ -85,13 +87,14 @@ func (r *Runner) runFailed(ctx context.Context, name string, err error) {
 		}
 	}
 	level := slog.LevelWarn
-	if errors.Is(err, backend.ErrNotFound) { // the run was deleted meanwhile, which the next try finds out
+	if errors.Is(err, backend.ErrNotFound) { // the run was deleted, and the next try finds that out
 		level = slog.LevelDebug
 	}
 	r.e.log.Log(ctx, level, "a run is tried again", "run", name, "error", err)
 }
 
-// lapse has the session no longer extend the lease of a run that this engine has let go, so that another one may take it.
+// lapse stops the session from extending the lease of a run that this engine has let go, so that
+// another engine can take the run.
 func (r *Runner) lapse(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -104,7 +107,8 @@ func (r *Runner) driver(name string) *driver {
 	return r.drivers[name]
 }
 
-// release ends the driver of a run, which is not taken again for a while, and returns how long that is.
+// release ends the driver of a run. The run is not taken again before the duration while has
+// passed; release returns it.
 func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	d.end()
 	r.mu.Lock()
@@ -112,28 +116,28 @@ func (r *Runner) release(d *driver, while time.Duration) time.Duration {
 	delete(r.drivers, d.name)
 	o := r.observeLocked(d.name, d.rev)
 	o.settled = time.Now().Add(while)
-	// A command that comes from now on has a watch tell of it. Where some came before, one that could not be deleted
-	// may be left.
+	// The watch reports commands that come from now on. If commands came before, an undeleted one
+	// may be left, so the run is not idle.
 	o.idle = d.rec.Run.IsEnded() && d.rec.Lease.Holder == "" && !d.asked.Load() && !d.commanded && d.wroteLast()
 	r.observed[d.name] = o
 	return while
 }
 
-// wroteLast reports whether the last change of the run of which a watch told is the driver's own: otherwise another
-// engine may have it.
+// wroteLast reports whether the driver itself made the run's last change that the watch reported.
+// If not, another engine may have the run.
 func (d *driver) wroteLast() bool {
 	last, told := d.told.Load().(backend.Revision)
 	return !told || slices.Contains(d.wrote[:], last)
 }
 
-// isIdle reports whether a run needs no engine, as far as is known.
+// isIdle reports whether the run needs no engine, as far as this engine knows.
 func (r *Runner) isIdle(name string) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.observed[name].idle
 }
 
-// forget drops what is known of a run.
+// forget drops everything that this engine knows of a run.
 func (r *Runner) forget(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +145,8 @@ func (r *Runner) forget(name string) {
 	delete(r.lapsed, name)
 }
 
-// take takes the lease of a run that needs an engine, if it is free, and returns its driver. Without a driver, after
-// is when to try again.
+// take takes the lease of a run that needs an engine, if the lease is free, and returns its driver.
+// If d is nil, the caller should try again after the returned duration.
 func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.Duration, err error) {
 	r.mu.Lock()
 	known := r.observed[name]
@@ -150,7 +154,8 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	if wait := time.Until(known.settled); known.idle || wait > 0 {
 		return nil, max(0, wait), nil
 	}
-	// A run that is being admitted in this process is taken then: both write the placement's record.
+	// If this process is admitting the run, wait for that first, because both write the placement's
+	// record.
 	if !r.e.state.Admitting.Wait(ctx, name) {
 		return nil, 0, nil
 	}
@@ -170,7 +175,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		o := r.observeLocked(name, rev)
-		o.idle = o.news == known.news // otherwise it is read once more
+		o.idle = o.news == known.news // if there was news, the run is read again
 		delete(r.lapsed, name)
 		r.observed[name] = o
 		return nil, 0, nil
@@ -192,7 +197,7 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	if err != nil {
 		return nil, 0, err
 	}
-	// A caller that waits for the end of the run need not read what is written from here on.
+	// From here on, a caller that waits for the end of the run need not read its record.
 	over := r.e.state.Driving.Begin(rec.Run.UID)
 	began := time.Now()
 	rev, p, err := r.e.state.Acquire(ctx, rec, rev)
@@ -223,10 +228,10 @@ func (r *Runner) take(ctx context.Context, name string) (d *driver, after time.D
 	return nil, 0, err
 }
 
-// leavesToOthers returns how long a run that was given back is left to engines that drive fewer: not for long, since these may have
-// ended.
+// leavesToOthers returns how long to leave a returned run to engines that drive fewer. The delay is
+// short, because those engines may have stopped.
 func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Duration {
-	if rec.Lease.Holder != "" || rec.Lease.Epoch == 0 { // a new one is for whichever engine comes first
+	if rec.Lease.Holder != "" || rec.Lease.Epoch == 0 { // any engine may take a new run at once
 		return 0
 	}
 	own, _ := r.count()
@@ -238,7 +243,8 @@ func (r *Runner) leavesToOthers(rec *record.Run, rev backend.Revision) time.Dura
 	return r.e.cfg.Poll + headStart - time.Since(r.observeLocked(rec.Run.Name, rev).since)
 }
 
-// heldUntil is when the lease of a run may be taken: it has ended, and so has the session of its holder.
+// heldUntil returns the time when the lease of a run is free: both the lease and the session of its
+// holder have ended by then.
 func (r *Runner) heldUntil(ctx context.Context, rec *record.Run, rev backend.Revision) (time.Time, error) {
 	l := rec.Lease
 	r.mu.Lock()
@@ -257,8 +263,8 @@ func (r *Runner) heldUntil(ctx context.Context, rec *record.Run, rev backend.Rev
 	return r.balance.HeldUntil(ctx, l.Holder, record.RunKey(rec.Run.Name))
 }
 
-// needsDriver reports whether a run has anything to do: it has not ended, its end
-// has not been recorded with its placement, or a command for it is stored.
+// needsDriver reports whether a run has work left: it has not ended, its end is not yet recorded
+// with its placement, or a command for it is stored.
 func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	if !rec.Run.IsEnded() || rec.Lease.Holder != "" {
 		return true
@@ -267,8 +273,8 @@ func (e *engine) needsDriver(ctx context.Context, rec *record.Run) bool {
 	return err != nil || len(e.heard(ctx, &rec.Run, taken)) > 0
 }
 
-// heard deletes the commands that a run has taken in already, and returns the
-// others. One that cannot be deleted does no harm.
+// heard deletes the commands that a run has already processed, and returns the others. A failed
+// deletion is harmless.
 func (e *engine) heard(ctx context.Context, r *step.Run, taken []commands.Stored) []commands.Stored {
 	var old []backend.Write
 	rest := slices.DeleteFunc(taken, func(t commands.Stored) bool {
@@ -281,14 +287,14 @@ func (e *engine) heard(ctx context.Context, r *step.Run, taken []commands.Stored
 	return rest
 }
 
-// hasHeard reports whether a run has taken in the command of an ID. A command that
-// cannot be read has none, and there is nothing to take in.
+// hasHeard reports whether a run has processed the command with this ID. An unreadable command has
+// no ID and counts as processed.
 func hasHeard(r *step.Run, id string) bool {
 	return id == "" || slices.Contains(r.Form(runstate.Key{}).Seen, id)
 }
 
-// giveBack frees the lease of a run that its engine stops driving. A run that
-// has ended keeps its holder, which says that its end was not seen to.
+// giveBack releases the lease of a run that its engine stops driving. A run that has ended keeps
+// its holder, which marks that its end is not recorded with the placement.
 func (d *driver) giveBack(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, d.e.cfg.CallTimeout)
 	defer cancel()

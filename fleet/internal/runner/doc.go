@@ -1,7 +1,8 @@
-// Package runner drives what is stored: it takes the leases of runs that no engine drives, steps each of them
-// (package stages), saves, and only then has workers update clusters and authorities asked; and it continues
-// what placements have under way beside their runs, and reconciles drift between runs.
+// Package runner drives the stored runs. It takes the leases of runs without an engine, steps each
+// run (package stages), saves the result, and only then starts the workers that update clusters and
+// asks authorities. It also continues deletions and rollbacks of placements, and reconciles drift
+// between runs.
 //
-// One goroutine drives a run. What happens to the run outside of it, observations, answers, commands, changes
-// of the inventory, reaches it by channels, and is taken into the next step.
+// One goroutine drives a run. Everything from outside of the run reaches it through channels and
+// enters its next step: observations, answers, commands, changes of the inventory.
 package runner

@@ -23,10 +23,10 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// inboxSize is how many observations wait for a driver before their senders do.
+// inboxSize is the number of observations that a driver's inbox holds before their senders block.
 const inboxSize = 256
 
-// word is what a worker tells its driver.
+// word is an observation that a worker sends to its driver.
 type word struct {
 	stages.Observation
 	by *worker
@@ -35,69 +35,71 @@ type word struct {
 // errDone ends a driver whose run has ended.
 var errDone = errors.New("the run has ended")
 
-// errRetake ends a driver whose run was taken before its turn came: what another
-// run has written to clusters meanwhile is newer than it, so that the run has
-// to be taken again, with a newer epoch.
+// errRetake ends a driver that took its run before the run's turn came. Other runs have written to
+// clusters at newer epochs since, so an engine must take the run again with a newer epoch.
 var errRetake = fmt.Errorf("%w: taken again", backend.ErrFenced)
 
-// driver carries one run out while its engine holds the lease.
+// driver carries out one run while its engine holds the lease.
 type driver struct {
 	e    *engine
 	name string
-	// placement and uid are those of the run.
+	// placement and uid are the placement and the UID of the run.
 	placement, uid string
-	// epoch is that of the lease.
+	// epoch is the epoch of the lease.
 	epoch int64
 	rec   *record.Run
 	rev   backend.Revision
 	plan  *stages.Plan
-	// coOwnership, exclusive and deletePolicy are the placement's, as they were when the driver began.
+	// coOwnership, exclusive and deletePolicy are the placement's settings when the driver began.
 	coOwnership  bool
 	exclusive    bool
 	deletePolicy placement.DeletePolicy
 	secretKey    []byte
 	// admitted reports whether the placement knows the run.
 	admitted bool
-	// first is the placement's record that the run was taken with, until the first turn.
+	// first is the placement's record from when the run was taken; nil after the first turn.
 	first *record.Placement
-	// commanded reports whether the run was asked anything since it was taken.
+	// commanded reports whether the run has received a command since it was taken.
 	commanded bool
-	// wasEnded reports whether the run had ended when it was taken, ready that the driver can step it.
+	// wasEnded reports whether the run had ended before it was taken, ready whether the driver can
+	// step it.
 	wasEnded, ready bool
-	// over tells callers that wait for the end of the run that it is not driven any more, stop ends what the driver
-	// has followed for it, and wake has it take another turn.
+	// over signals callers that wait for the run's end that this engine no longer drives it. stop
+	// ends the watches that the driver started. wake schedules another turn.
 	over  func()
 	stop  context.CancelFunc
 	wake  func()
 	pages record.InFlightPages
 	share capShare
 
-	// in is what is new and not saved yet; taken are the records of its
-	// commands.
+	// in is the unsaved input of the next step; taken are the records of its commands.
 	in    stages.Input
 	taken []commands.Stored
-	// tried are the attempts to save whose outcome is not known: one that failed
-	// may land late.
+	// tried are the saves with an unknown outcome, by their number: a failed save may still take
+	// effect later.
 	tried map[int]attempt
-	// renew reports whether the lease has to be saved, unsure that the outcome of a
-	// save is not known.
+	// renew reports whether the lease must be saved, unsure whether the outcome of the last save is
+	// unknown.
 	renew, unsure bool
-	// renewed is when the lease was renewed last, by a save or by the session of the engine; leased is when the lease in the
-	// record began.
+	// renewed is the time of the last renewal of the lease, by a save or by the engine's session.
+	// leased is the start of the lease in the record.
 	renewed, leased time.Time
-	// beat is when the driver finished its last turn without an error; at first, when it took the run.
+	// beat is the time when the driver last finished a turn without an error, initially when it
+	// took the run.
 	beat atomic.Pointer[time.Time]
-	// saves are how long the last saves took, savings is how many there were in all.
+	// saves are the durations of the last saves, savings is the number of all saves.
 	saves   [4]time.Duration
 	savings int
 
-	// deleted reports whether the run's record was seen to be gone, asked that there may
-	// be commands which were not read yet.
+	// deleted reports whether a watch saw the deletion of the run's record, asked whether there may
+	// be unread commands.
 	deleted, asked atomic.Bool
-	// leaves reports whether the run is to be given back, for another engine to take; inFlight is how many clusters are in flight.
+	// leaves reports whether the run must be released so that another engine can take it. inFlight
+	// is the number of clusters in flight.
 	leaves   atomic.Bool
 	inFlight atomic.Int64
-	// told is the revision of the run of which a watch told last, wrote are those that the driver wrote last.
+	// told is the last revision of the run that a watch reported. wrote are the last revisions that
+	// the driver wrote.
 	told    atomic.Value
 	wrote   [8]backend.Revision
 	inbox   chan word
@@ -105,20 +107,20 @@ type driver struct {
 	workers map[int]*worker
 	asking  map[string]*inquiry
 	meter   *meter
-	// objects has the check objects of the run applied; nil where the plan has none.
+	// objects applies the check objects of the run; nil if the plan has none.
 	objects *examine.Run
 	asks    sync.WaitGroup
 	round   int
-	// fleet is the inventory, where it has changed; nil where not.
+	// fleet holds the inventory if it has changed since the last turn.
 	fleet chan map[string]placement.Cluster
-	// calendars are the windows of the clusters, where they have changed.
+	// calendars holds the clusters' windows if they have changed since the last turn.
 	calendars chan stages.Calendar
-	// calendar counts the calendars that were in the input.
+	// calendar is the number of calendars that the input has had.
 	calendar int
 }
 
-// attempt is an attempt to save: how many observations and measurements it took in, and what is
-// superfluous if it succeeded.
+// attempt is an attempt to save. It counts the observations, measurements and calendars in the
+// input of the save. If the save succeeds, drops are superfluous.
 type attempt struct {
 	observations int
 	measured     int
@@ -156,8 +158,9 @@ func newDriver(e *engine, rec *record.Run, rev backend.Revision, plan *stages.Pl
 	return d
 }
 
-// reconcile takes in what is new, and steps the run. It returns when the next step is due, errDone once the run has
-// ended, and where isRetried says so an error after which it is called again.
+// reconcile gathers new input and steps the run. It returns the time until the next step is due.
+// The error is errDone once the run has ended; isRetried reports whether reconcile should be called
+// again after another error.
 func (d *driver) reconcile(ctx context.Context) (after time.Duration, err error) {
 	if !d.ready {
 		if err := d.prepare(ctx); err != nil {
@@ -191,8 +194,8 @@ func (d *driver) end() {
 	d.over()
 }
 
-// prepare reads the clusters in flight and puts the run into the line of its
-// placement, if a crash kept it out.
+// prepare reads the clusters in flight. If a crash kept the run from being admitted, prepare admits
+// it.
 func (d *driver) prepare(ctx context.Context) (err error) {
 	if err = d.pages.Read(ctx, d.rec); state.IsNotFound(err) {
 		return record.Damaged(record.RunKey(d.name), errors.New(err.Error()))
@@ -224,7 +227,8 @@ func (d *driver) prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// turn steps the run once: decide, save, act. It returns when the run asks for the next step.
+// turn steps the run once: decide, save, act. It returns the time of the next step that the run
+// requests.
 func (d *driver) turn(ctx context.Context) (time.Time, error) {
 	if err := d.resolve(ctx); err != nil {
 		return time.Time{}, err
@@ -274,9 +278,8 @@ func (d *driver) save(ctx context.Context, ready *step.Ready) error {
 	return nil
 }
 
-// compose returns the next record and the commit of it: the pages that it refers
-// to, and the deletions of the commands that it has taken in and of the pages
-// that it makes superfluous.
+// compose returns the next record and its commit. The commit writes the pages that the record
+// refers to. It deletes the processed commands and the pages that the record no longer needs.
 func (d *driver) compose(ready *step.Ready) (next *record.Run, c *record.Commit) {
 	next, c = new(record.Run), new(record.Commit)
 	*next = *d.rec
@@ -295,7 +298,7 @@ func (d *driver) compose(ready *step.Ready) (next *record.Run, c *record.Commit)
 	return next, c
 }
 
-// saved takes in that a record was committed.
+// saved updates the driver after its record was committed.
 func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.rec, d.rev = next, rev
 	d.wrote[next.Seq%int64(len(d.wrote))] = rev
@@ -307,8 +310,8 @@ func (d *driver) saved(next *record.Run, rev backend.Revision) {
 	d.consumed(took)
 }
 
-// heard returns the deletions of the commands that a run has taken in. One that
-// cannot be deleted is known by its ID when it is read again.
+// heard returns the deletions of the commands that a run has processed. If a deletion fails, the
+// run recognizes the command by its ID when it is read again.
 func (d *driver) heard(run *step.Run) (out []backend.Write) {
 	for _, t := range d.taken {
 		if hasHeard(run, t.ID) {
@@ -318,9 +321,8 @@ func (d *driver) heard(run *step.Run) (out []backend.Write) {
 	return out
 }
 
-// consumed takes what the saved run has taken in out of the input, of the
-// observations the first ones. A calendar that came after the save began is still
-// new.
+// consumed removes the saved part from the input: the first observations and measurements, and the
+// processed commands. A calendar that came after the save began is still new.
 func (d *driver) consumed(took attempt) {
 	run := &d.rec.Run
 	d.in.Observations = slices.Clone(d.in.Observations[took.observations:])
@@ -330,9 +332,8 @@ func (d *driver) consumed(took attempt) {
 	d.taken = slices.DeleteFunc(d.taken, func(t commands.Stored) bool { return hasHeard(run, t.ID) })
 }
 
-// resolve finds out what became of a save that failed. No other engine writes the
-// record under this driver's epoch, so a record with a higher sequence is its
-// own.
+// resolve finds out the outcome of a failed save. No other engine writes the record under this
+// driver's epoch, so a record with a higher sequence number is this driver's.
 func (d *driver) resolve(ctx context.Context) error {
 	if !d.unsure {
 		return nil
@@ -364,8 +365,8 @@ func (d *driver) resolve(ctx context.Context) error {
 	return nil
 }
 
-// letGo deletes the pages that this driver wrote and that the engine which has the run
-// now does not know.
+// letGo deletes the pages that this driver wrote and that the run's current engine does not refer
+// to.
 func (d *driver) letGo(ctx context.Context) {
 	rec, _, err := d.e.state.Run(ctx, d.name)
 	switch {
@@ -379,7 +380,7 @@ func (d *driver) letGo(ctx context.Context) {
 	}
 }
 
-// held reports whether the run is still this driver's, by the store.
+// held reports whether the store still names this driver's epoch for the run.
 func (d *driver) held(ctx context.Context) (bool, error) {
 	rec, _, err := d.e.state.Run(ctx, d.name)
 	if state.IsNotFound(err) {

@@ -17,7 +17,8 @@ import (
 	"github.com/slipway-dev/slipway/internal/reconcile"
 )
 
-// Options are what a [Runner] is made of. All but Conns, Authority and Windows are required.
+// Options configure a [Runner]. All fields except Conns, Authority, Windows, Examiner and Queues
+// are required.
 type Options struct {
 	Store     backend.Store
 	State     *state.State
@@ -26,25 +27,25 @@ type Options struct {
 	Admission *admission.Admitter
 	Drifts    *driftwatch.Reporter
 	Updater   member.Updater
-	// Conns are those of the engine's own updater, nil with an Updater of the host's.
+	// Conns are the connections of the engine's own updater, nil if the host provides the Updater.
 	Conns     *member.Conns
 	Limiter   *member.Limiter
 	Authority approval.Authority
 	Windows   state.Windows
-	// Examiner works on check objects, nil with an Updater of the host's.
+	// Examiner works on check objects; nil if the host provides the Updater.
 	Examiner *examine.Examiner
-	// Queues measures the queues, where it is not nil.
+	// Queues measures the queues if it is not nil.
 	Queues reconcile.Metrics
-	// Metrics are the providers of checks, by the names by which strategies know them.
+	// Metrics are the metric providers of checks, by the names that strategies use.
 	Metrics map[string]backend.MetricProvider
-	// Name is that of the engine.
+	// Name is the name of the engine.
 	Name                           string
 	Lease, Skew, CallTimeout, Poll time.Duration
 	Clock                          func() time.Time
 	Log                            *slog.Logger
 }
 
-// engine is what drivers work with.
+// engine holds the dependencies that all drivers share.
 type engine struct {
 	cfg         Options
 	store       backend.Store
@@ -59,14 +60,15 @@ type engine struct {
 	authorities *guard.Guard
 	metrics     *guard.Guard
 	examiner    *examine.Examiner
-	// measuring has room for the requests that providers may have at the same time.
+	// measuring limits the number of concurrent requests to metric providers.
 	measuring chan struct{}
 	// session extends the leases of the runs that this engine drives.
 	session session
 	log     *slog.Logger
 }
 
-// session says until when the engine's session extends the lease in the record of a key that was saved at a time.
+// session returns the time until which the engine's session extends the lease in the record with
+// this key that was saved at a given time.
 type session interface {
 	CoversUntil(key string, saved time.Time) time.Time
 }

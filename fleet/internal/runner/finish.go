@@ -10,9 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// finish records the result of a run with its placement, which dequeues the run, leaves its cap, deletes
-// pages that no longer count, and releases the lease last: until then another engine repeats what failed. It
-// is idempotent.
+// finish records the result of a run with its placement, which dequeues the run. It then leaves the
+// cap and deletes unreferenced pages. It releases the lease last, because until then another engine
+// repeats failed steps. It is idempotent.
 func (d *driver) finish(ctx context.Context) error {
 	for _, w := range d.workers {
 		w.cancel()
@@ -22,7 +22,7 @@ func (d *driver) finish(ctx context.Context) error {
 		Entry: lifecycle.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}, Epoch: d.epoch, Result: *e.state.ResultOf(d.rec, d.plan),
 	})})
 	if err != nil && !errors.Is(err, errdef.ErrNotFound) {
-		return err // the placement was deleted: nothing is left to record
+		return err // ErrNotFound: the placement was deleted, so there is nothing to record
 	}
 	if d.share.name != "" {
 		if err := e.caps.Leave(ctx, d.share.name, d.uid, d.epoch); err != nil {

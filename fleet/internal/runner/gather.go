@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// gather takes in what is new since the last step. Observations that follow one another closely are taken in together.
+// gather adds everything new since the last step to the input. It batches observations that arrive
+// shortly after one another.
 func (d *driver) gather(ctx context.Context) error {
 	select {
 	case err := <-d.fenced:
@@ -56,8 +57,9 @@ func (d *driver) gather(ctx context.Context) error {
 	return nil
 }
 
-// renewLease has the lease saved, unless the session of the engine extends it and the run is as this driver saved it. The
-// driver looks again when it may no longer rely on the session, at the latest.
+// renewLease requests a save of the lease, unless the engine's session extends it and the record is
+// the one that this driver saved. The driver checks again at the latest when the session no longer
+// covers the lease.
 func (d *driver) renewLease() {
 	var until time.Time
 	if d.e.session != nil {
@@ -71,15 +73,15 @@ func (d *driver) renewLease() {
 	d.renewed = time.Now().Add(min(0, left-d.e.cfg.Lease/3))
 }
 
-// hear takes an observation.
+// hear adds an observation to the input.
 func (d *driver) hear(o word) {
 	d.in.Observations = append(d.in.Observations, o.Observation)
 	o.by.unheard.Add(-1)
 }
 
-// hearOn waits for what other clusters in flight have to tell, so that one save
-// takes in all of it: until a quarter of them was heard, and not for long beside
-// what a save takes. A store that is quick is not waited for.
+// hearOn waits for observations of other clusters in flight, so that one save takes them all. It
+// stops when a quarter of the clusters in flight have reported, or after a time that is short
+// compared with a save. It does not wait at all if the store is fast.
 func (d *driver) hearOn(ctx context.Context) {
 	longest := min(savesWorth*slices.Min(d.saves[:]), hearLongest)
 	if longest < hearShortest {
@@ -99,16 +101,16 @@ func (d *driver) hearOn(ctx context.Context) {
 	}
 }
 
-// What is heard waits for more at most as long as so many saves take, of the quickest
-// of the last ones: a store is not slow because the machine was busy once. Less than
-// hearShortest is not worth it, and hearLongest is the most.
+// hearOn batches observations for at most savesWorth times the fastest recent save, because one
+// slow save on a busy machine does not make a store slow. It does not batch at all for less than
+// hearShortest, and never for more than hearLongest.
 const (
 	savesWorth   = 4
 	hearShortest = 4 * time.Millisecond
 	hearLongest  = 100 * time.Millisecond
 )
 
-// drain takes every observation that has arrived.
+// drain adds every observation that has arrived to the input.
 func (d *driver) drain() {
 	for range inboxSize {
 		select {
@@ -120,7 +122,7 @@ func (d *driver) drain() {
 	}
 }
 
-// listen reads what operators ask of the run.
+// listen reads the commands of operators for the run.
 func (d *driver) listen(ctx context.Context) error {
 	cs, taken, err := d.e.commands.List(ctx, d.uid)
 	if err != nil {
@@ -135,8 +137,8 @@ func (d *driver) listen(ctx context.Context) error {
 	return nil
 }
 
-// commandsAtOnce bounds the commands that one step takes in, well under the
-// number that a run remembers.
+// commandsAtOnce is the maximum number of commands in one step. It is well below the number of
+// commands that a run remembers.
 const commandsAtOnce = 16
 
 // nudge makes the driver read its commands and take another turn.
@@ -145,13 +147,14 @@ func (d *driver) nudge() {
 	d.wake()
 }
 
-// tellFleet hands the driver a changed inventory, and has it take another turn.
+// tellFleet hands the driver a changed inventory and wakes it.
 func (d *driver) tellFleet(fleet map[string]placement.Cluster) {
 	d.setFleet(fleet)
 	d.wake()
 }
 
-// setFleet hands the driver a changed inventory, in place of one that it has not taken in yet.
+// setFleet hands the driver a changed inventory. It replaces an inventory that the driver has not
+// read yet.
 func (d *driver) setFleet(fleet map[string]placement.Cluster) {
 	for {
 		select {
@@ -166,9 +169,9 @@ func (d *driver) setFleet(fleet map[string]placement.Cluster) {
 	}
 }
 
-// gone names the clusters of the plan that the inventory no longer has, or has
-// as another cluster. What it was told may be older than the plan, so it looks
-// itself before it says so.
+// gone returns the clusters of the plan that are no longer in the inventory, or are there with
+// another UID. The inventory that it receives may be older than the plan, so it reads the inventory
+// again before it reports a cluster as gone.
 func (d *driver) gone(ctx context.Context, fleet map[string]placement.Cluster) []string {
 	if len(d.missing(fleet)) == 0 {
 		return nil

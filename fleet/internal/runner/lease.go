@@ -8,22 +8,24 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// observation is what this process knows of the lease of a run that another engine has.
+// observation is what this process has seen of the lease of a run that another engine has.
 type observation struct {
 	revision backend.Revision
-	// since is when the revision was read first; alive reports whether it replaced
-	// another one.
+	// since is the time when the revision was first read. alive reports whether it replaced another
+	// revision.
 	since time.Time
 	alive bool
-	// settled is before when the run is not read again, where this engine has just ended its driver; idle reports
-	// whether it needs no engine at this revision, unless a command comes.
+	// settled is the earliest time to read the run again after this engine has ended its driver.
+	// idle reports whether the run needs no engine at this revision unless a command comes.
 	settled time.Time
 	idle    bool
-	// news counts the changes and commands of which a watch told: what was read before the last of them is old.
+	// news counts the changes and commands that a watch reported. A read from before the last of
+	// them is outdated.
 	news int
 }
 
-// observeLocked takes down the revision that the record of a run has now.
+// observeLocked records the current revision of a run's record and returns the observation. The
+// caller must hold r.mu.
 func (r *Runner) observeLocked(name string, rev backend.Revision) observation {
 	o, known := r.observed[name]
 	if o.revision != rev {
@@ -33,8 +35,8 @@ func (r *Runner) observeLocked(name string, rev backend.Revision) observation {
 	return o
 }
 
-// until returns when the lease of another engine may be taken, by what was observed of it; the zero time is
-// at once. The session of its holder may extend it.
+// until returns the time when another engine's lease is free according to the observation; the zero
+// time means at once. The session of the holder may extend the lease.
 func (s observation) until(l record.Lease, length, skew time.Duration) time.Time {
 	if l.Holder == "" || l.Until == 0 {
 		return time.Time{}

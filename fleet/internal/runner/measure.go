@@ -16,36 +16,40 @@ import (
 )
 
 const (
-	// measuresAtOnce is how many requests an engine has with providers at the same time, over all runs.
+	// measuresAtOnce is the maximum number of concurrent requests of an engine to metric providers,
+	// over all runs.
 	measuresAtOnce = 16
-	// measuredTogether is how long a measurement waits for others that were due with it, so that one save takes in all.
+	// measuredTogether is the time that a measurement waits for others that were due with it, so
+	// that one save takes them all.
 	measuredTogether = 500 * time.Millisecond
 )
 
-// meter puts the questions of a run to providers.
+// meter asks metric providers the questions of a run.
 type meter struct {
-	// subject is what all questions of the run have.
+	// subject holds the parts that all questions of the run share.
 	subject   check.Subject
 	providers map[string]backend.MetricProvider
 	guard     *guard.Guard
-	// room is that of the engine for requests at the same time.
+	// room is the engine's semaphore for concurrent requests.
 	room      chan struct{}
 	clock     func() time.Time
 	inventory func(context.Context) (map[string]placement.Cluster, error)
-	// wake has the driver take what came.
+	// wake makes the driver read the answers.
 	wake func()
 
 	mu sync.Mutex
-	// rounds end the requests that are under way, by the round in which they were asked; running are these rounds.
+	// rounds holds the cancel functions of the rounds of requests in progress, by round. running
+	// waits for the goroutines of these rounds.
 	rounds  map[int]context.CancelFunc
 	round   int
 	running sync.WaitGroup
-	// asked are the questions whose answer the driver has not taken yet, came the answers.
+	// asked are the questions whose answers the driver has not read yet, came are the unread
+	// answers.
 	asked map[check.Where]bool
 	came  []check.Measured
 }
 
-// add records that questions are asked, and returns those that were not before.
+// add marks questions as asked, and returns the questions that were not marked before.
 func (m *meter) add(questions []*check.Question) (fresh []*check.Question) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -58,7 +62,7 @@ func (m *meter) add(questions []*check.Question) (fresh []*check.Question) {
 	return fresh
 }
 
-// answer takes answers in, and reports whether they are the first that the driver has not taken.
+// answer stores answers, and reports whether there were no unread answers before.
 func (m *meter) answer(all []check.Measured) (first bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +71,7 @@ func (m *meter) answer(all []check.Measured) (first bool) {
 	return first
 }
 
-// taken returns the answers that came; what they answer may be asked again.
+// taken returns the unread answers. Their questions may be asked again.
 func (m *meter) taken() []check.Measured {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -79,16 +83,17 @@ func (m *meter) taken() []check.Measured {
 	return came
 }
 
-// request is a query to a provider, and what it is the answer to.
+// request is a query to a provider, with the questions that it answers.
 type request struct {
 	provider, text, label string
 	window                time.Duration
-	// due is the time of the run at which it was due: what was asked before does not count.
+	// due is the run's time when the request was due; earlier measurements do not count.
 	due time.Time
 	of  []check.Where
 }
 
-// measure puts questions that are due to their providers: those that come to the same query of a provider as one request.
+// measure asks providers the questions that are due. Questions with the same query share one
+// request.
 func (m *meter) measure(ctx context.Context, due time.Time, questions []*check.Question) {
 	fresh := m.add(questions)
 	if len(fresh) == 0 {
@@ -106,7 +111,7 @@ func (m *meter) measure(ctx context.Context, due time.Time, questions []*check.Q
 	})
 }
 
-// begin begins a round of requests, and returns what ends it.
+// begin begins a round of requests, and returns its context and the function that ends the round.
 func (m *meter) begin(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	m.mu.Lock()
@@ -122,7 +127,7 @@ func (m *meter) begin(ctx context.Context) (context.Context, func()) {
 	}
 }
 
-// end ends all requests, and waits for them.
+// end cancels all requests and waits for them.
 func (m *meter) end() {
 	m.mu.Lock()
 	for _, cancel := range m.rounds {
@@ -132,14 +137,16 @@ func (m *meter) end() {
 	m.running.Wait()
 }
 
-// measured hands answers to the driver, which takes them with others that come soon.
+// measured stores answers for the driver. It wakes the driver after a short delay, so that one turn
+// reads the answers that follow soon.
 func (m *meter) measured(all []check.Measured) {
 	if len(all) > 0 && m.answer(all) {
 		time.AfterFunc(measuredTogether, m.wake)
 	}
 }
 
-// requests returns the requests by which questions are answered, and those that cannot be asked.
+// requests returns the requests that answer the questions, and error answers for questions with an
+// invalid query.
 func (m *meter) requests(ctx context.Context, due time.Time, questions []*check.Question) (requests []request, wrong []check.Measured) {
 	type key struct {
 		provider, text, label string
@@ -170,7 +177,7 @@ func (m *meter) requests(ctx context.Context, due time.Time, questions []*check.
 	return requests, wrong
 }
 
-// labels returns the clusters as the inventory has them, where a question is about their labels.
+// labels returns the inventory's clusters if a question uses their labels, and nil otherwise.
 func (m *meter) labels(ctx context.Context, questions []*check.Question) (map[string]placement.Cluster, error) {
 	if !slices.ContainsFunc(questions, func(q *check.Question) bool { return q.Check.UsesLabels() }) {
 		return nil, nil
@@ -178,7 +185,7 @@ func (m *meter) labels(ctx context.Context, questions []*check.Question) (map[st
 	return m.inventory(ctx)
 }
 
-// request puts a request to its provider, once the engine has room for one more.
+// request sends a request to its provider as soon as the engine has room for it.
 func (m *meter) request(ctx context.Context, r request) []check.Measured {
 	select {
 	case m.room <- struct{}{}:
@@ -189,7 +196,7 @@ func (m *meter) request(ctx context.Context, r request) []check.Measured {
 	asked := commands.Later(m.clock(), r.due)
 	samples, err := m.samples(ctx, &r)
 	if ctx.Err() != nil {
-		return nil // the driver ends, and says nothing about the provider
+		return nil // the driver ends; this is no verdict on the provider
 	}
 	by := map[string][]float64{}
 	for i := range samples {
@@ -213,7 +220,7 @@ func (m *meter) request(ctx context.Context, r request) []check.Measured {
 	return out
 }
 
-// samples asks a provider, which is kept from hanging and from panicking.
+// samples asks a provider, and guards against hangs and panics of the provider.
 func (m *meter) samples(ctx context.Context, r *request) ([]backend.Sample, error) {
 	provider, err := planning.MetricProvider(m.providers, r.provider)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// examines has the check objects of the run applied, where it has some.
+// examines starts to apply the check objects of the run, if it has any.
 func (d *driver) examines() {
 	if d.e.examiner == nil || d.plan == nil {
 		return
@@ -28,7 +28,8 @@ func (d *driver) begin() *examine.Run {
 	})
 }
 
-// measure has the questions answered that are due: those of queries by providers, those of objects by clusters.
+// measure starts the measurements of the questions that are due: providers answer queries, clusters
+// answer objects.
 func (d *driver) measure(ctx context.Context, all []*check.Question) {
 	var queries, objects []*check.Question
 	for _, q := range all {
@@ -55,8 +56,9 @@ func (d *driver) measure(ctx context.Context, all []*check.Question) {
 	d.meter.measured(wrong)
 }
 
-// objectOf says which object answers a question, on which cluster: the object of the content that the cluster gets in the run. A
-// cluster that is not of the run gets that of the first cluster from the stage on.
+// objectOf returns the object that answers a question, and its cluster. The object comes from the
+// content that the cluster gets in the run. A cluster outside of the plan gets the object of the
+// first cluster that receives content, counted from the start of the current stage.
 func (d *driver) objectOf(ctx context.Context, q *check.Question) (out examine.Question, problem string) {
 	out = examine.Question{Where: q.Where, Object: q.Check.Object}
 	name := q.Cluster

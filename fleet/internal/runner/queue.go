@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// queue asks the placement whether it is the run's turn. It sets in.Blocked to the run that is ahead, and
-// adds a Supersede command where another run has superseded this one.
+// queue asks the placement whether it is the run's turn. It sets in.Blocked to the run that is
+// ahead, and adds a Supersede command if another run has superseded this run.
 func (d *driver) queue(ctx context.Context) error {
 	run, first := &d.rec.Run, d.first
 	d.in.Blocked, d.first = "", nil
@@ -29,8 +29,9 @@ func (d *driver) queue(ctx context.Context) error {
 		return nil
 	}
 	entry := lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.plan.Index}
-	// Safe when the record is old: a run keeps its place until it has ended, and what ends or deletes it makes the save
-	// of the turn fail, which is conditional on the run's record that was written with the placement's.
+	// This is safe if the record is old. A run keeps its place until it has ended. If the run was
+	// ended or deleted since, the save of the turn fails, because it is conditional on the run's
+	// record that was written with the placement's.
 	if first != nil && first.HasTurn(entry, first.Placement.Admission) {
 		return nil
 	}
@@ -44,7 +45,7 @@ func (d *driver) queue(ctx context.Context) error {
 	return nil
 }
 
-// queueAgain asks whether a failed run that is started again may have the placement.
+// queueAgain asks whether a failed run that is retried may become the active run of the placement.
 func (d *driver) queueAgain(ctx context.Context) error {
 	entry := lifecycle.Entry{UID: d.uid, Run: d.name, Index: d.plan.Index}
 	_, err := d.askTurn(ctx, lifecycle.RetryAsked{Entry: entry, Attempt: d.rec.Run.Attempt + 1, Epoch: d.epoch})

@@ -24,27 +24,28 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// Runner shares the runs of a store out: it takes those that need an engine and whose lease is free, and drives
-// them. What goes on is in two queues, one of runs and one of placements.
+// Runner drives its share of the runs in a store: it takes runs that need an engine and whose lease
+// is free. It works from two queues, one of runs and one of placements.
 type Runner struct {
 	e                *engine
 	runs, placements *reconcile.Queue[string]
 	drift            *driftwatch.Reconciler
 	balance          *balance.Balancer
 
-	// taking has the runs taken one after the other.
+	// taking makes this engine take one run at a time.
 	taking turns
 
 	mu      sync.Mutex
 	drivers map[string]*driver
 	// observed are the leases of the runs that this engine does not drive.
 	observed map[string]observation
-	// lapsed are the runs that this engine let go and whose lease still names it.
+	// lapsed are the runs that this engine has let go although their leases still name it.
 	lapsed map[string]bool
 	fleet  map[string]placement.Cluster
 }
 
-// The waits after an error: the first, the longest, and the shortest of one that does not go away by itself.
+// The waits after an error: the first wait, the longest wait, and the shortest wait after a
+// permanent error.
 const (
 	retryFirst   = 100 * time.Millisecond
 	retryMost    = 5 * time.Second
@@ -73,7 +74,7 @@ func New(o Options) *Runner {
 	return r
 }
 
-// atLeast is the shortest wait after an error of a run.
+// atLeast returns the shortest wait after an error of a run.
 func atLeast(err error) time.Duration {
 	if newer := (*versioned.FormatError)(nil); errors.Is(err, backend.ErrPermanent) || errors.As(err, &newer) {
 		return retryLasting
@@ -81,7 +82,7 @@ func atLeast(err error) time.Duration {
 	return 0
 }
 
-// Run drives the runs in the store until ctx ends. It is called once.
+// Run drives the runs in the store until ctx ends. It must be called only once.
 func (r *Runner) Run(ctx context.Context) {
 	if r.e.conns != nil {
 		r.e.conns.Reopen()
@@ -121,7 +122,8 @@ func (r *Runner) Run(ctx context.Context) {
 	}
 }
 
-// count returns how many runs this engine drives, and how many others do as far as is known.
+// count returns the number of runs that this engine drives, and the known number that other engines
+// drive.
 func (r *Runner) count() (own, others int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,8 +135,10 @@ func (r *Runner) count() (own, others int) {
 	return len(r.drivers), others
 }
 
-// lapsedLeases are the keys of the records whose lease the session of this engine does not extend: a driver has ended, or it has
-// finished no turn for long because it hangs or every turn fails; a watch was not reconciled for long.
+// lapsedLeases returns the keys of the records whose leases this engine's session must not extend.
+// A run's lease lapses if its driver has ended, or has not finished a turn for two thirds of the
+// lease duration because it hangs or every turn fails. The lease of a drift watch lapses if the
+// watch was not reconciled for long.
 func (r *Runner) lapsedLeases() []string {
 	out := r.drift.Lapsed()
 	r.mu.Lock()
@@ -151,7 +155,8 @@ func (r *Runner) lapsedLeases() []string {
 	return out
 }
 
-// share has n runs given back, those first that have no cluster in flight.
+// share releases n runs to other engines, beginning with the runs that have the fewest clusters in
+// flight.
 func (r *Runner) share(n int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,8 +168,8 @@ func (r *Runner) share(n int) {
 	}
 }
 
-// reconcilePlacement takes what a placement has under way that no run does one step on: its deletion, and the
-// planning of a run that takes another one back. Of several engines all do: whichever comes first takes the step.
+// reconcilePlacement takes one step of the work on a placement that belongs to no run: its
+// deletion, or the planning of a rollback. All engines try; the first one takes the step.
 func (r *Runner) reconcilePlacement(ctx context.Context, name string) (time.Duration, error) {
 	done, err := r.e.admission.Continue(ctx, name)
 	if done || err != nil {
@@ -173,7 +178,7 @@ func (r *Runner) reconcilePlacement(ctx context.Context, name string) (time.Dura
 	return r.e.cfg.Poll, nil
 }
 
-// follow calls changed for every key under prefix that is there or is written.
+// follow calls changed for every existing key under prefix and for every later change.
 func (r *Runner) follow(ctx context.Context, prefix string, changed func(context.Context, backend.Change)) {
 	pause := backoff.Poll(r.e.cfg.Poll).Spread()
 	for failing := false; ; {
@@ -195,7 +200,8 @@ func (r *Runner) follow(ctx context.Context, prefix string, changed func(context
 	}
 }
 
-// runChanged has a run reconciled that changed. Of a run that another engine drives, which saves often, not each time.
+// runChanged queues a changed run for reconciliation. It delays a run that another engine drives,
+// because that engine saves often.
 func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "run/")
 	r.mu.Lock()
@@ -227,7 +233,7 @@ func (r *Runner) runChanged(_ context.Context, c backend.Change) {
 	}
 }
 
-// commandGiven wakes the driver of the run that a command is for.
+// commandGiven wakes the driver of the run that received a command.
 func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 	if c.Deleted {
 		return
@@ -246,7 +252,7 @@ func (r *Runner) commandGiven(ctx context.Context, c backend.Change) {
 	}
 }
 
-// wake has the drivers that match take another turn.
+// wake wakes the drivers that match.
 func (r *Runner) wake(match func(*driver) bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -257,7 +263,8 @@ func (r *Runner) wake(match func(*driver) bool) {
 	}
 }
 
-// addByUID has the run of a UID reconciled that has no driver: it may have ended, and be started again.
+// addByUID queues the run with this UID, which has no driver here: it may have ended, and a command
+// may start it again.
 func (r *Runner) addByUID(ctx context.Context, uid string) error {
 	for rec, err := range r.e.store.List(ctx, "run/") {
 		if err != nil {
@@ -277,7 +284,8 @@ func (r *Runner) addByUID(ctx context.Context, uid string) error {
 	return nil
 }
 
-// placementChanged has all that goes on with a placement reconciled.
+// placementChanged wakes the drivers of a placement, and queues its own work and its drift watch
+// for reconciliation.
 func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 	name := strings.TrimPrefix(c.Key, "placement/")
 	r.wake(func(d *driver) bool { return d.placement == name })
@@ -290,7 +298,7 @@ func (r *Runner) placementChanged(ctx context.Context, c backend.Change) {
 	}
 }
 
-// followFleet hands every change of the inventory to the drivers.
+// followFleet passes every change of the inventory to the drivers.
 func (r *Runner) followFleet(ctx context.Context) {
 	pause := backoff.Poll(r.e.cfg.Poll).Spread()
 	for {
@@ -322,8 +330,8 @@ func (r *Runner) fleetChanged(fleet map[string]placement.Cluster) {
 	}
 }
 
-// watchUpdates yields whenever what an updater sees of a cluster may have
-// changed; without a watch, at growing intervals.
+// watchUpdates yields when the updater's view of a cluster may have changed. Without a watch it
+// yields at growing intervals.
 func watchUpdates(ctx context.Context, u member.Updater, a member.Assignment, poll time.Duration) iter.Seq2[struct{}, error] {
 	if w, ok := u.(member.Watcher); ok {
 		return guard.Rewatch(ctx, func() iter.Seq2[struct{}, error] { return w.Watch(ctx, a) }, poll)

@@ -5,15 +5,16 @@ import (
 	"sync"
 )
 
-// turns lets one caller go on at a time, and after it any of those that wait. Engines that share a store share its
-// runs by that: each takes one run after the other, in an order of its own.
+// turns admits one caller at a time, and then any of the waiting callers, in random order. This
+// lets engines that share a store divide its runs: each engine takes one run after the other, in
+// its own order.
 type turns struct {
 	mu      sync.Mutex
 	taken   bool
 	waiting map[chan struct{}]bool
 }
 
-// enter waits for the caller's turn, which ends with leave. The error is ctx's.
+// enter waits for the caller's turn. The caller must call leave to end it. The error is ctx's.
 func (t *turns) enter(ctx context.Context) (leave func(), err error) {
 	t.mu.Lock()
 	if !t.taken {
@@ -37,15 +38,15 @@ func (t *turns) enter(ctx context.Context) (leave func(), err error) {
 			delete(t.waiting, turn)
 			return nil, ctx.Err()
 		}
-		return t.next, nil // its turn had come
+		return t.next, nil // the turn came at the same moment
 	}
 }
 
-// next gives the turn to one of those that wait.
+// next passes the turn to one of the waiting callers.
 func (t *turns) next() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	for turn := range t.waiting { // in no order
+	for turn := range t.waiting { // the order is random
 		delete(t.waiting, turn)
 		close(turn)
 		return

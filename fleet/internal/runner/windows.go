@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// timetable is what the windows of a run were last known to be.
+// timetable holds the last known windows of a run.
 type timetable struct {
 	rules    calendar.Rules
 	calendar stages.Calendar
@@ -19,16 +19,16 @@ type timetable struct {
 	known bool
 }
 
-// closed is the calendar of a run of which the windows are not known.
+// closed is the calendar of a run whose windows are unknown. It has no open window.
 type closed struct{ reason string }
 
 func (c closed) Window(int, time.Time) stages.Window {
 	return stages.Window{Limited: true, Reason: c.reason}
 }
 
-// openWindows makes the calendar of the run ready for its first step, and has it
-// followed. The clusters in flight do not wait for long for a host that does not
-// answer.
+// openWindows sets the calendar for the first step of the run, and starts to follow its changes. If
+// the host does not answer within a fifth of the lease, the run begins with closed windows, so that
+// clusters in flight do not wait for the host.
 func (d *driver) openWindows(ctx context.Context) {
 	if d.e.cfg.Windows == nil || d.rec.Final != "" {
 		return
@@ -44,12 +44,11 @@ func (d *driver) openWindows(ctx context.Context) {
 	}
 }
 
-// notKnown begins the reason of the clusters of a run of which the windows are not
-// known; why follows.
+// notKnown is the start of the reason for closed windows when the windows are unknown; the error
+// follows.
 const notKnown = "the maintenance windows are not known: "
 
-// followWindows tells the driver the windows, and then when they have changed,
-// until ctx ends.
+// followWindows passes the windows to the driver at first and after each change, until ctx ends.
 func (d *driver) followWindows(ctx context.Context) {
 	var t timetable
 	var why string
@@ -75,8 +74,7 @@ func (d *driver) followWindows(ctx context.Context) {
 	}
 }
 
-// askWindows asks for the windows of the run, and reports whether they are others
-// than before.
+// askWindows asks the host for the windows of the run, and reports whether they have changed.
 func (d *driver) askWindows(ctx context.Context, t *timetable) (bool, error) {
 	rules, err := d.e.state.RulesOf(ctx, d.plan, d.uid)
 	if err != nil || t.known && reflect.DeepEqual(rules, t.rules) {
@@ -90,8 +88,7 @@ func (d *driver) askWindows(ctx context.Context, t *timetable) (bool, error) {
 	return true, nil
 }
 
-// tellWindows hands the driver a calendar, in place of one that it has not looked
-// at yet.
+// tellWindows hands the driver a calendar. It replaces a calendar that the driver has not read yet.
 func (d *driver) tellWindows(c stages.Calendar) {
 	select {
 	case <-d.calendars:

@@ -16,8 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// healthyPause is how long a worker waits before it begins to watch a cluster
-// that was healthy when it was updated: mostly the run is done with it by then.
+// healthyPause is the delay before a worker begins to watch a cluster that was healthy after its
+// update. In most cases the run is done with the cluster by then.
 const healthyPause = time.Second
 
 // worker works on one attempt at one cluster until the run no longer wants it.
@@ -27,18 +27,18 @@ type worker struct {
 	observe bool
 	cancel  context.CancelFunc
 	done    chan struct{}
-	// before is the worker of an earlier attempt, which has to be gone first.
+	// before is the worker of an earlier attempt; it must end before this worker begins.
 	before *worker
 	round  int
 	// ended reports whether the run no longer wants the worker.
 	ended bool
-	// sent reports whether the attempt may have reached the member.
+	// sent reports whether the attempt may have reached the member cluster.
 	sent bool
-	// delay is the wait before it begins, where the worker before it could not
-	// reach the cluster.
+	// delay is the wait before the worker begins, if the previous worker could not reach the
+	// cluster.
 	delay time.Duration
 	last  stages.Observation
-	// unheard counts the observations that the driver has not taken yet.
+	// unheard is the number of observations that the driver has not read yet.
 	unheard atomic.Int32
 }
 
@@ -52,8 +52,8 @@ func (w *worker) gone() bool {
 	}
 }
 
-// act makes what is being done what the run wants done: it starts workers,
-// leaves those that are still wanted alone and ends the others.
+// act reconciles workers, inquiries and measurements with the run's actions: it starts missing
+// workers, keeps the wanted workers and ends the others.
 func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	d.round++
 	asked := map[string]bool{}
@@ -86,12 +86,12 @@ func (d *driver) act(ctx context.Context, actions []stages.Action) {
 	}
 }
 
-// employ sees to it that an action has its worker.
+// employ starts a worker for an action unless a worker already runs this attempt.
 func (d *driver) employ(ctx context.Context, a *stages.Action) {
 	w := d.workers[a.Pos]
 	same := w != nil && w.a.Attempt == a.Attempt && !w.ended
 	if same && (!w.gone() || w.unheard.Load() > 0) {
-		w.round = d.round // what it has told may be why it is gone
+		w.round = d.round // an unread observation may explain why the worker has ended
 		return
 	}
 	next := &worker{
@@ -124,7 +124,7 @@ func (d *driver) assignment(a *stages.Action) member.Assignment {
 	return out
 }
 
-// rest ends everything the driver has going and waits for it.
+// rest ends everything that the driver has started, and waits for it.
 func (d *driver) rest() {
 	for _, w := range d.workers {
 		w.cancel()
@@ -161,9 +161,9 @@ func (w *worker) run(ctx context.Context) {
 	w.watch(ctx)
 }
 
-// update carries the attempt out and reports whether to go on observing. It ends
-// when the cluster could not be reached and nothing was sent: the run may give
-// the cluster's slot to another one then, and starts it again later.
+// update carries out the attempt and reports whether the worker should go on to observe the
+// cluster. It ends if the cluster is unreachable and nothing was sent: the run may then use the
+// cluster's slot for another cluster and start this attempt again later.
 func (w *worker) update(ctx context.Context) bool {
 	pause := backoff.New(member.ReachFirst, member.ReachMost)
 	for {
@@ -192,7 +192,7 @@ func (w *worker) update(ctx context.Context) bool {
 // watch observes the cluster whenever it may have changed.
 func (w *worker) watch(ctx context.Context) {
 	for _, err := range watchUpdates(ctx, w.d.e.updater, w.a, w.d.e.cfg.Poll) {
-		// Whatever the watch says, the cluster is observed.
+		// Observe the cluster even after an error of the watch.
 		_ = err
 		if !w.awaitAnswer(ctx) {
 			return
@@ -200,8 +200,8 @@ func (w *worker) watch(ctx context.Context) {
 	}
 }
 
-// awaitAnswer observes the cluster until it answers, and carries the assignment out
-// again where the cluster has lost something of it. It reports whether to go on.
+// awaitAnswer observes the cluster until it answers, and carries out the assignment again if the
+// cluster has lost part of it. It reports whether the worker should go on.
 func (w *worker) awaitAnswer(ctx context.Context) bool {
 	do := w.d.e.updater.Observe
 	pause := backoff.New(member.ReachFirst, member.ReachMost)
@@ -230,7 +230,7 @@ func (w *worker) awaitAnswer(ctx context.Context) bool {
 	}
 }
 
-// call does one thing to the cluster, in its turn.
+// call makes one call of the updater for the cluster, when the limiter permits it.
 func (w *worker) call(ctx context.Context, do func(context.Context, member.Assignment) (backend.Proof, error)) (backend.Proof, error) {
 	leave, err := w.d.e.lanes.Enter(ctx, w.a.Cluster.Name)
 	if err != nil {
@@ -248,7 +248,7 @@ func (w *worker) call(ctx context.Context, do func(context.Context, member.Assig
 	return r, err
 }
 
-// news sends an observation that differs from the last one.
+// news sends an observation if it differs from the last one.
 func (w *worker) news(ctx context.Context, o stages.Observation) {
 	if o != w.last {
 		w.send(ctx, o)
@@ -266,10 +266,9 @@ func (w *worker) send(ctx context.Context, o stages.Observation) {
 	}
 }
 
-// fence decides what it means that a cluster knows a newer epoch. Mostly
-// another engine has the run by now, and this one lets it go. Where it has not,
-// the cluster's ledger is wrong, and that is the cluster's failure alone. It
-// reports whether the worker ends.
+// fence handles a fencing error of a cluster, which knows a newer epoch. If another engine has the
+// run, this driver lets it go. If not, the cluster's ledger is wrong, and only this cluster fails.
+// It returns false if the store could not be read, and otherwise the worker must end.
 func (w *worker) fence(ctx context.Context, err error) bool {
 	held, herr := w.d.held(ctx)
 	switch {
@@ -289,7 +288,7 @@ func (w *worker) fence(ctx context.Context, err error) bool {
 }
 
 func (w *worker) observation(r backend.Proof) stages.Observation {
-	// What may have been changed is not skipped any more: it has to prove something.
+	// A cluster that may have been changed is no longer skipped: it has to prove its content.
 	late := r.Skipped && !r.Current && w.sent
 	return stages.Observation{
 		Cluster: w.a.Cluster.Name, Attempt: w.a.Attempt, Sent: r.Sent, Applied: r.Applied,
@@ -298,7 +297,8 @@ func (w *worker) observation(r backend.Proof) stages.Observation {
 	}
 }
 
-// failure is a permanent one, which is tried again after the longest wait, unless what is missing may come at any moment.
+// failure returns the observation of a permanent failure, which is retried after the longest wait.
+// A missing namespace is not permanent, because it may appear at any moment.
 func (w *worker) failure(r backend.Proof, err error) stages.Observation {
 	o := w.observation(r)
 	_, comes := errors.AsType[*member.MissingNamespaceError](err)
