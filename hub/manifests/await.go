@@ -13,10 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// pollInterval is how often it is looked whether the server is ready. New kinds take it about a second.
+// pollInterval is the interval between checks whether the server is ready. A server needs about a
+// second for new kinds.
 const pollInterval = 100 * time.Millisecond
 
-// awaitServed returns when every version of every definition can be listed.
+// awaitServed returns once every version of every definition can be listed.
 func (in *installer) awaitServed(ctx context.Context, crds []*unstructured.Unstructured) error {
 	for _, crd := range crds {
 		if err := in.awaitDefinition(ctx, crd); err != nil {
@@ -42,7 +43,7 @@ func (in *installer) awaitDefinition(ctx context.Context, crd *unstructured.Unst
 	return nil
 }
 
-// established returns an error unless the server has taken the definition.
+// established returns an error unless the server has accepted the definition.
 func (in *installer) established(ctx context.Context, crd *unstructured.Unstructured) error {
 	r, err := in.resource(crd)
 	if err != nil {
@@ -65,7 +66,7 @@ func (in *installer) established(ctx context.Context, crd *unstructured.Unstruct
 	return errors.New("the definition is not established")
 }
 
-// resources are the versions of a definition that are served.
+// resources returns the served versions of a definition.
 func resources(crd *unstructured.Unstructured) []schema.GroupVersionResource {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
@@ -82,8 +83,8 @@ func resources(crd *unstructured.Unstructured) []schema.GroupVersionResource {
 	return all
 }
 
-// awaitPolicies returns when the server does what the policies say, which is some time after they were
-// applied. It takes them up in their order, so those of runs, which are last, show it for all.
+// awaitPolicies returns once the policies act, which is some time after they were applied. The
+// server loads policies in their order, so the policies of runs, which are last, prove it for all.
 func (in *installer) awaitPolicies(ctx context.Context) error {
 	if err := poll(ctx, in.refused); err != nil {
 		return fmt.Errorf("the validating policies do not act: %w", err)
@@ -97,7 +98,7 @@ func (in *installer) awaitPolicies(ctx context.Context) error {
 	return nil
 }
 
-// refused returns an error unless a dry run of the creation that the policy of runs refuses is refused.
+// refused returns an error unless the validating policy refuses a dry run that it must refuse.
 func (in *installer) refused(ctx context.Context) error {
 	_, err := in.dryRun(ctx, map[string]any{"name": probeName})
 	switch {
@@ -110,7 +111,7 @@ func (in *installer) refused(ctx context.Context) error {
 	}
 }
 
-// stamped returns an error unless a dry run of a creation has the annotation.
+// stamped returns an error unless the mutating policy adds its annotation to a run in a dry run.
 func (in *installer) stamped(ctx context.Context) error {
 	got, err := in.dryRun(ctx, map[string]any{"generateName": probeName + "-"})
 	if err != nil {
@@ -122,10 +123,10 @@ func (in *installer) stamped(ctx context.Context) error {
 	return nil
 }
 
-// probeName is the name that the policy of runs refuses.
+// probeName is a name of a run that the validating policy refuses.
 const probeName = "slipway-install-probe"
 
-// dryRun creates a run without keeping it.
+// dryRun sends the creation of a run as a dry run and returns the answer.
 func (in *installer) dryRun(ctx context.Context, metadata map[string]any) (*unstructured.Unstructured, error) {
 	gvr := schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: "clusterstagedupdateruns"}
 	run := &unstructured.Unstructured{Object: map[string]any{
@@ -135,7 +136,8 @@ func (in *installer) dryRun(ctx context.Context, metadata map[string]any) (*unst
 	return in.client.Resource(gvr).Create(ctx, run, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 }
 
-// poll calls f until it returns nil, the context ends, or it is refused for good. The error is f's.
+// poll calls f until it returns nil, a request is forbidden, or the context ends. The error is the
+// last one of f.
 func poll(ctx context.Context, f func(context.Context) error) error {
 	var last error
 	err := wait.PollUntilContextCancel(ctx, pollInterval, true, func(ctx context.Context) (bool, error) {

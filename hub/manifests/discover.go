@@ -15,16 +15,16 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// discoveredRole has the kinds that a server had when everything was installed and
-// that no manifest names. It is aggregated to the role of custom kinds.
+// discoveredRole allows reading the kinds that the server had at the installation and no manifest
+// names. It is aggregated to the role for custom kinds.
 const discoveredRole = "slipway-hub-source-discovered"
 
-// AggregateToHub is the label, with the value "true", of a ClusterRole whose rights the
-// hub of [HubRBAC] has, too: for the owners of kinds that placements select.
+// AggregateToHub is a label of ClusterRoles. The hub of [HubRBAC] also gets the rights of a role
+// that has the label with the value "true". It is for the owners of kinds that placements select.
 const AggregateToHub = "slipway.dev/aggregate-to-hub-source"
 
-// discovered returns the role that lets a hub read what the server has beside the kinds
-// that its other roles name. With sources of the host's own it has no rules.
+// discovered returns the role that lets a hub read the kinds of the server that its other roles do
+// not name. The role has no rules if the hub has Sources of its own.
 func (in *installer) discovered(hub *HubOptions, others []*unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	var rules []rbacv1.PolicyRule
 	if len(hub.Sources) == 0 {
@@ -41,8 +41,8 @@ func (in *installer) discovered(hub *HubOptions, others []*unstructured.Unstruct
 	return u, setRules(u, rules)
 }
 
-// unanswered returns the error of a discovery that lacks kinds which may be placed: a
-// right to them that there was before would be taken away.
+// unanswered returns the error of a discovery that lacks kinds that may be placed. Without that
+// error the hub would lose an earlier right to read them.
 func unanswered(err error) error {
 	var partial *discovery.ErrGroupDiscoveryFailed
 	if !errors.As(err, &partial) {
@@ -56,7 +56,7 @@ func unanswered(err error) error {
 	return nil
 }
 
-// namedBy returns the resources that the rules of roles name.
+// namedBy returns the resources in the rules of roles.
 func namedBy(roles []*unstructured.Unstructured) map[schema.GroupResource]bool {
 	named := map[schema.GroupResource]bool{}
 	for _, u := range roles {
@@ -75,14 +75,14 @@ func namedBy(roles []*unstructured.Unstructured) map[schema.GroupResource]bool {
 	return named
 }
 
-// readable returns rules to read the kinds of which objects are placed, without those
-// that are named already: one for each group, in their order.
+// readable returns rules to read the kinds that may be placed and are not in named: one rule for
+// each group, sorted by group.
 func readable(lists []*metav1.APIResourceList, named map[schema.GroupResource]bool) (rules []rbacv1.PolicyRule) {
 	found := map[string][]string{}
 	for _, list := range lists {
 		gv, err := schema.ParseGroupVersion(list.GroupVersion)
 		if err != nil {
-			continue // a server behind this one that names no version serves nothing
+			continue // an aggregated server whose group version is invalid serves nothing
 		}
 		for _, r := range list.APIResources {
 			whole := !strings.Contains(r.Name, "/") && slices.Contains(r.Verbs, "get") && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "watch")

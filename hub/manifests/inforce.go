@@ -22,42 +22,43 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Standing says which of the admission policies of this package an API server has.
+// Standing describes the admission policies of this package on an API server.
 type Standing struct {
-	// Validating and Mutating are about the policies of either kind with their bindings. A server
-	// before 1.36 has no mutating ones.
+	// Validating and Mutating describe the policies of each kind and their bindings. A server
+	// before 1.36 has no mutating policies.
 	Validating, Mutating Extent
-	// Problems names each policy and each binding that is missing, was changed or may not be read, and says
-	// which of these, in the order in which they are installed.
+	// Problems has a text for each policy and binding that is missing, was changed or cannot be
+	// read, in the order of installation.
 	Problems []string
-	// Version is the same as long as no policy and no binding that is there was changed, deleted or created
-	// again: what was read under the same version twice was in force in between. It is "" where none is there.
+	// Version changes whenever a policy or a binding is changed, deleted or created again. Policies
+	// with the same Version before and after a read were in force during the read. It is empty if
+	// the server has none.
 	Version string
-	// Created is when the youngest of them was created, by the clock of the API server.
+	// Created is when the newest of them was created, by the clock of the API server.
 	Created time.Time
-	// Changed reports whether one was changed after it was created. What it asked for until then is not known.
+	// Changed reports whether one was changed after its creation. Its earlier content is unknown.
 	Changed bool
 }
 
-// Extent is how much of something is there.
+// Extent describes how many of the policies and bindings are present.
 type Extent int
 
 // The extents.
 const (
-	// None: nothing is there.
+	// None: nothing is present.
 	None Extent = iota
-	// Partial: something is missing, was changed or may not be read.
+	// Partial: something is missing, was changed or cannot be read.
 	Partial
-	// Complete: everything is there as this package has it.
+	// Complete: everything is present and unchanged.
 	Complete
 )
 
-// Identity reports whether what stands in a request about who answered it, and in a run about who made it, was
-// written by the API server.
+// Identity reports whether the API server has recorded the authors in requests and runs.
 func (s *Standing) Identity() bool { return s.Validating == Complete && s.Mutating == Complete }
 
-// Inspect compares the policies and the bindings that an API server has with those of this package. It reads
-// each by its name, all at the same time, which takes the right to get it. The error is that of a server which does not answer.
+// Inspect compares the policies and the bindings of an API server with the ones in this package. It
+// reads each by its name, all at the same time, and needs the right to get them. A policy that is
+// forbidden to read is a problem in the result; other errors of the API server are returned.
 func Inspect(ctx context.Context, client kubernetes.Interface) (Standing, error) {
 	wanted, err := wantedPolicies()
 	if err != nil {
@@ -84,19 +85,19 @@ func Inspect(ctx context.Context, client kubernetes.Interface) (Standing, error)
 // wantedPolicies are the Policies, read once; nothing changes these.
 var wantedPolicies = sync.OnceValues(Policies) //nolint:gochecknoglobals // a cache of what is compiled into the program
 
-// installed is a policy or a binding as a server has it.
+// installed is a policy or a binding on a server.
 type installed struct {
 	kind, name string
-	// have is its metadata, nil where there is none.
+	// have is its metadata, nil if it does not exist.
 	have metav1.Object
-	// wrong says what is wrong with it, "" for nothing.
+	// wrong is the problem with it, "" if there is none.
 	wrong string
 }
 
-// isMissing is what is wrong with what a server does not have.
+// isMissing is the problem with a policy or binding that does not exist.
 const isMissing = "is missing"
 
-// inspect reads one policy or binding.
+// inspect compares one policy or binding.
 func inspect(ctx context.Context, client kubernetes.Interface, want *unstructured.Unstructured) (installed, error) {
 	out := installed{kind: want.GetKind(), name: want.GetName()}
 	have, spec, wanted, err := policyOf(ctx, client, want)
@@ -120,8 +121,8 @@ func inspect(ctx context.Context, client kubernetes.Interface, want *unstructure
 	return out, nil
 }
 
-// policyOf reads an object, and returns its spec and the one it was installed with. What a server adds by default
-// is no difference.
+// policyOf reads an object, and returns its spec and the wanted spec. Defaults of the server do not
+// count as differences.
 func policyOf(ctx context.Context, client kubernetes.Interface, want *unstructured.Unstructured) (have metav1.Object, spec, wanted any, err error) {
 	api, get := client.AdmissionregistrationV1(), metav1.GetOptions{}
 	read := runtime.DefaultUnstructuredConverter.FromUnstructured
@@ -153,7 +154,7 @@ func policyOf(ctx context.Context, client kubernetes.Interface, want *unstructur
 	}
 }
 
-// defaulted fills in what the API server does.
+// defaulted sets the defaults that the API server sets.
 func defaulted(m *admission.MatchResources) {
 	if m == nil {
 		return
@@ -175,7 +176,8 @@ func defaulted(m *admission.MatchResources) {
 	}
 }
 
-// differing names the fields in which two specs of one type differ, "spec.failurePolicy, spec.variables".
+// differing returns the names of the different fields of two specs of one type, such as
+// "spec.failurePolicy, spec.variables".
 func differing(have, want any) string {
 	a, b := reflect.ValueOf(have), reflect.ValueOf(want)
 	var out []string
@@ -188,7 +190,8 @@ func differing(have, want any) string {
 	return strings.Join(out, ", ")
 }
 
-// standingOf sums up what was read. What may not be read counts as changed: it is not known to be missing.
+// standingOf summarizes the comparisons. An object that cannot be read counts as changed, because
+// it may exist.
 func standingOf(all []installed) Standing {
 	var s Standing
 	var validating, mutating tally
@@ -239,13 +242,15 @@ func (t *tally) extent() Extent {
 	}
 }
 
-// Requester is who asked last for a run to be taken back, as [Creator] is who made it.
+// Requester returns the identity that last requested a rollback of a run, with the reliability of
+// [Creator].
 func Requester(run metav1.Object) approval.Identity {
 	return approval.Identity{Name: run.GetAnnotations()[RollbackBy]}
 }
 
-// Creator is who made a run, by the annotations that the policies stamp; an empty identity where there are none.
-// It is only as true as [Standing.Identity] of a run that is younger than the policies.
+// Creator returns the identity that created a run, from the annotations that the policies stamp;
+// empty if there are none. The identity is reliable if the run is newer than the policies and
+// [Standing.Identity] holds.
 func Creator(run metav1.Object) approval.Identity {
 	return approval.Identity{Name: run.GetAnnotations()[CreatedBy]}
 }

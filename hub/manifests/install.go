@@ -20,47 +20,50 @@ import (
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-// fieldManager is who owns the fields that Install writes.
+// fieldManager is the owner of the fields that Install writes.
 const fieldManager = "slipway-install"
 
-// defaultTimeout is far above what an API server takes to serve new kinds.
+// defaultTimeout is much longer than an API server needs to serve new kinds.
 const defaultTimeout = time.Minute
 
-// Options say what [Install] does besides the CRDs, the policies and the roles of people.
+// Options are the options of [Install]. CRDs, policies and the roles of people are always
+// installed.
 type Options struct {
-	// Compatibility is the setting of the hub that the definitions are for. Empty is the one that the definitions on the
-	// server have, if any, and it must be the default then: only a setting that is named changes the one that is there.
+	// Compatibility is the setting of the hub. If it is empty, the definitions on the server must
+	// have the default setting, or there must be none: only an explicit setting changes the setting
+	// of a server.
 	Compatibility compat.Setting
-	// Hub, where it is set, installs what [HubRBAC] returns for it.
+	// Hub installs the objects of [HubRBAC]; nil installs none.
 	Hub *HubOptions
-	// Applications installs the definitions of the application workflow and the role slipway-application-editor,
-	// and lets the Hub serve applications.
+	// Applications installs the definitions of the application workflow and the role
+	// slipway-application-editor, and lets the Hub serve applications.
 	Applications bool
-	// Aggregate makes the role slipway-viewer part of the built-in view, and slipway-editor of edit, and so
-	// both of admin, so that those with edit in a namespace may roll out from it. Without it a role has to be
-	// bound first, and what an earlier installation aggregated is so no more.
+	// Aggregate makes the role slipway-viewer part of the built-in view, and slipway-editor part of
+	// edit, and so both part of admin: people with edit in a namespace may then roll out from it.
+	// Without Aggregate the roles must be bound, and an earlier aggregation ends.
 	Aggregate bool
-	// Timeout is how long Install may take. 0 is one minute.
+	// Timeout is the limit for the duration of Install; 0 is one minute.
 	Timeout time.Duration
-	// Done, where it is set, is told of every object when it is done with, one after the other.
+	// Done is called after each object, never concurrently; may be nil.
 	Done func(Change)
-	// Note, where it is set, is told in sentences what a change of Compatibility does to the objects that are there.
+	// Note is called with sentences about the effect of a changed Compatibility on existing
+	// objects; may be nil.
 	Note func(string)
 }
 
-// Outcome is what became of an object.
+// Outcome is the result of applying an object.
 type Outcome string
 
-// The outcomes.
+// The outcomes of [Install].
 const (
 	Created   Outcome = "Created"
 	Updated   Outcome = "Updated"
 	Unchanged Outcome = "Unchanged"
-	// Skipped: the API server has no such kind; only mutating policies may be skipped.
+	// Skipped: the API server does not have the kind. Only mutating policies may be skipped.
 	Skipped Outcome = "Skipped"
 )
 
-// Change is what became of an object that was installed.
+// Change is the result of applying one object.
 type Change struct {
 	Kind      string
 	Namespace string
@@ -68,7 +71,7 @@ type Change struct {
 	Outcome   Outcome
 }
 
-// String says it as kubectl does.
+// String returns a line in the style of kubectl.
 func (c Change) String() string {
 	if c.Namespace != "" {
 		return fmt.Sprintf("%s %s/%s %s", c.Kind, c.Namespace, c.Name, c.Outcome)
@@ -76,16 +79,17 @@ func (c Change) String() string {
 	return fmt.Sprintf("%s %s %s", c.Kind, c.Name, c.Outcome)
 }
 
-// Install makes the API server that cfg names one that package hub can serve: it applies the CRDs, the
-// policies, the roles of people and, where asked for, those of the hub, and returns when all versions of
-// all kinds are served and the policies act.
+// Install prepares the API server of cfg for package hub. It applies the CRDs, the policies, the
+// roles of people and, if requested, the roles of the hub. It returns once all versions of all
+// kinds are served and the policies act.
 //
-// It may be called again at any time, by several at once, and by a newer version of this package: what is
-// there already is changed where it differs, also where it was made otherwise, and what others added to
-// it stays, but for the policies: they get exactly the spec that they have here. On a server without
-// MutatingAdmissionPolicy of version v1 those are skipped; the package documentation says what follows.
-// cfg is neither changed nor kept. It needs the rights of cluster-admin: installing roles takes the rights
-// that they give, and a role to which others are aggregated may give anything.
+// It may be called again at any time, concurrently, and by a newer version of this package. It
+// updates objects that differ, from any author, and keeps additions of others, except in policies:
+// those get exactly the spec in this package. If the server has no MutatingAdmissionPolicy of
+// version v1, Install skips the mutating policies; the package documentation describes the
+// consequences. It neither changes nor keeps cfg. The caller needs the rights of cluster-admin,
+// because installing a role requires the rights in it, and an aggregated role may contain any
+// right.
 func Install(ctx context.Context, cfg *rest.Config, o Options) error {
 	timeout := o.Timeout
 	if timeout == 0 {
@@ -109,13 +113,13 @@ type installer struct {
 	mapper meta.RESTMapper
 	disco  discovery.DiscoveryInterface
 	done   func(Change)
-	// mutates reports whether the server has mutating policies.
+	// mutates reports whether the server accepted a mutating policy.
 	mutates bool
 }
 
 func newInstaller(cfg *rest.Config, done func(Change)) (*installer, error) {
 	cfg = rest.CopyConfig(cfg)
-	cfg.QPS = -1 // some tens of requests, each of which waits for the one before
+	cfg.QPS = -1 // some tens of requests, one after the other
 	client, err := dynamic.NewForConfig(cfg)
 	if err != nil {
 		return nil, err
@@ -134,7 +138,7 @@ func newInstaller(cfg *rest.Config, done func(Change)) (*installer, error) {
 	return &installer{client: client, mapper: restmapper.NewDiscoveryRESTMapper(groups), disco: disco, done: done}, nil
 }
 
-// install applies everything in the order in which it is needed.
+// install applies everything in the necessary order.
 func (in *installer) install(ctx context.Context, o Options) error {
 	change, err := in.settingChange(ctx, o.Compatibility)
 	if err != nil {
@@ -182,7 +186,7 @@ func (in *installer) install(ctx context.Context, o Options) error {
 	return in.awaitPolicies(ctx)
 }
 
-// besides returns what is installed when the kinds are served.
+// besides returns the objects to apply once the kinds are served.
 func besides(o Options) ([]*unstructured.Unstructured, error) {
 	all, err := Policies()
 	if err != nil {
@@ -224,7 +228,7 @@ func (in *installer) applyAll(ctx context.Context, all []*unstructured.Unstructu
 	return nil
 }
 
-// apply makes an object what it has to be, and says what that took.
+// apply creates or updates an object, and returns the outcome.
 func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (Outcome, error) {
 	r, err := in.resource(u)
 	if meta.IsNoMatchError(err) && optional(u) {
@@ -249,8 +253,9 @@ func (in *installer) apply(ctx context.Context, u *unstructured.Unstructured) (O
 	return outcomeOf(before, after), nil
 }
 
-// definedOnce are the files of the definitions that another author may have installed before. KubeFleet's agents, of a hub that
-// is being migrated, need their Works, of whatever version, and Open Cluster Management its ManagedClusters.
+// definedOnce returns the files with definitions that another author may have installed before, in
+// any version: KubeFleet's agents need their Works while a hub is migrated, and Open Cluster
+// Management needs its ManagedClusters.
 func definedOnce(o Options) []string {
 	files := []string{"optional/works.yaml"}
 	if o.Applications {
@@ -259,7 +264,7 @@ func definedOnce(o Options) []string {
 	return files
 }
 
-// defineOnce installs a definition, unless there is one.
+// defineOnce installs a definition if the server has none of its name.
 func (in *installer) defineOnce(ctx context.Context, file string) error {
 	all, err := loadFile(file)
 	if err != nil {
@@ -282,16 +287,16 @@ func (in *installer) defineOnce(ctx context.Context, file string) error {
 	return in.awaitServed(ctx, all)
 }
 
-// isPolicy reports whether an object is a policy or the binding of one.
+// isPolicy reports whether an object is an admission policy or the binding of one.
 func isPolicy(u *unstructured.Unstructured) bool {
 	return strings.HasSuffix(strings.TrimSuffix(u.GetKind(), "Binding"), "AdmissionPolicy")
 }
 
-// replace gives a policy or a binding exactly the spec that it has here. Applied, it would keep what others added,
-// such as a condition under which it does nothing.
+// replace gives an existing policy or binding exactly the spec of u. Server-side apply would keep
+// additions of others, such as a condition that disables the policy.
 func (in *installer) replace(ctx context.Context, r dynamic.ResourceInterface, u *unstructured.Unstructured) (after *unstructured.Unstructured, err error) {
-	// RetryOnConflict takes the end of a context for that of its own waits and returns no error then: the error of the
-	// last try is the one that counts.
+	// RetryOnConflict returns no error if the context ends while it waits, so the error of the last
+	// attempt counts.
 	_ = retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		var now *unstructured.Unstructured
 		if now, err = r.Get(ctx, u.GetName(), metav1.GetOptions{}); err != nil {
@@ -321,10 +326,10 @@ func outcomeOf(before, after *unstructured.Unstructured) Outcome {
 	}
 }
 
-// mutatingPolicy is the kind that servers before 1.36 do not have.
+// mutatingPolicy is a kind that servers before 1.36 do not have.
 const mutatingPolicy = "MutatingAdmissionPolicy"
 
-// optional says what a hub can do without.
+// optional reports whether a hub works without the object.
 func optional(u *unstructured.Unstructured) bool {
 	return u.GetKind() == mutatingPolicy || u.GetKind() == mutatingPolicy+"Binding"
 }

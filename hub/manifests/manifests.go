@@ -18,19 +18,20 @@ import (
 //go:embed crds/*.yaml crds/*/*.yaml policies/*.yaml rbac/*.yaml optional/*.yaml applications/*.yaml applications/rbac/*.yaml
 var files embed.FS
 
-// Annotations of a run that say who created it and who asked for its rollback. Admission writes them when
-// that happens; they cannot be changed otherwise.
+// Annotations of a run that name its creator and the requester of its rollback. Only the admission
+// policies write them, when the run is created and when the rollback is requested.
 const (
 	// CreatedBy is the name of the user.
 	CreatedBy = "slipway.dev/created-by"
-	// CreatedByUID is the unique identifier of the user, where the authenticator knows one.
+	// CreatedByUID is the unique identifier of the user, if the authenticator has one.
 	CreatedByUID = "slipway.dev/created-by-uid"
-	// RollbackBy is the name of the user who set spec.state to Rollback last.
+	// RollbackBy is the name of the user of the last change of spec.state to Rollback.
 	RollbackBy = "slipway.dev/rollback-by"
 )
 
-// CRDs returns the CustomResourceDefinitions of the Fleet API for a compatibility setting, ascending by name. Those that
-// differ between the settings have the label [compat.Label]. The caller may change them.
+// CRDs returns the CustomResourceDefinitions of the Fleet API for a compatibility setting,
+// ascending by name. The definitions that depend on the setting have the label [compat.Label]. The
+// caller may change them.
 func CRDs(setting compat.Setting) ([]*unstructured.Unstructured, error) {
 	all, err := load("crds")
 	if err != nil || setting.OrDefault() == compat.Default {
@@ -47,15 +48,16 @@ func CRDs(setting compat.Setting) ([]*unstructured.Unstructured, error) {
 	return all, err
 }
 
-// Applications returns the CustomResourceDefinitions of the application workflow, Application, Policy and Workflow, which
-// a hub with Config.Applications needs besides. The caller may change them.
+// Applications returns the CustomResourceDefinitions of the application workflow: Application,
+// Policy and Workflow. A hub with Config.Applications needs them in addition. The caller may change
+// them.
 func Applications() ([]*unstructured.Unstructured, error) { return load("applications") }
 
-// Policies returns the admission policies and their bindings, each policy in front of its binding. The
+// Policies returns the admission policies and their bindings, each policy before its binding. The
 // caller may change them.
 func Policies() ([]*unstructured.Unstructured, error) { return load("policies") }
 
-// load reads the objects of a directory, in the order of its files.
+// load reads the objects in a directory, in the order of its files.
 func load(dir string) ([]*unstructured.Unstructured, error) {
 	names, err := fs.Glob(files, dir+"/*.yaml")
 	if err != nil {

@@ -20,32 +20,35 @@ const (
 	secretsRole  = "slipway-hub-source-secrets"
 )
 
-// HubOptions say who the hub is and what it may read.
+// HubOptions are the identity and the read rights of a hub.
 type HubOptions struct {
-	// Namespace is where the hub keeps its state, as Secrets and a Lease. Empty is slipway-system.
+	// Namespace is the namespace of the hub's state: Secrets and a Lease. The default is
+	// slipway-system.
 	Namespace string
-	// User is the hub, where it is none of the service accounts: a name as the API server authenticates
-	// it. Empty is the service account slipway-hub in Namespace.
+	// User is the hub's user name for the API server, if the hub is not a service account. The
+	// default is the service account slipway-hub in Namespace.
 	User string
-	// Secrets lets the hub read all Secrets of its cluster, so that placements can carry them. Without it,
-	// exclude Secrets by the Rules of the engine: a placement that brings the content of a Namespace fails
-	// otherwise, since nothing is left out silently. Those in Namespace are the hub's own in any case.
+	// Secrets lets the hub read all Secrets of its cluster, so that placements can carry them.
+	// Without it, the Rules of the engine must exclude Secrets, because a placement with the
+	// content of a Namespace fails if it cannot read all of it. The hub always has access to the
+	// Secrets in Namespace.
 	Secrets bool
 	// Applications lets the hub serve applications.
 	Applications bool
-	// Sources are what placements can select, as rules that allow to get, list and watch it. None are the
-	// kinds of Kubernetes but Secrets and, where [Install] installs them, the kinds that the server has then;
-	// those of later ones are granted by a ClusterRole with the label [AggregateToHub]. No rule needs a subresource.
+	// Sources are the objects that placements can select, as rules that allow get, list and watch.
+	// The default is the kinds of Kubernetes without Secrets; if [Install] installs the rules, it
+	// adds the other kinds of the server at that time. For later kinds, create a ClusterRole with
+	// the label [AggregateToHub]. No rule needs a subresource.
 	Sources []rbacv1.PolicyRule
 }
 
 // Roles returns the ClusterRoles for people: slipway-approver, slipway-viewer, slipway-editor,
-// slipway-cluster-viewer and slipway-cluster-editor. None is part of another role. The caller may change
-// them.
+// slipway-cluster-viewer and slipway-cluster-editor. None is part of another role. The caller may
+// change them.
 func Roles() ([]*unstructured.Unstructured, error) { return loadFile("rbac/people.yaml") }
 
-// aggregate makes roles for namespaces part of the built-in ones: slipway-viewer of view, and so of edit and
-// admin, slipway-editor of edit, and so of admin.
+// aggregate adds roles to the built-in roles of namespaces: slipway-viewer to view, and so to edit
+// and admin; slipway-editor to edit, and so to admin.
 func aggregate(roles []*unstructured.Unstructured) {
 	for _, u := range roles {
 		to := map[string]string{"slipway-viewer": "view", "slipway-editor": "edit"}[u.GetName()]
@@ -58,8 +61,8 @@ func aggregate(roles []*unstructured.Unstructured) {
 	}
 }
 
-// HubRBAC returns what allows a hub to do its work and nothing else: its namespace, its roles and their
-// bindings, and its service account unless it is a user. The caller may change them.
+// HubRBAC returns exactly the objects that a hub needs: its namespace, its roles, their bindings
+// and, unless it has a User, its service account. The caller may change them.
 func HubRBAC(o HubOptions) ([]*unstructured.Unstructured, error) {
 	if err := o.problems().ToAggregate(); err != nil {
 		return nil, fmt.Errorf("manifests: hub: %w", err)
@@ -115,7 +118,7 @@ func (o *HubOptions) problems() field.ErrorList {
 	return errs
 }
 
-// adapt puts the names of the options in the place of those of the manifest.
+// adapt replaces names in an object of the manifest by the names in the options.
 func (o *HubOptions) adapt(u *unstructured.Unstructured) error {
 	if o.Namespace != "" {
 		if u.GetNamespace() != "" {
@@ -126,7 +129,7 @@ func (o *HubOptions) adapt(u *unstructured.Unstructured) error {
 		}
 	}
 	if u.GetName() == secretsRole && u.GetKind() == "ClusterRoleBinding" && !o.Secrets {
-		// It binds nothing, rather than what an installation before this one asked for.
+		// It must bind no subject, because an earlier installation may have bound one.
 		unstructured.RemoveNestedField(u.Object, "subjects")
 		return nil
 	}
@@ -150,7 +153,7 @@ func (o *HubOptions) subject() map[string]any {
 	return map[string]any{"kind": rbacv1.ServiceAccountKind, "name": hubAccount, "namespace": namespace}
 }
 
-// setRules gives a role rules.
+// setRules sets the rules of a role.
 func setRules(u *unstructured.Unstructured, rules []rbacv1.PolicyRule) error {
 	role, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&rbacv1.ClusterRole{Rules: rules})
 	if err != nil {

@@ -26,12 +26,13 @@ func definitions() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 }
 
-// ErrOtherCompatibility is the error of definitions that are not those of a setting.
+// ErrOtherCompatibility means that the definitions on a server are for another compatibility
+// setting.
 var ErrOtherCompatibility = errors.New("the definitions are those of another compatibility setting")
 
-// CheckCompatibility returns an error that names the remedy unless the definitions on a server are those of a setting. It
-// matches [ErrOtherCompatibility] if they are not, and is the API server's if they cannot be read. Definitions that are
-// missing are no error here.
+// CheckCompatibility returns an error with the remedy unless the definitions on a server are for
+// the setting. The error matches [ErrOtherCompatibility] if they are for another setting, and is
+// the API server's error if they cannot be read. Missing definitions are no error here.
 func CheckCompatibility(ctx context.Context, client dynamic.Interface, setting compat.Setting) error {
 	setting = setting.OrDefault()
 	all, err := CRDs(setting)
@@ -65,11 +66,13 @@ func CheckCompatibility(ctx context.Context, client dynamic.Interface, setting c
 		ErrOtherCompatibility, setting, strings.Join(wrong, ", "), setting, setting)
 }
 
-// settingChange is what an installation does to the compatibility setting of a server.
+// settingChange is the effect of an installation on the compatibility setting of a server.
 type settingChange struct {
-	// from is the setting of the definitions that are there; "" if there are none, or others' definitions.
+	// from is the setting of the installed definitions if it differs from to; "" if it does not, if
+	// there are no definitions or if they are from another author.
 	from, to compat.Setting
-	// runs are the kinds of runs that are defined, with the state that a run of them without spec.state has so far.
+	// runs are the installed kinds of runs, with the state that a run without spec.state has until
+	// now.
 	runs []runKind
 }
 
@@ -80,7 +83,8 @@ type runKind struct {
 	state    kubefleet.State
 }
 
-// settingChange reads the definitions on the server. A setting that nobody named does not replace another one.
+// settingChange reads the definitions on the server. It returns an error if their setting would
+// change and no setting was named.
 func (in *installer) settingChange(ctx context.Context, named compat.Setting) (settingChange, error) {
 	change := settingChange{to: named.OrDefault()}
 	if _, err := compat.Parse(string(named)); err != nil {
@@ -96,7 +100,7 @@ func (in *installer) settingChange(ctx context.Context, named compat.Setting) (s
 			return change, fmt.Errorf("CustomResourceDefinition %s: %w", r.resource.GroupResource(), err)
 		}
 		if r.state = stateDefault(crd, r.resource.Version); r.state == "" {
-			continue // it does not define what is read here
+			continue // it does not define the version read here
 		}
 		if label := crd.GetLabels()[compat.Label]; label != "" && label != string(change.to) {
 			change.from = compat.Setting(label)
@@ -109,7 +113,8 @@ func (in *installer) settingChange(ctx context.Context, named compat.Setting) (s
 	return change, nil
 }
 
-// stateDefault returns the state of a run without spec.state by a definition, or "" if that has no such version.
+// stateDefault returns the state that a definition gives to runs without spec.state; "" if it does
+// not serve the version.
 func stateDefault(crd *unstructured.Unstructured, version string) kubefleet.State {
 	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
 	for _, v := range versions {
@@ -126,9 +131,9 @@ func stateDefault(crd *unstructured.Unstructured, version string) kubefleet.Stat
 	return ""
 }
 
-// carryOver writes into the runs without spec.state the state that they have by the definitions that are about to be replaced,
-// so that the new ones do not start a run, and do not take the order of one that is under way. It says in notes what the new
-// setting means for the objects that are there.
+// carryOver writes into runs without spec.state the state that the old definitions give them, so
+// that the new definitions neither start a run nor change the state Run of a run under way. It
+// sends notes about the effect of the new setting on existing objects.
 func (in *installer) carryOver(ctx context.Context, change settingChange, note func(string)) error {
 	if note == nil {
 		note = func(string) {}
@@ -150,7 +155,7 @@ func (in *installer) carryOver(ctx context.Context, change settingChange, note f
 	return nil
 }
 
-// writeStates writes the state that absence means so far into the runs of a kind that have none.
+// writeStates writes the state of the old definitions into the runs of a kind that have none.
 func (in *installer) writeStates(ctx context.Context, r runKind, note func(string)) error {
 	var written []string
 	err := in.each(ctx, r.resource, func(run *unstructured.Unstructured) error {
@@ -175,9 +180,9 @@ func (in *installer) writeStates(ctx context.Context, r runKind, note func(strin
 	return err
 }
 
-// needsState reports whether a run must get the state that it has by absence. A server shows a default as if it were stored,
-// so a run with the default is written whichever it is. A run that was refused is over, and one that was stopped or planned
-// only must not be told to run.
+// needsState reports whether a run must get its current default state as a stored value. A server
+// shows a default like a stored value, so a run with that value is always written. A refused run
+// has ended, and a run that was stopped or only planned must not be told to run.
 func needsState(run *unstructured.Unstructured, state kubefleet.State) bool {
 	now, _, _ := unstructured.NestedString(run.Object, "spec", "state")
 	if run.GetDeletionTimestamp() != nil {
@@ -211,7 +216,7 @@ func conditionOf(obj *unstructured.Unstructured, kind string) (status, reason st
 	return status, reason
 }
 
-// noteObjects says what the new setting means for placements and requests.
+// noteObjects sends notes about the effect of the new setting on placements and requests.
 func (in *installer) noteObjects(ctx context.Context, change settingChange, note func(string)) error {
 	var external, open []string
 	for _, plural := range []string{"clusterresourceplacements", "resourceplacements"} {
@@ -249,7 +254,7 @@ func (in *installer) noteObjects(ctx context.Context, change settingChange, note
 	return nil
 }
 
-// someOf joins names, at most ten.
+// someOf joins names, at most ten of them.
 func someOf(names []string) string {
 	slices.Sort(names)
 	const most = 10
@@ -259,8 +264,8 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// each calls f for every object of a resource. A resource that is not defined has none. An object that changes between is
-// read again, so f may be called for it twice.
+// each calls f for every object of a resource; none if the resource is not defined. If an object
+// changed since it was read, f gets it again, so f may see an object twice.
 func (in *installer) each(ctx context.Context, resource schema.GroupVersionResource, f func(*unstructured.Unstructured) error) error {
 	page := metav1.ListOptions{Limit: 200}
 	for {
@@ -282,7 +287,7 @@ func (in *installer) each(ctx context.Context, resource schema.GroupVersionResou
 	}
 }
 
-// tryEach calls f until it meets no conflict.
+// tryEach calls f with the newest object until there is no conflict.
 func (in *installer) tryEach(ctx context.Context, resource schema.GroupVersionResource, u *unstructured.Unstructured, f func(*unstructured.Unstructured) error) error {
 	for {
 		err := f(u)
