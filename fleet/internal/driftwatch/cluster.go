@@ -18,43 +18,45 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// clusterWatch watches what one cluster has of a placement. One goroutine follows the watch of the member's
-// objects and enqueues the cluster; the queue compares it and puts back what differs.
+// clusterWatch watches the objects that one cluster has of a placement. One goroutine follows the
+// watch of the member's objects and enqueues the cluster. The reconcile of the cluster compares it
+// and repairs drift.
 type clusterWatch struct {
 	w        *placementWatch
 	reporter *Reporter
 	cluster  placement.Cluster
-	// running are the goroutine of the watch and the reconcile of the cluster.
+	// running counts the goroutine of the watch and the reconcile of the cluster.
 	running sync.WaitGroup
-	// cancel ends that goroutine.
+	// cancel ends the goroutine of the watch.
 	cancel context.CancelFunc
 
 	mu      sync.Mutex
 	stopped bool
-	// cancelCall ends the reconcile that is running.
+	// cancelCall ends the running reconcile.
 	cancelCall context.CancelFunc
-	// x is the newest view of the placement.
+	// x is the newest comparison of the placement.
 	x *comparison
-	// watched is the revision whose objects are watched, "" for none. It is not known while a watch begins, or
-	// cannot; then restart is nil, which begins the watch again.
+	// watched is the revision whose objects are watched, "" if there is none. restart begins the watch
+	// again. While a watch begins, or fails to begin, the revision is unknown and restart is nil.
 	watched string
 	restart context.CancelFunc
 
-	// The rest belongs to the reconcile of the cluster.
+	// Only the reconcile of the cluster uses the following fields.
 
-	// reported and restored space out the events that the cluster differs, and what is put back.
+	// reported spaces out the events about drift, restored the repairs.
 	reported, restored throttle
-	// fight finds out whether another writer keeps changing what is put back.
+	// fight detects another writer that keeps undoing the repairs.
 	fight drift.Fight
-	// refusals are the waits after permanent errors.
+	// refusals is the backoff after permanent errors.
 	refusals *backoff.Backoff
 }
 
 func (c *clusterWatch) key() clusterKey { return clusterKey{c.w.name, c.cluster.Name} }
 
-// update sets the view of the placement, and has the cluster compared. Where the placement has changed that is done
-// at once: what failed may succeed now. While a run has the placement there is no need: nothing is put back, and what
-// the run changes is watched.
+// update sets the comparison of the placement and enqueues the cluster. If the placement has
+// changed, the cluster is reconciled at once, without backoff, because a step that failed may
+// succeed now. While a run has the placement the cluster is not enqueued, because nothing is
+// repaired then, and the watch notices the changes of the run.
 func (c *clusterWatch) update(x *comparison, changed bool) {
 	c.mu.Lock()
 	c.x = x
@@ -74,7 +76,7 @@ func (c *clusterWatch) comparison() *comparison {
 	return c.x
 }
 
-// stop ends the watch and the reconcile that is running, without waiting for them.
+// stop ends the watch and the running reconcile without waiting for them.
 func (c *clusterWatch) stop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -85,8 +87,8 @@ func (c *clusterWatch) stop() {
 	}
 }
 
-// enter begins a reconcile, which cancel ends, and reports false where the watch has ended. The caller calls
-// running.Done.
+// enter begins a reconcile that stop ends through cancel, and returns false if the watch has ended.
+// After true, the caller must call running.Done.
 func (c *clusterWatch) enter(cancel context.CancelFunc) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,20 +100,20 @@ func (c *clusterWatch) enter(cancel context.CancelFunc) bool {
 	return true
 }
 
-// follow enqueues the cluster whenever an object changes that the placement has there, until ctx ends.
+// follow enqueues the cluster whenever an object of the placement changes on it, until ctx ends.
 func (c *clusterWatch) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		watching, cancel := context.WithCancel(ctx)
 		watch := func() iter.Seq2[struct{}, error] { return c.watch(watching, cancel) }
 		for _, err := range guard.Rewatch(watching, watch, c.reporter.cfg.Poll) {
-			_ = err // a watch that fails says nothing of the cluster, which is compared all the same
+			_ = err // a failed watch says nothing about the cluster, so compare it anyway
 			c.w.r.clusters.Add(c.key())
 		}
 		cancel()
 	}
 }
 
-// watch yields when it has begun and when an object that the placement has on the cluster changes.
+// watch yields when it has begun, and when an object of the placement changes on the cluster.
 func (c *clusterWatch) watch(ctx context.Context, restart context.CancelFunc) iter.Seq2[struct{}, error] {
 	c.setWatched("", nil)
 	return c.reporter.applier.WatchCompared(ctx, c.comparison().of(c.cluster), c.reporter.cfg.Poll, func(revision string) {
@@ -125,8 +127,8 @@ func (c *clusterWatch) setWatched(revision string, restart context.CancelFunc) {
 	c.watched, c.restart = revision, restart
 }
 
-// restartIfOutdated begins the watch again where the cluster should have another revision, "" for any, than the
-// one whose objects are watched.
+// restartIfOutdated begins the watch again if the watched revision differs from the given one,
+// unless that is "".
 func (c *clusterWatch) restartIfOutdated(revision string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -136,7 +138,7 @@ func (c *clusterWatch) restartIfOutdated(revision string) {
 	}
 }
 
-// refusal is a permanent error, after which the cluster is left alone for a while.
+// refusal is a permanent error with the wait before the cluster's next reconcile.
 type refusal struct {
 	error
 	wait time.Duration
@@ -146,7 +148,7 @@ func (e *refusal) Unwrap() error { return e.error }
 
 func newRefusals() *backoff.Backoff { return backoff.New(member.ReachMost, throttleMost) }
 
-// refusalWait is how long a cluster is left alone after an error.
+// refusalWait returns the minimum wait after an error.
 func refusalWait(err error) time.Duration {
 	if e := (*refusal)(nil); errors.As(err, &e) {
 		return e.wait
@@ -154,7 +156,8 @@ func refusalWait(err error) time.Duration {
 	return 0
 }
 
-// clusterFailed logs the errors that do not go away by themselves. Others are in the cluster's recorded drift.
+// clusterFailed logs permanent errors and panics. Other errors are in the recorded drift of the
+// cluster.
 func (r *Reconciler) clusterFailed(_ context.Context, key clusterKey, err error) {
 	panicked := (*reconcile.PanicError)(nil)
 	if errors.Is(err, backend.ErrPermanent) || errors.As(err, &panicked) {
@@ -162,7 +165,7 @@ func (r *Reconciler) clusterFailed(_ context.Context, key clusterKey, err error)
 	}
 }
 
-// reconcileCluster compares a cluster of a placement and puts back what differs, as long as it is watched.
+// reconcileCluster compares a watched cluster of a placement and repairs drift.
 func (r *Reconciler) reconcileCluster(ctx context.Context, key clusterKey) (time.Duration, error) {
 	w := r.watch(key.placement)
 	if w == nil {
@@ -189,9 +192,9 @@ func (r *Reconciler) reconcileCluster(ctx context.Context, key clusterKey) (time
 	return after, nil
 }
 
-// reconcile compares the cluster, records what differs and puts it back. It returns the revision that the cluster
-// was compared with, and when to compare it again. Drift that a run records meanwhile is not overwritten: that is
-// an error, and the cluster is compared again.
+// reconcile compares the cluster, records the differences and repairs drift. It returns the
+// revision that it compared with, and when to compare again. It never overwrites drift that a run
+// recorded since: that is an error, and the cluster is compared again.
 func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after time.Duration, err error) {
 	x := c.comparison()
 	old, err := c.reporter.loadDrift(ctx, x.rec.Placement.Name, c.cluster.Name)
@@ -227,8 +230,8 @@ func (c *clusterWatch) reconcile(ctx context.Context) (revision string, after ti
 	return found.Revision, after, err
 }
 
-// putBack applies again what the cluster should have, unless a run has the placement or it was done a moment ago.
-// It returns when to try again.
+// putBack repairs drift, unless a run has the placement or the last repair is too recent. It
+// returns when to try again.
 func (c *clusterWatch) putBack(ctx context.Context, x *comparison, found *drift.ClusterReport) (time.Duration, error) {
 	if wait := c.restored.left(); wait > 0 {
 		return wait, nil
@@ -250,8 +253,8 @@ func (c *clusterWatch) putBack(ctx context.Context, x *comparison, found *drift.
 	return 0, nil
 }
 
-// mayPutBack reports whether the strategy of the placement is still that of the comparison, and no run has it: a
-// run decides itself.
+// mayPutBack reports whether repairs are allowed: the placement still has the strategy of the
+// comparison, no run has it, because a run decides for itself, and it is not being deleted.
 func (c *clusterWatch) mayPutBack(ctx context.Context, x *comparison) (bool, error) {
 	rec, _, err := c.reporter.state.Placement(ctx, x.rec.Placement.Name)
 	if err != nil {
@@ -260,7 +263,8 @@ func (c *clusterWatch) mayPutBack(ctx context.Context, x *comparison) (bool, err
 	return rec.Queue.Active == nil && rec.Deleting == nil && rec.Placement.ApplyStrategy.Key() == x.rec.Placement.ApplyStrategy.Key(), nil
 }
 
-// restore brings the cluster back to a revision that its ledger proves, and reports whether it wrote anything.
+// restore brings the cluster back to the revision that its ledger proves, and reports whether it
+// wrote anything.
 func (c *clusterWatch) restore(ctx context.Context, x *comparison, revision string) (sent bool, err error) {
 	leave, err := c.reporter.limiter.Enter(ctx, c.cluster.Name)
 	if err != nil {
@@ -274,12 +278,13 @@ func (c *clusterWatch) restore(ctx context.Context, x *comparison, revision stri
 		c.w.event(stages.Event{Type: stages.ObjectsReleased, Cluster: c.cluster.Name, Message: released})
 	}
 	if errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrFenced) {
-		return false, nil // a run has come to the cluster, and decides
+		return false, nil // a run has reached the cluster, and decides
 	}
 	return sent, err
 }
 
-// recordEnds has the ledger say which objects have ended: they are no drift once they are gone.
+// recordEnds records in the ledger which objects have ended, so that they do not count as drift
+// once they are gone.
 func (c *clusterWatch) recordEnds(ctx context.Context, x *comparison, revision string) error {
 	leave, err := c.reporter.limiter.Enter(ctx, c.cluster.Name)
 	if err != nil {
@@ -292,7 +297,7 @@ func (c *clusterWatch) recordEnds(ctx context.Context, x *comparison, revision s
 	return err
 }
 
-// assignment is what the placement asks of the cluster between runs.
+// assignment returns the assignment of the cluster between runs.
 func (c *clusterWatch) assignment(x *comparison) member.Assignment {
 	p := &x.rec.Placement
 	return member.WithKey(backend.Assignment{
@@ -301,7 +306,7 @@ func (c *clusterWatch) assignment(x *comparison) member.Assignment {
 	}, x.rec.Key)
 }
 
-// finish closes an intent to put something back that an engine left open.
+// finish closes the intent of a repair that an engine left open.
 func (c *clusterWatch) finish(ctx context.Context, x *comparison) error {
 	revision, err := c.reporter.applier.Unrestored(ctx, c.assignment(x))
 	if err != nil || revision == "" {

@@ -23,18 +23,19 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Query narrows a comparison. It is what fleet.DriftOptions ask for.
+// Query narrows a comparison, see fleet.DriftOptions.
 type Query struct {
 	Clusters   []string
 	Index      *int
 	Comparison drift.Comparison
 }
 
-// Drift compares the clusters of a placement, and takes from the recorded drift when a difference was observed first.
+// Drift compares the clusters of a placement. The first observation of a known difference comes
+// from the recorded drift.
 func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[drift.ClusterReport, error] {
 	return func(yield func(drift.ClusterReport, error) bool) {
 		recorded, err := r.Drifted(ctx, name)
-		if err != nil && !state.IsLasting(err) { // a record that cannot be decoded keeps no report back
+		if err != nil && !state.IsLasting(err) { // an undecodable record must not block a report
 			yield(drift.ClusterReport{Placement: name}, err)
 			return
 		}
@@ -53,7 +54,8 @@ func (r *Reporter) Drift(ctx context.Context, name string, o Query) iter.Seq2[dr
 	}
 }
 
-// driftOf is Drift; strict reports whether clusters of o that are not compared are an error.
+// driftOf compares like Drift, without the recorded drift. If strict, clusters of o that are not
+// compared are an error.
 func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict bool) iter.Seq2[drift.ClusterReport, error] {
 	return func(yield func(drift.ClusterReport, error) bool) {
 		x, err := r.comparison(ctx, name, o)
@@ -75,16 +77,16 @@ func (r *Reporter) driftOf(ctx context.Context, name string, o Query, strict boo
 	}
 }
 
-// comparedAtOnce is how many clusters a report compares at the same time.
+// comparedAtOnce is how many clusters a report compares concurrently.
 const comparedAtOnce = 32
 
-// comparison is which clusters of a placement are compared, and with what.
+// comparison is a set of clusters of a placement, with the revisions to compare them with.
 type comparison struct {
 	reporter *Reporter
 	rec      *record.Placement
 	strategy apply.Strategy
 	clusters []placement.Cluster
-	// wanted are the revisions to compare with; nil is that of each ledger.
+	// wanted are the revisions to compare with; nil means the revision in each ledger.
 	wanted *planning.Revisions
 }
 
@@ -104,7 +106,7 @@ func (r *Reporter) comparison(ctx context.Context, name string, o Query) (x *com
 	return x, err
 }
 
-// plan works out which clusters are compared, and with what.
+// plan determines the clusters and the revisions of the comparison.
 func (x *comparison) plan(ctx context.Context, o Query) error {
 	inventory, err := x.reporter.state.Inventory(ctx)
 	if err != nil {
@@ -147,7 +149,7 @@ func (x *comparison) missing(asked []string) error {
 	return member.JoinProblems(errs)
 }
 
-// all compares every cluster.
+// all compares all clusters.
 func (x *comparison) all(ctx context.Context) iter.Seq[drift.ClusterReport] {
 	return parallel.Map(ctx, comparedAtOnce, x.clusters, x.compare)
 }
@@ -157,8 +159,8 @@ func (x *comparison) compare(ctx context.Context, c placement.Cluster) drift.Clu
 	return x.carryOut(ctx, c, x.of(c))
 }
 
-// compareWatched compares a cluster that is watched. It reports the status of its objects if the placement asks for it, and
-// whether an object has ended and the ledger does not know that.
+// compareWatched compares a watched cluster. It reports the status of the objects if the placement
+// asks for it. It returns whether an object has ended and the ledger does not know that.
 func (x *comparison) compareWatched(ctx context.Context, c placement.Cluster) (found drift.ClusterReport, ended bool) {
 	one := x.of(c)
 	one.Ended = func() { ended = true }
@@ -169,7 +171,7 @@ func (x *comparison) compareWatched(ctx context.Context, c placement.Cluster) (f
 	return found, ended
 }
 
-// carryOut compares a cluster, within the limits of concurrency.
+// carryOut compares a cluster within the limits of concurrency.
 func (x *comparison) carryOut(ctx context.Context, c placement.Cluster, one member.Comparison) drift.ClusterReport {
 	leave, err := x.reporter.limiter.Enter(ctx, c.Name)
 	if err != nil {
@@ -187,7 +189,7 @@ func (x *comparison) carryOut(ctx context.Context, c placement.Cluster, one memb
 	return found
 }
 
-// of is the comparison of one cluster.
+// of returns the comparison of one cluster.
 func (x *comparison) of(c placement.Cluster) member.Comparison {
 	one := member.Comparison{
 		Placement: x.rec.Placement.Name, Strategy: x.strategy, Key: x.rec.Key, Cluster: c, Now: x.reporter.state.Now(),
@@ -198,7 +200,7 @@ func (x *comparison) of(c placement.Cluster) member.Comparison {
 	return one
 }
 
-// problems are those of the options.
+// problems returns the errors of the options.
 func (o *Query) problems() (errs field.ErrorList) {
 	errs = problems.OneOf(errs, field.NewPath("comparison"), o.Comparison, drift.Partial, drift.Full)
 	for i, name := range o.Clusters {

@@ -15,25 +15,26 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// The events about the clusters of a placement are written in batches: they all go into its one record, and an
-// edit on a thousand clusters is observed on all of them at once. The first is written at once, those of the
-// next eventsWait together, at most eventsMost with one write.
+// Events about the clusters of a placement are written in batches, because all of them go into one
+// record, and an edit on a thousand clusters is observed on all of them at once. The first event is
+// written at once. Later events wait at most eventsWait, and one write has at most eventsMost
+// events.
 const (
 	eventsWait = 200 * time.Millisecond
 	eventsMost = 500
 )
 
-// eventBatch are events of a placement that are about to be written.
+// eventBatch holds the pending events of a placement.
 type eventBatch struct {
 	placement string
-	// next is when events may be written again. It belongs to the reconcile of the events.
+	// next is when events may be written again. Only the reconcile of the events uses it.
 	next time.Time
 
 	mu      sync.Mutex
 	pending []stages.Event
 }
 
-// event has an event of the placement written soon.
+// event queues an event of the placement.
 func (w *placementWatch) event(ev stages.Event) {
 	w.events.mu.Lock()
 	w.events.pending = append(w.events.pending, ev)
@@ -41,7 +42,7 @@ func (w *placementWatch) event(ev stages.Event) {
 	w.r.events.Add(w.name)
 }
 
-// writeEvents writes the pending events of a placement, unless some were written a moment ago.
+// writeEvents writes the pending events of a placement, unless the last write is too recent.
 func (r *Reconciler) writeEvents(ctx context.Context, placement string) (time.Duration, error) {
 	w := r.watch(placement)
 	if w == nil {
@@ -56,8 +57,8 @@ func (r *Reconciler) writeEvents(ctx context.Context, placement string) (time.Du
 	return 0, nil
 }
 
-// writeAll writes what is pending, also after ctx has ended, and reports whether there was anything. Events that
-// cannot be written are logged and dropped: whether a write that failed has been made is not known.
+// writeAll writes the pending events, even if ctx has ended, and reports whether there were any.
+// Events that cannot be written are logged and dropped, because a failed write may have succeeded.
 func (b *eventBatch) writeAll(ctx context.Context, r *Reporter) bool {
 	b.mu.Lock()
 	all := b.pending
@@ -74,7 +75,7 @@ func (b *eventBatch) writeAll(ctx context.Context, r *Reporter) bool {
 	return len(all) > 0
 }
 
-// driftEvent is an event of a placement about a cluster that differs.
+// driftEvent returns an event of a placement about a cluster that differs.
 func driftEvent(t stages.EventType, c *drift.ClusterReport) stages.Event {
 	first := &c.Objects[0]
 	text := fmt.Sprintf("%s %s: %s", first.Kind, first.Name, member.Summary(&first.Report))

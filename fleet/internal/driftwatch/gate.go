@@ -11,20 +11,20 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Gate is the authority that says whether clusters have drifted.
+// Gate is the approval authority for gates that require clusters without drift.
 type Gate struct {
 	drifts *Reporter
 	plan   *stages.Plan
-	// worst is the cluster that kept it from answering the last time; it is compared before all others.
+	// worst is the cluster that last prevented approval; it is compared before all others.
 	worst string
 }
 
 // Gate returns the authority for the gates of a plan.
 func (r *Reporter) Gate(p *stages.Plan) *Gate { return &Gate{drifts: r, plan: p} }
 
-// Decide approves for now where no cluster of the request's stage or group has drifted.
-// As long as others are missing it does not answer: to compare all clusters is not
-// cheap, and would have to be done again.
+// Decide approves, for this moment only, if no cluster of the request's stage or group has drifted.
+// It does not answer while other approvals are missing, because a comparison of all clusters is
+// expensive and would have to be repeated.
 func (a *Gate) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	others := slices.ContainsFunc(approval.Missing(r), func(q approval.Quorum) bool { return !planning.IsNoDrift(q) })
 	if others || a.drifts.state.Now().Before(r.NotBefore) {
@@ -45,9 +45,10 @@ func (a *Gate) Decide(ctx context.Context, r approval.Request) (approval.Decisio
 	}, nil
 }
 
-// compare compares clusters until one holds the stage back, which is an error, and returns how many were
-// compared. A cluster that has left the placement or the inventory does not hold the stage back, nor does an
-// update that an earlier run left unfinished: only a run can finish it.
+// compare compares clusters until one of them blocks the gate, which is an error, and returns how
+// many were compared. A cluster that has left the placement or the inventory does not block the
+// gate. Neither does an update that an earlier run left unfinished, because only a run can finish
+// it.
 func (a *Gate) compare(ctx context.Context, placement string, clusters []string) (n int, err error) {
 	if len(clusters) == 0 {
 		return 0, nil
@@ -68,7 +69,7 @@ func (a *Gate) compare(ctx context.Context, placement string, clusters []string)
 	return n, nil
 }
 
-// stageClusters names the clusters of a stage, or of a group of it.
+// stageClusters returns the names of the clusters of a stage, or of one group of the stage.
 func stageClusters(p *stages.Plan, stage, group string) []string {
 	var out []string
 	for i := range p.Stages {

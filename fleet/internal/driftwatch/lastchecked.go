@@ -9,14 +9,15 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// lastChecked has the times at which this engine last compared clusters, by the keys of their records. Drift is
-// stored only when it changes: that it was observed again is not worth a write.
+// lastChecked holds the times of this engine's last comparisons, by the keys of the drift records.
+// A record is stored only when the drift changes, because a repeated observation is not worth a
+// write.
 type lastChecked struct {
 	mu sync.Mutex
 	at map[string]time.Time
 }
 
-// update stores when a cluster was compared, if its drift is recorded.
+// update records the time of a comparison if the drift of the cluster is recorded.
 func (l *lastChecked) update(key string, c *drift.ClusterReport) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -15,34 +15,36 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// watchLease is what an engine knows of the lease of a placement's watch.
+// watchLease is an engine's knowledge of the lease of a placement's watch.
 type watchLease struct {
-	// until is how long this engine has it, by the monotonic clock; zero where it never had it.
+	// until is when this engine's lease ends, by the monotonic clock; zero if it never had the lease.
 	until time.Time
-	// other is the revision of a lease of another engine, and since when it has been that one.
+	// other is the revision of another engine's lease, since when it has had that revision.
 	other backend.Revision
 	since time.Time
-	// written is the revision that this engine wrote last.
+	// written is the revision that this engine last wrote or confirmed; nil if it does not have the
+	// lease.
 	written atomic.Pointer[backend.Revision]
-	// saved is when this engine saved the lease, or read that it has it.
+	// saved is when this engine saved the lease, or read that it has the lease.
 	saved time.Time
-	// beat is when this engine held or extended the lease last.
+	// beat is when this engine last held or extended the lease.
 	beat atomic.Pointer[time.Time]
 }
 
-// Sessions are the sessions of engines, which extend their leases.
+// Sessions give access to the sessions of engines, which extend their leases.
 type Sessions interface {
-	// Covers reports whether the session of this engine extends the lease in the record of a key, and has since the lease was
-	// saved.
+	// Covers reports whether the session of this engine extends the lease in the record of a key,
+	// without interruption since the lease was saved.
 	Covers(key string, saved time.Time) bool
-	// HeldUntil returns until when the session of another engine extends a lease; the zero time if it does not.
+	// HeldUntil returns until when the session of another engine extends a lease, or the zero time if
+	// it does not.
 	HeldUntil(ctx context.Context, holder, leased string) (time.Time, error)
-	// Wake has the session of this engine begin.
+	// Wake makes the session of this engine begin.
 	Wake()
 }
 
-// LeaseChanged has a placement reconciled whose watch is not leased as this engine knows it. It may be called before Run
-// and while it runs.
+// LeaseChanged enqueues a watched placement if this engine did not write the record of its lease.
+// It may be called before Run and while it runs.
 func (r *Reconciler) LeaseChanged(_ context.Context, c backend.Change) {
 	w := r.watch(strings.TrimPrefix(c.Key, record.WatchKey("")))
 	if w == nil {
@@ -53,13 +55,13 @@ func (r *Reconciler) LeaseChanged(_ context.Context, c backend.Change) {
 	}
 }
 
-// Holds reports whether this engine watches a placement.
+// Holds reports whether this engine holds the lease of any watch.
 func (r *Reconciler) Holds() bool {
 	return slices.ContainsFunc(r.all(), func(w *placementWatch) bool { return w.lease.written.Load() != nil })
 }
 
-// Lapsed returns the keys of the leases of watches that this engine has and did not extend for long, because their reconcile hangs
-// or fails. The session of the engine must not extend them.
+// Lapsed returns the keys of the leases that this engine holds and has not extended for two thirds
+// of a lease, because a reconcile hangs or fails. The session of the engine must not extend them.
 func (r *Reconciler) Lapsed() (out []string) {
 	for _, w := range r.all() {
 		beat := w.lease.beat.Load()
@@ -70,7 +72,8 @@ func (r *Reconciler) Lapsed() (out []string) {
 	return out
 }
 
-// extend extends the lease by the session of the engine, and reports whether the session does that.
+// extend relies on the engine's session to extend the lease, and reports whether the session does
+// that.
 func (w *placementWatch) extend() bool {
 	if w.lease.written.Load() == nil || !w.r.sessions.Covers(record.WatchKey(w.name), w.lease.saved) {
 		return false
@@ -81,7 +84,8 @@ func (w *placementWatch) extend() bool {
 	return true
 }
 
-// hold takes or renews the lease to watch the placement, and reports whether this engine has it.
+// hold acquires or renews the lease of the placement's watch, and reports whether this engine has
+// it.
 func (w *placementWatch) hold(ctx context.Context) (bool, error) {
 	held, err := w.tryHold(ctx)
 	if now := time.Now(); held {
@@ -103,11 +107,11 @@ func (w *placementWatch) tryHold(ctx context.Context) (bool, error) {
 	if err == nil {
 		err = record.Decode(rec, &now)
 		if newer := (*versioned.FormatError)(nil); errors.As(err, &newer) {
-			return false, nil // an engine that is newer has it
+			return false, nil // a newer engine has it
 		}
 	}
 	if err != nil {
-		now = record.WatchLease{} // one that is missing or cannot be decoded belongs to no engine
+		now = record.WatchLease{} // a missing or damaged lease belongs to no engine
 	}
 	if now.Holder != r.cfg.Name {
 		if free, err := w.free(ctx, &now, rec.Revision); !free || err != nil {
@@ -120,7 +124,7 @@ func (w *placementWatch) tryHold(ctx context.Context) (bool, error) {
 		w.lease.until = began.Add(left)
 		w.lease.written.Store(&rec.Revision)
 		w.lease.saved = read
-		return true, nil // it was renewed a moment ago
+		return true, nil // it was renewed recently
 	}
 	if now.Holder == r.cfg.Name {
 		w.lease.saved = read
@@ -141,8 +145,9 @@ func (w *placementWatch) tryHold(ctx context.Context) (bool, error) {
 	return err == nil, err
 }
 
-// free reports whether a lease of another engine is over, or has not been renewed for as long as it lasts,
-// whatever time is in it, and the session of that engine does not extend it.
+// free reports whether another engine's lease is over: it has expired, or was not renewed for its
+// whole duration whatever time it states, and the session of that engine does not extend it. A
+// lease without a holder is free.
 func (w *placementWatch) free(ctx context.Context, now *record.WatchLease, rev backend.Revision) (bool, error) {
 	r, l := w.r.reporter, &w.lease
 	if l.other != rev {
@@ -158,7 +163,7 @@ func (w *placementWatch) free(ctx context.Context, now *record.WatchLease, rev b
 	return err == nil && time.Now().After(until), err
 }
 
-// giveBack frees the lease if this engine has had it, also after ctx has ended.
+// giveBack deletes the lease if this engine has held it, even if ctx has ended.
 func (w *placementWatch) giveBack(ctx context.Context) {
 	if w.lease.until.IsZero() {
 		return

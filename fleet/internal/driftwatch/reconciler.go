@@ -17,17 +17,17 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Reconciler watches the clusters of the placements whose strategy asks for it: it records what differs, and
-// between runs puts back what the strategy says. Of several engines, the one that has the lease of a placement
-// does it.
+// Reconciler watches the clusters of the placements whose strategy asks for it. It records drift,
+// and repairs it between runs if the strategy says so. Of several engines, only the holder of a
+// placement's lease does so.
 //
-// Two that do it at once do no harm: what they put back is written under the ledger's compare-and-swap, and only
-// while the ledger says what it said when the cluster was compared.
+// Two engines that work on a placement at the same time do no harm: repairs are written under the
+// ledger's compare-and-swap, and only while the ledger is unchanged since the comparison.
 //
-// There are three queues, each level-triggered. That of the placements decides which clusters are watched; that
-// of the clusters compares one and puts back what differs; that of the events writes them, a batch for each
-// placement. What a queue's reconcile of a key changes belongs to that key alone, so it needs no lock; what other
-// queues read of it is behind one.
+// There are three level-triggered queues. The placement queue selects clusters; the cluster queue
+// compares one cluster and repairs drift; the event queue writes the events of a placement in
+// batches. State that belongs to one key of a queue needs no lock. State that other queues read is
+// behind a lock.
 type Reconciler struct {
 	reporter   *Reporter
 	sessions   Sessions
@@ -36,7 +36,7 @@ type Reconciler struct {
 	events     *reconcile.Queue[string]
 
 	mu sync.Mutex
-	// watches are those of the placements that ask for it, or may.
+	// watches are the watches of the placements that ask for one, or may ask for one.
 	watches map[string]*placementWatch
 	// inventory counts the changes of the inventory.
 	inventory int
@@ -45,7 +45,7 @@ type Reconciler struct {
 // clusterKey names a cluster of a placement.
 type clusterKey struct{ placement, cluster string }
 
-// endedAtOnce is how many placements are left at the same time when the reconciler ends.
+// endedAtOnce is how many watches end concurrently when the reconciler ends.
 const endedAtOnce = 32
 
 // NewReconciler returns a reconciler that watches nothing yet.
@@ -72,8 +72,8 @@ func NewReconciler(reporter *Reporter, sessions Sessions) *Reconciler {
 	return r
 }
 
-// Run reconciles until ctx ends. It returns when everything that it started has ended and the leases are given
-// back, and is called once.
+// Run reconciles until ctx ends. It returns once everything that it started has ended and the
+// leases are released. It must be called once.
 func (r *Reconciler) Run(ctx context.Context) {
 	var queues sync.WaitGroup
 	queues.Go(func() { r.placements.Run(ctx) })
@@ -91,12 +91,12 @@ func (r *Reconciler) Run(ctx context.Context) {
 	}
 }
 
-// Changed has a placement reconciled that is new or has changed; read reads its record. It may be called before
-// Run and while it runs.
+// Changed enqueues a new or changed placement; read reads its record. It may be called before Run
+// and while it runs.
 func (r *Reconciler) Changed(ctx context.Context, name string, read func() (*record.Placement, error)) {
 	if !r.watched(name) {
 		if asks, err := asksForWatch(read()); ctx.Err() != nil || err == nil && !asks {
-			return // where it is not known, it is reconciled to find out
+			return // if unknown, the reconcile finds out
 		}
 	}
 	if w := r.watch(name); w != nil {
@@ -105,14 +105,14 @@ func (r *Reconciler) Changed(ctx context.Context, name string, read func() (*rec
 	r.placements.Add(name)
 }
 
-// look has a placement that is watched reconciled, and its records read.
+// look enqueues a watched placement and makes its reconcile read the records.
 func (r *Reconciler) look(w *placementWatch) {
 	w.unseen.Store(true)
 	r.placements.Add(w.name)
 }
 
-// asksForWatch reports whether a placement asks for a watch. One that is being deleted does not, nor does one that has nothing yet to
-// compare with.
+// asksForWatch reports whether a placement asks for a watch. A placement that is being deleted does
+// not, nor does a placement without a snapshot to compare with.
 func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	if state.IsNotFound(err) {
 		return false, nil
@@ -120,8 +120,9 @@ func asksForWatch(rec *record.Placement, err error) (bool, error) {
 	return err == nil && rec.Deleting == nil && len(rec.Snapshots) > 0 && (rec.Placement.ReportStatus || rec.Placement.ApplyStrategy.Watches()), err
 }
 
-// FleetChanged has every placement that is watched reconciled, because the inventory has changed; if only properties and namespaces of
-// clusters have, every placement that depends on these. It may be called before Run and while it runs.
+// FleetChanged enqueues every watched placement, because the inventory has changed. If
+// measuredOnly, only properties and namespaces of clusters have changed, and it enqueues only the
+// placements that depend on them. It may be called before Run and while it runs.
 func (r *Reconciler) FleetChanged(measuredOnly bool) {
 	r.mu.Lock()
 	r.inventory++
@@ -141,14 +142,14 @@ func (r *Reconciler) inventoryVersion() int {
 
 func (r *Reconciler) watched(name string) bool { return r.watch(name) != nil }
 
-// watch returns the watch of a placement, nil where there is none.
+// watch returns the watch of a placement, or nil if there is none.
 func (r *Reconciler) watch(name string) *placementWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.watches[name]
 }
 
-// watchOrNew returns the watch of a placement, a new one where there is none.
+// watchOrNew returns the watch of a placement, and creates it if there is none.
 func (r *Reconciler) watchOrNew(name string) *placementWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -161,14 +162,14 @@ func (r *Reconciler) watchOrNew(name string) *placementWatch {
 	return w
 }
 
-// forget drops the watch of a placement, which has ended.
+// forget drops the watch of a placement after it has ended.
 func (r *Reconciler) forget(w *placementWatch) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.watches, w.name)
 }
 
-// all are the watches, in no order.
+// all returns the watches in no particular order.
 func (r *Reconciler) all() []*placementWatch {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -179,8 +180,8 @@ func (r *Reconciler) all() []*placementWatch {
 	return out
 }
 
-// placementWatch is what is known of a placement that is watched. Its fields belong to the reconcile of the
-// placement, except clusters, which mu guards, and events.
+// placementWatch is the state of a watched placement. Only the reconcile of the placement uses its
+// fields, except clusters, which mu guards, and events.
 type placementWatch struct {
 	r      *Reconciler
 	name   string
@@ -189,21 +190,23 @@ type placementWatch struct {
 	mu       sync.Mutex
 	clusters map[string]*clusterWatch
 
-	// concern and inventory are what the clusters were last compared for.
+	// concern and inventory identify the state that the clusters were last compared for.
 	concern   string
 	inventory int
 
 	lease watchLease
-	// unseen reports whether the placement, its lease or the inventory may have changed since they were read.
+	// unseen reports whether the placement, its lease or the inventory may have changed since they
+	// were read.
 	unseen atomic.Bool
-	// unmeasured reports whether nothing that is compared depends on properties or namespaces of clusters.
+	// unmeasured reports whether no comparison depends on properties or namespaces of clusters.
 	unmeasured atomic.Bool
 }
 
-// reconcilePlacement watches the clusters of a placement where it asks for it and this engine has the lease, and
-// renews that.
+// reconcilePlacement watches the clusters of a placement if it asks for a watch and this engine has
+// the lease. It renews the lease.
 func (r *Reconciler) reconcilePlacement(ctx context.Context, name string) (time.Duration, error) {
-	// The watch is there before the record is read: Changed enqueues the placement for what is written later.
+	// The watch exists before the record is read, so that Changed enqueues the placement after later
+	// writes.
 	w := r.watchOrNew(name)
 	if !w.unseen.Swap(false) && w.extend() {
 		return r.reporter.cfg.Lease / 3, nil
@@ -215,7 +218,7 @@ func (r *Reconciler) reconcilePlacement(ctx context.Context, name string) (time.
 	return after, err
 }
 
-// readPlacement is reconcilePlacement for what may have changed.
+// readPlacement reads the records and brings the watch in line with them.
 func (r *Reconciler) readPlacement(ctx context.Context, w *placementWatch) (time.Duration, error) {
 	name := w.name
 	asks, err := asksForWatch(r.reporter.state.LastSeen(ctx, name)())
@@ -227,7 +230,7 @@ func (r *Reconciler) readPlacement(ctx context.Context, w *placementWatch) (time
 		return 0, nil
 	}
 	held, err := w.hold(ctx)
-	if held || err != nil && time.Now().Before(w.lease.until) { // an error does not end a lease that still lasts
+	if held || err != nil && time.Now().Before(w.lease.until) { // the lease still lasts
 		err = errors.Join(err, w.watchClusters(ctx))
 	} else {
 		w.stopAll()
@@ -247,8 +250,8 @@ func (w *placementWatch) end(ctx context.Context) {
 	w.r.forget(w)
 }
 
-// watchClusters begins the watch of each cluster that the placement has, and ends that of others. Where the
-// placement or the inventory has changed, those that are watched get what is to be compared now.
+// watchClusters begins the watch of each cluster of the placement, and ends the watches of other
+// clusters. If the placement or the inventory has changed, existing watches get the new comparison.
 func (w *placementWatch) watchClusters(ctx context.Context) error {
 	reporter := w.r.reporter
 	rec, _, err := reporter.state.Placement(ctx, w.name)
@@ -263,7 +266,8 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	// The comparison has read the placement again, which may have changed since: what it read is what counts.
+	// The comparison has read the placement again, which may have changed since. Use the version that
+	// it read.
 	w.unmeasured.Store(!x.rec.Placement.Policy.Measures() && x.rec.Placement.Namespace == "")
 	concern := concernOf(x.rec)
 	changed := concern != w.concern
@@ -290,7 +294,7 @@ func (w *placementWatch) watchClusters(ctx context.Context) error {
 	return nil
 }
 
-// concernOf is all of a placement's record that comparisons depend on.
+// concernOf encodes the parts of a placement's record that comparisons depend on.
 func concernOf(rec *record.Placement) string {
 	last, _ := rec.Latest()
 	return string(record.Encode(struct {
@@ -310,14 +314,14 @@ func concernOf(rec *record.Placement) string {
 	}))
 }
 
-// cluster returns the watch of a cluster, nil where there is none.
+// cluster returns the watch of a cluster, or nil if there is none.
 func (w *placementWatch) cluster(name string) *clusterWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.clusters[name]
 }
 
-// all are the watches of the clusters, in no order.
+// all returns the watches of the clusters in no particular order.
 func (w *placementWatch) all() []*clusterWatch {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -338,7 +342,7 @@ func (w *placementWatch) begin(ctx context.Context, x *comparison, cl placement.
 	c.running.Go(func() { c.follow(ctx) })
 }
 
-// stop ends the watches of clusters. It returns when nothing is being done for them.
+// stop ends the watches of clusters, and returns when no goroutine works on them any more.
 func (w *placementWatch) stop(clusters ...*clusterWatch) {
 	for _, c := range clusters {
 		c.stop()

@@ -35,7 +35,8 @@ func (r *Reporter) Drifted(ctx context.Context, name string) ([]drift.ClusterRep
 	return out, nil
 }
 
-// RecordDrift records the observed drift of a cluster, whatever is recorded. It retries on a conflict.
+// RecordDrift records the observed drift of a cluster over any earlier record. It retries on a
+// conflict.
 func (r *Reporter) RecordDrift(ctx context.Context, found drift.ClusterReport) error {
 	for {
 		old, err := r.loadDrift(ctx, found.Placement, found.Cluster)
@@ -48,16 +49,16 @@ func (r *Reporter) RecordDrift(ctx context.Context, found drift.ClusterReport) e
 	}
 }
 
-// recorded is the recorded drift of a cluster; without a revision there is none.
+// recorded is the recorded drift of a cluster; rev is empty if there is no record.
 type recorded struct {
 	drift.ClusterReport
 	key string
 	rev backend.Revision
 }
 
-// storeDrift stores the observed drift of a cluster if it changed since old, and reports whether it differs from
-// old in its fingerprint. An object that differed before keeps its FirstObserved. The error is
-// backend.ErrConflict where the record was written since old was read.
+// storeDrift stores the observed drift of a cluster if it changed since old, and reports whether
+// its fingerprint differs. An object that differed before keeps its FirstObserved. The error is
+// backend.ErrConflict if the record was written since old was read.
 func (r *Reporter) storeDrift(ctx context.Context, old recorded, found drift.ClusterReport) (changed bool, err error) {
 	now := mergeDrift(&found, &old.ClusterReport)
 	r.checked.update(old.key, &now)
@@ -76,8 +77,8 @@ func (r *Reporter) storeDrift(ctx context.Context, old recorded, found drift.Clu
 	return f != "" && f != old.Fingerprint(), err
 }
 
-// loadDrift returns the recorded drift of a cluster. A record that cannot be decoded counts as none, and is
-// overwritten; one of a newer format is an error.
+// loadDrift returns the recorded drift of a cluster. A record that cannot be decoded counts as
+// empty, and is overwritten; a record of a newer format is an error.
 func (r *Reporter) loadDrift(ctx context.Context, placement, cluster string) (recorded, error) {
 	old := recorded{key: record.DriftKey(placement, cluster)}
 	rec, err := r.store.Get(ctx, old.key)
@@ -98,8 +99,8 @@ func (r *Reporter) loadDrift(ctx context.Context, placement, cluster string) (re
 	return old, nil
 }
 
-// mergeDrift returns the drift to store where old is stored. Where the cluster could not be read, the objects
-// of old are kept.
+// mergeDrift returns the drift to store over old. If the cluster could not be read, the objects of
+// old are kept.
 func mergeDrift(c, old *drift.ClusterReport) drift.ClusterReport {
 	out := *c
 	if c.State == drift.Unknown {
@@ -114,8 +115,9 @@ func mergeDrift(c, old *drift.ClusterReport) drift.ClusterReport {
 // isClean reports whether there is nothing to store.
 func isClean(c *drift.ClusterReport) bool { return c.Total+len(c.Problems) == 0 }
 
-// Bounds of a drift record: objects, problems, and bytes of objects. The record of a cluster that cannot be
-// read is renewed at most every unknownRenewed, since the error text may differ each time.
+// Bounds of a drift record: objects, problems, and bytes of objects. The record of a cluster that
+// cannot be read is renewed at most every unknownRenewed, because the error text may differ each
+// time.
 const (
 	recordedObjects  = 100
 	recordedProblems = 20
@@ -123,7 +125,8 @@ const (
 	unknownRenewed   = 10 * time.Minute
 )
 
-// BoundDrift truncates c to those bounds. An object whose differences are too large is stored without them.
+// BoundDrift truncates c to these bounds. An object whose differences are too large is stored
+// without them.
 func BoundDrift(c *drift.ClusterReport) {
 	if more := len(c.Problems) - recordedProblems; more > 0 {
 		c.Problems = append(slices.Clone(c.Problems[:recordedProblems]), fmt.Sprintf("and %d more", more))
@@ -153,7 +156,7 @@ func keepFirstObserved(c, old *drift.ClusterReport) {
 	}
 }
 
-// sameDrift reports whether c needs no other record than old.
+// sameDrift reports whether the record of old also serves for c.
 func sameDrift(c, old *drift.ClusterReport) bool {
 	if c.State == drift.Unknown && old.State == drift.Unknown {
 		return c.Observed.Sub(old.Observed) < unknownRenewed
@@ -162,7 +165,7 @@ func sameDrift(c, old *drift.ClusterReport) bool {
 		slices.Equal(c.Problems, old.Problems)
 }
 
-// ForgetDrift deletes the recorded drift of the clusters of a placement for which keep is false.
+// ForgetDrift deletes the recorded drift of a placement, except for clusters that keep accepts.
 func (r *Reporter) ForgetDrift(ctx context.Context, placement string, keep func(cluster string) bool) {
 	prefix := record.DriftKey(placement, "")
 	unwanted := func(key string) bool { return !keep(strings.TrimPrefix(key, prefix)) }

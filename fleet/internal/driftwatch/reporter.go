@@ -1,7 +1,7 @@
-// Package driftwatch compares clusters with what they should have, records what differs, and between runs puts
-// it back where the strategy of the placement says so. [Reporter] compares when it is asked; [Reconciler]
-// watches the clusters of the placements that ask for it; [Gate] answers the approval gates that pass only
-// while nothing has drifted.
+// Package driftwatch compares clusters with their desired state, records the differences, and
+// repairs drift between runs if the strategy of the placement says so. [Reporter] compares on
+// request; [Reconciler] watches the clusters of the placements that ask for it; [Gate] answers the
+// approval gates that pass only while nothing has drifted.
 package driftwatch
 
 import (
@@ -15,18 +15,18 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// Options are what a [Reporter] is made of. All but Applier are required.
+// Options configure a [Reporter]. All fields except Applier and Reported are required.
 type Options struct {
 	Store   backend.Store
 	State   *state.State
 	Planner *planning.Planner
-	// Applier compares clusters; nil where an Updater of the host's does what runs do.
+	// Applier compares clusters; nil if the host's own Updater carries out runs.
 	Applier *member.Applier
 	Limiter *member.Limiter
-	// Name is that of the engine.
+	// Name is the name of the engine.
 	Name                           string
 	Lease, Skew, CallTimeout, Poll time.Duration
-	// Reported gets the status of objects of placements that ask for it; nil for none.
+	// Reported receives the status of objects of placements that ask for it; it may be nil.
 	Reported func(apply.StatusReport)
 	Log      *slog.Logger
 }
@@ -43,7 +43,7 @@ type Reporter struct {
 	log     *slog.Logger
 }
 
-// New returns a reporter.
+// New returns a reporter with the given options.
 func New(o Options) *Reporter {
 	return &Reporter{cfg: o, store: o.Store, state: o.State, planner: o.Planner, applier: o.Applier, limiter: o.Limiter, log: o.Log}
 }

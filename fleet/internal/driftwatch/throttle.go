@@ -2,21 +2,21 @@ package driftwatch
 
 import "time"
 
-// throttle spaces out what is done again and again: the first time needs no wait, each further one a longer one.
-// After throttleReset without it the waits begin again.
+// throttle spaces out a repeated action: the first time needs no wait, and each wait is longer than
+// the last. After throttleReset without the action the waits start again.
 type throttle struct {
 	last time.Time
 	wait time.Duration
 }
 
-// The waits of a throttle.
+// Waits of a throttle: the first, the longest, and the idle time after which they start again.
 const (
 	throttleFirst = time.Second
 	throttleMost  = 5 * time.Minute
 	throttleReset = 10 * time.Minute
 )
 
-// left returns how long to wait yet.
+// left returns the remaining wait.
 func (t *throttle) left() time.Duration {
 	since := time.Since(t.last)
 	if since > throttleReset {
@@ -25,7 +25,7 @@ func (t *throttle) left() time.Duration {
 	return max(0, t.wait-since)
 }
 
-// done takes down that it was done now.
+// done records that the action was done now.
 func (t *throttle) done() {
 	t.last, t.wait = time.Now(), min(max(2*t.wait, throttleFirst), throttleMost)
 }
