@@ -1,12 +1,15 @@
-// Package examine has the check objects of runs applied to clusters, awaits their verdicts and removes them: Jobs that test what
-// was rolled out, for example.
+// Package examine applies the check objects of runs to clusters, awaits their verdicts and removes
+// them. For example, Jobs test the objects that were rolled out.
 //
-// An object is written like those of a placement: under a ledger of its own and the fences of the run's epoch. Its name is one
-// for each measurement, so that a verdict is never that of an earlier one. Before it is applied its record is saved, which is
-// deleted once the object is gone. As long as a run waits for the verdict the object stays, so that an engine which takes the
-// run over finds it; then it is removed. Objects of runs that have ended are removed by whichever engine finds their records.
+// A check object is written like the objects of a placement: under its own ledger and the fence of
+// the run's epoch. Its name is unique for each measurement, so that the verdict of an earlier
+// measurement is never reused. The record of the object is saved before the object is applied, and
+// deleted once the object is gone. As long as a run waits for the verdict, the object stays, so
+// that an engine which takes over the run finds it; then it is removed. Any engine that finds the
+// record of a run that has ended removes the object.
 //
-// Neighbours: package stages decides what is measured and when; package runner, the only user, hands its questions here.
+// Neighbours: package stages decides which measurements are due and when; package runner, the only
+// user, hands its questions to this package.
 package examine
 
 import (
@@ -34,17 +37,18 @@ import (
 )
 
 const (
-	// failsFor is how long a cluster may be out of reach before that is the answer.
+	// failsFor is how long a cluster may be unreachable before that becomes the answer.
 	failsFor = time.Minute
-	// pollFirst and pollMost are how long after an object was applied its verdict is read first, and how often at least.
+	// pollFirst is the wait before the first read of a verdict, pollMost the longest wait between
+	// reads.
 	pollFirst, pollMost = time.Second, 10 * time.Second
-	// retryMost is the longest wait after an error: a cluster may be away for weeks.
+	// retryMost is the longest wait after an error, because a cluster may be away for weeks.
 	retryMost = time.Minute
-	// atOnce is how many objects are worked on at the same time.
+	// atOnce is how many objects are reconciled concurrently.
 	atOnce = 32
 )
 
-// Options are what an [Examiner] is made of. All but Queues are required.
+// Options configure an [Examiner]. All fields except Queues are required.
 type Options struct {
 	Store   backend.Store
 	State   *state.State
@@ -53,22 +57,23 @@ type Options struct {
 	Load        member.Loader
 	Limiter     *member.Limiter
 	Poll, Lease time.Duration
-	// Queues measures the queue, where it is not nil.
+	// Queues measures the queue; it may be nil.
 	Queues reconcile.Metrics
 	Log    *slog.Logger
 }
 
-// Examiner works on the check objects of all runs. It has one queue, level-triggered, of the keys of their records.
+// Examiner reconciles the check objects of all runs. It has one level-triggered queue, of the keys
+// of their records.
 type Examiner struct {
 	o     Options
 	queue *reconcile.Queue[string]
 
 	mu sync.Mutex
-	// runs are those that this engine drives, by uid.
+	// runs are the runs that this engine drives, by uid.
 	runs map[string]*Run
 }
 
-// New returns an examiner that works once it runs.
+// New returns an examiner; it works while Run runs.
 func New(o Options) *Examiner {
 	e := &Examiner{o: o, runs: map[string]*Run{}}
 	e.queue = reconcile.New(reconcile.Options[string]{
@@ -80,36 +85,39 @@ func New(o Options) *Examiner {
 	return e
 }
 
-// Run works until ctx ends. It is called once.
+// Run works until ctx ends. It must be called once.
 func (e *Examiner) Run(ctx context.Context) { e.queue.Run(ctx) }
 
-// Changed has a record worked on that is new or has changed.
+// Changed enqueues a new or changed record.
 func (e *Examiner) Changed(key string) { e.queue.Add(key) }
 
-// Run is what the examiner knows of a run that this engine drives.
+// Run is the examiner's view of a run that this engine drives.
 type Run struct {
 	Placement, Name, UID string
 	Epoch                int64
-	// Key is the placement's, Health are its rules.
+	// Key is the placement's key, Health its rules.
 	Key    []byte
 	Health []health.Rule
-	// Answered takes a verdict.
+	// Answered receives verdicts.
 	Answered func([]check.Measured)
 
 	e *Examiner
-	// wanted are the questions of the run that are due, by the key of the record; nil until the run has told.
+	// wanted are the questions of the run that are due, by the key of the record; nil until the first
+	// call of Want.
 	wanted map[string]*examination
 }
 
-// Question is a measurement by an object.
+// Question is a measurement by a check object.
 type Question struct {
 	check.Where
-	// Object is its name in the snapshot, Revision the digest of what has it.
+	// Object is the name of the check object in the snapshot, Revision the digest of the revision that
+	// has it.
 	Object, Revision string
 	Cluster          placement.Cluster
 }
 
-// examination is a question and what came of it. All but the question belongs to the reconcile of its key.
+// examination is a question and the state of its answer. Only the reconcile of its key uses the
+// fields other than the question.
 type examination struct {
 	run *Run
 	Question
@@ -118,7 +126,7 @@ type examination struct {
 	answered bool
 }
 
-// Begin has the questions of a run answered, until [Run.End].
+// Begin starts answering the questions of a run, until [Run.End].
 func (e *Examiner) Begin(r *Run) *Run {
 	r.e = e
 	e.mu.Lock()
@@ -127,7 +135,7 @@ func (e *Examiner) Begin(r *Run) *Run {
 	return r
 }
 
-// Want says which questions are due. The objects of others are removed.
+// Want sets the questions that are due. The objects of earlier questions are removed.
 func (r *Run) Want(questions []Question) {
 	e := r.e
 	e.mu.Lock()
@@ -158,7 +166,7 @@ func (r *Run) Want(questions []Question) {
 	}
 }
 
-// End leaves what the run waits for to the engine that drives it next.
+// End leaves the open questions of the run to the engine that drives it next.
 func (r *Run) End() {
 	e := r.e
 	e.mu.Lock()
@@ -172,12 +180,12 @@ func (r *Run) End() {
 	}
 }
 
-// slot tells the checks of a placement apart.
+// slot returns a text that identifies a check within a placement.
 func slot(placement string, w check.Where) string {
 	return digest(placement, w.Stage, w.Group, w.When, w.Name)
 }
 
-// suffix tells the objects of measurements apart.
+// suffix returns a text that identifies the object of one measurement.
 func suffix(runUID string, w check.Where) string {
 	return digest(runUID, w.Stage, w.Group, w.When, w.Name, strconv.Itoa(w.Attempt), strconv.Itoa(w.Number))[:8]
 }
@@ -187,7 +195,7 @@ func digest(parts ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// reconcile brings a check object to where it is to be.
+// reconcile applies or removes the check object of a record, as its run demands.
 func (e *Examiner) reconcile(ctx context.Context, key string) (time.Duration, error) {
 	stored, err := e.o.Store.Get(ctx, key)
 	if err != nil && !state.IsNotFound(err) {
@@ -224,7 +232,7 @@ func (e *Examiner) reconcile(ctx context.Context, key string) (time.Duration, er
 		case err != nil:
 			return 0, err
 		case goesOn:
-			return e.o.Lease, nil // the engine that drives it sees to it
+			return e.o.Lease, nil // the engine that drives it takes care of it
 		}
 	}
 	return e.remove(ctx, stored, &rec, run)
@@ -302,7 +310,7 @@ func (e *Examiner) verdict(ctx context.Context, x *examination, stored backend.R
 	return verdict, err
 }
 
-// assignment is what is asked of a cluster for a check, which has a ledger of its own.
+// assignment returns the assignment of a cluster for a check, which has its own ledger.
 func assignment(slot string, rec *record.CheckObject) backend.Assignment {
 	return backend.Assignment{
 		Placement: "check-" + slot, Run: rec.Run, RunUID: rec.RunUID, Epoch: rec.Epoch,
@@ -310,8 +318,8 @@ func assignment(slot string, rec *record.CheckObject) backend.Assignment {
 	}
 }
 
-// remove removes the object of a record, its ledger and then the record. A cluster that is not in the inventory any more is left
-// as it is.
+// remove removes the object of a record, its ledger and then the record. If the cluster is no
+// longer in the inventory, it removes only the record.
 func (e *Examiner) remove(ctx context.Context, stored backend.Record, rec *record.CheckObject, run *Run) (time.Duration, error) {
 	clusters, err := e.o.State.Inventory(ctx)
 	if err != nil {
