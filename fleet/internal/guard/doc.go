@@ -1,11 +1,13 @@
-// Package guard stands between the engine and the plug-ins of its host, and the texts that come from
-// outside. It answers how a call of foreign code ends: with a value, with an error, or left behind.
+// Package guard stands between the engine and the plug-ins of its host, and bounds texts from
+// outside. It defines how a call of foreign code ends: with a value, with an error, or left behind.
 //
-// A plug-in may panic or hang without taking the engine along. [Call], [List] and [Stream] give a call a
-// deadline and run it in a goroutine of its own; a call that ignores the end of its context is abandoned,
-// and further calls for the same key fail at once until it returns. [Store] only adds deadlines and makes
-// a panic an error: a store is trusted to return when its context ends.
+// A plug-in may panic or hang without stopping the engine. [Call], [List] and [Stream] run a call
+// in its own goroutine; [Call] and [List] add a deadline. A call that ignores the end of its
+// context is left behind, and further calls for the same key fail at once until it returns. [Store]
+// only adds deadlines and turns a panic into an error, because a store is trusted to return when
+// its context ends.
 //
-// The error of a panic is [backend.ErrPermanent]. It has the value of the panic, which may be a secret, only
-// where that is an error of the Go runtime. All functions are safe for concurrent use.
+// The error of a panic is [backend.ErrPermanent]. It contains the value of the panic only if that
+// is an error of the Go runtime, because other values may be secret. All functions are safe for
+// concurrent use.
 package guard

@@ -7,7 +7,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Permanent makes err, if there is one, ErrPermanent.
+// Permanent returns err as an ErrPermanent, or nil if err is nil.
 func Permanent(err error) error {
 	if err == nil || errors.Is(err, backend.ErrPermanent) {
 		return err
@@ -15,14 +15,14 @@ func Permanent(err error) error {
 	return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
 }
 
-// Transient reports whether err is none of the kinds that say what is wrong, and so may go away by itself.
+// Transient reports whether err is an error of no kind that package backend defines, which may
+// disappear without a change.
 func Transient(err error) bool {
 	return err != nil && !errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrConflict) &&
 		!errors.Is(err, backend.ErrFenced) && !errors.Is(err, backend.ErrPermanent)
 }
 
-// Clip bounds a text that comes from outside and takes control characters out
-// of it.
+// Clip bounds a text from outside to 256 characters and replaces its control characters by spaces.
 func Clip(s string) string {
 	const most = 256
 	out := make([]rune, 0, min(len(s), most))

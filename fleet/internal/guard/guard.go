@@ -14,23 +14,21 @@ import (
 )
 
 const (
-	// callTimeout is how long one call of a plug-in may take.
+	// callTimeout is the default timeout of a call of a plug-in.
 	callTimeout = 10 * time.Second
-	// callGrace is how long a call may take to return once its context ended.
+	// callGrace is how long a call may take to return after its context ended.
 	callGrace = time.Second
 )
 
-// errLeftBehind refuses a call while an earlier one has not returned. It is a
-// transient error.
+// errLeftBehind refuses a call while an earlier call has not returned. It is a transient error.
 var errLeftBehind = errors.New("an earlier call has not returned yet")
 
-// Guard bounds the calls of plug-ins of one role: a plug-in may panic or hang
-// without taking the engine along.
+// Guard bounds the calls of plug-ins of one role: a plug-in may panic or hang without stopping the
+// engine.
 //
-// Every call gets a deadline. A call that does not return soon after its
-// context ended is left behind in its goroutine, and until it does return all
-// further calls for the same key, which is mostly a cluster, fail at once: a
-// plug-in that hangs costs what was in flight for the cluster, not more.
+// Every call gets a deadline. A call that does not return soon after its context ended is left
+// behind in its goroutine. Until it returns, all further calls for the same key, usually a cluster,
+// fail at once. So a plug-in that hangs blocks only the calls in flight for its cluster.
 type Guard struct {
 	timeout time.Duration
 	grace   time.Duration
@@ -45,8 +43,7 @@ func New(timeout time.Duration) *Guard {
 	return &Guard{timeout, callGrace, &callsBehind{count: map[string]int{}}}
 }
 
-// Within returns a guard with another timeout that shares with g what was left
-// behind.
+// Within returns a guard with another timeout that shares the calls left behind with g.
 func (g *Guard) Within(timeout time.Duration) *Guard {
 	other := *g
 	other.timeout = timeout
@@ -78,16 +75,16 @@ func (b *callsBehind) add(key string, n int) {
 	}
 }
 
-// guardedCall is one call of a plug-in.
+// pluginCall is one call of a plug-in.
 type pluginCall[T any] struct {
 	role  string
 	value T
 	err   error
 	done  chan struct{}
-	// returned is false when the plug-in has ended its goroutine.
+	// returned is false if the plug-in panicked or ended its goroutine.
 	returned bool
-	// state is 0 while the call runs and is waited for; the side that sets it first
-	// decides whether it was left behind.
+	// state is 0 while the call runs and is awaited. The side that sets it first decides whether the
+	// call was left behind.
 	state atomic.Int32
 }
 
@@ -96,10 +93,9 @@ const (
 	callBehind   = 2
 )
 
-// Call calls f, which calls a plug-in in the role that is named, for key. The
-// error of a panic is ErrPermanent; the error of a call that was left behind
-// is that of its context. What f returns after it was left behind is dropped,
-// and closed if it can be.
+// Call calls f, which calls a plug-in in the given role, for key. The error of a panic is
+// ErrPermanent; the error of a call that was left behind wraps the error of its context. If a call
+// returns after it was left behind, its result is dropped, and closed if it is an io.Closer.
 func Call[T any](ctx context.Context, g *Guard, role, key string, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if err := ctx.Err(); err != nil {
@@ -139,7 +135,7 @@ func (c *pluginCall[T]) late(ctx context.Context, g *Guard, role, key string) (T
 	return none, fmt.Errorf("%s of %s ignores that its time is over and was left behind: %w", role, key, ctx.Err())
 }
 
-// run makes the call, in a goroutine of its own.
+// run makes the call in its own goroutine.
 func (c *pluginCall[T]) run(g *Guard, key string, f func() (T, error)) {
 	deepen(new(byte))
 	defer c.finish(g, key)
@@ -147,9 +143,9 @@ func (c *pluginCall[T]) run(g *Guard, key string, f func() (T, error)) {
 	c.returned = true
 }
 
-// deepen makes the stack of a goroutine as large as the call of a backend over a
-// network takes. It would grow to that otherwise by doubling, and be copied each time
-// with all that is on it.
+// deepen grows the stack of a goroutine at once to the size that the call of a backend over a
+// network needs. Otherwise the stack would grow by doubling, and be copied each time with
+// everything on it.
 //
 //go:noinline
 func deepen(at *byte) {
@@ -158,10 +154,10 @@ func deepen(at *byte) {
 	*at = room[*at]
 }
 
-// callStack is how many bytes of a stack are asked for.
+// callStack is the number of bytes of stack that deepen uses.
 const callStack = 9 << 10
 
-// finish ends the call, in the goroutine of the plug-in.
+// finish ends the call in the goroutine of the plug-in.
 func (c *pluginCall[T]) finish(g *Guard, key string) {
 	if !c.returned {
 		c.err = panicError(c.role, nil)
@@ -176,7 +172,7 @@ func (c *pluginCall[T]) finish(g *Guard, key string) {
 	}
 }
 
-// Recovered calls f and makes a panic an error.
+// Recovered calls f and turns a panic into an error.
 func Recovered[T any](role string, f func() (T, error)) (value T, err error) {
 	returned := false
 	defer func() {
@@ -190,9 +186,8 @@ func Recovered[T any](role string, f func() (T, error)) (value T, err error) {
 	return value, err
 }
 
-// panicError is the error of a plug-in that panicked. The value of a panic may hold
-// anything, so the error has only its type, and the text where the runtime itself
-// panicked.
+// panicError returns the error of a plug-in that panicked. The value of a panic may contain
+// secrets, so the error names only its type, or the text if the Go runtime itself panicked.
 func panicError(role string, v any) error {
 	what := fmt.Sprintf("a panic with a value of type %T", v)
 	if e, ok := v.(runtime.Error); ok {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/backoff"
 )
 
-// Rewatch begins a watch again whenever it ends.
+// Rewatch restarts a watch whenever it ends, with a pause in between.
 func Rewatch(ctx context.Context, watch func() iter.Seq2[struct{}, error], poll time.Duration) iter.Seq2[struct{}, error] {
 	return func(yield func(struct{}, error) bool) {
 		pause := backoff.Poll(poll).Spread()

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// List calls a plug-in that yields a sequence and returns all of it, at
-// most limit elements: what comes from outside is bounded.
+// List calls a plug-in that yields a sequence and returns all elements. More than limit elements
+// are an error, because input from outside must be bounded.
 func List[T any](ctx context.Context, g *Guard, role, key string, limit int, f func(context.Context) iter.Seq2[T, error]) ([]T, error) {
 	return Call(ctx, g, role, key, func(ctx context.Context) ([]T, error) {
 		var all []T
@@ -27,15 +27,15 @@ func List[T any](ctx context.Context, g *Guard, role, key string, limit int, f f
 	})
 }
 
-// element is what a plug-in yielded.
+// element is an element that a plug-in yielded.
 type element[T any] struct {
 	value T
 	err   error
 }
 
-// Stream calls a plug-in that yields a sequence without an end and yields what
-// it does, until ctx ends or the consumer breaks. It has no deadline; a
-// plug-in that does not return then is left behind as by [Call].
+// Stream calls a plug-in that yields an endless sequence, and yields its elements until ctx ends or
+// the consumer breaks. It has no deadline. A plug-in that does not return then is left behind as by
+// [Call].
 func Stream[T any](ctx context.Context, g *Guard, role, key string, f func(context.Context) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
@@ -58,10 +58,10 @@ func Stream[T any](ctx context.Context, g *Guard, role, key string, f func(conte
 	}
 }
 
-// errBroken is that the consumer wants no more.
+// errBroken reports that the consumer wants no more elements.
 var errBroken = fmt.Errorf("the consumer left: %w", context.Canceled)
 
-// pump sends what a plug-in yields until ctx ends.
+// pump sends the elements of a plug-in until ctx ends.
 func pump[T any](ctx context.Context, f func(context.Context) iter.Seq2[T, error], to chan<- element[T]) error {
 	for v, err := range f(ctx) {
 		select {
@@ -76,8 +76,8 @@ func pump[T any](ctx context.Context, f func(context.Context) iter.Seq2[T, error
 	return nil
 }
 
-// drain yields elements. It returns nil when the plug-in has ended or yielded
-// an error, and otherwise why it ended before.
+// drain yields elements. It returns nil if the plug-in has ended, errBroken if the consumer breaks
+// or the plug-in yielded an error, and otherwise the error of ctx.
 func drain[T any](ctx context.Context, done <-chan struct{}, elements <-chan element[T], yield func(T, error) bool) error {
 	for {
 		select {

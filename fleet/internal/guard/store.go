@@ -10,9 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Store gives every call of the host's store a deadline, and makes a
-// panic an error. Unlike other plug-ins the store is trusted to return when its
-// context ends.
+// Store wraps the host's store: it gives every call a deadline, and turns a panic into an error.
+// Unlike other plug-ins the store is trusted to return when its context ends.
 func Store(s backend.Store, timeout time.Duration) backend.Store {
 	safe := storeBehindGuard{s, timeout}
 	if w, ok := s.(backend.Watcher); ok {
@@ -26,21 +25,21 @@ type storeBehindGuard struct {
 	timeout time.Duration
 }
 
-// Get is that of the host's store.
+// Get calls the host's store.
 func (s storeBehindGuard) Get(ctx context.Context, key string) (backend.Record, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return Recovered("Store", func() (backend.Record, error) { return s.store.Get(ctx, key) })
 }
 
-// Put is that of the host's store.
+// Put calls the host's store.
 func (s storeBehindGuard) Put(ctx context.Context, key string, value []byte, prev backend.Revision) (backend.Revision, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	return Recovered("Store", func() (backend.Revision, error) { return s.store.Put(ctx, key, value, prev) })
 }
 
-// Delete is that of the host's store.
+// Delete calls the host's store.
 func (s storeBehindGuard) Delete(ctx context.Context, key string, prev backend.Revision) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -48,8 +47,8 @@ func (s storeBehindGuard) Delete(ctx context.Context, key string, prev backend.R
 	return err
 }
 
-// WriteAll is that of the host's store; where that makes one write at a time,
-// each of them has its deadline.
+// WriteAll calls the host's store. If the store makes one write at a time, each write has its own
+// deadline.
 func (s storeBehindGuard) WriteAll(ctx context.Context, writes []backend.Write) ([]backend.Revision, error) {
 	batcher, ok := s.store.(backend.Batcher)
 	if !ok {
@@ -60,8 +59,8 @@ func (s storeBehindGuard) WriteAll(ctx context.Context, writes []backend.Write) 
 	return Recovered("Store", func() ([]backend.Revision, error) { return batcher.WriteAll(ctx, writes) })
 }
 
-// List is that of the host's store; it takes as long as its consumer does, and
-// each record as long as a call may.
+// List calls the host's store. The consumer may take any time, but each record must arrive within
+// the timeout of a call.
 func (s storeBehindGuard) List(ctx context.Context, prefix string) iter.Seq2[backend.Record, error] {
 	return func(yield func(backend.Record, error) bool) {
 		ctx, cancel := context.WithCancelCause(ctx)
@@ -86,7 +85,7 @@ type watchedBehindGuard struct {
 	watcher backend.Watcher
 }
 
-// Watch is that of the host's store; it goes on until its consumer leaves.
+// Watch calls the host's store; it continues until the consumer leaves.
 func (s watchedBehindGuard) Watch(ctx context.Context, prefix string) iter.Seq2[backend.Change, error] {
 	return s.watcher.Watch(ctx, prefix)
 }
