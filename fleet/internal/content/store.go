@@ -1,5 +1,5 @@
-// Package content stores what snapshots consist of, each object under the digest of its form, and reads it
-// back verified. What was read is cached: it never changes.
+// Package content stores the parts of snapshots, each under its digest, and verifies them when it
+// reads them. It caches the parts, because they never change.
 package content
 
 import (
@@ -19,24 +19,23 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// revisionsKept is how many decoded revisions are cached. BenchmarkRun/clusters=10000 in
-// docs/performance.md needs them: every cluster of a run loads the same few.
+// revisionsKept is the number of cached decoded revisions. BenchmarkRun/clusters=10000 in
+// docs/performance.md needs the cache, because every cluster of a run loads the same few revisions.
 const revisionsKept = 16
 
-// Cached indexes weigh at most as much as their objects together, where each index counts
-// as indexCost objects more. BenchmarkClusterUpdate in docs/performance.md needs them for
-// its hub-requests/update: statuses and the collection of garbage ask for all that are kept
-// of a placement.
+// Limits of the cached indexes. The weight of an index is its number of objects plus indexCost; all
+// together weigh at most indexedObjects. BenchmarkClusterUpdate in docs/performance.md needs the
+// cache for its hub-requests/update, because statuses and the garbage collection read all indexes
+// that are kept of a placement.
 const (
 	indexedObjects = 100_000
 	indexCost      = 64
 )
 
-// Store keeps and reads what is rolled out, under content/<placement>/<digest>:
-// the bodies of objects, the pages and the root of each set, and the documents
-// of overrides. Everything is under its own digest, and nothing that was read
-// is used before it was compared with the digest that asked for it: what was
-// approved is what is applied.
+// Store stores and reads the content of snapshots, under content/<placement>/<digest>: the bodies
+// of objects, the pages and the root of each set, and the documents of overrides. Every part is
+// under its own digest, and is verified against the digest before use, so that only approved
+// content is applied.
 type Store struct {
 	store backend.Store
 
@@ -45,7 +44,7 @@ type Store struct {
 	indexes   *lru.Cache[string, setIndex] // by contentKey
 }
 
-// setIndex is what a set consists of.
+// setIndex lists the content of a set.
 type setIndex struct {
 	items []snapshot.Item
 	root  snapshot.Root
@@ -53,7 +52,7 @@ type setIndex struct {
 
 func (i setIndex) cost() int { return len(i.items) + indexCost }
 
-// New returns the contents that are kept in a store.
+// New returns the contents of a store.
 func New(s backend.Store) *Store {
 	return &Store{
 		store: s, revisions: lru.New[string, *member.Revision](revisionsKept, nil), indexes: lru.New[string](indexedObjects, setIndex.cost),
@@ -62,8 +61,8 @@ func New(s backend.Store) *Store {
 
 func key(placement, digest string) string { return record.ContentPrefix(placement) + digest }
 
-// PutAll writes contents, in order. What is there already is written again, so
-// that a collection of garbage that has seen the old revision spares it.
+// PutAll writes contents in order. It also rewrites existing contents, so that a garbage collection
+// that has read the old revision spares them.
 func (c *Store) PutAll(ctx context.Context, writes []backend.Write) error {
 	for batch := range record.Batches(writes) {
 		for len(batch) > 0 {
@@ -83,7 +82,7 @@ func (c *Store) PutAll(ctx context.Context, writes []backend.Write) error {
 	return nil
 }
 
-// revise makes writes those of the keys as they are now.
+// revise updates the expected revisions of the writes to the current revisions of their keys.
 func (c *Store) revise(ctx context.Context, writes []backend.Write) error {
 	for i := range writes {
 		rec, err := c.store.Get(ctx, writes[i].Key)
@@ -108,8 +107,8 @@ func blob(placement, digest string, body []byte) (backend.Write, error) {
 	return backend.Write{Key: key(placement, digest), Value: body}, guard.Permanent(snapshot.Verify(body, digest))
 }
 
-// Save stores a set: bodies, then pages, then the root, so that a root that is
-// there is whole. have says which digests are known to be stored and to stay.
+// Save stores a set: bodies, then pages, then the root, so that an existing root is complete. have
+// reports whether a digest is known to be stored and not about to be deleted.
 func (c *Store) Save(ctx context.Context, placement string, set snapshot.Set, have func(digest string) bool) error {
 	if have(set.Digest) {
 		return nil
@@ -142,8 +141,8 @@ func (c *Store) Save(ctx context.Context, placement string, set snapshot.Set, ha
 	return nil
 }
 
-// LoadBlob returns the content under a digest, verified. One that is not there
-// is ErrNotFound, one that is not what it was is ErrPermanent.
+// LoadBlob returns the verified content under a digest. The error is ErrNotFound if there is none,
+// and ErrPermanent if the content does not match the digest.
 func (c *Store) LoadBlob(ctx context.Context, placement, digest string) ([]byte, error) {
 	rec, err := c.store.Get(ctx, key(placement, digest))
 	if err != nil {
@@ -180,8 +179,8 @@ func (c *Store) Index(ctx context.Context, placement, set string) ([]snapshot.It
 	return items, root, nil
 }
 
-// Indexed is index from the cache: what a set consists of follows from its digest, but
-// that it is still stored does not. What it returns is shared and must not be changed.
+// Indexed returns the index from the cache if it can. The digest determines the content of a set,
+// but not that the set is still stored. The result is shared and must not be changed.
 func (c *Store) Indexed(ctx context.Context, placement, set string) ([]snapshot.Item, snapshot.Root, error) {
 	key := key(placement, set)
 	if known, ok := c.indexes.Get(key); ok {
@@ -194,8 +193,8 @@ func (c *Store) Indexed(ctx context.Context, placement, set string) ([]snapshot.
 	return items, root, err
 }
 
-// FromEnvelopes returns the items of the set of a snapshot, each with the envelope that it came in. What it returns
-// is the caller's.
+// FromEnvelopes returns the items of the set of a snapshot, each with its envelope. The caller may
+// change the result.
 func (c *Store) FromEnvelopes(ctx context.Context, s *snapshot.Snapshot, items []snapshot.Item) ([]snapshot.Item, error) {
 	if s.Origins == "" {
 		return slices.Clone(items), nil
@@ -220,7 +219,7 @@ func (c *Store) page(ctx context.Context, placement, digest string) (snapshot.Pa
 	return page, guard.Permanent(err)
 }
 
-// LoadSet returns a set that was saved, every part of it verified.
+// LoadSet returns a stored set with every part verified.
 func (c *Store) LoadSet(ctx context.Context, placement, set string) (snapshot.Set, error) {
 	items, root, err := c.Index(ctx, placement, set)
 	if err != nil {
@@ -235,10 +234,10 @@ func (c *Store) LoadSet(ctx context.Context, placement, set string) (snapshot.Se
 	return out, nil
 }
 
-// Load returns a revision, ready to be applied. Concurrent calls for the same one share
-// a load, and the last ones that were used are cached; errors are not. A call whose ctx
-// ends returns at once, and does not make others fail. What is returned is shared and must
-// not be changed. Every error but ctx's and a transient one of the store is ErrPermanent.
+// Load returns a revision, ready to be applied. Concurrent calls for the same revision share one
+// load. The most recently used revisions are cached; errors are not. A call whose ctx ends returns
+// at once, and does not make others fail. The result is shared and must not be changed. Every error
+// is ErrPermanent, except the error of ctx and transient errors of the store.
 func (c *Store) Load(ctx context.Context, placement, digest string) (*member.Revision, error) {
 	key := key(placement, digest)
 	if rev, ok := c.revisions.Get(key); ok {
@@ -246,7 +245,7 @@ func (c *Store) Load(ctx context.Context, placement, digest string) (*member.Rev
 	}
 	return c.loads.Do(ctx, key, func(ctx context.Context) (*member.Revision, error) {
 		if rev, ok := c.revisions.Get(key); ok {
-			return rev, nil // another load of it has just ended
+			return rev, nil // another load has just ended
 		}
 		rev, err := c.read(ctx, placement, digest)
 		if err == nil {
@@ -267,7 +266,7 @@ func (c *Store) read(ctx context.Context, placement, digest string) (*member.Rev
 	return member.NewRevision(placement, set)
 }
 
-// Object returns the object of a digest, verified.
+// Object returns the verified object of a digest.
 func (c *Store) Object(ctx context.Context, placement, digest string) (*unstructured.Unstructured, error) {
 	body, err := c.LoadBlob(ctx, placement, digest)
 	if err != nil {
@@ -277,7 +276,7 @@ func (c *Store) Object(ctx context.Context, placement, digest string) (*unstruct
 	return obj, guard.Permanent(err)
 }
 
-// Offer caches a revision that was made here, so that loads of it need not read it.
+// Offer caches a revision that was created here, so that loads need not read it.
 func (c *Store) Offer(placement string, rev *member.Revision) {
 	c.revisions.Add(key(placement, rev.Digest), rev)
 }
