@@ -1,4 +1,4 @@
-// Package commands keeps what is asked of runs until the engine that drives the run has taken it in.
+// Package commands stores commands to runs until the engine that drives the run has processed them.
 package commands
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// Inbox keeps commands until the driver of their run has taken them in. Its methods may be called
+// Inbox stores commands until the driver of their run has processed them. Its methods may be called
 // concurrently.
 type Inbox struct {
 	store backend.Store
@@ -27,10 +27,10 @@ type Inbox struct {
 	log   *slog.Logger
 }
 
-// New returns the commands that are kept in a store.
+// New returns the inbox of a store.
 func New(store backend.Store, s *state.State, log *slog.Logger) *Inbox { return &Inbox{store, s, log} }
 
-// Later returns the later of two moments.
+// Later returns the later of two times.
 func Later(a, b time.Time) time.Time {
 	if a.Before(b) {
 		return b
@@ -38,7 +38,7 @@ func Later(a, b time.Time) time.Time {
 	return a
 }
 
-// Send stores a command of a host, under a new ID where it has none.
+// Send stores a command of a host, under a new ID if it has none.
 func (in *Inbox) Send(ctx context.Context, uid string, c stages.Command) error {
 	if c.ID == "" {
 		c.ID = record.NewUID()
@@ -47,8 +47,8 @@ func (in *Inbox) Send(ctx context.Context, uid string, c stages.Command) error {
 	return in.Put(ctx, uid, c)
 }
 
-// Put stores a command; one of the same ID that is stored already is
-// left as it is, and it is an error if that is another one.
+// Put stores a command. A command already stored under the same ID is left unchanged; it is an
+// error if the two differ.
 func (in *Inbox) Put(ctx context.Context, uid string, c stages.Command) error {
 	err := record.PutCommand(ctx, in.store, uid, c)
 	if errors.Is(err, backend.ErrConflict) {
@@ -57,8 +57,8 @@ func (in *Inbox) Put(ctx context.Context, uid string, c stages.Command) error {
 	return err
 }
 
-// sameCommand returns an error if the command that is stored under the ID of
-// another one asks for something else. One that is gone was carried out.
+// sameCommand returns an error if the command stored under the ID of want asks for something else.
+// It returns nil if there is no such command, because then it was carried out.
 func (in *Inbox) sameCommand(ctx context.Context, uid string, want record.Command) error {
 	rec, err := in.store.Get(ctx, record.CommandKey(uid, want.Command.ID))
 	if state.IsNotFound(err) {
@@ -77,14 +77,13 @@ func (in *Inbox) sameCommand(ctx context.Context, uid string, want record.Comman
 	return nil
 }
 
-// OtherCommand is the error of a command whose ID another one has.
+// OtherCommand returns the error for a command whose ID another command has.
 func OtherCommand(id string) error {
 	return fmt.Errorf("id %s: %w: it was given to another command before; give each its own, or none", id, backend.ErrConflict)
 }
 
-// List returns what is asked of a run, in the order in which it was asked,
-// and the records. A damaged record has no id; one of a newer format is left
-// for an engine that knows it.
+// List returns the commands to a run in the order of their times, and their records. A damaged
+// record has no ID. A record of a newer format is omitted, because a newer engine may process it.
 func (in *Inbox) List(ctx context.Context, uid string) ([]stages.Command, []Stored, error) {
 	var cs []stages.Command
 	var taken []Stored
@@ -112,7 +111,7 @@ func (in *Inbox) List(ctx context.Context, uid string) ([]stages.Command, []Stor
 	return cs, taken, nil
 }
 
-// Stored is the record of a command that is in the driver's input.
+// Stored is the record of a command that was passed to the driver.
 type Stored struct {
 	backend.Record
 	ID string
