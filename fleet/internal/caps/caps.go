@@ -1,5 +1,5 @@
-// Package caps keeps the caps that runs of several placements share: how many clusters may be in flight
-// together.
+// Package caps stores the caps that runs of several placements share. A cap limits how many
+// clusters may be in flight together.
 package caps
 
 import (
@@ -20,10 +20,10 @@ type Caps struct {
 	state *state.State
 }
 
-// New returns the caps that are kept in a store.
+// New returns the caps of a store.
 func New(store backend.Store, s *state.State) *Caps { return &Caps{store, s} }
 
-// Decode reads the record of a cap.
+// Decode decodes the record of a cap.
 func Decode(rec backend.Record) (stages.Cap, error) {
 	var r record.Cap
 	if err := record.Decode(rec, &r); err != nil {
@@ -48,15 +48,15 @@ func (cs *Caps) Get(ctx context.Context, name string) (stages.Cap, backend.Revis
 	return c, rec.Revision, err
 }
 
-// Lacks reports whether there is no cap of a name, or none that can be read.
+// Lacks reports whether a cap is missing or cannot be read.
 func (cs *Caps) Lacks(ctx context.Context, name string) bool {
 	_, _, err := cs.Get(ctx, name)
 	return err != nil && state.IsLasting(err)
 }
 
-// Update changes a cap by compare-and-swap, and calls change again on a
-// conflict. Where it is to be made, one that does not exist is new; otherwise that
-// is an error. After errUnchanged it returns the cap as it was read.
+// Update changes a cap by compare-and-swap, and calls change again on a conflict. If the cap does
+// not exist, Update starts from an empty cap if make is set, and otherwise fails. If change returns
+// [state.ErrUnchanged], Update returns the cap without writing it.
 func (cs *Caps) Update(ctx context.Context, name string, make bool, change func(stages.Cap) (stages.Cap, error)) (stages.Cap, error) {
 	for {
 		c, rev, err := cs.Get(ctx, name)
@@ -80,8 +80,8 @@ func (cs *Caps) Update(ctx context.Context, name string, make bool, change func(
 	}
 }
 
-// Leave removes a run from a cap, unless an engine with a newer epoch drives it. A cap that cannot be read
-// is left as it is: sweepCap removes the run once it can be.
+// Leave removes a run from a cap, unless an engine with a newer epoch drives it. It ignores a cap
+// that cannot be read; Sweep removes the run once the cap can be read.
 func (cs *Caps) Leave(ctx context.Context, name, uid string, epoch int64) error {
 	_, err := cs.Update(ctx, name, false, func(c stages.Cap) (stages.Cap, error) {
 		if s, ok := c.Share(uid); !ok || s.Epoch > epoch {
@@ -95,8 +95,8 @@ func (cs *Caps) Leave(ctx context.Context, name, uid string, epoch int64) error 
 	return err
 }
 
-// LeaveAll removes a run that was deleted from every cap. A cap that cannot be read does not prevent the
-// deletion: no run can use it.
+// LeaveAll removes a deleted run from every cap. A cap that cannot be read does not prevent the
+// deletion, because no run can use it.
 func (cs *Caps) LeaveAll(ctx context.Context, uid string) error {
 	for rec, err := range cs.store.List(ctx, record.CapKey("")) {
 		if err != nil {
@@ -112,9 +112,9 @@ func (cs *Caps) LeaveAll(ctx context.Context, uid string) error {
 	return nil
 }
 
-// Sweep removes runs from a cap that have ended or were deleted and whose engine died before it did so.
-// The cap is read before the runs are: a run that is started again in between makes a claim, and then the
-// conditional write of the cap fails.
+// Sweep removes runs from a cap that have ended or were deleted, and whose engine died before it
+// removed them. It reads the cap before the runs: if a run is started again in between, its claim
+// changes the cap, and the conditional write of Sweep fails.
 func (cs *Caps) Sweep(ctx context.Context, name string) error {
 	_, err := cs.Update(ctx, name, false, func(c stages.Cap) (stages.Cap, error) {
 		next := c
@@ -135,8 +135,8 @@ func (cs *Caps) Sweep(ctx context.Context, name string) error {
 	return err
 }
 
-// isOver reports whether the run of a share was deleted, or has ended and no engine has
-// it. A run that cannot be read is not over.
+// isOver reports whether the run of a share was deleted, or has ended and no engine has its lease.
+// A run that cannot be read is not over.
 func (cs *Caps) isOver(ctx context.Context, s stages.Share) (bool, error) {
 	rr, _, err := cs.state.Run(ctx, s.Run)
 	switch {
@@ -151,7 +151,7 @@ func (cs *Caps) isOver(ctx context.Context, s stages.Share) (bool, error) {
 	}
 }
 
-// Explain sets the message of each cap that a run waits for: the runs that hold it.
+// Explain sets the message of each cap that a run waits for: the runs that hold shares of it.
 func (cs *Caps) Explain(ctx context.Context, waiting []stages.Awaited) error {
 	for i := range waiting {
 		a := &waiting[i]
