@@ -1,13 +1,15 @@
-// Package balance keeps the session of an engine, and shares the runs of a store out among the engines on it, without a
-// coordinator.
+// Package balance keeps the session of an engine, and distributes the runs of a store among its
+// engines without a coordinator.
 //
-// An engine that drives runs or watches placements, or that sees runs of others, renews its session every third of a lease: one
-// record, which extends all leases that name the engine, so that a run which waits costs no writes. The session says how many
-// runs the engine drives. Each engine counts the sessions of others that were renewed within a lease, and the runs in them: an
-// engine that has more than its part, rounded up, for two rounds gives the rest back, for the others to take. An engine without
-// runs and watches that is alone on a store has no session, and the session of an engine that died is deleted. Sessions may be
-// old, so an engine may have more than its part for a while, and a run may move once too often; leases and epochs keep a run
-// from being driven by two.
+// An engine renews its session every third of a lease if it drives runs, watches placements or
+// knows of runs of other engines. The session is one record, which extends all leases that name the
+// engine, so that a waiting run costs no writes. The session states how many runs the engine
+// drives. Each engine counts the sessions of other engines that were renewed within a lease, and
+// their runs. An engine that exceeds its share, rounded up, for two rounds releases the surplus for
+// other engines. An engine that has no runs and no watches and is alone on a store has no session,
+// and the session of an engine that died is deleted. Sessions may be out of date, so an engine may
+// exceed its share for a while, and a run may move once too often; leases and epochs prevent that
+// two engines drive a run.
 package balance
 
 import (
@@ -20,51 +22,54 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// mostAtOnce is how many runs are given back in a round.
+// mostAtOnce bounds the runs released in a round.
 const mostAtOnce = 16
 
-// Options are what a [Balancer] is made of. All are required.
+// Options configure a [Balancer]. All fields are required.
 type Options struct {
 	Store backend.Store
-	// Name is that of the engine.
+	// Name is the name of the engine.
 	Name        string
 	Lease, Skew time.Duration
 	Now         func() time.Time
-	// Here is when the engine's clock shows a time, in the time that timers go by.
+	// Here converts a time of the engine's clock to the clock that timers use.
 	Here func(time.Time) time.Time
 	Log  *slog.Logger
 
-	// Count returns how many runs this engine drives, and how many others do as far as it knows.
+	// Count returns how many runs this engine drives, and how many others drive as far as this engine
+	// knows.
 	Count func() (own, others int)
 	// Watches reports whether this engine watches placements.
 	Watches func() bool
 	// Lapsed returns the keys of the records whose leases the session must not extend.
 	Lapsed func() []string
-	// GiveBack gives runs back.
+	// GiveBack releases n runs.
 	GiveBack func(n int)
 }
 
-// Balancer is one engine's part in it.
+// Balancer balances the runs for one engine.
 type Balancer struct {
 	o   Options
 	key string
 	rev backend.Revision
 
 	mu sync.Mutex
-	// others are the engines that have said something, by the keys of their records.
+	// others are the other engines with a session, by the keys of their records.
 	others map[string]engine
-	// session is that of this engine.
+	// session is the session of this engine.
 	session session
-	// news signals that there may be others, deleted that the session of this engine was deleted.
+	// news signals that there may be other engines, deleted that the session of this engine was
+	// deleted.
 	news, deleted chan struct{}
 }
 
-// engine is what another engine said, and when this one read it.
+// engine is the session of another engine as this engine read it.
 type engine struct {
 	rev backend.Revision
-	// runs is how many it drives, or notShared.
+	// runs is the number of runs that it drives, or notShared.
 	runs int
-	// read is when this revision was read first; alive reports whether it replaced another one.
+	// read is when this revision was read first; alive reports whether it replaced an earlier
+	// revision.
 	read  time.Time
 	alive bool
 }
@@ -74,7 +79,8 @@ func New(o Options) *Balancer {
 	return &Balancer{o: o, key: record.EngineKey(o.Name), others: map[string]engine{}, news: make(chan struct{}, 1), deleted: make(chan struct{}, 1)}
 }
 
-// Wake has the balancer of an engine that was alone count again, because another one may have a run.
+// Wake makes the balancer of an engine that was alone count again, because another engine may have
+// a run.
 func (b *Balancer) Wake() {
 	select {
 	case b.news <- struct{}{}:
@@ -82,7 +88,7 @@ func (b *Balancer) Wake() {
 	}
 }
 
-// Changed takes in that the record of an engine is there or was written.
+// Changed processes a change of the record of an engine.
 func (b *Balancer) Changed(ctx context.Context, c backend.Change) {
 	if c.Key == b.key {
 		if c.Deleted {
@@ -115,7 +121,8 @@ func (b *Balancer) isAlone() bool {
 	return len(b.others) == 0
 }
 
-// Surplus is how many of the runs that this engine drives are more than its part.
+// Surplus returns by how many runs this engine exceeds its share. It is negative if the engine has
+// fewer runs than its share.
 func (b *Balancer) Surplus(own int) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -129,8 +136,8 @@ func (b *Balancer) Surplus(own int) int {
 	return own - (all+engines-1)/engines
 }
 
-// HasMore reports whether another engine drives fewer runs than this one. A session that was not renewed lately, or is ending, does
-// not count, because its engine takes no run.
+// HasMore reports whether another engine drives fewer runs than this engine. A session that was not
+// renewed recently or is ending does not count, because its engine takes no runs.
 func (b *Balancer) HasMore(own int) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -142,10 +149,11 @@ func (b *Balancer) HasMore(own int) bool {
 	return false
 }
 
-// isOld reports whether an engine has ended, or has no runs to see.
+// isOld reports whether a session was not renewed within a lease, because its engine has ended or
+// no longer needs one.
 func (b *Balancer) isOld(e engine) bool { return time.Since(e.read) > b.o.Lease+b.o.Skew }
 
-// forgetOld deletes what engines said that have ended.
+// forgetOld deletes old sessions of other engines.
 func (b *Balancer) forgetOld(ctx context.Context) {
 	b.mu.Lock()
 	var old []backend.Write
@@ -159,8 +167,8 @@ func (b *Balancer) forgetOld(ctx context.Context) {
 	record.Discard(ctx, b.o.Store, old)
 }
 
-// Run works until ctx ends. Then the session says that the engine is ending, and [Balancer.End] deletes it after the runs
-// were given back.
+// Run works until ctx ends. Then it marks the session as ending; [Balancer.End] deletes it after
+// the runs were released.
 func (b *Balancer) Run(ctx context.Context) {
 	defer b.leave(ctx)
 	before := 0
@@ -172,7 +180,7 @@ func (b *Balancer) Run(ctx context.Context) {
 		if before = n; lasting > 0 {
 			b.o.Log.Info("runs are given back for other engines to take", "engine", b.o.Name, "drives", own, "surplus", lasting)
 			b.o.GiveBack(min(lasting, mostAtOnce))
-			before = 0 // until the others have said what they took
+			before = 0 // until the others report the runs that they took
 		}
 		needed := own+others > 0 || b.o.Watches()
 		var err error

@@ -14,27 +14,29 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// mostLapsed is how many leases a session may name that it does not extend. A session with more extends none.
+// mostLapsed bounds the leases that a session may name as not extended. A session with more such
+// leases extends none.
 const mostLapsed = 256
 
-// session is the session of this engine as it was saved last.
+// session is the session of this engine as last saved.
 type session struct {
 	// since is when the session began, or began again after an interruption.
 	since time.Time
-	// until is when the engine no longer relies on it, which is a while before others may ignore it.
+	// until is when this engine stops relying on the session, a while before others may ignore it.
 	until  time.Time
 	lapsed []string
 }
 
-// Covers reports whether the session of this engine extends the lease in the record of a key now, which this engine saved, or read
-// as its own, at saved.
+// Covers reports whether the session of this engine extends the lease in the record of a key now.
+// saved is when this engine saved the lease, or read it as its own.
 func (b *Balancer) Covers(key string, saved time.Time) bool {
 	return !b.CoversUntil(key, saved).IsZero()
 }
 
-// CoversUntil returns until when this engine may rely on its session for the lease in the record of a key, which this engine
-// saved, or read as its own, at saved. It returns the zero time if the session does not extend the lease, or did not all the time
-// since: another engine may have taken it while the session was interrupted.
+// CoversUntil returns until when this engine may rely on its session for the lease in the record of
+// a key. saved is when this engine saved the lease, or read it as its own. It returns the zero time
+// if the session does not extend the lease, or was interrupted since saved, because another engine
+// may have taken the lease during the interruption.
 func (b *Balancer) CoversUntil(key string, saved time.Time) time.Time {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -45,14 +47,16 @@ func (b *Balancer) CoversUntil(key string, saved time.Time) time.Time {
 	return s.until
 }
 
-// relies is how long this engine relies on a lease or a session that it saved. Others ignore it a third of a lease later.
+// relies returns how long this engine relies on a lease or session that it saved. Others ignore it
+// a third of a lease later.
 func (b *Balancer) relies() time.Duration { return b.o.Lease * 2 / 3 }
 
-// isAfter reports whether a is not before b, by the clock that timers go by or by the clock on the wall. The first may stand still
-// while the machine is suspended.
+// isAfter reports whether a is not before b, by the monotonic clock or by the wall clock, because
+// the monotonic clock may stand still while the machine is suspended.
 func isAfter(a, b time.Time) bool { return !a.Before(b) || !a.Round(0).Before(b.Round(0)) }
 
-// HeldUntil returns until when the session of another engine extends the lease in the record leased; the zero time if it does not.
+// HeldUntil returns until when the session of another engine extends the lease in the record
+// leased, or the zero time if it does not.
 func (b *Balancer) HeldUntil(ctx context.Context, holder, leased string) (time.Time, error) {
 	key := record.EngineKey(holder)
 	stored, err := b.o.Store.Get(ctx, key)
@@ -73,7 +77,8 @@ func (b *Balancer) HeldUntil(ctx context.Context, holder, leased string) (time.T
 	return state.FreeFrom(b.o.Here(said.Until.Time()), e.read, e.alive, b.o.Lease, b.o.Skew), nil
 }
 
-// decode returns the session in a record: an empty one if the record is damaged, and whether its format is newer.
+// decode returns the session in a record, which is empty if the record is damaged, and whether its
+// format is newer.
 func decode(stored backend.Record) (said *record.Engine, newer bool) {
 	said = new(record.Engine)
 	err := record.Decode(stored, said)
@@ -86,10 +91,11 @@ func decode(stored backend.Record) (said *record.Engine, newer bool) {
 	return said, false
 }
 
-// notShared is the number of runs of an engine that takes no part in the sharing: it ends, or its session cannot be read.
+// notShared is the number of runs of an engine that takes no part in the distribution, because it
+// is ending or its session cannot be read.
 const notShared = -1
 
-// shared is the number of runs of an engine for the sharing.
+// shared returns the number of runs of an engine for the distribution.
 func shared(said *record.Engine) int {
 	if said.Ending {
 		return notShared
@@ -97,7 +103,7 @@ func shared(said *record.Engine) int {
 	return max(0, said.Runs)
 }
 
-// observe takes down that the session of another engine was read.
+// observe records that the session of another engine was read.
 func (b *Balancer) observe(key string, rev backend.Revision, runs int) engine {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -109,10 +115,11 @@ func (b *Balancer) observe(key string, rev backend.Revision, runs int) engine {
 	return e
 }
 
-// renew saves the session of this engine. If another process wrote under its name, that is overwritten. A session that is
-// ending extends leases like any other: the engine still has the runs that it has not given back.
+// renew saves the session of this engine. If another process wrote under its name, renew overwrites
+// that. An ending session extends leases like any other, because the engine still has the runs that
+// it has not released.
 func (b *Balancer) renew(ctx context.Context, runs int, ending bool) error {
-	ctx, cancel := context.WithTimeout(ctx, b.o.Lease/3) // afterwards the leases are renewed one by one
+	ctx, cancel := context.WithTimeout(ctx, b.o.Lease/3) // later, each lease is renewed alone
 	defer cancel()
 	began, now := time.Now(), stages.At(b.o.Now())
 	said := record.Engine{Format: record.Format, Runs: runs, At: now, Until: now.Add(b.o.Lease), Lapsed: b.o.Lapsed(), Ending: ending}
@@ -122,7 +129,7 @@ func (b *Balancer) renew(ctx context.Context, runs int, ending bool) error {
 	}
 	value := record.Encode(said)
 	rev, err := b.o.Store.Put(ctx, b.key, value, b.rev)
-	replaced := errors.Is(err, backend.ErrConflict) // deleted, or written by another process, so that leases may have been taken
+	replaced := errors.Is(err, backend.ErrConflict) // leases may have been taken
 	if replaced {
 		stored, read := b.o.Store.Get(ctx, b.key)
 		if read != nil && !errors.Is(read, backend.ErrNotFound) {
@@ -153,7 +160,7 @@ func (b *Balancer) end(ctx context.Context) error {
 	return err
 }
 
-// leave tells the other engines that this one gives its runs back, before it does so.
+// leave announces to the other engines that this engine is about to release its runs.
 func (b *Balancer) leave(ctx context.Context) {
 	if b.rev == "" {
 		return
@@ -164,7 +171,8 @@ func (b *Balancer) leave(ctx context.Context) {
 	}
 }
 
-// lost takes in that a process deleted the session of this engine: no lease is extended until the session is saved again.
+// lost handles the deletion of this engine's session by another process: no lease is extended until
+// the session is saved again.
 func (b *Balancer) lost() {
 	b.mu.Lock()
 	b.session = session{}
@@ -172,7 +180,7 @@ func (b *Balancer) lost() {
 	backoff.Wake(b.deleted)
 }
 
-// End deletes the session when its engine ends, also after ctx has ended. Run must have returned.
+// End deletes the session when its engine ends, even if ctx has ended. Run must have returned.
 func (b *Balancer) End(ctx context.Context) {
 	if b.rev == "" {
 		return
