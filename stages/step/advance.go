@@ -10,7 +10,7 @@ import (
 type course struct {
 	control
 	start *starter
-	// blocked names the run that has the placement while that is another one.
+	// blocked names the other run that has the placement; empty if there is none.
 	blocked string
 }
 
@@ -37,7 +37,7 @@ func (c course) advance() bool {
 	return false
 }
 
-// begin starts the run, unless it is held or waits for another one.
+// begin starts the run, unless it is on hold or waits for another run.
 func (c course) begin() bool {
 	if c.r.Hold {
 		return false
@@ -56,8 +56,8 @@ func (c course) begin() bool {
 	return true
 }
 
-// runStage opens the gates before the current stage, starts clusters, and leaves the stage once they have
-// ended and the gates after it have passed.
+// runStage opens the gates before the current stage, starts clusters, and leaves the stage once
+// they have ended and the gates after it have passed.
 func (c course) runStage() bool {
 	st, run, ok := c.stage()
 	if !ok {
@@ -124,8 +124,8 @@ func (c course) allSkipped(st *stages.PlannedStage, run *runstate.StageRun) bool
 	return left == 0
 }
 
-// leaveStage goes on to the next stage once the after-stage gates have passed.
-// A stage whose clusters were all skipped does not wait.
+// leaveStage moves to the next stage once the after-stage gates have passed. A stage whose clusters
+// were all skipped does not wait at them.
 func (c course) leaveStage(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	if run.Done == 0 {
 		run.Done, run.Deadline = c.now, 0
@@ -144,7 +144,7 @@ func (c course) leaveStage(st *stages.PlannedStage, run *runstate.StageRun) bool
 	return true
 }
 
-// leaveSkipped goes on from a stage without updates, skipping its gates.
+// leaveSkipped skips the gates of a stage without updates and moves to the next stage.
 func (c course) leaveSkipped(run *runstate.StageRun) bool {
 	c.closeGates()
 	run.Ended, run.Deadline = c.now, 0
@@ -156,8 +156,8 @@ func (c course) leaveSkipped(run *runstate.StageRun) bool {
 	return true
 }
 
-// countEnded records when the last cluster of the stage ended while the run is stopped, or has failed and may
-// be resumed: waits after the stage count from then, not from the resume.
+// countEnded records when the last cluster of the stage ended while the run is stopped, or has
+// failed and may be resumed: waits after the stage count from then, not from the resume.
 func (c course) countEnded() {
 	st, run, ok := c.stage()
 	if !ok || run.Started == 0 || run.Done != 0 {

@@ -9,16 +9,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Allowed returns a [*stages.RefusedError] if [Step] would refuse the command because of the state of
-// the run, or because the command names a stage, group, cluster or gate that the run does not have. It
-// returns the error of [Run.Check] if the run is not a run of the plan. Allowed does not see the
-// rest of an [stages.Input]: Step may still refuse the command because the run waits for another run,
-// because a policy does not accept the decision, or because of the time.
+// Allowed returns a [*stages.RefusedError] if [Step] would refuse the command because of the state
+// of the run, or because the command names a stage, group, cluster or gate that the run does not
+// have. It returns the error of [Run.Check] if the run is not a run of the plan. Allowed does not
+// see the rest of an [stages.Input]: Step may still refuse the command because the run waits for
+// another run, because a policy does not accept the decision, or because of the time.
 //
-// In profile ClusterUpdate a command without an effect is refused, such as a Start of a run that is Running
-// or a Stop of one that is Stopped, and so is everything but an abort and the decisions at gates while a run
-// is Stopping. In the other profiles such a command changes nothing, and in all of them neither does a
-// Supersede of a run that has ended.
+// In profile ClusterUpdate, Step refuses commands without an effect, such as a Start of a run that
+// is Running or a Stop of one that is Stopped. While such a run is Stopping, Step refuses
+// everything except an abort and decisions at gates. In the other profiles a command without an
+// effect changes nothing and is not refused. In all profiles a Supersede of a run that has ended is
+// not refused.
 func Allowed(p *stages.Plan, r *Run, c stages.Command) error {
 	if err := r.Check(p); err != nil {
 		return err

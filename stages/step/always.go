@@ -7,8 +7,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// runAlways makes a run that has failed or was aborted, with nothing in flight, continue with what runs
-// always. It returns false if there is none of that, or the run has already begun it.
+// runAlways lets a run that has failed or was aborted, and has nothing in flight, continue with its
+// stages and groups with Always. It returns false if none are left or the run has already begun
+// them.
 func (c control) runAlways(state stages.State, reason string) bool {
 	if c.r.form.Closing != nil || c.r.Started == 0 || !c.alwaysLeft() {
 		return false
@@ -35,7 +36,7 @@ func (c control) runAlways(state stages.State, reason string) bool {
 	c.breakStage(state)
 	c.set(stages.Running, reason)
 	c.emit(stages.Event{Type: stages.RunClosing, Message: c.r.Reason})
-	c.timeouts() // of what was about to be late when the run began to stop
+	c.timeouts() // timeouts that were about to end when the run began to stop
 	return true
 }
 
@@ -61,10 +62,10 @@ func (c control) alwaysLeft() bool {
 	return false
 }
 
-// breakStage records that the current stage is where the run broke off.
+// breakStage records that the run broke off in the current stage.
 func (c control) breakStage(state stages.State) {
 	if _, run, ok := c.stage(); ok && run.Reached != 0 {
-		run.State, run.Deadline = state, 0 // what runs always in it has timeouts of its own
+		run.State, run.Deadline = state, 0 // its groups with Always have their own timeouts
 		c.changed = true
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// maxAnswered bounds how many identities that approved for a point in time are remembered.
+// maxAnswered limits the number of remembered identities that approved for a point in time.
 const maxAnswered = 16
 
-// Requests returns the open approval requests of the run: the request of the current stage first, then
-// the requests of its groups in their order. It returns none for a run that is Stopping because it
-// failed or was superseded, because such a run takes no decision any more, and none for a run that
-// [Run.Check] refuses.
+// Requests returns the open approval requests of the run: the request of the current stage first,
+// then the requests of its groups in their order. It returns none for a run that is Stopping
+// because it failed or was superseded, because such a run takes no decision any more, and none for
+// a run that [Run.Check] refuses.
 func Requests(p *stages.Plan, r *Run) []approval.Request {
 	if r.Check(p) != nil {
 		return nil
@@ -35,11 +35,11 @@ func (d *draft) requests() []approval.Request {
 	return out
 }
 
-// isEnding reports whether the run is Stopping for good: what its gates come to changes nothing.
+// isEnding reports whether the run is Stopping for good, so that its gates no longer matter.
 func (d *draft) isEnding() bool { return d.r.State == stages.Stopping && d.r.Ending != stages.Stopped }
 
-// requestFor returns the open approval of the current stage, or of a group of it,
-// that a decision is about, or nil.
+// requestFor returns the open approval, of the current stage or of a group of it, that a decision
+// is about, or nil.
 func (c control) requestFor(b approval.Binding) (gates, *runstate.Gate) {
 	if st, _, ok := c.stage(); !ok || st.Name != b.Stage {
 		return gates{}, nil
@@ -52,8 +52,9 @@ func (c control) requestFor(b approval.Binding) (gates, *runstate.Gate) {
 	return gates{}, nil
 }
 
-// decide applies the approval policy to a decision on a request and returns why the decision does not count,
-// or "". A decision that was received before the request opened does not count, however late it is read.
+// decide applies the approval policy to a decision on a request and returns why the decision does
+// not count, or "". A decision that was received before the request opened does not count, however
+// late it is read.
 func (c control) decide(gs gates, g *runstate.Gate, decision approval.Decision) string {
 	req := gs.request(g)
 	if !decision.At.IsZero() && stages.At(decision.At) < g.Opened {
@@ -78,7 +79,7 @@ func (c control) decide(gs gates, g *runstate.Gate, decision approval.Decision) 
 	return ""
 }
 
-// rejectGate ends the run for a gate that does not let it pass.
+// rejectGate ends the run because of a gate that was rejected.
 func (c control) rejectGate(gs gates, g *runstate.Gate, reason string) {
 	gs.end(g, stages.Failed)
 	c.requestRollback(stages.RollbackRequest{Cause: stages.GateRejected, Message: reason})
@@ -98,8 +99,8 @@ func (c control) answers(all []stages.Answer) {
 	}
 }
 
-// answersTo applies the answers to one request. Approvals with PointInTime count together, and are recorded
-// with the gate that they open.
+// answersTo applies the answers to one request. Approvals with PointInTime count together, and are
+// recorded with the gate that they open.
 func (c control) answersTo(gs gates, g *runstate.Gate, all []stages.Answer) {
 	req := gs.request(g)
 	now, outcome := req, approval.Pending
@@ -144,7 +145,8 @@ func (c control) answersTo(gs gates, g *runstate.Gate, all []stages.Answer) {
 	}
 }
 
-// recorded is how many decisions a request had when it was shown.
+// recorded returns the number of recorded decisions of a request. Approvals for a point in time are
+// not recorded.
 func recorded(r *approval.Request) (n int) {
 	for i := range r.Decisions {
 		if !r.Decisions[i].IsMomentary() {

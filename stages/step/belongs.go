@@ -28,15 +28,14 @@ func (e *RunError) Error() string {
 	return fmt.Sprintf("run %.256q is not one of the plan: %s: %s", e.Run, e.Field, e.Reason)
 }
 
-// Check returns a [*RunError] with the first problem if [NewRun] and [Step] cannot
-// have made r from the plan p, and nil otherwise. It refuses a run of another plan or
-// placement, or of other stages, and a run with a value that is beyond the plan,
-// negative, duplicate, missing or inconsistent. It also refuses a run that lost
-// clusters: every started cluster must have ended, be in flight or wait.
+// Check returns a [*RunError] with the first problem if [NewRun] and [Step] cannot have made r from
+// the plan p, and nil otherwise. It refuses a run of another plan or placement, or with other
+// stages, and a run with a value that is negative, duplicate, missing, inconsistent or out of the
+// plan's range. It also refuses a run that lost clusters: every started cluster must have ended, be
+// in flight or wait.
 //
-// [Step] checks its run, and so do the methods that answer
-// questions about one. The cost is less than that of a step: it grows with the
-// clusters in flight, the exceptions and the groups, not with the fleet.
+// [Step] and the query methods check their run with it. It is cheaper than a step: its cost grows
+// with the clusters in flight, the exceptions and the groups, not with the fleet.
 func (r *Run) Check(p *stages.Plan) error {
 	c := runCheck{p: p, r: r}
 	c.plan()
@@ -65,14 +64,14 @@ type runCheck struct {
 	err *RunError
 }
 
-// wrong records a problem, where it is the first.
+// wrong records a problem unless there is an earlier one.
 func (c *runCheck) wrong(field, format string, args ...any) {
 	if c.err == nil {
 		c.err = &RunError{Run: c.r.Name, Field: field, Reason: fmt.Sprintf(format, args...)}
 	}
 }
 
-// plan checks that the plan is whole, and that the run is one of it.
+// plan checks that the plan is complete, and that the run belongs to it.
 func (c *runCheck) plan() {
 	p, r := c.p, c.r
 	switch {
@@ -93,7 +92,7 @@ func (c *runCheck) plan() {
 	}
 }
 
-// run checks what the run says of itself.
+// run checks the fields of the run itself.
 func (c *runCheck) run() {
 	r := c.r
 	switch r.State {
@@ -120,8 +119,8 @@ func (c *runCheck) run() {
 	}
 }
 
-// within checks a number. Its field is named only where it is wrong, which is
-// what makes a check cheap.
+// within checks a number. It formats the name of the field only if the number is wrong, so that a
+// check is cheap.
 func (c *runCheck) within(field string, n, least, most int) {
 	if n < least || n > most {
 		c.wrong(field, "it is %d, and must be from %d to %d", n, least, most)
@@ -146,8 +145,8 @@ func isState(s stages.State) bool {
 	}
 }
 
-// stage checks how far a stage is: those before the current one have ended, those
-// after it were not reached.
+// stage checks the progress of a stage: stages before the current one must have ended, stages after
+// it must not have been reached.
 func (c *runCheck) stage(i int) {
 	s, planned := &c.r.form.Stages[i], &c.p.Stages[i]
 	groups := len(planned.Groups)
@@ -181,7 +180,7 @@ func (c *runCheck) stage(i int) {
 	}
 }
 
-// areMoments reports whether all are moments that a run may name.
+// areMoments reports whether all instants are in the valid range.
 func areMoments(all ...stages.Instant) bool {
 	for _, t := range all {
 		if t < 0 || t > stages.LastInstant {
@@ -191,8 +190,8 @@ func areMoments(all ...stages.Instant) bool {
 	return true
 }
 
-// group checks how far a group is. One of a stage that the run has left has no
-// cluster that has not ended.
+// group checks the progress of a group. If the run has left the stage, all clusters of the group
+// must have ended.
 func (c *runCheck) group(stage, group int) {
 	g, planned := &c.r.form.Stages[stage].Groups[group], &c.p.Stages[stage].Groups[group]
 	at := func(field string) string { return fmt.Sprintf("stages[%d].groups[%d]%s", stage, group, field) }
@@ -228,7 +227,7 @@ func (c *runCheck) group(stage, group int) {
 	c.cells(g, c.p.Members(stage, group), func() string { return at(".cells") })
 }
 
-// cells checks how far a group is in each of its cells.
+// cells checks the progress of a group in each of its cells.
 func (c *runCheck) cells(g *runstate.GroupRun, cells []stages.CellMembers, at func() string) {
 	if len(g.Cells) != len(cells) {
 		c.wrong(at(), "there are %d, and must be %d", len(g.Cells), len(cells))
@@ -247,8 +246,8 @@ func (c *runCheck) cells(g *runstate.GroupRun, cells []stages.CellMembers, at fu
 	}
 }
 
-// gates checks that each is one of the plan, there once, and in a state that says
-// whether it holds the run.
+// gates checks that each gate is in the plan, appears once, and has a state that fits the progress
+// of the run.
 func (c *runCheck) gates(gates []runstate.Gate, planned []stages.PlannedGate, at func() string) {
 	for i := range gates {
 		g := &gates[i]
@@ -278,7 +277,7 @@ func plannedChecks(g *runstate.Gate, planned []stages.PlannedGate) []check.Check
 	return planned[i].Checks
 }
 
-// checks checks that each is one of the plan, and that its numbers fit together.
+// checks checks that each check is in the plan and that its numbers fit together.
 func (c *runCheck) checks(checks []stages.CheckRun, planned []check.Check, at func() string) {
 	if len(checks) != len(planned) {
 		c.wrong(at(), "there are %d, and must be %d, as in the plan", len(checks), len(planned))
@@ -314,7 +313,7 @@ func (c *runCheck) checks(checks []stages.CheckRun, planned []check.Check, at fu
 	}
 }
 
-// clusterChecks checks those of a cluster in flight.
+// clusterChecks checks the checks of a cluster in flight.
 func (c *runCheck) clusterChecks(f *runstate.InFlight) {
 	switch {
 	case f.Checks == nil:
@@ -330,7 +329,7 @@ func (c *runCheck) clusterChecks(f *runstate.InFlight) {
 
 func isMomentary(d approval.Decision) bool { return d.IsMomentary() }
 
-// unsuccessful checks that those are clusters of the plan, in order, and that the
+// unsuccessful checks that the unsuccessful ranges are clusters of the plan, in order, and that the
 // groups count them.
 func (c *runCheck) unsuccessful() {
 	es, next := c.r.form.Unsuccessful, 0
@@ -367,7 +366,7 @@ func (c *runCheck) unsuccessful() {
 	}
 }
 
-// counts checks what a group counts against the unsuccessful clusters in it.
+// counts compares the counters of a group with its unsuccessful clusters.
 func (c *runCheck) counts(stage, group, failed, skipped int) {
 	var gr runstate.GroupRun
 	if groups := c.r.form.Stages[stage].Groups; len(groups) > 0 {
@@ -381,9 +380,9 @@ func (c *runCheck) counts(stage, group, failed, skipped int) {
 	}
 }
 
-// clusters checks those in flight and those that wait: each is one of the current
-// stage, there once, that was started and has not ended, and of the clusters
-// that were started each has ended, is in flight, or waits.
+// clusters checks the clusters in flight and in Waiting. Each must be in the current stage, appear
+// once, have been started and not have ended. Each started cluster must have ended, be in flight,
+// or wait.
 func (c *runCheck) clusters() {
 	inFlight, waiting := c.r.form.InFlight, c.r.form.Waiting
 	if n := len(c.p.Clusters); len(inFlight) > n || len(waiting) > n {
@@ -428,9 +427,8 @@ func (c *runCheck) clusters() {
 	}
 }
 
-// twice returns a position that is there twice, or -1. It sorts them, but where they
-// ascend from somewhere in the middle, as they mostly do: a slot that becomes free is
-// taken by the cluster that comes next.
+// twice returns a duplicate position, or -1. It sorts the positions unless they are a rotated
+// ascending list. They mostly are, because the next cluster takes each slot that becomes free.
 func twice(positions []int) int {
 	falls := 0
 	for i := 1; i < len(positions); i++ {
@@ -450,8 +448,8 @@ func twice(positions []int) int {
 	return -1
 }
 
-// caps checks that no more clusters are in flight than may be: in has how many of
-// each group of the current stage are, flying which.
+// caps checks that the clusters in flight do not exceed the caps. in has their number in each group
+// of the current stage, and flying their positions.
 func (c *runCheck) caps(in, flying []int) {
 	if c.err != nil || len(flying) == 0 {
 		return
@@ -496,8 +494,8 @@ func (c *runCheck) place(placed, in []int, pos int) []int {
 	return append(placed, pos)
 }
 
-// misplaced returns the group of a cluster, and why it is not one to be in flight
-// or to wait, or "".
+// misplaced returns the group of a cluster, and the reason why the cluster cannot be in flight or
+// wait, or "".
 func (c *runCheck) misplaced(pos int) (group int, wrong string) {
 	if c.r.form.Stage >= len(c.p.Stages) {
 		return 0, "has not ended, and all stages are done"
@@ -532,8 +530,7 @@ func (c *runCheck) started(group, pos int) bool {
 	return cells[i].From(pos) < gr.Cells[i]
 }
 
-// balance checks that of the clusters of a stage that were started each has
-// ended, is in flight, or waits.
+// balance checks that each started cluster of a stage has ended, is in flight, or waits.
 func (c *runCheck) balance(stage int, in []int) {
 	for j := range c.r.form.Stages[stage].Groups {
 		g := &c.r.form.Stages[stage].Groups[j]
@@ -550,7 +547,7 @@ func (c *runCheck) balance(stage int, in []int) {
 	}
 }
 
-// limit reads a cap: 0 is none.
+// limit converts a cap: 0 means no limit.
 func limit(n int) int {
 	if n == 0 {
 		return math.MaxInt

@@ -16,8 +16,8 @@ func (c control) giveUp(f *runstate.InFlight, reason string) {
 	}
 }
 
-// checkBudget ends the run when more clusters have failed than the budget allows. A stop under way does not
-// prevent it, unless the run retries the clusters when it is resumed.
+// checkBudget ends the run when more clusters have failed than the budget allows. A stop under way
+// does not prevent it, unless the run retries the clusters when it is resumed.
 func (c control) checkBudget() {
 	stopping := c.r.State == stages.Stopping && c.r.Ending == stages.Stopped && !c.p.Strategy.Suspends()
 	if c.r.State != stages.Running && !stopping {
@@ -30,8 +30,8 @@ func (c control) checkBudget() {
 	}
 }
 
-// checkUsedUp ends the run when a strict budget is used up, so that no remaining cluster may ever start, and
-// reports whether it did.
+// checkUsedUp ends the run when a strict budget is used up, so that no remaining cluster may ever
+// start, and reports whether it did.
 func (c control) checkUsedUp(st *stages.PlannedStage, run *runstate.StageRun) bool {
 	const format = "%s, which is all that may: no other can be started, and not all have been"
 	c.passAllSkipped(st, run)
@@ -64,7 +64,7 @@ func overBudget(st *stages.PlannedStage, run *runstate.StageRun) string {
 	return ""
 }
 
-// haveFailedWith says how many clusters of a stage have failed, and which of its checks.
+// haveFailedWith describes how many clusters of a stage have failed, and which of its checks.
 func haveFailedWith(st *stages.PlannedStage, run *runstate.StageRun) (out string) {
 	_, failed := run.Counts()
 	if failed > 0 || checkFailures(st, run) == 0 {
@@ -83,7 +83,7 @@ func haveFailedWith(st *stages.PlannedStage, run *runstate.StageRun) (out string
 	return out
 }
 
-// haveFailed says how many clusters have failed.
+// haveFailed describes how many clusters have failed.
 func haveFailed(n int, where string) string {
 	if n == 1 {
 		return "1 cluster of " + where + " has failed"
@@ -91,7 +91,7 @@ func haveFailed(n int, where string) string {
 	return fmt.Sprintf("%d clusters of %s have failed", n, where)
 }
 
-// mayFail ends that sentence with how many may.
+// mayFail completes that sentence with the number that may fail.
 func mayFail(n int) string {
 	if n == 0 {
 		return ", and none may"
@@ -99,8 +99,8 @@ func mayFail(n int) string {
 	return fmt.Sprintf(", and %d may", n)
 }
 
-// exceeded ends the run as the profile says, for a budget or a timeout that is
-// exceeded: a workflow that suspends is stopped, all else fails.
+// exceeded ends the run because a budget or a timeout is exceeded. A workflow that suspends is
+// stopped; every other run fails.
 func (c control) exceeded(reason string) {
 	if c.r.form.Closing == nil {
 		undone := c.requestRollback(stages.RollbackRequest{Cause: stages.BudgetExceeded, Message: reason})

@@ -19,7 +19,7 @@ func newCheckRuns(checks []check.Check, from stages.Instant) []stages.CheckRun {
 	return out
 }
 
-// checkExpiry is when the first of checks that begin at a moment expires.
+// checkExpiry returns the expiry of the first check to expire, if the checks begin at from.
 func checkExpiry(checks []check.Check, from stages.Instant) (first stages.Instant) {
 	for i := range checks {
 		if t := from.Add(checks[i].Lifetime()); first == 0 || t < first {
@@ -29,8 +29,8 @@ func checkExpiry(checks []check.Check, from stages.Instant) (first stages.Instan
 	return first
 }
 
-// takeMeasurement takes in a measurement that was asked for at a moment. endless reports whether the check goes on for as long as its
-// stage does: such a one does not end.
+// takeMeasurement records a measurement that was requested at the moment at. If endless is true,
+// the check lasts as long as its stage and never ends.
 func takeMeasurement(r *stages.CheckRun, c *check.Check, m check.Measurement, at, now stages.Instant, endless bool) {
 	r.Number++
 	r.Last, r.Value, r.Message, r.At = m.Phase, m.Value, m.Message, at
@@ -69,7 +69,7 @@ func takeMeasurement(r *stages.CheckRun, c *check.Check, m check.Measurement, at
 	}
 }
 
-// judge decides whether a check of a stage that goes on lets clusters start.
+// judge decides whether an endless check of a stage lets clusters start.
 func judge(r *stages.CheckRun, c *check.Check) {
 	switch {
 	case r.Last == check.Successful:
@@ -79,13 +79,13 @@ func judge(r *stages.CheckRun, c *check.Check) {
 	}
 }
 
-// allSuccessful reports whether all are.
+// allSuccessful reports whether all checks are Successful.
 func allSuccessful(runs []stages.CheckRun) bool {
 	return !slices.ContainsFunc(runs, func(r stages.CheckRun) bool { return r.Phase != check.Successful })
 }
 
-// failuresOf is how often a check of a stage that goes on counts in the budget of the stage: so often it has Failed, and could
-// not be measured, beyond what may be.
+// failuresOf returns the number of failures that an endless check adds to the budget of its stage:
+// its failures and its consecutive errors, both beyond their limits.
 func failuresOf(r *stages.CheckRun, c *check.Check) int {
 	return max(0, r.Failed-c.FailureLimit) + max(0, r.ErrorsInARow-c.ErrorLimit())
 }

@@ -8,7 +8,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// measured takes in measurements, each once: one of another number than the next is not heeded.
+// measured records measurements. It ignores a measurement whose number is not the next one of its
+// check, so that each counts once.
 func (c control) measured(all []check.Measured) {
 	for i := range all {
 		m := &all[i]
@@ -28,7 +29,8 @@ func (c control) measured(all []check.Measured) {
 	}
 }
 
-// take takes a measurement in, and returns the check that it was of; nil where that does not wait for it.
+// take records a measurement and returns its check. It returns nil if the check does not expect the
+// measurement.
 func (c control) take(planned []check.Check, checks []stages.CheckRun, m *check.Measured, endless bool) (*check.Check, *stages.CheckRun) {
 	i := slices.IndexFunc(planned, func(pc check.Check) bool { return pc.Name == m.Name })
 	if i < 0 || i >= len(checks) || checks[i].HasEnded() || m.Number != checks[i].Number+1 {
@@ -39,8 +41,8 @@ func (c control) take(planned []check.Check, checks []stages.CheckRun, m *check.
 	if !m.At.IsZero() {
 		at = min(stages.At(m.At), c.now)
 	}
-	// One that was asked for before it was due is of checks that have begun again meanwhile, or is older than what ended last
-	// beside them.
+	// A measurement that was requested before it was due belongs to checks that have been
+	// restarted, or is older than the end of other tasks beside it.
 	if !run.IsDue(at) {
 		return nil, nil
 	}
@@ -66,7 +68,7 @@ func (c control) take(planned []check.Check, checks []stages.CheckRun, m *check.
 	return pc, run
 }
 
-// measuredGate takes in what was measured before or after the current stage, or a group of it.
+// measuredGate records a measurement of a gate of the current stage or of one of its groups.
 func (c control) measuredGate(m *check.Measured) {
 	for gs, g := range c.eachOpen {
 		if g.Type != stages.CheckTask || gs.group != m.Group || string(g.When) != m.When || g.Attempt != m.Attempt {
@@ -84,8 +86,8 @@ func (c control) measuredGate(m *check.Measured) {
 	}
 }
 
-// expireChecks ends the run for checks that came to nothing for too long. What only waits for the other tasks of its side does
-// not expire.
+// expireChecks ends the run if checks have not become Successful before they expired. Checks that
+// only wait for other tasks of their side do not expire.
 func (c control) expireChecks() {
 	for gs, g := range c.eachOpen {
 		if g.Type == stages.CheckTask && c.r.State == stages.Running && c.now >= g.Until && !allSuccessful(g.Checks) {
@@ -95,14 +97,14 @@ func (c control) expireChecks() {
 	}
 }
 
-// measuredStage takes in what was measured while the current stage goes on. What is bad counts in its budget.
+// measuredStage records a measurement of the current stage. Failures count in its budget.
 func (c control) measuredStage(st *stages.PlannedStage, run *runstate.StageRun, m *check.Measured) {
 	if pc, _ := c.take(st.Checks, run.Checks, m, true); pc != nil && (run.Done == 0 || held(run) != "") {
 		c.checkBudget()
 	}
 }
 
-// measuredCluster takes in what was measured of a cluster that is healthy.
+// measuredCluster records a measurement of a healthy cluster.
 func (c control) measuredCluster(st *stages.PlannedStage, m *check.Measured) {
 	pos, ok := c.p.Position(m.Cluster)
 	if !ok {
@@ -171,7 +173,7 @@ func (d *draft) questions() (out []stages.Action) {
 	return out
 }
 
-// nextMeasurement has an alarm at what the checks wait for.
+// nextMeasurement sets the alarm to the time of the next measurement or expiry of a check.
 func (d *draft) nextMeasurement(w *alarm) {
 	_, run, ok := d.stage()
 	if !ok {
@@ -199,7 +201,8 @@ func (d *draft) nextMeasurement(w *alarm) {
 	}
 }
 
-// held says which checks of a stage let none of its clusters start, "" where all do.
+// held names the checks of a stage that keep its clusters from starting, or returns "" if none
+// does.
 func held(run *runstate.StageRun) string {
 	if run.SkipGates {
 		return ""
@@ -207,7 +210,7 @@ func held(run *runstate.StageRun) string {
 	return stages.BadChecks(run.Checks)
 }
 
-// checkFailures is how many failed clusters the checks of a stage count as.
+// checkFailures returns the number of failed clusters that the checks of a stage count as.
 func checkFailures(st *stages.PlannedStage, run *runstate.StageRun) (n int) {
 	for i := range run.Checks {
 		n += failuresOf(&run.Checks[i], &st.Checks[i])

@@ -9,9 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Bounds that a strategy does not set.
+// Limits that a strategy does not set.
 const (
-	// maxRetryMessage bounds the messages of clusters that wait, in bytes.
+	// maxRetryMessage limits the messages of clusters that wait, in bytes.
 	maxRetryMessage = 80
 	// removalDeadline is the default of Removal.Deadline.
 	removalDeadline = 5 * time.Minute
@@ -59,7 +59,7 @@ func (d *draft) take(f runstate.InFlight) {
 	d.r.form.InFlight = append(d.r.form.InFlight, f)
 }
 
-// free releases the slot of f and drops free slots at the end.
+// free releases the slot of f and drops the free slots at the end of the list.
 func (d *draft) free(f *runstate.InFlight) {
 	d.domains.count(d.p.Clusters[f.Pos].Cell, -1)
 	*f = runstate.InFlight{}
@@ -71,8 +71,8 @@ func (d *draft) free(f *runstate.InFlight) {
 	d.r.form.InFlight = d.r.form.InFlight[:n]
 }
 
-// doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it. The soak
-// continues once the cluster is proven healthy again.
+// doubt interrupts the soak of a cluster whose state is unknown: time alone must not complete it.
+// The soak continues once the cluster is proven healthy again.
 func (d *draft) doubt(f *runstate.InFlight) {
 	if f.Phase == stages.Soaking || f.Phase == stages.Measuring {
 		f.Phase = stages.Settling
@@ -101,8 +101,8 @@ func (d *draft) complete(f *runstate.InFlight, unchanged bool) {
 	d.emitCluster(pos, e)
 }
 
-// leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip does not
-// fail. [control.giveUp] decides whether a failure exceeds the budget.
+// leave takes a cluster out of flight for good, as Skipped or Failed. A cluster with a pending skip
+// does not fail. [control.giveUp] decides whether a failure exceeds the budget.
 func (d *draft) leave(f *runstate.InFlight, state stages.State, reason string) {
 	pos, attempt, sent, drain := f.Pos, f.Attempt, f.Sent, f.Drain
 	d.free(f)
@@ -146,8 +146,8 @@ func (d *draft) skipAhead(e runstate.Unsuccessful) {
 	d.emit(ev)
 }
 
-// retryLater takes a cluster out of flight, to be started again from notYet on, and emits an event if news is
-// true. A cluster that must not be started again is skipped.
+// retryLater takes a cluster out of flight, to be started again from notYet on, and emits an event
+// if news is true. A cluster that must not be started again is skipped.
 func (d *draft) retryLater(f *runstate.InFlight, notYet stages.Instant, news bool) {
 	switch {
 	case f.Drain:
@@ -182,8 +182,8 @@ func (d *draft) dropRetry(i int) {
 	d.changed = true
 }
 
-// skippedRetry is the range of a cluster in Waiting. Its next attempt has begun if it could not be
-// reached in it.
+// skippedRetry returns the unsuccessful range of a cluster in Waiting. If the cluster could not be
+// reached, its next attempt has begun and counts.
 func skippedRetry(y *runstate.Retrying, reason string) runstate.Unsuccessful {
 	e := skipped(y.Pos, reason)
 	e.Attempts, e.Sent = y.Attempt-1, y.Sent
@@ -244,7 +244,7 @@ func (d *draft) flying(g *stages.PlannedGroup) bool {
 	return slices.ContainsFunc(d.r.form.InFlight, func(f runstate.InFlight) bool { return f.Attempt != 0 && g.Has(f.Pos) })
 }
 
-// deadline is the time limit of a cluster of the current stage; 0 is none.
+// deadline returns the time limit of a cluster of the current stage; 0 means none.
 func (d *draft) deadline() time.Duration {
 	if st, _, ok := d.stage(); ok && st.Remove {
 		if limit := d.p.Strategy.Removal.Deadline; limit > 0 {

@@ -9,13 +9,13 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// maxSeen is how many command ids a run remembers.
+// maxSeen is the number of command IDs that a run remembers.
 const maxSeen = 64
 
 // commands carries out the commands of operators.
 type commands struct {
 	control
-	// blocked names the run that has the placement while that is another one.
+	// blocked names the other run that has the placement; empty if there is none.
 	blocked string
 }
 
@@ -85,8 +85,8 @@ func (c commands) start(cmd stages.Command) {
 	}
 }
 
-// resume continues a stopped, stopping or failed run with its unprocessed clusters, and reports whether the
-// run had begun.
+// resume continues a stopped, stopping or failed run with its unprocessed clusters, and reports
+// whether the run had begun.
 func (c commands) resume(cmd stages.Command) bool {
 	if c.r.State == stages.Failed {
 		c.r.Attempt++
@@ -109,9 +109,9 @@ func (c commands) resume(cmd stages.Command) bool {
 		c.r.form.Waiting[i].Started, c.r.form.Waiting[i].Spent = c.now, 0
 	}
 	if planned, st, ok := c.stage(); ok && st.Started != 0 {
-		st.Checks = newCheckRuns(planned.Checks, c.now) // what was bad is measured again
+		st.Checks = newCheckRuns(planned.Checks, c.now) // failed checks are measured again
 	}
-	// The stage is what it was before the run ended in it.
+	// The stage returns to the state that it had before the run ended in it.
 	if _, st, ok := c.stage(); ok && st.Reached != 0 && (c.r.form.Closing == nil || !st.IsBroken()) {
 		st.State = stages.Running
 		if st.Started == 0 {
@@ -150,8 +150,8 @@ func (c commands) abort(cmd stages.Command) {
 	c.end(stages.Event{Type: stages.RunAborted, By: cmd.By.Name, Message: c.r.Reason})
 }
 
-// supersede ends the run in favour of another one: an apply in flight may end, everything else is given up at
-// once. It has no effect on a run that has ended or is being superseded.
+// supersede ends the run in favour of another one. An apply in flight may end; everything else is
+// abandoned at once. It has no effect on a run that has ended or is being superseded.
 func (c commands) supersede(cmd stages.Command) {
 	if c.r.Ending == stages.Superseded || c.r.Final(c.p) {
 		return
@@ -168,7 +168,8 @@ func (c commands) supersede(cmd stages.Command) {
 	c.dropWaiting(reason)
 }
 
-// skip skips a cluster, a group, a stage or a wait. Where no other event shows it, one says when it counts.
+// skip skips a cluster, a group, a stage or a wait. If no other event shows the skip yet, it emits
+// an event that describes when the skip takes effect.
 func (c commands) skip(cmd stages.Command) {
 	s, told := skipping{c.draft, reasonBy("skipped", cmd)}, len(c.events)
 	switch cmd.Scope {
@@ -190,7 +191,7 @@ func (c commands) skip(cmd stages.Command) {
 	}
 }
 
-// skipsLater says what a skip that was accepted comes to, and when.
+// skipsLater describes the effect of an accepted skip and its time.
 func (c commands) skipsLater(cmd stages.Command) string {
 	if cmd.Scope == stages.SkipCluster {
 		return "cluster " + cmd.Name + " is in flight: its attempt goes on, and the cluster is skipped if that fails"
@@ -207,7 +208,7 @@ func (c commands) skipsLater(cmd stages.Command) string {
 	switch {
 	case stage > c.r.form.Stage || c.r.Started == 0:
 		return what + " when the run comes to it"
-	case cmd.Scope != stages.SkipAfterWait: // those that are open are closed at once
+	case cmd.Scope != stages.SkipAfterWait: // open waits are closed at once
 	case c.r.State == stages.Stopped || c.r.State == stages.Failed:
 		return what + " when the run, which is " + string(c.r.State) + ", is started again"
 	case c.r.form.Stages[stage].Done == 0:
@@ -220,7 +221,7 @@ func (c commands) skipsLater(cmd stages.Command) string {
 func (c commands) rollBack(cmd stages.Command) {
 	u := stages.RollbackRequest{Cause: stages.OnCommand, Run: cmd.Name, By: cmd.By, Message: reasonBy("taken back", cmd)}
 	c.requestRollback(u)
-	if c.r.State == stages.Failed { // a run that might have been started again is at its end now
+	if c.r.State == stages.Failed { // a run that could have been started again is now final
 		c.dropWaiting(u.Message)
 		c.closeGates()
 		return
@@ -228,11 +229,11 @@ func (c commands) rollBack(cmd stages.Command) {
 	c.fail(u.Message)
 }
 
-// longestBypass is how far ahead windows may be bypassed.
+// longestBypass is the longest time for which windows may be bypassed.
 const longestBypass = 7 * 24 * time.Hour
 
-// bypass lets clusters start outside their windows for a while, or ends that. It
-// returns why it does not, or "".
+// bypass lets clusters start outside their windows for a while, or ends that. If it refuses, it
+// returns the reason, otherwise "".
 func (c commands) bypass(cmd stages.Command) string {
 	until := stages.At(cmd.Until)
 	switch {
@@ -251,8 +252,9 @@ func (c commands) bypass(cmd stages.Command) string {
 	return ""
 }
 
-// scheduled returns the open scheduled start, or wait of a pause, of that name at the current stage or the
-// group of it; nil if there is none. A name of a stage is never that of a group alone.
+// scheduled returns the open scheduled start, or open wait of a pause, with that name in the
+// current stage or one of its groups, or nil. The name of a group alone counts only if no stage has
+// that name.
 func (c commands) scheduled(name string) (gates, *runstate.Gate) {
 	for gs, g := range c.eachOpen {
 		stage := c.p.Stages[c.r.form.Stage].Name

@@ -5,7 +5,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// ahead reports whether the cluster at pos is not yet reached and not to be skipped.
+// ahead reports whether the run has not reached the cluster at pos and will not skip it.
 func (d *draft) ahead(pos int) bool {
 	return runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos) == nil && d.beyond(pos)
 }
@@ -18,13 +18,13 @@ func (d *draft) beyond(pos int) bool {
 	return !d.r.hasComeTo(d.p, pos)
 }
 
-// cursor is the position of the run in a group of the current stage: which cluster is next, by position and
-// by the failure domains that have room.
+// cursor is the position of the run in a group of the current stage. It finds the next cluster, by
+// position and by the failure domains that have room.
 type cursor struct {
 	d  *draft
 	g  *stages.PlannedGroup
 	gr *runstate.GroupRun
-	// cells are those of the group; nil where the stage has no failure domains.
+	// cells are the cells of the group; nil if the stage has no failure domains.
 	cells []stages.CellMembers
 }
 
@@ -32,7 +32,7 @@ func (d *draft) cursor(g *stages.PlannedGroup, gr *runstate.GroupRun) cursor {
 	return cursor{d: d, g: g, gr: gr, cells: d.cellsOf(g)}
 }
 
-// passSkipped moves the cursor over clusters that are not to be started.
+// passSkipped moves the cursor over clusters that must not be started.
 func (c *cursor) passSkipped() {
 	d, g, gr := c.d, c.g, c.gr
 	for i := range c.cells {
@@ -56,8 +56,8 @@ func (c *cursor) passSkipped() {
 	}
 }
 
-// passAllSkipped moves the cursors of all groups of the current stage over clusters that
-// are not to be started.
+// passAllSkipped moves the cursors of all groups of the current stage over clusters that must not
+// be started.
 func (d *draft) passAllSkipped(st *stages.PlannedStage, run *runstate.StageRun) {
 	for i := range st.Groups {
 		c := d.cursor(&st.Groups[i], &run.Groups[i])
@@ -65,8 +65,8 @@ func (d *draft) passAllSkipped(st *stages.PlannedStage, run *runstate.StageRun) 
 	}
 }
 
-// takeNext moves the cursor over the next cluster whose domains have room, and returns its position; -1 if
-// there is none.
+// takeNext moves the cursor over the next cluster whose domains have room, and returns its
+// position; -1 if there is none.
 func (c *cursor) takeNext() int {
 	pos, cell := c.head()
 	if pos < 0 {
@@ -98,8 +98,8 @@ func (c *cursor) head() (first, cell int) {
 	return first, cell
 }
 
-// startable returns the first cluster of a deferred range whose domains have room; -1 if there is none. With
-// whole set, only the first cluster of the range may start.
+// startable returns the first cluster of a deferred range whose domains have room; -1 if there is
+// none. With whole set, only the first cluster of the range may start.
 func (c *cursor) startable(r runstate.Deferred, whole bool) int {
 	switch {
 	case c.cells == nil:
@@ -121,8 +121,8 @@ func (c *cursor) startable(r runstate.Deferred, whole bool) int {
 	return first
 }
 
-// cellsOf returns the cells of a group of the current stage; nil where the stage has no
-// failure domains.
+// cellsOf returns the cells of a group of the current stage, or nil if the stage has no failure
+// domains.
 func (d *draft) cellsOf(g *stages.PlannedGroup) []stages.CellMembers {
 	if len(d.p.Stages[d.r.form.Stage].Cells) == 0 || g.Len == 0 {
 		return nil

@@ -2,15 +2,15 @@ package step
 
 import "github.com/slipway-dev/slipway/stages"
 
-// domainLoad counts the clusters in flight of each failure domain of a stage. A nil one is that of a stage
-// without domains: every cell has room.
+// domainLoad counts the clusters in flight of each failure domain of a stage. It is nil for a stage
+// without domains, and then every cell has room.
 type domainLoad struct {
 	st       *stages.PlannedStage
 	inFlight []int
 }
 
-// load returns that of the current stage. It is counted once; [draft.take] and
-// [draft.free] go on from there.
+// load returns the domainLoad of the current stage. It counts once; after that, [draft.take] and
+// [draft.free] keep the counts up to date.
 func (d *draft) load() *domainLoad {
 	st, _, ok := d.stage()
 	if !ok || len(st.Cells) == 0 {

@@ -9,21 +9,20 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// maxMessage bounds the messages a run keeps, in bytes.
+// maxMessage limits the messages that a run keeps, in bytes.
 const maxMessage = 256
 
-// draft is the run that a step makes: a copy of the one that it was given, with the
-// events that led to it. It keeps the account of clusters and gates consistent and
-// decides nothing; what decides holds a draft and changes the run through it.
+// draft is the run that a step makes: a copy of the input run, with the events that led to it. It
+// keeps the account of clusters and gates consistent. It decides nothing: the deciding types hold a
+// draft and change the run through it.
 type draft struct {
 	p   *stages.Plan
 	r   Run
 	now stages.Instant
-	// events are what has happened in this step, changed is whether the run has to be
-	// saved.
+	// events are the events of this step, and changed reports whether the run must be saved.
 	events  []stages.Event
 	changed bool
-	// domains are those of the current stage, nil until first used.
+	// domains is the load of the current stage, nil until first used.
 	domains *domainLoad
 }
 
@@ -44,7 +43,7 @@ func newDraft(p *stages.Plan, r Run, now time.Time) *draft {
 // reading returns a draft for queries: it shares everything with the run and must not be changed.
 func reading(p *stages.Plan, r *Run) *draft { return &draft{p: p, r: *r, now: r.Now} }
 
-// copyStage copies what the current stage shares with the run that was passed in.
+// copyStage copies the parts of the current stage that are shared with the input run.
 func (d *draft) copyStage() {
 	if d.r.form.Stage >= len(d.r.form.Stages) {
 		return
@@ -77,8 +76,8 @@ func (d *draft) stage() (*stages.PlannedStage, *runstate.StageRun, bool) {
 	return &d.p.Stages[d.r.form.Stage], &d.r.form.Stages[d.r.form.Stage], true
 }
 
-// groupOf returns the planned group of the current stage that pos is in, and
-// its run; nil where pos is not in the current stage.
+// groupOf returns the planned group of the current stage that contains pos, and its state in the
+// run; nil if pos is not in the current stage.
 func (d *draft) groupOf(pos int) (*stages.PlannedGroup, *runstate.GroupRun) {
 	st, run, _ := d.stage()
 	i, found := slices.BinarySearchFunc(st.Groups, pos, func(g stages.PlannedGroup, pos int) int {
@@ -112,7 +111,8 @@ func (d *draft) set(state stages.State, reason string) {
 	d.changed = true
 }
 
-// eventsUsual is how many events a step mostly has: a cluster is applied, healthy and done, and the next one begins.
+// eventsUsual is the usual number of events of a step: a cluster is applied, healthy and done, and
+// the next one begins.
 const eventsUsual = 4
 
 // emit records an event of the run, and that the run changed.
@@ -145,7 +145,7 @@ func (d *draft) namesAt(pos int) (stage, group string) {
 	return d.p.Stages[i].Name, d.p.Stages[i].Groups[j].Name
 }
 
-// tidy sets empty lists to nil, so that a stored run equals the one that came out of the step.
+// tidy sets empty lists to nil, so that a decoded run equals the result of the step.
 func (d *draft) tidy() {
 	r := &d.r
 	r.form.InFlight, r.form.Waiting, r.form.Unsuccessful, r.form.Seen = orNil(r.form.InFlight), orNil(r.form.Waiting), orNil(r.form.Unsuccessful), orNil(r.form.Seen)
@@ -170,5 +170,5 @@ func orNil[T any](list []T) []T {
 	return list
 }
 
-// cut bounds a message that the run keeps.
+// cut shortens a message that the run keeps.
 func cut(m string) string { return values.Cut(m, maxMessage) }

@@ -7,17 +7,16 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Bounds of how long what is in flight may hold up the end of a run.
+// Limits for how long clusters in flight may hold up the end of a run.
 const (
-	// stopGrace is how long clusters in flight may hold up a stop, where the
-	// strategy has no progress deadline.
+	// stopGrace applies to a stop if the strategy has no progress deadline.
 	stopGrace = 5 * time.Minute
-	// drainGrace is how long an apply in flight may hold up a supersession.
+	// drainGrace applies to a supersession while an apply is in flight.
 	drainGrace = 30 * time.Second
 )
 
-// control decides whether a run goes on, and how it ends: by budgets, timeouts, the
-// rollback that its strategy asks for, and what runs always.
+// control decides whether a run continues, and how it ends: by budgets, timeouts, a rollback that
+// its strategy requires, and stages and groups with Always.
 type control struct{ *draft }
 
 // windDown lets clusters in flight finish and starts none.
@@ -53,8 +52,9 @@ func (c control) grace() time.Duration {
 	return stopGrace
 }
 
-// fail ends the run as failed once nothing is in flight. It does not extend a stop under way. If a part that
-// runs always fails, the rest of its stage is skipped, and the run goes on with the next.
+// fail ends the run as failed once nothing is in flight. It does not extend a stop that is under
+// way. If a stage or group with Always fails, the rest of its stage is skipped, and the run
+// continues with the next stage.
 func (c control) fail(reason string) {
 	if c.r.form.Closing != nil {
 		skipping{c.draft, "not run: " + reason}.stage(c.r.form.Stage)
@@ -67,8 +67,7 @@ func (c control) fail(reason string) {
 	c.windDown(stages.Failed, reason, "")
 }
 
-// endStopping ends a run that is Stopping, once nothing is in flight or it has
-// been waited for long enough.
+// endStopping ends a run that is Stopping, once nothing is in flight or the time limit is over.
 func (c control) endStopping() {
 	if c.inFlight() > 0 && (c.r.form.StopAt == 0 || c.now < c.r.form.StopAt) {
 		return
@@ -99,8 +98,8 @@ func (c control) endStopping() {
 	}
 }
 
-// finish ends a run whose last stage is done: as completed or, if it had failed or was aborted before what
-// runs always, as that.
+// finish ends a run whose last stage is done. A run that failed or was aborted before its stages
+// and groups with Always ends in that state, every other run as Completed.
 func (c control) finish() {
 	if closing := c.r.form.Closing; closing != nil {
 		c.set(closing.State, closing.Reason)
@@ -133,9 +132,9 @@ func (c control) end(e stages.Event) {
 	c.emit(e)
 }
 
-// requestRollback records that the run is to be rolled back, where the strategy asks for it, and reports
-// whether it does. A run that was aborted ends as Aborted, also while steps that run always still run, and is
-// not rolled back.
+// requestRollback records the request for a rollback if the strategy requires one for this cause.
+// It reports whether the run has such a request. An aborted run ends as Aborted and is not rolled
+// back, even while its stages and groups with Always run.
 func (c control) requestRollback(u stages.RollbackRequest) bool {
 	if !c.p.Strategy.Rollback.Includes(u.Cause) || c.r.form.RollbackRequest != nil || c.r.isAborting() {
 		return c.r.form.RollbackRequest != nil
@@ -150,7 +149,8 @@ func (c control) requestRollback(u stages.RollbackRequest) bool {
 	return true
 }
 
-// cancelRollback drops the request for a rollback: another run has the placement, or the run was aborted.
+// cancelRollback drops the request for a rollback: another run has the placement, or the run was
+// aborted.
 func (c control) cancelRollback() {
 	if c.r.form.RollbackRequest != nil {
 		c.r.form.RollbackRequest, c.changed = nil, true

@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// Waiting returns everything that a run waits for. It is empty only if the run has ended or does not
-// belong to the plan, see [Run.Check].
+// Waiting returns everything that a run waits for. It is empty only if the run has ended or does
+// not belong to the plan, see [Run.Check].
 func Waiting(p *stages.Plan, r *Run) []stages.Awaited {
 	if r.Check(p) != nil {
 		return nil
@@ -77,7 +77,7 @@ func timeoutsAwaited(st *stages.PlannedStage, run *runstate.StageRun) (out []sta
 	return out
 }
 
-// awaited returns what an open gate waits for.
+// awaited returns the condition that an open gate waits for.
 func (gs *gates) awaited(g *runstate.Gate) stages.Awaited {
 	if g.Type == stages.Approval {
 		req := gs.request(g)
@@ -93,7 +93,7 @@ func (gs *gates) awaited(g *runstate.Gate) stages.Awaited {
 	return a
 }
 
-// awaitedChecks is what a gate of checks waits for.
+// awaitedChecks returns the checks that a gate waits for.
 func (gs *gates) awaitedChecks(g *runstate.Gate) (out []stages.Awaited) {
 	pg := gs.plannedOf(g)
 	for i := range g.Checks {
@@ -121,12 +121,14 @@ func (gs *gates) awaitedChecks(g *runstate.Gate) (out []stages.Awaited) {
 	return out
 }
 
-// isInconclusive reports whether one of the checks has ended as that: nothing but time, or a person, ends the wait for it.
+// isInconclusive reports whether one of the checks has ended as Inconclusive. Only its expiry or a
+// person ends the wait for such a check.
 func isInconclusive(checks []stages.CheckRun) bool {
 	return slices.ContainsFunc(checks, func(r stages.CheckRun) bool { return r.Phase == check.Inconclusive })
 }
 
-// notAgain says what follows from a check that has ended as Inconclusive, when, and what a person can do.
+// notAgain describes the consequence of a check that has ended as Inconclusive, its time, and the
+// remedy.
 func notAgain(follows string, expires time.Time, then, now string) string {
 	return fmt.Sprintf("; it is not measured again: %s when it expires, at %s, and %s; to go on without it, %s", follows, expires.Format(time.RFC3339), then, now)
 }
@@ -145,8 +147,8 @@ func missing(req approval.Request) string {
 	return out
 }
 
-// windowsAwaited names the groups of the current stage that have clusters which
-// are outside their windows.
+// windowsAwaited names the groups of the current stage with clusters that are outside their
+// windows.
 func windowsAwaited(p *stages.Plan, r *Run) []stages.Awaited {
 	if r.form.Stage >= len(p.Stages) || r.isBypassed() {
 		return nil
@@ -209,8 +211,9 @@ func awaitsInFlight(p *stages.Plan, r *Run, f *runstate.InFlight) stages.Awaited
 	return a
 }
 
-// Explain returns the state of the cluster in the run and the conditions that it waits for. It fails if the
-// cluster is not in the plan. If the run does not belong to the plan, it returns the error of [Run.Check].
+// Explain returns the state of the cluster in the run and the conditions that it waits for. It
+// fails if the cluster is not in the plan. If the run does not belong to the plan, it returns the
+// error of [Run.Check].
 func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error) {
 	if err := r.Check(p); err != nil {
 		return stages.Explanation{}, err
@@ -267,7 +270,7 @@ func Explain(p *stages.Plan, r *Run, cluster string) (stages.Explanation, error)
 	return e, nil
 }
 
-// notStarted says why the cluster at pos has not started.
+// notStarted returns why the cluster at pos has not started.
 func notStarted(p *stages.Plan, r *Run, pos int) string {
 	stage, group := p.StageOf(pos)
 	switch {

@@ -7,20 +7,20 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// gates are those of the current stage, or of one of its groups: the planned ones, and their state in the
-// run.
+// gates are the gates of the current stage or of one of its groups, as planned and with their state
+// in the run.
 type gates struct {
 	d *draft
 	// group is the group's name, empty for the whole stage.
 	group   string
 	planned []stages.PlannedGate
 	list    *[]runstate.Gate
-	// reached and ended are when those before and those after the clusters open.
+	// reached is when the gates before the clusters open, and ended when the gates after them open.
 	reached, ended stages.Instant
-	// skip reports whether none of them holds the run, skipWait that the wait after the
+	// skip reports whether the gates do not hold the run, and skipWait whether the wait after the
 	// clusters does not.
 	skip, skipWait bool
-	// pause reports whether there are no clusters: the wait can be ended early.
+	// pause reports whether there are no clusters, so that the wait can be ended early.
 	pause bool
 }
 
@@ -38,7 +38,7 @@ func (d *draft) groupGates(run *runstate.StageRun, g *stages.PlannedGroup, gr *r
 	}
 }
 
-// eachGates yields the gates of the current stage, then those of its groups that have
+// eachGates yields the gates of the current stage, then the gates of each of its groups that has
 // some.
 func (d *draft) eachGates(yield func(gates) bool) {
 	st, run, ok := d.stage()
@@ -52,7 +52,7 @@ func (d *draft) eachGates(yield func(gates) bool) {
 	}
 }
 
-// eachOpen yields every gate of the current stage and its groups that holds the run.
+// eachOpen yields every open gate of the current stage and its groups.
 func (d *draft) eachOpen(yield func(gates, *runstate.Gate) bool) {
 	for gs := range d.eachGates {
 		for i := range *gs.list {
@@ -76,7 +76,8 @@ func (gs *gates) pass(when approval.When) bool {
 		return true
 	}
 	passed := true
-	for _, last := range []bool{false, true} { // checks are the last: they have to hold when all else has ended
+	// checks are last: they must hold when everything else has ended
+	for _, last := range []bool{false, true} {
 		for i := range gs.planned {
 			if pg := &gs.planned[i]; pg.When == when && (pg.Type == stages.CheckTask) == last && !gs.passes(pg, gs.open(pg)) {
 				passed = false
@@ -137,7 +138,7 @@ func (gs *gates) passes(pg *stages.PlannedGate, g *runstate.Gate) bool {
 	case g.State == stages.Failed && g.Type == stages.CheckTask:
 		gs.measure(pg, g)
 		return false
-	case g.State == stages.Failed: // rejected, and the run was started again
+	case g.State == stages.Failed: // rejected, and then the run was started again
 		gs.ask(pg, g)
 		return false
 	case g.State != stages.Pending:
@@ -163,7 +164,7 @@ func (gs *gates) passes(pg *stages.PlannedGate, g *runstate.Gate) bool {
 	return true
 }
 
-// plannedOf returns the planned gate of one that is open.
+// plannedOf returns the planned gate of an open gate.
 func (gs *gates) plannedOf(g *runstate.Gate) *stages.PlannedGate {
 	for i := range gs.planned {
 		if pg := &gs.planned[i]; pg.When == g.When && pg.Type == g.Type {
@@ -184,8 +185,9 @@ func (gs *gates) measure(pg *stages.PlannedGate, g *runstate.Gate) {
 	gs.d.changed = true
 }
 
-// checked reports whether the checks of a gate let the run through: each is Successful, by a measurement that was asked for
-// when everything else on that side had ended. Where that is all that is missing, it is due at once.
+// checked reports whether the checks of a gate let the run pass. Each must be Successful, and its
+// last measurement must have been requested after all other tasks of that side ended. If only such
+// a measurement is missing, it becomes due at once.
 func (gs *gates) checked(g *runstate.Gate) bool {
 	var others stages.Instant
 	for i := range gs.planned {
@@ -273,12 +275,12 @@ func (gs *gates) request(g *runstate.Gate) approval.Request {
 	return req
 }
 
-// reopen resets the gates after clusters that are retried. Passed gates stay passed; open ones begin again
-// once the clusters have ended, with a new request or a new wait.
+// reopen resets the gates after clusters that are retried. Passed gates stay passed; open ones
+// begin again once the clusters have ended, with a new request or a new wait.
 func reopen(list []runstate.Gate) []runstate.Gate {
 	out := list[:0]
 	for _, g := range list {
-		// What was measured is about the clusters as they were.
+		// The measurements were about the clusters before the retry.
 		if g.When == approval.After && (g.State == stages.Pending || g.State == stages.Completed && g.Type == stages.CheckTask) {
 			switch g.Type {
 			case stages.Approval:
@@ -296,8 +298,8 @@ func reopen(list []runstate.Gate) []runstate.Gate {
 	return out
 }
 
-// unskip resets the gates of a group that were skipped with its clusters: a cluster that is started again
-// waits at them. Requests are made again.
+// unskip resets the gates of a group that were skipped with its clusters, so that a cluster that is
+// started again waits at them. Approval requests are made again.
 func unskip(list []runstate.Gate) {
 	for i := range list {
 		switch g := &list[i]; {

@@ -6,8 +6,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// reachGroups starts the groups of a stage that has started, and opens the gates before them. A group of
-// which all clusters are skipped does not wait.
+// reachGroups starts the groups of a stage that has started, and opens the gates before them. A
+// group whose clusters are all skipped does not wait.
 func (c course) reachGroups(st *stages.PlannedStage, run *runstate.StageRun) {
 	for i := range st.Groups {
 		g, gr := &st.Groups[i], &run.Groups[i]
@@ -30,8 +30,8 @@ func (c course) reachGroups(st *stages.PlannedStage, run *runstate.StageRun) {
 	}
 }
 
-// groupsEnded reports whether every group of the stage has ended; open says
-// whether gates may be opened and waited for.
+// groupsEnded reports whether every group of the stage has ended. open reports whether gates may be
+// opened and waited for.
 func (c course) groupsEnded(st *stages.PlannedStage, run *runstate.StageRun, open bool) bool {
 	ended := c.clustersEnded(st, run)
 	for i := range st.Groups {
@@ -42,8 +42,8 @@ func (c course) groupsEnded(st *stages.PlannedStage, run *runstate.StageRun, ope
 	return ended
 }
 
-// groupEnded ends a group with gates whose clusters have ended, once those
-// after it have passed.
+// groupEnded ends a group with gates whose clusters have ended, once the gates after it have
+// passed.
 func (c course) groupEnded(run *runstate.StageRun, g *stages.PlannedGroup, gr *runstate.GroupRun, open bool) bool {
 	switch {
 	case gr.Ended != 0:

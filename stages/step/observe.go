@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// maxUnreached bounds the clusters that wait because they could not be reached. Beyond it they keep their
-// slots, so that an outage does not put the whole fleet into the run's record.
+// maxUnreached limits the number of clusters that wait because they could not be reached. Beyond it
+// such clusters keep their slots, so that an outage does not put the whole fleet into the run's
+// record.
 const maxUnreached = 256
 
 // observer moves clusters in flight on, by observations and by time.
@@ -30,7 +31,8 @@ func (ob observer) observe(o *stages.Observation) {
 	if f == nil || f.Attempt != o.Attempt || f.Phase == stages.BackingOff {
 		return
 	}
-	// What has begun to change a cluster keeps its slot, over all attempts that follow.
+	// Once an attempt may have changed a cluster, the cluster keeps its slot over all later
+	// attempts.
 	if (o.Sent || o.Applied && !o.Unchanged) && !f.Sent {
 		f.Sent = true
 		ob.changed = true
@@ -67,8 +69,8 @@ func (ob observer) note(f *runstate.InFlight, message string) {
 	}
 }
 
-// unreachable passes the slot of a cluster that was never reached to the next one, unless its time is up.
-// While maxUnreached wait, only one of those may take the slot.
+// unreachable passes the slot of a cluster that was never reached to the next cluster, unless its
+// time is up. If maxUnreached clusters wait already, only one of those may take the slot.
 func (ob observer) unreachable(f *runstate.InFlight, o *stages.Observation) {
 	unreached := 0
 	for i := range ob.r.form.Waiting {
@@ -116,7 +118,7 @@ func (ob observer) attemptFailed(f *runstate.InFlight, o *stages.Observation) {
 	}
 }
 
-// backoff is the wait after an attempt.
+// backoff returns the wait after an attempt.
 func backoff(s *stages.Strategy, attempt int) time.Duration {
 	wait, limit := s.Backoff, maxBackoff(s)
 	if wait <= 0 {
@@ -137,8 +139,8 @@ func maxBackoff(s *stages.Strategy) time.Duration {
 
 // progress moves a cluster on by its observed state.
 func (ob observer) progress(f *runstate.InFlight, o *stages.Observation) {
-	// What an earlier attempt, or this one before a crash, has carried out is
-	// not what the cluster had before the run.
+	// A change by an earlier attempt, or by this attempt before a crash, counts as a change of the
+	// run.
 	unchanged := o.Unchanged && f.Attempt == 1 && !f.Sent
 	if f.Phase == stages.Applying {
 		if !o.Applied {
@@ -185,15 +187,16 @@ func (ob observer) healthy(f *runstate.InFlight, unchanged bool) {
 	ob.check(f, st.ClusterChecks)
 }
 
-// check starts the checks of a cluster that is healthy, or goes on with them.
+// check starts or continues the checks of a healthy cluster.
 func (ob observer) check(f *runstate.InFlight, planned []check.Check) {
 	if f.Checks == nil {
-		// Clusters that are measured at the same time are measured by one request where the query allows it.
+		// If the query allows it, one request measures all clusters that are measured at the same
+		// time.
 		f.Checks = &runstate.ClusterCheckRun{Since: ob.now, Until: checkExpiry(planned, ob.now), Checks: newCheckRuns(planned, ob.now)}
 		started := ob.r.form.Stages[ob.r.form.Stage].Started
 		for i := range f.Checks.Checks {
 			if planned[i].Object != "" {
-				continue // each cluster has one of its own
+				continue // each cluster has its own object
 			}
 			f.Checks.Checks[i].Next = onGrid(f.Checks.Checks[i].Next, started, planned[i].Every().Milliseconds())
 		}
@@ -202,7 +205,7 @@ func (ob observer) check(f *runstate.InFlight, planned []check.Check) {
 	ob.changed = true
 }
 
-// onGrid returns the first moment from t on that is a whole number of intervals after the beginning.
+// onGrid returns the first moment, not before t, that is a whole number of intervals after begin.
 func onGrid(t, begin stages.Instant, interval int64) stages.Instant {
 	if past := int64(t-begin) % interval; past > 0 {
 		return t + stages.Instant(interval-past)
@@ -244,7 +247,7 @@ func (ob observer) late(f *runstate.InFlight, deadline time.Duration) bool {
 	return deadline > 0 && ob.now >= f.Started.Add(deadline)
 }
 
-// overdue gives up a cluster that has passed its deadline.
+// overdue ends the flight of a cluster that has passed its deadline.
 func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 	reason := "not done within " + deadline.String()
 	if f.Message != "" {
@@ -257,7 +260,7 @@ func (ob observer) overdue(f *runstate.InFlight, deadline time.Duration) {
 	ob.giveUp(f, reason)
 }
 
-// expireWaiting gives up clusters that could not be reached to be cleaned.
+// expireWaiting abandons clusters that could not be reached to be cleaned before the deadline.
 func (ob observer) expireWaiting(deadline time.Duration) {
 	if st, _, ok := ob.stage(); !ok || !st.Remove {
 		return

@@ -8,32 +8,31 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Outline returns the state of the run, its stages, groups and gates. It changes nothing, and its cost grows
-// with the stages and groups, the clusters in flight and the exceptions, not with the fleet.
+// Outline returns the state of the run, its stages, groups and gates. It changes nothing, and its
+// cost grows with the stages and groups, the clusters in flight and the exceptions, not with the
+// fleet.
 //
-// In profile ClusterUpdate the states follow from those below, in this order:
+// In profile ClusterUpdate the states follow from the states below them, in this order:
 //
-//   - A group is Skipped when an operator skipped it or its stage and nothing of
-//     it is in flight, or when all its clusters are Skipped. It is Failed when
-//     more clusters have failed than its budget allows, or, where it has no
-//     budget of its own, when some have failed and the stage has, and when a
-//     request of it was rejected. It is Pending while a gate of its own holds it,
-//     and while none of its clusters is in flight or has ended in another way
-//     than being skipped. Otherwise it is Running until all clusters have ended
-//     and the gates after it have passed, and then Completed. A group that a stop
-//     or the failure of its stage left unfinished is Stopping while clusters of
-//     it are in flight, then Stopped.
-//   - A stage is the same over its groups: Skipped by an operator or when all
-//     groups are, Pending while it has not started and while a gate other than
-//     the wait after it holds it, or while every group is Pending, not started or
-//     Skipped.
-//   - The run is Pending when its current stage is, and Skipped when all stages
-//     are.
+//   - A group is Skipped if an operator skipped it or its stage and none of its clusters is in
+//     flight, or if all its clusters are Skipped. It is Failed if more clusters have failed than
+//     its budget allows, if a request of it was rejected, or if it has timed out. A group without
+//     its own budget is Failed if some of its clusters have failed and its stage is Failed. It is
+//     Pending while a gate of its own holds it, and while none of its clusters is in flight,
+//     Completed or Failed. Otherwise it is Running until all clusters have ended and the gates
+//     after it have passed, and then Completed. A group that a stop or the failure of its stage
+//     left unfinished is Stopping while its clusters are in flight, then Stopped; in an aborted
+//     run it is Aborted.
+//   - A stage follows the same rules over its groups. It is Skipped if an operator skipped it or all
+//     groups are Skipped. It is Pending while it has not started, while a gate other than the wait
+//     after it holds it, and while every group is Pending, not started or Skipped.
+//   - The run is Pending if its current stage is Pending, and Skipped if all stages are Skipped.
 //
-// In the other profiles the run and the stages have the states of their
-// records; groups are as above.
+// In the other profiles the run and the stages have their recorded states; groups follow the rules
+// above.
 //
-// If the run does not belong to the plan, see [Run.Check], the outline has the state alone.
+// If the run does not belong to the plan, see [Run.Check], the outline has only the state of the
+// run.
 func (r *Run) Outline(p *stages.Plan) stages.Outline {
 	if r.Check(p) != nil {
 		return stages.Outline{Run: r.State}
@@ -70,10 +69,10 @@ func stateOf(p *stages.Plan, r *Run) stages.State { return derive(p, r).Run }
 type deriver struct {
 	p *stages.Plan
 	r *Run
-	// flying has the clusters in flight of each group of the current stage.
+	// flying has the number of clusters in flight in each group of the current stage.
 	flying []int
-	// next is the first unsuccessful range that is not before the group at hand: stages
-	// and groups are gone through in order.
+	// next is the first unsuccessful range that is not before the current group. Stages and groups
+	// are visited in order.
 	next int
 }
 
@@ -108,7 +107,7 @@ func (d *deriver) stage(i int) stages.StageOutline {
 	return out
 }
 
-// stageState is the state of a stage over its groups.
+// stageState derives the state of a stage from its groups.
 func (d *deriver) stageState(i int, groups []stages.GroupOutline) stages.State {
 	run := &d.r.form.Stages[i]
 	of := countStates(groups)
@@ -140,7 +139,7 @@ func countStates(groups []stages.GroupOutline) map[stages.State]int {
 	return of
 }
 
-// held is the state of a stage that a run which is not Running is in.
+// held returns the state of a stage if the run in it is not Running.
 func (d *deriver) held(own stages.State) stages.State {
 	switch d.r.State {
 	case stages.Stopping, stages.Stopped:
@@ -203,7 +202,7 @@ func (d *deriver) groupState(stage int, g *stages.PlannedGroup, gr *runstate.Gro
 	}
 }
 
-// pauseState is the state of a group without clusters that holds the run.
+// pauseState returns the state of a group without clusters that holds the run.
 func (d *deriver) pauseState(g *stages.PlannedGroup, run *runstate.StageRun, gr *runstate.GroupRun) stages.State {
 	switch {
 	case run.Reached == 0, len(g.After) > 0 && gr.Reached == 0 && !gr.SkipGates && !run.SkipGates:
@@ -232,7 +231,7 @@ func (d *deriver) groupFailed(run *runstate.StageRun, g *stages.PlannedGroup, gr
 	return out.Failed > g.MaxFailures || g.Strict && failed && out.Failed == g.MaxFailures
 }
 
-// unfinished returns the state of a group that has clusters left or that a gate after it holds.
+// unfinished returns the state of a group that has clusters left, or is held by a gate after it.
 func (d *deriver) unfinished(gr *runstate.GroupRun, out *stages.GroupOutline) stages.State {
 	switch {
 	case out.InFlight > 0 && d.r.State == stages.Stopping:
@@ -248,7 +247,7 @@ func (d *deriver) unfinished(gr *runstate.GroupRun, out *stages.GroupOutline) st
 	}
 }
 
-// isOpen reports whether a gate holds the run that is of the type or stands before.
+// isOpen reports whether an open gate is of the type or stands before the clusters.
 func isOpen(gates []runstate.Gate, typ stages.TaskType) bool {
 	for i := range gates {
 		if g := &gates[i]; g.State == stages.Pending && (g.Type == typ || g.When == approval.Before) {
@@ -267,7 +266,7 @@ func isRejected(gates []runstate.Gate) bool {
 	return false
 }
 
-// gateOutlines are the planned gates with their states, in the order of the plan.
+// gateOutlines returns the planned gates with their states, in the order of the plan.
 func gateOutlines(planned []stages.PlannedGate, gates []runstate.Gate, skipped, skipWait bool) []stages.GateOutline {
 	var out []stages.GateOutline
 	for i := range planned {

@@ -8,23 +8,23 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Bounds of what a run keeps of deferred clusters.
+// Limits for the deferred clusters that a run keeps.
 const (
-	// maxDeferred is how many ranges of clusters of a group may be deferred,
-	// maxDeferredOfAll how many of all groups of a stage, each of which may have one.
+	// maxDeferred is the maximum number of deferred ranges of a group, and maxDeferredOfAll the
+	// maximum of all groups of a stage together. Each group may have at least one.
 	maxDeferred, maxDeferredOfAll = 1024, 2048
-	// maxDeferredReasons is how many of those of a group keep their reason,
-	// maxReasonsOfAll how many of those of all groups.
+	// maxDeferredReasons is the number of deferred ranges of a group that keep their reason, and
+	// maxReasonsOfAll the number of all groups.
 	maxDeferredReasons, maxReasonsOfAll = 64, 256
 )
 
-// picker picks the cluster of a group that starts next, by the calendar. Clusters that may not start now are
-// deferred: others go first.
+// picker picks the next cluster of a group to start, by the calendar. It defers clusters that may
+// not start now, so that others go first.
 type picker struct {
 	*starter
 	cursor
-	// pending are the first of those that are Pending from now on, n is how many
-	// they are, first the one whose window changes first.
+	// pending are the first clusters that are Pending from now on, n is the number of all of them,
+	// and first is the cluster whose window changes first.
 	pending []pendingCluster
 	n       int
 	first   pendingCluster
@@ -36,8 +36,8 @@ type pendingCluster struct {
 	why   string
 }
 
-// pick takes the cluster of a group that is to start first, and returns its
-// position; -1 where none may.
+// pick takes the next cluster of a group to start and returns its position, or -1 if none may
+// start.
 func (s *starter) pick(c cursor) int {
 	pk := picker{starter: s, cursor: c}
 	if !s.anytime() {
@@ -56,9 +56,9 @@ func (s *starter) pick(c cursor) int {
 	return c.takeNext()
 }
 
-// next takes the cluster that starts next. First come those whose windows are
-// open; in profile ClusterUpdate those without windows come after them, in all
-// others in between, in the order of the plan.
+// next takes the cluster that starts next. Clusters whose windows are open come first. Clusters
+// without windows come after them in profile ClusterUpdate; in all other profiles they keep their
+// turn in the order of the plan.
 func (k *picker) next() int {
 	for {
 		before, _ := k.head()
@@ -78,8 +78,8 @@ func (k *picker) next() int {
 	}
 }
 
-// nextDue takes the first cluster before a position that may start now, of the
-// deferred ranges that are due.
+// nextDue takes the first cluster before a position that may start now, from the deferred ranges
+// that are due.
 func (k *picker) nextDue(before int) int {
 	now, found := k.now, -1
 	ranges, crowded := k.gr.Deferred, k.crowded()
@@ -92,9 +92,9 @@ func (k *picker) nextDue(before int) int {
 			k.deferRange(r)
 			continue
 		}
-		// Find the first of the range that may start, and record the windows of the others. Those whose
-		// domains are full stay as they are, and the calendar is not read for them. If there are too many
-		// ranges, none is divided.
+		// Find the first cluster of the range that may start, and record the windows of the
+		// clusters before it. Clusters whose domains are full stay unchanged, and the calendar is
+		// not read for them. If there are too many ranges, none is divided.
 		pos := r.First
 		for found < 0 && pos <= r.Last {
 			next := k.startableBefore(r.Spanning(pos, r.Last), before, crowded || k.crowded())
@@ -117,7 +117,7 @@ func (k *picker) nextDue(before int) int {
 	return found
 }
 
-// startableBefore is startable, for clusters before a position.
+// startableBefore is startable, limited to clusters before a position.
 func (k *picker) startableBefore(r runstate.Deferred, before int, whole bool) int {
 	pos := k.startable(r, whole)
 	if pos >= before {
@@ -126,9 +126,9 @@ func (k *picker) startableBefore(r runstate.Deferred, before int, whole bool) in
 	return pos
 }
 
-// nextNew takes the first cluster from the cursor on that may start now. Those before it are deferred, as
-// long as those are not too many. With failure domains a cluster that does not start may be behind deferred
-// ones that are due: retry is true if those have to be checked first.
+// nextNew takes the first cluster, from the cursor on, that may start now. It defers the clusters
+// before it, up to the limit. With failure domains, a cluster that cannot start may come after
+// deferred clusters that are due: retry is true if those must be checked first.
 func (k *picker) nextNew() (pos int, retry bool) {
 	for k.passSkipped(); !k.crowded(); k.passSkipped() {
 		pos := k.takeNext()
@@ -142,8 +142,8 @@ func (k *picker) nextNew() (pos int, retry bool) {
 	return -1, false
 }
 
-// nextUnwindowed takes the first deferred cluster without a window; retry is true
-// where it has got one since.
+// nextUnwindowed takes the first deferred cluster without a window. retry is true if that cluster
+// has got a window since it was deferred.
 func (k *picker) nextUnwindowed() (pos int, retry bool) {
 	crowded := k.crowded()
 	for i := range k.gr.Deferred {
@@ -165,8 +165,8 @@ func (k *picker) nextUnwindowed() (pos int, retry bool) {
 	return -1, false
 }
 
-// admits reports whether the cluster at pos starts next; otherwise it is deferred. was says that it was
-// outside its window before.
+// admits reports whether the cluster at pos starts next; otherwise it is deferred. was reports
+// whether the cluster was outside its window before.
 func (k *picker) admits(pos int, was bool) bool {
 	w := k.window(pos)
 	switch {
@@ -184,15 +184,15 @@ func (k *picker) admits(pos int, was bool) bool {
 	return false
 }
 
-// crowded reports whether the group has the maximum of deferred ranges.
+// crowded reports whether the group has the maximum number of deferred ranges.
 func (k *picker) crowded() bool {
 	return len(k.gr.Deferred) >= min(maxDeferred, max(1, maxDeferredOfAll/k.groups()))
 }
 
-// groups is the number of groups that share the limits.
+// groups returns the number of groups that share the limits.
 func (k *picker) groups() int { return len(k.p.Stages[k.r.form.Stage].Groups) }
 
-// deferRange adds a range to those that are deferred, mostly behind them.
+// deferRange adds a range to the deferred ones, mostly at the end.
 func (k *picker) deferRange(r runstate.Deferred) {
 	all := k.gr.Deferred
 	i := len(all)
@@ -208,7 +208,7 @@ func (k *picker) deferRange(r runstate.Deferred) {
 	k.gr.Deferred = slices.Insert(all, i, r)
 }
 
-// notePending records that a cluster is Pending for its window from now on.
+// notePending records that a cluster waits for its window from now on.
 func (k *picker) notePending(c pendingCluster) {
 	k.n++
 	if k.n <= maxSingleEvents {

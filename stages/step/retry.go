@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// retry queues the failed or skipped clusters of the current stage again, and continues a run that has
-// stopped or failed.
+// retry queues the failed or skipped clusters of the current stage again, and continues a run that
+// has stopped or failed.
 func (c commands) retry(cmd stages.Command) {
 	if c.r.State == stages.Stopped || c.r.State == stages.Failed {
 		c.resume(cmd)
@@ -47,9 +47,9 @@ func (c commands) unretriable(only stages.Only) string {
 	return ""
 }
 
-// retriable divides the unsuccessful clusters into those of the current stage that only selects, each in one group, and
-// the others. The former include failed clusters that have left the inventory: they are not retried, and no
-// longer count.
+// retriable divides the unsuccessful clusters into the clusters of the current stage that only
+// selects, one range per group, and the rest. The former include failed clusters that have left the
+// inventory: they are not retried, and no longer count.
 func (c commands) retriable(only stages.Only) (again, rest []runstate.Unsuccessful) {
 	st := &c.p.Stages[c.r.form.Stage]
 	first, last := st.Groups[0].First, st.End()-1
@@ -74,8 +74,8 @@ func (c commands) retriable(only stages.Only) (again, rest []runstate.Unsuccessf
 	return again, rest
 }
 
-// requeue queues the failed or skipped clusters of the current stage that only selects, and returns their
-// number.
+// requeue queues the failed or skipped clusters of the current stage that only selects, and returns
+// their number.
 func (c commands) requeue(only stages.Only) (n int) {
 	_, run, ok := c.stage()
 	if !ok {
@@ -90,7 +90,7 @@ func (c commands) requeue(only stages.Only) (n int) {
 	for _, e := range again {
 		if e.Gone {
 			_, gr := c.groupOf(e.First)
-			// It is skipped instead: its failure does not count any more.
+			// It is skipped instead: its failure no longer counts.
 			gone := e.Last - e.First + 1
 			gr.Failed -= gone
 			gr.Skipped += gone
@@ -106,7 +106,7 @@ func (c commands) requeue(only stages.Only) (n int) {
 			continue
 		}
 		_, gr := c.groupOf(e.First)
-		// The run reaches the others by itself.
+		// The run reaches the other clusters by itself.
 		begun := func(pos int) bool { return !c.beyond(pos) }
 		eachRun(e.First, e.Last, begun, func(first, last int) { c.requeueRange(gr, e.Spanning(first, last)) })
 		c.reopen(e.First)
@@ -130,7 +130,7 @@ func (c commands) requeueRange(gr *runstate.GroupRun, e runstate.Unsuccessful) {
 		}
 		return
 	}
-	// Which of those that failed were changed is not kept, so each may have been.
+	// The run does not record which failed clusters were changed, so each may have been.
 	y := runstate.Retrying{Attempt: e.Attempts + 1, Sent: e.Sent || e.State == stages.Failed}
 	if st, _, _ := c.stage(); st.Remove {
 		y.Started = c.now

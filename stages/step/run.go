@@ -13,10 +13,10 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// Run is the state of an execution of a plan, all of it besides the plan. Its fields identify the
-// run and say how far it is; a host reads them and never sets them. [Run.Outline] has the state
-// of its stages, groups, gates and clusters. The rest is not for hosts: they store it with
-// [Run.Encode], and get it back with [DecodeRun].
+// Run is the state of an execution of a plan; together they are complete. Its exported fields
+// identify the run and its progress; a host reads them and never sets them. [Run.Outline] has the
+// state of its stages, groups, gates and clusters. The rest is not for hosts: they store it with
+// [Run.Encode] and restore it with [DecodeRun].
 //
 // The size of a run grows with the clusters in flight and the unsuccessful ones, not with the
 // fleet. If thousands of clusters fail or cannot be reached, the run keeps only the data that
@@ -36,7 +36,7 @@ type Run struct {
 	Ahead string `json:"ahead,omitempty"`
 	// Hold keeps a run from starting until a Start command.
 	Hold bool `json:"hold,omitempty"`
-	// Ending is the state in which a Stopping run will end: Stopped, Failed or Superseded.
+	// Ending is the future state of a Stopping run: Stopped, Failed or Superseded.
 	Ending stages.State `json:"ending,omitempty"`
 	// Attempt counts the starts of the run, from 1.
 	Attempt int `json:"attempt"`
@@ -91,8 +91,8 @@ func (r *Run) IsEnded() bool {
 func (r *Run) isBypassed() bool { return r.form.Bypass != nil && r.Now < r.form.Bypass.Until }
 
 // NewRun returns the run of a plan before its first step. The uid must not be empty and must
-// identify the run among all runs, also among runs of the same name. A held run does not start
-// until a Start command.
+// identify the run among all runs, also among runs of the same name. If hold is true, the run does
+// not start until a Start command.
 func NewRun(p *stages.Plan, name, uid string, starter approval.Identity, hold bool, now time.Time) Run {
 	created := min(max(stages.At(now), 0), stages.LastNow)
 	r := Run{
@@ -133,7 +133,8 @@ func DecodeRun(b []byte) (Run, error) {
 	if err := versioned.Decode("run", runFormat, b, &f); err != nil {
 		return Run{}, err
 	}
-	if err := versioned.CheckFormat("run", f.Format, runFormat); err != nil { // if it has two
+	// if the JSON has two formats
+	if err := versioned.CheckFormat("run", f.Format, runFormat); err != nil {
 		return Run{}, err
 	}
 	r := Run(f.runFields)
@@ -153,16 +154,17 @@ func (r *Run) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// RollBack returns the plan that rolls back the run r of the plan p: every cluster that the run may have
-// changed goes to what previous has under its name, or to nothing where it has none. The plan has no clusters
-// where there is nothing to roll back.
+// RollBack returns the plan that rolls back the run r of the plan p. Every cluster that the run may
+// have changed returns to its entry in previous, or becomes empty if it has none. If there is
+// nothing to roll back, the plan has no clusters.
 //
-// The last stage comes first and in it the last cluster, with the numbers of p: caps, budgets, and what the
-// strategy says of attempts, deadlines and health. Of its gates there is one, before the first stage, where
-// the strategy's Rollback asks for approval. Clusters that had nothing are cleaned where Rollback says so,
-// each group of them in a stage of its own behind the stage that they were in. Clusters that p cleaned
-// because they left the placement stay clean. The plan rolls nothing back itself. If the run does not belong to
-// the plan, RollBack returns the error of [Run.Check].
+// The plan has the stages of p in reverse order, with their clusters in reverse order. It keeps the
+// caps and budgets of p and the strategy's attempts, deadlines and health rules. It has no gates of
+// p, but one approval before the first stage if the strategy's Rollback asks for it. If Rollback
+// says so, clusters that had nothing before are cleaned: each group of them in a stage of its own,
+// after the stage that they were in. Clusters that p cleaned because they left the placement stay
+// clean. RollBack only plans; it rolls nothing back. If the run does not belong to the plan, it
+// returns the error of [Run.Check].
 func RollBack(p *stages.Plan, r *Run, previous map[string]stages.Previous) (*stages.Plan, error) {
 	if err := r.Check(p); err != nil {
 		return nil, err

@@ -5,8 +5,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// maxSingleEvents is how many clusters of a group to which the same happens
-// at once get an event each.
+// maxSingleEvents is the number of clusters of a group that get an event each when the same thing
+// happens to them at once.
 const maxSingleEvents = 8
 
 // skipping skips the unfinished parts of a run, for a reason.
@@ -21,7 +21,8 @@ func (s skipping) cluster(pos int) {
 	if f := d.inFlightAt(pos); f != nil {
 		f.Drain = true
 		d.changed = true
-		if f.Phase == stages.BackingOff || f.Phase == stages.Measuring && isInconclusive(f.Checks.Checks) { // which would only expire
+		// it would only expire
+		if f.Phase == stages.BackingOff || f.Phase == stages.Measuring && isInconclusive(f.Checks.Checks) {
 			d.leave(f, stages.Skipped, s.reason)
 		}
 		return
@@ -94,8 +95,7 @@ func (s skipping) members(first, n int) {
 	}
 }
 
-// unstarted skips those of a group which have not started, with one event, where they
-// are many.
+// unstarted skips the clusters of a group that have not started. Many of them share one event.
 func (s skipping) unstarted(g *stages.PlannedGroup, gr *runstate.GroupRun) {
 	d, n := s.d, g.Len-gr.Next
 	for _, r := range gr.Deferred {
@@ -148,8 +148,8 @@ func (s skipping) gone(name string) {
 	}
 }
 
-// retryable reports whether the cluster at pos has failed and the run may retry it, so that it may be skipped
-// instead.
+// retryable reports whether the cluster at pos has failed and the run may retry it, so that it may
+// be skipped instead.
 func (d *draft) retryable(pos int) bool {
 	e := runstate.UnsuccessfulAt(d.r.form.Unsuccessful, pos)
 	stage, _ := d.p.StageOf(pos)
@@ -157,7 +157,7 @@ func (d *draft) retryable(pos int) bool {
 	return e != nil && e.State == stages.Failed && again && stage == d.r.form.Stage
 }
 
-// eachRun calls do with every run of neighbours from first to last that all match.
+// eachRun calls do with every sequence of neighbours from first to last that all match.
 func eachRun(first, last int, match func(int) bool, do func(first, last int)) {
 	begin := -1
 	for pos := first; pos <= last+1; pos++ {

@@ -7,15 +7,14 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// starter starts clusters of the current stage, as many as every cap allows: of the
-// stage, its groups and its failure domains, by a strict budget, and by the cap that
-// runs share.
+// starter starts clusters of the current stage within every cap: of the stage, its groups, its
+// failure domains and its strict budget, and the cap that runs share.
 type starter struct {
 	*draft
 	calendar stages.Calendar
-	// slots is how many clusters may be in flight by the cap of the strategy.
+	// slots is the number of clusters that may be in flight by the cap of the strategy.
 	slots int
-	// capEnds is when a window closes that the cap lets no cluster start in.
+	// capEnds is the end of the first window in which only the cap keeps a cluster from starting.
 	capEnds stages.Instant
 }
 
@@ -41,9 +40,8 @@ func (s *starter) fill(st *stages.PlannedStage, run *runstate.StageRun) {
 	}
 }
 
-// room returns how many clusters the stage may start, and how many each of its
-// groups. A strict budget leaves room for as many as may still fail, with those
-// in flight.
+// room returns the number of clusters that the stage may start, and the number for each of its
+// groups. With a strict budget, the clusters in flight count as failures.
 func (s *starter) room(st *stages.PlannedStage, run *runstate.StageRun) (int, []int) {
 	admitted := func(most, budget, failed int, strict bool) int {
 		if strict {
@@ -73,8 +71,9 @@ func (s *starter) room(st *stages.PlannedStage, run *runstate.StageRun) (int, []
 	return room, own
 }
 
-// startNext starts a cluster of a group: a retry that is due, the next one, or one that could not be reached
-// and is due. Unreached ones come last, so that however many there are, the others get their turn.
+// startNext starts a cluster of a group: a retry that is due, the next new cluster, or an unreached
+// cluster that is due. Unreached clusters come last, so that they never keep the others from their
+// turn.
 func (s *starter) startNext(c cursor) bool {
 	if i := s.due(c.g, false); i >= 0 {
 		s.startAgain(i)
@@ -91,8 +90,8 @@ func (s *starter) startNext(c cursor) bool {
 	return false
 }
 
-// due returns the index in Waiting of a cluster of g to be started now, or -1:
-// of those that could not be reached, or of the others.
+// due returns the index in Waiting of a cluster of g that must be started now, or -1. It looks only
+// at unreached clusters or only at the others.
 func (s *starter) due(g *stages.PlannedGroup, unreached bool) int {
 	load := s.load()
 	for i := range s.r.form.Waiting {
@@ -103,8 +102,8 @@ func (s *starter) due(g *stages.PlannedGroup, unreached bool) int {
 	return -1
 }
 
-// dueUnreached returns the index in Waiting of a cluster of the group of pos
-// that could not be reached and is due, and may have the slot of pos; or -1.
+// dueUnreached returns the index in Waiting of a cluster, in the group of pos, that could not be
+// reached, is due, and may have the slot of pos; or -1.
 func (s *starter) dueUnreached(pos int) int {
 	if _, run, ok := s.stage(); s.spare() < 0 || !ok || held(run) != "" {
 		return -1
@@ -116,8 +115,8 @@ func (s *starter) dueUnreached(pos int) int {
 	return s.due(g, true)
 }
 
-// startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in a removal,
-// whose deadline begins with the first attempt.
+// startAgain starts the cluster at index i of Waiting. The time that it was Pending counts only in
+// a removal, whose deadline begins with the first attempt.
 func (s *starter) startAgain(i int) {
 	y := s.r.form.Waiting[i]
 	s.dropRetry(i)
@@ -140,7 +139,7 @@ func (s *starter) launch(f runstate.InFlight) {
 	}
 }
 
-// spare returns how many more clusters the cap of the strategy lets start.
+// spare returns the number of clusters that may still start under the cap of the strategy.
 func (s *starter) spare() int {
 	if s.p.Strategy.Cap == "" {
 		return math.MaxInt
@@ -148,8 +147,8 @@ func (s *starter) spare() int {
 	return s.slots - s.inFlight()
 }
 
-// wants returns how many clusters would be in flight without the cap. It records whether the cap holds
-// clusters back, and if only windows do, which.
+// wants returns the number of clusters that would be in flight without the cap. It records whether
+// the cap holds clusters back. If only windows do, it records which.
 func (s *starter) wants() int {
 	if s.p.Strategy.Cap == "" {
 		return 0
@@ -169,8 +168,8 @@ func (s *starter) wants() int {
 	return n
 }
 
-// uncapped returns the run as it would be without the cap, when the cap is exhausted; nil if that changes
-// nothing.
+// uncapped returns the run that would result without the cap, or nil if the cap is not exhausted or
+// the stage starts nothing now.
 func (s *starter) uncapped() *draft {
 	_, run, ok := s.stage()
 	if s.spare() > 0 || s.r.State != stages.Running || !ok || run.Started == 0 || run.Done != 0 {
@@ -182,8 +181,9 @@ func (s *starter) uncapped() *draft {
 	return free.draft
 }
 
-// nextClosing returns when the first window closes, or is checked again, of the clusters that only the cap
-// keeps from starting: they wait for that window then. inFlight are those of the run without the cap.
+// nextClosing returns the first time at which a window closes, or is checked again, of the clusters
+// that only the cap keeps from starting. From then on they wait for their window. inFlight are the
+// clusters in flight without the cap.
 func (s *starter) nextClosing(inFlight []runstate.InFlight) stages.Instant {
 	first := alarm{now: s.now}
 	for i := range inFlight {

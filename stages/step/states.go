@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// deferredAt returns the range of deferred clusters that has the cluster at pos, or nil.
+// deferredAt returns the deferred range that contains the cluster at pos, or nil.
 func (r *Run) deferredAt(p *stages.Plan, pos int) *runstate.Deferred {
 	stage, group := p.StageOf(pos)
 	if stage != r.form.Stage || len(r.form.Stages[stage].Groups) == 0 {
@@ -31,8 +31,8 @@ func (r *Run) deferredAt(p *stages.Plan, pos int) *runstate.Deferred {
 	return &ranges[i]
 }
 
-// hasComeTo reports whether the run has reached the cluster at pos: it has ended, is in flight, waits, or is
-// deferred.
+// hasComeTo reports whether the run has reached the cluster at pos: it has ended, is in flight,
+// waits, or is deferred.
 func (r *Run) hasComeTo(p *stages.Plan, pos int) bool {
 	stage, group := p.StageOf(pos)
 	if stage < 0 || stage >= len(r.form.Stages) || len(r.form.Stages[stage].Groups) == 0 {

@@ -26,21 +26,21 @@ func Step(p *stages.Plan, r Run, in stages.Input) Ready {
 	return step(p, r, in)
 }
 
-// step is Step for a run that is one of the plan. Inputs are processed here in order: each part sees what
-// those before it have changed. Of the parts, each uses only those above it:
+// step is Step for a run that belongs to the plan. It processes the inputs in order: each part sees
+// the changes of the parts before it. Each part uses only the parts above it:
 //
-//	draft     the run as it becomes, its events, and the account of its clusters:
+//	draft     the new run, its events, and the account of its clusters:
 //	          draft.go, clusters.go, unsuccessful.go, cursor.go, domains.go
 //	gates     when the tasks of a stage or a group open and let the run pass
-//	skipping  what becomes of clusters, groups and stages that are skipped
+//	skipping  how clusters, groups and stages are skipped
 //	starter   which clusters start, by caps, windows and turn: starter.go, windows.go,
 //	          picker.go
-//	control   whether the run goes on, and how it ends: budget.go, timeouts.go,
+//	control   whether the run continues, and how it ends: budget.go, timeouts.go,
 //	          approvals.go, checks.go, always.go, ending.go
-//	observer  what clusters in flight prove, when they are tried again or given up
-//	commands  what operators ask for, and when that is refused: command.go, retry.go,
+//	observer  what clusters in flight prove, when they are retried or abandoned
+//	commands  requests of operators and their refusal: command.go, retry.go,
 //	          allowed.go
-//	course    which stage and which groups it is the turn of: advance.go, groups.go
+//	course    whose turn it is among the stages and groups: advance.go, groups.go
 func step(p *stages.Plan, r Run, in stages.Input) Ready {
 	d := newDraft(p, r, in.Now)
 	run := control{d}
@@ -110,7 +110,7 @@ func actions(d *draft) []stages.Action {
 }
 
 // wake returns the earliest moment at which time alone changes the run. capEnds is the end of a
-// window in which the cap lets no cluster start.
+// window with clusters that only the cap keeps from starting.
 func wake(d *draft, capEnds stages.Instant) stages.Instant {
 	if d.r.State != stages.Running && d.r.State != stages.Stopping {
 		return 0
@@ -161,8 +161,8 @@ type Ready struct {
 	Events  []stages.Event
 	// Wake is when to step again without any input; zero means only on input.
 	Wake time.Time
-	// Wants is how many clusters would be in flight now without the Cap of the strategy; 0
-	// if the strategy names no cap.
+	// Wants is the number of clusters that would be in flight now without the Cap of the strategy;
+	// 0 if the strategy names no cap.
 	Wants int
 	// Changed reports whether Run differs from the input run in more than its clock. If so,
 	// it must be saved before Actions are carried out.

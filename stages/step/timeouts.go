@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// startClock starts a timeout once its stage or group may start. A run that goes on only with what runs always does not
-// start again the timeout that ended.
+// startClock starts a timeout once its stage or group may start. A timeout that has ended does not
+// start again in a run that only continues with its stages and groups with Always.
 func (c control) startClock(f *stages.Flow, clock *runstate.Clock) {
 	if clock.TimedOut && c.r.form.Closing != nil {
 		return
@@ -19,7 +19,7 @@ func (c control) startClock(f *stages.Flow, clock *runstate.Clock) {
 	}
 }
 
-// haltClocks records the time at which timeouts are suspended.
+// haltClocks suspends the timeouts and records the time.
 func (c control) haltClocks() {
 	if c.r.form.Halted == 0 && c.p.Strategy.HasFlow() {
 		c.r.form.Halted = c.now

@@ -7,11 +7,11 @@ import (
 	"github.com/slipway-dev/slipway/internal/runstate"
 )
 
-// maxReasons is how many unsuccessful ranges keep their reason.
+// maxReasons is the number of unsuccessful ranges that keep their reason.
 const maxReasons = 256
 
-// addUnsuccessful records as unsuccessful the positions of e that have none yet, and
-// returns how many those are.
+// addUnsuccessful records those positions of e as unsuccessful that are not yet recorded, and
+// returns their number.
 func (d *draft) addUnsuccessful(e runstate.Unsuccessful) (n int) {
 	e.Reason = cut(e.Reason)
 	var add []runstate.Unsuccessful
@@ -64,7 +64,7 @@ func (d *draft) removeUnsuccessful(pos int) {
 	d.changed = true
 }
 
-// mergeUnsuccessful sorts and joins neighbours that say the same.
+// mergeUnsuccessful sorts the ranges, and joins neighbours that differ only in position.
 func mergeUnsuccessful(es []runstate.Unsuccessful) []runstate.Unsuccessful {
 	slices.SortFunc(es, func(a, b runstate.Unsuccessful) int { return cmp.Compare(a.First, b.First) })
 	out := es[:0]

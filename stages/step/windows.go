@@ -6,7 +6,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// window returns the window of a cluster; without a limit it is always open.
+// window returns the window of a cluster. A cluster without limits has a window that is always
+// open.
 func (s *starter) window(pos int) stages.Window {
 	if s.anytime() {
 		return stages.Window{Open: true}
@@ -19,8 +20,8 @@ func (s *starter) window(pos int) stages.Window {
 // anytime reports whether windows have no effect now.
 func (s *starter) anytime() bool { return s.calendar == nil || s.r.isBypassed() }
 
-// mayStart reports whether a cluster in Waiting may have a slot. One that only its window keeps from it is
-// Pending for its window.
+// mayStart reports whether a cluster in Waiting may have a slot. A cluster that only its window
+// keeps from starting becomes Pending for that window.
 func (s *starter) mayStart(y *runstate.Retrying) bool {
 	never := y.Closed && y.NotYet == 0
 	if y.Closed && s.anytime() {
