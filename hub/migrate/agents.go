@@ -12,18 +12,18 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// onHub is what the hub is called among the clusters.
+// onHub is the name of the hub in lists of clusters.
 const onHub = "hub"
 
-// Agent is a Deployment of a controller of KubeFleet, or the Lease by which one leads.
+// Agent is a Deployment or a leader election Lease of a controller of KubeFleet.
 type Agent struct {
-	// Cluster is the name of the member, or hub.
+	// Cluster is the name of the member, or "hub".
 	Cluster   string `json:"cluster"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Running   bool   `json:"running"`
-	// State is why it counts as running, or does not.
+	// State is the reason why the agent counts as running or not.
 	State string `json:"state"`
 }
 
@@ -31,8 +31,9 @@ func (a Agent) String() string {
 	return fmt.Sprintf("%s: %s %s/%s: %s", a.Cluster, a.Kind, a.Namespace, a.Name, a.State)
 }
 
-// deploymentAgent is a Deployment of the hub agent or the member agent, as KubeFleet's charts make them: by the label
-// app.kubernetes.io/name, or by the name of the image, in whichever namespace it is.
+// deploymentAgent returns a Deployment of the hub agent or the member agent, in any namespace. It
+// recognizes Deployments of KubeFleet's charts by the label app.kubernetes.io/name or by the name
+// of the image.
 func deploymentAgent(cluster string, d *appsv1.Deployment) (Agent, bool) {
 	isAgent := func(name string) bool { return name == "hub-agent" || name == "member-agent" }
 	byImage := func(c corev1.Container) bool {
@@ -53,9 +54,11 @@ func deploymentAgent(cluster string, d *appsv1.Deployment) (Agent, bool) {
 	}, true
 }
 
-// leaseAgent is a Lease of a controller of KubeFleet: the hub agent's is 136224848560.hub.fleet.azure.com, and the member
-// agent's are that and 136224848560.member.fleet.azure.com, on the member. It runs as long as the Lease lasts, and once
-// more that long, since its clock may be behind. An agent that is stopped gives its Lease up by not renewing it.
+// leaseAgent returns a Lease of a controller of KubeFleet. The hub agent has the Lease
+// 136224848560.hub.fleet.azure.com; the member agent has a Lease of that name and
+// 136224848560.member.fleet.azure.com, on the member. The agent counts as running for twice the
+// duration of the Lease, because its clock may be behind. An agent that stops does not release its
+// Lease; it stops renewing it.
 func leaseAgent(cluster string, l *coordinationv1.Lease, now time.Time) (Agent, bool) {
 	if !strings.HasSuffix(l.Name, ".hub.fleet.azure.com") && !strings.HasSuffix(l.Name, ".member.fleet.azure.com") {
 		return Agent{}, false

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// backupFormat is the version of a backup file that is written, and the newest that is read.
+// backupFormat is the version of backup files that are written, and the newest that can be read.
 const backupFormat = 1
 
 // The operations that have a backup.
@@ -21,10 +21,11 @@ const (
 	giveBack = "give-back"
 )
 
-// backup is the file to which objects are written before they are removed. What is in Secrets may be in it.
+// backup is the file with the objects that are removed, written before their removal. It may
+// contain Secrets.
 type backup struct {
 	path string
-	// begun reports whether the file was there: the operation goes on with it.
+	// begun reports whether the file existed: then the operation continues.
 	begun bool
 	backupFile
 	have map[types.UID]bool
@@ -35,7 +36,7 @@ type backupFile struct {
 	Operation string `json:"operation"`
 	// Hub is the UID of the namespace kube-system of the hub.
 	Hub string `json:"hub"`
-	// Completed is set when everything was removed. The file then belongs to the past.
+	// Completed is set when everything was removed. Then the file cannot be used again.
 	Completed bool           `json:"completed,omitempty"`
 	Objects   []backupObject `json:"objects"`
 }
@@ -45,7 +46,7 @@ type backupObject struct {
 	Object  map[string]any `json:"object"`
 }
 
-// openBackup reads the file of an operation, where there is one. Nothing is written.
+// openBackup reads the file of an operation, if it exists. It writes nothing.
 func openBackup(path, operation, hub string) (*backup, error) {
 	if path == "" {
 		return nil, errors.New("a file for the backup is required")
@@ -77,8 +78,8 @@ func openBackup(path, operation, hub string) (*backup, error) {
 	return b, nil
 }
 
-// continues returns an error if the operation has begun and there is an object to remove that is not in the backup: a hub or an
-// agent has served since, so that this is another operation.
+// continues returns an error if the operation had begun and one of the objects to remove is not in
+// the backup: a hub or an agent has served in between, so that this is another operation.
 func (b *backup) continues(cluster string, objects []*unstructured.Unstructured) error {
 	for _, obj := range objects {
 		if b.begun && !b.have[obj.GetUID()] {
@@ -88,13 +89,13 @@ func (b *backup) continues(cluster string, objects []*unstructured.Unstructured)
 	return nil
 }
 
-// complete notes in the file that the operation has ended.
+// complete records the end of the operation in the file.
 func (b *backup) complete() error {
 	b.Completed = true
 	return b.save()
 }
 
-// add adds an object that is not in the backup yet.
+// add adds an object unless the backup has it.
 func (b *backup) add(cluster string, obj *unstructured.Unstructured) {
 	if !b.have[obj.GetUID()] {
 		b.have[obj.GetUID()] = true
@@ -102,7 +103,7 @@ func (b *backup) add(cluster string, obj *unstructured.Unstructured) {
 	}
 }
 
-// save writes the file so that at each moment it is the old one or the new one, readable by its owner only.
+// save replaces the file atomically. Only its owner may read it.
 func (b *backup) save() (err error) {
 	text, err := json.Marshal(b.backupFile)
 	if err != nil {

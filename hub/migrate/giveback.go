@@ -21,9 +21,10 @@ import (
 )
 
 const (
-	// ledgerNamespace is where a member has the ledgers of package fleet, ConfigMaps with the key ledgerKey.
+	// ledgerNamespace is the namespace of the ledgers of package fleet on a member. They are
+	// ConfigMaps with the key ledgerKey.
 	ledgerNamespace, ledgerKey = "slipway-system", "ledger"
-	// recordType is the type of the Secrets that are the records of a hub.
+	// recordType is the type of the Secrets that hold the records of a hub.
 	recordType = "slipway.dev/record"
 )
 
@@ -35,10 +36,12 @@ func leaseGVR() schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 }
 
-// GiveBack removes what a hub of package hub keeps for itself from the hub and the members, after it has written its
-// records to Config.Backup, so that KubeFleet's agents can serve what people declared. Workloads are not touched. It is a
-// *[RefusedError] while that hub leads, an agent of KubeFleet runs, or a run or a deletion is under way. It may be repeated
-// with the same file until it returns nil; then, or if the hub has served in between, it takes another file.
+// GiveBack removes the objects that a hub of package hub keeps for itself from the hub and the
+// members, after writing its records to Config.Backup, so that KubeFleet's agents can serve the
+// objects of people. It does not touch workloads. The error is a *[RefusedError] while that hub
+// leads, an agent of KubeFleet runs, or a run or a deletion is under way. GiveBack may be repeated
+// with the same file until it returns nil. After that, or if the hub has served in between, it
+// needs another file.
 func (m *Migration) GiveBack(ctx context.Context) error {
 	if err := m.giveBack(ctx); err != nil {
 		return fmt.Errorf("migrate: give-back: %w", err)
@@ -88,8 +91,8 @@ func (m *Migration) giveBack(ctx context.Context) error {
 	return b.complete()
 }
 
-// giveBackBlockers returns what a give-back must wait for. One that has begun does not wait for deletions: the hub that would
-// finish them must not start any more.
+// giveBackBlockers returns the obstacles to a give-back. A give-back that has begun does not wait
+// for deletions, because the hub that would finish them must not start again.
 func (m *Migration) giveBackBlockers(s *survey, begun bool) []string {
 	out := slices.Concat(s.serving(), s.running(), s.unreadable())
 	for _, obj := range s.runs() {
@@ -110,7 +113,6 @@ func (m *Migration) readRecords(ctx context.Context) ([]*unstructured.Unstructur
 	return m.hub.listIn(ctx, coreGVR("secrets"), m.cfg.Namespace, metav1.ListOptions{FieldSelector: "type=" + recordType})
 }
 
-// ledgers returns the ledgers on a member.
 func (c *cluster) ledgers(ctx context.Context) ([]*unstructured.Unstructured, error) {
 	all, err := c.listIn(ctx, coreGVR("configmaps"), ledgerNamespace, metav1.ListOptions{})
 	return slices.DeleteFunc(all, func(obj *unstructured.Unstructured) bool {
@@ -135,8 +137,8 @@ func (m *Migration) saveGiveBack(b *backup, records []*unstructured.Unstructured
 	return nil
 }
 
-// unmarkMember takes the marks of the hub from the objects that it placed on a member, and then its ledgers. The policies of
-// a fence go first: they are about these.
+// unmarkMember removes the marks of the hub from the objects that it placed on a member, and then
+// its ledgers. It removes the policies of a fence first, because they protect ledgers and marks.
 func (m *Migration) unmarkMember(ctx context.Context, c *cluster, ledgers []*unstructured.Unstructured) error {
 	fence, err := member.FenceManifests()
 	if err != nil {
@@ -175,7 +177,7 @@ func (m *Migration) unmarkMember(ctx context.Context, c *cluster, ledgers []*uns
 	return nil
 }
 
-// ledgerObjects returns the objects that a ledger names.
+// ledgerObjects returns the objects in a ledger.
 func ledgerObjects(ledger *unstructured.Unstructured) ([]snapshot.ID, error) {
 	text, _, _ := unstructured.NestedString(ledger.Object, "data", ledgerKey)
 	var in struct{ Objects, Doubtful []snapshot.ID }
@@ -185,11 +187,11 @@ func ledgerObjects(ledger *unstructured.Unstructured) ([]snapshot.ID, error) {
 	return slices.Concat(in.Objects, in.Doubtful), nil
 }
 
-// unmark takes the marks of a hub from an object on a member.
+// unmark removes the marks of a hub from an object on a member.
 func (m *Migration) unmark(ctx context.Context, c *cluster, mapper meta.RESTMapper, id snapshot.ID) error {
 	mapping, err := mapper.RESTMapping(schema.GroupKind{Group: id.Group, Kind: id.Kind}, id.Version)
 	if meta.IsNoMatchError(err) {
-		return nil // the kind is gone, and its objects with it
+		return nil // the kind was deleted, with its objects
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %s: %w", c.name, id, err)
@@ -202,7 +204,8 @@ func (m *Migration) unmark(ctx context.Context, c *cluster, mapper meta.RESTMapp
 	return err
 }
 
-// unmarked is a decision that takes the marks of package fleet from an object, and its fields from their manager.
+// unmarked returns the changes that remove the marks of package fleet and its field managers from
+// an object.
 func unmarked(obj *metav1.PartialObjectMetadata) map[string]any {
 	fields := map[string]any{}
 	if marks := without(obj.Annotations, hasAnyPrefix("digest.slipway.dev/", "epoch.slipway.dev/")); marks != nil {
@@ -215,7 +218,7 @@ func unmarked(obj *metav1.PartialObjectMetadata) map[string]any {
 	return fields
 }
 
-// removeAll deletes objects by their names, and the bindings of policies before these.
+// removeAll deletes objects by their names in reverse order, so that bindings precede policies.
 func (m *Migration) removeAll(ctx context.Context, c *cluster, all []*unstructured.Unstructured) error {
 	for _, obj := range slices.Backward(all) {
 		gvr, _ := meta.UnsafeGuessKindToResource(obj.GroupVersionKind())
@@ -230,7 +233,8 @@ func (m *Migration) removeAll(ctx context.Context, c *cluster, all []*unstructur
 	return nil
 }
 
-// clearHub takes the hub's own from its cluster, and the records last: where they are, there is still something to do.
+// clearHub removes the hub's own objects from its cluster, the records last: as long as there are
+// records, the give-back is not complete.
 func (m *Migration) clearHub(ctx context.Context, s *survey, records []*unstructured.Unstructured) error {
 	policies, err := manifests.Policies()
 	if err != nil {
@@ -270,8 +274,8 @@ func (m *Migration) clearHub(ctx context.Context, s *survey, records []*unstruct
 	return err
 }
 
-// disowned is dropFinalizers and takes away what a hub of package hub ties objects to its records by. Who created a run
-// stays written down.
+// disowned returns the changes of dropFinalizers, and removes the annotations that connect objects
+// to the records of a hub. The annotations about the creator of a run stay.
 func disowned(obj *metav1.PartialObjectMetadata) map[string]any {
 	fields := dropFinalizers(obj)
 	ours := []string{api.AnnotationRunUID, api.AnnotationSeal, api.AnnotationPolicies}
@@ -284,7 +288,7 @@ func disowned(obj *metav1.PartialObjectMetadata) map[string]any {
 	return fields
 }
 
-// readServing reads the Lease of a hub of package hub.
+// readServing reads the Lease of a hub of package hub, nil if there is none.
 func (m *Migration) readServing(ctx context.Context) (*Agent, error) {
 	lease, err := m.hub.kube.CoordinationV1().Leases(m.cfg.Namespace).Get(ctx, api.Lease, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -297,7 +301,7 @@ func (m *Migration) readServing(ctx context.Context) (*Agent, error) {
 	return &a, nil
 }
 
-// serving names the hub of package hub that leads.
+// serving returns a text about the hub of package hub that leads, if there is one.
 func (s *survey) serving() []string {
 	if s.hub == nil || !s.hub.Running {
 		return nil

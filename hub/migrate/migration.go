@@ -27,30 +27,35 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Config says which fleet is meant. Hub and Members are required.
+// Config describes the fleet. Hub and Members are required.
 type Config struct {
-	// Hub is how the API server of the hub is reached, with the rights of cluster-admin. It is neither changed nor kept.
+	// Hub connects to the API server of the hub, with the rights of cluster-admin. It is neither
+	// changed nor kept.
 	Hub *rest.Config
-	// Members is how the API servers of members are reached, by the names of their MemberClusters, with the rights of
-	// cluster-admin: [member.KubeconfigDirectory] and its siblings are such.
+	// Members returns the connection to a member's API server by the name of its MemberCluster,
+	// with the rights of cluster-admin. Examples are [member.KubeconfigDirectory] and its siblings.
 	Members member.ConfigFunc
-	// Namespace is where a hub of package hub keeps its records; empty is slipway-system.
+	// Namespace is the namespace of the records of a hub of package hub; the default is
+	// slipway-system.
 	Namespace string
-	// Rules are those of the hub that will serve: what they exclude is not taken over. They exclude Secrets unless Secrets
-	// is set, as the hub of the command does.
+	// Rules are the rules of the future hub: excluded objects are not taken over. Secrets are
+	// excluded unless Secrets is set, as in the hub of the command.
 	Rules   snapshot.Rules
 	Secrets bool
-	// NamespaceRules are those of the hub that will serve; nil is snapshot.NamespaceRules().
+	// NamespaceRules are the rules of the future hub for placements in namespaces; nil is
+	// snapshot.NamespaceRules().
 	NamespaceRules *snapshot.Rules
-	// Backup is the file to which TakeOver and GiveBack write what they remove; they require it. Secrets may be in it.
+	// Backup is the file to which TakeOver and GiveBack write the removed objects; they require it.
+	// It may contain Secrets.
 	Backup string
-	// AcceptDifferences lets a placement be taken over that Slipway would change at once.
+	// AcceptDifferences allows taking over placements that Slipway would change at once.
 	AcceptDifferences bool
-	// Done, where it is set, is called with each thing that was changed, one after the other.
+	// Done is called after each change, never concurrently; may be nil.
 	Done func(change string)
 }
 
-// Migration moves a fleet from KubeFleet to package hub, and back. Its methods must not be called at the same time.
+// Migration moves a fleet from KubeFleet to package hub, and back. Its methods must not be called
+// concurrently.
 type Migration struct {
 	cfg  Config
 	hub  *cluster
@@ -58,17 +63,18 @@ type Migration struct {
 	wait time.Duration
 }
 
-// cluster is an API server.
+// cluster is a connection to an API server.
 type cluster struct {
 	name    string
 	config  *rest.Config
 	objects dynamic.Interface
-	// metadata reads and writes objects of which nothing else is needed: what is in Secrets is not read.
+	// metadata reads and writes the metadata of objects, so that the content of Secrets is not
+	// read.
 	metadata metadata.Interface
 	kube     kubernetes.Interface
 }
 
-// New returns a migration. No request is made.
+// New returns a migration. It sends no request.
 func New(cfg Config) (*Migration, error) {
 	if cfg.Hub == nil || cfg.Members == nil {
 		return nil, errors.New("migrate: Config: Hub and Members are required")
@@ -107,7 +113,6 @@ func newCluster(name string, cfg *rest.Config) (*cluster, error) {
 	return &cluster{name: name, config: cfg, objects: objects, metadata: meta, kube: kube}, err
 }
 
-// member returns a member of the fleet.
 func (m *Migration) member(ctx context.Context, name string) (*cluster, error) {
 	cfg, err := m.cfg.Members(ctx, placement.Cluster{Name: name})
 	if err != nil {
@@ -121,12 +126,13 @@ func (m *Migration) done(c *cluster, format string, args ...any) {
 	m.cfg.Done(c.name + ": " + fmt.Sprintf(format, args...))
 }
 
-// list returns the objects of a kind in all namespaces, none where the server does not have the kind.
+// list returns the objects of a kind in all namespaces; none if the server does not have the kind.
 func (c *cluster) list(ctx context.Context, gvr schema.GroupVersionResource) ([]*unstructured.Unstructured, error) {
 	return c.listIn(ctx, gvr, metav1.NamespaceAll, metav1.ListOptions{})
 }
 
-// listIn returns those objects of a kind in a namespace that options select, none where the server does not have the kind.
+// listIn returns the objects of a kind in a namespace that match the options; none if the server
+// does not have the kind.
 func (c *cluster) listIn(ctx context.Context, gvr schema.GroupVersionResource, namespace string, o metav1.ListOptions) ([]*unstructured.Unstructured, error) {
 	var all []*unstructured.Unstructured
 	page := func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
@@ -169,7 +175,7 @@ func (c *cluster) agents(ctx context.Context, now time.Time) ([]Agent, error) {
 	return all, nil
 }
 
-// uid identifies the cluster.
+// uid returns the UID of the cluster's namespace kube-system.
 func (c *cluster) uid(ctx context.Context) (string, error) {
 	ns, err := c.kube.CoreV1().Namespaces().Get(ctx, metav1.NamespaceSystem, metav1.GetOptions{})
 	if err != nil {
@@ -178,14 +184,14 @@ func (c *cluster) uid(ctx context.Context) (string, error) {
 	return string(ns.UID), nil
 }
 
-// source returns what placements select from.
+// source returns the source of the objects that placements select.
 func (m *Migration) source() (*source.Source, error) {
 	return source.New(m.cfg.Hub, source.Options{Rules: m.cfg.Rules})
 }
 
-// RefusedError says why nothing was changed.
+// RefusedError means that nothing was changed.
 type RefusedError struct {
-	// Blockers name what has to be done first.
+	// Blockers are the obstacles to remove first.
 	Blockers []string
 }
 

@@ -16,43 +16,46 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Plan is what a take-over would find.
+// Plan describes a take-over.
 type Plan struct {
 	Placements []Placement `json:"placements"`
 	Members    []Member    `json:"members"`
 	Runs       []Run       `json:"runs"`
 	Agents     []Agent     `json:"agents"`
-	// Removed counts the objects on the hub that a take-over removes after it has written them to its backup, by resource.
+	// Removed counts by resource the objects on the hub that a take-over removes after writing them
+	// to its backup.
 	Removed map[string]int `json:"removed"`
-	// Blockers are what has to be done before a take-over; it is refused while there is one.
+	// Blockers are the obstacles to remove before a take-over; it is refused while there is one.
 	Blockers []string `json:"blockers"`
-	// Notes are what is to be known before it.
+	// Notes are facts to know before a take-over.
 	Notes []string `json:"notes"`
 }
 
-// Placement is what KubeFleet has of a placement.
+// Placement is KubeFleet's state of a placement.
 type Placement struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Strategy is that of the rollout, RollingUpdate or External; empty where Slipway refuses the placement.
+	// Strategy is the type of the rollout strategy, RollingUpdate or External; empty if Slipway
+	// refuses the placement.
 	Strategy string `json:"strategy,omitempty"`
-	// Snapshot is the index of the latest resource snapshot, empty for none.
+	// Snapshot is the index of the latest resource snapshot; empty if there is none.
 	Snapshot string             `json:"snapshot,omitempty"`
 	Clusters []PlacementCluster `json:"clusters"`
-	// Refused is why Slipway would not serve the placement.
+	// Refused is the reason why Slipway would not serve the placement.
 	Refused string `json:"refused,omitempty"`
 }
 
 // PlacementCluster is a cluster that has a binding to a placement, or Works of it.
 type PlacementCluster struct {
 	Name string `json:"name"`
-	// State is that of the binding: Bound, Scheduled or Unscheduled; empty where there is none.
+	// State is the state of the binding: Bound, Scheduled or Unscheduled; empty if there is no
+	// binding.
 	State string `json:"state,omitempty"`
-	// Snapshot is the name of the resource snapshot that the cluster is to have.
+	// Snapshot is the name of the cluster's desired resource snapshot.
 	Snapshot string `json:"snapshot,omitempty"`
 	Works    []Work `json:"works"`
-	// Differences are what Slipway would apply now and the Works do not have.
+	// Differences are differences between the Works and the objects that Slipway would apply now.
 	Differences []Difference `json:"differences"`
 }
 
@@ -60,32 +63,35 @@ type PlacementCluster struct {
 type Work struct {
 	Name    string `json:"name"`
 	Objects int    `json:"objects"`
-	// Applied and Available are the statuses of its conditions, empty where they are of another generation.
+	// Applied and Available are the statuses of its conditions; empty if they are about another
+	// generation.
 	Applied   string `json:"applied,omitempty"`
 	Available string `json:"available,omitempty"`
 }
 
-// Change is what Slipway would do with an object.
+// Change is the effect that Slipway would have on an object.
 type Change string
 
 // The changes.
 const (
 	// Create: no Work has the object.
 	Create Change = "Create"
-	// Update: a Work has it otherwise.
+	// Update: a Work has the object with other content.
 	Update Change = "Update"
-	// Leave: a Work has it, and Slipway would not place it: it stays on the member and belongs to no placement.
+	// Leave: a Work has the object, and Slipway would not place it. It stays on the member and
+	// belongs to no placement.
 	Leave Change = "Leave"
 )
 
-// Difference is an object that Slipway would place otherwise than a Work says. Values of Secrets are not in it.
+// Difference is an object that Slipway would place differently than a Work. It has no values of
+// Secrets.
 type Difference struct {
 	Change    Change `json:"change"`
 	Group     string `json:"group,omitempty"`
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
-	// Paths are JSON pointers to what differs, of an Update.
+	// Paths are JSON pointers to the differences, for Change Update.
 	Paths []string `json:"paths,omitempty"`
 }
 
@@ -100,14 +106,14 @@ func (d Difference) String() string {
 // Member is a member of the fleet.
 type Member struct {
 	Name string `json:"name"`
-	// Error is why it cannot be read.
+	// Error is the reason why the member cannot be read.
 	Error string `json:"error,omitempty"`
-	// AppliedWorks and Objects count the AppliedWorks there, and the objects that have one of them as their owner.
+	// AppliedWorks counts the AppliedWorks on the member, and Objects the objects that they own.
 	AppliedWorks int `json:"appliedWorks"`
 	Objects      int `json:"objects"`
 }
 
-// Plan reads the fleet and returns what a take-over would find. Nothing is written.
+// Plan reads the fleet and returns the plan of a take-over. It writes nothing.
 func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	s, err := m.read(ctx)
 	if err != nil {
@@ -120,7 +126,7 @@ func (m *Migration) Plan(ctx context.Context) (*Plan, error) {
 	return newPlan(s, want, m.cfg.AcceptDifferences), nil
 }
 
-// planner makes a plan of what was read.
+// planner builds a plan from a survey.
 type planner struct {
 	*survey
 	plan   *Plan
@@ -208,7 +214,7 @@ func (p *planner) addPlacement(obj *unstructured.Unstructured, w *wanted, cluste
 	p.plan.Placements = append(p.plan.Placements, out)
 }
 
-// noteStrategy says what of the strategies of a placement has consequences.
+// noteStrategy adds notes about the consequences of a placement's strategies.
 func (p *planner) noteStrategy(obj *unstructured.Unstructured, w *wanted) {
 	if w.placement.ApplyStrategy.WhenToTakeOver == apply.Never {
 		p.note("%s: whenToTakeOver is Never, so that nothing that is there will be taken over: set Always or IfNoDiff first", nameOf(obj))
@@ -218,7 +224,7 @@ func (p *planner) noteStrategy(obj *unstructured.Unstructured, w *wanted) {
 	}
 }
 
-// clustersOf are the clusters that have a binding or a Work of a placement.
+// clustersOf returns the clusters with a binding or a Work of a placement.
 func (p *planner) clustersOf(k api.Key) []string {
 	names := map[string]bool{}
 	for _, b := range p.of(api.BindingKind, k) {
@@ -232,7 +238,7 @@ func (p *planner) clustersOf(k api.Key) []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// clusterOf is what KubeFleet has of a placement on a cluster.
+// clusterOf returns KubeFleet's state of a placement on a cluster.
 func (p *planner) clusterOf(k api.Key, name string) PlacementCluster {
 	c := PlacementCluster{Name: name, Works: []Work{}, Differences: []Difference{}}
 	for _, b := range p.of(api.BindingKind, k) {
@@ -256,8 +262,9 @@ func currentStatus(w *unstructured.Unstructured, kind string) string {
 	return ""
 }
 
-// checkCluster says what keeps a cluster from being taken over. A rolling update brings what differs to all clusters at
-// once: none of them has anything of the placement yet, as far as the hub knows.
+// checkCluster adds the obstacles to taking over a cluster. A difference is an obstacle under
+// RollingUpdate: the hub would change all clusters at once, because for the new hub no cluster has
+// an earlier snapshot.
 func (p *planner) checkCluster(obj *unstructured.Unstructured, w *wanted, c *PlacementCluster) {
 	at := nameOf(obj) + " on " + c.Name
 	if c.State == api.BindingUnscheduled {
@@ -277,7 +284,7 @@ func (p *planner) checkCluster(obj *unstructured.Unstructured, w *wanted, c *Pla
 	}
 }
 
-// differences compares what Slipway would place on a cluster with what the Works say.
+// differences compares the objects that Slipway would place on a cluster with the Works.
 func (p *planner) differences(
 	obj *unstructured.Unstructured, w *wanted, c placement.Cluster, works []*unstructured.Unstructured,
 ) []Difference {
@@ -306,7 +313,7 @@ func (p *planner) differences(
 	return out
 }
 
-// compare returns how an object differs from that of a Work, nil where it does not.
+// compare returns the difference between an object and its version in a Work, nil if there is none.
 func compare(pair drift.Pair) (*Difference, error) {
 	if pair.Member == nil {
 		d := differenceOf(Create, pair.Hub)
@@ -357,7 +364,8 @@ func (p *planner) addMember(s *memberSurvey) {
 	p.plan.Members = append(p.plan.Members, out)
 }
 
-// addKept counts what is removed. What KubeFleet deletes already may still be removed from members.
+// addKept counts the objects to remove. A Work or binding that KubeFleet is deleting is an
+// obstacle, because its objects may still be removed from members.
 func (p *planner) addKept() {
 	for _, gvr := range kept() {
 		for _, obj := range p.kept[gvr] {

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// appliedResources are the objects that the status of an AppliedWork names, with their UIDs.
+// appliedResources returns the objects in the status of an AppliedWork, with their UIDs.
 func appliedResources(applied *unstructured.Unstructured) (all []target) {
 	list, _, _ := unstructured.NestedSlice(applied.Object, "status", "appliedResources")
 	for _, one := range list {
@@ -39,8 +39,8 @@ func appliedResources(applied *unstructured.Unstructured) (all []target) {
 	return all
 }
 
-// released is a decision that takes an owner from an object, and the fields from the agent that wrote them for the owner.
-// An object that the owner does not own is left as it is.
+// released returns a function for the changes that remove an owner from an object, and the field
+// manager of the agent that wrote the object for this owner. Objects of other owners get no change.
 func released(owner types.UID) func(*metav1.PartialObjectMetadata) map[string]any {
 	return func(obj *metav1.PartialObjectMetadata) map[string]any {
 		isOwner := func(r metav1.OwnerReference) bool { return r.Kind == appliedWorkKind && r.UID == owner }
@@ -54,8 +54,8 @@ func released(owner types.UID) func(*metav1.PartialObjectMetadata) map[string]an
 	}
 }
 
-// releaseMember takes the AppliedWorks of a member from it, and leaves what they own: first each object that one names loses
-// it as an owner, then it goes.
+// releaseMember removes the AppliedWorks of a member and keeps the objects that they own: it first
+// removes the owner from each object in an AppliedWork, and then the AppliedWork.
 func (m *Migration) releaseMember(ctx context.Context, s *memberSurvey) error {
 	for _, applied := range s.applied {
 		for _, object := range appliedResources(applied) {
@@ -74,8 +74,9 @@ func (m *Migration) releaseMember(ctx context.Context, s *memberSurvey) error {
 	return nil
 }
 
-// removeAppliedWork deletes an AppliedWork so that the garbage collector leaves what it owns: an object that its status did
-// not name yet, because the agent was stopped in between, loses it as an owner, too.
+// removeAppliedWork deletes an AppliedWork so that the garbage collector orphans the remaining
+// objects that it owns. There are such objects if the agent was stopped before it wrote their names
+// to the status.
 func (m *Migration) removeAppliedWork(ctx context.Context, c *cluster, t target) error {
 	if _, err := c.change(ctx, t, dropFinalizers); err != nil {
 		return err

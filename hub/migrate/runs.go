@@ -8,18 +8,18 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// RunState is how far a run has come, by its conditions.
+// RunState is the progress of a run, according to its conditions.
 type RunState string
 
 // The states of a run.
 const (
-	// RunNew: nothing was done for it, and whichever hub runs next begins it.
+	// RunNew: nothing was done for the run. The next hub that serves starts it.
 	RunNew RunState = "New"
-	// RunInitialized: it is planned and was not started. The other hub does not start it.
+	// RunInitialized: the run was planned and not started. The other hub does not start it.
 	RunInitialized RunState = "Initialized"
-	// RunActive: it was started and has not ended, be it stopped.
+	// RunActive: the run was started and has not ended; it may be stopped.
 	RunActive RunState = "Active"
-	// RunEnded: it has succeeded or failed, or could not be initialized.
+	// RunEnded: the run succeeded, failed, or could not be initialized.
 	RunEnded RunState = "Ended"
 )
 
@@ -30,7 +30,7 @@ type Run struct {
 	Name      string   `json:"name"`
 	Placement string   `json:"placement"`
 	State     RunState `json:"state"`
-	// Reason is that of the condition which says so.
+	// Reason is the reason of the condition that decided the state.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -38,7 +38,7 @@ func (r Run) String() string {
 	return fmt.Sprintf("%s %s", r.Kind, keyName(api.Key{Namespace: r.Namespace, Name: r.Name}))
 }
 
-// readRun reads the state of a run. KubeFleet and package hub have the same conditions for it.
+// readRun reads the state of a run. KubeFleet and package hub write the same conditions.
 func readRun(obj *unstructured.Unstructured) Run {
 	r := Run{
 		Kind: obj.GetKind(), Namespace: obj.GetNamespace(), Name: obj.GetName(), State: RunNew,

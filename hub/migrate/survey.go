@@ -14,33 +14,35 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// survey is what was read of a fleet.
+// survey is the state of a fleet.
 type survey struct {
 	// hubUID identifies the hub.
 	hubUID string
-	// kept are the objects that KubeFleet keeps for itself, declared those of people, by their kind.
+	// kept are the objects that KubeFleet keeps for itself, declared the objects of people, both by
+	// kind.
 	kept, declared map[schema.GroupVersionResource][]*unstructured.Unstructured
-	// projections are the objects that a hub of package hub made of others.
+	// projections are the objects that a hub of package hub derived from others.
 	projections map[schema.GroupVersionResource][]*unstructured.Unstructured
-	// hub is the Lease of a hub of package hub, nil where there was never one.
+	// hub is the Lease of a hub of package hub, nil if there is none.
 	hub      *Agent
 	webhooks []*unstructured.Unstructured
 	agents   []Agent
 	members  []*memberSurvey
 }
 
-// memberSurvey is what was read of a member.
+// memberSurvey is the state of a member.
 type memberSurvey struct {
 	name string
-	// err is why the member cannot be read.
+	// err is the reason why the member cannot be read.
 	err     error
 	cluster *cluster
-	// applied are its AppliedWorks that are of Works in the namespace of the member, foreign those of other fleets.
+	// applied are the AppliedWorks for Works in the namespace of the member. Foreign counts the
+	// AppliedWorks of other fleets.
 	applied []*unstructured.Unstructured
 	foreign int
 }
 
-// read reads the fleet. A member that cannot be read is no error.
+// read reads the fleet. A member that cannot be read is no error; its memberSurvey has the reason.
 func (m *Migration) read(ctx context.Context) (*survey, error) {
 	byKind := func() map[schema.GroupVersionResource][]*unstructured.Unstructured {
 		return map[schema.GroupVersionResource][]*unstructured.Unstructured{}
@@ -102,7 +104,8 @@ func (m *Migration) webhooks(ctx context.Context) (all []*unstructured.Unstructu
 	return all, nil
 }
 
-// memberNames are the names of the MemberClusters, and of the clusters that only Works and bindings name.
+// memberNames returns the names of the MemberClusters, and of the clusters that appear only in
+// Works and bindings.
 func (s *survey) memberNames() []string {
 	var names []string
 	for _, obj := range s.declared[api.MemberGVR()] {
@@ -148,7 +151,7 @@ func (m *Migration) readMember(ctx context.Context, s *survey, name string) *mem
 	return out
 }
 
-// placements are the placements of both scopes.
+// placements returns the placements of both scopes.
 func (s *survey) placements() (all []*unstructured.Unstructured) {
 	for _, gvr := range bothScopes(api.PlacementKind) {
 		all = append(all, s.declared[gvr]...)
@@ -156,7 +159,7 @@ func (s *survey) placements() (all []*unstructured.Unstructured) {
 	return all
 }
 
-// runs are the runs of both scopes.
+// runs returns the runs of both scopes.
 func (s *survey) runs() (all []*unstructured.Unstructured) {
 	for _, gvr := range bothScopes(api.RunKind) {
 		all = append(all, s.declared[gvr]...)
@@ -164,7 +167,8 @@ func (s *survey) runs() (all []*unstructured.Unstructured) {
 	return all
 }
 
-// of returns the objects of a kind that belong to a placement. Works stand in the namespaces of members.
+// of returns the objects of a kind that belong to a placement. It does not work for Works, because
+// they are in the namespaces of members.
 func (s *survey) of(base string, k api.Key) (all []*unstructured.Unstructured) {
 	for _, obj := range s.kept[api.ScopeOf(k).GVR(base)] {
 		if obj.GetNamespace() == k.Namespace && obj.GetLabels()[api.LabelParent] == k.Name {

@@ -14,10 +14,11 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// TakeOver removes what KubeFleet keeps for itself from the hub and the members, after it has written it to Config.Backup,
-// so that a hub of package hub can serve what people declared. Workloads are not touched. It is a *[RefusedError] while
-// [Plan.Blockers] names something. It may be repeated with the same file until it returns nil; then, or if an agent of
-// KubeFleet has served in between, it takes another file.
+// TakeOver removes the objects that KubeFleet keeps for itself from the hub and the members, after
+// writing them to Config.Backup, so that a hub of package hub can serve the objects of people. It
+// does not touch workloads. The error is a *[RefusedError] while [Plan.Blockers] is not empty.
+// TakeOver may be repeated with the same file until it returns nil. After that, or if an agent of
+// KubeFleet has served in between, it needs another file.
 func (m *Migration) TakeOver(ctx context.Context) error {
 	if err := m.takeOver(ctx); err != nil {
 		return fmt.Errorf("migrate: take-over: %w", err)
@@ -88,8 +89,8 @@ func (s *survey) removals() map[string][]*unstructured.Unstructured {
 	return out
 }
 
-// takeOverBlockers are those of the plan. A take-over that has begun is held up by less: what Works and bindings would say
-// may be removed already.
+// takeOverBlockers returns the blockers of the plan. A take-over that has begun has fewer blockers,
+// because the Works and bindings for the others may be removed already.
 func (m *Migration) takeOverBlockers(ctx context.Context, s *survey, begun bool) ([]string, error) {
 	if begun {
 		return slices.Concat(s.serving(), s.running(), s.unreadable()), nil
@@ -101,7 +102,7 @@ func (m *Migration) takeOverBlockers(ctx context.Context, s *survey, begun bool)
 	return newPlan(s, want, m.cfg.AcceptDifferences).Blockers, nil
 }
 
-// running names the agents of KubeFleet that run.
+// running returns texts about the running agents of KubeFleet.
 func (s *survey) running() (out []string) {
 	for _, a := range s.agents {
 		if a.Running {
@@ -111,7 +112,7 @@ func (s *survey) running() (out []string) {
 	return out
 }
 
-// unreadable names the members that cannot be read.
+// unreadable returns texts about the members that cannot be read.
 func (s *survey) unreadable() (out []string) {
 	for _, member := range s.members {
 		if member.err != nil {
@@ -151,7 +152,8 @@ func (m *Migration) removeFromHub(ctx context.Context, t target) error {
 	return err
 }
 
-// stillStopped reads the agents again: a member agent that runs removes from its member what a Work has placed that goes.
+// stillStopped returns an error if an agent runs now: when a Work is removed, a running member
+// agent would remove the Work's objects.
 func (m *Migration) stillStopped(ctx context.Context, s *survey) error {
 	clusters := []*cluster{m.hub}
 	for _, member := range s.members {
@@ -171,9 +173,9 @@ func (m *Migration) stillStopped(ctx context.Context, s *survey) error {
 	return nil
 }
 
-// releaseDeclared takes KubeFleet's finalizers from what people declared. A run that KubeFleet has seen is marked as begun,
-// so that no hub begins it again, and members lose what their agents reported of themselves: a heartbeat that has stopped
-// would keep everything new from them.
+// releaseDeclared removes KubeFleet's finalizers from the objects of people. It marks a run that
+// KubeFleet has processed as started, so that no hub starts it again. It removes the agents'
+// reports from members, because an old heartbeat would keep new placements away from them.
 func (m *Migration) releaseDeclared(ctx context.Context, s *survey) error {
 	for _, gvr := range declared() {
 		for _, obj := range s.declared[gvr] {
@@ -199,10 +201,10 @@ func (m *Migration) releaseDeclared(ctx context.Context, s *survey) error {
 	return nil
 }
 
-// begunByKubeFleet stands for the run of an engine that there never was.
+// begunByKubeFleet is the name of an engine run that never existed.
 const begunByKubeFleet = "kubefleet"
 
-// markBegun is dropFinalizers for a run that was begun.
+// markBegun returns the changes of dropFinalizers, and marks a run as started.
 func markBegun(obj *metav1.PartialObjectMetadata) map[string]any {
 	fields := dropFinalizers(obj)
 	mark := string(obj.UID) + "/" + begunByKubeFleet

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// String is a plan for people to read.
+// String returns the plan as text for people.
 func (p *Plan) String() string {
 	var b strings.Builder
 	for _, one := range p.Placements {

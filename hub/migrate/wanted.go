@@ -19,22 +19,23 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// wanted is what Slipway would place of a placement now.
+// wanted holds the objects that Slipway would place now for a placement.
 type wanted struct {
 	placement fleet.Placement
 	rollout   kubefleet.Rollout
 	objects   []*unstructured.Unstructured
 	overrides []placement.Override
-	// refused is why Slipway does not serve the placement, failed why it cannot be known what it would place.
+	// refused is the reason why Slipway does not serve the placement, failed the reason why its
+	// objects are unknown.
 	refused, failed error
 }
 
-// on returns the objects as a cluster gets them.
+// on returns the objects rendered for a cluster.
 func (w *wanted) on(c placement.Cluster) ([]*unstructured.Unstructured, error) {
 	return placement.Render(w.objects, w.overrides, c)
 }
 
-// want reads what Slipway would place of each placement.
+// want returns the objects that Slipway would place for each placement.
 func (m *Migration) want(ctx context.Context, s *survey) (map[api.Key]*wanted, error) {
 	src, err := m.source()
 	if err != nil {
@@ -60,7 +61,7 @@ func (m *Migration) want(ctx context.Context, s *survey) (map[api.Key]*wanted, e
 	return out, nil
 }
 
-// refusal says what of the selectors of a placement Slipway refuses.
+// refusal returns an error about the selectors of a placement that the rules forbid.
 func (m *Migration) refusal(p fleet.Placement) error {
 	path := field.NewPath("spec", "resourceSelectors")
 	all := m.cfg.Rules.ValidateSelectors(p.Selectors, path)
@@ -73,7 +74,7 @@ func (m *Migration) refusal(p fleet.Placement) error {
 	return all.ToAggregate()
 }
 
-// capture reads what a placement selects, and which overrides change it.
+// capture reads the selected objects of a placement and the overrides that change them.
 func (m *Migration) capture(ctx context.Context, src snapshot.Source, w *wanted, all []kubefleet.Override) error {
 	authors := snapshot.Rules{}
 	if w.placement.Namespace != "" {
@@ -110,7 +111,8 @@ func selectorsOf(items []snapshot.Item) iter.Seq2[placement.ObjectSelector, stri
 	}
 }
 
-// overrides reads the overrides. One that cannot be read may be about any placement.
+// overrides returns the overrides. Problems has an error for each override that cannot be read;
+// such an override may concern any placement.
 func (s *survey) overrides() (all []kubefleet.Override, problems error) {
 	for _, gvr := range bothScopes(api.OverrideKind) {
 		for _, obj := range s.declared[gvr] {
@@ -125,12 +127,12 @@ func (s *survey) overrides() (all []kubefleet.Override, problems error) {
 	return all, problems
 }
 
-// clusters reads the members as policies and overrides see them.
+// clusters returns the members as clusters for policies and overrides.
 func (s *survey) clusters() map[string]placement.Cluster {
 	out := map[string]placement.Cluster{}
 	for _, obj := range s.declared[api.MemberGVR()] {
 		c, err := kubefleet.ClusterOf(obj)
-		if err != nil { // its labels are what overrides need
+		if err != nil { // overrides need only its labels
 			c = placement.Cluster{Name: obj.GetName(), Labels: obj.GetLabels()}
 		}
 		if c.Labels == nil {

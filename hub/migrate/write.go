@@ -18,13 +18,14 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// fieldManager is that of what a migration writes.
+// fieldManager is the field manager of a migration.
 const fieldManager = "slipway-migrate"
 
-// mostConflicts is how often a change is decided again because another client was faster.
+// mostConflicts is the maximum number of attempts for a change while other clients change the
+// object.
 const mostConflicts = 20
 
-// target is an object as it was read: another one of its name is not touched.
+// target identifies an object. An object with another UID is not touched; an empty uid matches any.
 type target struct {
 	gvr schema.GroupVersionResource
 	api.Key
@@ -43,9 +44,9 @@ func (t target) String() string {
 	return resource + " " + keyName(t.Key)
 }
 
-// change patches the metadata of an object with what decide returns for it as it is now, and reports whether it did. One
-// that is gone, or is another one, is left alone, and so is one for which decide returns nothing. The patch is of the
-// version that decide was given.
+// change patches the metadata of an object with the result of decide for its current version, and
+// reports whether it did. It does nothing if the object does not exist, has another UID, or decide
+// returns nothing. The patch applies only to the version that decide got.
 func (c *cluster) change(ctx context.Context, t target, decide func(*metav1.PartialObjectMetadata) map[string]any) (bool, error) {
 	resource := c.metadata.Resource(t.gvr).Namespace(t.Namespace)
 	for range mostConflicts {
@@ -76,7 +77,7 @@ func (c *cluster) change(ctx context.Context, t target, decide func(*metav1.Part
 	return false, fmt.Errorf("%s: %s: it is changed by others all the time", c.name, t)
 }
 
-// dropFinalizers is a decision that removes the finalizers of the Fleet API, and no other.
+// dropFinalizers returns the changes that remove only the finalizers of the Fleet API.
 func dropFinalizers(obj *metav1.PartialObjectMetadata) map[string]any {
 	left, some := withoutFinalizers(obj)
 	if !some {
@@ -85,7 +86,8 @@ func dropFinalizers(obj *metav1.PartialObjectMetadata) map[string]any {
 	return map[string]any{"finalizers": left}
 }
 
-// remove deletes an object, and reports whether it did. Finalizers of the Fleet API do not hold it.
+// remove deletes an object after removing its finalizers of the Fleet API, and reports whether it
+// changed anything.
 func (c *cluster) remove(ctx context.Context, t target) (bool, error) {
 	released, err := c.change(ctx, t, dropFinalizers)
 	if err != nil {
@@ -95,7 +97,7 @@ func (c *cluster) remove(ctx context.Context, t target) (bool, error) {
 	return released || deleted, err
 }
 
-// delete deletes an object that is the one that was read, and reports whether it did.
+// delete deletes an object if its UID is still the same, and reports whether it did.
 func (c *cluster) delete(ctx context.Context, t target, how metav1.DeletionPropagation) (bool, error) {
 	o := metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: &metav1.Preconditions{UID: &t.uid}}
 	err := c.metadata.Resource(t.gvr).Namespace(t.Namespace).Delete(ctx, t.Name, o)
@@ -108,7 +110,7 @@ func (c *cluster) delete(ctx context.Context, t target, how metav1.DeletionPropa
 	return true, nil
 }
 
-// deleteNamed deletes what has a name, and reports whether it was there.
+// deleteNamed deletes an object by its name, and reports whether it existed.
 func (c *cluster) deleteNamed(ctx context.Context, gvr schema.GroupVersionResource, k api.Key) (bool, error) {
 	now, err := c.metadata.Resource(gvr).Namespace(k.Namespace).Get(ctx, k.Name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
@@ -120,10 +122,11 @@ func (c *cluster) deleteNamed(ctx context.Context, gvr schema.GroupVersionResour
 	return c.delete(ctx, targetOf(gvr, now), metav1.DeletePropagationBackground)
 }
 
-// withoutManagers adds to fields the managedFields in which some managers own no more than KubeFleet's annotations, if that
-// is another list. One without any entry is avoided by that: a server-side apply would first give all fields to the manager
-// before-first-apply, which never lets go of one. A list of one entry that is empty is how an API server is told that there
-// is to be none.
+// withoutManagers reduces the fields of some managers to KubeFleet's annotations, and adds
+// managedFields to fields if that changes the list. The annotations are kept so that the list does
+// not become empty: then the next server-side apply would give all fields to the manager
+// before-first-apply, which never releases them. If no entry is left, a list with one empty entry
+// tells the API server to clear the list.
 func withoutManagers(fields map[string]any, obj *metav1.PartialObjectMetadata, drop func(manager string) bool) {
 	var left []metav1.ManagedFieldsEntry
 	changed := false
@@ -147,7 +150,8 @@ func withoutManagers(fields map[string]any, obj *metav1.PartialObjectMetadata, d
 	}
 }
 
-// onlyAnnotations returns of the fields that a manager owns those that are annotations of KubeFleet, nil for none.
+// onlyAnnotations returns the annotations of KubeFleet among the fields of a manager, nil if there
+// are none.
 func onlyAnnotations(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	var owned struct {
 		Metadata struct {
@@ -169,7 +173,7 @@ func onlyAnnotations(fields *metav1.FieldsV1) *metav1.FieldsV1 {
 	return metav1.NewFieldsV1(string(raw))
 }
 
-// without maps the keys of a map that match to nil, which removes them in a merge patch; nil where none does.
+// without returns a merge patch that removes the matching keys of a map, nil if no key matches.
 func without(have map[string]string, match func(key string) bool) map[string]any {
 	var out map[string]any
 	for key := range have {
@@ -183,12 +187,12 @@ func without(have map[string]string, match func(key string) bool) map[string]any
 	return out
 }
 
-// hasAnyPrefix returns a function that reports whether a key begins with one of the prefixes.
+// hasAnyPrefix returns a function that reports whether a key has one of the prefixes.
 func hasAnyPrefix(prefixes ...string) func(string) bool {
 	return func(key string) bool {
 		return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(key, p) })
 	}
 }
 
-// errStopped says that an agent was started while a migration went on.
+// errStopped means that an agent was started during a migration.
 var errStopped = errors.New("an agent of KubeFleet was started meanwhile: stop it, and repeat the command with the same backup file")
