@@ -1,5 +1,6 @@
-// Package reportback writes the status that placed objects have on their one cluster to the objects of the hub that they
-// were made of, where a placement asks for it: spec.strategy.reportBackStrategy with the destination OriginalResource.
+// Package reportback copies the status of placed objects from their one cluster to their originals
+// on the hub, for placements that request it: spec.strategy.reportBackStrategy with the destination
+// OriginalResource.
 package reportback
 
 import (
@@ -29,8 +30,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Reconciler writes reported statuses. It owns the status of the objects of the hub that placements report to, and nothing
-// else of them.
+// Reconciler writes reported statuses. It owns the status of the hub's objects that placements
+// report to, and no other field of them.
 type Reconciler struct {
 	*objects.Client
 	Engine     *fleet.Engine
@@ -39,37 +40,40 @@ type Reconciler struct {
 	Queues     *queues.Queues
 
 	mu sync.Mutex
-	// last is what was last reported, by what the engine calls the placement: its object may not have been read yet.
+	// last holds the latest reports by the engine's name of the placement, because the placement's
+	// object may not have been read yet.
 	last map[string]*reported
 }
 
-// reported is what clusters last reported of a placement. Its fields are guarded by the reconciler's mutex.
+// reported holds the latest reports about a placement. The reconciler's mutex guards its fields.
 type reported struct {
 	clusters map[string]*report
-	// written are the digests of the statuses that objects of the hub were given last.
+	// written are the digests of the last statuses that were written to objects of the hub.
 	written map[snapshot.ID]string
-	// changed reports whether objects of the hub were changed since they were last compared, which was at compared.
+	// changed reports whether objects of the hub have changed since their last comparison at
+	// compared.
 	changed  bool
 	compared time.Time
 }
 
-// report is what one cluster reports. It is not changed any more.
+// report is the report of one cluster. It is immutable.
 type report struct {
 	cluster, revision string
 	objects           []object
-	// more reports whether objects were left out.
+	// more reports whether the report omits objects.
 	more bool
 }
 
-// object is the status of an object on a cluster, as JSON; nil where that is too long, which size says.
+// object is an object with its status on a cluster, as JSON. Status is nil if it is longer than
+// mostBytes; size is its length in any case.
 type object struct {
 	snapshot.ID
 	status json.RawMessage
 	size   int
 }
 
-// reportOf is a report within its bounds, because members are not trusted, without what envelopes brought, because that has
-// no object on the hub.
+// reportOf returns a report within limits, because members are not trusted. It omits objects from
+// envelopes, because they have no original on the hub.
 func reportOf(from apply.StatusReport) *report {
 	r := &report{cluster: from.Cluster, revision: from.Revision}
 	for _, o := range from.Objects {
@@ -90,19 +94,21 @@ func reportOf(from apply.StatusReport) *report {
 }
 
 const (
-	// pace is how often the statuses of a placement are written at most, comparePace how often they are compared with
-	// what another client may have made of them: a controller of the hub that writes its own status again and again is
-	// not fought with.
+	// pace is the minimum time between writes for a placement. ComparePace is the minimum time
+	// between comparisons with the objects of the hub, so that the hub does not fight a controller
+	// that writes its own status again and again.
 	pace        = 2 * time.Second
 	comparePace = time.Minute
-	// mostObjects and mostBytes bound what is kept and written: the objects of a placement, and a status as JSON.
+	// mostObjects limits the objects of a placement that are kept and written, and mostBytes the
+	// JSON of a status.
 	mostObjects = 200
 	mostBytes   = 64 << 10
-	// forbiddenAgain is when a write is tried again for which a right is missing: no watch shows that it was granted.
+	// forbiddenAgain is the time until a forbidden write is tried again: no watch reports that the
+	// right was granted.
 	forbiddenAgain = 2 * time.Minute
 )
 
-// Receive takes in what a cluster reports. It returns at once.
+// Receive stores the report of a cluster. It does not block.
 func (r *Reconciler) Receive(from apply.StatusReport) {
 	now := reportOf(from)
 	r.mu.Lock()
@@ -123,8 +129,8 @@ func (r *Reconciler) Receive(from apply.StatusReport) {
 
 func engineName(k api.Key) string { return kubefleet.EngineName(k.Namespace, k.Name) }
 
-// SourceChanged takes in that objects of the hub that a placement selects may have changed, their status among the rest, or
-// that the placement is served from now on.
+// SourceChanged must be called if objects of the hub that a placement selects may have changed,
+// including their status, and if the hub starts to serve the placement.
 func (r *Reconciler) SourceChanged(k api.Key) {
 	r.mu.Lock()
 	one := r.last[engineName(k)]
@@ -137,7 +143,7 @@ func (r *Reconciler) SourceChanged(k api.Key) {
 	}
 }
 
-// Reconcile writes what was reported of a placement, as far as it is still true.
+// Reconcile writes the reported statuses of a placement that are still valid.
 func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, error) {
 	obj := r.Object(api.ScopeOf(k).GVR(api.PlacementKind), k)
 	if obj == nil || obj.GetDeletionTimestamp() != nil || !r.Placements.ReportsBack(obj) {
@@ -167,8 +173,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, k api.Key) (time.Duration, e
 	return r.writeAll(ctx, name, obj, now, originals)
 }
 
-// current is the report of the one cluster that the placement picks, nil where there is none. Reports of other clusters are
-// dropped: one that the placement leaves says nothing any more.
+// current returns the report of the one cluster that the placement picks, nil if there is none. It
+// drops the reports of other clusters, because a cluster that the placement left is irrelevant.
 func (r *Reconciler) current(ctx context.Context, name string, view *fleet.PlacementView) (*report, error) {
 	d, err := view.Selection(ctx)
 	if err != nil && !errors.Is(err, backend.ErrNotFound) {
@@ -189,7 +195,7 @@ func (r *Reconciler) current(ctx context.Context, name string, view *fleet.Place
 	return one.clusters[picked], nil
 }
 
-// forget drops what was reported of a placement.
+// forget drops all reports about a placement.
 func (r *Reconciler) forget(k api.Key) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,15 +203,15 @@ func (r *Reconciler) forget(k api.Key) {
 	r.Queues.Statuses.Drop(k)
 }
 
-// original is what the cluster got of an object of the hub.
+// original is the object of the hub that a cluster has a copy of.
 type original struct {
 	digest string
-	// taken is when the snapshot was taken that the cluster has.
+	// taken is when the cluster's snapshot was taken.
 	taken time.Time
 }
 
-// originalsOf are the objects of the snapshot that the reporting cluster has which are selected now, too, and were in no
-// envelope: that one is not what is on the cluster.
+// originalsOf returns the originals of the reporting cluster's snapshot that are still selected. It
+// omits objects from envelopes, because the hub has the envelope and not the object.
 func originalsOf(ctx context.Context, view *fleet.PlacementView, from *report) (map[snapshot.ID]original, error) {
 	index := -1
 	for c, err := range view.Placed(ctx) {
@@ -245,7 +251,7 @@ func originalsOf(ctx context.Context, view *fleet.PlacementView, from *report) (
 	return out, nil
 }
 
-// among are the originals that are items, too.
+// among returns the originals that are also in items, outside of envelopes.
 func among(all map[snapshot.ID]original, items []snapshot.Item) map[snapshot.ID]original {
 	out := map[snapshot.ID]original{}
 	for _, item := range items {
@@ -256,7 +262,8 @@ func among(all map[snapshot.ID]original, items []snapshot.Item) map[snapshot.ID]
 	return out
 }
 
-// writeAll writes the statuses of a report that were not written before. One that is refused does not hold up the others.
+// writeAll writes the statuses of a report that were not written before. If a write is refused, it
+// continues with the others.
 func (r *Reconciler) writeAll(
 	ctx context.Context, name string, placement *unstructured.Unstructured, from *report, originals map[snapshot.ID]original,
 ) (again time.Duration, err error) {
@@ -287,7 +294,7 @@ func (r *Reconciler) writeAll(
 			again = forbiddenAgain
 		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || errors.Is(err, errNoStatus):
 			warn("the status of %s cannot be written on the hub: %v", o.ID, err)
-			r.setWritten(name, o.ID, digest) // until the cluster says something else
+			r.setWritten(name, o.ID, digest) // until the cluster reports another status
 		default:
 			failed = append(failed, fmt.Errorf("status of %s: %w", o.ID, err))
 		}
@@ -313,11 +320,12 @@ func (r *Reconciler) setWritten(name string, id snapshot.ID, digest string) {
 	}
 }
 
-// errNoStatus is of a kind that has no status on the hub which could be written by itself.
+// errNoStatus means that the kind has no status subresource on the hub.
 var errNoStatus = errors.New("the hub has no status of this kind that is written apart from the rest of the object")
 
-// write gives the original of an object the status that the object has on the cluster, if it is still there, is not another
-// one, and has another status. Nothing but the status is changed, and only of the object that was read.
+// write sets the status of the original of an object to the object's status on the cluster, unless
+// the original was deleted or replaced, or has that status already. It changes only the status, and
+// only of the version that it read.
 func (r *Reconciler) write(ctx context.Context, o object, from original) error {
 	gvr, err := r.Source.Resource(ctx, o.ID)
 	if err != nil {
@@ -348,9 +356,10 @@ func (r *Reconciler) write(ctx context.Context, o object, from original) error {
 	return objects.Settled(err)
 }
 
-// isStill reports whether an object is the one of which the cluster got a copy: it was there when that was copied, or has the
-// same content. One that was deleted since and made again with another content is another one. A creationTimestamp leaves out
-// the parts of a second.
+// isStill reports whether the object now is still the original of the cluster's copy: it existed
+// when the copy was made, or has the same content. An object that was deleted and created again
+// with other content is not. The margin of a second is necessary because a creationTimestamp has no
+// fractions of a second.
 func (o original) isStill(now *unstructured.Unstructured) bool {
 	if created := now.GetCreationTimestamp(); !created.Add(time.Second).After(o.taken) {
 		return true
