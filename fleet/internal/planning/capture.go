@@ -20,18 +20,19 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// frozen is the content of a snapshot, loaded and verified or just captured.
+// frozen is the content of a snapshot that was loaded and verified, or just captured.
 type frozen struct {
 	snapshot.Snapshot
 	set       snapshot.Set
 	overrides []placement.Override
 	// document is the stored form of the overrides; nil for none.
 	document []byte
-	// fresh reports whether the snapshot is not recorded yet.
+	// Fresh reports whether the snapshot is not recorded yet.
 	Fresh bool
 }
 
-// Capture takes a snapshot of what the source holds now, again where the placement changed meanwhile.
+// Capture takes a snapshot of the source's current content. It tries again if the placement changes
+// at the same time.
 func (pl *Planner) Capture(ctx context.Context, name string) (taken snapshot.Snapshot, err error) {
 	for {
 		err = pl.state.WithPlacement(ctx, name, func(rec *record.Placement) error {
@@ -44,7 +45,7 @@ func (pl *Planner) Capture(ctx context.Context, name string) (taken snapshot.Sna
 	}
 }
 
-// PreviewCapture returns the snapshot that Capture would, and what it consists of.
+// PreviewCapture returns the snapshot that Capture would take, and its items. It stores nothing.
 func (pl *Planner) PreviewCapture(ctx context.Context, name string) (taken snapshot.Snapshot, items []snapshot.Item, err error) {
 	err = pl.state.WithPlacement(ctx, name, func(rec *record.Placement) error {
 		if err := state.Open(rec); err != nil {
@@ -57,8 +58,8 @@ func (pl *Planner) PreviewCapture(ctx context.Context, name string) (taken snaps
 	return taken, items, err
 }
 
-// capture takes a snapshot if something differs from the latest one. It returns ErrConflict where another
-// engine has changed the placement since rec was read.
+// capture takes a snapshot if the content differs from the latest one. It returns ErrConflict if
+// another engine has changed the placement since rec was read.
 func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot.Snapshot, error) {
 	if err := state.Open(rec); err != nil {
 		return snapshot.Snapshot{}, err
@@ -73,7 +74,8 @@ func (pl *Planner) capture(ctx context.Context, rec *record.Placement) (snapshot
 	return f.Snapshot, nil
 }
 
-// take stores what a snapshot holds and makes it the latest one. It returns ErrConflict as recordSnapshot does.
+// take stores the content of a snapshot and makes it the latest one. It returns ErrConflict as
+// recordSnapshot does.
 func (pl *Planner) take(ctx context.Context, rec *record.Placement, f frozen) error {
 	if err := pl.persist(ctx, rec, f); err != nil {
 		return err
@@ -81,9 +83,10 @@ func (pl *Planner) take(ctx context.Context, rec *record.Placement, f frozen) er
 	return pl.recordSnapshot(ctx, rec, f)
 }
 
-// Take takes the snapshot that a draft was made of, if it is not recorded yet: it holds what was planned, whatever the
-// source holds by now. Where another one was taken since rec was read, the draft has that one if it holds the same.
-// Otherwise the error is ErrConflict, and so it is where the placement was deleted and declared again.
+// Take records the snapshot of a draft if it is not recorded yet, so that the run gets the planned
+// content even if the source has changed since. If another snapshot was taken since rec was read,
+// the draft uses that one, provided that both hold the same content. Otherwise the error is
+// ErrConflict. It is ErrConflict too if the placement was deleted and declared again.
 func (pl *Planner) Take(ctx context.Context, rec *record.Placement, d *Draft) error {
 	if !d.Frozen.Fresh {
 		return nil
@@ -106,7 +109,7 @@ func (pl *Planner) Take(ctx context.Context, rec *record.Placement, d *Draft) er
 	}
 }
 
-// captureNow captures what the source holds now. Nothing is stored.
+// captureNow captures the current content of the source. It stores nothing.
 func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (frozen, error) {
 	p := rec.Placement
 	if pl.cfg.Source == nil {
@@ -145,7 +148,7 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	switch {
 	case !ok:
 	case holdsSame(&last, &f.Snapshot):
-		last.Omitted = set.Omitted // what is left out may have changed since
+		last.Omitted = set.Omitted // the omitted objects may have changed since
 		f.Snapshot, f.Fresh = last, false
 	case holdsSameObjects(&last, &f.Snapshot):
 		f.Snapshot.Repeats = last.Repeats + 1
@@ -155,7 +158,7 @@ func (pl *Planner) captureNow(ctx context.Context, rec *record.Placement) (froze
 	return f, nil
 }
 
-// holdsSame reports whether two snapshots hold the same, out of the same envelopes.
+// holdsSame reports whether two snapshots hold the same content, out of the same envelopes.
 func holdsSame(last, now *snapshot.Snapshot) bool {
 	return last.Digest == now.Digest && holdsSameObjects(last, now)
 }
@@ -165,13 +168,13 @@ func holdsSameObjects(last, now *snapshot.Snapshot) bool {
 	return last.Set == now.Set && sameOrigins(last, now)
 }
 
-// sameOrigins reports whether the objects of two snapshots came in the same envelopes. A snapshot of before that was
-// recorded counts as the same: an upgrade alone makes no snapshot.
+// sameOrigins reports whether the objects of two snapshots came in the same envelopes. A snapshot
+// from before origins were recorded counts as the same, so that an upgrade alone takes no snapshot.
 func sameOrigins(last, now *snapshot.Snapshot) bool {
 	return last.Origins == now.Origins || last.Origins == "" && last.Envelopes > 0
 }
 
-// objectsOf are the objects of a set as overrides select them, each with its namespace.
+// objectsOf yields the objects of a set in the form that overrides select, each with its namespace.
 func objectsOf(items []snapshot.Item) iter.Seq2[placement.ObjectSelector, string] {
 	return func(yield func(placement.ObjectSelector, string) bool) {
 		for _, it := range items {
@@ -182,7 +185,7 @@ func objectsOf(items []snapshot.Item) iter.Seq2[placement.ObjectSelector, string
 	}
 }
 
-// selected lists the queries of selectors.
+// selected returns the queries of selectors as text.
 func selected(selectors []snapshot.Selector) string {
 	var out []string
 	for _, s := range selectors {
@@ -192,7 +195,7 @@ func selected(selectors []snapshot.Selector) string {
 	return strings.Join(out, ", ")
 }
 
-// persist stores the contents of a snapshot that are not part of the latest one.
+// persist stores the contents of a snapshot that the latest snapshot lacks.
 func (pl *Planner) persist(ctx context.Context, rec *record.Placement, f frozen) error {
 	known, err := pl.knownDigests(ctx, rec)
 	if err != nil {
@@ -211,8 +214,8 @@ func (pl *Planner) persist(ctx context.Context, rec *record.Placement, f frozen)
 	return pl.contents.Save(ctx, rec.Placement.Name, f.set, func(d string) bool { return known[d] })
 }
 
-// knownDigests returns the digests of the latest snapshot. They need not be stored again: no collection
-// deletes them while it is the latest.
+// knownDigests returns the digests of the latest snapshot. They need not be stored again, because
+// no collection deletes them while it is the latest.
 func (pl *Planner) knownDigests(ctx context.Context, rec *record.Placement) (map[string]bool, error) {
 	known := map[string]bool{}
 	last, ok := rec.Latest()
@@ -222,8 +225,8 @@ func (pl *Planner) knownDigests(ctx context.Context, rec *record.Placement) (map
 	return known, pl.state.DigestsOf(ctx, rec.Placement.Name, last.Set, known)
 }
 
-// recordSnapshot makes f the latest snapshot. It returns ErrConflict where another snapshot was taken, a
-// collection has begun, or the placement was deleted and declared again since rec was read.
+// recordSnapshot makes f the latest snapshot. It returns ErrConflict if another snapshot was taken,
+// a collection has begun, or the placement was deleted and declared again since rec was read.
 func (pl *Planner) recordSnapshot(ctx context.Context, rec *record.Placement, f frozen) error {
 	_, _, err := pl.state.Advance(ctx, rec.Placement.Name, &state.Transition{
 		Input: state.Always(lifecycle.SnapshotTaken{Snapshot: f.Snapshot, UID: rec.UID, GCGeneration: rec.GCGeneration}),
@@ -231,7 +234,7 @@ func (pl *Planner) recordSnapshot(ctx context.Context, rec *record.Placement, f 
 	return err
 }
 
-// load reads the snapshot of an index and verifies it.
+// load reads and verifies the snapshot with this index.
 func (pl *Planner) load(ctx context.Context, rec *record.Placement, index int) (frozen, error) {
 	name := rec.Placement.Name
 	kept, err := state.SnapshotAt(rec, index)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// DraftCatchUp plans a run of what another one missed.
+// DraftCatchUp plans a catch-up run for the clusters that another run missed.
 func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *state.RunStatus) (*Draft, error) {
 	if err := state.Open(rec); err != nil {
 		return nil, err
@@ -64,8 +64,8 @@ func (pl *Planner) DraftCatchUp(ctx context.Context, rec *record.Placement, s *s
 	return d, pl.preflight(ctx, d, clusters)
 }
 
-// missed names the clusters that a run did not bring to its revision and that
-// are still picked, or are still to be cleaned.
+// missed returns the clusters that a run did not bring to their revision and that are still picked,
+// or that it did not clean and that must still be cleaned.
 func missed(s *state.RunStatus, d placement.Selection, inventory map[string]placement.Cluster) []string {
 	var out []string
 	for pos, state := range s.Run.States(s.Plan) {
@@ -79,8 +79,8 @@ func missed(s *state.RunStatus, d placement.Selection, inventory map[string]plac
 	return out
 }
 
-// joiners are the clusters that are picked and that the plan does not update,
-// with what each gets of the plan's snapshot.
+// joiners returns the picked clusters that the plan does not update, each with the digest of its
+// content of the plan's snapshot.
 func (d *Draft) joiners(p *stages.Plan, inventory map[string]placement.Cluster, never *Bans) (map[string]string, error) {
 	out := map[string]string{}
 	var clusters []placement.Cluster

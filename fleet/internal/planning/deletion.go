@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// Cleaning is the strategy of the run that cleans the clusters.
+// Cleaning returns the strategy of the run that cleans the clusters of a deleted placement.
 func Cleaning(d *lifecycle.Deletion) stages.Strategy {
 	return stages.Strategy{
 		Name: "deletion", Stages: []stages.Stage{{Name: "none"}},
@@ -17,8 +17,8 @@ func Cleaning(d *lifecycle.Deletion) stages.Strategy {
 	}
 }
 
-// DraftDeletion plans the removal of everything from all clusters that may hold
-// something and that the inventory knows.
+// DraftDeletion plans a run that cleans all clusters of the inventory that may have objects of the
+// placement.
 func (pl *Planner) DraftDeletion(ctx context.Context, rec *record.Placement) (*Draft, error) {
 	d := &Draft{Sweeps: rec.GCGeneration}
 	inventory, err := pl.state.Inventory(ctx)

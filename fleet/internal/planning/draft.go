@@ -18,12 +18,12 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Entry is the run of a draft as the queue has it.
+// Entry returns the queue entry for the run of a draft.
 func (d *Draft) Entry(run *step.Run) lifecycle.Entry {
 	return lifecycle.Entry{UID: run.UID, Run: run.Name, Index: d.Plan.Index, Evicts: len(d.Plan.Strategy.Removal.Only) > 0}
 }
 
-// Picked are the clusters of the selection that a draft was made of, as far as the draft has them.
+// Picked returns the clusters of the draft's selection, as far as the draft knows them.
 func (d *Draft) Picked(rr *record.Run) []string {
 	if d.Partial && rr.Selection.Pages == 0 {
 		return state.Updated(d.Plan)
@@ -31,8 +31,9 @@ func (d *Draft) Picked(rr *record.Run) []string {
 	return d.Selection.Clusters
 }
 
-// Selected is the selection of a draft as it is recorded with the run. Its clusters are stored apart where the
-// plan does not list all of them: a run that catches up has only some, and others may be left out.
+// Selected returns the selection of a draft in the form that is recorded with the run. The names of
+// its clusters are stored separately if the plan does not list all of them: a catch-up run lists
+// only some, and a plan may omit others.
 func (d *Draft) Selected() *lifecycle.Selection {
 	if d.Selection.Digest == "" {
 		return nil
@@ -44,23 +45,22 @@ func (d *Draft) Selected() *lifecycle.Selection {
 	return rec
 }
 
-// Draft is a plan that is not recorded yet, with what it needs.
+// Draft is a plan that is not recorded yet, with the data for recording it.
 type Draft struct {
 	Plan      *stages.Plan
 	Frozen    frozen
 	Selection placement.Selection
-	// variants is what overrides make of the snapshot.
+	// Variants holds the results of applying overrides to the snapshot.
 	Variants *variants
 	Whole    bool
-	// sweeps is the placement's when the draft was begun.
+	// Sweeps is the placement's GCGeneration when the draft was begun.
 	Sweeps int64
-	// partial reports whether only the plan is known: the run was recorded by a
-	// process that did not live to see it admitted.
+	// Partial reports whether only the plan is known: another process recorded the run and died
+	// before it was admitted.
 	Partial bool
 }
 
-// Plan plans a run of what is there now, and returns the record of the
-// placement that it used.
+// Plan plans a run of the current state, and returns the record of the placement that it used.
 func (pl *Planner) Plan(ctx context.Context, spec Request) (d *Draft, rec *record.Placement, err error) {
 	err = pl.state.WithPlacement(ctx, spec.Placement, func(now *record.Placement) error {
 		rec = now
@@ -70,7 +70,7 @@ func (pl *Planner) Plan(ctx context.Context, spec Request) (d *Draft, rec *recor
 	return d, rec, err
 }
 
-// draft plans a run from what is there now.
+// draft plans a run of the current state.
 func (pl *Planner) draft(ctx context.Context, rec *record.Placement, spec Request) (*Draft, error) {
 	if err := state.Open(rec); err != nil {
 		return nil, err
@@ -148,15 +148,16 @@ func (d *Draft) target(rec *record.Placement) stages.Target {
 	}
 }
 
-// freeze returns the snapshot of the index, or what the source holds now.
+// freeze loads the snapshot with this index, or captures the current content of the source if index
+// is nil.
 func (pl *Planner) freeze(ctx context.Context, rec *record.Placement, index *int) (frozen, error) {
 	if index != nil {
 		return pl.load(ctx, rec, *index)
 	}
-	return pl.captureNow(ctx, rec) // where it is the latest snapshot, by its digest, that need not be read
+	return pl.captureNow(ctx, rec) // if this equals the latest snapshot by its digest, that need not be read
 }
 
-// strangeNames is a warning of entries of the inventory that cannot be clusters.
+// strangeNames returns a warning about inventory entries that cannot be clusters, or "".
 func strangeNames(names []string) string {
 	const most = 5
 	if len(names) == 0 {
@@ -166,7 +167,7 @@ func strangeNames(names []string) string {
 	return fmt.Sprintf("entries of the inventory whose names are no DNS labels (RFC 1123) are left out, %d of them: %.70q", len(names), names[:min(len(names), most)])
 }
 
-// keptBy warns of the clusters that have left.
+// keptBy returns a warning about clusters that have left the inventory, or "".
 func keptBy(names []string) string {
 	const most = 5
 	if len(names) == 0 {
@@ -175,8 +176,9 @@ func keptBy(names []string) string {
 	return fmt.Sprintf("clusters that may have something have left the inventory, and keep it, %d of them: %q", len(names), names[:min(len(names), most)])
 }
 
-// missingNamespaces are warnings of objects whose namespace is not placed with them, one for each namespace. What a
-// cluster has besides is not known to a plan. Namespace default is on every cluster.
+// missingNamespaces returns warnings about objects whose namespace is not selected, one for each
+// namespace. A plan does not know which namespaces a cluster has already; every cluster has the
+// namespace default.
 func missingNamespaces(items []snapshot.Item) (out []string) {
 	placed, objects := map[string]bool{"default": true}, map[string][]string{}
 	for _, it := range items {
@@ -201,8 +203,8 @@ func missingNamespaces(items []snapshot.Item) (out []string) {
 	return out
 }
 
-// unbound are the clusters that have nothing and that no run was to bring anything before: a run that is admitted
-// binds all clusters of its plan.
+// unbound returns the clusters without a binding: they have nothing, and no run was going to bring
+// them anything, because an admitted run gives all clusters of its plan bindings.
 func unbound(b lifecycle.Bindings, clusters []placement.Cluster) map[string]bool {
 	out := map[string]bool{}
 	for i := range clusters {
@@ -213,8 +215,8 @@ func unbound(b lifecycle.Bindings, clusters []placement.Cluster) map[string]bool
 	return out
 }
 
-// unpicked are the clusters that may have something and are no longer picked,
-// as far as the inventory knows them.
+// unpicked returns the clusters of the inventory that may have objects and are no longer picked,
+// with their UIDs.
 func unpicked(b lifecycle.Bindings, d placement.Selection, inventory map[string]placement.Cluster) map[string]string {
 	out := map[string]string{}
 	for name := range b {
@@ -226,7 +228,8 @@ func unpicked(b lifecycle.Bindings, d placement.Selection, inventory map[string]
 	return out
 }
 
-// left are the clusters that may have something and that the inventory does not know, ascending, as many as a plan names.
+// left returns the clusters that may have objects and are not in the inventory, ascending, at most
+// stages.MaxLeft.
 func left(b lifecycle.Bindings, inventory map[string]placement.Cluster) []string {
 	var out []string
 	for name, h := range b {

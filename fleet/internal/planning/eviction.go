@@ -10,8 +10,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// draftEviction plans a run that cleans the clusters which its strategy names and does nothing else. The selection that
-// is recorded with the run does not have them, so that they count as new ones when they are picked again.
+// draftEviction plans a run that only cleans the clusters that its strategy names. The selection
+// that is recorded with the run excludes them, so that they count as new when they are picked
+// again.
 func (pl *Planner) draftEviction(ctx context.Context, rec *record.Placement, spec Request) (*Draft, error) {
 	last, ok := rec.Latest()
 	if !ok {

@@ -16,22 +16,23 @@ import (
 
 var errUnreadable = errors.New("an object that no cluster can read")
 
-// Bans are what the host does not have brought to any cluster by a placement.
-// nil allows everything; it is used when comparing what is already deployed.
+// Bans are the host's rules about objects that a placement must not bring to any cluster. A nil
+// *Bans allows everything; comparisons with deployed objects use it.
 type Bans struct {
 	restrictions []placement.Restriction
-	// rules hold for everything, authors for what the authors of a namespace bring.
+	// rules apply to every placement, authors to placements of a namespace.
 	rules, authors snapshot.Rules
-	// namespace is the one of which authors declare the placement, "" for none.
+	// namespace is the placement's namespace if its authors declare the placement, "" otherwise.
 	namespace string
 }
 
-// Bans returns those for a placement of a namespace, "" for one of an administrator.
+// Bans returns the rules for a placement of a namespace. The namespace of an administrator's
+// placement is "".
 func (pl *Planner) Bans(namespace string) *Bans {
 	return &Bans{pl.cfg.Restrictions, pl.cfg.Rules, pl.cfg.NamespaceRules, namespace}
 }
 
-// forPaths are the paths that no override may change.
+// forPaths returns the paths that no override may change.
 func (f *Bans) forPaths() []placement.Restriction {
 	if f == nil {
 		return nil
@@ -39,8 +40,8 @@ func (f *Bans) forPaths() []placement.Restriction {
 	return f.restrictions
 }
 
-// refuse names the first thing in a snapshot that is not brought any more: the
-// host's rules may be younger than the snapshot.
+// refuse returns an error about the first object or override of a snapshot that the rules forbid.
+// The host's rules may be newer than the snapshot.
 func (f *Bans) refuse(s *frozen) error {
 	if f == nil {
 		return nil
@@ -54,8 +55,8 @@ func (f *Bans) refuse(s *frozen) error {
 	return nil
 }
 
-// inSnapshot names the first item of a snapshot that may not be brought, and says why. It is
-// empty if all may be.
+// inSnapshot returns the first forbidden item of a snapshot and the reason, or "" if the rules
+// allow all items.
 func (f *Bans) inSnapshot(items []snapshot.Item) string {
 	for _, item := range items {
 		switch {
@@ -68,8 +69,8 @@ func (f *Bans) inSnapshot(items []snapshot.Item) string {
 	return ""
 }
 
-// InSelectors returns what the selectors of a placement, which are at a path, pick
-// that its authors may not bring.
+// InSelectors returns errors for selectors that pick kinds that the placement's authors may not
+// bring. at is the path of the selectors.
 func (f *Bans) InSelectors(selectors []snapshot.Selector, at *field.Path) (errs field.ErrorList) {
 	if f.namespace == "" {
 		return nil
@@ -83,8 +84,8 @@ func (f *Bans) InSelectors(selectors []snapshot.Selector, at *field.Path) (errs 
 	return errs
 }
 
-// InOverrides returns what overrides, which are at a path, select that the authors of
-// their namespace may not bring, and so may not change either.
+// InOverrides returns errors for overrides that select objects that the authors of their namespace
+// may not bring, and therefore may not change. at is the path of the overrides.
 func (f *Bans) InOverrides(overrides []placement.Override, at *field.Path) (errs field.ErrorList) {
 	for i, o := range overrides {
 		if o.Namespace == "" {
@@ -100,8 +101,8 @@ func (f *Bans) InOverrides(overrides []placement.Override, at *field.Path) (errs
 	return errs
 }
 
-// change is an error if overrides of a namespace have changed an object that they may
-// not change.
+// change returns an error if overrides of a namespace have changed an object that they may not
+// change.
 func (f *Bans) change(id snapshot.ID, overrides []placement.Override) error {
 	for _, o := range overrides {
 		if o.Namespace != "" && !f.authors.Allows(id) && o.SelectsObject(id.Group, id.Version, id.Kind, id.Namespace, id.Name) {
@@ -111,8 +112,8 @@ func (f *Bans) change(id snapshot.ID, overrides []placement.Override) error {
 	return nil
 }
 
-// judge is an error if overrides have made an object into one that is never placed, or
-// that no member can read.
+// judge returns an error if overrides have turned an object into one of a kind that is never
+// placed, or into one that no member can read.
 func (f *Bans) judge(obj *unstructured.Unstructured) error {
 	if f == nil {
 		return nil

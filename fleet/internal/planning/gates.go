@@ -19,16 +19,17 @@ import (
 // NoDriftGroup is the group of the engine, see fleet.NoDriftGroup.
 const NoDriftGroup = "slipway:no-drift"
 
-// AsksForDrift reports whether a policy asks for the engine's own approval.
+// AsksForDrift reports whether a policy requires the engine's own approval.
 func AsksForDrift(p *approval.Policy) bool { return slices.ContainsFunc(p.Quorums, IsNoDrift) }
 
-// IsNoDrift reports whether a quorum is that of the engine.
+// IsNoDrift reports whether a quorum is the engine's own.
 func IsNoDrift(q approval.Quorum) bool { return q.Group == NoDriftGroup }
 
-// ClaimsDrift reports whether an answer claims to be the engine's.
+// ClaimsDrift reports whether an identity claims to be the engine.
 func ClaimsDrift(by approval.Identity) bool { return slices.Contains(by.Groups, NoDriftGroup) }
 
-// checkGates refuses a plan with gates that the engine could never pass, or with checks of which it does not know the provider.
+// checkGates returns an error if a gate of the plan could never pass, or if a check names an
+// unknown provider.
 func (pl *Planner) checkGates(p *stages.Plan) error {
 	for i := range p.Stages {
 		st := &p.Stages[i]
@@ -53,9 +54,11 @@ func (pl *Planner) checkGates(p *stages.Plan) error {
 	return nil
 }
 
-// checkObjects refuses a plan with checks whose objects its snapshot does not have once each, or with clusters to which they cannot be
-// applied. Authors of a namespace reach no cluster by a check that their placement does not reach. No check brings an object to a cluster that the
-// run cleans, or before the gates of that cluster's own stage.
+// checkObjects returns errors for checks whose object is not in the snapshot exactly once, or
+// cannot be applied to the check's cluster. In a placement of a namespace, a check may only name a
+// cluster of the plan, so that authors cannot reach other clusters through it. A check must not
+// bring its object to a cluster that the run cleans, or to a cluster before the gates of that
+// cluster's stage have opened.
 func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster, namespace string) error {
 	var errs []error
 	var names []string
@@ -98,16 +101,18 @@ func (pl *Planner) checkObjects(d *Draft, inventory map[string]placement.Cluster
 	return errors.Join(errs...)
 }
 
-// gateAt is where a check is made: at a gate of a stage, or of a group of it if group is not -1. Without a side it is no gate.
+// gateAt is the position of a check: a gate of a stage, or of a group of the stage if group is not
+// -1. If when is empty, the check belongs to the clusters of the stage and not to a gate.
 type gateAt struct {
 	stage, group int
 	when         approval.When
 }
 
-// open reports whether the gates before a cluster have opened when the check is made.
+// open reports whether the gates before the cluster at pos have opened by the time of the check.
 func (g gateAt) open(p *stages.Plan, pos int) bool { return p.HasOpened(pos, g.stage, g.group, g.when) }
 
-// checksOf yields the checks of a plan that may have an object, those of clusters and of gates, with where they are made.
+// checksOf yields the checks of clusters and gates of a plan, which may have objects, with their
+// positions.
 func checksOf(p *stages.Plan) iter.Seq2[gateAt, *check.Check] { //nolint:gocognit // one refusal after the other
 	return func(yield func(gateAt, *check.Check) bool) {
 		each := func(at gateAt, all []check.Check) bool {
@@ -153,7 +158,8 @@ func (pl *Planner) checkDriftGate(stage string, policy *approval.Policy) error {
 	return nil
 }
 
-// MetricProvider returns the provider of that name; without a name the only one.
+// MetricProvider returns the provider with this name. If the name is empty, it returns the only
+// provider.
 func MetricProvider(all map[string]backend.MetricProvider, name string) (backend.MetricProvider, error) {
 	names := slices.Sorted(maps.Keys(all))
 	switch p, ok := all[name]; {

@@ -1,6 +1,7 @@
-// Package planning makes plans of what is there now: it takes and loads snapshots, decides which clusters a
-// placement picks, renders what overrides make of a snapshot for each, refuses what the host forbids, and asks
-// the updater whether the result will work. What it makes is a [Draft]; nothing of it is recorded.
+// Package planning makes plans of the current state. It takes and loads snapshots, decides which
+// clusters a placement picks, renders the overrides of a snapshot for each cluster, refuses objects
+// that the host forbids, and asks the updater whether the plan will work. The result is a [Draft];
+// apart from a snapshot that Capture or Take records, nothing is stored.
 package planning
 
 import (
@@ -14,18 +15,18 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Options are what a [Planner] is made of.
+// Options configure a [Planner].
 type Options struct {
 	State    *state.State
 	Contents *content.Store
-	// Source is nil where runs name an index that exists.
+	// Source may be nil if runs only use existing snapshots, by their index.
 	Source                snapshot.Source
 	Rules, NamespaceRules snapshot.Rules
 	Restrictions          []placement.Restriction
-	// Updater is the host's own, nil for the engine's. Updates guards its calls.
+	// Updater is the host's updater, nil for the engine's own. Updates guards its calls.
 	Updater backend.Updater
 	Updates *guard.Guard
-	// Metrics are the providers of checks.
+	// Metrics are the metric providers of checks.
 	Metrics     map[string]backend.MetricProvider
 	CallTimeout time.Duration
 }

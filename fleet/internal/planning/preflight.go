@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// preflight asks the updater, where it can be asked, whether a plan will work.
+// preflight asks the updater whether a plan will work, if the updater is a backend.Preflighter.
 func (pl *Planner) preflight(ctx context.Context, d *Draft, clusters []placement.Cluster) error {
 	u, ok := pl.cfg.Updater.(backend.Preflighter)
 	if !ok {
@@ -31,7 +31,7 @@ func (pl *Planner) preflight(ctx context.Context, d *Draft, clusters []placement
 	return nil
 }
 
-// intents are what a plan brings to clusters, by the revisions of the plan.
+// intents returns the content that a plan brings to clusters, one intent for each revision.
 func (pl *Planner) intents(ctx context.Context, d *Draft, clusters []placement.Cluster) ([]backend.Intent, error) {
 	known := make(map[string]placement.Cluster, len(clusters))
 	for _, c := range clusters {
@@ -56,7 +56,7 @@ func (pl *Planner) intents(ctx context.Context, d *Draft, clusters []placement.C
 	return slices.DeleteFunc(all, func(in backend.Intent) bool { return len(in.Clusters) == 0 }), nil
 }
 
-// ContentOf returns a set that a draft brings, which may not be stored yet.
+// ContentOf returns the content set with this digest of a draft. It may not be stored yet.
 func (pl *Planner) ContentOf(ctx context.Context, d *Draft, p *stages.Plan, digest string) (snapshot.Set, error) {
 	if digest == d.Frozen.Set {
 		return d.Frozen.set, nil

@@ -19,22 +19,22 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// variants is what overrides make of a snapshot. Of each result it keeps a
-// cluster that gets it, and makes it again when it is asked for: what is kept
-// grows with the objects that differ, not with the clusters.
+// variants are the results of applying overrides to a snapshot. It keeps one cluster for each
+// result and renders the result again on request, so its memory grows with the number of different
+// objects, not with the number of clusters.
 type variants struct {
 	base     snapshot.Set
 	renderer *placement.Renderer
 	never    *Bans
-	// clusters are the ones that get a set, by its digest.
+	// clusters holds one cluster for each set, by the digest of the set.
 	clusters map[string]placement.Cluster
-	// items are those of the objects that were rendered, which the renderer keeps
-	// as long as clusters share them: each is encoded once (BenchmarkDigests).
+	// items are the items of the rendered objects. The renderer keeps the objects as long as
+	// clusters share them, so each is encoded once (BenchmarkDigests).
 	items map[weak.Pointer[unstructured.Unstructured]]snapshot.Item
 }
 
-// render works out what each cluster gets. Nothing of it that fails has begun, and
-// overrides and objects are frozen, so that trying again does not help.
+// render computes the content of each cluster. Its errors are permanent: overrides and objects are
+// frozen, so a retry would fail too.
 func (d *Draft) render(t *stages.Target, clusters []placement.Cluster, never *Bans) error {
 	if err := never.refuse(&d.Frozen); err != nil {
 		return err
@@ -79,8 +79,9 @@ func newVariants(f *frozen, never *Bans) (*variants, error) {
 	return v, nil
 }
 
-// overFilledIn returns the overrides with a replacement of a field that a snapshot may lack, because nobody set it, as an addition,
-// and with its removal after one.
+// overFilledIn returns the overrides with changes for fields that a snapshot may lack because
+// servers fill them in and no author set them: a replacement of such a field becomes an addition,
+// and an addition precedes its removal.
 func overFilledIn(overrides []placement.Override) []placement.Override {
 	out := slices.Clone(overrides)
 	for i := range out {
@@ -109,7 +110,7 @@ func overFilledIn(overrides []placement.Override) []placement.Override {
 	return out
 }
 
-// add returns the digest of what a cluster gets.
+// add returns the digest of a cluster's content.
 func (v *variants) add(c placement.Cluster) (string, error) {
 	set, _, err := v.render(c)
 	if err != nil {
@@ -121,8 +122,8 @@ func (v *variants) add(c placement.Cluster) (string, error) {
 	return set.Digest, nil
 }
 
-// render returns what a cluster gets, as a set without bodies and as objects. Its
-// order is that of the snapshot.
+// render returns a cluster's content, as a set without bodies and as objects, in the order of the
+// snapshot.
 func (v *variants) render(c placement.Cluster) (snapshot.Set, []*unstructured.Unstructured, error) {
 	rendered, err := v.renderer.Render(c)
 	if err != nil {
@@ -138,7 +139,7 @@ func (v *variants) render(c placement.Cluster) (snapshot.Set, []*unstructured.Un
 	return set, rendered, nil
 }
 
-// item returns an object as an item of a set.
+// item returns the item of an object in a set.
 func (v *variants) item(obj *unstructured.Unstructured) (snapshot.Item, error) {
 	key := weak.Make(obj)
 	if item, known := v.items[key]; known {
@@ -156,7 +157,7 @@ func (v *variants) item(obj *unstructured.Unstructured) (snapshot.Item, error) {
 	return item, nil
 }
 
-// blame adds to why an object is refused the override and the rule that made it so.
+// blame adds the override and the rule that caused an object's refusal to its error.
 func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, err error) error {
 	if !errors.Is(err, member.ErrNeverPlaced) && !errors.Is(err, errUnreadable) {
 		return err
@@ -168,7 +169,7 @@ func (v *variants) blame(c placement.Cluster, obj *unstructured.Unstructured, er
 	return fmt.Errorf("%s: %w", cause, err)
 }
 
-// has reports whether a digest is that of a set which overrides made.
+// has reports whether overrides produced the set with this digest.
 func (v *variants) has(digest string) bool {
 	if v == nil {
 		return false
@@ -177,7 +178,7 @@ func (v *variants) has(digest string) bool {
 	return ok
 }
 
-// set makes the set of a digest that [variants.has] knows.
+// set renders the set with this digest, which [variants.has] must know.
 func (v *variants) set(digest string) (snapshot.Set, error) {
 	set, objects, err := v.render(v.clusters[digest])
 	if err != nil {
@@ -200,7 +201,7 @@ func (v *variants) set(digest string) (snapshot.Set, error) {
 	return set, nil
 }
 
-// revision makes the revision of a digest that [variants.has] knows.
+// revision renders the revision with this digest, which [variants.has] must know.
 func (v *variants) revision(placement, digest string) (*member.Revision, error) {
 	set, err := v.set(digest)
 	if err != nil {
@@ -209,8 +210,7 @@ func (v *variants) revision(placement, digest string) (*member.Revision, error) 
 	return member.NewRevision(placement, set)
 }
 
-// Save stores what clusters get that is not the snapshot itself, what several of
-// them share once.
+// Save stores the variants. It stores an object that several variants share only once.
 func (v *variants) Save(ctx context.Context, c *content.Store, placement string) error {
 	if v == nil {
 		return nil
@@ -231,7 +231,8 @@ func (v *variants) Save(ctx context.Context, c *content.Store, placement string)
 	return nil
 }
 
-// renderProblems puts together what failed on several clusters, as a [*placement.RenderingError] as far as that is about an object.
+// renderProblems joins the errors of several clusters. Errors about an object become a
+// [*placement.RenderingError].
 func renderProblems(failed []error) error {
 	var errs []error
 	rendering := &placement.RenderingError{}

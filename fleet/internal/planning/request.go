@@ -5,14 +5,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Request is what a run is made of. It is what [RunSpec] asks for.
+// Request holds the parameters of a run, taken from fleet.RunSpec.
 type Request struct {
 	Name, Owner, Title, Placement string
 	Index                         *int
 	Strategy                      stages.Strategy
 	Hold                          bool
 	Plan                          string
-	// Version is the version of the placement that the run was decided on, empty for any.
+	// Version is the version of the placement that the run was decided on; empty accepts any
+	// version.
 	Version string
 	Starter approval.Identity
 }

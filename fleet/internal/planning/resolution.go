@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Resolution is a selection with what led to it. It is what [Resolution] shows.
+// Resolution is a selection with the evaluations that led to it. fleet.Resolution shows it to the
+// host.
 type Resolution struct {
 	placement.Selection
 	Evaluations []placement.Evaluation
@@ -29,8 +30,8 @@ func (pl *Planner) Resolve(ctx context.Context, rec *record.Placement, inventory
 	return pl.resolveOver(ctx, rec, inventory, held, nil)
 }
 
-// resolveOver is resolve for a caller that has read the bindings. Clusters that runs evict, and those of evicted, are
-// not picked.
+// resolveOver is Resolve for a caller that has read the bindings. It does not pick clusters that
+// runs evict, or the clusters in evicted.
 func (pl *Planner) resolveOver(
 	ctx context.Context, rec *record.Placement, inventory map[string]placement.Cluster, held lifecycle.Bindings, evicted []string,
 ) (Resolution, error) {
@@ -54,8 +55,9 @@ func (pl *Planner) resolveOver(
 	return Resolution{d, verdicts, placement.Shortfall(policy, verdicts)}, nil
 }
 
-// previous returns the clusters that a placement has already: those that the last selection picked or, where
-// that is not known, those of the bindings.
+// previous returns the clusters that a placement already has: the clusters of the last selection
+// or, if those are unknown, the clusters with bindings. The value is true for clusters that may
+// have objects.
 func (pl *Planner) previous(ctx context.Context, rec *record.Placement, held lifecycle.Bindings) (_ placement.Previous, err error) {
 	out := placement.Previous{Clusters: map[string]bool{}}
 	names := slices.Collect(maps.Keys(held))
@@ -74,8 +76,8 @@ func (pl *Planner) previous(ctx context.Context, rec *record.Placement, held lif
 	return out, err
 }
 
-// startedBy adds the clusters that runs which are under way have started to update: the bindings get those
-// when the runs end.
+// startedBy marks the clusters that unfinished runs have started to update as placed, because the
+// bindings contain their changes only after the runs end.
 func (pl *Planner) startedBy(ctx context.Context, rec *record.Placement, placed map[string]bool) error {
 	for _, r := range rec.Runs {
 		if r.Ended != "" {
@@ -83,7 +85,7 @@ func (pl *Planner) startedBy(ctx context.Context, rec *record.Placement, placed 
 		}
 		status, err := pl.state.Status(ctx, r.Name)
 		if state.IsNotFound(err) || err == nil && status.Run.UID != r.UID {
-			continue // it was deleted meanwhile
+			continue // it was deleted since
 		}
 		if err != nil {
 			return err

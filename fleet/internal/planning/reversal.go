@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// checkReversal returns an error where a run of an index would take clusters back
+// checkReversal returns an error if a run of the snapshot with this index would roll clusters back
 // past an irreversible snapshot.
 func checkReversal(rec *record.Placement, held lifecycle.Bindings, index int, clusters []placement.Cluster) error {
 	var names []string

@@ -60,8 +60,8 @@ func (pl *Planner) preflightRollback(ctx context.Context, d *Draft) error {
 	return pl.preflight(ctx, d, clusters)
 }
 
-// nothingToTakeBack returns the error of a rollback whose plan has no clusters; undone is the run that has
-// rolled it back already, if any.
+// nothingToTakeBack returns the error for a rollback whose plan has no clusters. undone is the name
+// of the run that has already rolled the run back, or "".
 func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 	why := "every cluster has what it had before run " + b.Run
 	switch {
@@ -77,7 +77,7 @@ func nothingToTakeBack(b *stages.PlannedRollback, undone string) error {
 	return fmt.Errorf("%s: %w", why, backend.ErrPermanent)
 }
 
-// hadBefore returns what each cluster had before a run.
+// hadBefore returns the content of each cluster from before a run.
 func (pl *Planner) hadBefore(ctx context.Context, rec *record.Placement, base *lifecycle.Base, s *state.RunStatus) (map[string]stages.Previous, error) {
 	before, err := pl.state.Bindings(ctx, rec, base.Bindings)
 	if err != nil {
@@ -97,7 +97,7 @@ func (pl *Planner) hadBefore(ctx context.Context, rec *record.Placement, base *l
 	return out, nil
 }
 
-// wentBack returns the clusters that earlier rollbacks of a run have completed.
+// wentBack returns the clusters that earlier rollbacks of the run with this UID have completed.
 func (pl *Planner) wentBack(ctx context.Context, rec *record.Placement, uid string) (map[string]bool, error) {
 	out := map[string]bool{}
 	for _, r := range rec.Runs {

@@ -14,9 +14,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// barForbidden sets Keep in previous for clusters whose earlier revision has an object that the host does not
-// allow now, so that they stay as they are, and reports whether there are any. It fails where content of the
-// plan is missing.
+// barForbidden sets Keep in previous for clusters whose earlier revision has an object that the
+// host now forbids, so that the rollback leaves these clusters unchanged. It reports whether there
+// are any. It fails if content of the plan is missing.
 func (pl *Planner) barForbidden(ctx context.Context, rec *record.Placement, p *stages.Plan, previous map[string]stages.Previous) (barred bool, err error) {
 	for i, digest := range p.Revisions {
 		why, err := pl.forbiddenIn(ctx, rec, p.Rollback.Indexes[i], digest)
@@ -37,8 +37,9 @@ func (pl *Planner) barForbidden(ctx context.Context, rec *record.Placement, p *s
 	return barred, nil
 }
 
-// forbiddenIn returns the first object of a revision that is not allowed now, and why; empty where all are.
-// The revision is what overrides made of the snapshot of index.
+// forbiddenIn returns the first object of a revision that the host now forbids, and the reason, or
+// "" if all objects are allowed. The revision is the result of applying overrides to the snapshot
+// with this index.
 func (pl *Planner) forbiddenIn(ctx context.Context, rec *record.Placement, index int, digest string) (why string, err error) {
 	name, forbidden := rec.Placement.Name, pl.Bans(rec.Placement.Namespace)
 	items, _, err := pl.contents.Index(ctx, name, digest)
@@ -85,8 +86,8 @@ func (pl *Planner) forbiddenIn(ctx context.Context, rec *record.Placement, index
 	return "", nil
 }
 
-// judgeChange returns why a change that overrides made to an object is not allowed now, or nil. An empty
-// after is an object that they removed.
+// judgeChange returns the reason why a change of overrides to an object is now forbidden, or nil.
+// before and after are digests of the object; an empty after means that they removed it.
 func (pl *Planner) judgeChange(ctx context.Context, placed, before, after string) (refusal, err error) {
 	was, err := pl.contents.Object(ctx, placed, before)
 	if err != nil {

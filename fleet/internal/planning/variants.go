@@ -9,10 +9,9 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// RenderAgain makes again what the snapshots with overrides are for a cluster, so
-// that the next load of such a revision finds it. What overrides make of a
-// snapshot is stored as long as a run is kept that brings it; the cluster may
-// have it for longer.
+// RenderAgain renders the snapshots with overrides for a cluster and caches the revisions, so that
+// the next load of such a revision finds it. Rendered content is stored only as long as a run that
+// brings it is kept, and the cluster may have it for longer.
 func (pl *Planner) RenderAgain(ctx context.Context, rec *record.Placement, c placement.Cluster) {
 	for _, s := range rec.Snapshots {
 		if s.Overrides == "" {
@@ -24,11 +23,12 @@ func (pl *Planner) RenderAgain(ctx context.Context, rec *record.Placement, c pla
 	}
 }
 
-// Offer caches the plan of a draft, and what was read to make it, for the driver of its run in this process.
+// Offer caches the plan of a draft, and the content that was read for it, for the driver of its run
+// in this process.
 func (pl *Planner) Offer(d *Draft) {
 	pl.state.CachePlan(d.Plan)
 	if !slices.Contains(d.Plan.Revisions, d.Frozen.Set) {
-		return // every cluster gets what overrides make of it
+		return // every cluster gets content that overrides changed
 	}
 	if rev, err := member.NewRevision(d.Plan.Placement, d.Frozen.set); err == nil {
 		pl.contents.Offer(d.Plan.Placement, rev)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Revisions are the revisions that clusters should have by a snapshot.
+// Revisions are the revisions that clusters should have according to a snapshot.
 type Revisions struct {
 	most     *member.Revision
 	variants map[string]*member.Revision
@@ -19,7 +19,7 @@ type Revisions struct {
 // Of returns the revision of a cluster.
 func (w *Revisions) Of(cluster string) *member.Revision { return cmp.Or(w.variants[cluster], w.most) }
 
-// Want renders a snapshot, the latest one without an index, for clusters.
+// Want renders a snapshot for clusters. If index is nil, it uses the latest snapshot.
 func (pl *Planner) Want(ctx context.Context, rec *record.Placement, index *int, clusters []placement.Cluster) (*Revisions, error) {
 	last, ok := rec.Latest()
 	if index == nil && !ok {
