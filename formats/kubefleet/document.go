@@ -13,12 +13,12 @@ type (
 	fields   = yamldoc.Fields
 )
 
-// metadata is what a kind has in its metadata.
+// metadata describes the metadata of a kind.
 type metadata struct {
 	namespaced bool
-	// name reads the name: subdomain, or dnsLabel where that is nil.
+	// name reads the name: subdomain, or dnsLabel if it is nil.
 	name func(value)
-	// labels reads the labels, where that is not nil.
+	// labels reads the labels; nil ignores them.
 	labels func(value)
 }
 
@@ -51,13 +51,13 @@ func (m metadata) read(v value) {
 	}), required...)
 }
 
-// dnsLabel reads a name and reports one that is no DNS label.
+// dnsLabel reads a name and reports it unless it is a DNS label.
 func dnsLabel(v value) { v.Named(validation.IsDNS1123Label) }
 
-// subdomain reads a name and reports one that is no DNS subdomain.
+// subdomain reads a name and reports it unless it is a DNS subdomain.
 func subdomain(v value) { v.Named(validation.IsDNS1123Subdomain) }
 
-// stringMap reads labels; nil are none.
+// stringMap reads labels; it returns nil if there are none.
 func stringMap(v value) map[string]string {
 	if m := v.StringMap(); len(m) > 0 {
 		return m
@@ -84,7 +84,7 @@ func requirement(v value) metav1.LabelSelectorRequirement {
 	return r
 }
 
-// engineNameOf is what the engine calls the document's object.
+// engineNameOf returns the engine name of the document's object.
 func engineNameOf(d *document, namespaced bool) string {
 	if !namespaced {
 		return EngineName("", d.Name)

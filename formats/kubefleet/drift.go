@@ -16,7 +16,8 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// ReferenceTo returns how a status names an object that came in an envelope, nil for none.
+// ReferenceTo returns the reference of a status to an object, and to the envelope that contained
+// it. envelope is nil if there was none.
 func ReferenceTo(id snapshot.ID, envelope *snapshot.ID) v1beta1.ResourceIdentifier {
 	r := v1beta1.ResourceIdentifier{Group: id.Group, Version: id.Version, Kind: id.Kind, Name: id.Name, Namespace: id.Namespace}
 	if envelope != nil {
@@ -25,18 +26,18 @@ func ReferenceTo(id snapshot.ID, envelope *snapshot.ID) v1beta1.ResourceIdentifi
 	return r
 }
 
-// wholeObject is the difference of an object that a cluster does not have.
+// wholeObject is the value of the difference if a cluster does not have the object.
 const wholeObject = "(the whole object)"
 
-// placementsMost is how many objects of a cluster the status names.
+// placementsMost is the maximum number of objects of a cluster that a status names.
 const placementsMost = 100
 
-// DriftStatuses returns what clusters differ in as status.placementStatuses of
-// their placement, ascending by name, with the reasons that KubeFleet's
-// conditions have: DiffReported where the placement only reports, which is true
-// once everything was compared, whatever came of it; otherwise Applied, which is
-// false where an object was not applied because it drifted or was not to be taken
-// over. Clusters that do not differ have conditions and nothing else.
+// DriftStatuses returns the differences on clusters as status.placementStatuses of their placement,
+// ascending by name. Each cluster has one condition with KubeFleet's reasons. If the placement only
+// reports, it is DiffReported, which is true once everything was compared, with or without
+// differences. Otherwise it is Applied, which is false if the cluster was not compared, or if an
+// object was not applied because it drifted or must not be taken over. A cluster without
+// differences has only the condition.
 func DriftStatuses(p fleet.Placement, all []drift.ClusterReport) []v1beta1.PerClusterPlacementStatus {
 	out := make([]v1beta1.PerClusterPlacementStatus, 0, len(all))
 	for i := range all {
@@ -86,7 +87,8 @@ func detailsOf(r *drift.Report) []v1beta1.PatchDetail {
 	return out
 }
 
-// plainValue is a value as the status has it.
+// plainValue converts a JSON value for the status: a string without quotes, everything else as
+// JSON.
 func plainValue(v json.RawMessage) *string {
 	if len(v) == 0 {
 		return nil
@@ -98,7 +100,7 @@ func plainValue(v json.RawMessage) *string {
 	return &s
 }
 
-// conditionOf says what came of a cluster.
+// conditionOf returns the condition of a cluster.
 func conditionOf(s *apply.Strategy, c *drift.ClusterReport) metav1.Condition {
 	out := metav1.Condition{LastTransitionTime: seconds(c.Observed)}
 	compared := c.State == drift.Compared && len(c.Problems) == 0
@@ -115,7 +117,7 @@ func conditionOf(s *apply.Strategy, c *drift.ClusterReport) metav1.Condition {
 	return withProblems(out, c)
 }
 
-// heldBack reports whether an object is not applied because it differs.
+// heldBack reports whether an object was not applied because it differs.
 func heldBack(s *apply.Strategy, c *drift.ClusterReport) bool {
 	return slices.ContainsFunc(c.Objects, func(o drift.ObjectReport) bool {
 		return o.Reason != drift.FoundDrifts || s.WhenToApply == apply.IfNotDrifted

@@ -1,8 +1,8 @@
-// Package kubefleet reads KubeFleet's own YAML files, and objects of an API server, as Slipway's
-// nouns.
+// Package kubefleet reads KubeFleet's YAML files, and objects of an API server, and converts them
+// to Slipway's types.
 //
-// [Read] takes the documents of a placement with staged update runs as they
-// are applied to a hub cluster:
+// [Read] reads the documents of a placement with staged update runs, in the form in which they are
+// applied to a hub cluster:
 //
 //	ClusterResourcePlacement      fleet.Placement and Rollout
 //	ResourcePlacement             the same, in a namespace
@@ -17,34 +17,34 @@
 //	ResourceEnvelope              the same, in a namespace
 //	everything else               the same
 //
-// It is strict: a field that it does not know, and one that asks for something
-// Slipway does not do yet, is an error with its line, never ignored. Ignored
-// are only status, which is not a request, but for the properties
-// that a MemberCluster reports in it, and metadata that the nouns have no place
-// for: labels and annotations (but those of a
-// MemberCluster's labels), and what a server sets.
+// Read is strict: an unknown field, or a field that asks for something that Slipway does not
+// support yet, is an error with its line. It ignores only data that requests nothing: status,
+// except the properties that a MemberCluster reports there; labels and annotations, except the
+// labels of a MemberCluster; and metadata that a server sets.
 //
-// [PlacementOf], [StrategyOf], [RunOf], [OverrideOf] and [ClusterOf] take one
-// object from an API server instead.
+// [PlacementOf], [StrategyOf], [RunOf], [OverrideOf] and [ClusterOf] convert one object from an API
+// server instead.
 //
-// The engine knows placements, strategies and runs by one name each, which
-// [EngineName] makes of namespace and name. What is in a namespace stays there:
-// a ResourcePlacement selects objects of its own namespace, and a
-// StagedUpdateRun finds its placement and its strategy in its own.
+// The engine knows placements, strategies and runs by one name each, which [EngineName] makes from
+// namespace and name. Objects in a namespace stay there: a ResourcePlacement selects objects of its
+// own namespace, and a StagedUpdateRun uses the placement and the strategy in its own namespace.
 //
-// It differs from KubeFleet in this: names of stages are DNS labels, which is
-// wider than KubeFleet's lower-case letters and digits; each stage name stands
-// once in a strategy; a run without spec.state runs; an Approval may have an approval policy;
-// a placement may have carry, see fleet.Placement; a strategy may have rollback and
-// progressDeadline, its stages maxFailures, and a run the state Rollback; an
-// override may have a priority. Numbers of
-// things are limited by size, and else by what the nouns say. Objects are
-// applied on the server, with force: type ClientSideApply, the API's default,
-// asks for the same result and is carried out that way. What a RollingUpdate
-// comes to is said at [Rollout.Strategy].
+// The package differs from KubeFleet in these points:
 //
-// Everything here is a pure function of its arguments, but for reading the
-// reader.
+//   - Names of stages are DNS labels, which is wider than KubeFleet's lower-case letters and digits,
+//     and are unique in a strategy.
+//   - A run without spec.state runs, and a run may have the state Rollback.
+//   - An Approval may have an approval policy.
+//   - A placement may have carry, see fleet.Placement.
+//   - A strategy may have rollback and progressDeadline, and its stages maxFailures.
+//   - An override may have a priority.
+//   - Counts are limited by size, and otherwise by the rules of Slipway's types.
+//   - Objects are applied on the server, and fields are taken over from other managers unless the
+//     type is ServerSideApply without force. ClientSideApply, the API's default, requests the same
+//     result and is carried out the same way.
+//   - A RollingUpdate becomes a run, as described at [Rollout.Strategy].
+//
+// Everything here is a pure function of its arguments, except for reading the input.
 package kubefleet
 
 import (
@@ -61,9 +61,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Documents are what was read, each list in the order of the input.
+// Documents holds the objects that were read, each list in the order of the input.
 type Documents struct {
-	// Placements carry those of Overrides that concern them.
+	// Placements include the Overrides that concern them.
 	Placements []fleet.Placement
 	// Rollouts is the spec.strategy of each placement, by its engine name.
 	Rollouts map[string]Rollout
@@ -72,30 +72,29 @@ type Documents struct {
 	Runs       []Run
 	Clusters   []placement.Cluster
 	Overrides  []Override
-	// Objects are the documents of all other kinds, as they stand.
+	// Objects are the documents of all other kinds, unchanged.
 	Objects []*unstructured.Unstructured
 }
 
-// State is what a [Run] is to do.
+// State is the requested state of a [Run].
 type State string
 
 // The states of a run.
 const (
-	// Initialize makes the plan and does not start.
+	// Initialize makes the plan and does not start the run.
 	Initialize State = "Initialize"
-	// RunState starts. It is the default of a document, as in the tutorial. The definitions of KubeFleet 0.18 make the default
-	// Initialize.
+	// RunState starts the run. It is the default of a document, as in the tutorial. The definitions
+	// of KubeFleet 0.18 make Initialize the default.
 	RunState State = "Run"
-	// Stop stops; a run that is created with it does not start.
+	// Stop stops the run; a run that is created with it does not start.
 	Stop State = "Stop"
-	// Rollback ends the run and takes back what it brought, by a run of its own. No
-	// run begins with it. KubeFleet does not have it.
+	// Rollback ends the run and rolls it back with a run of its own. No run begins with this state.
+	// KubeFleet does not have it.
 	Rollback State = "Rollback"
 )
 
-// Run is a ClusterStagedUpdateRun, or with a Namespace a StagedUpdateRun, whose
-// placement and strategy are in the same namespace. Names are those of the
-// documents.
+// Run is a ClusterStagedUpdateRun or, with a Namespace, a StagedUpdateRun, whose placement and
+// strategy are in the same namespace. The names are the names in the documents.
 type Run struct {
 	Namespace string
 	Name      string
@@ -111,17 +110,17 @@ type Override struct {
 	placement.Override
 	// Placement is the only placement that it concerns; empty means all.
 	Placement string
-	// PlacementNamespace is the namespace of that placement, and then that of
-	// the override too; empty means a ClusterResourcePlacement.
+	// PlacementNamespace is the namespace of that placement, which must equal the namespace of the
+	// override; empty means a ClusterResourcePlacement.
 	PlacementNamespace string
-	// AnyScope says that an override in a namespace names its placement without a scope: the override concerns the
-	// ResourcePlacement of that name in its namespace, too.
+	// AnyScope reports whether an override in a namespace names its placement without a scope. Then
+	// the override also concerns the ResourcePlacement of that name in its namespace.
 	AnyScope bool
 }
 
-// Concerns reports whether the override is for a placement, as [Read] and
-// [PlacementOf] return it: it names the placement, or it names none and is
-// cluster-scoped or in a namespace of which the placement may select something.
+// Concerns reports whether the override is for a placement, as [Read] and [PlacementOf] return it.
+// Either it names the placement, or it names none and is cluster-scoped or in a namespace from
+// which the placement may select something.
 func (o Override) Concerns(p fleet.Placement) bool {
 	if o.Placement != "" {
 		return EngineName(o.PlacementNamespace, o.Placement) == p.Name || o.AnyScope && EngineName(o.Namespace, o.Placement) == p.Name
@@ -135,17 +134,16 @@ func (r Run) EngineName() string { return EngineName(r.Namespace, r.Name) }
 // PlacementName returns the engine name of the run's placement.
 func (r Run) PlacementName() string { return EngineName(r.Namespace, r.Placement) }
 
-// Spec returns the run as the engine takes it, with the strategy that it names,
-// and held unless its state is Run.
+// Spec returns the run for the engine, with the strategy that it names. The run is on hold unless
+// its state is Run.
 func (r Run) Spec(s stages.Strategy) fleet.RunSpec {
 	return fleet.RunSpec{Name: r.EngineName(), Placement: r.PlacementName(), Index: r.Index, Strategy: s, Hold: r.State != RunState}
 }
 
-// RunSpec returns the run of that engine name as the engine takes it: with its
-// strategy, and held unless its state is Run. It is an error if there is no
-// such run, or if its placement or its strategy was not read, or if the
-// placement's strategy.type is not External, or if its state is Rollback; the
-// error tells all of that.
+// RunSpec returns the run with that engine name for the engine, with its strategy. The run is on
+// hold unless its state is Run. It is an error if there is no such run, if its placement or its
+// strategy was not read, if the placement's strategy.type is not External, or if the state is
+// Rollback. The error lists all of these problems.
 func (d Documents) RunSpec(name string) (fleet.RunSpec, error) {
 	i := slices.IndexFunc(d.Runs, func(r Run) bool { return r.EngineName() == name })
 	if i < 0 {
@@ -188,7 +186,7 @@ func (d Documents) checkPlacement(r Run) field.ErrorList {
 	return nil
 }
 
-// link gives each placement the overrides that concern it.
+// link adds to each placement the overrides that concern it.
 func link(placements []fleet.Placement, overrides []Override) []fleet.Placement {
 	linked := slices.Clone(placements)
 	for i := range linked {

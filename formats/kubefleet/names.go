@@ -9,9 +9,8 @@ import (
 // maxName is the longest name that the engine takes.
 const maxName = 63
 
-// EngineName returns the name under which the engine knows an object of the
-// hub, given its namespace, which is empty for one that is cluster-scoped. The
-// engine has one set of names for all of them, and for Applications:
+// EngineName returns the engine's name for an object of the hub. namespace is empty for a
+// cluster-scoped object. The engine has one set of names for all objects, and for Applications:
 //
 //	name                 cluster-scoped and without a dot
 //	c.<name>             cluster-scoped and with a dot
@@ -19,10 +18,10 @@ const maxName = 63
 //	a.<namespace>.<name> an Application, by ApplicationName
 //	h.<cut>.<hash>       any of these that is longer than 63 characters
 //
-// Two objects have the same engine name only if they have the same namespace
-// and the same name: a namespace has no dot, and the hash is the first 130 bits
-// of the sha256 of the uncut name. The result is a DNS subdomain of at most 63
-// characters where namespace is a DNS label and name a DNS subdomain.
+// Two objects have the same engine name only if they have the same namespace and the same name: a
+// namespace has no dot, and the hash is the first 130 bits of the sha256 of the uncut name. If
+// namespace is a DNS label and name a DNS subdomain, the result is a DNS subdomain of at most 63
+// characters.
 func EngineName(namespace, name string) string {
 	switch {
 	case namespace != "":
@@ -33,11 +32,11 @@ func EngineName(namespace, name string) string {
 	return cutName(name)
 }
 
-// ApplicationName returns the name under which the engine knows what belongs to an Application of core.oam.dev. No
-// other object has such a name, and [ObjectName] knows none.
+// ApplicationName returns the engine's name for the parts of an Application of core.oam.dev. No
+// other object has such a name, and [ObjectName] does not accept it.
 func ApplicationName(namespace, name string) string { return cutName("a." + namespace + "." + name) }
 
-// cutName keeps the beginning of a name that is too long, for people.
+// cutName shortens a name that is too long. It keeps the beginning for people and adds a hash.
 func cutName(name string) string {
 	if len(name) <= maxName {
 		return name
@@ -49,13 +48,11 @@ func cutName(name string) string {
 	return "h." + cut + "." + hash
 }
 
-// IsCut tells of a name that [EngineName] made whether it is one of the last form,
-// of which ObjectName does not say what it was made of.
+// IsCut reports whether a name from [EngineName] was cut, so that [ObjectName] cannot reverse it.
 func IsCut(engineName string) bool { return strings.HasPrefix(engineName, "h.") }
 
-// ObjectName returns the namespace and the name of which [EngineName] makes
-// engineName. It is not ok for a name that was cut, and for one that EngineName
-// does not make.
+// ObjectName reverses [EngineName]: it returns the namespace and the name. ok is false for a name
+// that was cut, or that EngineName does not make.
 func ObjectName(engineName string) (namespace, name string, ok bool) {
 	form, rest, dotted := strings.Cut(engineName, ".")
 	switch {

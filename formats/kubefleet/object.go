@@ -12,10 +12,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// PlacementOf reads a ClusterResourcePlacement or a ResourcePlacement that an
-// API server returned, as [Read] reads a document. It has no overrides: see
-// [Override.Concerns]. What the server filled in by default reads as if it had
-// been written. The error is a [Problems] without files and lines.
+// PlacementOf reads a ClusterResourcePlacement or a ResourcePlacement that an API server returned,
+// as [Read] reads a document. The placement has no overrides: see [Override.Concerns]. Defaults of
+// the server are read like explicit values. The error is a [Problems] without files and lines.
 func PlacementOf(obj *unstructured.Unstructured) (p fleet.Placement, r Rollout, err error) {
 	d := documentOf(obj, placementGroup, "ClusterResourcePlacement", "ResourcePlacement")
 	if d.OK() {
@@ -48,14 +47,13 @@ func OverrideOf(obj *unstructured.Unstructured) (Override, error) {
 	return one(d, func(d *document) Override { return readOverride(d, d.Kind == "ResourceOverride") })
 }
 
-// ClusterOf reads a MemberCluster, as [PlacementOf] reads a placement. It has no
-// UID: what identifies a cluster is for the inventory to say.
+// ClusterOf reads a MemberCluster, as [PlacementOf] reads a placement. The cluster has no UID: the
+// inventory must set the identity.
 func ClusterOf(obj *unstructured.Unstructured) (placement.Cluster, error) {
 	return one(documentOf(obj, clusterGroup, "MemberCluster"), readCluster)
 }
 
-// documentOf makes a document of an object, with a problem if that is none of the
-// kinds.
+// documentOf makes a document of an object, and reports an object of another kind.
 func documentOf(obj *unstructured.Unstructured, group string, kinds ...string) *document {
 	d := yamldoc.New("")
 	tree, ok := map[string]any(nil), false
@@ -84,7 +82,7 @@ func isOneOf(d *document, group string, kinds []string) {
 	}
 }
 
-// one returns what read makes of a document, or what is wrong with it.
+// one returns the result of read, or the problems of the document.
 func one[T any](d *document, read func(*document) T) (T, error) {
 	var none T
 	if d.OK() {

@@ -2,18 +2,18 @@ package kubefleet
 
 import "github.com/slipway-dev/slipway/formats/internal/yamldoc"
 
-// Problem is one thing that is wrong with a document.
+// Problem is one problem of a document.
 type Problem struct {
-	// File is the name that [Read] was given; Line counts from 1. What is wrong
-	// with an object that is no file's has neither.
+	// File is the name that [Read] was given, and Line counts from 1. Both are empty for an object
+	// that did not come from a file.
 	File string
 	Line int
-	// Kind and Name are the document's, empty where it does not tell.
+	// Kind and Name are the document's, or empty if the document has none.
 	Kind, Name string
-	// Field is the path of a field, for example spec.stages[0].name; empty
-	// where the problem is the whole document's.
+	// Field is the path of a field, for example spec.stages[0].name. It is empty if the problem
+	// concerns the whole document.
 	Field string
-	// Text says what is wrong and what would be right.
+	// Text describes the problem and the remedy.
 	Text string
 }
 
@@ -21,8 +21,8 @@ type Problem struct {
 // empty.
 func (p Problem) Error() string { return yamldoc.Problem(p).Error() }
 
-// Problems is the error of [Read]: everything that is wrong with all
-// documents, by line. It is that of [PlacementOf] and its like too.
+// Problems is the error of [Read], [PlacementOf] and similar functions: all problems of all
+// documents, by line.
 type Problems []Problem
 
 // Error returns one line for each problem.

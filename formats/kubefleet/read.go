@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/formats/internal/yamldoc"
 )
 
-// MaxBytes is how much [Read] reads at most.
+// MaxBytes is the maximum number of bytes that [Read] reads.
 const MaxBytes = yamldoc.MaxBytes
 
 const (
@@ -19,14 +19,12 @@ const (
 	clusterGroup   = "cluster.kubernetes-fleet.io"
 )
 
-// Read reads YAML documents, and JSON, which is YAML. A document of a kind
-// that ends in List counts as its items. The name stands for the input in
-// errors.
+// Read reads YAML documents, and JSON, which is YAML. A document whose kind ends in List is read as
+// its items. The name identifies the input in errors.
 //
-// The error, if there is one, is a [Problems] with everything that is wrong
-// with every document, or that of r. A document with a problem is left out;
-// the others are returned with the error. Problems repeat names and the values
-// of fields of KubeFleet's kinds, but no contents of other objects.
+// The error is a [Problems] with all problems of all documents, or the error of r. A document with
+// a problem is left out; the others are returned with the error. Problems repeat names and the
+// values of fields of KubeFleet's kinds, but no contents of other objects.
 func Read(r io.Reader, name string) (Documents, error) {
 	docs, err := yamldoc.Read(r, name)
 	if err != nil {
@@ -44,11 +42,11 @@ func Read(r io.Reader, name string) (Documents, error) {
 	return rd.out, asError(&rd.problems)
 }
 
-// reader collects what is read from one input.
+// reader collects the documents of one input.
 type reader struct {
 	out      Documents
 	problems yamldoc.Report
-	// seen are the lines of the documents by their identity.
+	// seen maps the identity of each document to its line.
 	seen map[string]int
 }
 
@@ -89,7 +87,7 @@ func (r *reader) document(d *document) {
 	}
 }
 
-// header reports what is missing to know what the document is.
+// header reports a missing apiVersion or kind.
 func header(d *document) {
 	for _, name := range []string{"apiVersion", "kind"} {
 		if v := d.Root(); v.Peek(name) == "" {
@@ -105,7 +103,7 @@ func versions(group string) []string {
 	return []string{"v1", "v1alpha1", "v1beta1"}
 }
 
-// identify reports a document that stands in the input twice.
+// identify reports a document that occurs twice in the input.
 func (r *reader) identify(d *document, group string) {
 	id := fmt.Sprintf("%q", []string{group, d.Kind, d.Namespace, d.Name})
 	if line, ok := r.seen[id]; ok && d.Name != "" {
@@ -147,7 +145,7 @@ func (r *reader) placement(d *document, namespaced bool) {
 	}
 }
 
-// take appends what was read from a document without problems.
+// take appends the result of a document unless the document has problems.
 func take[T any](d *document, list *[]T, x T) bool {
 	if !d.OK() {
 		return false

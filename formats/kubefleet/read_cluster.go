@@ -37,16 +37,15 @@ func taint(v value) placement.Taint {
 	return t
 }
 
-// capacities are the parts of a member's status.resourceUsage, by what the names
-// of their properties begin with.
+// capacities maps the prefixes of property names to the fields of a member's status.resourceUsage.
 func capacities() map[string]string {
 	return map[string]string{
 		resourceProperties + "total-": "capacity", resourceProperties + "allocatable-": "allocatable", resourceProperties + "available-": "available",
 	}
 }
 
-// properties reads what a member reports of itself in its status. They are no
-// request, so what is no quantity is passed over.
+// properties reads the properties that a member reports in its status. It ignores values that are
+// no quantities, because a status is not a request.
 func properties(v value) map[string]resource.Quantity {
 	all := map[string]resource.Quantity{}
 	take := func(name string, v value) {

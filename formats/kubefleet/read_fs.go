@@ -8,9 +8,10 @@ import (
 	"path"
 )
 
-// ReadFS reads the files of a directory whose names end in .yaml or .yml, in the order of their names, as one input:
-// documents may refer to those of other files. No file is an error. Problems of a file are those that [Read] has for
-// it, by its name; only without any is it read whether the files fit together.
+// ReadFS reads the files of a directory whose names end in .yaml or .yml, in the order of their
+// names, as one input: documents may refer to documents in other files. It is an error if there is
+// no such file. Problems are first reported for each file, as by [Read], with its name. Only if
+// there are none, ReadFS reports problems between the files.
 func ReadFS(dir fs.FS) (Documents, error) {
 	entries, err := fs.ReadDir(dir, ".")
 	errs := []error{err}

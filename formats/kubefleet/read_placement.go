@@ -28,7 +28,8 @@ func readPlacement(d *document, namespaced bool) (fleet.Placement, Rollout) {
 			"policy":               func(v value) { p.Policy = policy(v) },
 			"strategy":             func(v value) { rollout = readRollout(v, &p) },
 			"revisionHistoryLimit": func(v value) { p.HistoryLimit = v.Integer(1, 1000) },
-			"statusReportingScope": func(v value) { yamldoc.OneOf(v, "ClusterScopeOnly", "NamespaceAccessible") }, // what a hub does
+			// read by a hub
+			"statusReportingScope": func(v value) { yamldoc.OneOf(v, "ClusterScopeOnly", "NamespaceAccessible") },
 		}, "resourceSelectors")
 	}, "spec")
 	if namespaced {
@@ -53,8 +54,8 @@ func confine(d *document, selectors []snapshot.Selector) {
 	}
 }
 
-// isClusterScoped tells kinds of Kubernetes that are in no namespace. Of others
-// only a server knows.
+// isClusterScoped reports whether Kubernetes defines the kind as cluster-scoped. It returns false
+// for unknown kinds, because only a server knows their scope.
 func isClusterScoped(group, kind string) bool {
 	switch group {
 	case "":
@@ -71,7 +72,7 @@ func isClusterScoped(group, kind string) bool {
 	return false
 }
 
-// selectorPath is where a field of a snapshot.Selector stands.
+// selectorPath returns the path in the document of a field of a snapshot.Selector.
 func selectorPath(noun string) string {
 	if strings.HasSuffix(noun, "].namespace") {
 		return "metadata.namespace"
@@ -92,8 +93,8 @@ func resourceSelector(v value) snapshot.Selector {
 	return s
 }
 
-// selectionScope reads what a Namespace brings along. The default, which an API
-// server writes into every selector, is empty.
+// selectionScope reads the scope that a Namespace selects. The default, which an API server writes
+// into every selector, becomes the empty scope.
 func selectionScope(v value) snapshot.Scope {
 	scope := yamldoc.OneOf(v, snapshot.NamespaceOnly, snapshot.NamespaceWithResources, snapshot.NamespaceWithResourceSelectors)
 	if scope == snapshot.NamespaceWithResources {
@@ -102,7 +103,7 @@ func selectionScope(v value) snapshot.Scope {
 	return scope
 }
 
-// rollout reads spec.strategy.
+// readRollout reads spec.strategy.
 func readRollout(v value, p *fleet.Placement) Rollout {
 	rollout := defaultRollout()
 	v.Object(fields{
@@ -125,7 +126,8 @@ func readRollout(v value, p *fleet.Placement) Rollout {
 	return Rollout{Type: External, ReportBack: rollout.ReportBack}
 }
 
-// reportBack reads where the status of placed objects goes. A destination without Mirror means nothing, as in KubeFleet.
+// reportBack reads the destination of the status of placed objects. Without the type Mirror a
+// destination has no effect, as in KubeFleet.
 func reportBack(v value) (to ReportBack) {
 	mirrors := false
 	v.Object(fields{
@@ -142,16 +144,16 @@ func reportBack(v value) (to ReportBack) {
 	return to
 }
 
-// defaultApplyStrategy returns the defaults of KubeFleet's API. An API server writes them into an applyStrategy
-// that is there, and KubeFleet's agents assume them if there is none.
+// defaultApplyStrategy returns the defaults of KubeFleet's API. An API server writes them into an
+// applyStrategy that is there, and KubeFleet's agents assume them if there is none.
 func defaultApplyStrategy() apply.Strategy {
 	return apply.Strategy{
 		Type: apply.ClientSide, ComparisonOption: drift.Partial, WhenToApply: apply.Always, WhenToTakeOver: apply.TakeOverAlways,
 	}
 }
 
-// applyStrategy reads how objects are applied. Slipway applies on the server, whichever type is asked for, and takes
-// fields over from other managers unless that is ServerSideApply without force.
+// applyStrategy reads how objects are applied. Slipway applies on the server for every type. It
+// takes fields over from other managers unless the type is ServerSideApply without force.
 func applyStrategy(v value, p *fleet.Placement) {
 	s, defaults := &p.ApplyStrategy, defaultApplyStrategy()
 	*s = apply.Strategy{}
@@ -180,8 +182,8 @@ func applyStrategy(v value, p *fleet.Placement) {
 	}
 }
 
-// comparison reads which differences count, in the spelling of the resource or
-// in that of the documentation.
+// comparison reads which differences count, in the spelling of the resource or of the
+// documentation.
 func comparison(v value) drift.Comparison {
 	s := yamldoc.OneOf(v, string(drift.Partial), string(drift.Full), "partialComparison", "fullComparison")
 	if s == "" {

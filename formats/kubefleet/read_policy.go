@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Where the parts of an affinity stand in a placement.
+// The paths of the parts of an affinity in a placement.
 const (
 	affinityPath  = "spec.policy.affinity.clusterAffinity."
 	requiredField = "requiredDuringSchedulingIgnoredDuringExecution"
@@ -35,8 +35,7 @@ func policy(v value) placement.Policy {
 	return p
 }
 
-// count reads a number of clusters; whether it fits the policy is not its
-// concern.
+// count reads a number of clusters. It does not check whether the number fits the policy.
 func count(v value) *int {
 	if n := int(v.Int32()); v.OK() {
 		return &n
@@ -58,8 +57,8 @@ func affinity(v value, p *placement.Policy) {
 	}})
 }
 
-// requiredTerm reads a term; one that asks for nothing matches every cluster,
-// like an empty selector.
+// requiredTerm reads a term. A term without conditions matches every cluster, like an empty
+// selector.
 func requiredTerm(v value) placement.Term {
 	var t placement.Term
 	v.Object(fields{
@@ -93,12 +92,11 @@ func propertyRequirement(v value) placement.PropertyRequirement {
 	return r
 }
 
-// resourceProperties is what the names of the properties that tell of resources
-// begin with.
+// resourceProperties is the prefix of the names of resource properties.
 const resourceProperties = "resources.kubernetes-fleet.io/"
 
-// propertyName reads the name of a property. One of a resource says of which
-// part of it.
+// propertyName reads the name of a property. The name of a resource property must contain its
+// capacity type.
 func propertyName(v value) string {
 	name := v.Str()
 	rest, ok := strings.CutPrefix(name, resourceProperties)
@@ -126,8 +124,7 @@ func quantity(v value) resource.Quantity {
 	return q
 }
 
-// preference reads a preferred term; one that asks for nothing is one for every
-// cluster.
+// preference reads a preferred term. A term without conditions matches every cluster.
 func preference(v value) placement.Preference {
 	var p placement.Preference
 	v.Object(fields{
@@ -176,7 +173,7 @@ func toleration(v value) placement.Toleration {
 	return t
 }
 
-// policyPath is where a field of placement.Policy stands.
+// policyPath returns the path in the document of a field of placement.Policy.
 func policyPath(noun string) string {
 	list, rest, listed := strings.Cut(noun, "[")
 	index, inner, _ := strings.Cut(rest, "]")
@@ -196,7 +193,7 @@ func policyPath(noun string) string {
 	return "spec.policy." + noun
 }
 
-// termPath is where a field of a placement.Term stands.
+// termPath returns the path in the document of a field of a placement.Term.
 func termPath(inner string) string {
 	if rest, ok := strings.CutPrefix(inner, ".properties"); ok {
 		return ".propertySelector.matchExpressions" + rest
@@ -207,7 +204,7 @@ func termPath(inner string) string {
 	return ".labelSelector" + inner
 }
 
-// preferencePath is where a field of a placement.Preference stands.
+// preferencePath returns the path in the document of a field of a placement.Preference.
 func preferencePath(inner string) string {
 	switch {
 	case inner == ".sorter.order":

@@ -30,7 +30,7 @@ func reference(v value) string {
 	return v.Node.Value
 }
 
-// snapshotIndex reads an index; an empty one is the newest.
+// snapshotIndex reads an index. An empty index means the newest snapshot.
 func snapshotIndex(v value) *int {
 	s := v.Str()
 	if s == "" {
@@ -69,7 +69,7 @@ func readOverride(d *document, namespaced bool) Override {
 	return o
 }
 
-// overridePath is where a field of placement.Override stands.
+// overridePath returns the path in the document of a field of placement.Override.
 func overridePath(noun, selectors string) string {
 	if rest, ok := strings.CutPrefix(noun, "resourceSelectors"); ok {
 		return "spec." + selectors + rest
@@ -95,7 +95,7 @@ func overridePlacement(v value, o *Override) {
 	v.Object(fields{"name": func(v value) { o.Placement = reference(v) }, "scope": scope}, "name")
 }
 
-// The scopes of the placement that an override is for.
+// The scopes of the placement in an override.
 const (
 	clusterScope    = "Cluster"
 	namespacedScope = "Namespaced"
@@ -147,8 +147,7 @@ func byLabelsOnly(v value) {
 	v.Fail("an override selects clusters by labelSelector only; leave it out")
 }
 
-// patch reads an operation. Its value may be null, which is not the same as
-// none.
+// patch reads an operation. Its value may be null, which differs from no value.
 func patch(v value) placement.Patch {
 	var p placement.Patch
 	v.Object(fields{

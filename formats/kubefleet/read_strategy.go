@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// MaxStages is how many stages a strategy may have, as KubeFleet's API has it.
+// MaxStages is the maximum number of stages of a strategy, as in KubeFleet's API.
 const MaxStages = 31
 
 // maxWait is the longest time a stage may wait.
@@ -36,7 +36,7 @@ func readStrategy(d *document, namespaced bool) stages.Strategy {
 	return s
 }
 
-// stageList reads as many stages as there may be.
+// stageList reads at most MaxStages stages.
 func stageList(v value) (list []stages.Stage) {
 	v.Each(func(v value) {
 		if len(list) < MaxStages {
@@ -62,7 +62,7 @@ func stage(v value) stages.Stage {
 		"afterStageTasks":  func(v value) { s.After = yamldoc.List(v, task) },
 		"checks":           func(v value) { s.Checks = checks.Read(v) },
 		"clusterChecks":    func(v value) { s.ClusterChecks = checks.Read(v) },
-		// They are tasks of a type that KubeFleet does not have, beside its own.
+		// KubeFleet has no check tasks, so they have fields of their own beside its tasks.
 		"beforeStageChecks": func(v value) { before = checks.Read(v) },
 		"afterStageChecks":  func(v value) { after = checks.Read(v) },
 	}, "name")
@@ -70,7 +70,8 @@ func stage(v value) stages.Stage {
 	return s
 }
 
-// fieldOfChecks is where the document has what the strategy has at a path: the checks of a task are a list of their own.
+// fieldOfChecks converts a path in the strategy to a path in the document, where the checks of a
+// task are a list of their own.
 func fieldOfChecks(path string) string {
 	for _, side := range []string{"before", "after"} {
 		if stage, rest, ok := strings.Cut(path, "."+side+"StageTasks["); ok {
@@ -98,11 +99,11 @@ func sortKey(v value) string {
 	return s
 }
 
-// intOrPercent reads a number of at least 1 or a percentage, the range of which
-// the strategy checks.
+// intOrPercent reads a number of at least 1 or a percentage. The strategy checks the range of the
+// percentage.
 func intOrPercent(v value) *intstr.IntOrString { return numberOrPercent(v, 1) }
 
-// allowedFailures reads how many clusters may fail.
+// allowedFailures reads the number of clusters that may fail.
 func allowedFailures(v value) *intstr.IntOrString { return numberOrPercent(v, 0) }
 
 func numberOrPercent(v value, least int) *intstr.IntOrString {
@@ -127,7 +128,7 @@ func numberOrPercent(v value, least int) *intstr.IntOrString {
 	return &out
 }
 
-// beforeTask reads a task before a stage, where KubeFleet knows no waiting.
+// beforeTask reads a task before a stage. KubeFleet allows no TimedWait there.
 func beforeTask(v value) stages.Task {
 	t := task(v)
 	if kind, ok := v.Get("type"); ok && t.Type == stages.TimedWait {
@@ -146,7 +147,7 @@ func task(v value) stages.Task {
 	return t
 }
 
-// ChecksOf returns checks as a document has them.
+// ChecksOf converts checks to the form of a document.
 func ChecksOf(all []check.Check) []v1beta1.Check {
 	var out []v1beta1.Check
 	for i := range all {
@@ -164,7 +165,7 @@ func ChecksOf(all []check.Check) []v1beta1.Check {
 	return out
 }
 
-// duration returns a duration of a document, nil for 0.
+// duration converts a duration for a document; 0 becomes nil.
 func duration(d time.Duration) *metav1.Duration {
 	if d == 0 {
 		return nil

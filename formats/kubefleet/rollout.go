@@ -19,45 +19,47 @@ type RolloutType string
 
 // The rollout strategies of a placement.
 const (
-	// External leaves it to staged update runs.
+	// External leaves the rollout to staged update runs.
 	External RolloutType = "External"
-	// RollingUpdate, KubeFleet's default, rolls every change out at once, a
-	// part of the clusters at a time. See Rollout.Strategy.
+	// RollingUpdate, KubeFleet's default, rolls out every change at once, to a part of the clusters
+	// at a time. See [Rollout.Strategy].
 	RollingUpdate RolloutType = "RollingUpdate"
 )
 
-// Rollout is how a placement says that its changes reach the clusters. What
-// follows Type belongs to a RollingUpdate and is zero otherwise, but for ReportBack.
+// Rollout describes how the changes of a placement reach the clusters. The fields after Type are
+// for a RollingUpdate and zero otherwise, except ReportBack.
 type Rollout struct {
 	Type RolloutType
-	// MaxUnavailable is how many clusters may be updated at a time, of those that
-	// an update was to reach before: a number of at least 1, or a percentage from
-	// 1% to 100%. 0 means the default, 25%.
+	// MaxUnavailable is the maximum number of clusters that are updated at a time, among the
+	// clusters that already have the placement: a number of at least 1, or a percentage from 1% to
+	// 100%. 0 means the default, 25%.
 	MaxUnavailable intstr.IntOrString
-	// MaxSurge is read and written and has no effect: a cluster is updated in
-	// place, so that there is never one more than before. By default 25%.
+	// MaxSurge is read and written but has no effect: a cluster is updated in place, so there is
+	// never an additional one. The default is 25%.
 	MaxSurge intstr.IntOrString
-	// UnavailablePeriod is how long to wait after an object has been applied of
-	// whose availability cannot be known. By default a minute.
+	// UnavailablePeriod is the wait after an object has been applied whose availability is unknown.
+	// The default is one minute.
 	UnavailablePeriod time.Duration
-	// ReportBack is where the status of placed objects goes, whichever Type it is; empty for nowhere.
+	// ReportBack is the destination of the status of placed objects, for every Type; empty for
+	// none.
 	ReportBack ReportBack
 }
 
 // ReportBack is the destination of spec.strategy.reportBackStrategy with the type Mirror.
 type ReportBack string
 
-// Where the status of placed objects goes.
+// The destinations of the status of placed objects.
 const (
-	// OriginalResource is the object of the hub that was placed, where the policy picks exactly one cluster. See
-	// [ReportsToOriginal].
+	// OriginalResource is the object of the hub that was placed. The policy must pick exactly one
+	// cluster; see [ReportsToOriginal].
 	OriginalResource ReportBack = "OriginalResource"
-	// WorkAPI are the Work objects of a cluster, which KubeFleet has.
+	// WorkAPI are KubeFleet's Work objects of a cluster.
 	WorkAPI ReportBack = "WorkAPI"
 )
 
-// ReportsToOriginal reports whether the status of an object on a cluster can be that of the object which was placed: a policy
-// PickFixed that names one cluster, or PickN of one. KubeFleet checks the same.
+// ReportsToOriginal reports whether the status of an object on a cluster can be copied to the
+// placed object. The policy must be a PickFixed that names one cluster, or a PickN of one cluster.
+// KubeFleet checks the same.
 func ReportsToOriginal(p placement.Policy) bool {
 	switch p.Type {
 	case placement.PickFixed:
@@ -69,36 +71,32 @@ func ReportsToOriginal(p placement.Policy) bool {
 	return false
 }
 
-// defaultRollout is that of a placement that does not say.
+// defaultRollout returns the rollout of a placement without spec.strategy.
 func defaultRollout() Rollout {
 	quarter := intstr.FromString("25%")
 	return Rollout{Type: RollingUpdate, MaxUnavailable: quarter, MaxSurge: quarter, UnavailablePeriod: time.Minute}
 }
 
-// RollingStrategyName is the name of the strategy of a rolling update, and of
-// its only stage.
+// RollingStrategyName is the name of the strategy of a rolling update, and of its only stage.
 const RollingStrategyName = "rolling-update"
 
-// newAtOnce is how many clusters without anything of a placement are brought up at a time.
+// newAtOnce is the maximum number of new clusters, without anything of a placement, in flight.
 const newAtOnce = 1000
 
-// Strategy returns the strategy of the run that a rolling update of items is:
-// one stage of all clusters by name, MaxUnavailable of them in flight, and
-// clusters that leave are cleaned at the same pace. A percentage is one of the
-// clusters that are updated, rounded down, at least 1, as in every stage;
-// KubeFleet rounds it up. A cluster that fails keeps its slot and is tried
-// again, so that a change that breaks things stops after MaxUnavailable clusters.
+// Strategy returns the strategy of the run for a rolling update of items. It has one stage of all
+// clusters by name, with at most MaxUnavailable of them in flight. Clusters that leave are cleaned
+// at the same pace. A percentage is resolved over the clusters that are updated, rounded down but
+// at least 1, as in every stage; KubeFleet rounds it up. A cluster that fails keeps its slot and is
+// retried, so that a harmful change stops after MaxUnavailable clusters.
 //
-// A cluster that no run was to bring anything before has nothing that could become
-// unavailable. Such clusters are a group of their own beside that of the updates, in
-// which 1000 may be in flight: so the first rollout reaches all clusters at once, as
-// in KubeFleet, whatever one of them refuses, and one that joins is not held up by an
-// update that is stuck, and holds none up.
+// A cluster that has nothing of the placement yet has nothing that could become unavailable. Such
+// new clusters are a group of their own with up to 1000 in flight. So the first rollout reaches all
+// clusters at once, as in KubeFleet, even if one of them fails. A cluster that joins does not wait
+// for an update that is stuck, and does not delay updates.
 //
-// KubeFleet waits UnavailablePeriod only for objects whose availability it does
-// not track. Here a cluster waits, once it is healthy, where items hold such
-// an object: one that is neither a workload, whose status tells, nor data, which
-// is available as soon as it is there. Custom resources are such objects.
+// KubeFleet waits UnavailablePeriod only for objects whose availability it does not track. Here a
+// healthy cluster waits that long if items contain such an object. Workloads have a status and data
+// is available as soon as it exists, so neither needs the wait; custom resources do.
 func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 	r.MaxUnavailable = r.maxUnavailable()
 	atOnce := intstr.FromInt32(newAtOnce)
@@ -116,7 +114,7 @@ func (r Rollout) Strategy(items []snapshot.Item) stages.Strategy {
 	return s
 }
 
-// maxUnavailable is what is declared, or the default.
+// maxUnavailable returns the declared value, or the default.
 func (r *Rollout) maxUnavailable() intstr.IntOrString {
 	if r.MaxUnavailable == (intstr.IntOrString{}) {
 		return defaultRollout().MaxUnavailable
@@ -124,7 +122,8 @@ func (r *Rollout) maxUnavailable() intstr.IntOrString {
 	return r.MaxUnavailable
 }
 
-// AtATime is how many of so many clusters may be updated at a time, at least one.
+// AtATime returns the number of clusters, among the given number, that may be updated at a time, at
+// least one.
 func (r *Rollout) AtATime(clusters int) int {
 	share := r.maxUnavailable()
 	n, err := intstr.GetScaledValueFromIntOrPercent(&share, clusters, true)
@@ -134,7 +133,7 @@ func (r *Rollout) AtATime(clusters int) int {
 	return max(n, 1)
 }
 
-// isTracked tells kinds of which it is known whether they are available.
+// isTracked reports whether the availability of objects of the kind is known.
 func isTracked(group, kind string) bool {
 	switch group {
 	case "":
@@ -155,14 +154,15 @@ func isTracked(group, kind string) bool {
 	return false
 }
 
-// TracksAvailability reports whether KubeFleet's agents know of the objects of a kind whether they are available. Of a
-// cluster that has others, too, they say NotAllWorkAreAvailabilityTrackable once these are applied.
+// TracksAvailability reports whether KubeFleet's agents track the availability of objects of a
+// kind. For a cluster that also has other objects they report NotAllWorkAreAvailabilityTrackable
+// once these are applied.
 func TracksAvailability(group, kind string) bool {
 	return slices.Contains(trackedKinds()[group], kind)
 }
 
-// trackedKinds are the kinds whose availability KubeFleet's agents track, and those that are available as soon as they are
-// there, by API group.
+// trackedKinds returns the kinds whose availability KubeFleet's agents track, and the kinds that
+// are available as soon as they exist, by API group.
 func trackedKinds() map[string][]string {
 	return map[string][]string{
 		"":                          {"ConfigMap", "LimitRange", "Namespace", "ResourceQuota", "Secret", "Service", "ServiceAccount"},
@@ -187,7 +187,7 @@ func rollingUpdate(v value, r *Rollout) {
 	})
 }
 
-// share reads a number or a percentage of the clusters, of at least 0 or 1.
+// share reads a number or a percentage of the clusters. The minimum least is 0 or 1.
 func share(v value, least int32) intstr.IntOrString {
 	x, ok := v.Scalar()
 	if !ok {
@@ -207,7 +207,7 @@ func share(v value, least int32) intstr.IntOrString {
 	return intstr.IntOrString{}
 }
 
-// isShare tells a number of at least least and a percentage from least to 100.
+// isShare reports whether x is a number of at least least, or a percentage from least to 100.
 func isShare(x intstr.IntOrString, least int32) bool {
 	if x.Type == intstr.Int {
 		return x.IntVal >= least

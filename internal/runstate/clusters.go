@@ -36,10 +36,10 @@ func (r Deferred) Spanning(first, last int) Deferred {
 	return r
 }
 
-// IsDue reports whether the calendar has to be read again for the range.
+// IsDue reports whether the calendar must be read again for the range.
 func (r *Deferred) IsDue(now stages.Instant) bool { return r.NotYet != 0 && r.NotYet <= now }
 
-// Join extends the range by the one that follows, if both have the same state, and reports
+// Join extends the range by the next one, if they are adjacent and have the same state, and reports
 // whether it did.
 func (r *Deferred) Join(next Deferred, now stages.Instant) bool {
 	if r.Last+1 != next.First || r.Closed != next.Closed {

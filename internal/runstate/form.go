@@ -1,4 +1,4 @@
-// Package runstate has the stored form of a run: what step.Run wraps, so that hosts cannot depend on
+// Package runstate has the stored form of a run. step.Run wraps it, so that hosts cannot depend on
 // it. Packages of this module that need more than the outline of a run open it with a [Key].
 package runstate
 
@@ -12,14 +12,13 @@ type Key struct{ _ bool }
 
 // Form is the stored form of a run, without the exported fields of step.Run.
 type Form struct {
-	// StopAt is the time after which clusters in flight no longer delay a stop or a
-	// supersession.
+	// StopAt is the time after which clusters in flight no longer delay a stop or a supersession.
 	StopAt stages.Instant `json:"stopAt,omitempty"`
 
 	// Closing is set if the run has failed or was aborted and still runs its stages and
 	// groups with [stages.Flow].Always.
 	Closing *Closing `json:"closing,omitempty"`
-	// Halted is the time at which the timeouts were paused because the run was stopping.
+	// Halted is when the timeouts were paused, because the run was stopping.
 	Halted stages.Instant `json:"halted,omitempty"`
 
 	// Stage is the stage the run is in; len(Plan.Stages) when all are done.
@@ -81,11 +80,10 @@ type GroupRun struct {
 	// went first, because their windows were open. When there are 1024 ranges in a group, or its
 	// share of the 2048 in a stage, no further cluster is deferred.
 	Deferred []Deferred `json:"deferred,omitempty"`
-	// Reached is when the run reached the group's gates, which is when the stage started.
-	// Done is when its last cluster ended, and Ended when its gates had passed too. All
-	// three are 0 in a group without gates and timeout, in a stage in which no group waits
-	// for others. SkipGates reports whether an operator skipped the group after the run had
-	// reached its stage.
+	// Reached is when the stage started and the run reached the group's gates. Done is when the
+	// group's last cluster ended, and Ended when its gates had passed too. All three are 0 in a
+	// group without gates and timeout, in a stage in which no group waits for others. SkipGates
+	// reports whether an operator skipped the group after the run had reached its stage.
 	Reached   stages.Instant `json:"reached,omitempty"`
 	Done      stages.Instant `json:"done,omitempty"`
 	Ended     stages.Instant `json:"ended,omitempty"`
@@ -102,8 +100,8 @@ type Deferred struct {
 	// Closed reports whether they are outside their windows. If false, clusters with
 	// windows go first, or the clusters were queued again.
 	Closed bool `json:"c,omitempty"`
-	// NotYet is when the calendar is asked again, because the first of their windows may
-	// open then. 0 means at the next change of the calendar.
+	// NotYet is when the calendar must be read again, because the first of their windows may open
+	// then. 0 means at the next change of the calendar.
 	NotYet stages.Instant `json:"u,omitempty"`
 	// Reason explains why they are outside their windows, at most 80 bytes. It is empty if
 	// the reasons differ, and beyond the first 64 ranges of a group.
@@ -154,8 +152,8 @@ type InFlight struct {
 	// Drain reports whether an operator skipped the cluster while it was in flight: it
 	// finishes, and a failure does not count.
 	Drain bool `json:"d,omitempty"`
-	// Started is when the cluster started, moved forward by the time in which it was
-	// Pending if that time does not count. Its deadline begins at Started.
+	// Started is when the cluster started. It moves forward by the time in which the cluster was
+	// Pending, if that time does not count. The deadline begins at Started.
 	Started stages.Instant `json:"s"`
 	// Until is the end of the soak or of the backoff. A soaking cluster whose state becomes
 	// unknown keeps Until while it is Settling.
@@ -215,8 +213,7 @@ type Unsuccessful struct {
 // Closing marks a run that has failed or was aborted and only runs its stages and groups with
 // [stages.Flow].Always.
 type Closing struct {
-	// State is the state in which the run will end, Failed or Aborted, and Reason its
-	// reason.
+	// State is the future state of the run, Failed or Aborted, and Reason its reason.
 	State  stages.State `json:"state"`
 	Reason string       `json:"reason,omitempty"`
 }
@@ -231,8 +228,8 @@ func (c *Closing) Why() string {
 
 // Clock is the timeout of a stage or a group in progress.
 type Clock struct {
-	// Deadline is when the timeout expires; it moves forward by the time in which the run
-	// was stopped.
+	// Deadline is when the timeout expires. It moves forward by the time in which the run was
+	// stopped.
 	Deadline stages.Instant `json:"deadline,omitempty"`
 	// TimedOut reports whether the deadline passed before the stage or group had ended.
 	TimedOut bool `json:"timedOut,omitempty"`
@@ -241,7 +238,7 @@ type Clock struct {
 // IsOver reports whether the deadline has passed.
 func (c *Clock) IsOver(now stages.Instant) bool { return c.Deadline != 0 && now >= c.Deadline }
 
-// PutOff moves the deadline forward by the time in which a run was stopped.
+// PutOff moves the deadline forward by the duration of a stop.
 func (c *Clock) PutOff(by stages.Instant) {
 	if c.Deadline != 0 {
 		c.Deadline += by

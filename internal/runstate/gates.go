@@ -51,12 +51,12 @@ func GatesPassed(planned []stages.PlannedGate, gates []Gate, when approval.When)
 	return true
 }
 
-// IsNext reports whether every group has ended that the group comes after.
+// IsNext reports whether all groups before the group have ended.
 func IsNext(g *stages.PlannedGroup, run *StageRun) bool {
 	return !slices.ContainsFunc(g.After, func(i int) bool { return run.Groups[i].Ended == 0 })
 }
 
-// GateOf returns the run of a planned gate, nil where it is not reached.
+// GateOf returns the state of a planned gate, or nil if the run has not reached it.
 func GateOf(gates []Gate, pg *stages.PlannedGate) *Gate {
 	i := slices.IndexFunc(gates, func(g Gate) bool { return g.When == pg.When && g.Type == pg.Type })
 	if i < 0 {
@@ -65,7 +65,7 @@ func GateOf(gates []Gate, pg *stages.PlannedGate) *Gate {
 	return &gates[i]
 }
 
-// EndEvent is the event of a wait that has ended, by time or by a person.
+// EndEvent returns the event of a wait that ended, by time or because a person ended it.
 func (g *Gate) EndEvent(by string) stages.Event {
 	e := stages.Event{Type: stages.WaitEnded, By: by}
 	if g.Type == stages.ScheduledStart {

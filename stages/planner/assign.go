@@ -24,16 +24,16 @@ type openStage struct {
 type part struct {
 	group   stages.Group
 	sortKey string
-	// entries are by sort key, as indexes into planner.clusters, which are in
-	// order of name.
+	// entries are ordered by sort key. They refer to planner.clusters, which are ordered by name.
 	entries []entry
-	// unsorted have a sort label that is no integer, without none.
+	// unsorted are the clusters whose sort label is no integer. The clusters in without have no sort
+	// label.
 	unsorted, without []int
-	// rank is the place of each cluster that is picked by name; nil where none is.
+	// rank is the place of each cluster that is picked by name; nil if none is.
 	rank map[string]int
 }
 
-// entry is a cluster of a part and what orders it there.
+// entry is a cluster of a part, with the key that orders it there.
 type entry struct {
 	key     int64
 	cluster int
@@ -55,8 +55,8 @@ func newOpenStage(st stages.Stage) *openStage {
 	return s
 }
 
-// assign puts every cluster into the parts that pick it, gives stages their shares of those that no stage selects,
-// and reports clusters that are not in exactly one.
+// assign puts every cluster into the parts that pick it, gives stages their shares of the clusters
+// that no stage selects, and reports clusters that are not in exactly one stage and group.
 func (b *planner) assign() {
 	b.newStages()
 	var found findings
@@ -131,11 +131,11 @@ func (p *part) add(i int, c *candidate) {
 	}
 }
 
-// finding is what is wrong with where clusters stand; names are the stages
-// or, in a stage, the groups that pick them all.
+// finding is a problem with the assignment of clusters. names are the stages that all pick a
+// cluster or, if stage is set, the groups of that stage that do.
 type finding struct{ stage, names string }
 
-// findings are clusters by what is wrong with where they stand.
+// findings groups clusters by the problem with their assignment.
 type findings struct {
 	kinds    []finding
 	clusters map[finding][]int
@@ -185,7 +185,7 @@ func (f *findings) report(b *planner) {
 	}
 }
 
-// leave does with the clusters in no stage as the strategy says.
+// leave handles the clusters in no stage, as the strategy requires.
 func (b *planner) leave(at *field.Path, unassigned []int) {
 	names := b.names(unassigned)
 	if b.plan.Strategy.Unassigned == stages.UnassignedExclude {
@@ -229,7 +229,7 @@ func (b *planner) orderPart(st *openStage, part *part) {
 	part.sort()
 }
 
-// sort orders the clusters of the part, those without a key last.
+// sort sorts the clusters of the part by key. Clusters without a key come last.
 func (p *part) sort() {
 	slices.SortFunc(p.entries, func(a, b entry) int {
 		if a.key != b.key {
@@ -243,7 +243,7 @@ func (p *part) sort() {
 	p.without = nil
 }
 
-// shorten bounds a label's value in an error: it was not checked.
+// shorten shortens the value of a label for an error, because nothing has checked its length.
 func shorten(value string) string {
 	if len(value) <= validation.LabelValueMaxLength {
 		return value

@@ -10,23 +10,20 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// CatchUp returns the target of a run that follows the one of p: it takes the
-// clusters that were skipped or failed, named in missed, to the snapshot and
-// the revisions that p froze for them, and the clusters that joined since,
-// the keys of joined, to the digests given there.
+// CatchUp returns the target of a run that follows the run of p. It takes the skipped or failed
+// clusters in missed to the snapshot and the revisions that p froze for them. It takes the clusters
+// that joined since, the keys of joined, to the digests in joined.
 //
-// A cluster that p had in a stage of a share or of the rest is in that stage again. Clusters that joined are in no
-// share of less than 100%: those were taken when p was made.
+// A cluster that was in a stage of a share or of the rest in p is in that stage again. Clusters
+// that joined are in no share of less than 100%, because such shares were taken when p was made.
 //
-// A cluster that p was to remove is removed. One that p removes and that has
-// been picked again belongs into joined. The follow-up plan is
-// New(p.Strategy, target, clusters), with exactly the clusters that
-// target.Revision names; they may stand elsewhere in it when their labels have
-// changed. Set target.Selection when a newer selection picked the clusters that
-// joined.
+// A cluster that p should have removed is removed. A cluster that p removes and that has been
+// picked again belongs in joined. The follow-up plan is Plan(p.Strategy, target, clusters), with
+// exactly the clusters that target.Revision names; they may have other places in it if their labels
+// have changed. Set target.Selection if a newer selection picked the clusters that joined.
 //
-// The error names every cluster in missed that p does not have, and every one
-// in joined that p updates.
+// The error names every cluster in missed that p does not have, and every cluster in joined that p
+// updates.
 func CatchUp(p *stages.Plan, missed []string, joined map[string]string) (stages.Target, error) {
 	t := stages.Target{
 		Placement: p.Placement, Index: p.Index, Snapshot: p.Snapshot, Selection: p.Selection,
@@ -58,7 +55,7 @@ func CatchUp(p *stages.Plan, missed []string, joined map[string]string) (stages.
 	return t, values.ProblemsOf(fmt.Sprintf("run after plan %s", p.Digest), missedProblems(unknown, known))
 }
 
-// keepStage records the stage of a cluster if that takes a share or the rest.
+// keepStage records the stage of a cluster if the stage takes a share or the rest.
 func keepStage(t *stages.Target, cluster string, s *stages.Strategy, stage string) {
 	if !slices.ContainsFunc(s.Stages, func(st stages.Stage) bool { return st.Name == stage && isShare(&st) }) {
 		return

@@ -11,17 +11,17 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Bounds of failure domains.
+// Limits of failure domains.
 const (
-	// maxDomains is how many values a label may have that divides a stage.
+	// maxDomains is the maximum number of values of a label that divides a stage.
 	maxDomains = 256
-	// maxCells is how many combinations of a group and of values there may be in a
-	// stage: a run keeps a number for each.
+	// maxCells is the maximum number of combinations of a group and of values in a stage: a run
+	// keeps a number for each.
 	maxCells = 4096
 )
 
-// divide divides the clusters of a stage, which are the last of the plan, into
-// its failure domains.
+// divide divides the clusters of a stage, which are the last clusters of the plan, into its failure
+// domains.
 func (b *planner) divide(st *openStage, out *stages.PlannedStage) {
 	if len(st.stage.Domains) == 0 {
 		return
@@ -42,8 +42,7 @@ func (b *planner) divide(st *openStage, out *stages.PlannedStage) {
 	b.checkCells(out)
 }
 
-// members are the clusters of a stage in the order of the plan, as indexes into
-// b.clusters.
+// members returns the clusters of a stage in the order of the plan, as indexes into b.clusters.
 func (b *planner) members(st *openStage) (out []int) {
 	for i := range st.parts {
 		for _, e := range st.parts[i].entries {
@@ -53,7 +52,7 @@ func (b *planner) members(st *openStage) (out []int) {
 	return out
 }
 
-// divideBy adds the domains of one label, and each cluster's to its tuple.
+// divideBy adds the domains of one label, and adds each cluster's domain to its tuple.
 func (b *planner) divideBy(d *stages.Domain, nth int, members []int, tuples [][]int, out *stages.PlannedStage) {
 	clusters := map[values.LabelValue]int{}
 	var without []string
@@ -88,7 +87,7 @@ func (b *planner) divideBy(d *stages.Domain, nth int, members []int, tuples [][]
 	}
 }
 
-// stagePath is where the stage of that name stands in the strategy.
+// stagePath returns the path in the strategy of the stage with that name.
 func (b *planner) stagePath(name string) *field.Path {
 	i := slices.IndexFunc(b.plan.Strategy.Stages, func(st stages.Stage) bool { return st.Name == name })
 	return field.NewPath("strategy", "stages").Index(i)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// inputs checks what a plan is made of: the strategy, the target and the clusters.
+// inputs checks the inputs of a plan: the strategy, the target and the clusters.
 type inputs struct{ *planner }
 
 // check checks the arguments of a plan.
@@ -40,7 +40,7 @@ func (b inputs) checkClusters(at *field.Path) {
 	b.fail(at.Child("name"), slices.Compact(twice), "a cluster must be given once")
 }
 
-// isAgain reports whether cluster i has the name of the one before it.
+// isAgain reports whether cluster i has the same name as the cluster before it.
 func (b inputs) isAgain(i int) bool { return i > 0 && b.clusters[i-1].Name == b.clusters[i].Name }
 
 func (b inputs) checkTarget(at *field.Path) {
@@ -109,8 +109,8 @@ func (b inputs) checkRevisions(at *field.Path) {
 	b.checkDefault(at.Child("default"), without)
 }
 
-// failRevisions reports the revisions that are no digests, and those of
-// clusters that were not picked.
+// failRevisions reports revisions that are no digests, and revisions of clusters that were not
+// picked.
 func (b inputs) failRevisions(at *field.Path) {
 	var bad, unknown []string
 	for _, name := range sortedKeys(b.target.Revision) {
@@ -125,7 +125,7 @@ func (b inputs) failRevisions(at *field.Path) {
 	b.fail(at, unknown, "is not among the clusters")
 }
 
-// checkDefault checks the revision of the clusters that have none of their own.
+// checkDefault checks the revision of the clusters that have no revision of their own.
 func (b inputs) checkDefault(at *field.Path, without []string) {
 	switch {
 	case b.target.Default != "":
@@ -153,7 +153,8 @@ func (b inputs) checkRemove(at *field.Path) {
 	b.fail(at, picked, "a cluster that is picked cannot be removed too")
 }
 
-// checkOnly reports where a strategy that evicts clusters has other ones to clean, or any to update.
+// checkOnly reports a strategy with removal.only if other clusters would be cleaned, or any would
+// be updated.
 func (b inputs) checkOnly(at *field.Path, only []string) {
 	if len(only) == 0 {
 		return
@@ -170,7 +171,7 @@ func (b inputs) checkOnly(at *field.Path, only []string) {
 	}
 }
 
-// checkNew checks the names of the new clusters, and marks these.
+// checkNew checks the names of the new clusters and marks the clusters.
 func (b inputs) checkNew(at *field.Path) {
 	known := 0
 	for i := range b.clusters {

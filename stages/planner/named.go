@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// ranksOf returns the place of every name of the first list that is not empty, nil
-// where both are.
+// ranksOf returns the place of every name in the first non-empty list, or nil if both are empty.
 func ranksOf(lists ...[]string) map[string]int {
 	for _, names := range lists {
 		if len(names) == 0 {
@@ -22,7 +21,7 @@ func ranksOf(lists ...[]string) map[string]int {
 	return nil
 }
 
-// checkNamed reports clusters that are picked by name and that there are not.
+// checkNamed reports clusters that are picked by name and do not exist.
 func (b *planner) checkNamed() {
 	if b.target.Part {
 		return
@@ -37,7 +36,7 @@ func (b *planner) checkNamed() {
 	}
 }
 
-// selectNames returns the names that is holds for.
+// selectNames returns the names for which is returns true.
 func selectNames(names []string, is func(string) bool) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !is(name) })
 }

@@ -13,27 +13,26 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// Plan resolves a strategy and a target against the clusters that the
-// target's selection picked, into a plan with a digest.
+// Plan resolves a strategy and a target against the clusters that the target's selection picked,
+// into a plan with a digest.
 //
-// Every cluster stands in exactly one stage: in the one that selects it, or else in the first one whose share of
-// what is left has it, see [stages.Stage].Take, or in that of the rest; and, where that has groups, in
-// exactly one of them. Clusters stand in the order of the stage's sort key,
-// then of their names. The clusters of t.Remove come last, in a stage of their
-// own named [stages.RemovalStageName]. Percentages become numbers here, over the
-// frozen size of the stage or group: concurrency rounded down but at least 1,
-// failures rounded up; a number is taken as it is, however few clusters there
-// are. Profile ClusterUpdate refuses a number that caps a group at more than
-// it has clusters, or than its stage's cap, unless the target is a [stages.Target.Part].
-// What is allowed and probably not meant becomes a warning of the plan.
+// Every cluster is in exactly one stage. A stage that selects the cluster comes first, then the
+// first stage with a share that includes it, see [stages.Stage].Take, then the stage of the rest.
+// If the stage has groups, the cluster is in exactly one of them. Clusters are ordered by the
+// stage's sort key, then by name. The clusters of t.Remove come last, in a stage of their own named
+// [stages.RemovalStageName].
 //
-// If this is impossible, the error lists every problem with its clusters: an invalid strategy, target or cluster; a cluster twice, in two
-// stages or groups or in none; a sort label that is not an integer; a cluster
-// both picked and to be removed. It wraps an aggregate of [field.Error]
-// values.
+// Percentages are resolved over the frozen size of the stage or group: concurrency is rounded down
+// but is at least 1, failures are rounded up. A number is never adjusted to the number of clusters.
+// Profile ClusterUpdate refuses a number that caps a group at more clusters than it has, or than
+// its stage's cap, unless the target is a [stages.Target.Part]. The plan has a warning for each
+// setting that is valid but probably a mistake.
 //
-// The result does not depend on the order of clusters, and shares nothing with
-// the arguments.
+// The error lists every problem with its clusters: an invalid strategy, target or cluster; a
+// cluster twice, in two stages or groups or in none; a sort label that is not an integer; a cluster
+// both picked and in t.Remove. It wraps an aggregate of [field.Error] values.
+//
+// The result does not depend on the order of clusters, and shares nothing with the arguments.
 func Plan(s stages.Strategy, t stages.Target, clusters []placement.Cluster) (*stages.Plan, error) {
 	what := "plan of placement " + strconv.Quote(t.Placement)
 	b := &planner{target: t, clusters: sortByName(clusters)}
@@ -66,8 +65,8 @@ func Plan(s stages.Strategy, t stages.Target, clusters []placement.Cluster) (*st
 	return b.plan, nil
 }
 
-// freezeStrategy returns a copy of s that shares nothing with it and is what
-// storing and reading it gives.
+// freezeStrategy returns a copy of s that shares nothing with it and equals s after an encoding to
+// JSON and back.
 func freezeStrategy(s stages.Strategy) (stages.Strategy, error) {
 	b, err := json.Marshal(s)
 	if err != nil {

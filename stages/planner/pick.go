@@ -7,25 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// pick is how a stage or a group picks clusters.
+// pick describes how a stage or a group picks clusters.
 type pick struct {
 	selector *metav1.LabelSelector
 	names    []string
-	// new picks the clusters that have nothing of the placement, and leaves none of them to the others.
+	// new picks the clusters that have nothing of the placement, and leaves none of them to other
+	// picks.
 	new bool
 }
 
-// pickers answers which of several selectors match a set of labels. Selectors that ask for one label's value,
-// as most do, are found by a map; the others are tried one by one. Names are found by a map too.
+// pickers finds the picks that match a cluster. Selectors for the value of one label, which are the
+// most common, are found by a map, and so are names. The others are tried one by one.
 type pickers struct {
-	// new is 1 more than the index of the one that picks new clusters; 0 for none.
+	// new is 1 plus the index of the pick of new clusters; 0 if there is none.
 	new    int
 	names  map[string][]int
 	equal  []equalTerms
 	others []otherTerm
 }
 
-// equalTerms is the selectors that ask for the value of one label.
+// equalTerms holds the selectors for the value of one label.
 type equalTerms struct {
 	key    string
 	values map[string][]int
@@ -36,7 +37,7 @@ type otherTerm struct {
 	selector labels.Selector
 }
 
-// newPickers takes selectors that have been validated.
+// newPickers builds pickers from valid selectors.
 func newPickers(picks []pick) pickers {
 	var p pickers
 	for i, pick := range picks {
@@ -62,7 +63,7 @@ func newPickers(picks []pick) pickers {
 	return p
 }
 
-// name takes in the names that are picked.
+// name adds the names that a pick lists.
 func (p *pickers) name(index int, names []string) {
 	if p.names == nil && len(names) > 0 {
 		p.names = map[string][]int{}
@@ -82,7 +83,7 @@ func (p *pickers) lookUp(i int, key, value string) {
 	p.equal = append(p.equal, equalTerms{key, map[string][]int{value: {i}}})
 }
 
-// pick returns the selectors that match, ascending, in the memory of into.
+// pick returns the indexes of the picks that match, ascending. It reuses the memory of into.
 func (p *pickers) pick(c *candidate, into []int) []int {
 	if p.new > 0 && c.isNew {
 		return append(into[:0], p.new-1)

@@ -19,8 +19,7 @@ import (
 type planner struct {
 	target   stages.Target
 	clusters []candidate // by name
-	// revisions are the distinct digests that clusters get, in the order of their
-	// discovery.
+	// revisions are the distinct digests of clusters, in the order of their discovery.
 	revisions []string
 	stages    []*openStage
 	pickers   pickers // of the stages
@@ -33,7 +32,7 @@ type planner struct {
 type candidate struct {
 	Name, UID string
 	Labels    map[string]string
-	// isNew reports whether it has nothing of the placement.
+	// isNew reports whether the cluster has nothing of the placement.
 	isNew bool
 	// revision is an index into the planner's revisions.
 	revision int32
@@ -70,8 +69,8 @@ func sortedKeys(m map[string]string) []string {
 	return slices.Sorted(maps.Keys(m))
 }
 
-// fail records one problem that several clusters have. A problem for each
-// would make the error's text quadratic in a large fleet.
+// fail records one problem that several clusters have. One problem per cluster would make the text
+// of the error quadratic in a large fleet.
 func (b *planner) fail(at *field.Path, names []string, detail string) {
 	if len(names) > 0 {
 		b.errs = append(b.errs, field.Invalid(at, names, detail))

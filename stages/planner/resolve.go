@@ -12,8 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// resolve turns what was assigned into the stages, numbers and clusters of the
-// plan.
+// resolve turns the assignment into the stages, numbers and clusters of the plan.
 func (b *planner) resolve() {
 	b.plan.Clusters = make([]stages.PlannedCluster, 0, len(b.clusters)+len(b.target.Remove))
 	for _, st := range b.stages {
@@ -63,8 +62,7 @@ func (b *planner) resolveStage(st *openStage) {
 	doubts{b}.stage(st, &out, size)
 }
 
-// checkSizes refuses caps of groups that cannot be meant in profile
-// ClusterUpdate.
+// checkSizes refuses caps of groups that make no sense in profile ClusterUpdate.
 func (b *planner) checkSizes(at *field.Path) {
 	s := &b.plan.Strategy
 	if s.Profile != stages.ClusterUpdate || b.target.Part {
@@ -100,7 +98,8 @@ func (b *planner) place(part *part) {
 	}
 }
 
-// sortRevisions gives the plan the digests that its clusters get, ascending, and the clusters their indexes.
+// sortRevisions gives the plan the digests of its clusters, ascending, and the clusters their
+// indexes.
 func (b *planner) sortRevisions() {
 	used := make([]bool, len(b.revisions))
 	for i := range b.plan.Clusters {
@@ -122,7 +121,7 @@ func (b *planner) sortRevisions() {
 	}
 }
 
-// stage warns about what a stage probably does not mean.
+// stage warns about settings of a stage that are probably mistakes.
 func (b doubts) stage(open *openStage, st *stages.PlannedStage, size int) {
 	switch {
 	case size > 0:
@@ -141,7 +140,7 @@ func (b doubts) stage(open *openStage, st *stages.PlannedStage, size int) {
 			continue
 		}
 		if g.Len == 0 && slices.ContainsFunc(st.Groups, func(g stages.PlannedGroup) bool { return g.New }) {
-			continue // that there is nothing new, or only that, is as usual
+			continue // no new clusters, or only new ones, are normal
 		}
 		if g.Len == 0 {
 			b.warn("%s has no clusters", whereOf(st.Name, g.Name))
@@ -157,7 +156,7 @@ func (b doubts) failures(where string, failures, size int) {
 	}
 }
 
-// removal adds the stage that cleans the clusters that left.
+// removal adds the stage that cleans clusters that left.
 func (b *planner) removal() {
 	names := sortedKeys(b.target.Remove)
 	if len(names) == 0 {
@@ -175,8 +174,8 @@ func (b *planner) removal() {
 	}
 }
 
-// byName returns the positions of the plan's clusters by name. The clusters of the planner are in that order already,
-// and so are those to be removed, which have the last positions.
+// byName returns the positions of the plan's clusters by name. It merges two ordered lists: the
+// clusters of the planner, and the clusters in the removal stage, which have the last positions.
 func (b *planner) byName() values.Order {
 	byName := make(values.Order, 0, len(b.plan.Clusters))
 	end := int32(len(b.plan.Clusters))

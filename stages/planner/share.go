@@ -10,14 +10,14 @@ import (
 	"github.com/slipway-dev/slipway/stages/internal/values"
 )
 
-// isShare reports whether a stage takes of the clusters that no stage selects.
+// isShare reports whether a stage takes clusters that no stage selects.
 func isShare(s *stages.Stage) bool { return s.Take != nil || s.Rest }
 
-// takesAll reports whether a stage takes all clusters that are left and that it selects.
+// takesAll reports whether a stage takes all remaining clusters that match its selector.
 func takesAll(s *stages.Stage) bool { return s.Rest || s.Take.String() == "100%" }
 
-// assignShares gives the clusters that no stage selects to the stages that take of what is left, one stage after
-// the other, and what is left then to the final stage, where the strategy has one: that is a stage of the rest.
+// assignShares gives the clusters that no stage selects to the stages with a share, one stage after
+// the other. If the strategy has a final stage, that stage then takes the remaining clusters.
 func (b *planner) assignShares(found *findings) {
 	for _, st := range b.stages {
 		if isShare(&st.stage) && len(found.unassigned) > 0 {
@@ -31,10 +31,11 @@ func (b *planner) assignShares(found *findings) {
 	}
 }
 
-// share puts a stage's share of the clusters that are left into its groups, and returns the others, by name.
+// share puts a stage's share of the remaining clusters into its groups, and returns the other
+// clusters, by name.
 //
-// Of a run that catches up, a cluster stands in the stage that took it when the run was planned. A share of less than
-// all was taken then, and is not taken of those that joined since.
+// In a run that catches up, a cluster is in the stage that took it when the first run was planned.
+// A share of less than all was taken then, so it takes none of the clusters that joined since.
 func (b *planner) share(st *openStage, found *findings) (others []int) {
 	selector := selectorOf(st.stage.Selector)
 	var taken, candidates, groups []int
@@ -75,8 +76,8 @@ func (b *planner) share(st *openStage, found *findings) (others []int) {
 	return others
 }
 
-// inOrder returns clusters in the order of a sort key, which is empty for that of the names. Those that the key cannot
-// order come first: a stage that takes them reports them.
+// inOrder returns clusters ordered by a sort key, or by name if the key is empty. Clusters whose
+// sort label is invalid come first, so that a stage takes and reports them.
 func (b *planner) inOrder(clusters []int, sortKey string) []int {
 	p := part{sortKey: sortKey}
 	for _, i := range clusters {
@@ -90,13 +91,13 @@ func (b *planner) inOrder(clusters []int, sortKey string) []int {
 	return out
 }
 
-// hasShare reports whether the strategy has a stage of that name which takes of what is left.
+// hasShare reports whether the strategy has a stage of that name with a share or the rest.
 func (b *planner) hasShare(name string) bool {
 	return slices.ContainsFunc(b.plan.Strategy.Stages, func(st stages.Stage) bool { return st.Name == name && isShare(&st) })
 }
 
-// hasGroupFor reports whether a stage may have a cluster: with UnassignedExclude one of its groups selects it. into is
-// memory.
+// hasGroupFor reports whether a stage may take a cluster: with UnassignedExclude one of its groups
+// must select it. into is reused memory.
 func (b *planner) hasGroupFor(st *openStage, c *candidate, into *[]int) bool {
 	if b.plan.Strategy.Unassigned != stages.UnassignedExclude {
 		return true
@@ -105,7 +106,7 @@ func (b *planner) hasGroupFor(st *openStage, c *candidate, into *[]int) bool {
 	return len(*into) > 0
 }
 
-// selectorOf returns a selector that was validated; nil selects everything.
+// selectorOf returns a valid selector; nil selects everything.
 func selectorOf(s *metav1.LabelSelector) labels.Selector {
 	if s == nil {
 		return labels.Everything()

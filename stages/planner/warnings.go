@@ -8,12 +8,12 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// doubts warns of what a plan may do and probably does not mean.
+// doubts warns about settings that are valid but probably mistakes.
 type doubts struct{ *planner }
 
-// warnOfBudgets warns of budgets that never count, because no cluster can fail: it is tried again without end,
-// nothing bounds the time that it takes, and nothing is measured. A strategy without budgets is one that waits for its clusters, and needs no
-// warning.
+// warnOfBudgets warns about budgets that never count because no cluster can fail: attempts and time
+// are not limited, and nothing is measured. A strategy without budgets waits for its clusters on
+// purpose and needs no warning.
 func (b doubts) warnOfBudgets() {
 	s := &b.plan.Strategy
 	if s.AttemptLimit() > 0 || s.ProgressDeadline > 0 {
@@ -21,14 +21,15 @@ func (b doubts) warnOfBudgets() {
 	}
 	var vain []string
 	add := func(v *intstr.IntOrString, failures, clusters int, timeout bool, where string) {
-		if v != nil && failures < clusters && !timeout { // more than there are is a warning already
+		// a budget of at least the number of clusters has a warning already
+		if v != nil && failures < clusters && !timeout {
 			vain = append(vain, "maxFailures of "+where)
 		}
 	}
 	timeouts := false
 	for i := range s.Stages {
 		st, planned := &s.Stages[i], &b.plan.Stages[i]
-		if len(st.Checks)+len(st.ClusterChecks) > 0 { // what is measured fails
+		if len(st.Checks)+len(st.ClusterChecks) > 0 { // checks can fail
 			timeouts = true
 			continue
 		}
@@ -50,14 +51,15 @@ func (b doubts) warnOfBudgets() {
 	}
 }
 
-// From how many clusters on it is a surprise that they are updated one after the other: where a percentage comes to that,
-// and where no concurrency is set at all.
+// The sizes from which serial updates cause a warning: manyForPercent if a percentage resolves to
+// 1, and manyUnset if no concurrency is set.
 const (
 	manyForPercent = 10
 	manyUnset      = 50
 )
 
-// warnOfSerialStages warns of stages and groups that update many clusters one after the other without being asked to.
+// warnOfSerialStages warns about stages and groups that update many clusters one after the other,
+// although the strategy does not explicitly ask for that.
 func (b doubts) warnOfSerialStages() {
 	if b.target.Part {
 		return
