@@ -11,8 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// oldestNode is by how many minor versions nodes may be older than their control
-// plane.
+// oldestNode is how many minor versions nodes may be older than their control plane.
 const oldestNode = 3
 
 // Problem is a reason why a cluster cannot be upgraded to a target.
@@ -21,8 +20,8 @@ type Problem struct {
 	// Object is the control plane or a node pool.
 	Object  string
 	Message string
-	// Passing reports whether the problem may pass by itself: something is not offered to
-	// the cluster yet.
+	// Passing reports whether the problem may pass by itself, because something is not offered to the
+	// cluster yet.
 	Passing bool
 }
 
@@ -30,10 +29,9 @@ func (p Problem) String() string {
 	return fmt.Sprintf("cluster %s: %s: %s", p.Cluster, p.Object, p.Message)
 }
 
-// RefusedError says which clusters cannot be upgraded to a target. It is
-// backend.ErrPermanent.
+// RefusedError names the clusters that cannot be upgraded to a target. It is backend.ErrPermanent.
 type RefusedError struct {
-	// Problems are all there are, by the name of the cluster.
+	// Problems are all problems, by the name of the cluster.
 	Problems []Problem
 }
 
@@ -49,12 +47,12 @@ func (e *RefusedError) Error() string {
 // Unwrap returns backend.ErrPermanent.
 func (e *RefusedError) Unwrap() error { return backend.ErrPermanent }
 
-// Check returns a *[RefusedError] with everything that keeps clusters, by name, from
-// being upgraded to a target: a control plane or a node pool that would go down or
-// skip a minor version, nodes that would be newer than their control plane or too old
-// for it, a version or a Custom image that a cluster is not offered. A cluster that is
-// at the target has no problem, and one without a Consistent image has none: it is
-// skipped; so is one of Target.Unavailable. What is wrong with the target itself is an error too.
+// Check returns a *[RefusedError] with every reason why clusters, by name, cannot be upgraded to a
+// target. Reasons are a control plane or a node pool whose version would be lowered or would skip a
+// minor version, nodes that would be newer than their control plane or too old for it, and a
+// version or a Custom image that a cluster is not offered. A cluster has no problem if it is at the
+// target, or if it is skipped: because it has no Consistent image, or is in Target.Unavailable. An
+// invalid target is an error, too.
 func Check(clusters map[string]Cluster, t Target) error {
 	if err := t.check(); err != nil {
 		return err
@@ -74,7 +72,7 @@ func Check(clusters map[string]Cluster, t Target) error {
 	return &RefusedError{all}
 }
 
-// of returns the problems of a cluster. One that is skipped has none.
+// of returns the problems of a cluster. A cluster that is skipped has none.
 func (a *aim) of(cluster string) []Problem {
 	if a.without != "" {
 		return nil
@@ -85,7 +83,7 @@ func (a *aim) of(cluster string) []Problem {
 	return a.problems
 }
 
-// checkVersions returns what is wrong with the versions of an upgrade.
+// checkVersions returns the problems with the versions of an upgrade.
 func checkVersions(t Target, c *Cluster) []Problem {
 	want := parsed(t.KubernetesVersion)
 	if want == nil {
@@ -113,7 +111,7 @@ func checkVersions(t Target, c *Cluster) []Problem {
 	return all
 }
 
-// offered reports whether the provider gives a cluster what it does not have.
+// offered reports whether the provider offers the cluster every version that it lacks.
 func offered(t Target, c *Cluster) bool {
 	g := Goal{ControlPlane: t.KubernetesVersion}
 	if t.Type == Full {
@@ -127,7 +125,7 @@ func offered(t Target, c *Cluster) bool {
 	return slices.ContainsFunc(c.Versions, func(v string) bool { return same(v, t.KubernetesVersion) })
 }
 
-// move says what is wrong with going from one version to another.
+// move returns why a version cannot be upgraded to another version, or "".
 func move(from string, to *version.Version) string {
 	was := parsed(from)
 	switch {
@@ -143,7 +141,8 @@ func move(from string, to *version.Version) string {
 	return ""
 }
 
-// apart says what is wrong with nodes of one version under a control plane of another.
+// apart returns why nodes of one version cannot run under a control plane of another version, or
+// "".
 func apart(nodes string, to *version.Version) string {
 	has := parsed(nodes)
 	switch {

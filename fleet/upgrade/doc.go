@@ -1,39 +1,38 @@
-// Package upgrade makes runs of package fleet upgrade clusters: the Kubernetes
-// version of control planes and node pools, and the images of nodes.
+// Package upgrade lets runs of package fleet upgrade clusters: the Kubernetes version of control
+// planes and node pools, and the images of nodes.
 //
-// A [Target] says what a run is about. [Resolve] freezes what has to be the same
-// for all clusters of a run, and [Source] yields the target as the one object of a
-// snapshot, so that everything that a run of package fleet does for objects, it does
-// for upgrades: the plan names the target by its digest, and a run that catches up
-// has the same. The placement of such runs has [Selector] as its one selector.
+// A [Target] is the goal of a run. [Resolve] fixes the parts that must be the same for all clusters
+// of a run. [Source] yields the target as the one object of a snapshot, so that upgrades get
+// everything that runs do for objects: the plan names the target by its digest, and a catch-up run
+// has the same target. The placement of such runs has [Selector] as its only selector.
 //
-// A [Provider] does the work: it describes clusters and begins changes. Package
-// embedded has one in memory and package clusterapi one that asks Cluster API; a host
-// writes its own for its cloud. [NewUpdater] makes it the Updater of an engine.
+// A [Provider] does the work: it describes clusters and begins changes. Package embedded has a
+// provider in memory, package clusterapi a provider for Cluster API; a host writes its own for its
+// cloud. [NewUpdater] turns a provider into the Updater of an engine.
 //
-// # What a run does to a cluster
+// # How a run upgrades a cluster
 //
-// The updater looks first. A cluster that is where the target wants it is skipped,
-// and so is one that a Consistent image does not exist for. Otherwise it is the
-// control plane's turn, where that is not there, and then that of the node pools:
-// each is one [Change], which the provider is told again, under the same ID, for as
-// long as it is not known to have begun. What Latest means for a cluster is decided
-// when the first change of a run begins there, and stays with the change, so that an
-// image that is published later is taken by clusters that start later. The cluster is
-// done when it is described as being there, and as healthy.
+// The updater first describes the cluster. It skips a cluster that is already at the target, or
+// that is offered no Consistent image. Otherwise it upgrades the control plane if necessary, and
+// then the node pools. Each of the two is one [Change]. The updater repeats the change to the
+// provider under the same ID until the change is known to have begun. The image that Latest means
+// for a cluster is chosen when the first change of a run begins there, and recorded in the change,
+// so that an image published later is used only by clusters that start later. The cluster is done
+// when it is described as being at the target and healthy.
 //
-// While another operator's operation is under way on a cluster, or its region is not
-// available, or does not offer yet what the target says, nothing is sent and the
-// cluster is Pending: others go first.
+// While another operator's operation is under way on a cluster, or its region is not available or
+// does not offer the target yet, nothing is sent and the cluster is Pending: other clusters go
+// first.
 //
-// No upgrade goes down or skips a minor version, be it of a control plane or of a node
-// pool, and no node is newer than its control plane or more than three minor versions
-// older. [Check] finds this out for all clusters before a plan is recorded, and the
-// updater again for each when it starts.
+// No upgrade of a control plane or a node pool lowers the version or skips a minor version. No node
+// is newer than its control plane, or more than three minor versions older. [Check] verifies this
+// for all clusters before a plan is recorded, and the updater verifies it again when each cluster
+// starts.
 //
 // # Profiles
 //
-// A [Profile] says which releases are followed with no person asking, and [AutoUpgrade] what that comes to for a
-// fleet: it is the source of the placement and the revision of a trigger of package trigger, which creates the runs.
-// Clusters that do not answer when a run is created are skipped by it, and named with that reason.
+// A [Profile] names the releases that are followed without a request by a person. [AutoUpgrade]
+// determines the target of a fleet from it: it is the source of the placement, and the revision of
+// a trigger of package trigger, which creates the runs. A run skips clusters that did not answer
+// when it was created, and names them with that reason.
 package upgrade

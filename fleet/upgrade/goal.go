@@ -8,12 +8,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// aim is where a cluster is to be, as it is resolved for it.
+// aim is the goal of a cluster after the target was resolved for it.
 type aim struct {
 	Goal
-	// problems keep the cluster from getting there.
+	// problems keep the cluster from reaching the goal.
 	problems []Problem
-	// without says why there is no image for the cluster, under Consistent.
+	// without is why there is no image for the cluster, under Consistent.
 	without string
 }
 
@@ -38,7 +38,7 @@ func aimAt(t Target, c *Cluster) aim {
 	return a
 }
 
-// image returns the image that a pool gets, "" for the one that it has.
+// image returns the image that a pool gets, or "" if it keeps its image.
 func (a *aim) image(t Target, c *Cluster, p *Pool) string {
 	if s := t.NodeImages.Selection; s == "" || s == Latest {
 		if len(p.Images) == 0 {
@@ -65,7 +65,7 @@ func (a *aim) image(t Target, c *Cluster, p *Pool) string {
 	return image
 }
 
-// choose returns the first image of the list that a pool is offered or has.
+// choose returns the first image of the list that a pool is offered or has, or "".
 func (n NodeImages) choose(p *Pool) string {
 	for _, image := range n.Versions {
 		if image == p.Image || slices.Contains(p.Images, image) {
@@ -75,14 +75,13 @@ func (n NodeImages) choose(p *Pool) string {
 	return ""
 }
 
-// newer reports whether what a pool has is known to be newer than an image.
+// newer reports whether the image of a pool is known to be newer than another image.
 func (p *Pool) newer(image string) bool {
 	has, want := slices.Index(p.Images, p.Image), slices.Index(p.Images, image)
 	return has >= 0 && has < want
 }
 
-// missing returns the parts that are not where the goal wants them, in the order in
-// which they are upgraded.
+// missing returns the parts that differ from the goal, in the order of their upgrades.
 func (g *Goal) missing(c *Cluster) (parts []Part) {
 	if g.ControlPlane != "" && !same(c.ControlPlane, g.ControlPlane) {
 		parts = append(parts, ControlPlane)
@@ -95,7 +94,7 @@ func (g *Goal) missing(c *Cluster) (parts []Part) {
 	return parts
 }
 
-// has reports whether a pool is where the goal wants it.
+// has reports whether a pool has reached the goal.
 func (g *Goal) has(p *Pool) bool {
 	for _, want := range g.Pools {
 		if want.Name == p.Name {
@@ -105,10 +104,10 @@ func (g *Goal) has(p *Pool) bool {
 	return true
 }
 
-// same reports whether two versions are the same as they are written, but for the v.
+// same reports whether two versions have the same text, except for a leading v.
 func same(a, b string) bool { return strings.TrimPrefix(a, "v") == strings.TrimPrefix(b, "v") }
 
-// parsed returns a version, and nil where it is none.
+// parsed returns a version, or nil if v is not a version.
 func parsed(v string) *version.Version {
 	out, err := version.ParseSemantic(v)
 	if err != nil {
@@ -119,7 +118,7 @@ func parsed(v string) *version.Version {
 
 func poolName(p *Pool) string { return "node pool " + p.Name }
 
-// brief lists some of what may be many.
+// brief joins the first elements of a list and the number of the others.
 func brief(list []string) string {
 	const most = 5
 	if more := len(list) - most; more > 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Preflight checks the clusters of a plan, all of them: see [Check]. A cluster that
-// cannot be described now is checked when it starts.
+// Preflight checks all clusters of a plan: see [Check]. A cluster that cannot be described now is
+// checked when it starts, unless the error is permanent.
 func (u *updater) Preflight(ctx context.Context, intents []backend.Intent) error {
 	var errs []error
 	for i := range intents {
@@ -37,7 +37,7 @@ func (u *updater) preflight(ctx context.Context, in *backend.Intent) error {
 	return errors.Join(joined(lasting(failed)), Check(clusters, t))
 }
 
-// lasting are the descriptions that failed for good.
+// lasting returns the descriptions that failed with a permanent error.
 func lasting(failed []description) (out []description) {
 	for _, d := range failed {
 		if errors.Is(permanently(d.err), backend.ErrPermanent) {

@@ -21,10 +21,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Channel is which releases a [Profile] follows.
+// Channel selects the releases that a [Profile] follows.
 type Channel string
 
-// The channels. The words and what they mean are Azure's; N is the newest minor version that is no preview.
+// Channels of upgrade profiles. Names and meanings are Azure's; N is the newest minor version that
+// is not a preview.
 const (
 	// Rapid is the newest patch of N.
 	Rapid Channel = "Rapid"
@@ -32,47 +33,53 @@ const (
 	Stable Channel = "Stable"
 	// TargetKubernetesVersion is the newest patch of a given minor version.
 	TargetKubernetesVersion Channel = "TargetKubernetesVersion"
-	// NodeImage is the newest node images, and leaves all versions.
+	// NodeImage is the newest node images; it leaves all versions unchanged.
 	NodeImage Channel = "NodeImage"
-	// SecurityPatch is the node images with the newest security patches, and leaves all versions.
+	// SecurityPatch is the node images with the newest security patches; it leaves all versions
+	// unchanged.
 	SecurityPatch Channel = "SecurityPatch"
 )
 
 // supportedMinors is how many minor versions before N are supported without long-term support.
 const supportedMinors = 2
 
-// Profile says what clusters are upgraded to when it is there, with no person asking.
+// Profile selects the releases that clusters are upgraded to once they are available, without a
+// request by a person.
 type Profile struct {
 	Channel Channel `json:"channel"`
-	// KubernetesVersion is the minor version of TargetKubernetesVersion, as 1.30, and empty for the others.
+	// KubernetesVersion is the minor version of TargetKubernetesVersion, such as 1.30, and empty for
+	// other channels.
 	KubernetesVersion string `json:"targetKubernetesVersion,omitempty"`
-	// LongTermSupport goes on with patches of a minor version that is older than N-2, where the catalog has them
-	// for long-term support. It is for TargetKubernetesVersion alone.
+	// LongTermSupport continues with patches of a minor version older than N-2 if the catalog has them
+	// for long-term support. It is only for TargetKubernetesVersion.
 	LongTermSupport bool `json:"longTermSupport,omitempty"`
-	// NodeImages is Latest when empty, or Consistent; not for SecurityPatch, whose images the catalog names.
+	// NodeImages is Latest if empty, or Consistent. It must be empty for SecurityPatch, whose images
+	// the catalog names.
 	NodeImages Selection `json:"nodeImageSelection,omitempty"`
 }
 
-// Release is a version of Kubernetes that a catalog has.
+// Release is a version of Kubernetes in a catalog.
 type Release struct {
-	// Version has its patch, as 1.30.2.
+	// Version has its patch, such as 1.30.2.
 	Version string `json:"version"`
 	// Preview releases are not followed.
 	Preview bool `json:"preview,omitempty"`
-	// LongTermSupport is a release for clusters with long-term support alone.
+	// LongTermSupport reports that the release is only for clusters with long-term support.
 	LongTermSupport bool `json:"longTermSupport,omitempty"`
 }
 
-// Catalog is what a provider has to offer, whichever cluster asks. Its methods may be called concurrently.
+// Catalog lists the releases of a provider, independent of clusters. Its methods may be called
+// concurrently.
 type Catalog interface {
-	// Releases returns the versions of Kubernetes, in any order. It is asked for the channels of versions alone.
+	// Releases returns the versions of Kubernetes in any order. It is called only for the channels of
+	// versions.
 	Releases(ctx context.Context) ([]Release, error)
-	// SecurityPatches returns the images with the newest security patches, one of each family of nodes. It is asked for
-	// SecurityPatch alone.
+	// SecurityPatches returns the images with the newest security patches, one for each family of
+	// nodes. It is called only for SecurityPatch.
 	SecurityPatches(ctx context.Context) ([]string, error)
 }
 
-// Validate returns everything that is wrong with p, which is at path.
+// Validate returns all errors of p, with paths below path.
 func (p Profile) Validate(path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	channels := []Channel{Stable, Rapid, NodeImage, TargetKubernetesVersion, SecurityPatch}
@@ -101,7 +108,7 @@ func (p Profile) Validate(path *field.Path) field.ErrorList {
 	return errs
 }
 
-// minorOf parses a version without a patch; nil where it is none.
+// minorOf parses a version without a patch, and returns nil if text is not one.
 func minorOf(text string) *version.Version {
 	v, err := version.ParseMajorMinor(text)
 	if err != nil || fmt.Sprintf("%d.%d", v.Major(), v.Minor()) != text {
@@ -110,10 +117,11 @@ func minorOf(text string) *version.Version {
 	return v
 }
 
-// Target returns what clusters, by name, are to be upgraded to now. Under a channel of versions that is the channel's
-// newest patch, or, where the oldest control plane is more than one minor version behind, the newest patch of the minor
-// version after that one: the run after the next goes on from there. patches are those of the catalog, for
-// SecurityPatch. A target of Consistent images is still to be resolved. The error says what the catalog does not have.
+// Target returns the target for clusters, by name, at this moment. Under a channel of versions it
+// is the channel's newest patch. If the oldest control plane is more than one minor version behind,
+// it is the newest patch of the next minor version after that control plane, and later runs
+// continue from there. patches are the catalog's images, for SecurityPatch. A target of Consistent
+// images must still be resolved. The error names the release that the catalog lacks.
 func (p Profile) Target(releases []Release, patches []string, clusters map[string]Cluster) (Target, error) {
 	if errs := p.Validate(nil); len(errs) > 0 {
 		return Target{}, fmt.Errorf("upgrade profile: %w", errs.ToAggregate())
@@ -204,21 +212,21 @@ func newestPatch(releases []Release, minor *version.Version, longTerm bool) (str
 	return strings.TrimPrefix(out, "v"), nil
 }
 
-// AutoUpgrade follows a profile: it says what there is, as the source of a placement and as the revision of a trigger.
-// Its methods may be called concurrently.
+// AutoUpgrade follows a profile. It is both the source of a placement and the revision of a
+// trigger. Its methods may be called concurrently.
 type AutoUpgrade struct {
-	// Name is that of the object of the source: see [Selector].
+	// Name is the name of the source's object: see [Selector].
 	Name    string
 	Profile Profile
 	Catalog Catalog
-	// Provider describes the clusters of Inventory that the stages of Strategy pick. Runs leave out the
-	// clusters of which it returns a transient error: see Target.Unavailable.
+	// Provider describes the clusters of Inventory that the stages of Strategy pick. Runs leave out
+	// clusters with transient errors: see Target.Unavailable.
 	Provider  Provider
 	Inventory backend.Inventory
 	Strategy  stages.Strategy
 }
 
-// Objects yields the target as it is now, as [Source] does; AutoUpgrade is a [snapshot.Source].
+// Objects yields the current target, like [Source]; AutoUpgrade is a [snapshot.Source].
 func (a *AutoUpgrade) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 	if !asks(q, a.Name) {
 		return func(func(*unstructured.Unstructured, error) bool) {}
@@ -233,8 +241,8 @@ func (a *AutoUpgrade) Objects(ctx context.Context, q snapshot.Query) iter.Seq2[*
 	}
 }
 
-// Revision is what the target is in a word: the version of a channel of versions, so that an image alone is no reason to
-// begin, and otherwise a digest of the images.
+// Revision returns a short name of the current target. For a channel of versions it is the version,
+// so that a new image alone starts no run. Otherwise it is a digest of the images.
 func (a *AutoUpgrade) Revision(ctx context.Context) (string, error) {
 	t, described, err := a.target(ctx)
 	if err != nil {
@@ -244,7 +252,7 @@ func (a *AutoUpgrade) Revision(ctx context.Context) (string, error) {
 		return t.KubernetesVersion, nil
 	}
 	images := sets.New(t.NodeImages.Versions...)
-	if len(images) == 0 { // Latest: the first that each pool is offered
+	if len(images) == 0 { // Latest: the first image that each pool is offered
 		for _, d := range described {
 			for i := range d.Pools {
 				if offered := d.Pools[i].Images; len(offered) > 0 {
@@ -257,11 +265,11 @@ func (a *AutoUpgrade) Revision(ctx context.Context) (string, error) {
 	return "images-" + hex.EncodeToString(digest[:])[:revisionDigits], nil
 }
 
-// revisionDigits is how much of a digest is in the name of a run.
+// revisionDigits is how many digits of a digest are in the name of a run.
 const revisionDigits = 12
 
-// target returns the target, resolved, and the clusters that it is made from. Clusters that do not
-// answer are named in Target.Unavailable.
+// target returns the resolved target, and the clusters that it was determined from. Clusters that
+// do not answer are named in Target.Unavailable.
 func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error) {
 	var releases []Release
 	var patches []string
@@ -271,7 +279,7 @@ func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error)
 		releases, err = a.Catalog.Releases(ctx)
 	case SecurityPatch:
 		patches, err = a.Catalog.SecurityPatches(ctx)
-	case NodeImage: // what the pools are offered says all
+	case NodeImage: // the images offered to the pools suffice
 	}
 	if err != nil {
 		return Target{}, nil, fmt.Errorf("catalog: %w", err)
@@ -299,8 +307,8 @@ func (a *AutoUpgrade) target(ctx context.Context) (Target, []description, error)
 	return t, described, err
 }
 
-// keepsFromUpgrade returns the error after which no target is determined: clusters failed for good, or
-// none answers. Other clusters that failed are left out of the run.
+// keepsFromUpgrade returns an error if no target can be determined: a cluster failed for good, or
+// no cluster answers. Other failed clusters are left out of the run.
 func keepsFromUpgrade(ctx context.Context, described, failed []description) error {
 	if err := ctx.Err(); err != nil {
 		return err

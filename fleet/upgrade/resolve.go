@@ -14,15 +14,14 @@ import (
 	"github.com/slipway-dev/slipway/stages/planner"
 )
 
-// describers is how many clusters are described at the same time.
+// describers is how many clusters are described concurrently.
 const describers = 16
 
-// Resolve returns a target with everything in it that has to be the same for all
-// clusters of a run. For Consistent that is the newest image that all node pools of
-// a family are offered, in all regions that the clusters are in; it is an error where
-// there is none, and where a cluster cannot be described. The order of the images is
-// that of the first cluster by name. Other targets, and one that was resolved before,
-// are returned as they are.
+// Resolve fixes the parts of a target that must be the same for all clusters of a run. For
+// Consistent it finds, for each family, the newest image that all node pools of the family are
+// offered, in all regions of the clusters. It is an error if there is none, or if a cluster cannot
+// be described. The order of the images is taken from the first cluster by name. Other targets, and
+// targets that are already resolved, are returned unchanged.
 func Resolve(ctx context.Context, p Provider, clusters []placement.Cluster, t Target) (Target, error) {
 	if errs := t.Validate(nil); len(errs) > 0 {
 		return t, fmt.Errorf("upgrade target: %w", errs.ToAggregate())
@@ -42,8 +41,8 @@ func Resolve(ctx context.Context, p Provider, clusters []placement.Cluster, t Ta
 	return t, nil
 }
 
-// ResolveFor is [Resolve] for those clusters of an inventory that the stages of a
-// strategy pick: a run by the strategy upgrades those.
+// ResolveFor calls [Resolve] for the clusters of an inventory that the stages of a strategy pick. A
+// run with the strategy upgrades the same clusters.
 func ResolveFor(ctx context.Context, p Provider, inventory backend.Inventory, s stages.Strategy, t Target) (Target, error) {
 	picked, err := picks(ctx, inventory, s)
 	if err != nil {
@@ -52,7 +51,7 @@ func ResolveFor(ctx context.Context, p Provider, inventory backend.Inventory, s 
 	return Resolve(ctx, p, picked, t)
 }
 
-// picks returns those clusters of an inventory that the stages of a strategy pick.
+// picks returns the clusters of an inventory that the stages of a strategy pick.
 func picks(ctx context.Context, inventory backend.Inventory, s stages.Strategy) ([]placement.Cluster, error) {
 	var all, picked []placement.Cluster
 	for c, err := range inventory.Clusters(ctx) {
@@ -61,7 +60,7 @@ func picks(ctx context.Context, inventory backend.Inventory, s stages.Strategy) 
 		}
 		all = append(all, c)
 	}
-	// Which clusters are picked does not depend on what they are brought to.
+	// The picked clusters do not depend on the target.
 	plan, err := planner.Plan(s, stages.Target{Placement: "any", Snapshot: "any", Selection: "any", Default: "any"}, all)
 	if err != nil {
 		return nil, err
@@ -74,15 +73,15 @@ func picks(ctx context.Context, inventory backend.Inventory, s stages.Strategy) 
 	return picked, nil
 }
 
-// description is what became of describing a cluster.
+// description is the result of describing a cluster.
 type description struct {
 	name string
 	Cluster
 	err error
 }
 
-// describe describes clusters, some at a time, and returns them by name, those that
-// failed apart.
+// describe describes clusters, some concurrently, and returns them sorted by name. Failed
+// descriptions are returned separately.
 func describe(ctx context.Context, p Provider, clusters []placement.Cluster) (described, failed []description) {
 	var all []description
 	for d := range parallel.Map(ctx, describers, clusters, func(ctx context.Context, c placement.Cluster) description {
@@ -112,7 +111,7 @@ func describe(ctx context.Context, p Provider, clusters []placement.Cluster) (de
 	return described, failed
 }
 
-// joined is one error of all descriptions that failed.
+// joined returns one error for all failed descriptions.
 func joined(failed []description) error {
 	var errs []error
 	for _, d := range failed {
@@ -121,7 +120,7 @@ func joined(failed []description) error {
 	return errors.Join(errs...)
 }
 
-// permanently makes an error that will not pass by itself ErrPermanent.
+// permanently makes ErrNotFound permanent, because it does not pass by itself.
 func permanently(err error) error {
 	if errors.Is(err, backend.ErrNotFound) && !errors.Is(err, backend.ErrPermanent) {
 		return fmt.Errorf("%w: %w", backend.ErrPermanent, err)
@@ -129,14 +128,14 @@ func permanently(err error) error {
 	return err
 }
 
-// shared are the images that the pools of a family have in common so far.
+// shared are the images that all pools of a family so far have in common.
 type shared struct {
 	images []string
-	// newest is what each region offers first, for an error.
+	// newest is the first image that each region offers, for an error.
 	newest []string
 }
 
-// common returns the newest image of each family that all its pools are offered.
+// common returns, for each family, the newest image that all its pools are offered.
 func common(clusters []description) ([]string, error) {
 	families := map[string]*shared{}
 	var order []string
@@ -155,7 +154,7 @@ func common(clusters []description) ([]string, error) {
 	return newest(families, order)
 }
 
-// narrow leaves the images that a pool is offered too.
+// narrow drops the images that a pool is not offered.
 func (s *shared) narrow(region string, p *Pool) {
 	s.images = slices.DeleteFunc(s.images, func(image string) bool { return !slices.Contains(p.Images, image) })
 	first := "none"

@@ -17,26 +17,26 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Type is what of a cluster is upgraded.
+// Type selects the parts of a cluster to upgrade.
 type Type string
 
-// The types of an upgrade. The words are Azure's.
+// Types of an upgrade. The names are Azure's.
 const (
 	// Full upgrades the control plane, the node pools and their images.
 	Full Type = "Full"
-	// ControlPlaneOnly leaves the nodes.
+	// ControlPlaneOnly leaves the nodes unchanged.
 	ControlPlaneOnly Type = "ControlPlaneOnly"
-	// NodeImageOnly leaves all versions.
+	// NodeImageOnly leaves all versions unchanged.
 	NodeImageOnly Type = "NodeImageOnly"
 )
 
-// Selection is how node images are chosen.
+// Selection determines how node images are chosen.
 type Selection string
 
-// The selections of node images. The words are Azure's.
+// Selections of node images. The names are Azure's.
 const (
-	// Latest is the newest image that a node pool can be given when its cluster starts. A
-	// pool that is not offered any keeps what it has. It is the default.
+	// Latest is the newest image that a node pool is offered when its cluster starts. A pool that is
+	// offered no image keeps its image. Latest is the default.
 	Latest Selection = "Latest"
 	// Consistent is the newest image that all regions of a run have in common: see
 	// [Resolve].
@@ -45,16 +45,15 @@ const (
 	Custom Selection = "Custom"
 )
 
-// Target is what a run upgrades clusters to.
+// Target is the desired state of the clusters of a run.
 type Target struct {
 	Type Type `json:"type"`
-	// KubernetesVersion is a version with its patch, as 1.30.2; that of Full and
-	// ControlPlaneOnly.
+	// KubernetesVersion is a version with its patch, such as 1.30.2, for Full and ControlPlaneOnly.
 	KubernetesVersion string `json:"kubernetesVersion,omitempty"`
-	// NodeImages are those of Full and NodeImageOnly.
+	// NodeImages are the images for Full and NodeImageOnly.
 	NodeImages NodeImages `json:"nodeImageSelection,omitzero"`
-	// Unavailable are the names of clusters that a run leaves out, sorted: they did not answer when
-	// the target was determined. [AutoUpgrade] sets it.
+	// Unavailable are the names of clusters that a run leaves out, because they did not answer when
+	// the target was determined; sorted. [AutoUpgrade] sets it.
 	Unavailable []string `json:"unavailable,omitempty"`
 }
 
@@ -66,14 +65,13 @@ func (t Target) leavesOut(cluster string) string {
 	return "left out: it did not answer when the target of the run was determined; create another run when it answers"
 }
 
-// NodeImages says which images nodes get.
+// NodeImages selects the images of nodes.
 type NodeImages struct {
-	// Selection is Latest when empty.
+	// Selection is Latest if empty.
 	Selection Selection `json:"type,omitempty"`
-	// Versions are the images of Custom, and those that [Resolve] found for Consistent:
-	// one of each family of nodes. A node pool gets the first that it is offered or has.
-	// No pool goes back from a newer image: under Consistent it keeps what it has, under
-	// Custom that is a problem.
+	// Versions are the images of Custom, and the images that [Resolve] found for Consistent, one for
+	// each family of nodes. A node pool gets the first of them that it is offered or has. No pool is
+	// moved to an older image: under Consistent it keeps its image, under Custom that is a problem.
 	Versions []string `json:"versions,omitempty"`
 }
 
@@ -86,7 +84,7 @@ const (
 	maxImage  = 253
 )
 
-// Validate returns everything that is wrong with t, which is at path.
+// Validate returns all errors of t, with paths below path.
 func (t Target) Validate(path *field.Path) field.ErrorList {
 	errs := t.validateVersion(path)
 	for i, name := range t.Unavailable {
@@ -167,12 +165,12 @@ func validateImages(at *field.Path, images []string) field.ErrorList {
 	return errs
 }
 
-// resolved reports whether nothing is left for [Resolve].
+// resolved reports whether [Resolve] has nothing left to do.
 func (t Target) resolved() bool {
 	return t.NodeImages.Selection != Consistent || len(t.NodeImages.Versions) > 0
 }
 
-// check returns what keeps t from being rolled out.
+// check returns why t cannot be rolled out.
 func (t Target) check() error {
 	if errs := t.Validate(nil); len(errs) > 0 {
 		return fmt.Errorf("upgrade target: %w", errs.ToAggregate())
@@ -183,8 +181,8 @@ func (t Target) check() error {
 	return nil
 }
 
-// Object returns a target as the object that is rolled out under a name. A host with
-// several placements puts several into one source.
+// Object returns a target as an object with the given name, which a run can roll out. A host with
+// several placements may put several such objects into one source.
 func Object(name string, t Target) (*unstructured.Unstructured, error) {
 	if err := t.check(); err != nil {
 		return nil, err
@@ -199,8 +197,8 @@ func Object(name string, t Target) (*unstructured.Unstructured, error) {
 	}}, nil
 }
 
-// Source returns a source of one object, the target under a name. Reading it is an
-// error where the target is invalid or was not resolved.
+// Source returns a source of one object, the target under a name. Reading it fails if the target is
+// invalid or not resolved.
 func Source(name string, t Target) snapshot.Source {
 	return snapshot.SourceFunc(func(_ context.Context, q snapshot.Query) iter.Seq2[*unstructured.Unstructured, error] {
 		return func(yield func(*unstructured.Unstructured, error) bool) {
@@ -211,17 +209,17 @@ func Source(name string, t Target) snapshot.Source {
 	})
 }
 
-// asks reports whether a query is for the target of that name.
+// asks reports whether a query includes the target of the given name.
 func asks(q snapshot.Query, name string) bool {
 	return (q.Kind == "" || q.Group == group && q.Kind == kind) && (q.Name == "" || q.Name == name)
 }
 
-// Selector selects what [Source] and [Object] give under a name.
+// Selector selects the object that [Source] and [Object] return for a name.
 func Selector(name string) snapshot.Selector {
 	return snapshot.Selector{Group: group, Version: apiVersion, Kind: kind, Name: name}
 }
 
-// TargetOf reads the target that a snapshot holds. The set is to be verified.
+// TargetOf decodes the target in a snapshot. The caller must have verified the set.
 func TargetOf(set snapshot.Set) (Target, error) {
 	if len(set.Bodies) != 1 || len(set.Unplaced) > 0 || set.Items[0].Group != group || set.Items[0].Kind != kind {
 		return Target{}, fmt.Errorf("revision %s is not that of an upgrade: it must have one object, a %s of %s", set.Digest, kind, group)
@@ -233,7 +231,7 @@ func TargetOf(set snapshot.Set) (Target, error) {
 	var t Target
 	if err == nil {
 		strict := json.NewDecoder(bytes.NewReader(object.Spec))
-		strict.DisallowUnknownFields() // what is not understood is not carried out
+		strict.DisallowUnknownFields() // an unknown part must not be ignored
 		err = strict.Decode(&t)
 	}
 	if err != nil {

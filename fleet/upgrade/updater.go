@@ -11,16 +11,15 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// targetsKept is how many targets an updater remembers.
+// targetsKept is how many targets an updater caches.
 const targetsKept = 16
 
-// NewUpdater returns an updater that upgrades clusters through p. It is a
-// backend.Preflighter, and a backend.UpdaterWatcher if p is a [Watcher]. Its methods may be
-// called concurrently, and an engine that starts again goes on with another one.
+// NewUpdater returns an updater that upgrades clusters through p. It is a backend.Preflighter, and
+// a backend.UpdaterWatcher if p is a [Watcher]. Its methods may be called concurrently. A restarted
+// engine may continue with a new updater.
 //
-// A cluster that has nothing to be removed: assignments without a revision, for a
-// cluster that has left or a placement that is deleted, are done at once and change
-// nothing.
+// Nothing has to be removed from a cluster. So an assignment without a revision, for a cluster that
+// has left or a placement that is being deleted, completes at once and changes nothing.
 func NewUpdater(p Provider) backend.Updater {
 	u := &updater{provider: p, targets: map[string]Target{}}
 	if w, ok := p.(Watcher); ok {
@@ -38,7 +37,7 @@ type updater struct {
 
 var _ backend.Preflighter = (*updater)(nil)
 
-// watchingUpdater is one whose provider can tell when to look.
+// watchingUpdater is an updater whose provider announces changes.
 type watchingUpdater struct {
 	*updater
 	watcher Watcher
@@ -51,7 +50,7 @@ func (u *watchingUpdater) Watch(ctx context.Context, a backend.Assignment) iter.
 	return u.watcher.Watch(ctx, a.Cluster)
 }
 
-// Update looks, and begins the next change that is needed.
+// Update describes the cluster, and begins the next change that it needs.
 func (u *updater) Update(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	if a.Revision == "" {
 		return nothing(), nil
@@ -76,7 +75,7 @@ func (u *updater) Update(ctx context.Context, a backend.Assignment) (backend.Pro
 	return u.begin(ctx, v)
 }
 
-// Observe looks.
+// Observe describes the cluster and begins nothing.
 func (u *updater) Observe(ctx context.Context, a backend.Assignment) (backend.Proof, error) {
 	if a.Revision == "" {
 		return nothing(), nil
@@ -91,12 +90,12 @@ func (u *updater) Observe(ctx context.Context, a backend.Assignment) (backend.Pr
 	return backend.Proof{Sent: v.ours, Message: v.pending()}, nil
 }
 
-// nothing is the report where nothing is wanted.
+// nothing returns the proof for an assignment without a revision.
 func nothing() backend.Proof {
 	return backend.Proof{Applied: true, Unchanged: true, Current: true, Healthy: true}
 }
 
-// begin begins the first change that is missing.
+// begin begins the first missing change.
 func (u *updater) begin(ctx context.Context, v *view) (backend.Proof, error) {
 	change := Change{
 		ID: v.id(v.missing[0]), Placement: v.a.Placement, Epoch: v.a.Epoch, Part: v.missing[0], Goal: v.aim.Goal,
@@ -112,8 +111,8 @@ func (u *updater) begin(ctx context.Context, v *view) (backend.Proof, error) {
 	return backend.Proof{Sent: true}, v.errorf("%w", err)
 }
 
-// describe describes the cluster of an assignment and resolves the target for it. The provider is not
-// asked about a cluster that the target leaves out.
+// describe describes the cluster of an assignment and resolves the target for it. It does not call
+// the provider for a cluster that the target leaves out.
 func (u *updater) describe(ctx context.Context, a backend.Assignment) (*view, error) {
 	v := &view{a: a}
 	t, err := u.target(ctx, a)
@@ -136,8 +135,7 @@ func (u *updater) describe(ctx context.Context, a backend.Assignment) (*view, er
 	return v, nil
 }
 
-// target returns the target of an assignment. One that was read is remembered: it is
-// under its digest.
+// target returns the target of an assignment. It caches targets by their digests.
 func (u *updater) target(ctx context.Context, a backend.Assignment) (Target, error) {
 	u.mu.Lock()
 	t, known := u.targets[a.Revision]

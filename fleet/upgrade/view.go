@@ -9,27 +9,27 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// maxMessage bounds what is told of a cluster, in bytes.
+// maxMessage bounds a message about a cluster, in bytes.
 const maxMessage = 1024
 
-// view is what an updater sees of a cluster.
+// view is an updater's view of a cluster.
 type view struct {
 	a   backend.Assignment
 	c   Cluster
 	aim aim
-	// ours reports whether the last change of the cluster is one of the run. What was resolved
-	// for the cluster when it began is the aim then.
+	// ours reports whether the last change of the cluster belongs to the run. Then aim is the goal
+	// that was resolved when that change began.
 	ours bool
-	// missing are the parts that are not where they are to be.
+	// missing are the parts that differ from the goal.
 	missing []Part
 }
 
-// id identifies the change of a part in this attempt.
+// id returns the ID of the change of a part in this attempt.
 func (v *view) id(p Part) string {
 	return v.a.RunUID + "." + strconv.Itoa(v.a.Attempt) + "." + string(p)
 }
 
-// state is that of the run's last change; empty for none.
+// state returns the state of the run's last change, or "" if there is none.
 func (v *view) state() OperationState {
 	if !v.ours {
 		return ""
@@ -37,7 +37,7 @@ func (v *view) state() OperationState {
 	return v.c.Operation.State
 }
 
-// other says what is being done to the cluster that is not the run's; empty for nothing.
+// other describes an operation on the cluster that does not belong to the run; "" if there is none.
 func (v *view) other() string {
 	o := v.c.Operation
 	switch {
@@ -49,8 +49,8 @@ func (v *view) other() string {
 	return ""
 }
 
-// settled reports on a cluster that nothing is to be begun on, because it is there, is
-// on its way, or has failed; done is false for others.
+// settled returns the proof of a cluster that needs no new change, because it is at the goal, is
+// being upgraded, or has failed. For other clusters done is false.
 func (v *view) settled() (r backend.Proof, done bool) {
 	switch {
 	case v.state() == Running:
@@ -67,13 +67,14 @@ func (v *view) settled() (r backend.Proof, done bool) {
 	return backend.Proof{}, false
 }
 
-// ended reports whether the last operation is one of this attempt, where it has ended.
+// ended reports whether the last operation belongs to this attempt. Callers use it for operations
+// that have ended.
 func (v *view) ended() bool {
 	id := v.c.Operation.Change.ID
 	return id == v.id(ControlPlane) || id == v.id(Nodes)
 }
 
-// there reports on a cluster that is where it is to be.
+// there returns the proof of a cluster that is at the goal.
 func (v *view) there() backend.Proof {
 	r := backend.Proof{
 		Sent: v.ours, Applied: true, Unchanged: !v.ours, Revision: v.a.Revision, Current: true,
@@ -90,7 +91,7 @@ func (v *view) there() backend.Proof {
 	return r
 }
 
-// refusal is why nothing may be begun; nil where something may.
+// refusal returns why no change may begin, or nil if a change may begin.
 func (v *view) refusal() error {
 	problems := v.aim.of(v.a.Cluster.Name)
 	var lasting []Problem
@@ -115,7 +116,7 @@ func (v *view) failure() string {
 	return clip("the upgrade failed: " + v.c.Operation.Message)
 }
 
-// pending says what the cluster is on its way to.
+// pending describes the goal that the cluster is being upgraded to, and the gap.
 func (v *view) pending() string {
 	if len(v.missing) == 0 {
 		return clip("on its way to " + v.where())
@@ -123,7 +124,7 @@ func (v *view) pending() string {
 	return clip("on its way to " + v.where() + ": " + v.gap())
 }
 
-// gap says what is not where it is to be.
+// gap describes the part that differs from the goal.
 func (v *view) gap() string {
 	if v.missing[0] == ControlPlane {
 		return "the control plane has " + v.c.ControlPlane
@@ -137,7 +138,7 @@ func (v *view) gap() string {
 	return brief(pools)
 }
 
-// where says where the cluster is to be.
+// where describes the goal of the cluster.
 func (v *view) where() string {
 	var parts []string
 	if v.aim.ControlPlane != "" {
@@ -154,7 +155,7 @@ func (v *view) where() string {
 	return brief(parts)
 }
 
-// errorf says which cluster an error is about.
+// errorf adds the name of the cluster to an error.
 func (v *view) errorf(format string, args ...any) error {
 	return fmt.Errorf("cluster %s: %w", v.a.Cluster.Name, fmt.Errorf(format, args...))
 }
