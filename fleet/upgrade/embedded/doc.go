@@ -1,10 +1,10 @@
-// Package embedded is a provider of upgrades in memory, for tests and examples: its
-// clusters take their time, fail and go away as they are told.
+// Package embedded is a provider of upgrades in memory, for tests and examples. Its clusters take
+// time, fail and become unavailable as their state says.
 //
-// All there is is a [State], a value that encodes as JSON. [New] makes a provider of
-// it, [Provider.Edit] changes it while it is used, and [Provider.State] returns a copy,
-// so that a program that ends can keep it and go on where it was.
+// The whole environment is a [State], a value that encodes as JSON. [New] creates a provider from
+// it, [Provider.Edit] changes it during use, and [Provider.State] returns a copy, so that a program
+// can save it and continue from it later.
 //
-// Nothing runs in the background: whatever happens with time, has happened by the clock
-// when it is read. Under testing/synctest, time.Now is that clock.
+// Nothing runs in the background: changes that time brings are computed by the clock when the state
+// is read. Under testing/synctest, time.Now is that clock.
 package embedded

@@ -21,13 +21,13 @@ type Provider struct {
 
 	mu    sync.Mutex
 	state State
-	// changed is closed and made again whenever something changes.
+	// changed is closed and replaced on every change.
 	changed chan struct{}
 }
 
 var _ upgrade.Watcher = (*Provider)(nil)
 
-// New returns a provider of an environment, of which it keeps a copy. A nil clock is time.Now.
+// New returns a provider with a copy of the environment w. A nil clock means time.Now.
 func New(w State, clock func() time.Time) *Provider {
 	if clock == nil {
 		clock = time.Now
@@ -35,7 +35,7 @@ func New(w State, clock func() time.Time) *Provider {
 	return &Provider{now: clock, state: w.clone(), changed: make(chan struct{})}
 }
 
-// State returns a copy of everything there is.
+// State returns a copy of the whole state.
 func (p *Provider) State() State {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -43,8 +43,8 @@ func (p *Provider) State() State {
 	return p.state.clone()
 }
 
-// Edit calls f, which changes what there is. No other call reads it meanwhile; f calls no
-// method of the provider and keeps nothing that it was given.
+// Edit calls f, which changes the state. No other call reads the state during f. f must not call a
+// method of the provider, or keep references to the state.
 func (p *Provider) Edit(f func(*State)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,7 +53,7 @@ func (p *Provider) Edit(f func(*State)) {
 	p.tell()
 }
 
-// Cluster returns a copy of a cluster as it is now, and false where there is none.
+// Cluster returns a copy of the current state of a cluster, and false if there is none.
 func (p *Provider) Cluster(name string) (Cluster, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -65,8 +65,8 @@ func (p *Provider) Cluster(name string) (Cluster, bool) {
 	return *c.clone(), true
 }
 
-// Occupy has another operator work on a cluster for d, or with 0 until Edit ends it. It is
-// ErrNotFound where there is no such cluster, and ErrConflict where something else is
+// Occupy simulates an operation of another operator on a cluster for d, or with 0 until Edit ends
+// it. The error is ErrNotFound if there is no such cluster, and ErrConflict if something else is
 // under way.
 func (p *Provider) Occupy(name, message string, d time.Duration) error {
 	p.mu.Lock()
@@ -87,7 +87,7 @@ func (p *Provider) Occupy(name, message string, d time.Duration) error {
 	return nil
 }
 
-// Describe says how a cluster is. See [upgrade.Provider].
+// Describe returns the current state of a cluster. See [upgrade.Provider].
 func (p *Provider) Describe(ctx context.Context, pc placement.Cluster) (upgrade.Cluster, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -151,7 +151,7 @@ func (p *Provider) begin(c *Cluster, change upgrade.Change) error {
 	return nil
 }
 
-// free is an error where something is under way.
+// free returns an error if a change or another operation is under way.
 func (c *Cluster) free() error {
 	switch {
 	case c.changing():
@@ -175,7 +175,7 @@ func (c *Cluster) start(change upgrade.Change, now time.Time, takes time.Duratio
 	c.Begun = append(c.Begun, *o.clone())
 }
 
-// reach returns a cluster as it is now, where it can be reached.
+// reach returns a cluster at the current time, or an error if it cannot be reached.
 func (p *Provider) reach(ctx context.Context, pc placement.Cluster) (*Cluster, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -210,7 +210,7 @@ func (p *Provider) Watch(ctx context.Context, pc placement.Cluster) iter.Seq2[st
 	}
 }
 
-// alarm returns what says that something has changed since now, and when a cluster
+// alarm returns a channel that is closed on the next change of the state, and when the cluster
 // changes by itself.
 func (p *Provider) alarm(cluster string) (<-chan struct{}, time.Time) {
 	p.mu.Lock()
@@ -223,7 +223,7 @@ func (p *Provider) alarm(cluster string) (<-chan struct{}, time.Time) {
 	return p.changed, c.next(p.now())
 }
 
-// wait waits until something has changed or a time has come by the provider's clock.
+// wait waits until changed is closed, or until at by the provider's clock.
 func (p *Provider) wait(ctx context.Context, changed <-chan struct{}, at time.Time) error {
 	var alarm <-chan time.Time
 	if !at.IsZero() {
@@ -246,7 +246,7 @@ func (p *Provider) tell() {
 	p.changed = make(chan struct{})
 }
 
-// settle brings everything to now. The caller holds the lock.
+// settle brings all clusters to the current time. The caller holds the lock.
 func (p *Provider) settle() {
 	now := p.now()
 	for _, c := range p.state.Clusters {
@@ -254,7 +254,7 @@ func (p *Provider) settle() {
 	}
 }
 
-// images returns a copy of what a region offers to a family.
+// images returns a copy of the images that a region offers to a family.
 func (w *State) images(region, family string) []string {
 	r := w.Regions[region]
 	if r == nil {

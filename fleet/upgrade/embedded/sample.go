@@ -2,15 +2,14 @@ package embedded
 
 import "github.com/slipway-dev/slipway/fleet/upgrade"
 
-// SampleFamily is the family of the nodes of the clusters that [State.AddSample] adds.
+// SampleFamily is the node family of the clusters that [State.AddSample] adds.
 const SampleFamily = "AKSUbuntu-2204gen2containerd"
 
-// AddSample adds a cluster as a new one is, for a program that shows upgrades, and returns
-// it: it is in a region, its control plane and its only node pool have a version, and the
-// nodes have an older image than any region offers. The regions eastus, westeurope and
-// southeastasia offer different images, as it takes a while until a new one is
-// everywhere; any other region offers the oldest of those. A cluster of that name is
-// replaced.
+// AddSample adds a new cluster for a program that demonstrates upgrades, and returns it. The
+// cluster is in region, its control plane and its only node pool have version, and the nodes have
+// an older image than any region offers. The regions eastus, westeurope and southeastasia offer
+// different images, because a new image takes a while to reach every region; any other region
+// offers the oldest of these images. A cluster of that name is replaced.
 func (w *State) AddSample(name, region, version string) *Cluster {
 	images := []string{SampleFamily + "-202410.15.0", SampleFamily + "-202409.30.0", SampleFamily + "-202409.09.0"}
 	switch region {

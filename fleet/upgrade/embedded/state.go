@@ -8,61 +8,60 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 )
 
-// State is everything that a provider knows.
+// State is the whole state of a provider.
 type State struct {
-	// Regions are where clusters are, by name.
+	// Regions are the regions of the clusters, by name.
 	Regions map[string]*Region `json:"regions,omitempty"`
-	// Versions are the Kubernetes versions that are offered to all clusters; nil where
-	// every version is.
+	// Versions are the Kubernetes versions that all clusters are offered; nil if every version is
+	// offered.
 	Versions []string `json:"versions"`
 	// Clusters are the clusters by name.
 	Clusters map[string]*Cluster `json:"clusters,omitempty"`
-	// Takes is how long a change of a part of a cluster takes, unless the cluster says.
+	// Takes is the duration of a change of a part of a cluster, unless the cluster has its own.
 	Takes time.Duration `json:"takes,omitempty"`
-	// Epochs are the greatest ones that changes had, by placement.
+	// Epochs are the greatest epochs of changes, by placement.
 	Epochs map[string]int64 `json:"epochs,omitempty"`
 }
 
-// Region is where clusters are.
+// Region is a region of clusters.
 type Region struct {
-	// Images are what is offered to node pools there, newest first, by family.
+	// Images are the images that node pools in the region are offered, newest first, by family.
 	Images map[string][]string `json:"images,omitempty"`
-	// Unavailable makes every call for a cluster of the region fail for now. What was
-	// begun goes on.
+	// Unavailable makes every call for a cluster of the region fail for now. Changes that have begun
+	// continue.
 	Unavailable bool `json:"unavailable,omitempty"`
 }
 
 // Cluster is a cluster of a [State].
 type Cluster struct {
-	// UID is compared with that of the caller, where both have one.
+	// UID is compared with the caller's UID if both are set.
 	UID    string `json:"uid,omitempty"`
 	Region string `json:"region,omitempty"`
-	// ControlPlane and Pools are what the cluster has; Images of pools are ignored, since
-	// they are the region's.
+	// ControlPlane and Pools are the current state of the cluster. Images of pools are ignored,
+	// because the region has them.
 	ControlPlane string         `json:"controlPlane"`
 	Pools        []upgrade.Pool `json:"pools,omitempty"`
-	// Takes is how long a change of a part takes; 0 is that of the environment.
+	// Takes is the duration of a change of a part; 0 means State.Takes.
 	Takes time.Duration `json:"takes,omitempty"`
-	// Unavailable is as that of a region.
+	// Unavailable makes every call for the cluster fail for now, see Region.Unavailable.
 	Unavailable bool `json:"unavailable,omitempty"`
-	// Fail is how many changes from now on fail, -1 for all, and Failure is what they
-	// fail with. A change that fails has changed nothing. Whether it will is decided when
-	// it ends.
+	// Fail is how many changes from now on fail, -1 for all; Failure is their message. A change that
+	// fails has changed nothing. Whether a change fails is decided when it ends.
 	Fail    int    `json:"fail,omitempty"`
 	Failure string `json:"failure,omitempty"`
-	// Refuse is what the next changes are refused with; empty for none.
+	// Refuse is the message that the next changes are refused with; empty for none.
 	Refuse string `json:"refuse,omitempty"`
-	// Unhealthy is how long the cluster is not healthy after a change.
+	// Unhealthy is how long the cluster is unhealthy after a change.
 	Unhealthy time.Duration `json:"unhealthy,omitempty"`
-	// UnhealthyUntil is when it is healthy again.
+	// UnhealthyUntil is when the cluster is healthy again.
 	UnhealthyUntil time.Time `json:"unhealthyUntil,omitzero"`
 	// Operation is the last change that was begun; nil for none.
 	Operation *Operation `json:"operation,omitempty"`
-	// Busy is what another operator does to the cluster, until BusyUntil or, where that is
-	// zero, for ever; empty for nothing.
+	// Busy describes the operation of another operator on the cluster, which lasts until BusyUntil, or
+	// for ever if that is zero; empty if there is none.
 	Busy      string    `json:"busy,omitempty"`
 	BusyUntil time.Time `json:"busyUntil,omitzero"`
-	// Begun are the changes that were begun, in order.
+	// Begun are all changes that were begun, in order.
 	Begun []Operation `json:"begun,omitempty"`
 }
 
@@ -70,7 +69,7 @@ type Cluster struct {
 type Operation struct {
 	upgrade.Operation
 	Began time.Time `json:"began,omitzero"`
-	// Ends is when it ends or ended; zero for one that does not.
+	// Ends is when the operation ends or ended; zero if it does not end.
 	Ends time.Time `json:"ends,omitzero"`
 }
 
@@ -122,7 +121,7 @@ func (o *Operation) clone() *Operation {
 	return &out
 }
 
-// settle brings a cluster to now: what has had its time has ended.
+// settle brings a cluster to the current time, and ends operations whose time is over.
 func (c *Cluster) settle(now time.Time) {
 	if !c.BusyUntil.IsZero() && !now.Before(c.BusyUntil) {
 		c.Busy, c.BusyUntil = "", time.Time{}
@@ -148,7 +147,7 @@ func (c *Cluster) failure() string {
 	return c.Failure
 }
 
-// carryOut makes of the cluster what a change wants.
+// carryOut changes the cluster as a change demands.
 func (c *Cluster) carryOut(change upgrade.Change) {
 	switch change.Part {
 	case upgrade.ControlPlane:
@@ -176,7 +175,7 @@ func (c *Cluster) changing() bool {
 	return c.Operation != nil && c.Operation.State == upgrade.Running
 }
 
-// next is when the cluster changes by itself after now; zero when it does not.
+// next returns when the cluster changes by itself after now; zero if it does not.
 func (c *Cluster) next(now time.Time) (next time.Time) {
 	for _, at := range []time.Time{c.ends(), c.BusyUntil, c.UnhealthyUntil} {
 		if at.After(now) && (next.IsZero() || at.Before(next)) {
@@ -186,7 +185,7 @@ func (c *Cluster) next(now time.Time) (next time.Time) {
 	return next
 }
 
-// ends is when the change ends that is under way; zero for none.
+// ends returns when the running change ends; zero if none runs.
 func (c *Cluster) ends() time.Time {
 	if !c.changing() {
 		return time.Time{}
