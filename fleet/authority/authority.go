@@ -9,16 +9,17 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// combination asks members and makes one decision of their answers.
+// combination asks members and combines their answers into one decision.
 type combination struct {
 	members []*member
-	// settled reports that the answers which have not come yet make no difference.
+	// settled reports whether the missing answers make no difference.
 	settled func(*approval.Request, []*answer) bool
-	// verdict makes the decision, of answers some of which may not have come; one without a verdict is none.
+	// verdict combines the answers into a decision; some answers may be missing. A decision without
+	// a verdict means no decision.
 	verdict func(*approval.Request, []*answer) approval.Decision
 }
 
-// Decide asks the members and returns their decision, or their errors where they have come to none.
+// Decide asks the members and returns their decision, or their errors if they reach none.
 func (c *combination) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	answers := ask(ctx, c.members, r, func(all []*answer) bool { return c.settled(&r, all) })
 	if d := c.verdict(&r, answers); d.Verdict != "" {
@@ -27,14 +28,15 @@ func (c *combination) Decide(ctx context.Context, r approval.Request) (approval.
 	return approval.Decision{}, problems(ctx, answers)
 }
 
-// NextAsk is when the first member wants to be asked.
+// NextAsk returns when the first member asks to be called.
 func (c *combination) NextAsk(r approval.Request) time.Duration { return nextOf(c.members, r) }
 
-// All approves when all members approve, by one decision that they have in common: see the package. It holds as long as
-// the weakest of theirs: where one approves at a point in time only, so does All. It rejects when one member rejects, by
-// the decision of that one. Without members it approves nothing.
+// All approves if all members approve, by one joint decision: see the package. The decision holds
+// only at a point in time if the approval of any member does. All rejects if one member rejects, by
+// that member's decision. Without members it approves nothing.
 //
-// The approvals have to be there at the same time: at every call each member is asked, also one that approved before.
+// The approvals must be given at the same time: every call asks every member, even a member that
+// approved before.
 func All(members ...approval.Authority) approval.Authority {
 	return &combination{
 		members: newMembers(members),
@@ -51,8 +53,9 @@ func All(members ...approval.Authority) approval.Authority {
 	}
 }
 
-// Any approves when one member approves, by its decision: one that stands goes before one that holds at a point in time
-// only. It rejects when all members reject, by the decision of the first.
+// Any approves if one member approves, by its decision. A lasting approval takes precedence over an
+// approval that holds only at a point in time. Any rejects if all members reject, by the decision
+// of the first.
 func Any(members ...approval.Authority) approval.Authority {
 	lasting := func(r *approval.Request) func(*answer) bool {
 		return func(a *answer) bool { return a.approves() && !a.PointInTime && counts(r, &a.Decision) }
@@ -72,9 +75,10 @@ func Any(members ...approval.Authority) approval.Authority {
 	}
 }
 
-// First returns the verdict of the first member that has one: the members are a preference, with substitutes behind it.
-// A member that fails, or does not answer in time, has none, so what must not be passed over belongs into [All]. An
-// approval that is recorded already is none either, so that one after it can count beside it.
+// First returns the verdict of the first member that has one: later members are substitutes for
+// earlier ones. A member that fails, or does not answer in time, has no verdict, so a member that
+// must not be passed over belongs into [All]. A decision that is already recorded is no verdict
+// either, so that a later member's approval can count in addition.
 func First(members ...approval.Authority) approval.Authority {
 	return &combination{
 		members: newMembers(members),
@@ -95,8 +99,9 @@ func First(members ...approval.Authority) approval.Authority {
 	}
 }
 
-// chosen returns the first decision, of answers that match, that counts, or else the first of an identity that has not
-// decided: it is for the engine to refuse it and to say why.
+// chosen returns the first decision among the matching answers that counts. If none counts, it
+// returns the first of an identity that has not decided, so that the engine refuses it and says
+// why.
 func chosen(r *approval.Request, all []*answer, match func(*answer) bool) approval.Decision {
 	for _, usable := range []func(*approval.Request, *approval.Decision) bool{counts, isNew} {
 		if i := slices.IndexFunc(all, func(a *answer) bool { return match(a) && usable(r, &a.Decision) }); i >= 0 {
@@ -109,12 +114,13 @@ func chosen(r *approval.Request, all []*answer, match func(*answer) bool) approv
 // perGroup has an authority for each group.
 type perGroup map[string]*member
 
-// PerGroup asks, of the authorities by group, those of the groups that the policy still lacks: see approval.Missing. The
-// key "" is for the quorum of any identity. An authority answers for its group only, whatever other groups its identity
-// is in, and an answer of an identity that is not in the group is an error.
+// PerGroup asks the authorities of the groups that the policy still lacks: see approval.Missing.
+// The key "" is for the quorum of any identity. An authority answers only for its own group,
+// whatever other groups its identity is in. An answer of an identity outside the group is an error.
 //
-// A rejection goes before an approval, and an approval that stands before those that hold at a point in time only. These
-// are given together, in one decision that counts once in each of their groups.
+// A rejection takes precedence over approvals, and a lasting approval over approvals that hold only
+// at a point in time. The latter are returned together, in one decision that counts once in each of
+// their groups.
 func PerGroup(groups map[string]approval.Authority) approval.Authority {
 	p := perGroup{}
 	for group, a := range groups {
@@ -133,7 +139,7 @@ type ofGroup struct {
 	approval.Authority
 }
 
-// Decide returns the decision of the authority, in no other group.
+// Decide returns the decision of the authority, limited to its group.
 func (a ofGroup) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	d, err := a.Authority.Decide(ctx, r)
 	switch {
@@ -149,7 +155,7 @@ func (a ofGroup) Decide(ctx context.Context, r approval.Request) (approval.Decis
 	return d, nil
 }
 
-// NextAsk is when the authority wants to be asked.
+// NextAsk returns when the authority asks to be called.
 func (a ofGroup) NextAsk(r approval.Request) time.Duration { return wish(a.Authority, r) }
 
 // Decide asks the authorities of the groups that the policy lacks.
@@ -174,7 +180,7 @@ func (p perGroup) Decide(ctx context.Context, r approval.Request) (approval.Deci
 	return approval.Decision{}, problems(ctx, answers)
 }
 
-// NextAsk is when the first of those wants to be asked that the policy lacks.
+// NextAsk returns when the first authority of the groups that the policy lacks asks to be called.
 func (p perGroup) NextAsk(r approval.Request) time.Duration { return nextOf(p.asked(r), r) }
 
 func (p perGroup) asked(r approval.Request) (out []*member) {
@@ -192,8 +198,9 @@ type named struct {
 	approval.Authority
 }
 
-// Named gives the answers of an authority the identity by, for which the host vouches, and its errors the name. The
-// identities that the authority gives are dropped, so a policy that forbids the starter of a run to approve sees by alone.
+// Named gives the answers of an authority the identity by, which the host vouches for, and adds its
+// name to errors. The identities that the authority returns are dropped, so that a policy which
+// forbids the starter of a run to approve sees only by.
 func Named(by approval.Identity, a approval.Authority) approval.Authority { return &named{by, a} }
 
 // Decide asks the authority.
@@ -208,5 +215,5 @@ func (n *named) Decide(ctx context.Context, r approval.Request) (approval.Decisi
 	return d, nil
 }
 
-// NextAsk is when the authority wants to be asked.
+// NextAsk returns when the authority asks to be called.
 func (n *named) NextAsk(r approval.Request) time.Duration { return wish(n.Authority, r) }

@@ -1,39 +1,48 @@
-// Package authority makes one authority of several, for an engine has one: fleet.Config.Authority.
+// Package authority combines several authorities into one, because an engine has only one:
+// fleet.Config.Authority.
 //
 //	fleet.Config{Authority: authority.PerGroup(map[string]approval.Authority{
 //		"sre":     authority.Any(pager, chat),
 //		"metrics": authority.Last("metrics", authority.All(errors, latency)),
 //	})}
 //
-// An authority returns one decision, which counts as that of one identity. [Any], [First], [PerGroup] and [Last]
-// return the decision of a member as it is, with its identity. Only where several members are to approve together
-// have they one in common, so that it never counts for more than each of them could:
+// An authority returns one decision, which counts for one identity. [Any], [First], [PerGroup] and
+// [Last] return the decision of a member unchanged, with its identity. Only if several members
+// approve together, the decision has a joint identity, so that it never counts for more than each
+// member's decision could:
 //
-//   - its name is the names of the members that approved, "errors, latency", and so counts once;
-//   - its groups, with [All], are those in which every member is, and with [PerGroup] those for which the members were asked;
-//   - its comment is theirs, and it holds at a point in time only where that of one of them does.
+//   - its name is the joined names of the members that approved, "errors, latency", and counts
+//     once;
+//   - its groups, with [All], are the groups that every member is in, and with [PerGroup] the
+//     groups that the members were asked for;
+//   - its comment joins the members' comments, and it holds at a point in time only if the approval
+//     of at least one member does.
 //
-// What approval.Evaluate would refuse of a member by itself does not become part of it: a decision of the identity that
-// started the run, where the policy forbids that. [Named] gives the answers of an authority another identity.
+// If approval.Evaluate would refuse a member's decision by itself, the decision does not become
+// part of a joint decision. An example is a decision of the identity that started the run, if the
+// policy forbids that. [Named] gives the answers of an authority another identity.
 //
 // # How members are asked
 //
-// The members of a combination are asked concurrently, in the context of its own call, and their calls are cancelled once
-// the others have settled the answer. One that fails, panics or does not return hides no verdict of another. Where the
-// members have come to no verdict, the error of the combination joins theirs, each with the name of the member. A member
-// is asked about a request again only after its call before has returned, also where the combination did not wait for it.
+// The members of a combination are asked concurrently, in the context of the combination's call.
+// Their calls are cancelled once the answer no longer depends on them. A member that fails, panics
+// or does not return hides no verdict of another member. If the members reach no verdict, the error
+// of the combination joins their errors, each with the name of the member. A member is asked about
+// a request again only after its earlier call has returned, even if the combination did not wait
+// for that call.
 //
-// A combination is an approval.Scheduler: it wants to be asked when the first of its members does. A member that is none,
-// beside one that is, is asked at intervals that double from a second to ten. Where no member is one, and there is no
-// deadline, the intervals are the engine's.
+// A combination is an approval.Scheduler: it asks to be called when its first member does. If some
+// members are schedulers, the other members are asked at intervals that double from one second to
+// ten. If no member is a scheduler and there is no deadline, the engine chooses the intervals.
 //
 // # Approvals that hold at a point in time
 //
-// What measures, such as an error rate, approves with approval.Decision.PointInTime: the approval counts only where it is
-// the last that is missing, and for a minute. [Last] asks such an authority when nothing else is missing any more, as
-// fleet.NoDrift compares clusters, so that a measurement is neither made in vain nor out of date.
+// An authority that measures, such as an error rate, approves with approval.Decision.PointInTime:
+// the approval counts only if it is the last that is missing, and for one minute. [Last] asks such
+// an authority once nothing else is missing, like fleet.NoDrift compares clusters. So no
+// measurement is made in vain or out of date.
 //
-// Such approvals of several members count together only as one decision, because an engine remembers one of an authority.
-// So a policy that requires two identities of one group cannot have both from authorities of that kind in one
-// combination.
+// Such approvals of several members count together as only one decision, because an engine
+// remembers one per authority. Therefore, if a policy requires two identities of one group,
+// authorities of that kind in one combination cannot provide both.
 package authority

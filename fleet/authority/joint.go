@@ -10,14 +10,14 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// The most bytes of what an engine accepts.
+// Limits of the name and the comment that an engine accepts, in bytes.
 const (
 	nameMost    = 512
 	commentMost = 1024
 )
 
-// joint is the decision that approvals have in common: none where each of them is recorded already, since it would
-// count a second time then.
+// joint returns the joint decision of approvals. It returns no decision if each of them is already
+// recorded, because it would count a second time.
 func joint(r *approval.Request, all []*answer, groups []string) approval.Decision {
 	if !slices.ContainsFunc(all, func(a *answer) bool { return isNew(r, &a.Decision) }) {
 		return approval.Decision{}
@@ -56,7 +56,7 @@ func cut(s string) string {
 	return s[:end]
 }
 
-// commonGroups are those in which every identity is, in the order of the first.
+// commonGroups returns the groups that every identity is in, in the order of the first identity.
 func commonGroups(all []*answer) (out []string) {
 	if len(all) == 0 {
 		return nil
@@ -69,7 +69,7 @@ func commonGroups(all []*answer) (out []string) {
 	return out
 }
 
-// allGroups are those in which one of the identities is.
+// allGroups returns the groups that any of the identities is in.
 func allGroups(all []*answer) (out []string) {
 	for _, a := range all {
 		for _, g := range a.By.Groups {
@@ -81,17 +81,18 @@ func allGroups(all []*answer) (out []string) {
 	return out
 }
 
-// isStarter reports whether a decision does not count because of the identity that started the run.
+// isStarter reports whether a decision does not count because the policy forbids the starter of the
+// run to approve.
 func isStarter(r *approval.Request, d *approval.Decision) bool {
 	return r.Policy.ForbidStarter && (r.Starter.Name == "" || d.By.Name == r.Starter.Name)
 }
 
-// isNew reports whether the identity has not decided the request.
+// isNew reports whether the identity has not yet decided the request.
 func isNew(r *approval.Request, d *approval.Decision) bool {
 	return !slices.ContainsFunc(r.Decisions, func(e approval.Decision) bool { return e.By.Name == d.By.Name })
 }
 
-// counts reports whether a decision counts for a request as an engine would judge it that received it now.
+// counts reports whether an engine that received the decision now would count it for the request.
 func counts(r *approval.Request, d *approval.Decision) bool {
 	now := time.Now()
 	if now.Before(r.Opened) {

@@ -16,12 +16,13 @@ import (
 type member struct {
 	name string
 	approval.Authority
-	// calls are those that have not returned, by what they are about. A channel is closed when the call has returned.
+	// calls are the calls that have not returned, by their requests. A channel is closed when its call
+	// has returned.
 	mu    sync.Mutex
 	calls map[approval.Binding]chan struct{}
 }
 
-// newMembers gives authorities without a name their number, from 1.
+// newMembers returns members for authorities. Authorities without a name get their number, from 1.
 func newMembers(all []approval.Authority) []*member {
 	out := make([]*member, len(all))
 	for i, a := range all {
@@ -41,7 +42,7 @@ func nameOf(a approval.Authority, otherwise string) string {
 	return otherwise
 }
 
-// answer is what came of asking a member: nothing yet, no verdict, a verdict, or an error.
+// answer is a member's answer: none yet, no verdict, a verdict, or an error.
 type answer struct {
 	by *member
 	approval.Decision
@@ -53,11 +54,11 @@ func (a *answer) approves() bool { return a.err == nil && a.Verdict == approval.
 
 func (a *answer) rejects() bool { return a.err == nil && a.Verdict == approval.Reject }
 
-// errEnded is the error of a member that does not return because it ends its goroutine.
+// errEnded is the error of a member whose call ended its goroutine and did not return.
 var errEnded = errors.New("it ended its goroutine")
 
-// ask asks members until all have answered, settled reports that the others make no difference, or ctx ends. It returns
-// an answer for each member, in their order.
+// ask asks members until all have answered, settled reports that the missing answers make no
+// difference, or ctx ends. It returns an answer for each member, in their order.
 func ask(ctx context.Context, members []*member, r approval.Request, settled func([]*answer) bool) []*answer {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -96,7 +97,7 @@ func ask(ctx context.Context, members []*member, r approval.Request, settled fun
 	return out
 }
 
-// decide asks the member once its call before, about the same, has returned.
+// decide asks the member once its earlier call about the same request has returned.
 func (m *member) decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	for {
 		m.mu.Lock()
@@ -123,7 +124,8 @@ func (m *member) decide(ctx context.Context, r approval.Request) (approval.Decis
 	return guard.Recovered("Decide", func() (approval.Decision, error) { return m.Decide(ctx, r) })
 }
 
-// problems are the errors of members, and of those that have not answered, with their names.
+// problems returns the errors of members, with their names. Members that have not answered have the
+// error of ctx.
 func problems(ctx context.Context, all []*answer) error {
 	var errs []error
 	for _, a := range all {
@@ -138,13 +140,14 @@ func problems(ctx context.Context, all []*answer) error {
 	return errors.Join(errs...)
 }
 
-// The intervals at which a member is asked that does not say when, beside one that does.
+// firstAsk and longAsk bound the interval for members that do not say when to ask, beside members
+// that do.
 const (
 	firstAsk = time.Second
 	longAsk  = 10 * time.Second
 )
 
-// nextOf returns when the first of members wants to be asked, and 0 where none says.
+// nextOf returns when the first member asks to be called, or 0 if no member says.
 func nextOf(members []*member, r approval.Request) time.Duration {
 	first, silent := time.Duration(0), false
 	for _, m := range members {
@@ -161,7 +164,7 @@ func nextOf(members []*member, r approval.Request) time.Duration {
 	return first
 }
 
-// usualAsk is as long as the request has been open: intervals double.
+// usualAsk returns the time that the request has been open, so that intervals double.
 func usualAsk(r approval.Request) time.Duration {
 	return min(max(time.Since(r.Opened), firstAsk), longAsk)
 }

@@ -10,22 +10,23 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// engineGroups is how the names of groups begin in which only the engine itself approves.
+// engineGroups is the prefix of the names of groups that only the engine itself approves for.
 const engineGroups = "slipway:"
 
-// deadline is an authority that answers in the place of another after a time.
+// deadline is an authority that answers for another authority after some time.
 type deadline struct {
 	approval.Authority
 	after time.Duration
 	last  approval.Decision
 }
 
-// WithDeadline returns the decisions of an authority until a request has been open for d, and last from then on, without
-// asking the authority. The time is that of the process.
+// WithDeadline returns the decisions of an authority until a request has been open for d. From then
+// on it returns last without asking the authority. It uses the clock of the process.
 //
-// A last without a verdict rejects. One without an identity is by one called deadline, in all groups that the policy
-// names but the engine's own, so that it is entitled; as any identity it counts once in each group. One without a comment
-// says how long there was no answer.
+// If last has no verdict, it rejects. If last has no identity, the identity is named deadline and
+// is in all groups that the policy names except the engine's own, so that it is entitled; like any
+// identity it counts once in each group. If last has no comment, the comment says how long there
+// was no answer.
 func WithDeadline(a approval.Authority, d time.Duration, last approval.Decision) approval.Authority {
 	if last.Verdict == "" {
 		last.Verdict = approval.Reject
@@ -36,7 +37,7 @@ func WithDeadline(a approval.Authority, d time.Duration, last approval.Decision)
 	return &deadline{a, d, last}
 }
 
-// Decide asks the authority, or answers in its place.
+// Decide asks the authority, or answers for it after the deadline.
 func (a *deadline) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	if a.left(r) > 0 {
 		return a.Authority.Decide(ctx, r)
@@ -54,7 +55,7 @@ func (a *deadline) Decide(ctx context.Context, r approval.Request) (approval.Dec
 	return d, nil
 }
 
-// NextAsk is when the authority wants to be asked, or when the time is over.
+// NextAsk returns when the authority asks to be called, or when the deadline is over.
 func (a *deadline) NextAsk(r approval.Request) time.Duration {
 	left := a.left(r)
 	if left <= 0 {
@@ -75,17 +76,19 @@ type last struct {
 	groups []string
 }
 
-// Last asks an authority once the policy lacks approvals of the named groups only and the waits beside the gate have
-// ended, and has it approve at a point in time only: the gate opens on what was measured then, and a measurement that is
-// dear is not made before. It is how fleet.NoDrift compares clusters.
+// Last asks an authority once the policy lacks only approvals of the named groups, and the waits
+// beside the gate have ended. The authority's approval then holds only at a point in time: the gate
+// opens because of a measurement at that moment, and an expensive measurement is not made earlier.
+// This is how fleet.NoDrift compares clusters.
 //
-// The groups are that of the authority and those of others that are asked last, or each of them would wait for the
-// others: of a gate with fleet.NoDrift, fleet.NoDriftGroup is one.
+// The groups must name the group of the authority, and the groups of other authorities that are
+// asked last; otherwise they would wait for each other. If a gate has fleet.NoDrift,
+// fleet.NoDriftGroup is one of them.
 func Last(a approval.Authority, groups ...string) approval.Authority {
 	return &last{a, slices.Clone(groups)}
 }
 
-// Decide asks the authority where it is its turn.
+// Decide asks the authority if only its groups are missing.
 func (l *last) Decide(ctx context.Context, r approval.Request) (approval.Decision, error) {
 	if !l.turn(r) {
 		return approval.Decision{}, nil
@@ -95,7 +98,7 @@ func (l *last) Decide(ctx context.Context, r approval.Request) (approval.Decisio
 	return d, err
 }
 
-// NextAsk is when the authority wants to be asked, where it is its turn.
+// NextAsk returns when the authority asks to be called, if only its groups are missing.
 func (l *last) NextAsk(r approval.Request) time.Duration {
 	if !l.turn(r) {
 		return 0
