@@ -14,15 +14,15 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// rounds is how often a beginning is tried again because another writer came first:
-// Cluster API does, all the time.
+// rounds is how often a beginning is tried again because another writer came first. Cluster API
+// writes to the objects all the time.
 const rounds = 8
 
-// errMoved reports whether an object was written since it was read.
+// errMoved reports that an object was written since it was read.
 var errMoved = errors.New("it was changed meanwhile")
 
-// Begin writes what the change wants to the Cluster, or to the objects that make its
-// machines. See [upgrade.Provider] and the text of this package.
+// Begin writes the goal of the change to the Cluster, or to the objects that create its machines.
+// See [upgrade.Provider] and the package comment.
 func (p *Provider) Begin(ctx context.Context, c placement.Cluster, change upgrade.Change) error {
 	b := &beginning{p: p, change: change}
 	err := b.run(ctx, c)
@@ -35,7 +35,7 @@ func (p *Provider) Begin(ctx context.Context, c placement.Cluster, change upgrad
 	return fmt.Errorf("cluster %s: change %s: %w", c.Name, change.ID, err)
 }
 
-// saysNothingBegan tells an error of a kind that says so from one that leaves it open.
+// saysNothingBegan reports whether the kind of an error implies that nothing began.
 func saysNothingBegan(err error) bool {
 	return errors.Is(err, backend.ErrConflict) || errors.Is(err, backend.ErrPermanent) || errors.Is(err, backend.ErrNotFound)
 }
@@ -45,7 +45,7 @@ type beginning struct {
 	p      *Provider
 	change upgrade.Change
 	record string
-	// written reports whether one of several objects got what it is to have.
+	// written reports whether the first of several objects was changed.
 	written bool
 }
 
@@ -65,7 +65,7 @@ func (b *beginning) run(ctx context.Context, c placement.Cluster) (err error) {
 	return fmt.Errorf("%v, %d times: %w", err, rounds, backend.ErrConflict)
 }
 
-// once reads what is there and writes what is missing.
+// once reads the current state and writes the missing changes.
 func (b *beginning) once(ctx context.Context, s *seen) error {
 	record, err := s.record()
 	if err != nil {
@@ -89,8 +89,8 @@ func (b *beginning) once(ctx context.Context, s *seen) error {
 	return b.writeAll(ctx, s)
 }
 
-// complete reports whether a change that the Cluster has on record was written to all
-// that it is about. With a topology that is the Cluster alone.
+// complete reports whether a change that the Cluster has on record was written to all objects that
+// it concerns. With a topology that is only the Cluster.
 func (b *beginning) complete(s *seen) bool {
 	if s.topology != nil {
 		return true
@@ -101,8 +101,8 @@ func (b *beginning) complete(s *seen) bool {
 	})
 }
 
-// idle refuses a change while another is under way. One that is on record already takes
-// several writes, and goes on where it was left.
+// idle refuses a change while another is under way. A change already on record needs several
+// writes, and continues from the last of them.
 func (s *seen) idle(record, change upgrade.Change) error {
 	if record.ID == change.ID {
 		return nil
@@ -122,8 +122,8 @@ func (s *seen) idle(record, change upgrade.Change) error {
 	return nil
 }
 
-// refuse returns all reasons for which the change can never be carried out on the
-// cluster as it is.
+// refuse returns all reasons why the change can never be carried out on the cluster in its current
+// state.
 func (p *Provider) refuse(s *seen, change upgrade.Change) error {
 	var problems []error
 	for _, g := range change.Goal.Pools {
@@ -168,11 +168,11 @@ func newer(a, b string) bool {
 	return errA == nil && errB == nil && vb.LessThan(va)
 }
 
-// manager owns what is written. It is one for all placements: each write says all
-// that is ours.
+// manager is the field manager of all writes. All placements share it, because each write contains
+// all fields that are ours.
 const manager = "slipway-upgrade"
 
-// apply writes an object that was read, as it was read.
+// apply writes an object, with the precondition that it is unchanged since it was read.
 func (b *beginning) apply(ctx context.Context, obj, read tree) error {
 	live := &unstructured.Unstructured{Object: read}
 	_, err := b.p.conn.Apply(ctx, &unstructured.Unstructured{Object: obj}, backend.ApplyOptions{
@@ -185,7 +185,7 @@ func (b *beginning) apply(ctx context.Context, obj, read tree) error {
 	return err
 }
 
-// skeleton returns what is applied of an object: its name, and the record.
+// skeleton returns the start of an object to apply: its name and the record.
 func (b *beginning) skeleton(read tree) tree {
 	return tree{
 		"apiVersion": text(read, "apiVersion"),
@@ -198,8 +198,8 @@ func (b *beginning) skeleton(read tree) tree {
 	}
 }
 
-// canonical returns a version as Cluster API writes it, with a v, or the one that is
-// there where it is the same.
+// canonical returns a version in Cluster API's form, with a v, or live if both are the same
+// version.
 func canonical(want, live string) string {
 	if want == "" || sameVersion(want, live) {
 		return live

@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// Describe reads the cluster and says how it is. See [upgrade.Provider].
+// Describe reads the cluster and returns its state. See [upgrade.Provider].
 func (p *Provider) Describe(ctx context.Context, c placement.Cluster) (upgrade.Cluster, error) {
 	s, err := p.read(ctx, c)
 	if err != nil {
@@ -48,7 +48,7 @@ func (s *seen) describe() (upgrade.Cluster, error) {
 	return d, nil
 }
 
-// describePool leaves the image out while there are nodes of several.
+// describePool describes a pool, without an image while its nodes have different ones.
 func (s *seen) describePool(n *nodes) upgrade.Pool {
 	pool := upgrade.Pool{Name: n.name, Version: n.oldest()}
 	if n.rolling(s.layout) == "" {
@@ -57,7 +57,7 @@ func (s *seen) describePool(n *nodes) upgrade.Pool {
 	return pool
 }
 
-// ailing says what does not work, empty when everything does.
+// ailing names the first part that does not work; "" if all work.
 func (s *seen) ailing() string {
 	for _, n := range s.all() {
 		if what := n.ailing(s.layout); what != "" {
@@ -70,7 +70,7 @@ func (s *seen) ailing() string {
 // all returns the control plane and the pools.
 func (s *seen) all() []*nodes { return append([]*nodes{s.control}, s.pools...) }
 
-// find returns the nodes of a name, nil for none.
+// find returns the nodes of a name, or nil if there are none.
 func (s *seen) find(name string) *nodes {
 	for _, n := range s.all() {
 		if n.name == name {
@@ -80,9 +80,10 @@ func (s *seen) find(name string) *nodes {
 	return nil
 }
 
-// operation says what is done to the cluster. The change that was begun last is
-// what its objects say as long as they want what it wants; otherwise another manager wrote
-// to them since, or it never came to them.
+// operation returns the operation on the cluster, or nil if there is none. If the objects still
+// want the goal of the last change, the operation is that change, and its state follows from the
+// objects. Otherwise another manager has written to the objects since, or the change never reached
+// them.
 func (s *seen) operation(record upgrade.Change) *upgrade.Operation {
 	if record.ID != "" && s.has(record) {
 		concerned := s.concerned(record)
@@ -102,7 +103,7 @@ func (s *seen) operation(record upgrade.Change) *upgrade.Operation {
 	return nil
 }
 
-// left says what is left of the roll-out to nodes.
+// left describes the rest of the rollout to nodes; "" if it is complete.
 func (s *seen) left(of []*nodes) string {
 	if what := s.pending(); what != "" {
 		return what
@@ -119,7 +120,7 @@ func firstOf(of []*nodes, say func(*nodes) string) string {
 	return ""
 }
 
-// concerned returns the nodes that a change is about, and the control plane.
+// concerned returns the nodes that a change concerns, and the control plane.
 func (s *seen) concerned(change upgrade.Change) []*nodes {
 	out := []*nodes{s.control}
 	if change.Part == upgrade.ControlPlane {
@@ -133,7 +134,7 @@ func (s *seen) concerned(change upgrade.Change) []*nodes {
 	return out
 }
 
-// has reports whether the objects want what a change wants of them.
+// has reports whether the objects want the goal of a change.
 func (s *seen) has(change upgrade.Change) bool {
 	if change.Part == upgrade.ControlPlane {
 		image := imageOf(change.Goal, ControlPlanePool)
@@ -160,7 +161,7 @@ func (s *seen) hasPool(n *nodes, g upgrade.PoolGoal) bool {
 	return !n.deferred && sameVersion(s.wanted(), g.Version)
 }
 
-// wanted returns the version that the control plane is to have.
+// wanted returns the desired version of the control plane.
 func (s *seen) wanted() string {
 	if s.topology != nil {
 		return text(s.topology, "version")
@@ -168,7 +169,7 @@ func (s *seen) wanted() string {
 	return s.control.version
 }
 
-// imageOf returns the image that a goal has for a pool, empty for none.
+// imageOf returns a goal's image for a pool, or "".
 func imageOf(g upgrade.Goal, pool string) string {
 	for _, p := range g.Pools {
 		if p.Name == pool {

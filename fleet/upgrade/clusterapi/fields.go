@@ -8,18 +8,17 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// tree is JSON, as a management cluster returned it: what has another type than
-// expected counts as missing.
+// tree is JSON from a management cluster. A field of an unexpected type counts as missing.
 type tree = map[string]any
 
 const (
-	// maxText bounds a name, a version or an image, maxMessage what is quoted of a
-	// status, both in bytes.
+	// maxText bounds a name, a version or an image; maxMessage bounds a quoted status. Both are in
+	// bytes.
 	maxText    = 512
 	maxMessage = 256
 )
 
-// text returns a short string, empty where there is none.
+// text returns a short string, or "" if there is none.
 func text(t tree, path ...string) string {
 	s, _, _ := unstructured.NestedString(t, path...)
 	if len(s) > maxText {
@@ -28,8 +27,7 @@ func text(t tree, path ...string) string {
 	return s
 }
 
-// quoted returns what may be said to people of a string: its beginning, in one
-// line.
+// quoted returns the part of a string that may be shown to people: its beginning, on one line.
 func quoted(t tree, path ...string) string {
 	s, _, _ := unstructured.NestedString(t, path...)
 	if len(s) > maxMessage {
@@ -43,7 +41,7 @@ func quoted(t tree, path ...string) string {
 	}, s)
 }
 
-// number returns a whole number that is not negative.
+// number returns a non-negative whole number, and false if there is none.
 func number(t tree, path ...string) (int64, bool) {
 	v, _, _ := unstructured.NestedFieldNoCopy(t, path...)
 	switch n := v.(type) {
@@ -55,7 +53,7 @@ func number(t tree, path ...string) (int64, bool) {
 	return 0, false
 }
 
-// count is number, with 0 for none.
+// count returns a non-negative whole number, or 0 if there is none.
 func count(t tree, path ...string) int64 {
 	n, _ := number(t, path...)
 	return n
@@ -66,14 +64,14 @@ func truth(t tree, path ...string) bool {
 	return b
 }
 
-// branch returns a map that is not changed, nil where there is none.
+// branch returns a map that must not be changed, or nil if there is none.
 func branch(t tree, path ...string) tree {
 	v, _, _ := unstructured.NestedFieldNoCopy(t, path...)
 	m, _ := v.(tree)
 	return m
 }
 
-// branches returns the maps of a list, at most so many as are read.
+// branches returns the maps among the first entries of a list; most bounds the entries.
 func branches(t tree, most int, path ...string) []tree {
 	v, _, _ := unstructured.NestedFieldNoCopy(t, path...)
 	list, _ := v.([]any)
@@ -86,16 +84,16 @@ func branches(t tree, most int, path ...string) []tree {
 	return out
 }
 
-// sameVersion reports whether two Kubernetes versions are the same, with or
-// without a v before them. What is no version is the same as nothing.
+// sameVersion reports whether two Kubernetes versions are the same, with or without a leading v.
+// Texts that are no versions differ from all others.
 func sameVersion(a, b string) bool {
 	va, errA := version.ParseSemantic(a)
 	vb, errB := version.ParseSemantic(b)
 	return errA == nil && errB == nil && va.EqualTo(vb) && va.BuildMetadata() == vb.BuildMetadata()
 }
 
-// sameRelease is sameVersion for what a kubelet reports, which may carry the mark
-// of its builder.
+// sameRelease compares like sameVersion, for the version of a kubelet, which may carry the mark of
+// its builder.
 func sameRelease(a, b string) bool {
 	va, errA := version.ParseSemantic(a)
 	vb, errB := version.ParseSemantic(b)

@@ -16,20 +16,19 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// Images say how node images are set. All of it is about what the infrastructure
-// provider calls a machine template, such as a DockerMachineTemplate.
+// Images configures how node images are set. It concerns machine templates of the infrastructure
+// provider, such as DockerMachineTemplate.
 type Images struct {
-	// Path is the field of the template that is the image, for example
-	// spec.template.spec.customImage: names of fields with dots between them. The field
-	// is a string.
+	// Path is the template's field for the image, for example spec.template.spec.customImage: names of
+	// fields joined by dots. The field must be a string.
 	Path string
-	// TemplateVersion is the version of the template's kind, for example v1beta1. It is
-	// needed with v1beta2 of Cluster API, whose references have no version.
+	// TemplateVersion is the version of the template's kind, for example v1beta1. It is required with
+	// v1beta2 of Cluster API, because its references have no version.
 	TemplateVersion string
-	// Variable is the variable of the ClusterClass that is the image, for clusters with a
-	// topology. The class has to put its value at Path as it is. It is set for each node
-	// pool by itself, as an override; a string. Without it, the images of clusters with a
-	// topology cannot be changed.
+	// Variable is the ClusterClass variable for the image, for clusters with a topology; it must be a
+	// string. The class must copy its value to Path unchanged. It is set for each node pool
+	// separately, as an override. Without Variable, the images of clusters with a topology cannot be
+	// changed.
 	Variable string
 }
 
@@ -49,15 +48,14 @@ func (i *Images) validate(l layout) error {
 	return nil
 }
 
-// The annotations of a template that was made for an image: the change it was made
-// for, and the name of the template that it descends from.
+// Annotations of a template that was created for an image: the change that it was created for, and
+// the name of the template that it descends from.
 const (
 	changeAnnotation = "slipway.dev/upgrade-change"
 	originAnnotation = "slipway.dev/upgrade-from"
 )
 
-// readImages reads the templates that machines are made from. Several nodes may have
-// the same.
+// readImages reads the templates of the machines. Several nodes may share a template.
 func (p *Provider) readImages(ctx context.Context, s *seen, namespace string) error {
 	if p.images == nil {
 		return nil
@@ -108,8 +106,7 @@ func (p *Provider) override(of tree) string {
 	return ""
 }
 
-// wantedImage returns the image that nodes are to have; empty where the topology does
-// not say it of them.
+// wantedImage returns the desired image of nodes, or "" if the topology has none for them.
 func (s *seen) wantedImage(n *nodes) string {
 	if s.topology != nil {
 		return s.overrides[n.name]
@@ -117,7 +114,7 @@ func (s *seen) wantedImage(n *nodes) string {
 	return n.image
 }
 
-// refuseImage says why an image cannot be set.
+// refuseImage returns why an image cannot be set, or nil.
 func (p *Provider) refuseImage(s *seen, n *nodes, image string) error {
 	switch {
 	case image == "":
@@ -132,12 +129,12 @@ func (p *Provider) refuseImage(s *seen, n *nodes, image string) error {
 	return nil
 }
 
-// maxBase leaves room for what is added to the name of a template.
+// maxBase leaves room for the suffix in the name of a template.
 const maxBase = 50
 
-// cloneTemplate makes a template with another image, and returns its name. Templates
-// cannot be changed, and what was made of one keeps it. The same change finds what it
-// made before.
+// cloneTemplate creates a template with another image, and returns its name. It never changes a
+// template, because templates are immutable and existing machines keep them. If the same change has
+// created the template before, cloneTemplate reuses it.
 func (b *beginning) cloneTemplate(ctx context.Context, n *nodes, image string) (string, error) {
 	source, err := b.p.conn.Get(ctx, n.template)
 	if err != nil {
@@ -154,7 +151,7 @@ func (b *beginning) cloneTemplate(ctx context.Context, n *nodes, image string) (
 	return clone.GetName(), err
 }
 
-// clone returns the template with another image.
+// clone returns a copy of the template with another image.
 func (b *beginning) clone(source *unstructured.Unstructured, image string) (*unstructured.Unstructured, error) {
 	spec := runtime.DeepCopyJSON(branch(source.Object, "spec"))
 	if err := unstructured.SetNestedField(spec, image, b.p.images.path()[1:]...); err != nil {
@@ -173,7 +170,7 @@ func (b *beginning) clone(source *unstructured.Unstructured, image string) (*uns
 	return out, nil
 }
 
-// confirm checks that the template that is there is what would have been made.
+// confirm returns an error unless the existing template equals the template that would be created.
 func (b *beginning) confirm(ctx context.Context, clone *unstructured.Unstructured, image string) error {
 	live, err := b.p.conn.Get(ctx, snapshot.IDOf(clone))
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// The groups of Cluster API, and the versions that are understood.
+// Groups of Cluster API, and the supported versions.
 const (
 	coreGroup    = "cluster.x-k8s.io"
 	controlGroup = "controlplane.cluster.x-k8s.io"
@@ -17,7 +17,7 @@ const (
 	v1beta2      = "v1beta2"
 )
 
-// The kinds that are read.
+// Kinds that are read.
 const (
 	clusterKind    = "Cluster"
 	controlKind    = "KubeadmControlPlane"
@@ -25,7 +25,7 @@ const (
 	machineKind    = "Machine"
 )
 
-// layout is where a version of Cluster API has its fields.
+// layout knows the places of fields in a version of Cluster API.
 type layout struct{ version string }
 
 func (l layout) old() bool { return l.version == v1beta1 }
@@ -34,8 +34,8 @@ func (l layout) id(group, kind, namespace, name string) snapshot.ID {
 	return snapshot.ID{Group: group, Version: l.version, Kind: kind, Namespace: namespace, Name: name}
 }
 
-// template returns where an object of this kind names the template of its
-// machines.
+// template returns the path of the reference to the machine template, in an object of the given
+// kind.
 func (l layout) template(kind string) []string {
 	switch {
 	case kind == deploymentKind:
@@ -46,8 +46,7 @@ func (l layout) template(kind string) []string {
 	return []string{"spec", "machineTemplate", "spec", "infrastructureRef"}
 }
 
-// versionOf returns where an object of this kind says which Kubernetes its
-// machines are to have.
+// versionOf returns the path of the desired Kubernetes version, in an object of the given kind.
 func versionOf(kind string) []string {
 	if kind == deploymentKind {
 		return []string{"spec", "template", "spec", "version"}
@@ -55,8 +54,8 @@ func versionOf(kind string) []string {
 	return []string{"spec", "version"}
 }
 
-// reference returns what a reference of an object in namespace names. References
-// of v1beta2 have no version: given is the version then.
+// reference returns the ID that a reference in an object of namespace names. References of v1beta2
+// have no version; then the ID has the version given.
 func (l layout) reference(r tree, namespace, given string) (snapshot.ID, error) {
 	id := snapshot.ID{Group: text(r, "apiGroup"), Version: given, Kind: text(r, "kind"), Namespace: namespace, Name: text(r, "name")}
 	if l.old() {
@@ -75,7 +74,7 @@ func (l layout) reference(r tree, namespace, given string) (snapshot.ID, error) 
 	return id, nil
 }
 
-// tally are the replicas of a control plane or a MachineDeployment.
+// tally counts the replicas of a control plane or a MachineDeployment.
 type tally struct{ wanted, all, upToDate, ready, available int64 }
 
 func (l layout) tally(obj tree) tally {
@@ -92,11 +91,11 @@ func (l layout) tally(obj tree) tally {
 	return t
 }
 
-// maxConditions bounds how many conditions are read.
+// maxConditions bounds the conditions that are read.
 const maxConditions = 64
 
-// condition returns a condition of an object, nil where there is none. In v1beta1
-// those that name the generation they are about are in a place of their own.
+// condition returns a condition of an object, or nil if there is none. In v1beta1, conditions with
+// an observed generation are in a separate place.
 func (l layout) condition(obj tree, kind string) tree {
 	places := [][]string{{"status", "conditions"}}
 	if l.old() {
@@ -112,14 +111,14 @@ func (l layout) condition(obj tree, kind string) tree {
 	return nil
 }
 
-// fresh reports whether a condition is about the object as it is now. One that does
-// not say what it is about is taken for that.
+// fresh reports whether a condition describes the current generation of the object. A condition
+// without an observed generation counts as fresh.
 func fresh(c, obj tree) bool {
 	observed, ok := number(c, "observedGeneration")
 	return !ok || observed == 0 || observed >= count(obj, "metadata", "generation")
 }
 
-// failure returns why Cluster API gave a machine up, empty where it did not.
+// failure returns why Cluster API abandoned a machine, or "" if it did not.
 func (l layout) failure(obj tree) string {
 	at := []string{"status"}
 	if !l.old() {

@@ -9,10 +9,10 @@ import (
 	"github.com/slipway-dev/slipway/fleet/upgrade"
 )
 
-// writeAll changes a cluster without a topology: first the record on the Cluster,
-// which fences others, then all objects that make machines. Those that the change
-// leaves get the record only, so that an engine that read them before cannot write them any
-// more; they come first, so that what is concerned is complete when all is.
+// writeAll changes a cluster without a topology: first the record on the Cluster, which fences
+// other changes, then all objects that create machines. Objects that the change does not concern
+// get only the record, so that an engine that read them before can no longer write them. They are
+// written first, so that the change is complete once all objects that it concerns have the record.
 func (b *beginning) writeAll(ctx context.Context, s *seen) error {
 	if err := b.apply(ctx, b.skeleton(s.cluster), s.cluster); err != nil {
 		return err
@@ -36,13 +36,13 @@ func (b *beginning) writeAll(ctx context.Context, s *seen) error {
 	return nil
 }
 
-// concerns reports whether the change wants something of these nodes.
+// concerns reports whether the change has a goal for these nodes.
 func (b *beginning) concerns(s *seen, n *nodes) bool {
 	version, image := b.goal(s, n)
 	return version != "" || image != ""
 }
 
-// goal returns what the change wants of nodes; what is empty stays.
+// goal returns the change's goal for nodes; "" leaves the version or image unchanged.
 func (b *beginning) goal(s *seen, n *nodes) (version, image string) {
 	g := b.change.Goal
 	switch {

@@ -14,34 +14,31 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// ControlPlanePool is the name of the pool that stands for the machines of the
-// control plane, as far as their image goes. It is described where images are set, see
-// [Config]. No other pool can have the name.
+// ControlPlanePool is the name of the pool that represents the machines of the control plane and
+// their image. It is described if images are set, see [Config]. No other pool can have this name.
 const ControlPlanePool = "ControlPlane"
 
-// Config says where the management cluster is and what it does not know itself.
+// Config configures a [Provider].
 type Config struct {
-	// Conn is a connection to the management cluster, Objects lists its
-	// MachineDeployments and Machines: what package kube has for both. A list is what the
-	// management cluster has, never older than the call. Both are needed.
+	// Conn is a connection to the management cluster. Objects lists its MachineDeployments and
+	// Machines. Package kube has both. A list must show the state of the management cluster, never
+	// older than the call. Both fields are required.
 	Conn    backend.Conn
 	Objects snapshot.Source
-	// Version is that of Cluster API's kinds: v1beta2, the default, or v1beta1.
+	// Version is the version of Cluster API's kinds: v1beta2, the default, or v1beta1.
 	Version string
-	// Locate returns where the Cluster of a member is. By default it has the member's
-	// name, in namespace default.
+	// Locate returns the namespace and the name of a member's Cluster. By default the Cluster has the
+	// member's name, in namespace default.
 	Locate func(placement.Cluster) (namespace, name string, err error)
-	// Images say how node images are set. Without them, images are neither described nor
-	// changed.
+	// Images configures how node images are set. Without it, images are neither described nor changed.
 	Images *Images
-	// Complete adds what the management cluster does not know to a description: the
-	// Versions that a cluster can be given, and what images pools are offered. It may set
-	// Region, which is the label topology.kubernetes.io/region of the Cluster otherwise.
+	// Complete adds to a description the fields that the management cluster does not know: the
+	// Versions that a cluster is offered, and the images that pools are offered. It may set Region,
+	// whose default is the label topology.kubernetes.io/region of the Cluster.
 	Complete func(context.Context, placement.Cluster, *upgrade.Cluster) error
 }
 
-// Provider upgrades the clusters of one management cluster. Its methods may be called
-// concurrently.
+// Provider upgrades the clusters of one management cluster. Its methods may be called concurrently.
 type Provider struct {
 	conn     backend.Conn
 	objects  snapshot.Source
@@ -53,8 +50,8 @@ type Provider struct {
 
 var _ upgrade.Provider = (*Provider)(nil)
 
-// New returns a provider. It asks nothing of the management cluster. An error names
-// everything that is wrong with the configuration.
+// New returns a provider. It does not call the management cluster. The error lists all errors of
+// the configuration.
 func New(c Config) (*Provider, error) {
 	p := &Provider{
 		conn: c.Conn, objects: c.Objects, layout: layout{cmp.Or(c.Version, v1beta2)},
@@ -81,8 +78,8 @@ func New(c Config) (*Provider, error) {
 	return p, nil
 }
 
-// locate returns where the Cluster of a member is. It checks what the host says: it
-// becomes part of paths.
+// locate returns the namespace and the name of a member's Cluster. It validates the host's answer,
+// because it becomes part of paths.
 func (p *Provider) locate(c placement.Cluster) (namespace, name string, err error) {
 	namespace, name = "default", c.Name
 	if p.located != nil {

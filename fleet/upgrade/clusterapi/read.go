@@ -15,15 +15,15 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// What is read of a cluster is bounded: how many MachineDeployments and Machines it
-// has, and how many objects a namespace has in which they are searched.
+// Limits of the objects that are read for a cluster: its MachineDeployments, its Machines, and the
+// objects of one kind that are listed in its namespace.
 const (
 	maxPools    = 500
 	maxMachines = 20_000
 	maxListed   = 200_000
 )
 
-// The labels and annotations of Cluster API that are read.
+// Labels and annotations of Cluster API that are read.
 const (
 	poolLabel        = "topology.cluster.x-k8s.io/deployment-name"
 	deploymentLabel  = "cluster.x-k8s.io/deployment-name"
@@ -32,50 +32,49 @@ const (
 	pausedAnnotation = "cluster.x-k8s.io/paused"
 )
 
-// seen is a cluster as the management cluster has it.
+// seen is a cluster as the management cluster describes it.
 type seen struct {
 	layout  layout
 	cluster tree
-	// topology is spec.topology; nil where the cluster has none.
+	// topology is spec.topology; nil if the cluster has none.
 	topology tree
 	control  *nodes
 	pools    []*nodes // by name
-	// images reports whether images were read, overrides are those that the topology wants,
-	// by pool.
+	// images reports whether images were read. overrides are the images that the topology wants, by
+	// pool.
 	images    bool
 	overrides map[string]string
 }
 
-// nodes are the machines of a control plane or of a node pool, and the object that
-// makes them.
+// nodes are the machines of a control plane or a node pool, and the object that creates them.
 type nodes struct {
-	// name is that of the pool; [ControlPlanePool] for the control plane.
+	// name is the name of the pool; [ControlPlanePool] for the control plane.
 	name string
 	kind string
-	// object is nil for a pool that the topology has and Cluster API has yet to make.
+	// object is nil for a pool of the topology that Cluster API has not created yet.
 	object tree
-	// version is the Kubernetes version that the object wants, template what its
-	// machines are made from, and image the image in that.
+	// version is the Kubernetes version that the object wants. template is the template of its
+	// machines, and image the image in that template.
 	version  string
 	template snapshot.ID
 	image    string
-	// deferred reports whether an annotation of the topology holds the upgrade of the pool
-	// back, foreign that the annotation is not ours.
+	// deferred reports whether an annotation of the topology holds back the upgrade of the pool,
+	// foreign that the annotation is not ours.
 	deferred, foreign bool
 	machines          []machine
 }
 
-// machine is what counts of a Machine.
+// machine holds the relevant fields of a Machine.
 type machine struct {
 	name, version, kubelet string
-	// failure is why Cluster API gave it up, outdated that it is to be replaced.
+	// failure is why Cluster API abandoned the machine. outdated reports that it must be replaced.
 	failure           string
 	leaving, outdated bool
 	remedied          bool
 }
 
-// read reads a cluster. The Cluster comes first: what it says is at least as old as
-// all else.
+// read reads a cluster. It reads the Cluster first, so that the Cluster is at least as old as the
+// other objects.
 func (p *Provider) read(ctx context.Context, c placement.Cluster) (*seen, error) {
 	namespace, name, err := p.locate(c)
 	if err != nil {
@@ -109,7 +108,7 @@ func (p *Provider) readAt(ctx context.Context, namespace, name string) (*seen, e
 	return s, p.readImages(ctx, s, namespace)
 }
 
-// supported refuses what would be upgraded by halves.
+// supported returns an error for clusters that would be upgraded only in part.
 func (s *seen) supported() error {
 	if len(branches(s.topology, 1, "workers", "machinePools")) > 0 {
 		return fmt.Errorf("spec.topology.workers.machinePools: machine pools are not supported, only machineDeployments: %w", backend.ErrPermanent)
@@ -139,8 +138,8 @@ func (p *Provider) readControl(ctx context.Context, s *seen, namespace string) (
 	return newNodes(ControlPlanePool, controlKind, object.Object), nil
 }
 
-// transient keeps a missing part of a cluster from looking like a missing cluster:
-// it may come yet.
+// transient makes a not-found error of a part of a cluster transient, so that it does not look like
+// a missing cluster: the part may appear later.
 func transient(err error) error {
 	if errors.Is(err, backend.ErrNotFound) {
 		return fmt.Errorf("not there yet: %v", err)
@@ -152,8 +151,8 @@ func newNodes(name, kind string, object tree) *nodes {
 	return &nodes{name: name, kind: kind, object: object, version: text(object, versionOf(kind)...)}
 }
 
-// readPools reads the MachineDeployments of the cluster; of a topology also those
-// that are to be made.
+// readPools reads the MachineDeployments of the cluster, and adds pools of the topology that are
+// not created yet.
 func (p *Provider) readPools(ctx context.Context, s *seen, namespace, name string) error {
 	byName := map[string]*nodes{}
 	for obj, err := range p.list(ctx, deploymentKind, namespace, name) {
@@ -177,7 +176,7 @@ func (p *Provider) readPools(ctx context.Context, s *seen, namespace, name strin
 	return nil
 }
 
-// pool returns what a MachineDeployment is for.
+// pool returns the nodes of a MachineDeployment.
 func (s *seen) pool(obj *unstructured.Unstructured) (*nodes, error) {
 	if s.topology == nil {
 		return newNodes(obj.GetName(), deploymentKind, obj.Object), nil
@@ -189,8 +188,8 @@ func (s *seen) pool(obj *unstructured.Unstructured) (*nodes, error) {
 	return newNodes(name, deploymentKind, obj.Object), nil
 }
 
-// addPlanned adds the pools that a topology has and Cluster API has yet to make, and
-// to all whether the topology holds their upgrade back.
+// addPlanned adds the pools of a topology that Cluster API has not created yet, and sets for all
+// pools whether the topology holds back their upgrade.
 func (s *seen) addPlanned(byName map[string]*nodes) {
 	held := false
 	for _, planned := range branches(s.topology, maxPools, "workers", "machineDeployments") {

@@ -11,20 +11,20 @@ import (
 const (
 	// recordAnnotation holds the last change of an object, as JSON.
 	recordAnnotation = "slipway.dev/upgrade"
-	// deferAnnotation holds the upgrade of a pool of a topology back, and
-	// holdAnnotation that of those behind it too; deferredByUs is the value that is
-	// ours.
+	// deferAnnotation holds back the upgrade of a pool of a topology. holdAnnotation also holds back
+	// the upgrades of the pools behind it. deferredByUs is our value of deferAnnotation.
 	deferAnnotation = "topology.cluster.x-k8s.io/defer-upgrade"
 	holdAnnotation  = "topology.cluster.x-k8s.io/hold-upgrade-sequence"
 	deferredByUs    = "slipway.dev"
-	// maxRecord leaves room for the annotations of others: all may have 256 KiB.
+	// maxRecord bounds the record and leaves room for annotations of others, because all together may
+	// have 256 KiB.
 	maxRecord = 128 << 10
 )
 
-// record returns the last change that the cluster was given; zero for none.
+// record returns the last change of the cluster; zero if there is none.
 func (s *seen) record() (upgrade.Change, error) { return recordIn(s.cluster) }
 
-// recordIn returns the last change that was written to an object; zero for none.
+// recordIn returns the last change that was written to an object; zero if there is none.
 func recordIn(obj tree) (upgrade.Change, error) {
 	var change upgrade.Change
 	value, ok := branch(obj, "metadata", "annotations")[recordAnnotation].(string)
@@ -48,8 +48,7 @@ func recordOf(change upgrade.Change) (string, error) {
 	return string(value), nil
 }
 
-// outranked checks that a change comes too late: a newer one of its placement was
-// asked for.
+// outranked returns an error if a newer change of the same placement was requested before.
 func outranked(record, change upgrade.Change) error {
 	if record.Placement == change.Placement && record.Epoch > change.Epoch {
 		return fmt.Errorf("change %s has epoch %d, and epoch %d was here: %w", change.ID, change.Epoch, record.Epoch, backend.ErrFenced)

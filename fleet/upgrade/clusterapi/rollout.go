@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/version"
 )
 
-// rolling says what is left of the roll-out of what the object wants, empty when
-// nothing is. Whether the machines work is another matter: see ailing.
+// rolling describes the rest of the rollout of an object; "" if it is complete. Whether the
+// machines work is a separate question: see ailing.
 func (n *nodes) rolling(l layout) string {
 	switch {
 	case n.object == nil:
@@ -31,7 +31,7 @@ func (n *nodes) rolling(l layout) string {
 	return ""
 }
 
-// rolling says why a machine is not what is wanted of it yet.
+// rolling returns why a machine is not yet in its desired state, or "".
 func (m machine) rolling(want string) string {
 	switch {
 	case !sameVersion(m.version, want):
@@ -44,7 +44,7 @@ func (m machine) rolling(want string) string {
 	return ""
 }
 
-// ailing says why the machines do not work, empty when they do.
+// ailing returns why the machines do not work; "" if they do.
 func (n *nodes) ailing(l layout) string {
 	if n.object == nil || !n.observed() {
 		return n.says("was not observed yet")
@@ -67,7 +67,8 @@ func (n *nodes) ailing(l layout) string {
 	return ""
 }
 
-// failed says which machine Cluster API gave up and no controller replaces, empty for none.
+// failed describes a machine that Cluster API abandoned and no controller is replacing; "" if there
+// is none.
 func (n *nodes) failed() string {
 	for _, m := range n.machines {
 		if m.failure != "" && !m.leaving && !m.remedied {
@@ -77,15 +78,15 @@ func (n *nodes) failed() string {
 	return ""
 }
 
-// observed reports whether the status is about what the object wants now.
+// observed reports whether the status describes the current generation of the object.
 func (n *nodes) observed() bool {
 	return count(n.object, "status", "observedGeneration") >= max(count(n.object, "metadata", "generation"), 1)
 }
 
 func (n *nodes) leaving() bool { return text(n.object, "metadata", "deletionTimestamp") != "" }
 
-// oldest returns the version of the oldest machine, or what the object says where
-// there is none.
+// oldest returns the version of the oldest machine. A MachineDeployment without machines returns
+// its desired version.
 func (n *nodes) oldest() string {
 	lowest := ""
 	for _, m := range n.machines {
@@ -104,7 +105,7 @@ func (n *nodes) oldest() string {
 	return lowest
 }
 
-// lower returns the lower of two versions; what is none counts as missing.
+// lower returns the lower of two versions. A text that is not a version counts as missing.
 func lower(a, b string) string {
 	va, errA := version.ParseSemantic(a)
 	vb, errB := version.ParseSemantic(b)
@@ -119,7 +120,7 @@ func lower(a, b string) string {
 	return b
 }
 
-// says begins a sentence about the nodes.
+// says starts a sentence about the nodes.
 func (n *nodes) says(format string, args ...any) string {
 	who := "node pool " + shown(n.name)
 	if n.kind == controlKind {
@@ -128,7 +129,7 @@ func (n *nodes) says(format string, args ...any) string {
 	return who + " " + fmt.Sprintf(format, args...)
 }
 
-// shown returns what may be said to people of something that was read.
+// shown returns the part of a read text that may be shown to people.
 func shown(s string) string {
 	if s == "" {
 		return "none"
@@ -136,8 +137,8 @@ func shown(s string) string {
 	return quoted(tree{"": s}, "")
 }
 
-// pending says what the cluster as a whole waits for: its Cluster's own roll-out of
-// the topology to the objects that make machines.
+// pending describes the state of the whole cluster that delays a change, such as a pause or the
+// rollout of the topology to the objects that create machines; "" if there is none.
 func (s *seen) pending() string {
 	_, marked := branch(s.cluster, "metadata", "annotations")[pausedAnnotation]
 	switch {
@@ -151,7 +152,8 @@ func (s *seen) pending() string {
 	return s.unreconciled()
 }
 
-// unreconciled says what of a topology did not arrive yet.
+// unreconciled describes the part of a topology that has not been rolled out yet; "" if there is
+// none.
 func (s *seen) unreconciled() string {
 	want := text(s.topology, "version")
 	if !sameVersion(s.control.version, want) {

@@ -30,7 +30,7 @@ func (b *beginning) writeTopology(ctx context.Context, s *seen) error {
 	return b.apply(ctx, obj, s.cluster)
 }
 
-// topologyPool returns what is ours of a pool in a topology, nil for nothing.
+// topologyPool returns our part of a pool in a topology, or nil if there is none.
 func (b *beginning) topologyPool(s *seen, n *nodes, version string) tree {
 	pool := tree{"name": n.name}
 	if b.defers(s, n, version) {
@@ -45,8 +45,8 @@ func (b *beginning) topologyPool(s *seen, n *nodes, version string) tree {
 	return pool
 }
 
-// defers reports whether the upgrade of a pool is to be held back. The pool is not
-// upgraded together with the control plane, but when it is its turn.
+// defers reports whether the write must hold back the upgrade of a pool. A pool is not upgraded
+// together with the control plane, but by the later change of the nodes.
 func (b *beginning) defers(s *seen, n *nodes, version string) bool {
 	switch {
 	case n.foreign || n.object == nil || sameVersion(version, n.version):
@@ -59,7 +59,7 @@ func (b *beginning) defers(s *seen, n *nodes, version string) bool {
 	return n.deferred
 }
 
-// versionFor returns the version that a goal has for a pool, empty for none.
+// versionFor returns a goal's version for a pool, or "".
 func versionFor(g upgrade.Goal, pool string) string {
 	for _, p := range g.Pools {
 		if p.Name == pool {
@@ -69,8 +69,8 @@ func versionFor(g upgrade.Goal, pool string) string {
 	return ""
 }
 
-// variables returns the override of the image for nodes, nil for none. One that is
-// there is said again: what is not said is given up.
+// variables returns the override of the image for nodes, or nil if there is none. It repeats an
+// existing override, because an apply removes fields that it omits.
 func (b *beginning) variables(s *seen, n *nodes) tree {
 	image := s.wantedImage(n)
 	if g := imageOf(b.change.Goal, n.name); g != "" && (b.change.Part == upgrade.Nodes || n == s.control) {
