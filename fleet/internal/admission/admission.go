@@ -14,10 +14,11 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Withdraw deletes a run that was not admitted, and returns the cause. It returns nil and leaves the run
-// where it was admitted after all: by an engine that drives it, or by a write that was reported as failed. It
-// also leaves a run that an engine has taken since and may admit, where the cause is only that the outcome of
-// a write is unknown; the delete is conditional on the revision that was read.
+// Withdraw deletes a run that was not admitted, and returns the cause. If the run was admitted
+// after all, by an engine that drives it or by a write that was reported as failed, Withdraw leaves
+// the run and returns nil. It also does so if an engine has taken the run since and may admit it,
+// and the cause only means that the outcome of a write is unknown. The delete is conditional on the
+// revision that was read.
 func (ad *Admitter) Withdraw(ctx context.Context, rr *record.Run, cause error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), ad.cfg.CallTimeout)
 	defer cancel()
@@ -47,7 +48,7 @@ func (ad *Admitter) Withdraw(ctx context.Context, rr *record.Run, cause error) e
 	}
 }
 
-// isOpen reports whether an error leaves it undecided whether a run is admitted.
+// isOpen reports whether it is still undecided after this error whether the run is admitted.
 func isOpen(err error) bool {
 	rejected := (*stages.RejectedError)(nil)
 	return guard.Transient(err) && !errors.As(err, &rejected)
@@ -63,7 +64,8 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 		Evicts: d.Plan.Strategy.Removal.Only, Version: rr.Version,
 	}
 	if rr.Selection != nil && (rr.Selection.Pages > 0 || rr.Selection.Clusters == len(d.Picked(rr))) {
-		// A selection whose clusters are not known is not recorded: the next one could not say what is placed already.
+		// A selection with unknown clusters is not recorded, because the next selection could not
+		// find out which clusters are placed already.
 		admitted.Selection = &lifecycle.SelectionChanged{
 			PolicyDigest: rr.Selection.PolicyDigest, Digest: rr.Selection.Digest, Clusters: rr.Selection.Clusters, Pages: record.SelectionPages(rr.Selection.Clusters),
 		}
@@ -84,8 +86,8 @@ func (ad *Admitter) Admit(ctx context.Context, rr *record.Run, d *planning.Draft
 	return err
 }
 
-// storeOnceMore stores the contents and the plan of a run that is about to be admitted, which a
-// collection may have taken for garbage.
+// storeOnceMore stores the contents and the plan of a run again before it is admitted, because a
+// collection may have deleted them as garbage.
 func (ad *Admitter) storeOnceMore(ctx context.Context, rec *record.Placement, rr *record.Run, d *planning.Draft) error {
 	store := ad.storeDraft
 	if d.Partial {
@@ -98,8 +100,8 @@ func (ad *Admitter) storeOnceMore(ctx context.Context, rec *record.Placement, rr
 	return nil
 }
 
-// storeAgain writes the plan of a draft, and the contents that it names as they
-// were stored, again.
+// storeAgain stores the plan of a draft again. It reads the contents that the plan names from the
+// store and stores them again too.
 func (ad *Admitter) storeAgain(ctx context.Context, rr *record.Run, d *planning.Draft) error {
 	name := rr.Run.Placement
 	for _, digest := range d.Plan.Revisions {

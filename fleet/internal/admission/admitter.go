@@ -1,7 +1,7 @@
-// Package admission brings runs into being: it records a draft and the run of it, and has the placement take
-// the run into its queue. The runs are those of hosts, those that roll another one back, and those that clean
-// the clusters of a placement that is being deleted; what a placement has under way beside its runs, the
-// planning of a rollback and its own deletion, it takes on step by step.
+// Package admission creates runs: it records a draft and its run, and makes the placement admit the
+// run into its queue. It creates the runs of hosts, rollbacks, and the runs that clean the clusters
+// of a deleted placement. It also carries out, step by step, the work on a placement that belongs
+// to no run: the planning of a rollback and the deletion.
 package admission
 
 import (
@@ -15,19 +15,19 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// Options are what an [Admitter] is made of. All are required.
+// Options configure an [Admitter]. All fields are required.
 type Options struct {
 	Store    backend.Store
 	State    *state.State
 	Caps     *caps.Caps
 	Contents *content.Store
 	Planner  *planning.Planner
-	// Forget drops what is known of the drift and the failures of a placement that is gone.
+	// Forget drops the cached drift and failures of a deleted placement.
 	Forget      func(ctx context.Context, placement string)
 	CallTimeout time.Duration
 }
 
-// Admitter records runs. Its methods may be called concurrently, and by several engines at once.
+// Admitter records runs. Its methods may be called concurrently, also by several engines.
 type Admitter struct {
 	cfg      Options
 	store    backend.Store

@@ -12,7 +12,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// CatchUp plans a run of what another one missed, and records it.
+// CatchUp plans and records a catch-up run for the clusters that another run missed.
 func (ad *Admitter) CatchUp(ctx context.Context, spec planning.Request, of *state.RunStatus) (state.RunStatus, error) {
 	if err := ad.state.NameFree(ctx, spec.Name); err != nil {
 		return state.RunStatus{}, err
@@ -47,8 +47,8 @@ func (ad *Admitter) CreateRun(ctx context.Context, spec planning.Request) (state
 	return ad.record(ctx, rec, spec, d)
 }
 
-// record stores a draft and the run of it. What would be refused is refused
-// before anything is written.
+// record stores a draft and its run. It checks for reasons to refuse the run before it writes
+// anything.
 func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec planning.Request, d *planning.Draft) (state.RunStatus, error) {
 	if spec.Plan != "" && spec.Plan != d.Plan.Digest {
 		return state.RunStatus{}, errdef.PlanChanged(spec.Name, spec.Plan, d.Plan.Digest)
@@ -84,8 +84,8 @@ func (ad *Admitter) record(ctx context.Context, rec *record.Placement, spec plan
 	return state.RunStatus{Run: run, Plan: d.Plan, Owner: spec.Owner, Title: spec.Title}, nil
 }
 
-// putRun creates the record of a run, and finds out whether it did where the
-// store does not say.
+// putRun creates the record of a run. If the write fails, it reads the record to find out whether
+// it exists nevertheless.
 func (ad *Admitter) putRun(ctx context.Context, rr *record.Run) error {
 	_, err := ad.store.Put(ctx, record.RunKey(rr.Run.Name), record.Encode(rr), "")
 	if err == nil {
@@ -97,7 +97,7 @@ func (ad *Admitter) putRun(ctx context.Context, rr *record.Run) error {
 	return ad.state.NameTaken(rr.Run.Name, err)
 }
 
-// storeDraft writes the plan and the contents that clusters get.
+// storeDraft writes the plan and the contents for the clusters.
 func (ad *Admitter) storeDraft(ctx context.Context, rr *record.Run, d *planning.Draft) error {
 	if err := d.Variants.Save(ctx, ad.contents, rr.Run.Placement); err != nil {
 		return err

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// DeleteRun deletes a run and gives its placement free. One that goes on is refused unless it is forced.
+// DeleteRun deletes a run and releases its placement. It refuses to delete a run in progress unless
+// force is set.
 func (ad *Admitter) DeleteRun(ctx context.Context, name string, force bool) error {
 	d, err := ad.deleteRecord(ctx, name, force)
 	if err != nil {
@@ -22,7 +23,7 @@ func (ad *Admitter) DeleteRun(ctx context.Context, name string, force bool) erro
 	return ad.deleted(ctx, d)
 }
 
-// deleted removes a run whose record was deleted from its caps and its placement.
+// deleted removes a run without a record from its caps and its placement.
 func (ad *Admitter) deleted(ctx context.Context, d deletedRun) error {
 	if err := ad.caps.LeaveAll(ctx, d.UID); err != nil {
 		return err
@@ -31,30 +32,31 @@ func (ad *Admitter) deleted(ctx context.Context, d deletedRun) error {
 		Input:      state.Always(lifecycle.RunDeleted{Entry: lifecycle.Entry{UID: d.UID, Run: d.Name, Index: d.Index}, Plan: d.Plan, Started: d.started}),
 		LastRecord: d.record,
 	})
-	if state.IsNotFound(err) { // nothing refers to what is stored of it
+	if state.IsNotFound(err) { // nothing refers to its stored data
 		return ad.state.Erase(ctx, d.Run)
 	}
 	return err
 }
 
-// deletedRun is what is known of a run whose record was deleted.
+// deletedRun describes a run whose record was deleted.
 type deletedRun struct {
 	lifecycle.Run
 	placement string
-	// record is the last one that it had, nil where that cannot be read.
+	// record is the run's last record, nil if it was unreadable.
 	record *record.Run
-	// started reports whether clusters may have what it brought.
+	// started reports whether the run may have changed clusters.
 	started bool
 }
 
-// gone returns what the deleted record says of its run.
+// gone returns the description of a run from its deleted record.
 func gone(rr *record.Run) deletedRun {
 	known := lifecycle.Run{Name: rr.Run.Name, UID: rr.Run.UID, Plan: rr.Run.Plan}
 	return deletedRun{known, rr.Run.Placement, rr, rr.Run.Started != 0}
 }
 
-// deleteRecord deletes the record of a run and returns what is known of it. A
-// run without a record that a placement still knows was half deleted.
+// deleteRecord deletes the record of a run and returns its description. If the run has no record
+// but a placement still knows it, an earlier deletion was interrupted, and the caller must complete
+// it.
 func (ad *Admitter) deleteRecord(ctx context.Context, name string, force bool) (deletedRun, error) {
 	for {
 		rr, rev, err := ad.state.Run(ctx, name)
@@ -81,7 +83,7 @@ func (ad *Admitter) deleteRecord(ctx context.Context, name string, force bool) (
 	}
 }
 
-// deleteUnreadable deletes the record of a run that cannot be read, if there is one, and searches the
+// deleteUnreadable deletes the record of a run that is unreadable or missing, and searches the
 // placements for the one that has the run.
 func (ad *Admitter) deleteUnreadable(ctx context.Context, name string, rev backend.Revision, cause error) (deletedRun, error) {
 	if rev != "" {

@@ -15,9 +15,9 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// Continue takes the deletion of a placement, or the planning of a rollback, one step on, and
-// reports whether there is nothing more to do. Any engine may call it at any time, and several at once: each
-// step is a compare-and-swap, or idempotent.
+// Continue takes one step of the deletion of a placement, or of the planning of a rollback, and
+// reports whether there is nothing left to do. Any engine may call it at any time, and several may
+// at once: each step is a compare-and-swap or idempotent.
 func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err error) {
 	rec, _, err := ad.state.Placement(ctx, name)
 	if state.IsNotFound(err) || err == nil && !rec.IsUnderway() {
@@ -51,8 +51,8 @@ func (ad *Admitter) Continue(ctx context.Context, name string) (done bool, err e
 	return true, ad.purge(ctx, rec)
 }
 
-// clean records the run that cleans the clusters of a placement which is being deleted. It is no error where
-// another engine has recorded it first.
+// clean records the run that cleans the clusters of a placement that is being deleted. If another
+// engine has recorded it first, that is no error.
 func (ad *Admitter) clean(ctx context.Context, rec *record.Placement) error {
 	d, err := ad.planner.DraftDeletion(ctx, rec)
 	if err != nil {
@@ -73,10 +73,10 @@ func (ad *Admitter) clean(ctx context.Context, rec *record.Placement) error {
 	if err = ad.Admit(ctx, rr, d); err != nil && !guard.Transient(err) {
 		err = ad.Withdraw(ctx, rr, err)
 	}
-	return err // where it was not admitted, its driver does that
+	return err // if the run was not admitted, its driver admits it
 }
 
-// supersedeAll sends a Supersede command to the runs of a placement.
+// supersedeAll sends a Supersede command to the other unfinished runs of a placement.
 func (ad *Admitter) supersedeAll(ctx context.Context, rec *record.Placement, by *record.Run) error {
 	out, err := lifecycle.Advance(rec.State, lifecycle.DeletionContinued{Entry: lifecycle.Entry{UID: by.Run.UID, Run: by.Run.Name}}, lifecycle.Facts{})
 	if err != nil {
@@ -85,7 +85,7 @@ func (ad *Admitter) supersedeAll(ctx context.Context, rec *record.Placement, by 
 	return ad.state.CarryOut(ctx, rec, out.After)
 }
 
-// conclude records how a deletion ended, before anything is forgotten.
+// conclude records the result of a deletion before any data is deleted.
 func (ad *Admitter) conclude(ctx context.Context, rec *record.Placement, prev backend.Revision) error {
 	report, err := ad.Report(ctx, rec)
 	if err != nil {
@@ -97,12 +97,13 @@ func (ad *Admitter) conclude(ctx context.Context, rec *record.Placement, prev ba
 	d := record.Deleted{Format: record.Format, UID: rec.UID, Epoch: rec.Epoch, Report: report}
 	_, err = ad.store.Put(ctx, record.DeletedKey(rec.Placement.Name), record.Encode(d), prev)
 	if errors.Is(err, backend.ErrConflict) {
-		return nil // another engine did
+		return nil // another engine recorded it
 	}
 	return err
 }
 
-// addReleased adds to a report what the run that cleaned has released, by its events.
+// addReleased adds the objects that the cleaning run released to a report, from the events of the
+// run.
 func (ad *Admitter) addReleased(ctx context.Context, run string, report *record.DeletionReport) error {
 	rr, _, err := ad.state.Run(ctx, run)
 	if state.IsNotFound(err) {
@@ -113,7 +114,7 @@ func (ad *Admitter) addReleased(ctx context.Context, run string, report *record.
 	}
 	pages, err := record.ReadJournal(ctx, ad.store, rr.Run.UID, rr.Journal, 0)
 	if state.IsLasting(err) {
-		return nil // what was released is still there, and says itself that it is not the placement's
+		return nil // the released objects still exist, and carry the mark that they are no longer the placement's
 	}
 	if err != nil {
 		return err
@@ -129,7 +130,7 @@ func (ad *Admitter) addReleased(ctx context.Context, run string, report *record.
 	return nil
 }
 
-// tellGone reports that everything is gone, once.
+// tellGone records once, with an event, that the placement is gone.
 func (ad *Admitter) tellGone(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	d, rev, err := ad.state.DeletedAt(ctx, name)

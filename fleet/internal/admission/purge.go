@@ -13,8 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/state"
 )
 
-// purge deletes all that is stored of a placement whose clusters are done with, and its own record last, so
-// that after a crash any engine can go on.
+// purge deletes all stored data of a placement whose clusters are clean or released. It deletes the
+// placement's record last, so that any engine can continue after a crash.
 func (ad *Admitter) purge(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	uid := rec.UID
@@ -42,8 +42,8 @@ func (ad *Admitter) purge(ctx context.Context, rec *record.Placement) error {
 	return ad.deleteEmptied(ctx, rec)
 }
 
-// eraseRuns deletes what is stored of the runs of a placement, their plans too: no
-// other placement has the same.
+// eraseRuns deletes the stored data of the runs of a placement, including their plans, because no
+// two placements share a plan.
 func (ad *Admitter) eraseRuns(ctx context.Context, rec *record.Placement) error {
 	name := rec.Placement.Name
 	all, err := ad.state.RunIntents(ctx, name)
@@ -68,9 +68,10 @@ func (ad *Admitter) eraseRuns(ctx context.Context, rec *record.Placement) error 
 	return nil
 }
 
-// eraseUnder deletes the keys under prefixes, by default all of a placement but its own, unless the placement
-// was declared again meanwhile. A declaration after the keys were listed writes them again, which makes the
-// conditional deletes fail; keys that were written by others since are listed again.
+// eraseUnder deletes the keys under prefixes, by default all keys of a placement except its record.
+// It stops if the placement is declared again. A declaration after the keys were listed writes them
+// again, so the conditional deletes fail with a conflict; after a conflict, eraseUnder lists the
+// keys again.
 func (ad *Admitter) eraseUnder(ctx context.Context, name string, prefixes []string) error {
 	if len(problems.Name(nil, name)) > 0 {
 		return nil
@@ -96,7 +97,7 @@ func (ad *Admitter) eraseUnder(ctx context.Context, name string, prefixes []stri
 	}
 }
 
-// allUnder lists what prefixes are the keys of, or begin the keys of.
+// allUnder returns the records that have one of prefixes as their key or as the path before it.
 func (ad *Admitter) allUnder(ctx context.Context, prefixes []string) (all []backend.Record, err error) {
 	for _, prefix := range prefixes {
 		found, err := ad.state.Revisions(ctx, prefix)
@@ -112,8 +113,8 @@ func (ad *Admitter) allUnder(ctx context.Context, prefixes []string) (all []back
 	return all, nil
 }
 
-// eraseAll deletes records at the revisions at which they were seen. The error is
-// backend.ErrConflict where some were written since.
+// eraseAll deletes records at the given revisions. The error is backend.ErrConflict if some were
+// written since.
 func (ad *Admitter) eraseAll(ctx context.Context, all []backend.Record) (conflict error) {
 	for _, r := range all {
 		err := ad.store.Delete(ctx, r.Key, r.Revision)
@@ -127,8 +128,8 @@ func (ad *Admitter) eraseAll(ctx context.Context, all []backend.Record) (conflic
 	return conflict
 }
 
-// deleteEmptied deletes the record of a placement that refers to nothing. Where it
-// was written meanwhile, there is more to erase.
+// deleteEmptied deletes the record of a placement that refers to nothing. It returns
+// backend.ErrConflict if the record has changed so that there is more to erase.
 func (ad *Admitter) deleteEmptied(ctx context.Context, rec *record.Placement) error {
 	now, rev, err := ad.state.Placement(ctx, rec.Placement.Name)
 	if state.IsNotFound(err) || err == nil && now.UID != rec.UID {
@@ -147,7 +148,7 @@ func (ad *Admitter) deleteEmptied(ctx context.Context, rec *record.Placement) er
 	return err
 }
 
-// Abandoned forgets a run whose placement was deleted.
+// Abandoned deletes the stored data of a run whose placement was deleted.
 func (ad *Admitter) Abandoned(ctx context.Context, rr *record.Run) error {
 	name := rr.Run.Placement
 	if d, _, err := ad.state.DeletedAt(ctx, name); err != nil || d.UID == "" {

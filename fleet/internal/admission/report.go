@@ -10,8 +10,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Report returns the progress of a deletion. Clusters that were cleaned are removed from the bindings when
-// the run ends.
+// Report returns the progress of a deletion. Cleaned clusters leave the bindings only when the run
+// ends.
 func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.DeletionReport, error) {
 	d := rec.Deleting
 	out := &record.DeletionReport{Owner: rec.Placement.Owner, By: d.By, End: d.End, Run: d.Run, Since: d.Since}
@@ -55,7 +55,7 @@ func (ad *Admitter) Report(ctx context.Context, rec *record.Placement) (*record.
 	return out, nil
 }
 
-// leftReason says why a run did not clean a cluster.
+// leftReason returns the reason why a run did not clean a cluster.
 func leftReason(s *state.RunStatus, pos int) string {
 	for _, x := range s.Run.Form(runstate.Key{}).Unsuccessful {
 		if x.First <= pos && pos <= x.Last && x.Reason != "" {

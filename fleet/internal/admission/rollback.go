@@ -14,8 +14,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// RequestRollback records the request to roll back a run that has ended, and returns the name of the run that
-// does so. It is refused where the rollback cannot be planned.
+// RequestRollback records the request to roll back a run that has ended, and returns the name of
+// the run that does so. It refuses the request if the rollback cannot be planned.
 func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u stages.RollbackRequest) (name string, err error) {
 	run := &s.Run
 	_, out, err := ad.state.Advance(ctx, run.Placement, &state.Transition{
@@ -32,8 +32,9 @@ func (ad *Admitter) RequestRollback(ctx context.Context, s *state.RunStatus, u s
 	return out.State.TakenBackBy(run.UID), err
 }
 
-// continueRollback takes the planning of a rollback one step on. Any engine may call it at any time, and
-// several at once: the name and UID of the run are recorded already, so at most one run is created.
+// continueRollback takes one step of the planning of a rollback. Any engine may call it at any
+// time, and several may at once: the name and the UID of the run are recorded already, so at most
+// one run is created.
 func (ad *Admitter) continueRollback(ctx context.Context, rec *record.Placement) error {
 	b := rec.Rollback
 	rr, _, err := ad.state.Run(ctx, b.Run)
@@ -62,7 +63,8 @@ func (ad *Admitter) continueRollback(ctx context.Context, rec *record.Placement)
 	return ad.recordRollback(ctx, rec, &s, d)
 }
 
-// recordRollback stores the run of a rollback. A record that another engine stored first is the same.
+// recordRollback stores the run of a rollback. If another engine stored its record first, both
+// records are the same.
 func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, of *state.RunStatus, d *planning.Draft) error {
 	b := rec.Rollback
 	rr := &record.Run{
@@ -79,10 +81,10 @@ func (ad *Admitter) recordRollback(ctx context.Context, rec *record.Placement, o
 	if err != nil && !guard.Transient(err) {
 		err = ad.Withdraw(ctx, rr, err)
 	}
-	return err // where it was not admitted, its driver does that
+	return err // if the run was not admitted, its driver admits it
 }
 
-// admitRollback admits the run of a rollback that another engine has stored and not admitted.
+// admitRollback admits the run of a rollback if another engine has stored it without admitting it.
 func (ad *Admitter) admitRollback(ctx context.Context, rr *record.Run) error {
 	p, err := ad.state.ReadPlan(ctx, rr.Run.Plan)
 	if err != nil {
@@ -91,7 +93,7 @@ func (ad *Admitter) admitRollback(ctx context.Context, rr *record.Run) error {
 	return ad.Admit(ctx, rr, &planning.Draft{Plan: p, Partial: true})
 }
 
-// renameRollback gives the run of a rollback a name that no run has.
+// renameRollback gives the run of a rollback an unused name.
 func (ad *Admitter) renameRollback(ctx context.Context, rec *record.Placement) error {
 	uid := rec.Rollback.UID
 	title := ""
@@ -99,7 +101,7 @@ func (ad *Admitter) renameRollback(ctx context.Context, rec *record.Placement) e
 	switch {
 	case err == nil:
 		title = of.Title
-	case !state.IsNotFound(err): // the rollback fails with this error soon, under any name
+	case !state.IsNotFound(err): // under any name, the rollback soon fails with this error
 		return err
 	}
 	free, err := ad.state.FreeRollbackName(ctx, rec.Rollback.OfRun, title)
