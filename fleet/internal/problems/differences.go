@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// Differences says in which fields two documents differ, by their JSON: the path below at, what there is, and
-// what was asked for.
+// Differences compares two documents by their JSON and returns the fields that differ. Each entry
+// has the path below at, the existing value and the requested value.
 func Differences(at string, has, want any) []string {
 	a, aerr := tree(has)
 	b, berr := tree(want)
@@ -21,7 +21,7 @@ func Differences(at string, has, want any) []string {
 	return differences(nil, at, a, b)
 }
 
-// tree returns a document as JSON has it.
+// tree returns a document as decoded JSON.
 func tree(v any) (out any, err error) {
 	b, err := json.Marshal(v)
 	if err == nil {
@@ -55,7 +55,7 @@ func differences(out []string, at string, has, want any) []string {
 	return append(out, fmt.Sprintf("%s is %s, and %s was asked for", at, short(has), short(want)))
 }
 
-// short is a value for a sentence.
+// short returns a value as text for a message, cut to about 100 bytes.
 func short(v any) string {
 	const most = 100
 	if v == nil {

@@ -1,4 +1,4 @@
-// Package problems has what the checks of documents of hosts share.
+// Package problems holds checks that the documents of hosts share.
 package problems
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Nested returns the problems in err, which a part of a document reports, with
-// at before their fields.
+// Nested returns the problems in err, the error about a part of a document, and prefixes their
+// fields with at.
 func Nested(at *field.Path, err error) (out field.ErrorList) {
 	if err == nil {
 		return nil
@@ -38,9 +38,9 @@ func Nested(at *field.Path, err error) (out field.ErrorList) {
 	return out
 }
 
-// Name says what keeps a name from being that of a placement or a run.
-// It is also the name of a ledger, and ends annotations and field managers, which
-// may be no longer.
+// Name returns the problems that make name invalid for a placement or a run. The limit on its
+// length exists because the name is also the name of a ledger and the end of annotations and field
+// managers.
 func Name(at *field.Path, name string) (errs field.ErrorList) {
 	if name == "" {
 		return field.ErrorList{field.Required(at, "must be a DNS subdomain (RFC 1123) of at most 63 characters")}
@@ -54,7 +54,7 @@ func Name(at *field.Path, name string) (errs field.ErrorList) {
 	return errs
 }
 
-// About returns the problems of an object as one error, nil where there are none.
+// About returns the problems of an object as one error, or nil if there are none.
 func About(object string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
@@ -62,7 +62,7 @@ func About(object string, errs field.ErrorList) error {
 	return fmt.Errorf("%s: %w", object, errs.ToAggregate())
 }
 
-// OneOf adds a problem where v is neither empty nor one of known.
+// OneOf adds a problem unless v is empty or one of known.
 func OneOf[T ~string](errs field.ErrorList, at *field.Path, v T, known ...T) field.ErrorList {
 	for _, k := range known {
 		if v == "" || v == k {
