@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/lifecycle"
 )
 
-// bindingsPage is a part of the bindings: clusters grouped by what they may have, since few values differ.
+// bindingsPage is a part of the bindings. Clusters with equal bindings form a group, because few
+// bindings differ.
 type bindingsPage struct {
 	Format int             `json:"format"`
 	Groups []bindingsGroup `json:"groups"`
@@ -24,7 +25,7 @@ type bindingsGroup struct {
 	Clusters []string `json:"clusters"`
 }
 
-// newBindingsPage puts the clusters of a page together that may have the same.
+// newBindingsPage groups the clusters of a page by their bindings.
 func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 	by := map[lifecycle.Binding]int{}
 	page := bindingsPage{Format: Format}
@@ -42,8 +43,8 @@ func newBindingsPage(b lifecycle.Bindings, clusters []string) bindingsPage {
 	return page
 }
 
-// bindingsInline is how many clusters the bindings have at most that are kept in the record of their placement: that
-// saves a write, and a read each time.
+// bindingsInline is the maximum number of clusters whose bindings are stored in the record of their
+// placement. That saves a write, and a read each time.
 const bindingsInline = 16
 
 // addTo adds the bindings of a page.
@@ -55,7 +56,7 @@ func (p *bindingsPage) addTo(b lifecycle.Bindings) {
 	}
 }
 
-// ReadBindings reads a generation of the bindings to which the record of a placement refers.
+// ReadBindings reads a generation of the bindings that the record of a placement names.
 func ReadBindings(ctx context.Context, s backend.Store, rec *Placement, g lifecycle.Generation) (lifecycle.Bindings, error) {
 	name, out := rec.Placement.Name, lifecycle.Bindings{}
 	if g.Pages < 0 {
@@ -79,7 +80,8 @@ func ReadBindings(ctx context.Context, s backend.Store, rec *Placement, g lifecy
 	return out, nil
 }
 
-// StoreBindings adds a new generation to the record that names it, or its pages to the commit of that.
+// StoreBindings stores a new generation inline in the record that names it, or adds its pages to
+// the commit of that record.
 func StoreBindings(c *Commit, rec *Placement, s lifecycle.StoreBindings) {
 	pages := s.Bindings.Pages()
 	if len(pages) == 1 && len(s.Bindings) <= bindingsInline {
@@ -96,7 +98,7 @@ func StoreBindings(c *Commit, rec *Placement, s lifecycle.StoreBindings) {
 	}
 }
 
-// DropInline drops the inline bindings that the record does not refer to any more.
+// DropInline removes the inline bindings that the record no longer refers to.
 func (rec *Placement) DropInline() {
 	kept := maps.Clone(rec.Inline)
 	maps.DeleteFunc(kept, func(g string, _ bindingsPage) bool {
@@ -105,8 +107,9 @@ func (rec *Placement) DropInline() {
 	rec.Inline = kept
 }
 
-// DropBindings deletes the generations up to the current one that the record does not refer to, also those
-// that other engines wrote for a commit: none of them can be committed any more.
+// DropBindings deletes the generations up to the current one that the record does not refer to.
+// They include generations that other engines wrote for a commit, because none of them can be
+// committed any more.
 func DropBindings(ctx context.Context, s backend.Store, rec *Placement) {
 	prefix := BindingsPrefix(rec.Placement.Name)
 	DiscardIf(ctx, s, prefix, func(key string) bool {
@@ -121,8 +124,7 @@ func DiscardAll(ctx context.Context, s backend.Store, prefix string) {
 	DiscardIf(ctx, s, prefix, func(string) bool { return true })
 }
 
-// DiscardIf deletes the keys under prefix that match, to which nothing refers.
-// What cannot be deleted stays.
+// DiscardIf deletes the keys under prefix that match. Nothing may refer to them. It ignores errors.
 func DiscardIf(ctx context.Context, s backend.Store, prefix string, match func(key string) bool) {
 	var all []backend.Write
 	for rec, err := range s.List(ctx, prefix) {

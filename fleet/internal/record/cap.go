@@ -2,7 +2,7 @@ package record
 
 import "github.com/slipway-dev/slipway/stages"
 
-// Cap is the one record of a cap that is compared and swapped.
+// Cap is the record of a cap, which is written by compare-and-swap.
 type Cap struct {
 	Format int        `json:"format"`
 	Cap    stages.Cap `json:"cap"`

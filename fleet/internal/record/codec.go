@@ -9,12 +9,11 @@ import (
 	"github.com/slipway-dev/slipway/versioned"
 )
 
-// Format is the version of the records that this package writes, and the newest
-// that is read.
+// Format is the version of the records that this package writes, and the newest version that it
+// reads.
 const Format = 1
 
-// Encode encodes a record, or a part of one. Records hold nothing that cannot be
-// encoded.
+// Encode encodes a record, or a part of one. Every record can be encoded.
 func Encode(rec any) []byte {
 	if r, ok := rec.(*Run); ok {
 		rec = r.form()
@@ -26,9 +25,9 @@ func Encode(rec any) []byte {
 	return b
 }
 
-// Decode decodes a record strictly. One of a newer format is refused with a
-// [versioned.FormatError], before anything else of it is read; every other error is permanent.
-// That the bytes are those that were written is the store's to check.
+// Decode decodes a record strictly. It refuses a record of a newer format with a
+// [versioned.FormatError] before it reads anything else; every other error is permanent. The store
+// verifies the integrity of the bytes.
 func Decode(r backend.Record, into any) error {
 	run, isRun := into.(*Run)
 	var form *runForm
@@ -50,12 +49,12 @@ func Decode(r backend.Record, into any) error {
 	return nil
 }
 
-// Damaged returns the permanent error of a record that cannot be one.
+// Damaged returns the permanent error for a record with invalid content.
 func Damaged(key string, err error) error {
 	return fmt.Errorf("record %s is damaged: %w: %w", key, backend.ErrPermanent, err)
 }
 
-// CheckName checks that a record is not the one of its key.
+// CheckName returns an error if the record under key is not the record with the name want.
 func CheckName(key, want, got string) error {
 	if want == got {
 		return nil

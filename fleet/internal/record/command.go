@@ -8,14 +8,13 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Command is a command on its way to the engine that drives the run.
+// Command is a command for the engine that drives the run.
 type Command struct {
 	Format  int            `json:"format"`
 	Command stages.Command `json:"command"`
 }
 
-// OwnID begins the IDs of the engine's own commands. No ID that is given from
-// outside does.
+// OwnID is the prefix of the IDs of the engine's own commands. No ID from outside has it.
 const OwnID = "_"
 
 // NewCommand returns the record of a command.
@@ -23,8 +22,7 @@ func NewCommand(c stages.Command) Command {
 	return Command{Format: Format, Command: c}
 }
 
-// Undated returns the record without when it was given, which a repeated call
-// changes.
+// Undated returns the record without its times, because a repeated call changes them.
 func (r Command) Undated() Command {
 	r.Command.At = time.Time{}
 	if d := r.Command.Decision; d != nil {
@@ -35,7 +33,7 @@ func (r Command) Undated() Command {
 	return r
 }
 
-// PutCommand stores a command for a run; that its ID is stored already is a conflict.
+// PutCommand stores a command for a run. The error is a conflict if its ID is stored already.
 func PutCommand(ctx context.Context, store backend.Store, run string, c stages.Command) error {
 	_, err := store.Put(ctx, CommandKey(run, c.ID), Encode(NewCommand(c)), "")
 	return err

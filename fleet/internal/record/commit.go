@@ -8,21 +8,20 @@ import (
 	"github.com/slipway-dev/slipway/backend"
 )
 
-// Writes that need not be made together are made in batches of so many, or of
-// so many bytes.
+// The maximum number of writes and of bytes in a batch of independent writes.
 const (
 	BatchWrites = 64
 	batchBytes  = 1 << 20
 )
 
-// Commit is a change that takes effect at once, made as one batch of writes: pages that nothing refers to
-// yet, then the record that names them, then the deletions of what that record makes superfluous. A batch
-// that is cut short leaves pages without a reference, which are garbage.
+// Commit is an atomic change, made as one batch of writes: first pages without references, then the
+// record that names them, then the deletions that the record makes possible. An interrupted batch
+// leaves unreferenced pages, which are garbage.
 type Commit struct {
 	Pages  []backend.Write
 	Record backend.Write
 	Drops  []backend.Write
-	// Revisions are those of what was written, by key.
+	// Revisions are the revisions of the written keys.
 	Revisions map[string]backend.Revision
 }
 
@@ -31,14 +30,14 @@ func (c *Commit) page(key string, value []byte) {
 	c.Pages = append(c.Pages, backend.Write{Key: key, Value: value})
 }
 
-// drop adds a key that is deleted once the record is written.
+// drop adds a key to delete after the record is written.
 func (c *Commit) drop(key string, rev backend.Revision) {
 	c.Drops = append(c.Drops, Delete(key, rev))
 }
 
-// Write makes the writes and returns the revision of the record. Once that is
-// written there is no error: what cannot be deleted then is left. After an error
-// that is no kind of backend's the record may have been written.
+// Write makes the writes and returns the revision of the record. Once the record is written there
+// is no error: failed deletions are ignored. If the error matches none of package backend's errors,
+// the record may have been written.
 func (c *Commit) Write(ctx context.Context, s backend.Store) (backend.Revision, error) {
 	all := make([]backend.Write, 0, len(c.Pages)+1+len(c.Drops))
 	all = append(append(append(all, c.Pages...), c.Record), c.Drops...)
@@ -72,8 +71,8 @@ func Delete(key string, rev backend.Revision) backend.Write {
 	return backend.Write{Key: key, Prev: rev, Delete: true}
 }
 
-// Discard makes deletions of what nothing refers to. What cannot be deleted
-// stays, and where the store fails so does the rest.
+// Discard makes deletions of unreferenced keys. It ignores conflicts and missing keys, and stops at
+// any other error.
 func Discard(ctx context.Context, s backend.Store, deletions []backend.Write) {
 	for batch := range Batches(deletions) {
 		for len(batch) > 0 && ctx.Err() == nil {
@@ -89,7 +88,7 @@ func Discard(ctx context.Context, s backend.Store, deletions []backend.Write) {
 	}
 }
 
-// Batches divides writes.
+// Batches divides writes into batches.
 func Batches(writes []backend.Write) iter.Seq[[]backend.Write] {
 	return func(yield func([]backend.Write) bool) {
 		for len(writes) > 0 {

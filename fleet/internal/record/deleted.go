@@ -10,20 +10,20 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Deleted is what is kept of a placement that was deleted.
+// Deleted is the record that remains of a deleted placement.
 type Deleted struct {
 	Format int    `json:"format"`
 	UID    string `json:"uid"`
-	// Epoch is the last one that was used. A placement that is declared under the same name continues after
-	// it, so that no ledger refuses it.
+	// Epoch is the last used epoch. A placement that is declared under the same name continues
+	// after it, so that no ledger refuses it.
 	Epoch int64 `json:"epoch"`
-	// Report is nil once it was forgotten.
+	// Report is nil after it was forgotten.
 	Report *DeletionReport `json:"report,omitempty"`
-	// Journal has one event, when everything is gone.
+	// Journal has one event, which is added when all data is deleted.
 	Journal Journal `json:"journal,omitzero"`
 }
 
-// DeletionReport is how a deletion ended.
+// DeletionReport is the result of a deletion.
 type DeletionReport struct {
 	Owner    string         `json:"owner,omitempty"`
 	By       string         `json:"by,omitempty"`
@@ -35,14 +35,15 @@ type DeletionReport struct {
 	Done     int            `json:"done"`
 	Left     []LeftCluster  `json:"left,omitempty"`
 	Skipped  int            `json:"skipped,omitempty"`
-	// Released are the clusters on which objects were released, with those and why: at most leftMost.
+	// Released are the clusters with released objects; each Reason lists the objects and why they
+	// were released. At most leftMost.
 	Released []LeftCluster `json:"released,omitempty"`
 }
 
-// leftMost bounds how many clusters a report names.
+// leftMost is the maximum number of clusters in each list of a report.
 const leftMost = 500
 
-// Leave records the clusters on which something may be left, with the reasons.
+// Leave records the clusters that may have objects left, with the reasons.
 func (r *DeletionReport) Leave(left map[string]string) {
 	r.Skipped = len(left)
 	for _, name := range slices.Sorted(maps.Keys(left)) {
@@ -53,14 +54,14 @@ func (r *DeletionReport) Leave(left map[string]string) {
 	}
 }
 
-// Release records what was released on a cluster.
+// Release records the released objects of a cluster.
 func (r *DeletionReport) Release(cluster, what string) {
 	if len(r.Released) < leftMost {
 		r.Released = append(r.Released, LeftCluster{cluster, what})
 	}
 }
 
-// Summary says what was left, for an event.
+// Summary returns a text for an event about the clusters with objects left, or "".
 func (r *DeletionReport) Summary() string {
 	if r.Skipped == 0 {
 		return ""

@@ -1,11 +1,14 @@
-// Package record is what an engine stores: the keys of all records, their JSON, the pages that are too large for one
-// record, and the commit that makes a change of several of them count at once. docs/records.md has the table.
+// Package record defines the stored records of an engine: the keys of all records, their JSON, the
+// pages of data that is too large for one record, and the commit that makes a change of several
+// records atomic. docs/records.md lists them in a table.
 //
-// There is no engine in it: a function is given the store, and decides nothing about runs or placements. Everything
-// begins with a format number, [Format]; a newer one is refused with a versioned.FormatError and never overwritten. That
-// bytes are those which were written is the store's to check; what is under its own digest is checked where it is used.
+// It contains no engine: its functions receive the store, and decide nothing about runs or
+// placements. Every record begins with a format number, [Format]. A record with a newer format is
+// refused with a versioned.FormatError and never overwritten. The store verifies the integrity of
+// records; data under its own digest is verified by its users.
 //
-// A page has a key that one writer uses once, and counts from when a record names it: a journal ([Journal]), the
-// clusters in flight and the long lists of a run ([InFlightPages]), the bindings of a placement ([StoreBindings]). Of a
-// commit that was refused or cut short it is garbage, see [Commit.Abandon] and the collection of package fleet.
+// A page has a key that one writer uses once. It becomes valid when a record names it. Pages hold a
+// journal ([Journal]), the clusters in flight and the long lists of a run ([InFlightPages]), and
+// the bindings of a placement ([StoreBindings]). The pages of a commit that was refused or
+// interrupted are garbage, see [Commit.Abandon] and the collection of package fleet.
 package record

@@ -13,23 +13,23 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// inFlightPerPage is how many slots share a page: few enough that a cluster
-// that moves on rewrites little, however many are in flight.
+// inFlightPerPage is the number of slots in a page. It is small, so that a change of one cluster
+// rewrites little, however many are in flight.
 const inFlightPerPage = 8
 
-// InFlightHere is how many slots are in the run's record itself: another record
-// costs more than what they add to it.
+// InFlightHere is the maximum number of slots that the run's record itself holds. Up to this
+// number, a further record would cost more than the slots add to the record.
 const InFlightHere = 32
 
-// InFlight is the part of a run's record that says where its clusters in flight are stored.
+// InFlight is the part of a run's record that holds or locates its clusters in flight.
 type InFlight struct {
-	// Here are the slots themselves, where they are few.
+	// Here are the slots themselves, if there are at most InFlightHere.
 	Here []runstate.InFlight `json:"here,omitempty"`
-	// Pages name the pages, without their common prefix; "" is a page without
-	// any cluster.
+	// Pages are the names of the pages, without their common prefix. An empty name stands for a
+	// page without clusters.
 	Pages []string `json:"pages,omitempty"`
-	// Unsuccessful and Waiting name the pages of those lists of the run, where they
-	// would not be short: see listPages.
+	// Unsuccessful and Waiting are the names of the pages of those two lists of the run, if the
+	// lists are long: see listPages.
 	Unsuccessful []string `json:"unsuccessful,omitempty"`
 	Waiting      []string `json:"waiting,omitempty"`
 }
@@ -37,24 +37,23 @@ type InFlight struct {
 // Names returns the names of all pages.
 func (h *InFlight) Names() []string { return slices.Concat(h.Pages, h.Unsuccessful, h.Waiting) }
 
-// InFlightPages keeps the clusters in flight of a run in pages, of which a save
-// writes those that changed. A page is written under a new key and never
-// changed; the run's record names the pages that count.
+// InFlightPages stores the clusters in flight of a run in pages; a save writes only the changed
+// pages. A page is written under a new key and never changed. The run's record names the current
+// pages.
 type InFlightPages struct {
 	Store backend.Store
 	UID   string
 	// None reports whether the run has so few clusters that it never has a page.
 	None bool
-	// saved are the slots as the named pages hold them; names and revisions are
-	// those of the pages.
+	// saved are the slots in the named pages. names and revisions belong to these pages.
 	saved     []runstate.InFlight
 	names     []string
 	revisions []backend.Revision
-	// unsuccessful and waiting are the pages of those lists.
+	// unsuccessful and waiting are the pages of those two lists.
 	unsuccessful listPages[runstate.Unsuccessful]
 	waiting      listPages[runstate.Retrying]
-	// Tries counts the attempts to save, so that what one of unknown outcome
-	// wrote is not written over.
+	// Tries counts the attempts to save, so that a later attempt does not overwrite the pages of an
+	// attempt with an unknown outcome.
 	Tries int
 }
 
@@ -64,12 +63,11 @@ type inFlightPage struct {
 	InFlight []runstate.InFlight `json:"inFlight"`
 }
 
-// Key is that of the page of a name.
+// Key returns the key of the page with this name.
 func (p *InFlightPages) Key(name string) string { return "inflight/" + p.UID + "/" + name }
 
-// Write returns where the clusters in flight, and the lists of a run that are
-// long, will be. It adds the pages that differ from what is saved to a commit, and
-// the deletions of those that no longer count.
+// Write returns the new locations of the clusters in flight and of the run's long lists. It adds
+// the changed pages to a commit, and the deletions of the pages that are no longer named.
 func (p *InFlightPages) Write(c *Commit, epoch, seq int64, run *step.Run) InFlight {
 	p.Tries++
 	h := p.writeInFlight(c, epoch, seq, run.Form(runstate.Key{}).InFlight)
@@ -103,7 +101,7 @@ func (p *InFlightPages) writeInFlight(c *Commit, epoch, seq int64, all []runstat
 	return h
 }
 
-// Commit records that a commit was written: the named pages are the saved ones now.
+// Commit records that a commit was written: its named pages are now the saved pages.
 func (p *InFlightPages) Commit(c *Commit, h InFlight, slots []runstate.InFlight) {
 	names := h.Pages
 	p.unsuccessful.commit(c, p.Key(""), h.Unsuccessful)
@@ -119,8 +117,9 @@ func (p *InFlightPages) Commit(c *Commit, h InFlight, slots []runstate.InFlight)
 	p.names, p.revisions, p.saved = names, revisions, slices.Clone(slots)
 }
 
-// Sweep deletes the pages of epochs up to last, but for those that are kept: what a crash, a save that failed
-// or a leader that was fenced left. Those of newer epochs belong to the engine that took the run over.
+// Sweep deletes the pages of epochs up to last, except the kept pages. A crash, a failed save or a
+// fenced engine may have left them. Pages of newer epochs belong to the engine that took the run
+// over.
 func (p *InFlightPages) Sweep(ctx context.Context, last int64, kept []string) error {
 	if p.None {
 		return nil
@@ -139,7 +138,7 @@ func (p *InFlightPages) Sweep(ctx context.Context, last int64, kept []string) er
 	return nil
 }
 
-// epochOf returns the epoch that wrote a page.
+// epochOf returns the epoch of the engine that wrote a page.
 func epochOf(name string) int64 {
 	epoch, _, _ := strings.Cut(name, "-")
 	n, err := strconv.ParseInt(epoch, 10, 64)
@@ -149,7 +148,7 @@ func epochOf(name string) int64 {
 	return n
 }
 
-// Read completes the run of a record with the clusters in flight and the lists that are in pages, and
+// Read completes the run of a record with the clusters in flight and the lists in pages, and
 // remembers those pages as saved.
 func (p *InFlightPages) Read(ctx context.Context, rec *Run) (err error) {
 	if err := rec.checkPaged(); err != nil {
@@ -204,7 +203,7 @@ func (p *InFlightPages) readInFlight(ctx context.Context, h InFlight) ([]runstat
 	return out, nil
 }
 
-// page returns the slots of page i, of which the last may be short.
+// page returns the slots of page i. The last page may be short.
 func page(slots []runstate.InFlight, i int) []runstate.InFlight {
 	lo := min(i*inFlightPerPage, len(slots))
 	return slots[lo:min(lo+inFlightPerPage, len(slots))]

@@ -11,38 +11,39 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A journal's last events become a page when they have pageFull bytes; pageMost
-// is the size at which they become several.
+// A journal's last events become a page when they reach pageFull bytes, and several pages when they
+// exceed pageMost bytes.
 const (
 	pageFull = 4 << 10
 	pageMost = 64 << 10
 )
 
-// Journal is how much of a journal is committed, and its last events. It is
-// part of the record that commits it.
+// Journal is the head of a journal: its committed extent and its last events. It is part of the
+// record that commits it.
 type Journal struct {
-	// Events counts the committed events, First those of them that are forgotten:
-	// the first one that is kept has that number, and begins a page.
+	// Events is the number of committed events, First the number of forgotten events. The first
+	// kept event has the number First and begins a page.
 	Events int64 `json:"events,omitempty"`
 	First  int64 `json:"first,omitempty"`
-	// Tail names the last page.
+	// Tail is the name of the last page.
 	Tail string `json:"tail,omitempty"`
-	// Last are the events behind those in pages.
+	// Last are the events after the events in pages.
 	Last []json.RawMessage `json:"last,omitempty"`
 }
 
-// JournalPage is a part of a journal. A page is written once, under a name that no other writer uses, and
-// never changed, so engines that append at the same time do not conflict before they commit.
+// JournalPage is a part of a journal. A page is written once, under a name that no other writer
+// uses, and never changed. Engines that append at the same time therefore conflict only when they
+// commit.
 type JournalPage struct {
 	Format int   `json:"format"`
 	First  int64 `json:"first"`
-	// Prev names the page before; empty for the first one.
+	// Prev is the name of the previous page; empty for the first page.
 	Prev   string            `json:"prev,omitempty"`
 	Events []json.RawMessage `json:"events"`
 }
 
-// Append returns the head with events behind the others. Where it has enough of them, it adds pages of them
-// to the commit instead; pages that no record commits are never read.
+// Append returns the head with the events appended. If the head has enough events for a page,
+// Append adds pages to the commit. Pages that no record commits are never read.
 func (h Journal) Append(c *Commit, stream string, events []stages.Event) Journal {
 	page := h.open()
 	page.Events = slices.Clip(page.Events)
@@ -59,17 +60,17 @@ func (h Journal) Append(c *Commit, stream string, events []stages.Event) Journal
 	}
 }
 
-// open returns the last events as the page that they will be.
+// open returns the last events as the page that they will become.
 func (h Journal) open() *JournalPage {
 	return &JournalPage{Format: Format, First: h.Events - int64(len(h.Last)), Prev: h.Tail, Events: h.Last}
 }
 
-// IsAt reports whether two heads of a journal commit the same.
+// IsAt reports whether two heads of a journal have the same committed extent.
 func (h Journal) IsAt(o Journal) bool {
 	return h.Events == o.Events && h.First == o.First && h.Tail == o.Tail
 }
 
-// Kept is how many events are not forgotten.
+// Kept returns the number of events that are not forgotten.
 func (h Journal) Kept() int64 { return h.Events - h.First }
 
 func (p *JournalPage) size() (n int) {
@@ -79,7 +80,8 @@ func (p *JournalPage) size() (n int) {
 	return n
 }
 
-// fill adds events to the page up to its size, and at least one.
+// fill adds events to the page up to pageMost bytes, and at least one. It returns the number of
+// added events.
 func (p *JournalPage) fill(events []stages.Event) (n int) {
 	for size := p.size(); n < len(events) && (n == 0 || size < pageMost); n++ {
 		b := Encode(&events[n])
@@ -89,17 +91,16 @@ func (p *JournalPage) fill(events []stages.Event) (n int) {
 	return n
 }
 
-// encode encodes the page as Encode does, without encoding every event again.
+// encode encodes the page like Encode, but does not encode every event again.
 func (p *JournalPage) encode() []byte {
 	b, err := json.Marshal(JournalPage{Format: p.Format, First: p.First, Prev: p.Prev})
 	if err != nil {
-		return nil // as Encode: it cannot be
+		return nil // see Encode: this cannot happen
 	}
 	return append(appendEvents(bytes.TrimSuffix(b, []byte("null}")), p.Events), '}')
 }
 
-// appendEvents appends events as JSON has them in a list. They are encoded already, and are copied as they
-// are.
+// appendEvents appends encoded events to b as a JSON list.
 func appendEvents(b []byte, events []json.RawMessage) []byte {
 	size := len(",]}}")
 	for _, e := range events {
@@ -124,11 +125,10 @@ func readJournalPage(ctx context.Context, s backend.Store, stream, name string) 
 	return page, Decode(rec, page)
 }
 
-// ReadJournal returns the pages of a journal that hold event n and those after
-// it, in order, as far as they are kept.
+// ReadJournal returns the kept pages of a journal that hold event n and later events, in order.
 func ReadJournal(ctx context.Context, s backend.Store, stream string, head Journal, n int64) ([]*JournalPage, error) {
 	pages := []*JournalPage{head.open()}
-	next, name := pages[0].First, head.Tail // pages are contiguous, so that a chain of them has an end
+	next, name := pages[0].First, head.Tail // pages are contiguous, so the chain ends
 	for name != "" && next > max(n, head.First) {
 		page, err := readJournalPage(ctx, s, stream, name)
 		if err == nil {
@@ -148,8 +148,8 @@ func ReadJournal(ctx context.Context, s backend.Store, stream string, head Journ
 	return pages, nil
 }
 
-// reaches returns why the pages from event next on, before which page name
-// stands, are not all that is committed and not forgotten.
+// reaches returns an error unless the pages from event next on cover all committed events that are
+// not forgotten. name is the name of the page before them, or "".
 func (h Journal) reaches(key string, next int64, name string) error {
 	if next >= max(0, h.First) && (name != "" || next == h.First) {
 		return nil
@@ -157,8 +157,8 @@ func (h Journal) reaches(key string, next int64, name string) error {
 	return Damaged(key, fmt.Errorf("its first event has number %d, of %d that are committed and %d that are forgotten", next, h.Events, h.First))
 }
 
-// precedes returns why a page, under its key, cannot stand before the one that
-// begins with event next.
+// precedes returns an error unless the page can be the one before the page that begins with event
+// next. key is the key of the page.
 func (p *JournalPage) precedes(key string, next int64) error {
 	if p.First >= 0 && p.First == next-int64(len(p.Events)) && len(p.Events) > 0 {
 		return nil
@@ -166,9 +166,9 @@ func (p *JournalPage) precedes(key string, next int64) error {
 	return Damaged(key, fmt.Errorf("its %d events begin with number %d, and the page after it with %d", len(p.Events), p.First, next))
 }
 
-// Trimmed returns the head of a placement's journal without the events that are
-// too old, and the pages that this head does not commit. A journal is trimmed to
-// as much as is kept at least when it has come to twice that.
+// Trimmed returns the head of a placement's journal without events that are too old, and the pages
+// that this head does not name. It trims the journal to the minimum of kept events after it has
+// more than twice as many.
 func Trimmed(ctx context.Context, s backend.Store, rec *Placement) (head Journal, old []backend.Record, err error) {
 	head = rec.Journal
 	prefix := JournalPrefix(PlacementStream(rec.Placement.Name))

@@ -12,19 +12,17 @@ import (
 )
 
 const (
-	// ListHere is how long a list of a run may be that is in its record.
+	// ListHere is the maximum length of a list that the run's record itself holds.
 	ListHere = 64
-	// listPerPage is how many positions, or places, share a page. With the longest
-	// reasons, and each byte of them escaped, a page still is less than 256 KiB.
+	// listPerPage is the number of positions, or places, in a page. With the longest reasons, and
+	// each of their bytes escaped, a page is still smaller than 256 KiB.
 	listPerPage = 128
 )
 
-// listPages keeps a list of a run, which grows with what goes wrong, in pages, as
-// InFlightPages does with the clusters in flight. A page without anything has no
-// name. Where the list is in the record there are none.
+// listPages stores a list of a run, which grows with failures, in pages, as InFlightPages stores
+// the clusters in flight. An empty page has no name. A list in the record has no pages.
 type listPages[T comparable] struct {
-	// saved is the list as the named pages hold it, next as the last write would
-	// have them.
+	// saved is the list in the named pages, next the list of the last write.
 	saved, next [][]T
 	names       []string
 	revisions   []backend.Revision
@@ -36,8 +34,8 @@ type listPage[T any] struct {
 	List   []T `json:"list"`
 }
 
-// write adds the pages that differ from the saved ones to a commit, and the deletions of those that no longer
-// count, and returns the names.
+// write adds the changed pages to a commit, and the deletions of pages that are no longer named. It
+// returns the names of the pages.
 func (l *listPages[T]) write(c *Commit, root, prefix string, pages [][]T) []string {
 	l.next = pages
 	names := make([]string, len(pages))
@@ -60,7 +58,7 @@ func (l *listPages[T]) write(c *Commit, root, prefix string, pages [][]T) []stri
 	return names
 }
 
-// commit records that the pages which were written last are the saved ones now.
+// commit records that the pages of the last write are now the saved pages.
 func (l *listPages[T]) commit(c *Commit, root string, names []string) {
 	revisions := make([]backend.Revision, len(names))
 	for i, name := range names {
@@ -93,8 +91,8 @@ func (l *listPages[T]) read(ctx context.Context, s backend.Store, root string, n
 	return nil
 }
 
-// byPosition divides unsuccessful clusters by the position of their first cluster, so that
-// one that is added changes one page. It returns nothing where they are few.
+// byPosition divides unsuccessful clusters into pages by the position of their first cluster, so
+// that an addition changes one page. It returns nil if the list is short enough for the record.
 func byPosition(list []runstate.Unsuccessful) (pages [][]runstate.Unsuccessful) {
 	if len(list) <= ListHere {
 		return nil
@@ -107,9 +105,9 @@ func byPosition(list []runstate.Unsuccessful) (pages [][]runstate.Unsuccessful) 
 	return pages
 }
 
-// byPlace divides clusters that wait by their place, which they keep while others
-// leave the list, so that one that leaves changes one page. before are the places
-// that are saved. It returns nothing where they are few.
+// byPlace divides waiting clusters into pages by their place. A cluster keeps its place when others
+// leave the list, so that its departure changes one page. before are the saved places. It returns
+// nil if the list is short enough for the record.
 func byPlace(before, list []runstate.Retrying) [][]runstate.Retrying {
 	if len(list) <= ListHere {
 		return nil
@@ -132,7 +130,7 @@ func byPlace(before, list []runstate.Retrying) [][]runstate.Retrying {
 	return pages
 }
 
-// places returns the places that are saved in pages.
+// places returns the places in the saved pages.
 func places(pages [][]runstate.Retrying) []runstate.Retrying {
 	out := make([]runstate.Retrying, len(pages)*listPerPage)
 	for i, page := range pages {
@@ -141,7 +139,7 @@ func places(pages [][]runstate.Retrying) []runstate.Retrying {
 	return withoutTail(out)
 }
 
-// withoutTail removes the places at the end that no cluster has any more.
+// withoutTail removes the empty places at the end.
 func withoutTail(places []runstate.Retrying) []runstate.Retrying {
 	for len(places) > 0 && isHole(places[len(places)-1]) {
 		places = places[:len(places)-1]
@@ -149,10 +147,10 @@ func withoutTail(places []runstate.Retrying) []runstate.Retrying {
 	return places
 }
 
-// isHole reports whether no cluster has the place any more.
+// isHole reports whether the place is empty.
 func isHole(y runstate.Retrying) bool { return y.Attempt == 0 }
 
-// checkPaged checks that a record has each list once.
+// checkPaged returns an error if a record has a list both in itself and in pages.
 func (r *Run) checkPaged() error {
 	h := &r.InFlight
 	if len(h.Unsuccessful) > 0 && len(r.Run.Form(runstate.Key{}).Unsuccessful) > 0 || len(h.Waiting) > 0 && len(r.Run.Form(runstate.Key{}).Waiting) > 0 {

@@ -12,40 +12,42 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Placement is the record of a placement, the only one that is written by compare-and-swap: all that must
-// change together is in it.
+// Placement is the record of a placement. It holds all data that must change together, so it is the
+// placement's only record that is written by compare-and-swap.
 type Placement struct {
 	Format    int         `json:"format"`
 	Placement Declaration `json:"placement"`
-	// Key is random and stays in the store: under it members and reports get what they
-	// must not be able to read or to guess, see sealRevision and drift.Options.
+	// Key is random and never leaves the store. It seals data for members and reports so that they
+	// cannot read or guess the content, see sealRevision and drift.Options.
 	Key []byte `json:"key"`
 	lifecycle.State
 	Journal Journal `json:"journal,omitzero"`
-	// Inline are the bindings of few clusters that the record refers to, by their generation, which have no pages.
+	// Inline holds small bindings that the record refers to, by their generation. They have no
+	// pages.
 	Inline map[string]bindingsPage `json:"inlineBindings,omitempty"`
 }
 
-// HasRun reports whether the run of a UID was admitted and is not forgotten.
+// HasRun reports whether the run with this UID was admitted and is not forgotten.
 func (rec *Placement) HasRun(uid string) bool {
 	_, known := rec.Run(uid)
 	return known
 }
 
-// IsRetired reports whether a run is forgotten and what is stored of it is about to be deleted.
+// IsRetired reports whether a run is forgotten and its stored data will be deleted.
 func (rec *Placement) IsRetired(uid string) bool {
 	return slices.ContainsFunc(rec.Retired, func(r lifecycle.Run) bool { return r.UID == uid })
 }
 
-// IsUnderway reports whether a deletion or a rollback of the placement is to be continued, which no run does.
+// IsUnderway reports whether the placement has a deletion or a rollback to continue, which is the
+// work of no run.
 func (rec *Placement) IsUnderway() bool { return rec.Deleting != nil || rec.Rollback != nil }
 
-// Has reports whether the snapshot of an index is kept.
+// Has reports whether the snapshot with this index is kept.
 func (rec *Placement) Has(index int) bool {
 	return slices.ContainsFunc(rec.Snapshots, func(s snapshot.Snapshot) bool { return s.Index == index })
 }
 
-// Latest returns the latest snapshot; false where there is none.
+// Latest returns the latest snapshot, or false if there is none.
 func (rec *Placement) Latest() (snapshot.Snapshot, bool) {
 	if len(rec.Snapshots) == 0 {
 		return snapshot.Snapshot{}, false
@@ -53,7 +55,7 @@ func (rec *Placement) Latest() (snapshot.Snapshot, bool) {
 	return rec.Snapshots[len(rec.Snapshots)-1], true
 }
 
-// NamesBindings reports whether the record refers to the page of bindings under a key.
+// NamesBindings reports whether the record refers to the bindings page under this key.
 func (rec *Placement) NamesBindings(key string) bool {
 	name := rec.Placement.Name
 	return strings.HasPrefix(key, generationPrefix(name, rec.Bindings)) || rec.Base != nil && strings.HasPrefix(key, generationPrefix(name, rec.Base.Bindings))
@@ -65,13 +67,13 @@ func (rec *Placement) Spec() lifecycle.Spec {
 	return lifecycle.Spec{Name: p.Name, Admission: p.Admission, HistoryLimit: p.HistoryLimit, RunHistory: p.RunHistory}
 }
 
-// EventsKept is how many events of a placement itself are kept at least.
+// EventsKept returns the minimum number of kept events of a placement.
 func (rec *Placement) EventsKept() int64 {
 	const each, least = 4, 64
 	return int64(max(least, each*(cmp.Or(rec.Placement.HistoryLimit, snapshot.DefaultLimit)+cmp.Or(rec.Placement.RunHistory, lifecycle.RunHistory))))
 }
 
-// IsEmptied reports whether the record refers to nothing but retired runs.
+// IsEmptied reports whether the record refers to nothing except retired runs.
 func (rec *Placement) IsEmptied() bool { return rec.IsEmpty() && rec.Journal.Kept() == 0 }
 
 // Declaration is fleet.Placement, which documents the fields: the two convert to each other.
