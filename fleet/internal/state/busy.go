@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// Busy are runs that something is being done with in this process, each with a channel
-// that is closed when it is done. A caller that waits for the end of a run need not read the
-// store before that.
+// Busy is the set of runs that this process is working on. Each has a channel that is closed when
+// the work is done. A caller that waits for the end of a run need not read the store before that.
 type Busy struct{ runs sync.Map }
 
-// Begin notes that something is being done with a run, until end is called.
+// Begin adds a run to the set until end is called.
 func (b *Busy) Begin(run string) (end func()) {
 	over := make(chan struct{})
 	b.runs.Store(run, over)
@@ -20,13 +19,13 @@ func (b *Busy) Begin(run string) (end func()) {
 	}
 }
 
-// Has reports whether something is being done with a run.
+// Has reports whether the run is in the set.
 func (b *Busy) Has(run string) bool {
 	_, ok := b.runs.Load(run)
 	return ok
 }
 
-// Wait waits until it is done with a run, and reports whether ctx has not ended.
+// Wait waits until the run leaves the set. It returns false if ctx ends first.
 func (b *Busy) Wait(ctx context.Context, run string) bool {
 	over, ok := b.runs.Load(run)
 	if !ok {

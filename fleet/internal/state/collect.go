@@ -9,11 +9,11 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// collectTries is how often a collection is retried after a conflict on the placement's record. What is left
-// then is collected the next time.
+// collectTries is the number of attempts of a collection after conflicts on the placement's record.
+// The next collection deletes the rest.
 const collectTries = 5
 
-// DigestsOf adds the digest of everything that a set consists of to into.
+// DigestsOf adds the digests of a set, its pages and its objects to into.
 func (st *State) DigestsOf(ctx context.Context, placement, set string, into map[string]bool) error {
 	if into[set] {
 		return nil
@@ -32,18 +32,17 @@ func (st *State) DigestsOf(ctx context.Context, placement, set string, into map[
 	return nil
 }
 
-// collector deletes what nothing refers to any more.
+// collector deletes unreferenced data.
 type collector struct{ *State }
 
-// collect deletes what is stored of retired runs, and of the placement what
-// nothing refers to.
+// collect deletes the data of retired runs and the unreferenced data of the placement.
 //
-// It is safe beside captures, new runs and other commits of the placement. The collection first raises
-// GCGeneration in the placement's record, and then deletes only the revisions that it listed before. A writer
-// that stored a content or a plan before that, and has not committed a reference to it, finds that
-// GCGeneration was raised and stores it again. If the writer died and has recorded a run, the engine that
-// finds the run abandons it. Pages that were written for a commit of the older record cannot be committed any
-// more.
+// It is safe while captures, new runs and other commits of the placement are in progress. The
+// collection first raises GCGeneration in the placement's record, and then deletes only the
+// revisions that it listed before. If a writer stored a content or a plan before that and has not
+// committed a reference to it, the writer finds GCGeneration raised and stores the data again. If
+// the writer died and has recorded a run, the engine that finds the run abandons it. Pages that
+// were written for a commit of the older record can no longer be committed.
 func (c collector) collect(ctx context.Context, name string) {
 	err := backend.ErrConflict
 	for try := 0; try < collectTries && errors.Is(err, backend.ErrConflict); try++ {
@@ -82,7 +81,7 @@ func (c collector) tryCollect(ctx context.Context, name string) error {
 	return errors.Join(unclear, c.settle(ctx, name, rec.Retired))
 }
 
-// settle removes runs that were erased from the placement's record.
+// settle removes erased runs from the placement's record.
 func (c collector) settle(ctx context.Context, name string, erased []lifecycle.Run) error {
 	if len(erased) == 0 {
 		return nil
@@ -95,7 +94,7 @@ func (c collector) settle(ctx context.Context, name string, erased []lifecycle.R
 	return err
 }
 
-// Revisions lists the keys under a prefix with their revisions.
+// Revisions returns the keys under a prefix with their revisions.
 func (st *State) Revisions(ctx context.Context, prefix string) (out []backend.Record, err error) {
 	for r, err := range st.store.List(ctx, prefix) {
 		if err != nil {
@@ -106,9 +105,8 @@ func (st *State) Revisions(ctx context.Context, prefix string) (out []backend.Re
 	return out, nil
 }
 
-// referenced returns the digests of all contents that are in use: those of the snapshots that are kept, of
-// the revisions in the plans of runs of those snapshots, and of what clusters have, or had before a run that
-// may be rolled back.
+// referenced returns the digests of all contents in use: the contents of kept snapshots, the
+// revisions in the plans of runs of those snapshots, and the revisions in the bindings and in Base.
 func (c collector) referenced(ctx context.Context, rec *record.Placement, plans map[string]bool) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, s := range rec.Snapshots {
@@ -140,8 +138,7 @@ func (c collector) referenced(ctx context.Context, rec *record.Placement, plans 
 	return used, nil
 }
 
-// bound adds the digests of all that clusters have by the bindings, and of what they had before a run that
-// may be rolled back.
+// bound adds the digests of all revisions in the current bindings and in the bindings of Base.
 func (c collector) bound(ctx context.Context, rec *record.Placement, into map[string]bool) error {
 	heads := []lifecycle.Generation{rec.Bindings}
 	if rec.Base != nil && rec.Base.Bindings != rec.Bindings {
@@ -164,8 +161,8 @@ func (c collector) bound(ctx context.Context, rec *record.Placement, into map[st
 	return nil
 }
 
-// Erase deletes what is stored of a run besides its plan. The intent is left for the next collection, which
-// finds what a paused driver of the run has written meanwhile.
+// Erase deletes the stored data of a run except its plan. The intent remains for the next
+// collection, which deletes the data that a paused driver of the run has written since.
 func (st *State) Erase(ctx context.Context, r lifecycle.Run) error {
 	rr, rev, err := st.Run(ctx, r.Name)
 	if err == nil && rr.Run.UID == r.UID {

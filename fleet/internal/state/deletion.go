@@ -10,8 +10,8 @@ import (
 // Open returns an error if the placement is being deleted.
 func Open(rec *record.Placement) error { return HostError(rec.Open(rec.Placement.Name)) }
 
-// DeletedAt returns what is kept of a placement that was deleted, and its
-// revision; nothing where there is none.
+// DeletedAt returns the record that remains of a deleted placement and its revision, or zero values
+// if there is none.
 func (st *State) DeletedAt(ctx context.Context, name string) (d record.Deleted, rev backend.Revision, err error) {
 	rec, err := st.store.Get(ctx, record.DeletedKey(name))
 	if IsNotFound(err) {

@@ -9,17 +9,17 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// garbage is what a collection deletes of a placement: what nothing refers to,
-// at the revisions at which it was seen.
+// garbage is the unreferenced data of a placement that a collection deletes, at the revisions that
+// the collection read.
 type garbage struct {
 	records []backend.Record
-	// plans are those that only retired or lost runs refer to, by digest.
+	// plans are the plans that only retired or lost runs refer to, by digest.
 	plans map[string][]backend.Record
 	// lost are the intents of runs without a record that an earlier collection has marked.
 	lost []RunIntent
-	// selections are those of runs that are not admitted yet, which are kept.
+	// selections are the selections of runs that are not admitted yet; they are kept.
 	selections map[string]bool
-	// journal is the placement's, trimmed.
+	// journal is the placement's journal after trimming.
 	journal record.Journal
 }
 
@@ -28,8 +28,8 @@ func (g *garbage) isEmpty(rec *record.Placement) bool {
 	return len(g.records)+len(g.plans)+len(g.lost)+len(rec.Retired) == 0 && g.journal.IsAt(rec.Journal)
 }
 
-// garbage finds what nothing refers to. Where references cannot be read, what they may refer to is kept, and
-// the error says why.
+// garbage finds unreferenced data. If references are unreadable, it keeps all data that they may
+// refer to and returns the error.
 func (c collector) garbage(ctx context.Context, rec *record.Placement) (*garbage, error) {
 	g := &garbage{plans: map[string][]backend.Record{}, selections: map[string]bool{}, journal: rec.Journal}
 	used, err := c.usedPlans(ctx, rec, g)
@@ -43,8 +43,9 @@ func (c collector) garbage(ctx context.Context, rec *record.Placement) (*garbage
 	)
 }
 
-// usedPlans returns the digests of the plans that runs refer to, each with whether the snapshot of the plan
-// may be kept. It marks the intents of lost runs, or collects those that were marked before.
+// usedPlans returns the digests of the plans that runs refer to. The value is true if the snapshot
+// of the plan may be kept. It marks the intents of lost runs, or collects those that were marked
+// before.
 func (c collector) usedPlans(ctx context.Context, rec *record.Placement, g *garbage) (map[string]bool, error) {
 	used := map[string]bool{}
 	for _, r := range rec.Runs {
@@ -64,8 +65,9 @@ func (c collector) usedPlans(ctx context.Context, rec *record.Placement, g *garb
 	return used, err
 }
 
-// collectIntent collects the intent of a run that its placement does not have, if that run is lost and was marked
-// before. Until then its plan is in use: the run may not be admitted yet.
+// collectIntent collects the intent of a run that its placement does not know, if the run is lost
+// and was marked before. Until then the plan of the run is in use, because the run may still be
+// admitted.
 func (c collector) collectIntent(ctx context.Context, b *RunIntent, used map[string]bool, g *garbage) error {
 	lost, err := c.isLost(ctx, b)
 	if err != nil {
@@ -84,7 +86,7 @@ func (c collector) collectIntent(ctx context.Context, b *RunIntent, used map[str
 }
 
 func (c collector) unusedPlans(ctx context.Context, rec *record.Placement, used map[string]bool, g *garbage) error {
-	elsewhere := map[string]bool{} // the plans that a record which is kept refers to
+	elsewhere := map[string]bool{} // the plans that a kept record refers to
 	for _, r := range rec.Retired {
 		elsewhere[r.Plan] = true
 		if err := c.unusedPlan(ctx, r.Plan, used, g); err != nil {
@@ -132,8 +134,8 @@ func (c collector) unusedContents(ctx context.Context, rec *record.Placement, pl
 	return nil
 }
 
-// unusedPages collects the pages of the placement that its record does not name. A writer that wrote them for
-// a commit cannot make that commit once the record has changed.
+// unusedPages collects the pages of the placement that its record does not name. A writer that
+// wrote them for a commit can no longer make that commit after the record has changed.
 func (c collector) unusedPages(ctx context.Context, rec *record.Placement, g *garbage) error {
 	name := rec.Placement.Name
 	pages, err := c.Revisions(ctx, record.BindingsPrefix(name))
@@ -171,7 +173,7 @@ func (c collector) unusedSelections(ctx context.Context, rec *record.Placement, 
 	return err
 }
 
-// remove deletes the garbage. An intent is deleted once nothing else of its run was found.
+// remove deletes the garbage. It deletes an intent only if no other data of its run was found.
 func (c collector) remove(ctx context.Context, g *garbage) error {
 	all := g.records
 	for _, plan := range g.plans {

@@ -11,21 +11,21 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// RunIntent is the intent to create a run, with what a collection finds of that run.
+// RunIntent is the intent to create a run, with the data that a collection finds of that run.
 type RunIntent struct {
 	record.Intent
 	UID string
-	// self is the record, pages are what else is stored under the UID.
+	// self is the record of the intent, pages are the other records under the UID.
 	self  backend.Record
 	pages []backend.Record
-	// bare reports whether nothing but the intent is stored.
+	// bare reports whether only the intent is stored.
 	bare bool
-	// selection is the digest of the run's, where the run has a record.
+	// selection is the digest of the run's selection, if the run has a record.
 	selection string
 }
 
-// markLost records that the run of an intent is lost. A creator that is still alive writes the intent again
-// before the run counts.
+// markLost records that the run of an intent is lost. If the creator is still alive, it writes the
+// intent again before the run becomes valid.
 func (c collector) markLost(ctx context.Context, b *RunIntent) error {
 	if b.Lost {
 		return nil
@@ -38,8 +38,8 @@ func (c collector) markLost(ctx context.Context, b *RunIntent) error {
 	return err
 }
 
-// RunIntents returns the intents to create runs of a placement. One that cannot be decoded is logged and left
-// out.
+// RunIntents returns the intents to create runs of a placement. It logs and skips an intent that
+// cannot be decoded.
 func (st *State) RunIntents(ctx context.Context, placement string) (out []RunIntent, err error) {
 	prefix := record.IntentPrefix(placement)
 	for r, err := range st.store.List(ctx, prefix) {
@@ -56,7 +56,7 @@ func (st *State) RunIntents(ctx context.Context, placement string) (out []RunInt
 	return out, nil
 }
 
-// isRecorded reports whether the run of an intent has a record; a record that cannot be read counts.
+// isRecorded reports whether the run of an intent has a record. An unreadable record counts.
 func (c collector) isRecorded(ctx context.Context, b *RunIntent) (bool, error) {
 	rr, _, err := c.Run(ctx, b.Run)
 	switch {
@@ -73,9 +73,9 @@ func (c collector) isRecorded(ctx context.Context, b *RunIntent) (bool, error) {
 	return rr.Run.UID == b.UID, nil
 }
 
-// isLost reports whether the run of an intent, which its placement does not have, has no record, and collects
-// the pages under its UID. The pages are listed first: a UID has a record only once, so pages that were there
-// before the record was found to be missing are garbage.
+// isLost reports whether the run of an intent has no record, and collects the pages under its UID.
+// The placement does not know the run. The pages are listed first: a UID has a record only once, so
+// pages that existed before the record was found missing are garbage.
 func (c collector) isLost(ctx context.Context, b *RunIntent) (lost bool, err error) {
 	for _, prefix := range record.OwnPrefixes(b.UID) {
 		pages, err := c.Revisions(ctx, prefix)
@@ -88,13 +88,13 @@ func (c collector) isLost(ctx context.Context, b *RunIntent) (lost bool, err err
 	return !recorded && err == nil, err
 }
 
-// ErrIncomplete is matched by the error of a run that was recorded and never admitted, and of which a
-// collection has deleted something since. Its creator died before it stored that again, so CreateRun has
-// never returned the run.
+// ErrIncomplete matches the error of a run that was recorded and never admitted, if a collection
+// has deleted some of its data since. Its creator died before it stored that data again, so
+// CreateRun has never returned the run.
 var ErrIncomplete = errors.New("the run was never admitted, and what was stored for it is gone")
 
-// Abandon drops a run that cannot be admitted, unless the engine that created it has admitted it meanwhile.
-// An engine that comes later finds that the run is retired.
+// Abandon drops a run that cannot be admitted, unless the engine that created it has admitted it
+// since. Other engines then find that the run is retired.
 func (st *State) Abandon(ctx context.Context, rr *record.Run, cause error) error {
 	run := &rr.Run
 	_, out, err := st.Advance(ctx, run.Placement, &Transition{

@@ -11,14 +11,15 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// FreeFrom returns from when on another engine may take what a record says is held until until. The record has been
-// the same since since; alive reports whether it replaced another one then.
+// FreeFrom returns the time from which another engine may take a lease. The record says that the
+// lease is held until until, and has been unchanged since since; alive reports whether it replaced
+// another revision then.
 //
-// Clocks that disagree by more than skew must neither keep a run from being
-// taken over nor have it taken from an engine that is well. So a record that
-// stood still for a lease and skew is free, whatever time is in it: its holder
-// would have renewed it several times. And one that was seen to change is not
-// free within a lease of that, even if the holder's clock is far behind.
+// Clocks that differ by more than skew must neither prevent the takeover of a run nor cause a
+// takeover from a healthy engine. Therefore a record that did not change for a lease duration plus
+// skew is free, whatever time it contains, because its holder would have renewed it several times.
+// A record that was seen to change is not free within a lease duration of that change, even if the
+// holder's clock is far behind.
 func FreeFrom(until, since time.Time, alive bool, length, skew time.Duration) time.Time {
 	still := since.Add(length + skew)
 	ended := until.Add(skew + time.Millisecond)
@@ -33,10 +34,11 @@ func FreeFrom(until, since time.Time, alive bool, length, skew time.Duration) ti
 	return ended
 }
 
-// Acquire takes the lease of a run under a new epoch, and returns the record of the
-// placement as it was written with it.
+// Acquire takes the lease of a run under a new epoch. It returns the new revision of the run's
+// record, and the placement's record that it wrote with it.
 //
-// It begins with the record that this engine saw last: where that is old, nothing is written.
+// It begins with the placement's record that this engine saw last. If that record is old, nothing
+// is written and Acquire reads the current one.
 func (st *State) Acquire(ctx context.Context, rec *record.Run, rev backend.Revision) (backend.Revision, *record.Placement, error) {
 	name := rec.Run.Placement
 	seen, known := st.seen.Get(name)
@@ -56,7 +58,7 @@ func (st *State) Acquire(ctx context.Context, rec *record.Run, rev backend.Revis
 		if errors.Is(err, backend.ErrConflict) {
 			if len(c.Revisions) == 0 {
 				known = false
-				continue // it was the placement that changed meanwhile
+				continue // the placement has changed
 			}
 			c.Abandon(ctx, st.store)
 		}
@@ -68,10 +70,9 @@ func (st *State) Acquire(ctx context.Context, rec *record.Run, rev backend.Revis
 	}
 }
 
-// takeover gives a run's record a new lease and returns the commit of it. The
-// epoch is the placement's, so that it is higher than that of every run and every
-// engine that wrote to a cluster for this placement before: the placement's
-// record is written first.
+// takeover gives a run's record a new lease and returns the commit. The placement's record is
+// written first and provides the epoch. The epoch is therefore higher than the epoch of every run
+// and every engine that wrote to a cluster for this placement before.
 func (st *State) takeover(rec *record.Run, rev backend.Revision, p *record.Placement, prev backend.Revision) (*record.Commit, error) {
 	out, err := lifecycle.Advance(p.State, lifecycle.RunTaken{Epoch: p.Epoch + 1}, lifecycle.Facts{})
 	if err != nil {

@@ -46,12 +46,12 @@ func (st *State) storedPlacement(ctx context.Context, name string) (backend.Reco
 	return rec, err
 }
 
-// ErrUnchanged tells updatePlacement that there is nothing to write.
+// ErrUnchanged tells UpdatePlacement and the updates of caps that there is nothing to write.
 var ErrUnchanged = errors.New("unchanged")
 
-// UpdatePlacement changes what the state machine of a placement does not decide about, its
-// declaration and its events, by compare-and-swap. It calls change again on a conflict, and
-// appends the events that change returns.
+// UpdatePlacement changes the parts of a placement's record that its state machine does not decide
+// about, the declaration and the events, by compare-and-swap. It calls change again after a
+// conflict, and appends the events that change returns.
 func (st *State) UpdatePlacement(ctx context.Context, name string, change func(*record.Placement) ([]stages.Event, error)) error {
 	for {
 		rec, rev, err := st.Placement(ctx, name)
@@ -72,8 +72,8 @@ func (st *State) UpdatePlacement(ctx context.Context, name string, change func(*
 	}
 }
 
-// CommitPlacement writes the record of a placement with the events that belong
-// to the change, and with the pages that are in the commit already.
+// CommitPlacement writes the record of a placement with the events of the change, and with the
+// pages that are in the commit already.
 func (st *State) CommitPlacement(ctx context.Context, c *record.Commit, rec *record.Placement, rev backend.Revision, events []stages.Event) error {
 	name := rec.Placement.Name
 	rec.Journal = rec.Journal.Append(c, record.PlacementStream(name), events)
@@ -88,8 +88,8 @@ func (st *State) CommitPlacement(ctx context.Context, c *record.Commit, rec *rec
 	return err
 }
 
-// IsStale reports whether something is missing because the record of the placement
-// that names it, at revision rev, is no longer the one that counts.
+// IsStale reports whether data is missing because the placement's record that names it, at revision
+// rev, is no longer current.
 func (st *State) IsStale(ctx context.Context, name string, rev backend.Revision, err error) bool {
 	if !IsNotFound(err) {
 		return false
@@ -98,8 +98,8 @@ func (st *State) IsStale(ctx context.Context, name string, rev backend.Revision,
 	return err == nil && now.Revision != rev
 }
 
-// WithPlacement calls do with the record of a placement, and again with a newer
-// one where do did not find what the record names.
+// WithPlacement calls do with the record of a placement. It calls do again with a newer record if
+// do did not find data that the record names.
 func (st *State) WithPlacement(ctx context.Context, name string, do func(*record.Placement) error) error {
 	for {
 		rec, rev, err := st.Placement(ctx, name)
@@ -112,7 +112,7 @@ func (st *State) WithPlacement(ctx context.Context, name string, do func(*record
 	}
 }
 
-// stamped gives events of a placement their time.
+// stamped sets the time and the placement of events.
 func (st *State) stamped(placement string, events []stages.Event) []stages.Event {
 	for i := range events {
 		events[i].Time, events[i].Placement = st.Now(), placement

@@ -11,9 +11,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// WritePlan stores a plan under its digest: what is to be there before it, then
-// the pages, then the header. What is there is written again, so that a deletion
-// that has seen it spares it.
+// WritePlan stores a plan under its digest: first the writes in before, then the pages, then the
+// header. It writes existing records again, so that a deletion that has seen them spares them.
 func (st *State) WritePlan(ctx context.Context, p *stages.Plan, before ...backend.Write) error {
 	header, pages := p.Encode()
 	writes := append(make([]backend.Write, 0, len(before)+len(pages)+1), before...)
@@ -23,7 +22,8 @@ func (st *State) WritePlan(ctx context.Context, p *stages.Plan, before ...backen
 	return st.contents.PutAll(ctx, append(writes, backend.Write{Key: PlanKey(p.Digest), Value: header}))
 }
 
-// PlanKey is the key of the header of a plan, and begins those of its pages.
+// PlanKey returns the key of the header of a plan, which is also the prefix of the keys of its
+// pages.
 func PlanKey(digest string) string { return "plan/" + digest }
 
 // ReadPlan reads a plan and verifies it against its digest.
@@ -60,5 +60,5 @@ func (st *State) ReadPlan(ctx context.Context, digest string) (*stages.Plan, err
 	return p, nil
 }
 
-// CachePlan keeps a plan that was made here in memory.
+// CachePlan keeps a plan that this process made in memory.
 func (st *State) CachePlan(p *stages.Plan) { st.plans.Add(p.Digest, p) }

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// Inventory returns the clusters by name. It is complete or an error.
+// Inventory returns all clusters by name, or an error.
 func (st *State) Inventory(ctx context.Context) (map[string]placement.Cluster, error) {
 	clusters, _, err := st.Clusters(ctx)
 	return clusters, err
@@ -26,8 +26,8 @@ func (st *State) WatchInventory(ctx context.Context) iter.Seq2[struct{}, error] 
 	})
 }
 
-// Clusters returns the clusters by name, within the limits of what an inventory may say
-// of one, and the names of entries that cannot be clusters.
+// Clusters returns the clusters by name, bounded to the limits of an inventory entry. none are the
+// names of entries that cannot be clusters.
 func (st *State) Clusters(ctx context.Context) (clusters map[string]placement.Cluster, none []string, err error) {
 	list, err := guard.Call(ctx, st.inventories, "inventory", "clusters", func(ctx context.Context) ([]placement.Cluster, error) {
 		var out []placement.Cluster
@@ -59,10 +59,10 @@ func (st *State) Clusters(ctx context.Context) (clusters map[string]placement.Cl
 	return clusters, none, nil
 }
 
-// longestName is how much of a name that is none a warning repeats.
+// longestName is the maximum number of bytes of an invalid name in a warning.
 const longestName = 64
 
-// RulesOf calls for the windows of a plan; who names the caller in errors.
+// RulesOf calls the host for the windows of a plan. who identifies the caller in errors.
 func (st *State) RulesOf(ctx context.Context, p *stages.Plan, who string) (calendar.Rules, error) {
 	return guard.Call(ctx, st.windows, "windows", who, func(ctx context.Context) (calendar.Rules, error) {
 		return st.cfg.Windows.Rules(ctx, p)

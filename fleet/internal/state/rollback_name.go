@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// DefaultRollbackName is fleet.RollbackName.
+// DefaultRollbackName implements fleet.RollbackName.
 func DefaultRollbackName(run string, n int) string {
 	suffix := "-rollback"
 	if n > 1 {
@@ -25,8 +25,8 @@ func DefaultRollbackName(run string, n int) string {
 	return strings.TrimRight(run[:stages.MaxPlacementName-len(suffix)-1-len(sum)], "-.") + "-" + sum + suffix
 }
 
-// RollbackName asks the host for a name. An invalid one, or the previous one again, is replaced by the
-// default.
+// RollbackName asks the host for a name. It replaces an invalid name, or a repetition of the
+// previous name, with the default.
 func (st *State) RollbackName(run, title string, n int) string {
 	name := st.hostsRollbackName(run, title, n)
 	if len(problems.Name(nil, name)) > 0 || n > 1 && name == st.hostsRollbackName(run, title, n-1) {
@@ -49,7 +49,7 @@ func (st *State) hostsRollbackName(run, title string, n int) (name string) {
 	return st.cfg.RollbackName(run, title, n)
 }
 
-// FreeRollbackName returns a name that no run has.
+// FreeRollbackName returns an unused name.
 func (st *State) FreeRollbackName(ctx context.Context, run, title string) (string, error) {
 	for n := 1; ; n++ {
 		name := st.RollbackName(run, title, n)

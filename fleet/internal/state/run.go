@@ -14,20 +14,20 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// RunStatus is a run as it was last saved, with its plan. It is what [Status] shows.
+// RunStatus is a run as it was last saved, with its plan. fleet.Status shows it to the host.
 type RunStatus struct {
 	Run          step.Run
 	Plan         *stages.Plan
 	Owner, Title string
 	Selection    int
 	Apply        apply.Strategy
-	// AllowCoOwnership is the placement's when the run was created.
+	// AllowCoOwnership is the placement's setting when the run was created.
 	AllowCoOwnership bool
 	Holder           string
 	Epoch            int64
 }
 
-// NameFree returns an error where there is a run of a name.
+// NameFree returns an error if a run with this name exists.
 func (st *State) NameFree(ctx context.Context, name string) error {
 	_, err := st.store.Get(ctx, record.RunKey(name))
 	if IsNotFound(err) {
@@ -39,7 +39,8 @@ func (st *State) NameFree(ctx context.Context, name string) error {
 	return st.NameTaken(name, err)
 }
 
-// NameTaken is the error of a write that creates a run: a conflict is that of the name.
+// NameTaken returns the error of a write that creates a run: a conflict means that the name is
+// taken.
 func (st *State) NameTaken(name string, err error) error {
 	if errors.Is(err, backend.ErrConflict) {
 		return fmt.Errorf("run %s exists already: choose another name, or delete it first: %w", name, backend.ErrConflict)
@@ -56,7 +57,7 @@ func (st *State) Status(ctx context.Context, name string) (RunStatus, error) {
 	return st.StatusOf(ctx, rr)
 }
 
-// StatusOf returns the run of a record.
+// StatusOf returns the status of the run in a record.
 func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error) {
 	p, err := st.ReadPlan(ctx, rr.Run.Plan)
 	if err != nil {
@@ -78,8 +79,8 @@ func (st *State) StatusOf(ctx context.Context, rr *record.Run) (RunStatus, error
 	}, nil
 }
 
-// withInFlight reads the clusters in flight and the long lists of a run, or of its
-// newer record where a page is gone because that does not name it any more.
+// withInFlight reads the clusters in flight and the long lists of a run. If a page is gone because
+// a newer record no longer names it, it returns the newer record.
 func (st *State) withInFlight(ctx context.Context, rr *record.Run) (*record.Run, error) {
 	pages := record.InFlightPages{Store: st.store, UID: rr.Run.UID}
 	for {
@@ -101,8 +102,8 @@ func (st *State) withInFlight(ctx context.Context, rr *record.Run) (*record.Run,
 	}
 }
 
-// Run returns the record of a run and its revision, without the clusters in
-// flight. A record that cannot be read has a revision nevertheless.
+// Run returns the record of a run and its revision, without the clusters in flight that are in
+// pages. It returns the revision of an unreadable record too.
 func (st *State) Run(ctx context.Context, name string) (*record.Run, backend.Revision, error) {
 	missing := errdef.NotFound(errdef.Run, name, "Runs lists those of a placement")
 	if len(problems.Name(nil, name)) > 0 {

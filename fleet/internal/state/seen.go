@@ -8,7 +8,7 @@ import (
 	"github.com/slipway-dev/slipway/fleet/internal/record"
 )
 
-// SeenPlacement is Placement for a caller that changes nothing of the record: it is shared.
+// SeenPlacement is like Placement, but the record is shared and the caller must not change it.
 func (st *State) SeenPlacement(ctx context.Context, name string) (*record.Placement, backend.Revision, error) {
 	stored, err := st.storedPlacement(ctx, name)
 	if err != nil {
@@ -25,7 +25,7 @@ func (st *State) SeenPlacement(ctx context.Context, name string) (*record.Placem
 	return rec, stored.Revision, nil
 }
 
-// LastSeen returns what reads the record of a placement, once.
+// LastSeen returns a function that reads the record of a placement once.
 func (st *State) LastSeen(ctx context.Context, name string) func() (*record.Placement, error) {
 	return sync.OnceValues(func() (*record.Placement, error) {
 		rec, _, err := st.SeenPlacement(ctx, name)
@@ -33,8 +33,9 @@ func (st *State) LastSeen(ctx context.Context, name string) func() (*record.Plac
 	})
 }
 
-// AtRevision returns what reads the record of a placement, once, of which a watch says that it is at a
-// revision: it is not read again where this engine wrote it.
+// AtRevision returns a function that reads the record of a placement once. A watch reported that
+// the record is at revision rev; if this engine has that revision in memory, the function does not
+// read the store.
 func (st *State) AtRevision(ctx context.Context, name string, rev backend.Revision) func() (*record.Placement, error) {
 	if seen, ok := st.seen.Get(name); ok && seen.rev == rev {
 		return func() (*record.Placement, error) { return seen.rec, nil }

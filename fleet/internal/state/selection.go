@@ -32,12 +32,12 @@ func (st *State) Picked(ctx context.Context, name string, d *lifecycle.Selection
 	return out, nil
 }
 
-// RecordOf is a selection as the placement records it.
+// RecordOf returns a selection in the form that the placement records.
 func RecordOf(d *placement.Selection) *lifecycle.Selection {
 	return &lifecycle.Selection{Index: d.Index, PolicyDigest: d.PolicyDigest, Digest: d.Digest, Clusters: len(d.Clusters), Pages: record.SelectionPages(len(d.Clusters))}
 }
 
-// Updated are the clusters that a plan brings something, ascending.
+// Updated returns the clusters that a plan updates, ascending.
 func Updated(p *stages.Plan) []string {
 	var out []string
 	for i := range p.Clusters {
@@ -49,7 +49,7 @@ func Updated(p *stages.Plan) []string {
 	return out
 }
 
-// NewClusters are those that a plan has in groups of new clusters, ascending.
+// NewClusters returns the clusters in the plan's groups of new clusters, ascending.
 func NewClusters(p *stages.Plan) []string {
 	var out []string
 	for i := range p.Stages {
@@ -63,8 +63,8 @@ func NewClusters(p *stages.Plan) []string {
 	return out
 }
 
-// WritePicked stores the clusters of a selection. What is there is written again,
-// so that a deletion that has seen it spares it.
+// WritePicked stores the clusters of a selection. It writes existing pages again, so that a
+// deletion that has seen them spares them.
 func (st *State) WritePicked(ctx context.Context, name string, d *lifecycle.Selection, clusters []string) error {
 	var writes []backend.Write
 	for names := range slices.Chunk(clusters, record.SelectionPerPage) {

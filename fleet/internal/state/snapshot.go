@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// FrozenOverrides reads the overrides of a snapshot, and the document that has them.
+// FrozenOverrides reads the overrides of a snapshot, and the stored document that holds them.
 func (st *State) FrozenOverrides(ctx context.Context, name string, s *snapshot.Snapshot) (overrides []placement.Override, document []byte, err error) {
 	if s.Overrides == "" {
 		return nil, nil, nil
@@ -27,7 +27,7 @@ func (st *State) FrozenOverrides(ctx context.Context, name string, s *snapshot.S
 	return overrides, document, nil
 }
 
-// SnapshotAt returns the snapshot of an index, verified.
+// SnapshotAt returns the verified snapshot with this index.
 func SnapshotAt(rec *record.Placement, index int) (snapshot.Snapshot, error) {
 	name := rec.Placement.Name
 	kept, err := rec.SnapshotAt(index)
@@ -37,7 +37,7 @@ func SnapshotAt(rec *record.Placement, index int) (snapshot.Snapshot, error) {
 	return kept, err
 }
 
-// OverridesOf reads the overrides of the snapshot of an index.
+// OverridesOf reads the overrides of the snapshot with this index.
 func (st *State) OverridesOf(ctx context.Context, rec *record.Placement, index int) ([]placement.Override, error) {
 	s, err := SnapshotAt(rec, index)
 	if err != nil {
@@ -47,7 +47,7 @@ func (st *State) OverridesOf(ctx context.Context, rec *record.Placement, index i
 	return overrides, err
 }
 
-// Content returns what reads a revision that an assignment brings.
+// Content returns a function that reads the content of an assignment's revision.
 func (st *State) Content(placement, revision string) func(context.Context) (snapshot.Set, error) {
 	return func(ctx context.Context) (snapshot.Set, error) { return st.contents.LoadSet(ctx, placement, revision) }
 }

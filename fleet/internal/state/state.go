@@ -1,7 +1,7 @@
-// Package state is what an engine knows of placements, runs, plans and caps: the records of a store, read
-// and written as what they mean. It has the driver of the state machine of a placement (package lifecycle),
-// which saves before anything is done, the collection of what nothing refers to any more, and the calls of
-// those plug-ins of the host that tell the state of the world, the inventory and the windows.
+// Package state reads and writes the stored records of placements, runs, plans and selections for
+// an engine. It drives the state machine of a placement (package lifecycle), and saves before it
+// carries out effects. It collects unreferenced data. It also calls the plug-ins of the host that
+// report the state of the world: the inventory and the windows.
 //
 // It carries out no run and calls no cluster.
 package state
@@ -21,16 +21,16 @@ import (
 	"github.com/slipway-dev/slipway/stages/calendar"
 )
 
-// Options are what a [State] is made of. All but Windows and RollbackName are required.
+// Options configure a [State]. All fields except Windows and RollbackName are required.
 type Options struct {
-	// Store bounds its calls itself.
+	// Store must limit the duration of its calls itself.
 	Store     backend.Store
 	Contents  *content.Store
 	Inventory backend.Inventory
 	Windows   Windows
-	// RollbackName is the host's, nil for the default.
+	// RollbackName is the host's function, nil for the default.
 	RollbackName func(run, title string, n int) string
-	// Name is that of the engine.
+	// Name is the name of the engine.
 	Name                     string
 	Lease, CallTimeout, Poll time.Duration
 	Clock                    func() time.Time
@@ -42,22 +42,24 @@ type Windows interface {
 	Rules(ctx context.Context, p *stages.Plan) (calendar.Rules, error)
 }
 
-// State reads and writes what is stored. Its methods may be called concurrently.
+// State reads and writes the stored state. Its methods may be called concurrently.
 type State struct {
 	cfg      Options
 	store    backend.Store
 	contents *content.Store
-	// inventories and windows guard the calls of one plug-in each, so that one that hangs holds up no other.
+	// inventories and windows each guard the calls of one plug-in, so that a plug-in that hangs
+	// does not block the other.
 	inventories, windows *guard.Guard
 	held                 flight.Group[struct{}]
 	log                  *slog.Logger
 	plans                *lru.Cache[string, *stages.Plan]
 	seen                 *lru.Cache[string, seenPlacement]
-	// Driving are the runs that this process drives, by UID; Admitting those that it is creating, by name.
+	// Driving are the runs that this process drives, by UID; Admitting are the runs that it is
+	// creating, by name.
 	Driving, Admitting Busy
 }
 
-// New returns the state that is kept in a store.
+// New returns the state in a store.
 func New(o Options) *State {
 	return &State{
 		cfg: o, store: o.Store, contents: o.Contents, inventories: guard.New(o.CallTimeout), windows: guard.New(o.CallTimeout), log: o.Log,
@@ -65,31 +67,31 @@ func New(o Options) *State {
 	}
 }
 
-// seenSize is how many decoded records of placements an engine keeps in memory: those that it wrote or
-// read last. A reader reads the record from the store each time, so that every change of it is noticed,
-// and decodes it only where it is another revision; a write begins with the one that is kept, and is
-// refused where that is old. BenchmarkClusterUpdate in docs/performance.md needs this for its x-cpu: the
-// hub reads the record of a placement on every round of its loop; and TestStoreOperationsOfARun for the
-// reads that it saves.
+// seenSize is the number of decoded placement records that an engine keeps in memory: the last ones
+// that it wrote or read. A reader still reads the record from the store each time, so that it
+// notices every change, but decodes only a new revision. A write begins with the record in memory
+// and is refused if that is old. BenchmarkClusterUpdate in docs/performance.md needs this for its
+// x-cpu, because the hub reads the record of a placement on every round of its loop.
+// TestStoreOperationsOfARun needs it for the saved reads.
 const seenSize = 64
 
-// seenPlacement is a decoded record at a revision. It is shared.
+// seenPlacement is a shared, decoded record at a revision.
 type seenPlacement struct {
 	rec *record.Placement
 	rev backend.Revision
 }
 
-// planCacheSize is how many plans an engine keeps in memory: they were read and
-// verified, or made here, and never change. BenchmarkClusterUpdate in
-// docs/performance.md needs them for its hub-requests/update: an engine carries out
-// the plan that it has just stored.
+// planCacheSize is the number of plans that an engine keeps in memory. The engine has read and
+// verified them, or made them itself, and they never change. BenchmarkClusterUpdate in
+// docs/performance.md needs them for its hub-requests/update, because an engine carries out the
+// plan that it has just stored.
 const planCacheSize = 64
 
-// Now is the engine's clock, in the precision that runs keep.
+// Now returns the time of the engine's clock, with the precision of times in runs.
 func (st *State) Now() time.Time { return stages.At(st.cfg.Clock()).Time() }
 
-// Here is when the engine's clock shows t, unless it jumps, in the time that
-// timers go by.
+// Here returns the time by the process clock, which timers use, when the engine's clock will show
+// t, unless that clock jumps.
 func (st *State) Here(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

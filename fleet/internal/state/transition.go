@@ -13,31 +13,31 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// Transition is an input to the state machine of a placement, with what only its caller can
-// find out. All functions are called again where the save met a conflict.
+// Transition is an input for the state machine of a placement, with the functions that only the
+// caller can provide. All functions are called again after a conflict of the save.
 type Transition struct {
-	// input makes the input of the record as it was read.
+	// Input returns the input for the record that was read.
 	Input func(rec *record.Placement) (lifecycle.Input, error)
-	// store stores the contents and the plan of the run of the input again, for the GCGeneration of
-	// the record. The input is made again then.
+	// Store stores the contents and the plan of the input's run again, for the GCGeneration of the
+	// record. The input is made again after it.
 	Store func(ctx context.Context, rec *record.Placement) error
-	// plan reports why the run that takes back the run of the input cannot be planned.
+	// Plan returns an error if the run that rolls back the input's run cannot be planned.
 	Plan func(ctx context.Context, rec *record.Placement) error
-	// picked returns the clusters of the decision of the input.
+	// Picked returns the clusters of the input's selection.
 	Picked func(ctx context.Context) ([]string, error)
-	// LastRecord is that of the run of the input, where that was deleted.
+	// LastRecord is the last record of the input's run, if that was deleted.
 	LastRecord *record.Run
-	// also changes what is in the record beside the state.
+	// Also changes parts of the record besides the state.
 	Also func(rec *record.Placement)
 }
 
-// Always is an input that does not depend on the record.
+// Always returns an Input function for an input that does not depend on the record.
 func Always(in lifecycle.Input) func(*record.Placement) (lifecycle.Input, error) {
 	return func(*record.Placement) (lifecycle.Input, error) { return in, nil }
 }
 
-// Advance takes a placement one input on, and does what that asks for. It returns the record as
-// it was written, or read where nothing changed.
+// Advance applies an input to a placement and carries out the effects after the save. It returns
+// the record that it wrote, or read if nothing changed.
 func (st *State) Advance(ctx context.Context, name string, t *Transition) (*record.Placement, lifecycle.Outcome, error) {
 	rec, out, err := st.Decide(ctx, name, t)
 	if err != nil {
@@ -46,11 +46,13 @@ func (st *State) Advance(ctx context.Context, name string, t *Transition) (*reco
 	return rec, out, st.CarryOut(ctx, rec, out.After)
 }
 
-// Decide takes a placement one input on: it reads what the decision needs, and writes the next
-// state with the events in one compare-and-swap. What is to be done after that is the caller's.
+// Decide applies an input to a placement: it reads the facts that the decision needs, and writes
+// the next state with the events in one compare-and-swap. The caller must carry out the effects
+// after the save.
 //
-// It begins with the record that this engine saw last. That is safe where something is written, which
-// is refused if the record is old; where nothing is, it is decided again on the record as it is now.
+// It begins with the record that this engine saw last. This is safe: a write is refused if the
+// record is old, and if there is nothing to write, Decide repeats the decision on the current
+// record.
 func (st *State) Decide(ctx context.Context, name string, t *Transition) (*record.Placement, lifecycle.Outcome, error) {
 	seen, known := st.seen.Get(name)
 	for {
@@ -86,7 +88,7 @@ func (st *State) Decide(ctx context.Context, name string, t *Transition) (*recor
 	}
 }
 
-// Outcome returns what an input comes to, with the facts that it needs.
+// Outcome returns the outcome of an input after it has gathered the facts that the input needs.
 func (st *State) Outcome(ctx context.Context, rec *record.Placement, t *Transition) (lifecycle.Outcome, error) {
 	in, err := t.Input(rec)
 	if err != nil {
@@ -120,7 +122,7 @@ func (st *State) Outcome(ctx context.Context, rec *record.Placement, t *Transiti
 	return out, HostError(err)
 }
 
-// commitOutcome writes the next state of a placement with all that it names.
+// commitOutcome writes the next state of a placement with all data that it names.
 func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev backend.Revision, t *Transition, out *lifecycle.Outcome) error {
 	var c record.Commit
 	for _, effect := range out.Before {
@@ -141,7 +143,7 @@ func (st *State) commitOutcome(ctx context.Context, rec *record.Placement, rev b
 	return st.CommitPlacement(ctx, &c, rec, rev, st.stamped(rec.Placement.Name, out.Events))
 }
 
-// CarryOut does what a state asks for once it is saved. It may be repeated.
+// CarryOut carries out the effects of a saved state. It may be repeated.
 func (st *State) CarryOut(ctx context.Context, rec *record.Placement, effects []lifecycle.Effect) error {
 	collect := rec.Journal.Kept() > 2*rec.EventsKept()
 	for _, effect := range effects {
@@ -163,15 +165,15 @@ func (st *State) CarryOut(ctx context.Context, rec *record.Placement, effects []
 	return nil
 }
 
-// facts reads what an input needs to be decided on a record.
+// facts reads the facts that an input needs for its decision on a record.
 type facts struct {
 	lifecycle.Facts
 	state      *State
 	rec        *record.Placement
 	lastRecord *record.Run
-	// records are those of the runs that were read, by UID.
+	// records are the run records that were read, by UID.
 	records map[string]*record.Run
-	// lost is why the bindings can never be read.
+	// lost is the error that makes the bindings permanently unreadable.
 	lost error
 }
 
@@ -234,8 +236,9 @@ func (f *facts) readRun(ctx context.Context, r lifecycle.Entry) error {
 	return nil
 }
 
-// readResult reads what a run has come to: by its record, or by the last one that it had; otherwise by its
-// plan, as if it had begun with every cluster.
+// readResult derives the result of a run from its record, or from its last record if it was
+// deleted. Without a record, it derives the result from the plan, as if the run had begun with
+// every cluster.
 func (f *facts) readResult(ctx context.Context, r lifecycle.Entry) error {
 	fact, rr := f.Runs[r.UID], f.records[r.UID]
 	if rr == nil && f.lastRecord != nil && f.lastRecord.Run.UID == r.UID {
@@ -282,7 +285,7 @@ func (f *facts) resultOf(ctx context.Context, r lifecycle.Entry, rr *record.Run)
 	return f.state.ResultOf(whole, p), nil
 }
 
-// ResultOf is what a run has come to, of which all pages have been read.
+// ResultOf returns the result of a run. All pages of its record must have been read.
 func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 	r := lifecycle.ResultOf(p, &rr.Run)
 	r.Whole, r.Final = rr.Whole, rr.Final != "" || rr.Apply.ReportsOnly()
@@ -293,7 +296,7 @@ func (st *State) ResultOf(rr *record.Run, p *stages.Plan) *lifecycle.Result {
 	return &r
 }
 
-// HostError gives an error of the state machine its kind of package backend.
+// HostError wraps an error of the state machine with the matching error kind of package backend.
 func HostError(err error) error {
 	if deleting := (*lifecycle.DeletingError)(nil); errors.As(err, &deleting) {
 		return errdef.Deleting(deleting.Placement, deleting.Since.Time())
@@ -314,12 +317,12 @@ func HostError(err error) error {
 	return err
 }
 
-// BindingsOf returns the bindings of a placement.
+// BindingsOf returns the current bindings of a placement.
 func (st *State) BindingsOf(ctx context.Context, rec *record.Placement) (lifecycle.Bindings, error) {
 	return st.Bindings(ctx, rec, rec.Bindings)
 }
 
-// Bindings returns the bindings that a placement had at a generation.
+// Bindings returns the bindings of a placement at a generation.
 func (st *State) Bindings(ctx context.Context, rec *record.Placement, at lifecycle.Generation) (lifecycle.Bindings, error) {
 	return record.ReadBindings(ctx, st.store, rec, at)
 }
