@@ -34,7 +34,7 @@ func metadataOf(t *testing.T, text string) *metav1.PartialObjectMetadata {
 	return m
 }
 
-// TestDecisions: what a step changes in the metadata of an object, as JSON; nothing is no change.
+// The changes of each step to the metadata of an object, as JSON; an empty text means no change.
 func TestDecisions(t *testing.T) {
 	type decision = func(*metav1.PartialObjectMetadata) map[string]any
 	owner := `{apiVersion: placement.kubernetes-fleet.io/v1beta1, kind: AppliedWork, name: w, uid: u1, blockOwnerDeletion: true}`
@@ -124,7 +124,7 @@ func TestStatesOfRuns(t *testing.T) {
 	}
 }
 
-// TestProjections: what a hub of package hub made is not KubeFleet's, and the other way round.
+// Objects of a hub of package hub are not KubeFleet's, and vice versa.
 func TestProjections(t *testing.T) {
 	for name, c := range map[string]struct {
 		managedFields string
@@ -182,8 +182,8 @@ func TestBackupsAreContinued(t *testing.T) {
 	}
 }
 
-// TestABackupIsOfOneOperation: a file does not stand for a later operation, neither when the operation completed nor when
-// something new has to be removed.
+// A backup file is for one operation. It is refused for a later one: after the operation has
+// completed, or if there are new objects to remove.
 func TestABackupIsOfOneOperation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "backup.json")
 	one, two := read(t, `{kind: Work, metadata: {name: a, uid: "1"}}`), read(t, `{kind: Work, metadata: {name: a, uid: "2"}}`)
@@ -215,7 +215,7 @@ func TestABackupIsOfOneOperation(t *testing.T) {
 	}
 }
 
-// TestAGiveBackThatHasBegunWaitsForRuns: a run that is under way blocks it all the same.
+// A running run also blocks a give-back that has begun.
 func TestAGiveBackThatHasBegunWaitsForRuns(t *testing.T) {
 	run := read(t, `{kind: ClusterStagedUpdateRun, metadata: {name: r}, status: {conditions: [
   {type: Initialized, status: "True", reason: I}, {type: Progressing, status: "True", reason: UpdateRunProgressing}]}}`)

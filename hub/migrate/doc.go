@@ -25,12 +25,13 @@
 //
 // A take-over changes owners, and no spec, label or annotation. Therefore no generation increases
 // and no Pod is replaced. A give-back removes the annotations that mark the objects of a hub. This
-// increases the generation of Deployments; the Pods stay, because their template does not change. KubeFleet's annotations stay, above all
-// kubernetes-fleet.io/last-applied-configuration: KubeFleet's next client-side apply needs it to
-// find and remove the fields that the hub dropped in between. All other fields that the member
-// agent owned lose that owner, in both directions. Otherwise a server-side apply would never remove
-// a field that is dropped on the hub later, because that field would have another owner, and an
-// apply without force would have conflicts with an owner that no longer exists.
+// increases the generation of Deployments; the Pods stay, because their template does not change.
+// KubeFleet's annotations stay, above all kubernetes-fleet.io/last-applied-configuration:
+// KubeFleet's next client-side apply needs it to find and remove the fields that the hub dropped in
+// between. All other fields that the member agent owned lose that owner, in both directions.
+// Otherwise a server-side apply would never remove a field that is dropped on the hub later,
+// because that field would have another owner, and an apply without force would have conflicts with
+// an owner that no longer exists.
 //
 // # Interruptions
 //

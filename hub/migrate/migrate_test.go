@@ -16,9 +16,10 @@ import (
 	"github.com/slipway-dev/slipway/hub/migrate"
 )
 
-// TestAFleetOfKubeFleetAndBack plays the whole way on API servers: what KubeFleet wrote is planned, taken over by a command
-// that is killed at every write, served by a hub, and given back by a command that is killed at every write. The garbage
-// collector runs all the while, and no workload changes.
+// TestAFleetOfKubeFleetAndBack plays the whole migration on API servers: it plans a fleet of
+// KubeFleet, takes it over with a command that is killed at every write, serves it with a hub, and
+// gives it back with a command that is killed at every write. The garbage collector always runs,
+// and no workload changes.
 func TestAFleetOfKubeFleetAndBack(t *testing.T) {
 	e := newFleetEnv(t)
 	e.fill()
@@ -59,11 +60,11 @@ func TestAFleetOfKubeFleetAndBack(t *testing.T) {
 	e.killedAtEachWrite(give)
 	e.givenBack()
 	e.completed(give)
-	time.Sleep(3 * time.Second) // what a garbage collector would delete, it would have deleted
+	time.Sleep(3 * time.Second) // time for the garbage collector to delete objects
 	e.untouched("at the end")
 }
 
-// leads makes the Lease of the member agent one that was renewed at a time.
+// leads changes the holder and the renewal time of the member agent's Lease.
 func (e *fleetEnv) leads(holder string, at time.Time) {
 	e.t.Helper()
 	lease := e.parse(fmt.Sprintf(`
@@ -78,7 +79,7 @@ spec: {holderIdentity: %s, leaseDurationSeconds: 15, renewTime: %q}
 	}
 }
 
-// planned checks the plan of the fleet as it is, as text and as JSON.
+// planned checks the current plan of the fleet, as text and as JSON.
 func (e *fleetEnv) planned() {
 	e.t.Helper()
 	m, _ := e.migration(0)
@@ -91,7 +92,7 @@ func (e *fleetEnv) planned() {
 		e.t.Fatal(err)
 	}
 	shown := plan.String()
-	for _, a := range plan.Agents { // the time is another one each time
+	for _, a := range plan.Agents { // the time differs in each run
 		shown = strings.ReplaceAll(shown, "Agent on "+a.String()+"\n", fmt.Sprintf("Agent on %s: %s %s/%s\n", a.Cluster, a.Kind, a.Namespace, a.Name))
 	}
 	if d := cmp.Diff(string(golden), shown+"\n"); d != "" {
@@ -102,7 +103,8 @@ func (e *fleetEnv) planned() {
 	}
 }
 
-// differs checks that a rolling update which the hub would bring to all clusters at once keeps it from being taken over.
+// differs checks that a take-over is refused if the hub's rolling update would change all clusters
+// at once.
 func (e *fleetEnv) differs(take func(*migrate.Migration) error) {
 	e.t.Helper()
 	e.patch(e.onHub, configMaps, "shop", "settings", `{"data":{"greeting":"good morning"}}`)
@@ -110,7 +112,7 @@ func (e *fleetEnv) differs(take func(*migrate.Migration) error) {
 	e.patch(e.onHub, configMaps, "shop", "settings", `{"data":{"greeting":"hello"}}`)
 }
 
-// takenOver checks what a take-over leaves.
+// takenOver checks the result of a take-over.
 func (e *fleetEnv) takenOver() {
 	e.t.Helper()
 	for _, resource := range []string{"works", "clusterresourcebindings", "clusterresourcesnapshots", "clusterschedulingpolicysnapshots"} {
@@ -146,11 +148,12 @@ func (e *fleetEnv) takenOver() {
 	}
 }
 
-// applied waits until the placement is applied and available, and checks that the run that KubeFleet ended is as it was.
+// applied waits until the placement is applied and available, and checks that the run that
+// KubeFleet ended is unchanged.
 func (e *fleetEnv) applied() {
 	e.t.Helper()
 	e.eventually("the placement to be available", func() error {
-		web := e.get(e.onMember, deployments, "shop", "web") // in the place of the controller of Deployments
+		web := e.get(e.onMember, deployments, "shop", "web") // instead of the controller of Deployments
 		e.patch(e.onMember, deployments, "shop", "web", fmt.Sprintf(`{"status":{"observedGeneration":%d}}`, web.GetGeneration()), "status")
 		p := e.get(e.onHub, placements, "", "shop")
 		got := map[string]string{}
@@ -172,8 +175,8 @@ func (e *fleetEnv) applied() {
 	}
 }
 
-// changesReachTheMember checks that the hub rules over the fields that the agent of KubeFleet had: one that is dropped on
-// the hub goes.
+// changesReachTheMember checks that the hub owns the fields that KubeFleet's agent owned: a field
+// that is dropped on the hub disappears.
 func (e *fleetEnv) changesReachTheMember() {
 	e.t.Helper()
 	e.patch(e.onHub, configMaps, "shop", "settings", `{"data":{"greeting":null,"farewell":"bye"}}`)
@@ -187,7 +190,7 @@ func (e *fleetEnv) changesReachTheMember() {
 	e.applied()
 }
 
-// givenBack checks what a give-back leaves.
+// givenBack checks the result of a give-back.
 func (e *fleetEnv) givenBack() {
 	e.t.Helper()
 	for _, resource := range []string{"clusterresourcebindings", "clusterresourcesnapshots", "clusterschedulingpolicysnapshots"} {

@@ -13,7 +13,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/internal/api"
 )
 
-// surveyOf is a fleet of one member, with a placement in a namespace and what KubeFleet has of it there.
+// surveyOf returns a fleet of one member with a placement in a namespace and KubeFleet's objects
+// for it.
 func surveyOf(t *testing.T) (*survey, map[api.Key]*wanted) {
 	t.Helper()
 	k := api.Key{Namespace: "shop", Name: "web"}
@@ -65,7 +66,7 @@ metadata: {namespace: fleet-member-m1, name: web-work, labels: {kubernetes-fleet
 	return s, map[api.Key]*wanted{k: w}
 }
 
-// TestPlansOfOnePlacement: what of a fleet is in the way of a take-over, and what is only to be known.
+// The obstacles to a take-over, and the facts that are only notes.
 func TestPlansOfOnePlacement(t *testing.T) {
 	k := api.Key{Namespace: "shop", Name: "web"}
 	binding := func(s *survey) map[string]any {

@@ -38,7 +38,7 @@ var clusters kubeenv.Shared
 
 func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 
-// patience is how long anything may take, on a machine that does much else.
+// patience is the limit for each wait, on a busy machine.
 const patience = 6 * time.Minute
 
 // The resources that the tests use.
@@ -59,7 +59,7 @@ func placementGVR(resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: "v1beta1", Resource: resource}
 }
 
-// fleetEnv is a hub that KubeFleet has served, and a member, whose garbage collector runs.
+// fleetEnv is a hub that KubeFleet has served and a member whose garbage collector runs.
 type fleetEnv struct {
 	t               *testing.T
 	hub, member     *kubeenv.Server
@@ -67,7 +67,7 @@ type fleetEnv struct {
 	backup          string
 	// served reports whether a hub has served.
 	served bool
-	// placed are the identities of the objects that KubeFleet placed on the member.
+	// placed identifies the objects that KubeFleet placed on the member.
 	placed map[string]string
 }
 
@@ -108,7 +108,7 @@ func (e *fleetEnv) client(cfg *rest.Config) dynamic.Interface {
 	return c
 }
 
-// define defines a kind as a hub of KubeFleet serves it, as far as this is about names, and waits until it is served.
+// define defines a kind with the names of KubeFleet's definition, and waits until it is served.
 func (e *fleetEnv) define(c dynamic.Interface, kind, plural, group string, namespaced bool) {
 	e.t.Helper()
 	scope := map[bool]string{true: "Namespaced", false: "Cluster"}[namespaced]
@@ -171,8 +171,9 @@ func resourceOf(obj *unstructured.Unstructured) schema.GroupVersionResource {
 	return gvk.GroupVersion().WithResource(strings.ToLower(gvk.Kind) + "s")
 }
 
-// fill makes what KubeFleet has made: on the hub the objects of testdata/hub.yaml and the Work, on the member what the
-// agent has placed, with one object that the status of the AppliedWork does not name yet.
+// fill creates KubeFleet's objects: on the hub the objects of testdata/hub.yaml and the Work; on
+// the member the placed objects, including an object that the status of the AppliedWork does not
+// name yet.
 func (e *fleetEnv) fill() {
 	e.t.Helper()
 	text, err := os.ReadFile("testdata/hub.yaml")
@@ -215,7 +216,7 @@ status:
 	e.place(placed)
 }
 
-// place places objects on the member as the member agent does.
+// place places objects on the member like the member agent.
 func (e *fleetEnv) place(objects []*unstructured.Unstructured) {
 	e.t.Helper()
 	owner := e.create(e.onMember, appliedWorks, e.parse(`
@@ -244,7 +245,7 @@ spec: {workName: shop-work, workNamespace: fleet-member-m1}
 			e.t.Fatal(err)
 		}
 		if i == len(objects)-1 {
-			continue // the agent was stopped before it wrote this one down
+			continue // the agent was stopped before it recorded this object
 		}
 		applied = append(applied, map[string]any{
 			"ordinal": int64(i), "group": gvr.Group, "version": gvr.Version, "kind": made.GetKind(), "resource": gvr.Resource,
@@ -261,8 +262,9 @@ spec: {workName: shop-work, workNamespace: fleet-member-m1}
 	e.placed = e.identities()
 }
 
-// identities are the UIDs and the contents of the objects that were placed on the member, with their generations while no
-// hub has served: an API server counts a Deployment's generation up for an annotation, too.
+// identities returns the UIDs and the contents of the placed objects on the member. Until a hub has
+// served, it includes their generations; after that it cannot, because an API server increases the
+// generation of a Deployment when an annotation changes.
 func (e *fleetEnv) identities() map[string]string {
 	e.t.Helper()
 	out := map[string]string{}
@@ -316,7 +318,7 @@ func (e *fleetEnv) eventually(what string, try func() error) {
 	}
 }
 
-// untouched fails unless what was placed on the member is as it was placed.
+// untouched fails unless the placed objects are unchanged.
 func (e *fleetEnv) untouched(when string) {
 	e.t.Helper()
 	for kind, was := range e.placed {
@@ -326,7 +328,8 @@ func (e *fleetEnv) untouched(when string) {
 	}
 }
 
-// migration returns a migration of which at most so many writes reach a server, as of one that is killed then.
+// migration returns a migration that can send the given number of writes and fails afterwards, like
+// a killed process.
 func (e *fleetEnv) migration(writes int64) (*migrate.Migration, *bytes.Buffer) {
 	e.t.Helper()
 	said := &bytes.Buffer{}
@@ -365,7 +368,7 @@ func (k *killed) RoundTrip(r *http.Request) (*http.Response, error) {
 	return k.next.RoundTrip(r)
 }
 
-// killedAtEachWrite repeats an operation, each time for one write more, until it is done.
+// killedAtEachWrite repeats an operation with one more write each time until it completes.
 func (e *fleetEnv) killedAtEachWrite(do func(*migrate.Migration) error) {
 	e.t.Helper()
 	for attempt := 1; ; attempt++ {
@@ -382,7 +385,7 @@ func (e *fleetEnv) killedAtEachWrite(do func(*migrate.Migration) error) {
 	}
 }
 
-// refused fails unless an operation is refused for a reason that has these words.
+// refused fails unless an operation is refused with a reason that contains words.
 func (e *fleetEnv) refused(do func(*migrate.Migration) error, words string) {
 	e.t.Helper()
 	m, said := e.migration(0)
@@ -396,7 +399,7 @@ func (e *fleetEnv) refused(do func(*migrate.Migration) error, words string) {
 	}
 }
 
-// completed checks that the backup of an operation that has ended is not taken again.
+// completed checks that the backup of a completed operation cannot be used again.
 func (e *fleetEnv) completed(do func(*migrate.Migration) error) {
 	e.t.Helper()
 	m, said := e.migration(0)
@@ -405,7 +408,7 @@ func (e *fleetEnv) completed(do func(*migrate.Migration) error) {
 	}
 }
 
-// serve runs a hub on the cluster until the function that it returns is called.
+// serve runs a hub on the cluster until the returned function is called.
 func (e *fleetEnv) serve() (stop func()) {
 	e.t.Helper()
 	account, err := e.hub.ConfigForAccount(e.t.Context(), "slipway-system", "slipway-hub")

@@ -7,8 +7,8 @@ import (
 	"github.com/slipway-dev/slipway/approval"
 )
 
-// Who may answer stands in the object of a request, so that one who reads only the object sees the policy, who started the
-// run, which answers count and which are missing.
+// The object of a request has its policy, so that a reader of the object alone sees the policy, the
+// starter of the run, the answers that count and the answers that are missing.
 func TestWhoMayAnswerStandsInTheRequest(t *testing.T) {
 	two := approval.Policy{Quorums: []approval.Quorum{{Group: "sre", Count: 2}, {Group: "release", Count: 1}}}
 	strict := two

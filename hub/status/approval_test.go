@@ -69,7 +69,7 @@ func TestTheNamespacedTwinOfARequestIsNamedAfterTheObjectAndNotAfterTheEnginesRu
 	}
 }
 
-// answered is the object of a request with a status.
+// answered returns the object of a request with a status.
 func answered(t *testing.T, status map[string]any) *unstructured.Unstructured {
 	obj := askedOf(t, tutorialRequest(t))
 	obj.SetGeneration(1)
@@ -82,7 +82,7 @@ func approvedBy(name string, groups ...any) map[string]any {
 }
 
 func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
-	// The tutorial's approval.json, with a time that is not read.
+	// The tutorial's approval.json, with a time, which is ignored.
 	tutorialAnswer := func(change map[string]any) map[string]any {
 		c := map[string]any{
 			"lastTransitionTime": "no time at all", "message": "lgtm", "observedGeneration": int64(1),
@@ -123,8 +123,8 @@ func TestAnAnswerIsReadAsTheTutorialWritesIt(t *testing.T) {
 	}
 }
 
-// Who answered is what the admission policy wrote, where it is in force, and nobody where it is not,
-// whatever stands in the status.
+// The author is the one in the admission policy's decisions if the policy is in force; otherwise
+// the author is unknown, whatever the status says.
 func TestWhoAnsweredIsWhatWasStamped(t *testing.T) {
 	status := map[string]any{
 		"conditions": []any{map[string]any{"type": "Approved", "status": "True", "message": "fine"}},
@@ -154,8 +154,8 @@ func TestWhoAnsweredIsWhatWasStamped(t *testing.T) {
 	}
 }
 
-// An approval stands where a condition of the request's generation says so, or one without a generation: also where the
-// policies have written down who approved.
+// An approval needs a condition with the request's generation or without one. This also applies to
+// an approval that the policies recorded.
 func TestAnApprovalOfAnotherGenerationDoesNotStand(t *testing.T) {
 	for _, tc := range []struct {
 		generation any
@@ -187,8 +187,8 @@ func TestAnApprovalOfAnotherGenerationDoesNotStand(t *testing.T) {
 	}
 }
 
-// What was answered and not taken in is what is lost with a request: not what is among the decisions of its gate, and
-// nothing of a request that says what came of it.
+// A deleted request loses the answers that are not among the decisions of its gate. An accepted
+// request loses none.
 func TestWhatIsLostWithARequest(t *testing.T) {
 	status := func(more ...any) map[string]any {
 		return map[string]any{
@@ -292,7 +292,7 @@ func TestTheHubsConditionIsAddedToWhatPeopleWrote(t *testing.T) {
 	}
 }
 
-// An approval that was taken back before it counted does not count; a rejection does.
+// An approval that was withdrawn before it counted does not count; a withdrawn rejection does.
 func TestAnApprovalThatWasTakenBackDoesNotCount(t *testing.T) {
 	for status, want := range map[string]int{"True": 2, "False": 1, "": 1} {
 		obj := &unstructured.Unstructured{Object: map[string]any{}}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/drift"
 )
 
-// reasonsOfTheAPI are the types of conditions and the reasons of which package api has constants.
+// reasonsOfTheAPI returns the constants of package api for types of conditions and for reasons.
 func reasonsOfTheAPI(t *testing.T) (conditions, reasons []string) {
 	t.Helper()
 	file, err := parser.ParseFile(token.NewFileSet(), "../internal/api/api.go", nil, 0)
@@ -42,8 +42,9 @@ func reasonsOfTheAPI(t *testing.T) (conditions, reasons []string) {
 	return conditions, reasons
 }
 
-// docs/conditions.md has every reason of every condition that the hub writes, once, and says of each that is not
-// KubeFleet's why; those are the ones that package api calls Slipway's own.
+// The table in docs/conditions.md has every reason of every condition of the hub once, and an
+// explanation for each reason that KubeFleet does not have. The documentation of package hub lists
+// the same reasons as Slipway's own.
 func TestEveryReasonIsInTheTable(t *testing.T) {
 	text, err := os.ReadFile("../../docs/conditions.md")
 	if err != nil {
@@ -85,7 +86,8 @@ func TestEveryReasonIsInTheTable(t *testing.T) {
 	}
 }
 
-// reasonsOfDoc are the reasons that the documentation of package hub calls Slipway's own, ascending.
+// reasonsOfDoc returns the reasons that the documentation of package hub lists as Slipway's own,
+// ascending.
 func reasonsOfDoc(t *testing.T) (out []string) {
 	t.Helper()
 	text, err := os.ReadFile("../doc.go")

@@ -16,8 +16,9 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// fleetOf is a placement with clusters a, b, …, each of which is as a letter says: A available, U with an update that is
-// under way, V with one that brings it what it has, F with one that failed, and N with nothing.
+// fleetOf returns a placement with clusters a, b, and so on, in the states of the letters: A is
+// available, U has an update under way, V has an update to the snapshot that it has, F has a failed
+// update, and N has nothing.
 func fleetOf(states string, policy placement.Policy) *PlacementFacts {
 	f := &PlacementFacts{Placement: &fleet.Placement{Policy: policy}, Latest: 1}
 	for i, s := range states {
@@ -54,7 +55,7 @@ func atLeast(text string) *v1beta1.PlacementDisruptionBudgetSpec {
 	return &v1beta1.PlacementDisruptionBudgetSpec{MinAvailable: amount(text)}
 }
 
-// TestDisruptionBudgets says what budgets allow for the eviction of cluster a.
+// The evictions of cluster a that budgets allow.
 func TestDisruptionBudgets(t *testing.T) {
 	t.Parallel()
 	all := placement.Policy{}
@@ -103,7 +104,7 @@ func TestDisruptionBudgets(t *testing.T) {
 	}
 }
 
-// TestEvictionsThatAreNotCarriedOut says why, in KubeFleet's words, and what the conditions are.
+// Evictions that are not carried out have KubeFleet's messages and conditions.
 func TestEvictionsThatAreNotCarriedOut(t *testing.T) {
 	t.Parallel()
 	fixed := fleetOf("AA", placement.Policy{Type: placement.PickFixed, ClusterNames: []string{"a", "b"}})

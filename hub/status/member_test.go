@@ -45,7 +45,7 @@ func TestAMemberHasJoinedOnceItWasReached(t *testing.T) {
 	}
 }
 
-// A new member that is not reached at first is soon asked again.
+// A new member that is not reached at first is soon checked again.
 func TestHowOftenAMemberIsAsked(t *testing.T) {
 	since, away := clock(t, "10:00:00"), errors.New("timeout")
 	for name, tc := range map[string]struct {
@@ -91,8 +91,8 @@ func TestWhatOthersReportOfAMemberStays(t *testing.T) {
 	}
 }
 
-// TestWhatAnAgentWouldReport is the status of the agent of a member, which is not there: from the first time that the member is
-// reached, it was last heard of when that was reached last.
+// The hub writes the status of a member's agent, because there is none: from the first contact with
+// the member on, with the time of the last contact as the heartbeat.
 func TestWhatAnAgentWouldReport(t *testing.T) {
 	joined, heard := clock(t, "10:00:05"), clock(t, "10:06:00")
 	for name, tc := range map[string]struct {
@@ -123,9 +123,10 @@ func TestWhatAnAgentWouldReport(t *testing.T) {
 	}
 }
 
-// TestHeartbeatsStayFresh plays 5,000 members for an hour, of which one check in fifty comes to nothing: none of them was last heard
-// of 5 minutes ago at any time, which is when an inventory gives it nothing new, and the hub writes about 42 heartbeats a second,
-// at no second more than twice that once the first ones, which come together, are past.
+// TestHeartbeatsStayFresh simulates 5,000 members for an hour; one check in fifty fails. No
+// heartbeat may become 5 minutes old, because an inventory then gives the member nothing new. The
+// hub may write about 42 heartbeats a second, and at most twice as many in any second after the
+// first checks, which are simultaneous.
 func TestHeartbeatsStayFresh(t *testing.T) {
 	const members, hour, settled = 5000, time.Hour, 30 * time.Minute
 	random := rand.New(rand.NewPCG(1, 2))
@@ -137,7 +138,7 @@ func TestHeartbeatsStayFresh(t *testing.T) {
 			f := MemberFacts{Joined: time.Unix(1, 0)}
 			if failed = !failed && random.IntN(50) == 0; failed {
 				f.Err = errors.New("timeout")
-				at += 10 * time.Second // which it took
+				at += 10 * time.Second // the duration of the failed check
 			} else {
 				seconds[at/time.Second]++
 				oldest, heard = max(oldest, at-heard), at
@@ -159,7 +160,7 @@ func TestHeartbeatsStayFresh(t *testing.T) {
 	}
 }
 
-// TestWhatWasMeasuredIsWritten has one observation of a member, beside a property of another client.
+// One measurement of a member, beside a property of another client.
 func TestWhatWasMeasuredIsWritten(t *testing.T) {
 	nodes, now := 3, clock(t, "10:06:00")
 	amounts := func(cpu, memory string) map[string]resource.Quantity {
@@ -199,7 +200,8 @@ func TestWhatWasMeasuredIsWritten(t *testing.T) {
 	}
 }
 
-// TestNamespacesThatAreNotCollectedAnyMoreGo, where a hub wrote them; those of another client stay.
+// Namespaces that are no longer collected are removed if a hub wrote them; namespaces of another
+// client stay.
 func TestNamespacesThatAreNotCollectedAnyMoreGo(t *testing.T) {
 	for message, want := range map[string]any{allNamespaces: nil, "collected by another client": map[string]any{"a": ""}} {
 		obj := &unstructured.Unstructured{Object: map[string]any{"status": map[string]any{

@@ -16,7 +16,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// forRegion is an override with a rule for a region, and one that picks no cluster.
+// forRegion returns an override with a rule for a region and a rule that selects no cluster.
 func forRegion(namespace, name, region, shown string) FrozenOverride {
 	in := &placement.ClusterSelector{Terms: []placement.ClusterTerm{{LabelSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"region": region}}}}}
 	return FrozenOverride{placement.Override{
@@ -25,9 +25,8 @@ func forRegion(namespace, name, region, shown string) FrozenOverride {
 	}, shown}
 }
 
-// A cluster names the versions of the overrides that are in the snapshot which it
-// was tried with, and that have a rule for it; one that is gone, or that nothing
-// was brought to, names none.
+// A cluster names the versions of the overrides in the snapshot that it was tried with, if they
+// have a rule for it. A cluster that is gone or was never tried names none.
 func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 1), fresh("fresh"), proven(t, "gone", 1), proven(t, "old", 0), proven(t, "west", 1))
 	f.Overrides = map[int][]FrozenOverride{
@@ -57,8 +56,8 @@ func TestAClusterNamesTheOverridesThatApplyToIt(t *testing.T) {
 	}
 }
 
-// A cluster is overridden where a rule of the snapshot that it was tried with selects it, and the placement where one
-// cluster is, also while no object shows the override.
+// A cluster is overridden if a rule in the snapshot that it was tried with selects it, and the
+// placement if one cluster is. An object that shows the override is not necessary.
 func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
 	no, yes := "NoOverrideSpecified", "OverriddenSucceeded"
 	for name, tc := range map[string]struct {
@@ -99,8 +98,8 @@ func TestAClusterIsOverriddenWhereARuleSelectsIt(t *testing.T) {
 	}
 }
 
-// Where overrides cannot be carried out for a cluster, it says why and comes first, and the placement says so where that is
-// what all clusters have come to; nothing of the snapshot is brought to the others either.
+// If overrides cannot be carried out for a cluster, it says why and is listed first. The placement
+// says so if all clusters have started. The other clusters do not get the snapshot either.
 func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
 	wrong := func(cluster string, invalid bool) *placement.RenderError {
 		return &placement.RenderError{Cluster: cluster, Object: "ConfigMap shop/config", Invalid: invalid, Err: errors.New("override shop/o: overrideRules[0]: no such path")}
@@ -156,8 +155,8 @@ func TestAClusterSaysThatOverridesCannotBeCarriedOut(t *testing.T) {
 	}
 }
 
-// Of the clusters that have something, as many say that overrides cannot be carried out as are updated at a time, and the update
-// waits for these; all that have nothing say so.
+// If overrides cannot be carried out, all clusters without a snapshot report that. As many of the
+// others report it as are updated at a time, and the update waits for them.
 func TestAsManyClustersFailByOverridesAsAreUpdatedAtATime(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 0), fresh("north"), fresh("south"), proven(t, "west", 0))
 	f.External, f.Taken, f.AtATime = false, clock(t, "21:45:00"), 1
@@ -179,8 +178,9 @@ func TestAsManyClustersFailByOverridesAsAreUpdatedAtATime(t *testing.T) {
 	}
 }
 
-// Snapshots that differ in overrides alone are shown with one index. Under External clusters that have one or the other observe
-// the same; a rolling update has not come to a cluster with the one before.
+// Snapshots that differ in overrides alone are shown with one index. Clusters of an External
+// placement that have different ones of them observe the same index. A rolling update counts a
+// cluster with the earlier one as not updated.
 func TestSnapshotsOfOtherOverridesAreShownAsOne(t *testing.T) {
 	f := placementOf(t, proven(t, "east", 0), proven(t, "west", 1))
 	f.Latest, f.Snapshots = 2, []snapshot.Snapshot{{Index: 0}, {Index: 1, Repeats: 1}, {Index: 2, Repeats: 1}}
@@ -210,8 +210,8 @@ func inRegion(name, region string) placement.Cluster {
 	return placement.Cluster{Name: name, Labels: map[string]string{"region": region}}
 }
 
-// A cluster of a run names the versions of the overrides in the snapshot that it gets, not those of its other
-// snapshots; one that is cleaned or that is gone names none. What there is no room for is left out.
+// A cluster of a run names the versions of the overrides in its snapshot, not in other snapshots. A
+// cluster that is cleaned or gone names none. Names beyond the limit are omitted.
 func TestAClusterOfARunNamesTheOverridesOfItsSnapshot(t *testing.T) {
 	r := newRig(t, "21:28:08", stages.Strategy{Stages: []stages.Stage{{Name: "all", Selector: &metav1.LabelSelector{}}}}, false,
 		inRegion("east", "east"), inRegion("gone", "west"), placement.Cluster{Name: "left", Labels: map[string]string{"gone": "yes"}}, inRegion("west", "west"))

@@ -12,8 +12,8 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// A cluster whose update has not come to its end names the objects that keep it, each with a condition; one that
-// has what was brought to it names none, whatever failed before.
+// A cluster whose update has not completed names the failing objects, each with a condition. A
+// cluster that has its snapshot names none, whatever failed before.
 func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	app := snapshot.ID{Group: "apps", Version: "v1", Kind: "Deployment", Namespace: "shop", Name: "app"}
 	cm := snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "cm"}
@@ -46,7 +46,7 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 			"/v1/ConfigMap shop/cm: Applied=False FoundDrifts (0): drifted",
 			"/v1/ConfigMap shop/cm: Applied=False FailedToTakeOver (0): there before",
 		},
-		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet (5): 0/1"}, // it was seen later than it failed
+		"flying": {"apps/v1/Deployment shop/app: Available=False ManifestNotAvailableYet (5): 0/1"}, // the drift is newer than the failure
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
@@ -56,8 +56,9 @@ func TestAClusterNamesTheObjectsThatFail(t *testing.T) {
 	}
 }
 
-// What came in an envelope is selected by the envelope, and names it where it fails or differs, also where it has no
-// name, which KubeFleet has a reason for. What is selected is told of the latest snapshot where no cluster is picked.
+// An object from an envelope is selected by the envelope, and names the envelope if it fails or
+// differs, even if it has no name, which KubeFleet has a reason for. If no cluster is picked, the
+// selected objects are the ones of the latest snapshot.
 func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 	id := func(group, kind, name string) snapshot.ID {
 		return snapshot.ID{Group: group, Version: "v1", Kind: kind, Namespace: "shop", Name: name}
@@ -118,7 +119,7 @@ func TestAPlacementNamesTheEnvelopesOfItsObjects(t *testing.T) {
 	wantOf(s["selectedResources"], "ConfigMap cm", "ResourceEnvelope hard of v1beta1", "ResourceEnvelope soft of v1beta1")
 }
 
-// The objects that fail on many clusters take no more room than there is for them.
+// Failing objects on many clusters stay within the limit.
 func TestObjectsThatFailAreBounded(t *testing.T) {
 	f := bigPlacement(t, 5_000)
 	told := 0

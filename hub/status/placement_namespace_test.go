@@ -11,7 +11,7 @@ import (
 	"github.com/slipway-dev/slipway/api/placement/v1beta1"
 )
 
-// A replica tells of what is in the namespace, and of nothing else: neither its names nor its values.
+// A replica has only information about its namespace: no other names and no other values.
 func TestAReplicaTellsOfItsNamespaceAlone(t *testing.T) {
 	secret := "elsewhere"
 	in := v1beta1.ResourceIdentifier{Version: "v1", Kind: "ConfigMap", Namespace: "shop", Name: "settings"}

@@ -19,7 +19,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// placementOf are the facts of the tutorial's placement with clusters.
+// placementOf returns the facts of the tutorial's placement with clusters.
 func placementOf(t testing.TB, clusters ...PlacedCluster) *PlacementFacts {
 	return &PlacementFacts{
 		Generation: 1, Created: clock(t, "21:20:00"), External: true, Placement: &fleet.Placement{Name: "example-placement"},
@@ -30,15 +30,15 @@ func placementOf(t testing.TB, clusters ...PlacedCluster) *PlacementFacts {
 	}
 }
 
-// fresh is a cluster that nothing was brought to.
+// fresh returns a cluster that was never tried.
 func fresh(name string) PlacedCluster { return PlacedCluster{Name: name, Index: -1, Tried: -1} }
 
-// proven is a cluster that was proven to have a snapshot.
+// proven returns a cluster that was proven to have a snapshot.
 func proven(t testing.TB, name string, index int) PlacedCluster {
 	return PlacedCluster{Name: name, Index: index, Tried: index, Since: clock(t, "21:30:00"), Run: "example-run"}
 }
 
-// column is what kubectl prints of a condition: its status and generation.
+// column returns kubectl's columns for a condition: its status and generation.
 func column(status map[string]any, kind string) string {
 	list, _ := status["conditions"].([]any)
 	for _, c := range list {
@@ -108,7 +108,7 @@ func TestTheNamespacedPlacementHasItsOwnConditionTypes(t *testing.T) {
 	}
 }
 
-// placedTold are the conditions of the one cluster of a placement.
+// placedTold returns the conditions of the one cluster of a placement.
 func placedTold(t *testing.T, f *PlacementFacts) []string {
 	t.Helper()
 	c := jsonOf(t, Placement(f))["placementStatuses"].([]any)[0].(map[string]any)
@@ -191,7 +191,8 @@ func TestAClusterOfAPlacementSaysHowFarItHasCome(t *testing.T) {
 	}
 }
 
-// A policy that names no cluster has nothing to schedule, which KubeFleet shows as scheduling that has not completed.
+// A policy that names no cluster has nothing to schedule. KubeFleet shows this as incomplete
+// scheduling.
 func TestAPolicyThatNamesNoClusterIsNotScheduled(t *testing.T) {
 	f := placementOf(t)
 	f.Scheduled, f.Placement = true, &fleet.Placement{Policy: placement.Policy{Type: placement.PickFixed}}
@@ -232,7 +233,7 @@ func TestWhatIsWrongWithAPlacementIsInItsScheduledCondition(t *testing.T) {
 	}
 }
 
-// drifted is a cluster with an object that differs.
+// drifted returns a cluster with an object that differs.
 func drifted(t testing.TB, name string, reason drift.Reason) *drift.ClusterReport {
 	return &drift.ClusterReport{
 		Placement: "example-placement", Cluster: name, State: drift.Compared, Observed: clock(t, "22:00:00"), Total: 1,
@@ -246,8 +247,8 @@ func drifted(t testing.TB, name string, reason drift.Reason) *drift.ClusterRepor
 	}
 }
 
-// As in KubeFleet, what clusters have is not known to be rolled out once the policy is another one than that of the run
-// which brought it, until a run comes to them; what they differ in is not told meanwhile.
+// As in KubeFleet, the rollout state of a cluster is unknown while the policy is newer than the
+// last run that reached the cluster. Until the next run, the status does not list its differences.
 func TestAClusterWaitsForARunOnceThePolicyWasChanged(t *testing.T) {
 	f := placementOf(t, proven(t, "a", 1), proven(t, "b", 1))
 	f.Picked[1].Unreached = true
@@ -273,7 +274,7 @@ func TestAClusterWaitsForARunOnceThePolicyWasChanged(t *testing.T) {
 	}
 }
 
-// Differences are those of clusters that a run has come to.
+// The status lists only differences on clusters that a run has reached.
 func TestWhatDiffersIsNotToldBeforeARun(t *testing.T) {
 	f := placementOf(t, fresh("m"))
 	f.Placement.ApplyStrategy.Type = apply.ReportDiff
@@ -382,7 +383,7 @@ func TestADeletionIsToldInTheStatus(t *testing.T) {
 	}
 }
 
-// bigPlacement has clusters of every kind.
+// bigPlacement returns a placement with clusters in every state.
 func bigPlacement(t testing.TB, n int) *PlacementFacts {
 	f := placementOf(t)
 	f.Drift = map[string]*drift.ClusterReport{}
@@ -406,7 +407,7 @@ func bigPlacement(t testing.TB, n int) *PlacementFacts {
 	return f
 }
 
-// manyFail are a hundred objects that fail, with the longest messages.
+// manyFail returns a hundred failing objects with the longest messages.
 func manyFail() []apply.FailingObject {
 	all := make([]apply.FailingObject, 100)
 	for i := range all {
@@ -415,7 +416,7 @@ func manyFail() []apply.FailingObject {
 	return all
 }
 
-// manyDiffer is a cluster with a hundred objects that differ a lot.
+// manyDiffer returns a cluster with a hundred objects that differ a lot.
 func manyDiffer(t testing.TB, name string) *drift.ClusterReport {
 	d := drifted(t, name, drift.FoundDrifts)
 	d.Objects[0].Differences[0].Member = json.RawMessage(`"` + strings.Repeat("x", 2000) + `"`)

@@ -9,8 +9,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/check"
 )
 
-// TestAClusterShowsWhatItsChecksCameTo: while it is measured, after it has ended, and with the events alone, as a hub that starts
-// has them; a new attempt begins with nothing.
+// A cluster shows its checks while it is measured, after it has ended, and from the events alone,
+// like a hub that has just started. A new attempt starts without checks.
 func TestAClusterShowsWhatItsChecksCameTo(t *testing.T) {
 	least := 1.0
 	s := stages.Strategy{Attempts: 2, Stages: []stages.Stage{{
@@ -32,7 +32,7 @@ func TestAClusterShowsWhatItsChecksCameTo(t *testing.T) {
 	r.expectChecks("good", "[health Successful Successful 1 10:01:10] [errors Successful Successful 0 10:01:11]")
 }
 
-// expectChecks compares the checks of a cluster: name, phase, what the last measurement came to, its value and its time.
+// expectChecks compares the checks of a cluster: name, phase, last result, value and time.
 func (r *rig) expectChecks(cluster, want string) {
 	r.t.Helper()
 	var got string
@@ -51,7 +51,7 @@ func (r *rig) expectChecks(cluster, want string) {
 	}
 }
 
-// measure answers what is asked of a cluster.
+// measure answers a question about a cluster.
 func (r *rig) measure(at, cluster, name string, a check.Answer) {
 	r.t.Helper()
 	r.step(at, stages.Input{})

@@ -32,7 +32,7 @@ func named(names ...string) []placement.Cluster {
 	return out
 }
 
-// clusterOf is the status of a cluster that is listed.
+// clusterOf returns the status of a listed cluster.
 func clusterOf(t testing.TB, status map[string]any, name string) map[string]any {
 	t.Helper()
 	for _, st := range status["stagesStatus"].([]any) {
@@ -112,8 +112,8 @@ func TestAClusterThatIsTriedAgainStartedWhenItFirstDid(t *testing.T) {
 	}
 }
 
-// bigRig is a run of n clusters in two stages, with failures, flights, clusters
-// that wait and clusters that were skipped.
+// bigRig returns a run of n clusters in two stages, with failed, in-flight, waiting and skipped
+// clusters.
 func bigRig(t *testing.T, n int) *rig {
 	clusters := make([]placement.Cluster, n)
 	for i := range clusters {

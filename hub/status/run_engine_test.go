@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// stack is the tutorial on an engine over a store in memory.
+// stack is the tutorial on an engine with a store in memory.
 type stack struct {
 	t      *testing.T
 	engine *fleet.Engine
@@ -59,7 +59,7 @@ func (s *stack) must(err error) {
 	}
 }
 
-// facts are those of the run now, with its events folded from number after on.
+// facts returns the current facts of the run, after folding its events from number after on.
 func (s *stack) facts(h *RunHistory, after int64) *RunFacts {
 	s.t.Helper()
 	status, err := s.engine.Run("example-run").Status(s.t.Context())

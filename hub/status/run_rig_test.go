@@ -22,8 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// rig steps a run by hand and folds its events, so that every time in a status
-// is one that a test chose.
+// rig steps a run by hand and folds its events, so that the test chooses every time in a status.
 type rig struct {
 	t       *testing.T
 	now     time.Time
@@ -32,11 +31,11 @@ type rig struct {
 	history RunHistory
 	facts   RunFacts
 	nth     int
-	// asked are the measurements that the last step asked for.
+	// asked are the measurements that the last step requested.
 	asked []*check.Question
 }
 
-// clock is a time on the day of the tutorial.
+// clock returns a time on the day of the tutorial.
 func clock(t testing.TB, text string) time.Time {
 	t.Helper()
 	at, err := time.Parse(time.DateTime, "2025-07-22 "+text)
@@ -58,8 +57,8 @@ func newRig(t *testing.T, at string, s stages.Strategy, hold bool, clusters ...p
 	return r
 }
 
-// planOf is the plan of a strategy for clusters, of which those with the label
-// gone have left the placement.
+// planOf returns the plan of a strategy for clusters; the ones with the label gone have left the
+// placement.
 func planOf(t testing.TB, s stages.Strategy, clusters []placement.Cluster) *stages.Plan {
 	t.Helper()
 	target := stages.Target{Placement: "example-placement", Index: 1, Snapshot: "s", Selection: "d", Default: "r", Remove: map[string]string{}}
@@ -78,7 +77,7 @@ func planOf(t testing.TB, s stages.Strategy, clusters []placement.Cluster) *stag
 	return p
 }
 
-// step takes the run on at a time of day; "" is the time of the last step.
+// step advances the run at a time of day; "" is the time of the last step.
 func (r *rig) step(at string, in stages.Input) {
 	r.t.Helper()
 	if at != "" {
@@ -97,7 +96,7 @@ func (r *rig) step(at string, in stages.Input) {
 	}
 }
 
-// finish has clusters in flight prove that they are done.
+// finish reports that clusters in flight are done.
 func (r *rig) finish(at string, clusters ...string) {
 	r.t.Helper()
 	var in stages.Input
@@ -109,7 +108,7 @@ func (r *rig) finish(at string, clusters ...string) {
 	r.step(at, in)
 }
 
-// observation is an empty one of the attempt that a cluster is in.
+// observation returns an empty observation of the current attempt on a cluster.
 func (r *rig) observation(name string) stages.Observation {
 	r.t.Helper()
 	pos, _ := r.plan.Position(name)
@@ -133,7 +132,7 @@ func (r *rig) command(at string, c stages.Command) {
 	r.step(at, stages.Input{Commands: []stages.Command{c}})
 }
 
-// decide answers the request that is open.
+// decide answers the open request.
 func (r *rig) decide(at string, v approval.Verdict) {
 	r.t.Helper()
 	open := step.Requests(r.plan, &r.run)
@@ -150,7 +149,7 @@ func (r *rig) status() map[string]any {
 	return jsonOf(r.t, Run(&r.facts))
 }
 
-// jsonOf is a status as an API server would return it.
+// jsonOf returns a status as an API server would return it.
 func jsonOf(t testing.TB, status any) map[string]any {
 	t.Helper()
 	m, err := api.ToMap(status)
@@ -182,7 +181,7 @@ func golden(t testing.TB, name string) map[string]any {
 	return out
 }
 
-// told is what a condition says, without its times.
+// told returns conditions as texts without times.
 func told(t testing.TB, conditions any) []string {
 	t.Helper()
 	list, _ := conditions.([]any)
@@ -201,7 +200,7 @@ func wantTold(t *testing.T, what string, conditions any, want ...string) {
 	}
 }
 
-// since is when a condition changed, by the time of day.
+// since returns the time of day when a condition changed.
 func since(t testing.TB, conditions any, kind string) string {
 	t.Helper()
 	list, _ := conditions.([]any)
@@ -221,7 +220,7 @@ func inStage(name string) *metav1.LabelSelector {
 	return &metav1.LabelSelector{MatchLabels: map[string]string{"environment": name}}
 }
 
-// tutorial is the strategy and the clusters of the tutorial.
+// tutorial returns the strategy and the clusters of the tutorial.
 func tutorial() (stages.Strategy, []placement.Cluster) {
 	s := stages.Strategy{Name: "example-strategy", Requests: approval.NamedByStage, Stages: []stages.Stage{
 		{Name: "staging", Selector: inStage("staging"), After: []stages.Task{{Type: stages.TimedWait, Wait: time.Minute}}},
@@ -234,7 +233,7 @@ func tutorial() (stages.Strategy, []placement.Cluster) {
 	}
 }
 
-// tutorialRig is the tutorial's run when it waits for approval.
+// tutorialRig returns the tutorial's run, waiting for approval.
 func tutorialRig(t *testing.T) *rig {
 	s, clusters := tutorial()
 	r := newRig(t, "21:28:08", s, false, clusters...)

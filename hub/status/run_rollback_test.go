@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// takenBackRig is the tutorial's run, rejected, by a strategy with a rollback.
+// takenBackRig returns the tutorial's run with a rollback in its strategy, after a rejection.
 func takenBackRig(t *testing.T) *rig {
 	s, clusters := tutorial()
 	s.Rollback = &stages.RollbackPolicy{Approval: &approval.Policy{}}
@@ -32,8 +32,8 @@ func takenBackRig(t *testing.T) *rig {
 	return r
 }
 
-// TestTheStatusSaysWhatBecomesOfARollback: from the moment in which a run is to be taken back until another
-// one does, or why none does.
+// The status reports a rollback from the request until the rollback run exists, or the reason why
+// there will be none.
 func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 	const name = "example-run-rollback"
 	before := api.Condition{Status: "False", Reason: api.ReasonRollbackRefused, Message: "as it was", ObservedGeneration: 1, Since: clock(t, "20:00:00")}
@@ -42,7 +42,7 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 	for what, c := range map[string]struct {
 		state kubefleet.State
 		facts RollbackFacts
-		// namespace is that of the object.
+		// namespace is the namespace of the object.
 		namespace string
 		want      string
 		run       string
@@ -78,7 +78,7 @@ func TestTheStatusSaysWhatBecomesOfARollback(t *testing.T) {
 	}
 }
 
-// TestTheTimeOfARollbackIsThatOfItsStatus: what is told again keeps the time since when it is so.
+// The condition keeps its time while its status is the same.
 func TestTheTimeOfARollbackIsThatOfItsStatus(t *testing.T) {
 	r := takenBackRig(t)
 	r.facts.Rollback = RollbackFacts{Engine: fleet.Rollback{By: "b"}, Told: api.Condition{Status: "Unknown", Since: clock(t, "21:31:00")}}
@@ -93,8 +93,8 @@ func TestTheTimeOfARollbackIsThatOfItsStatus(t *testing.T) {
 	}
 }
 
-// TestARollbackIsAskedForOnceInAGeneration: however often the object is looked at, and again where the run
-// had ended before it came to that.
+// A rollback is requested once for each generation, regardless of how often the object is
+// reconciled, and again if the run ended before it processed the request.
 func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 	for what, c := range map[string]struct {
 		state kubefleet.State
@@ -122,14 +122,15 @@ func TestARollbackIsAskedForOnceInAGeneration(t *testing.T) {
 			t.Errorf("%s: asked is %t, want %t", what, got, c.want)
 		}
 	}
-	r := tutorialRig(t) // under way, and asked already
+	r := tutorialRig(t) // under way, with a request
 	f := RollbackFacts{Told: api.Condition{Status: "Unknown", ObservedGeneration: 1}}
 	if f.Asks(kubefleet.Rollback, 1, &fleet.Status{Run: r.run, Plan: r.plan}) {
 		t.Error("a run that is under way is asked again")
 	}
 }
 
-// inverse is a rig of the run that takes the tutorial's back; clusters had what before says.
+// inverse returns a rig of the run that rolls back the tutorial's run, for clusters that had the
+// snapshots in before.
 func inverse(t *testing.T, before map[string]stages.Previous) *rig {
 	of := takenBackRig(t)
 	plan, err := step.RollBack(of.plan, &of.run, before)
@@ -143,13 +144,13 @@ func inverse(t *testing.T, before map[string]stages.Previous) *rig {
 	return r
 }
 
-// had is what a cluster had of a snapshot.
+// had returns the previous snapshot of a cluster.
 func had(index int, snapshot string) stages.Previous {
 	return stages.Previous{Index: index, Snapshot: snapshot, Revision: strings.Repeat("0", 63) + snapshot}
 }
 
-// TestARunThatTakesBackIsShownAsAnyOther: with its gate, its stages in their order, those that clean where
-// they are, and what each cluster goes back to.
+// A rollback run is shown like other runs: with its gate, its stages in their order, including
+// stages that clean clusters, and the snapshot of each cluster.
 func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
 	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0")}) // member3 had nothing
 	r.decide("21:33:00", approval.Approve)
@@ -179,8 +180,7 @@ func TestARunThatTakesBackIsShownAsAnyOther(t *testing.T) {
 	}
 }
 
-// TestTheObjectOfARunThatTakesBack: it has the index of its snapshot where there is one, and the state in
-// which the run is.
+// The object has the index of the run's snapshot if there is one, and the run's state.
 func TestTheObjectOfARunThatTakesBack(t *testing.T) {
 	r := inverse(t, map[string]stages.Previous{"member1": had(0, "0"), "member2": had(0, "0"), "member3": had(0, "0")})
 	f := &RollbackObjectFacts{Name: "example-run-rollback", Namespace: "web", Of: "example-run", Placement: "p", Strategy: "s", Seal: "x", Run: &r.run, Plan: r.plan}
@@ -213,7 +213,7 @@ func TestTheObjectOfARunThatTakesBack(t *testing.T) {
 	}
 }
 
-// TestARefusalIsSaidOnce: the status is as it was told, and nobody is told again.
+// A refusal is reported once. After that the status does not change and no write is necessary.
 func TestARefusalIsSaidOnce(t *testing.T) {
 	r := takenBackRig(t)
 	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
@@ -229,8 +229,8 @@ func TestARefusalIsSaidOnce(t *testing.T) {
 	}
 }
 
-// TestARollbackThatIsNearIsLookedAtAgain: also where the status says already that it is, since nothing tells
-// the run that the engine refused in the end.
+// A pending rollback is polled, even if the status reports it already, because no event tells the
+// run about a later refusal of the engine.
 func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
 	r := takenBackRig(t)
 	r.facts.State, r.facts.Now = kubefleet.Rollback, r.now
@@ -246,7 +246,7 @@ func TestARollbackThatIsNearIsLookedAtAgain(t *testing.T) {
 	}
 }
 
-// TestTheStrategyOfARunIsShownWithItsRollback: durations are spelled as in KubeFleet, which is as in Go.
+// Durations have KubeFleet's format, which is Go's.
 func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
 	s, _ := tutorial()
 	s.ProgressDeadline, s.Stages[0].After[0].Wait = 90*time.Minute, 500*time.Millisecond
@@ -265,5 +265,5 @@ func TestTheStrategyOfARunIsShownWithItsRollback(t *testing.T) {
 	}
 }
 
-// longNamespace is one beside which the names of runs are cut.
+// longNamespace is so long that names of runs in it are cut.
 var longNamespace = strings.Repeat("n", 55)

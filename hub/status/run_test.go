@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/stages/step"
 )
 
-// withoutOurs takes out of a run's status what the tutorial's does not have, and
-// fails where it is not there.
+// withoutOurs removes the fields that the tutorial's status does not have from a run's status, and
+// fails if one is missing.
 func withoutOurs(t *testing.T, status map[string]any) {
 	t.Helper()
 	for _, field := range []string{"appliedStrategy", "resourceSnapshotIndexUsed", "clusterCounts", "planDigest", "summary"} {
@@ -30,7 +30,7 @@ func withoutOurs(t *testing.T, status map[string]any) {
 		}
 		delete(status, field)
 	}
-	delete(status, "startedBy") // where it is known
+	delete(status, "startedBy") // if known
 	for _, st := range status["stagesStatus"].([]any) {
 		delete(st.(map[string]any), "clusterCounts")
 	}
@@ -87,7 +87,7 @@ func eachTime(v any, do func(string)) {
 	}
 }
 
-// ignoreTimes takes every time out of v.
+// ignoreTimes removes every time from v.
 func ignoreTimes(v any) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -133,7 +133,8 @@ func stageAt(status map[string]any, i int) map[string]any {
 	return status["stagesStatus"].([]any)[i].(map[string]any)
 }
 
-// The words of a run are those of the compatibility setting. The names of its requests are those that it began with.
+// The reasons and messages of a run depend on the compatibility setting. Its requests keep the
+// names that they had at the start of the run.
 func TestTheWordsAreThoseOfTheSetting(t *testing.T) {
 	r := tutorialRig(t)
 	r.facts.Setting = compat.KubeFleet018
@@ -169,8 +170,8 @@ func TestTheEngineNamesTheObjectOfARequest(t *testing.T) {
 	}
 }
 
-// A run that could not be initialized when it was created, because its placement or its strategy was missing, brings what is
-// there when it is, and says so.
+// If a run is initialized later than its creation because its placement or its strategy was
+// missing, it uses the content at the time of initialization, and says so.
 func TestARunThatIsInitializedLateSaysOfWhenItsContentIs(t *testing.T) {
 	for late, want := range map[time.Duration]string{
 		-time.Hour:       "",
@@ -331,9 +332,8 @@ func TestGatesBeforeAStageWaitAndAreNamedAfterIt(t *testing.T) {
 	}
 }
 
-// No strategy of the API has gates of groups or scheduled starts. A run of one
-// that has shows nothing in their place that KubeFleet would take for something
-// else.
+// No strategy of the API has gates of groups or scheduled starts. The status of a run with such
+// gates shows nothing for them that KubeFleet would misread.
 func TestGatesThatTheAPIHasNoWordForAreNotShownAsOthers(t *testing.T) {
 	asks := []stages.Task{{Type: stages.Approval}}
 	s := stages.Strategy{Stages: []stages.Stage{{
@@ -411,7 +411,8 @@ func TestClustersThatAreCleanedAreInTheDeletionStage(t *testing.T) {
 	wantTold(t, "stage", deletion["conditions"], "Progressing=True StageUpdatingStarted: Clusters in the stage started updating")
 }
 
-// A cluster that had left when the run was planned is in the deletion stage, by its name, and done with when the run is.
+// A cluster that had left when the run was planned is in the deletion stage by its name, and
+// completes with the run.
 func TestClustersThatLeftAreInTheDeletionStage(t *testing.T) {
 	for _, cleaned := range []bool{false, true} {
 		clusters := named("m")

@@ -11,12 +11,12 @@ import (
 	"github.com/slipway-dev/slipway/placement"
 )
 
-// region is a cluster in a region.
+// region returns a cluster in a region.
 func region(name, value string) placement.Cluster {
 	return placement.Cluster{Name: name, Labels: map[string]string{"region": value}}
 }
 
-// decided is what a policy that picks n clusters, spread over regions, comes to.
+// decided returns the decision of a policy that picks n clusters, spread over regions.
 func decided(t *testing.T, n int, previous placement.Previous, clusters ...placement.Cluster) (*Selection, placement.Policy) {
 	t.Helper()
 	p := placement.Policy{Type: placement.PickN, NumberOfClusters: &n, Spread: []placement.SpreadConstraint{{TopologyKey: "region"}}}

@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// taken is a snapshot of objects as it is in the store.
+// taken returns a snapshot of objects in the form of the store.
 func taken(t testing.TB, index int, objs ...map[string]any) *SnapshotFacts {
 	t.Helper()
 	list := make([]*unstructured.Unstructured, len(objs))

@@ -17,7 +17,7 @@ import (
 	"github.com/slipway-dev/slipway/stages"
 )
 
-// summary reads back the object of the run as it is now.
+// summary reads the current object of the run.
 func (r *rig) summary() fleet.RunSummary {
 	r.t.Helper()
 	obj := &unstructured.Unstructured{Object: map[string]any{
@@ -42,7 +42,8 @@ func (r *rig) summary() fleet.RunSummary {
 	return s
 }
 
-// tableOf is the table that an API server makes of the object of a run, by the columns of its definition.
+// tableOf returns the table that an API server makes from the object of a run, with the columns of
+// its definition.
 func tableOf(t *testing.T, obj *unstructured.Unstructured) []byte {
 	t.Helper()
 	at := func(path ...string) any {
@@ -71,8 +72,8 @@ func tableOf(t *testing.T, obj *unstructured.Unstructured) []byte {
 	return text
 }
 
-// A table without the columns, as a hub serves it whose definitions are older, is not read as one of runs that have not
-// started.
+// A table without the columns, from a hub with older definitions, must not be read as a list of
+// runs that have not started.
 func TestATableWithoutTheColumnsIsRefused(t *testing.T) {
 	text := `{"columnDefinitions":[{"name":"Name"},{"name":"Placement"}],"rows":[{"cells":["a","web"],"object":{"metadata":{"name":"a"}}}]}`
 	if rows, err := RunTable([]byte(text)); err == nil || !strings.Contains(err.Error(), "install") {
@@ -80,8 +81,8 @@ func TestATableWithoutTheColumnsIsRefused(t *testing.T) {
 	}
 }
 
-// A run whose record is gone has no state, and says why; one that cannot be planned has failed, and one that is not seen
-// by the hub yet has not started.
+// A run whose record is gone has no state, and says why. A run that cannot be planned has failed. A
+// run that the hub has not seen has not started.
 func TestTheSummaryOfARunWithoutARecord(t *testing.T) {
 	at := stages.At(clock(t, "10:00:00"))
 	for _, c := range []struct {
@@ -115,7 +116,7 @@ func TestTheSummaryOfARunWithoutARecord(t *testing.T) {
 	}
 }
 
-// A summary that is read from the object of a run says what the run itself does, at every step of the tutorial.
+// A summary from the object of a run equals the run's own summary at every step of the tutorial.
 func TestASummaryIsReadBackFromTheStatus(t *testing.T) {
 	strategy, clusters := tutorial()
 	r := newRig(t, "21:28:08", strategy, false, clusters...)
@@ -147,7 +148,7 @@ func TestASummaryIsReadBackFromTheStatus(t *testing.T) {
 	is("at the end", stages.Completed, "", 3)
 }
 
-// What ended otherwise than completed, and what waits, says why.
+// A run that did not complete, or waits, has a message.
 func TestASummarySaysWhyARunDidNotComplete(t *testing.T) {
 	rejected := tutorialRig(t)
 	rejected.decide("21:30:00", approval.Reject)
@@ -163,8 +164,8 @@ func TestASummarySaysWhyARunDidNotComplete(t *testing.T) {
 	}
 }
 
-// An answer that a client writes is one of the conditions that the hub reads, beside those of others; that of a second
-// client is another one, though it says the same.
+// A client's answer is a condition that the hub reads; the conditions of others stay. The answer of
+// a second client with the same words is a new condition.
 func TestAnAnswerIsAddedToARequest(t *testing.T) {
 	obj := answered(t, map[string]any{})
 	now := clock(t, "10:00:00")
@@ -194,7 +195,7 @@ func TestAnAnswerIsAddedToARequest(t *testing.T) {
 	}
 }
 
-// A request is open until it was decided, and says who answered so far.
+// A request is open until it is decided, and has the answers so far.
 func TestARequestIsReadBackFromItsObject(t *testing.T) {
 	facts := tutorialRequest(t)
 	obj, err := ApprovalRequest(facts)

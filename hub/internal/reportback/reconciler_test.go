@@ -22,8 +22,8 @@ func configMap(value string, created time.Time) *unstructured.Unstructured {
 	return obj
 }
 
-// TestAnObjectThatWasMadeAgainIsAnotherOne, unless it has the content that the cluster got: what was there when that was copied
-// may have been changed since.
+// An object that was deleted and created again is another object, unless it has the content of the
+// cluster's copy. An object that existed when the copy was made may have changed since.
 func TestAnObjectThatWasMadeAgainIsAnotherOne(t *testing.T) {
 	taken := time.Date(2026, 11, 26, 12, 0, 0, int(300*time.Millisecond), time.UTC)
 	set, err := snapshot.NewSet([]*unstructured.Unstructured{snapshot.Clean(configMap("copied", taken))})
@@ -49,7 +49,7 @@ func TestAnObjectThatWasMadeAgainIsAnotherOne(t *testing.T) {
 	}
 }
 
-// TestWhatIsInAnEnvelopeHasNoOriginal, and neither has what is not selected any more.
+// An object from an envelope has no original, and neither has an object that is no longer selected.
 func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
 	id := func(name string) snapshot.ID {
 		return snapshot.ID{Version: "v1", Kind: "ConfigMap", Namespace: "b", Name: name}
@@ -61,8 +61,8 @@ func TestWhatIsInAnEnvelopeHasNoOriginal(t *testing.T) {
 	}
 }
 
-// TestAReportIsKeptWithinItsBounds: a status that is too long is not kept, and neither are more objects than are ever written. What
-// an envelope brought has no object on the hub, so it takes no place of one that has.
+// A report is kept within limits: no status that is too long, and at most mostObjects objects.
+// Objects from envelopes do not count, because they have no original on the hub.
 func TestAReportIsKeptWithinItsBounds(t *testing.T) {
 	of := func(enveloped, plain int) apply.StatusReport {
 		from := apply.StatusReport{Cluster: "c", Revision: "r"}
