@@ -14,7 +14,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// exchange is one request and what people do to its status.
+// exchange is one request and the changes of people to its status.
 type exchange struct {
 	t    *testing.T
 	s    *kubeenv.Server
@@ -30,7 +30,8 @@ func newExchange(t *testing.T) *exchange {
 	return &exchange{t: t, s: s, k: k, name: k.create(t, clientFor(t, s.Config())).GetName()}
 }
 
-// patch merges into the status as a user; the refusal that is wanted is a part of the error, empty for none.
+// patch merges status into the status as a user. Refusal is a part of the expected error, empty for
+// none.
 func (e *exchange) patch(user string, status map[string]any, refusal string) {
 	e.t.Helper()
 	body, err := json.Marshal(map[string]any{"status": status})
@@ -55,7 +56,7 @@ func (e *exchange) status() map[string]any {
 	return status
 }
 
-// want compares who approved, who rejected, and the decisions as "alice Approve, bob Reject".
+// want compares the approver, the rejecter, and the decisions as "alice Approve, bob Reject".
 func (e *exchange) want(approved, rejected, decisions string) {
 	e.t.Helper()
 	status := e.status()
@@ -83,7 +84,8 @@ func conditions(all ...map[string]any) map[string]any {
 
 var approvedByAlice = condition("Approved", "True", "lgtm")
 
-// Claims of an identity are put back. An update that leaves the answer as it stands is an approval by its sender.
+// The policy overwrites claims about an identity. An update that leaves the answer unchanged is an
+// approval by its sender.
 func TestTheIdentityStaysWhoeverWritesTheStatus(t *testing.T) {
 	const refusal = "needs the RBAC verb approve"
 	for user, c := range map[string]struct{ refusal, decisions string }{
@@ -161,8 +163,8 @@ func TestARequestIsNotBothApprovedAndRejected(t *testing.T) {
 	e.patch("alice", conditions(approvedByAlice, condition("Rejected", "True", "no")), "a request cannot be both Approved and Rejected")
 }
 
-// An answer to another generation is none: it is written down for nobody, so that it does not count later
-// beside one that is given right, and it takes the right to approve all the same.
+// An answer to another generation is none. It is not recorded, so that it cannot count later beside
+// a correct answer. It requires the right to approve all the same.
 func TestAnAnswerToAnotherGenerationIsWrittenDownForNobody(t *testing.T) {
 	at := func(kind string, generation int64) map[string]any {
 		c := condition(kind, "True", "fine")
@@ -191,14 +193,14 @@ func TestAnAnswerToAnotherGenerationIsWrittenDownForNobody(t *testing.T) {
 			e.patch("bob", conditions(at(kind, 1)), "")
 			said("bob " + verdict)
 			if kind == "Approved" {
-				e.patch("bob", conditions(at(kind, 2)), "") // he takes it back
+				e.patch("bob", conditions(at(kind, 2)), "") // he withdraws it
 				said("")
 			}
 		})
 	}
 }
 
-// The generation that counts is the object's, and not one that comes with the answer.
+// The generation that counts is the generation of the object, not the one in the answer.
 func TestTheGenerationOfARequestIsNotTheClients(t *testing.T) {
 	e := newExchange(t)
 	u := e.k.get(t, clientFor(t, e.s.Config()), e.name)
@@ -248,8 +250,8 @@ func TestARunSaysWhoCreatedIt(t *testing.T) {
 	}
 }
 
-// TestARunSaysWhoAskedForItsRollback: who sets spec.state to Rollback is written down, and nobody who does
-// anything else, whatever they say.
+// The requester of a rollback is the last user that set spec.state to Rollback. Other changes and
+// claims have no effect.
 func TestARunSaysWhoAskedForItsRollback(t *testing.T) {
 	s := installedServer(t)
 	bind(t, s, "slipway-cluster-editor", "carol", "dave")
@@ -278,7 +280,7 @@ func TestARunSaysWhoAskedForItsRollback(t *testing.T) {
 	}
 }
 
-// changeCreator tries to become the creator of a run.
+// changeCreator tries to change the creator of a run.
 func changeCreator(t *testing.T, s *kubeenv.Server, k requestKind, u *unstructured.Unstructured) {
 	t.Helper()
 	c := k.client(clientFor(t, configOf(s, "dave")))

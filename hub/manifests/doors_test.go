@@ -14,12 +14,13 @@ import (
 // door is a way to write to the status of an object.
 type door struct {
 	name string
-	// status reports whether it leads to the status; others must change nothing there.
+	// status reports whether the door leads to the status; through other doors the status must not
+	// change.
 	status bool
 	open   func(t *testing.T, c dynamic.ResourceInterface, u *unstructured.Unstructured, status map[string]any) error
 }
 
-// doors are all there are. An object that is new has no status.
+// doors returns all doors. A new object has no status.
 func doors() []door {
 	return []door{
 		{"merge patch of the status", true, patchDoor(types.MergePatchType, "status")},
@@ -75,8 +76,8 @@ func updateDoor(subresources ...string) openDoor {
 	}
 }
 
-// createDoor makes another object with a status. What comes of it is written to u's place, which stays
-// as it is if there is no status.
+// createDoor creates another object with a status. The created object must have none, and u does
+// not change.
 func createDoor(t *testing.T, c dynamic.ResourceInterface, u *unstructured.Unstructured, status map[string]any) error {
 	u = u.DeepCopy()
 	u.SetName("")

@@ -13,8 +13,9 @@ import (
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-// TestNoFieldIsLost holds the fields of all definitions to testdata/fields.txt: their JSON types, formats, kinds of lists and
-// what is kept of unknown fields. Objects that were stored once have these fields, so a field may be added and never removed.
+// TestNoFieldIsLost compares the fields of all definitions with testdata/fields.txt: their JSON
+// types, formats, kinds of lists and the treatment of unknown fields. Stored objects have these
+// fields, so a field may be added but never removed.
 func TestNoFieldIsLost(t *testing.T) {
 	want, err := os.ReadFile("testdata/fields.txt")
 	if err != nil {
@@ -42,7 +43,8 @@ func TestNoFieldIsLost(t *testing.T) {
 	}
 }
 
-// fieldLines adds a line for each field of a schema. Conditions and label selectors are Kubernetes' own.
+// fieldLines adds a line for each field of a schema, except the fields of conditions and label
+// selectors, which are Kubernetes' own.
 func fieldLines(s map[string]any, at string, into []string) []string {
 	line := fmt.Sprintf("%s %v", at, s["type"])
 	for _, keyword := range []string{

@@ -18,7 +18,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// claims are what a client says about who approved.
+// claims returns claims of a client about the approver.
 func claims(user string) map[string]map[string]any {
 	return map[string]map[string]any{
 		"nothing": {},
@@ -33,8 +33,8 @@ func claims(user string) map[string]map[string]any {
 	}
 }
 
-// TestT1NobodyApprovesUnderAnotherName is threat T1: through every door, with every claim, what stands in
-// the status is who the API server authenticated, or nothing.
+// TestT1NobodyApprovesUnderAnotherName is threat T1: through every door and with every claim, the
+// status names the authenticated user or no approver.
 func TestT1NobodyApprovesUnderAnotherName(t *testing.T) {
 	s := kubeFleetServer(t)
 	people(t, s)
@@ -50,7 +50,7 @@ func TestT1NobodyApprovesUnderAnotherName(t *testing.T) {
 	}
 }
 
-// knock goes through a door with a claim and looks who approved.
+// knock opens a door with a claim and checks the recorded approver.
 func knock(t *testing.T, s *kubeenv.Server, k requestKind, user string, d door, claim map[string]any) {
 	t.Parallel()
 	created := k.create(t, clientFor(t, s.Config()))
@@ -87,7 +87,7 @@ func wantOneDecision(t *testing.T, got *unstructured.Unstructured, user string) 
 	}
 }
 
-// condition is one as the tutorial's file has it.
+// condition returns a condition in the form of the tutorial's file.
 func condition(kind, status, message string) map[string]any {
 	return map[string]any{
 		"type": kind, "status": status, "reason": "testPassed", "message": message,
@@ -95,7 +95,7 @@ func condition(kind, status, message string) map[string]any {
 	}
 }
 
-// configOf is how a user reaches the server.
+// configOf returns the configuration of a user for the server.
 func configOf(s *kubeenv.Server, user string) *rest.Config {
 	if user == "admin" {
 		return s.Config()
@@ -103,8 +103,8 @@ func configOf(s *kubeenv.Server, user string) *rest.Config {
 	return s.ConfigFor(user, "team-"+user)
 }
 
-// people binds alice and bob to the role of approvers. Mallory may write the status of requests, and has
-// not the verb approve.
+// people binds alice and bob to the role of approvers. Mallory may write the status of requests and
+// does not have the verb approve.
 func people(t *testing.T, s *kubeenv.Server) {
 	t.Helper()
 	bind(t, s, "slipway-approver", "alice", "bob")
@@ -120,7 +120,7 @@ func people(t *testing.T, s *kubeenv.Server) {
 	bind(t, s, "status-only", "mallory")
 }
 
-// bind gives users a role, once.
+// bind gives users a role, if it is not bound yet.
 func bind(t *testing.T, s *kubeenv.Server, role string, users ...string) {
 	t.Helper()
 	c := kubernetes.NewForConfigOrDie(s.Config())
@@ -136,7 +136,8 @@ func bind(t *testing.T, s *kubeenv.Server, role string, users ...string) {
 	}
 }
 
-// requestKind is a kind of approval requests in one version and, if it has one, in a namespace.
+// requestKind is a kind of approval requests in one version and, if it is namespaced, in a
+// namespace.
 type requestKind struct {
 	kind, namespace string
 	gvr             schema.GroupVersionResource
@@ -161,7 +162,7 @@ func (k requestKind) client(c dynamic.Interface) dynamic.ResourceInterface {
 	return c.Resource(k.gvr)
 }
 
-// request is a new one that the server names.
+// request returns a new request; the server chooses its name.
 func (k requestKind) request() *unstructured.Unstructured {
 	u := &unstructured.Unstructured{Object: map[string]any{
 		"spec": map[string]any{"parentStageRollout": "run", "targetStage": "canary"},

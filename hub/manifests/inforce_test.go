@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// weakenings take each kind of protection away: what is done, and the problem that is told.
+// weakenings are ways to remove each kind of protection, with the resulting problem.
 var weakenings = map[string]struct {
 	do   func(t *testing.T, api admissionclient.AdmissionregistrationV1Interface) error
 	want string
@@ -78,9 +78,9 @@ func patchRightsBinding(patch string) func(*testing.T, admissionclient.Admission
 	}
 }
 
-// The policies are in force once they are installed, and no longer once one, or a binding, is taken away or
-// weakened in any way. To install them again mends it, and is seen: what stands in an object of the time in
-// between is not vouched for.
+// The policies are in force once they are installed, until a policy or a binding is deleted or
+// weakened in any way. Another installation repairs them, and this can be detected: objects that
+// were written in between have no reliable author.
 func TestPoliciesAreInForceUntilOneIsChanged(t *testing.T) {
 	server := kubeenv.ForTest(t).Server(t, "hub")
 	client, err := kubernetes.NewForConfig(server.Config())
@@ -141,7 +141,7 @@ func TestPoliciesAreInForceUntilOneIsChanged(t *testing.T) {
 	}
 }
 
-// What may not be read may be anything: it is not taken for what was never installed.
+// A policy that cannot be read may have any content, so it does not count as never installed.
 func TestWhatIsThereOfThePolicies(t *testing.T) {
 	at := metav1.Unix(1000, 0)
 	have := func(generation int64) metav1.Object {

@@ -39,7 +39,7 @@ func wantOutcomes(t *testing.T, changes []manifests.Change, want manifests.Outco
 	}
 }
 
-// TestAnUpgradeChangesWhatDiffers makes an older installation of a server by hand.
+// An earlier installation, made by hand, is upgraded.
 func TestAnUpgradeChangesWhatDiffers(t *testing.T) {
 	s := olderServer(t)
 	crds := clientFor(t, s.Config()).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
@@ -82,11 +82,11 @@ func TestAnOlderServerIsInstalledWithoutMutatingPolicies(t *testing.T) {
 	}
 }
 
-// TestOnAnOlderServerAnIdentityIsTrueOrMissing has no policy that writes it down.
+// A server without the mutating policies records no identity by itself.
 func TestOnAnOlderServerAnIdentityIsTrueOrMissing(t *testing.T) {
 	s := olderServer(t)
 	people(t, s)
-	k := requestKinds(t, s)[3] // the twin in a namespace, in v1beta1
+	k := requestKinds(t, s)[3] // the namespaced kind, in v1beta1
 	groups := []any{"team-alice", "system:authenticated"}
 	alice := map[string]any{"username": "alice", "groups": groups}
 	root := map[string]any{"username": "root", "groups": groups}
@@ -119,7 +119,7 @@ func TestOnAnOlderServerAnIdentityIsTrueOrMissing(t *testing.T) {
 	}
 }
 
-// TestARunOfAnOlderServerHasNoOtherCreator has no policy that writes it down.
+// A server without the mutating policies records no creator by itself.
 func TestARunOfAnOlderServerHasNoOtherCreator(t *testing.T) {
 	s := olderServer(t)
 	k := requestKind{kind: "StagedUpdateRun", gvr: placementResource("v1beta1", "stagedupdateruns"), namespace: s.Namespace(t)}
@@ -162,7 +162,7 @@ func TestInstallSaysWhatItMayNotDo(t *testing.T) {
 	}
 }
 
-// TestInstallWaitsUntilEveryKindIsServed has a server that serves one a little later.
+// One kind is served a little later than the others.
 func TestInstallWaitsUntilEveryKindIsServed(t *testing.T) {
 	s := installedServer(t)
 	var faults kubeenv.Faults
@@ -179,7 +179,7 @@ func TestInstallWaitsUntilEveryKindIsServed(t *testing.T) {
 	}
 }
 
-// TestInstallSaysThatANameIsTaken has another definition with the names of one of ours.
+// Another definition already uses the names of one of the definitions.
 func TestInstallSaysThatANameIsTaken(t *testing.T) {
 	s := olderServer(t)
 	const ours, theirs = "resourceoverrides.placement.kubernetes-fleet.io", "others.placement.kubernetes-fleet.io"
@@ -209,7 +209,7 @@ func TestInstallEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestVersionsShareObjects writes in one version and reads in the other.
+// Objects are written in one version and read in the other.
 func TestVersionsShareObjects(t *testing.T) {
 	s := kubeFleetServer(t)
 	c := clientFor(t, s.Config())

@@ -14,18 +14,19 @@ import (
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-// facts are what a schema says of a field by its keywords, and "messages", those of its rules. Where they
-// are ours, "without" are messages of KubeFleet's that are not there, and null is a keyword that is not.
+// facts are the facts of a schema about a field by keyword, and "messages", the messages of its
+// rules. In facts of these definitions, "without" are KubeFleet's messages that they lack, and null
+// marks a keyword that they lack.
 type facts = map[string]any
 
-// factColumn is what is told of a column of kubectl's tables.
+// factColumn is a column of kubectl's tables.
 type factColumn struct {
 	Name     string `json:"name"`
 	JSONPath string `json:"jsonPath"`
 	Priority int64  `json:"priority,omitempty"`
 }
 
-// factTable is what is told of parts of kinds, or how these definitions differ there, and why.
+// factTable has facts about parts of kinds, or the differences of these definitions and the reason.
 type factTable struct {
 	Names   map[string][]string `json:"names,omitempty"`
 	Columns []factColumn        `json:"columns,omitempty"`
@@ -33,24 +34,25 @@ type factTable struct {
 	Why     string              `json:"why,omitempty"`
 }
 
-// factBlock is a block of testdata/kubefleet.yaml: what it says is of fields below each of In, a kind and
-// the path of a field.
+// factBlock is a block of testdata/kubefleet.yaml. Its facts are about fields below each element of
+// In, which is a kind followed by the path of a field.
 type factBlock struct {
 	In []string `json:"in"`
 	factTable
 	Ours []factTable `json:"ours,omitempty"`
 }
 
-// told is what the blocks say of a kind.
+// told has the facts of all blocks about a kind.
 type told struct {
 	names   map[string][]string
 	columns map[string]factColumn
 	fields  map[string]facts
 }
 
-// TestDefaultsLimitsAndMessagesAreKubeFleets holds every default, limit and message of the definitions for KubeFleet 0.18 to
-// testdata/kubefleet.yaml, in both versions and both ways: what is not in the file fails, and so does what is
-// missing. Of a status it is what the file names.
+// TestDefaultsLimitsAndMessagesAreKubeFleets compares every default, limit and message of the
+// definitions for KubeFleet 0.18 with testdata/kubefleet.yaml, in both versions and in both
+// directions: additional and missing facts fail. For a status it compares only the facts in the
+// file.
 func TestDefaultsLimitsAndMessagesAreKubeFleets(t *testing.T) {
 	all := toldOf(t)
 	for _, crd := range crdsOf(t, compat.KubeFleet018) {
@@ -106,14 +108,14 @@ func compareVersion(t *testing.T, kind string, version map[string]any, want *tol
 	}
 }
 
-// factKeywords are those that are compared.
+// factKeywords are the compared keywords.
 var factKeywords = []string{
 	"default", "enum", "minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems",
 	"minProperties", "maxProperties", "pattern", "required",
 }
 
-// collectFacts gathers what a schema says of itself and of the fields in it. Conditions and label selectors
-// are Kubernetes' own.
+// collectFacts collects the facts of a schema and its fields, except the fields of conditions and
+// label selectors, which are Kubernetes' own.
 func collectFacts(s map[string]any, at string, into map[string]facts) {
 	if s["x-kubernetes-list-type"] == "map" || strings.HasSuffix(at, "labelSelector") || strings.HasSuffix(at, "]].condition") {
 		return
@@ -189,7 +191,7 @@ func (k *told) add(f factTable, at string) {
 	}
 }
 
-// differ takes the differences in.
+// differ applies the differences of these definitions.
 func (k *told) differ(t *testing.T, f factTable, at string) {
 	t.Helper()
 	for path, more := range f.Fields {
@@ -216,7 +218,7 @@ func (k *told) differ(t *testing.T, f factTable, at string) {
 	k.add(f, at)
 }
 
-// field is what is told of a field so far.
+// field returns the facts about a field so far.
 func (k *told) field(at, path string) facts {
 	path = strings.Trim(at+"."+path, ".")
 	if k.fields[path] == nil {
@@ -225,7 +227,7 @@ func (k *told) field(at, path string) facts {
 	return k.fields[path]
 }
 
-// messageOf is the message of a rule, with … in the place of what an expression puts in.
+// messageOf returns the message of a rule, with … for the values that its expression inserts.
 func messageOf(rule map[string]any) string {
 	expression, ok := rule["messageExpression"].(string)
 	if !ok {
@@ -242,7 +244,7 @@ func messageOf(rule map[string]any) string {
 	return message.String()
 }
 
-// plain is what is compared: without what is not there, and without an order where there is none.
+// plain returns the facts to compare, without empty ones, and with sorted lists.
 func plain(t *testing.T, f facts) facts {
 	t.Helper()
 	out := facts{}

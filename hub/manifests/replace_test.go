@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// slowServer is a server on which the time of every request is up.
+// slowServer is a server that answers no request in time.
 type slowServer struct{ dynamic.ResourceInterface }
 
 func (slowServer) Get(context.Context, string, metav1.GetOptions, ...string) (*unstructured.Unstructured, error) {

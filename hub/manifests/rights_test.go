@@ -22,7 +22,7 @@ import (
 	"github.com/slipway-dev/slipway/snapshot"
 )
 
-// servedResource is a resource, or a part of one, that a server has.
+// servedResource is a resource or a subresource of a server.
 type servedResource struct {
 	schema.GroupResource
 	kind       string
@@ -30,7 +30,7 @@ type servedResource struct {
 	verbs      []string
 }
 
-// servedBy returns what a server has of Kubernetes itself.
+// servedBy returns the resources of a server that belong to Kubernetes itself.
 func servedBy(t *testing.T, s *kubeenv.Server) (all []servedResource) {
 	t.Helper()
 	_, lists, err := discovery.NewDiscoveryClientForConfigOrDie(s.Config()).ServerGroupsAndResources()
@@ -55,8 +55,9 @@ func servedBy(t *testing.T, s *kubeenv.Server) (all []servedResource) {
 	return all
 }
 
-// TestTheHubReadsKindsThatArePlacedAndNoSubresource asks of every resource and subresource of the server: the
-// hub may read those of which objects are placed, but Secrets, and no other one but what it serves.
+// TestTheHubReadsKindsThatArePlacedAndNoSubresource checks every resource and subresource of the
+// server: the hub may read the kinds that are placed, except Secrets, and the kinds that it serves,
+// and nothing else.
 func TestTheHubReadsKindsThatArePlacedAndNoSubresource(t *testing.T) {
 	s := installedServer(t)
 	names := map[string]bool{}
@@ -97,8 +98,8 @@ func TestTheHubReadsKindsThatArePlacedAndNoSubresource(t *testing.T) {
 	}
 }
 
-// reportsBack reports whether the hub writes the status that an object has on a member: of workloads, and of nothing that directs
-// what a cluster does.
+// reportsBack reports whether the hub writes a member's status back to objects of the resource:
+// only to workloads, and to no object that controls a cluster.
 func reportsBack(resource string) bool {
 	return slices.Contains([]string{
 		"replicationcontrollers/status", "daemonsets/status.apps", "deployments/status.apps", "replicasets/status.apps", "statefulsets/status.apps",
@@ -106,8 +107,9 @@ func reportsBack(resource string) bool {
 	}, resource)
 }
 
-// TestTheRulesForNamespacesAreWhatEditMayCreate asks a server of every kind of Kubernetes: the default excludes
-// those that the built-in role edit may not create in a namespace, and no other one.
+// TestTheRulesForNamespacesAreWhatEditMayCreate checks every kind of Kubernetes on a server: the
+// default rules exclude exactly the kinds that the built-in role edit may not create in a
+// namespace.
 func TestTheRulesForNamespacesAreWhatEditMayCreate(t *testing.T) {
 	s := aggregatingServer(t)
 	bindIn(t, s, "web", "edit", "ed")
@@ -137,8 +139,9 @@ func TestTheRulesForNamespacesAreWhatEditMayCreate(t *testing.T) {
 	}
 }
 
-// TestAggregationIsAChoice: who has view, edit or admin has no right of the Fleet API, unless Install is told to
-// aggregate; then view does not read where Secrets may stand, as it does not read Secrets. It can be taken back.
+// Users with view, edit or admin have no right of the Fleet API unless Install aggregates roles.
+// Then view cannot read kinds that may contain Secrets, just as it cannot read Secrets. The
+// aggregation can be undone.
 func TestAggregationIsAChoice(t *testing.T) {
 	s := aggregatingServer(t)
 	for _, role := range []string{"view", "edit", "admin"} {
@@ -188,8 +191,7 @@ func TestAggregationIsAChoice(t *testing.T) {
 	}
 }
 
-// TestSecretsAreReadWhereAskedFor: the right to read Secrets comes with the option, and goes when everything is
-// installed without it.
+// The right to read Secrets comes with the option, and disappears with an installation without it.
 func TestSecretsAreReadWhereAskedFor(t *testing.T) {
 	s := aggregatingServer(t)
 	for _, secrets := range []bool{true, false} {
@@ -203,8 +205,8 @@ func TestSecretsAreReadWhereAskedFor(t *testing.T) {
 	}
 }
 
-// TestCustomKindsAreDiscoveredOrGranted: the hub reads kinds that were defined when everything was installed, and
-// those for which a ClusterRole has the label; its parts it does not read.
+// The hub reads the kinds that were defined before the installation, and the kinds of a ClusterRole
+// with the label. It does not read their subresources.
 func TestCustomKindsAreDiscoveredOrGranted(t *testing.T) {
 	s := aggregatingServer(t)
 	install := func() {
@@ -279,7 +281,7 @@ func bindIn(t *testing.T, s *kubeenv.Server, namespace, role, user string) {
 	}
 }
 
-// await waits for what a server does when it comes to it.
+// await waits for an asynchronous result of a server.
 func await(t *testing.T, what string, happened func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); !happened(); {

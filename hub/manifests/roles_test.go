@@ -20,7 +20,7 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// TestRolesAllowThisAndNoMore asks the server what users may do who have one role each.
+// TestRolesAllowThisAndNoMore checks the rights of users with one role each.
 func TestRolesAllowThisAndNoMore(t *testing.T) {
 	s := installedServer(t)
 	for role, user := range map[string]string{
@@ -119,7 +119,7 @@ func allowed(t *testing.T, s *kubeenv.Server, user, verb, group, resource, names
 	return got.Status.Allowed
 }
 
-// approval is the file of the tutorial, with the times as it was used twice.
+// approval is the file of the tutorial, with the times of two uses.
 const approval = `"status": {
     "conditions": [
         {
@@ -134,7 +134,7 @@ const approval = `"status": {
 }
 `
 
-// TestAnApproverPatchesAsInTheTutorial needs nothing but the role slipway-approver.
+// An approver needs only the role slipway-approver.
 func TestAnApproverPatchesAsInTheTutorial(t *testing.T) {
 	e := newExchange(t)
 	file := filepath.Join(t.TempDir(), "approval.json")
@@ -229,8 +229,9 @@ func TestAHubReadsWhatItIsToldTo(t *testing.T) {
 	t.Error("no role for sources")
 }
 
-// TestAHubMayReadEveryPolicyAndBinding is what Inspect and the watch of the policies need, whatever the sources are: what it
-// may not read it takes for changed, and what it may not watch it reads every ten seconds.
+// Inspect and the watch of the policies need these rights, whatever the sources are. The hub treats
+// a policy that it cannot read as changed, and reads policies that it cannot watch every ten
+// seconds.
 func TestAHubMayReadEveryPolicyAndBinding(t *testing.T) {
 	policies, err := manifests.Policies()
 	if err != nil {

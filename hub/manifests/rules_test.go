@@ -18,29 +18,29 @@ import (
 	"github.com/slipway-dev/slipway/internal/kubeenv"
 )
 
-// ruleCase is a case of a file in testdata/rules. What is refused says so with the words in Refused.
+// ruleCase is a case of a file in testdata/rules.
 type ruleCase struct {
 	Name string `json:"name"`
-	// Spec is that of the object that is created, or what it has in the place of one.
+	// Spec is the spec of the created object, or its field Field.
 	Spec map[string]any `json:"spec"`
-	// Called is the object's name where it matters.
+	// Called is the object's name, if it matters.
 	Called string `json:"called,omitempty"`
-	// Then is the spec that it is changed to.
+	// Then is the spec of an update; empty for none.
 	Then map[string]any `json:"then,omitempty"`
-	// Refused is a part of the error of the last step; empty means that it is taken.
+	// Refused is a part of the error of the last step; empty means that the server accepts it.
 	Refused string `json:"refused,omitempty"`
-	// Becomes are fields that the stored spec has, as defaults.
+	// Becomes are fields of the stored spec, such as defaults.
 	Becomes map[string]any `json:"becomes,omitempty"`
-	// Setting is the compatibility setting that the case is about; empty means all.
+	// Setting is the compatibility setting of the case; empty means all.
 	Setting compat.Setting `json:"setting,omitempty"`
 }
 
-// ruleFile is what testdata/rules has about a kind and its twin.
+// ruleFile has the cases of testdata/rules for a kind in both scopes.
 type ruleFile struct {
 	Group string `json:"group"`
-	// Field is what the kinds have in the place of a spec.
+	// Field is the field that the kinds have instead of a spec.
 	Field string `json:"field,omitempty"`
-	// Kinds are plurals with their kinds.
+	// Kinds are the kinds with their plurals.
 	Kinds []struct {
 		Kind       string `json:"kind"`
 		Plural     string `json:"plural"`
@@ -49,7 +49,8 @@ type ruleFile struct {
 	Cases []ruleCase `json:"cases"`
 }
 
-// TestTheServerTakesAndRefuses shows every rule of the schemas to a real API server, in all versions that are served.
+// TestTheServerTakesAndRefuses tries every rule of the schemas on a real API server, in all served
+// versions.
 func TestTheServerTakesAndRefuses(t *testing.T) {
 	takesAndRefuses(t, installedServer(t), compat.Default, func(bool) bool { return true })
 }
@@ -59,7 +60,8 @@ func TestTheServerOfKubeFleet018TakesAndRefuses(t *testing.T) {
 	takesAndRefuses(t, kubeFleetServer(t), compat.KubeFleet018, func(differs bool) bool { return differs })
 }
 
-// takesAndRefuses plays the cases of the kinds that are chosen by whether they differ between the settings.
+// takesAndRefuses plays the cases of the chosen kinds. The argument of chosen is whether a kind
+// differs between the settings.
 func takesAndRefuses(t *testing.T, s *kubeenv.Server, setting compat.Setting, chosen func(differs bool) bool) {
 	served, differs := map[schema.GroupVersionResource]bool{}, map[string]bool{}
 	for _, crd := range crdsOf(t, setting) {
@@ -130,7 +132,7 @@ func (r *ruleCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.Gr
 	}
 }
 
-// wantFields compares the fields that are wanted with those that are there.
+// wantFields fails if got lacks a field of want or has another value.
 func wantFields(t *testing.T, at string, want, got any) {
 	t.Helper()
 	fields, ok := want.(map[string]any)

@@ -53,7 +53,8 @@ func TestBothVersionsAreTheSameAndNothingIsConverted(t *testing.T) {
 	}
 }
 
-// TestTheSettingsDifferInNothingElse compares the definitions of the two compatibility settings: docs/hub.md says what differs.
+// The definitions of the two compatibility settings differ only in the parts that docs/hub.md
+// lists.
 func TestTheSettingsDifferInNothingElse(t *testing.T) {
 	const spec = "spec.versions[%d].schema.openAPIV3Schema.properties.spec.properties.state.%s"
 	runs := []string{"metadata.labels.slipway.dev/compatibility", "spec.versions[0].served"}
@@ -81,7 +82,7 @@ func TestTheSettingsDifferInNothingElse(t *testing.T) {
 	}
 }
 
-// differences adds the paths of what differs in two trees.
+// differences adds the paths of the differences between two trees.
 func differences(a, b any, at string, into *[]string) {
 	x, isMap := a.(map[string]any)
 	y, alsoMap := b.(map[string]any)
@@ -109,7 +110,7 @@ func differences(a, b any, at string, into *[]string) {
 	}
 }
 
-// TestTheKindsOfTheAPI lists what is served, with scope and short names.
+// The served kinds, with scope and short names.
 func TestTheKindsOfTheAPI(t *testing.T) {
 	var got []string
 	for _, crd := range crds(t) {
@@ -136,7 +137,7 @@ func TestTheKindsOfTheAPI(t *testing.T) {
 	}
 }
 
-// TestOnlyWhatCanBeAnythingIsKeptUnread names the fields without a schema.
+// The fields without a schema.
 func TestOnlyWhatCanBeAnythingIsKeptUnread(t *testing.T) {
 	open := map[string]bool{}
 	for _, crd := range crds(t) {
@@ -156,7 +157,7 @@ func TestOnlyWhatCanBeAnythingIsKeptUnread(t *testing.T) {
 	}
 }
 
-// TestEveryRuleIsShownToAServer compares the messages of all rules with what the tests see refused.
+// The tests see a refusal with the message of every rule.
 func TestEveryRuleIsShownToAServer(t *testing.T) {
 	seen := refusals(t)
 	for _, crd := range crds(t) {
@@ -174,7 +175,7 @@ func TestEveryRuleIsShownToAServer(t *testing.T) {
 	}
 }
 
-// refusals are what the cases of rules are refused with, and the text of the tests of approvals.
+// refusals returns the refusals in the cases of rules, and the text of the tests of approvals.
 func refusals(t *testing.T) string {
 	t.Helper()
 	var all strings.Builder

@@ -22,7 +22,7 @@ var clusters kubeenv.Shared
 
 func TestMain(m *testing.M) { os.Exit(clusters.Run(m)) }
 
-// world is a server that everything was installed on, by the test that needed it first.
+// world is a server with everything installed by the first test that needs it.
 type world struct {
 	once    sync.Once
 	server  *kubeenv.Server
@@ -32,23 +32,25 @@ type world struct {
 	setting compat.Setting
 }
 
-// hub is a server as new as it gets; old is one that has no MutatingAdmissionPolicy yet; aggregating is one that
-// puts ClusterRoles together from others, and on which tests install as they like.
+// hub is a server of the newest version. Old is a server without MutatingAdmissionPolicy.
+// Aggregating is a server that aggregates ClusterRoles, and tests may install anything on it.
 var hub, old, aggregating world
 
-// kubeFleet018 is a server with the definitions of KubeFleet 0.18, which serves all kinds in both versions.
+// kubeFleet018 is a server with the definitions of KubeFleet 0.18, which serves all kinds in both
+// versions.
 var kubeFleet018 = world{setting: compat.KubeFleet018}
 
-// installedServer is a server that everything is installed on.
+// installedServer returns a server with everything installed.
 func installedServer(t *testing.T) *kubeenv.Server { return hub.open(t, "hub") }
 
-// kubeFleetServer is a server with the definitions of KubeFleet 0.18.
+// kubeFleetServer returns a server with the definitions of KubeFleet 0.18.
 func kubeFleetServer(t *testing.T) *kubeenv.Server { return kubeFleet018.open(t, "kubefleet018") }
 
-// olderServer is one that everything is installed on that it knows.
+// olderServer returns a server of an older version, with everything installed that it supports.
 func olderServer(t *testing.T) *kubeenv.Server { return old.open(t, "old", "--emulated-version=1.35") }
 
-// aggregatingServer is one with the controller of aggregated roles, and the namespace web.
+// aggregatingServer returns a server with the controller of aggregated roles, and the namespace
+// web.
 func aggregatingServer(t *testing.T) *kubeenv.Server {
 	s := aggregating.open(t, "aggregating")
 	aggregates.Do(func() {
@@ -81,7 +83,7 @@ func (w *world) open(t *testing.T, name string, args ...string) *kubeenv.Server 
 	return w.server
 }
 
-// install installs everything and returns what it did.
+// install installs everything and returns the changes.
 func install(ctx context.Context, cfg *rest.Config) ([]manifests.Change, error) {
 	return installFor(ctx, cfg, "")
 }
@@ -96,7 +98,7 @@ func installFor(ctx context.Context, cfg *rest.Config, setting compat.Setting) (
 	return changes, err
 }
 
-// hubUser is who the hub is in these tests.
+// hubUser is the user name of the hub in these tests.
 const hubUser = "the-hub"
 
 func clientFor(t *testing.T, cfg *rest.Config) dynamic.Interface {
@@ -112,8 +114,7 @@ func placementResource(version, resource string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "placement.kubernetes-fleet.io", Version: version, Resource: resource}
 }
 
-// TestWhatAnOlderServerHasOfThePolicies is a server before 1.36: it has the validating policies, and no mutating ones,
-// of which none is half there.
+// A server before 1.36 has all validating policies and none of the mutating ones.
 func TestWhatAnOlderServerHasOfThePolicies(t *testing.T) {
 	got, err := manifests.Inspect(t.Context(), kubernetes.NewForConfigOrDie(olderServer(t).Config()))
 	if err != nil || got.Validating != manifests.Complete || got.Mutating != manifests.None || got.Identity() || got.Version == "" {
@@ -121,8 +122,7 @@ func TestWhatAnOlderServerHasOfThePolicies(t *testing.T) {
 	}
 }
 
-// TestPoliciesThatMayNotBeReadAreNotTakenForMissing is a hub without the right to read them: it does not take them for
-// policies that were never installed.
+// A hub without the right to read the policies must not conclude that they were never installed.
 func TestPoliciesThatMayNotBeReadAreNotTakenForMissing(t *testing.T) {
 	got, err := manifests.Inspect(t.Context(), kubernetes.NewForConfigOrDie(configOf(installedServer(t), "mallory")))
 	if err != nil || got.Validating != manifests.Partial || got.Mutating != manifests.Partial || got.Identity() {

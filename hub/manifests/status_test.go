@@ -14,8 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestAStatusIsKeptAsItWasWritten writes statuses as a hub does, that of the tutorial's run among them: no
-// field is unknown, changed or added.
+// TestAStatusIsKeptAsItWasWritten writes statuses like a hub, including the status of the
+// tutorial's run: no field is unknown, changed or added.
 func TestAStatusIsKeptAsItWasWritten(t *testing.T) {
 	s := kubeFleetServer(t)
 	resources := map[string]string{

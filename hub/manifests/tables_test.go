@@ -18,10 +18,10 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// ages are what a table shows of the time since an object was made, with the space up to the next column.
+// ages matches the age of an object in a table, with the space up to the next column.
 var ages = regexp.MustCompile(`\b\d+(s|m\d*s?)( +|$)`)
 
-// kubectl runs a command against a server and returns what it printed.
+// kubectl runs a command against a server and returns its output.
 func kubectl(t *testing.T, s *kubeenv.Server, stdin string, args ...string) string {
 	t.Helper()
 	program, err := kubeenv.Binary("kubectl")
@@ -42,9 +42,9 @@ func kubectl(t *testing.T, s *kubeenv.Server, stdin string, args ...string) stri
 	return out.String() + errors.String()
 }
 
-// TestKubectlPrintsTheColumnsOfTheTutorial shows every kind by its short name, and with -o wide.
+// TestKubectlPrintsTheColumnsOfTheTutorial prints every kind by its short name, and with -o wide.
 func TestKubectlPrintsTheColumnsOfTheTutorial(t *testing.T) {
-	s := olderServer(t) // where no other test makes objects of these kinds
+	s := olderServer(t) // no other test creates objects of these kinds there
 	objects, err := os.ReadFile("testdata/tables.yaml")
 	if err != nil {
 		t.Fatal(err)
@@ -68,7 +68,7 @@ func TestKubectlPrintsTheColumnsOfTheTutorial(t *testing.T) {
 	golden(t, "testdata/tables.txt", out.String())
 }
 
-// show adds a command and what it prints, without the times.
+// show adds a command and its output, without ages.
 func show(t *testing.T, s *kubeenv.Server, out *strings.Builder, args ...string) {
 	t.Helper()
 	out.WriteString("$ kubectl " + strings.Join(args, " ") + "\n")
@@ -81,7 +81,7 @@ func show(t *testing.T, s *kubeenv.Server, out *strings.Builder, args ...string)
 	out.WriteString("\n")
 }
 
-// TestTheTutorialsHeadersAreInTheTables holds the golden file to what the tutorial prints.
+// TestTheTutorialsHeadersAreInTheTables compares the golden file with the headers in the tutorial.
 func TestTheTutorialsHeadersAreInTheTables(t *testing.T) {
 	text, err := os.ReadFile("testdata/tables.txt")
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/slipway-dev/slipway/hub/compat"
 )
 
-// TestTheTypesHaveTheFieldsOfTheDefinitions: a definition is generated from a Go type of api, and each has the fields of the other.
-// It fails if make generate was forgotten after a change of a field.
+// A definition is generated from a Go type of api, and each has the fields of the other. The test
+// fails if make generate was forgotten after a change of a field.
 func TestTheTypesHaveTheFieldsOfTheDefinitions(t *testing.T) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{placementv1beta1.AddToScheme, clusterv1beta1.AddToScheme} {
@@ -52,7 +52,7 @@ func TestTheTypesHaveTheFieldsOfTheDefinitions(t *testing.T) {
 	}
 }
 
-// compareFields compares the fields of a schema with those of a type, and those below them.
+// compareFields compares the fields of a schema with the fields of a type, recursively.
 func compareFields(t *testing.T, at string, s map[string]any, goType reflect.Type) {
 	t.Helper()
 	for goType.Kind() == reflect.Pointer {
@@ -96,7 +96,8 @@ func compareFields(t *testing.T, at string, s map[string]any, goType reflect.Typ
 	}
 }
 
-// jsonFields are the types of the fields of a struct by JSON name, with those of embedded structs.
+// jsonFields returns the types of a struct's fields by JSON name, including fields of embedded
+// structs.
 func jsonFields(goType reflect.Type) map[string]reflect.Type {
 	out := map[string]reflect.Type{}
 	for f := range goType.Fields() {

@@ -15,31 +15,32 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// wireCase is a case of a file in testdata/wire: a whole object as clients with types of KubeFleet's API write it, with
-// an empty status and with empty words where nothing is said.
+// wireCase is a case of a file in testdata/wire: a whole object as a client with types of
+// KubeFleet's API writes it, with an empty status, and with an empty string for each unset field.
 type wireCase struct {
 	Name string `json:"name"`
-	// Object is created. What of it is not told is taken from the file's object of its kind.
+	// Object is the object to create. Missing fields come from the file's object of its kind.
 	Object map[string]any `json:"object"`
-	// Then is merged into what the server returned, which is updated; null takes a field away.
+	// Then is merged into the server's answer for an update; null removes a field.
 	Then map[string]any `json:"then,omitempty"`
-	// Says is an expression that matches the message of the status with which the last step is refused; empty means that
-	// it is taken.
+	// Says is an expression that matches the message of the refused last step; empty means that the
+	// server accepts it.
 	Says string `json:"says,omitempty"`
-	// Becomes are fields that the server returns in the end.
+	// Becomes are fields in the server's last answer.
 	Becomes map[string]any `json:"becomes,omitempty"`
 }
 
-// wireFile is what testdata/wire has about a kind, or about twins that are served alike.
+// wireFile has the cases of testdata/wire for a kind, or for kinds that are served alike.
 type wireFile struct {
 	Kinds []string `json:"kinds"`
-	// Object is what the objects of the cases have besides.
+	// Object has the other fields of the objects in the cases.
 	Object map[string]any `json:"object"`
 	Cases  []wireCase     `json:"cases"`
 }
 
-// TestObjectsOfTypedClients shows objects as KubeFleet's own clients write them to a real API server, which takes them or
-// refuses them in the words that those compare by expressions, also with what stands in front of a message.
+// TestObjectsOfTypedClients sends objects in the form of KubeFleet's own clients to a real API
+// server. The server accepts them, or refuses them with a message that the clients' expressions
+// match, including the text before the rule's message.
 func TestObjectsOfTypedClients(t *testing.T) {
 	s := kubeFleetServer(t)
 	cfg := s.Config()
@@ -96,7 +97,8 @@ func (w *wireCase) run(t *testing.T, c dynamic.ResourceInterface, kind schema.Gr
 	wantFields(t, "object", w.Becomes, got.Object)
 }
 
-// merged is a tree with another one merged into it. Null is a value like another one, or takes away what it is about.
+// merged returns into with from merged into it. If takesAway is set, null removes a field;
+// otherwise it is a value.
 func merged(into, from map[string]any, takesAway bool) map[string]any {
 	out := maps.Clone(into)
 	for name, v := range from {
@@ -114,7 +116,7 @@ func merged(into, from map[string]any, takesAway bool) map[string]any {
 	return out
 }
 
-// served is the resource of a kind in the version v1beta1, and whether it is in namespaces.
+// served returns the resource of a kind in the version v1beta1, and whether it is namespaced.
 func served(t *testing.T, kind string) (schema.GroupVersionResource, bool) {
 	t.Helper()
 	all := crds(t)

@@ -13,7 +13,7 @@ import (
 	"github.com/slipway-dev/slipway/hub/manifests"
 )
 
-// TestThereAreNoWorks: a client of KubeFleet's types finds no Work, and cannot write one.
+// A client of KubeFleet's types finds no Work, and cannot write one.
 func TestThereAreNoWorks(t *testing.T) {
 	s := installedServer(t)
 	for _, version := range []string{"v1", "v1beta1"} {
@@ -31,12 +31,12 @@ func TestThereAreNoWorks(t *testing.T) {
 	}
 }
 
-// TestTheDefinitionOfWorksThatIsThereStays: KubeFleet's agents, of a hub that is being migrated, need theirs.
+// KubeFleet's agents need the existing definition of Works while a hub is migrated.
 func TestTheDefinitionOfWorksThatIsThereStays(t *testing.T) {
 	s := olderServer(t)
 	crds := clientFor(t, s.Config()).Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 	const name = "works.placement.kubernetes-fleet.io"
-	patch := `[{"op": "remove", "path": "/spec/versions/0"}]` // as it was in KubeFleet's earlier versions
+	patch := `[{"op": "remove", "path": "/spec/versions/0"}]` // like in KubeFleet's earlier versions
 	before, err := crds.Patch(t.Context(), name, types.JSONPatchType, []byte(patch), metav1.PatchOptions{})
 	if err != nil {
 		t.Fatal(err)
