@@ -21,8 +21,8 @@ const (
 	giveBack = "give-back"
 )
 
-// backup is the file with the objects that are removed, written before their removal. It may
-// contain Secrets.
+// backup is a file with removed objects. It is written before their removal. It may contain
+// Secrets.
 type backup struct {
 	path string
 	// begun reports whether the file existed: then the operation continues.

@@ -37,11 +37,11 @@ func leaseGVR() schema.GroupVersionResource {
 }
 
 // GiveBack removes the objects that a hub of package hub keeps for itself from the hub and the
-// members, after writing its records to Config.Backup, so that KubeFleet's agents can serve the
-// objects of people. It does not touch workloads. The error is a *[RefusedError] while that hub
-// leads, an agent of KubeFleet runs, or a run or a deletion is under way. GiveBack may be repeated
-// with the same file until it returns nil. After that, or if the hub has served in between, it
-// needs another file.
+// members, after writing its records and ledgers to Config.Backup, so that KubeFleet's agents can
+// serve the objects of people. It does not touch workloads. The error is a *[RefusedError] while
+// that hub leads, an agent of KubeFleet runs, or a run or a deletion is under way. GiveBack may be
+// repeated with the same file until it returns nil. After that, or if the hub has served in
+// between, it needs another file.
 func (m *Migration) GiveBack(ctx context.Context) error {
 	if err := m.giveBack(ctx); err != nil {
 		return fmt.Errorf("migrate: give-back: %w", err)

@@ -45,8 +45,9 @@ type Config struct {
 	// NamespaceRules are the rules of the future hub for placements in namespaces; nil is
 	// snapshot.NamespaceRules().
 	NamespaceRules *snapshot.Rules
-	// Backup is the file to which TakeOver and GiveBack write the removed objects; they require it.
-	// It may contain Secrets.
+	// Backup is the path of the backup file, which TakeOver and GiveBack require. TakeOver writes
+	// the objects that it removes, GiveBack only the records and ledgers. The file may contain
+	// Secrets.
 	Backup string
 	// AcceptDifferences allows taking over placements that Slipway would change at once.
 	AcceptDifferences bool

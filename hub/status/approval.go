@@ -22,7 +22,8 @@ func RequestsOfStages(open []approval.Request) []approval.Request {
 	return slices.DeleteFunc(open, func(r approval.Request) bool { return r.Group != "" })
 }
 
-// RequestName returns the name of the object of a request: the engine's, with the name of the run's object in it.
+// RequestName returns the name of the object of a request: the engine's name of the request, but
+// starting with the name of the run's object.
 func RequestName(run string, r *approval.Request) string {
 	return run + strings.TrimPrefix(r.Name, r.Run)
 }

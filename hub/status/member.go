@@ -205,8 +205,8 @@ type MemberStatus struct {
 	AgentStatus   []MemberAgentStatus       `json:"agentStatus,omitempty"`
 	Properties    map[string]MemberProperty `json:"properties,omitempty"`
 	ResourceUsage *MemberUsage              `json:"resourceUsage,omitempty"`
-	// Namespaces maps each namespace of the member to the work that created it; always empty here,
-	// because this hub has no works.
+	// Namespaces maps each namespace of the member to the work that created it. The values are
+	// empty, because this hub has no works.
 	Namespaces map[string]string `json:"namespaces,omitempty"`
 
 	// uncollected makes MemberStatusOf remove the namespaces in the object. It is not part of the

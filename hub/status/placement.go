@@ -61,8 +61,8 @@ type PlacementFacts struct {
 	Taken      time.Time
 	Unrendered []*placement.RenderError
 	AtATime    int
-	// Resources returns the items of the snapshot of an index, with their envelopes; nil, and no
-	// items, if the caller does not have them. Snapshots are the kept snapshots, ascending.
+	// Resources returns the items of the snapshot of an index, with their envelopes. It may be nil,
+	// and may return none. Snapshots are the kept snapshots, ascending.
 	Resources func(index int) []snapshot.Item
 	Snapshots []snapshot.Snapshot
 	// Drift holds the known differences by cluster. It omits clusters without a comparison.

@@ -72,8 +72,8 @@ type RunFacts struct {
 	Now time.Time
 }
 
-// clusterCounts counts all clusters, even if a status lists only some. The clusters missing from
-// the total have not started.
+// clusterCounts counts all clusters, even if a status lists only some. The other clusters, up to
+// total, have not started.
 type clusterCounts struct {
 	total, completed, inFlight, failed, skipped int
 	// waiting counts the clusters that released their slot and are tried again later.
@@ -265,7 +265,7 @@ func indexText(index int) string {
 }
 
 // ChangesAt returns when the status of a run changes without an event: when a cluster will have
-// taken too long. It is zero if no cluster is in flight or waits.
+// taken too long. It is zero if none will.
 func ChangesAt(f *RunFacts) time.Time {
 	if f.Run.State != stages.Running {
 		return time.Time{}
